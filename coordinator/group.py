@@ -1,0 +1,243 @@
+"""What does the coordinator know of a group and of its members?
+
+`Group` and `Member` are the mutable truth, written by `evolve.py` alone (one exception, for speed: a
+heartbeat moves `Member.session_deadline_ms`, see shard.py). `GroupView` and `MemberView` are the same
+objects as decisions see them: read-only protocols, so that mypy refuses a decision that writes.
+Kafka's counterpart: `ClassicGroup`, `ClassicGroupMember`, `OffsetAndMetadata`.
+"""
+
+from collections.abc import Mapping, Set
+from typing import NamedTuple, Protocol
+
+from coordinator.locks import GroupLock
+from protocol.names import (
+    UNKNOWN_MEMBER_ID,
+    ZERO_TOPIC_ID,
+    GenerationId,
+    GroupId,
+    GroupInstanceId,
+    GroupState,
+    MemberId,
+    TopicId,
+    TopicName,
+)
+from protocol.reply_token import ReplyToken
+
+Protocols = tuple[tuple[str, bytes], ...]
+"""A member's offered protocols in its order of preference: (name, metadata)."""
+
+
+class CommittedOffset(NamedTuple):
+    """The last commit for one partition. Times in ms, Unix epoch; `expire_at_ms` -1 means none."""
+
+    committed_offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+    committed_at_ms: int = -1
+    expire_at_ms: int = -1
+    topic_id: TopicId = ZERO_TOPIC_ID
+
+
+class MemberView(Protocol):
+    @property
+    def member_id(self) -> MemberId: ...
+    @property
+    def group_instance_id(self) -> GroupInstanceId | None: ...
+    @property
+    def client_id(self) -> str: ...
+    @property
+    def client_host(self) -> str: ...
+    @property
+    def session_timeout_ms(self) -> int: ...
+    @property
+    def rebalance_timeout_ms(self) -> int: ...
+    @property
+    def protocol_type(self) -> str: ...
+    @property
+    def protocols(self) -> Protocols: ...
+    @property
+    def assignment(self) -> bytes: ...
+    @property
+    def awaiting_join(self) -> ReplyToken | None: ...
+    @property
+    def awaiting_sync(self) -> ReplyToken | None: ...
+    @property
+    def is_new(self) -> bool: ...
+    @property
+    def session_deadline_ms(self) -> int: ...
+    @property
+    def lapsed_at_ms(self) -> int | None: ...
+    def metadata_for(self, protocol_name: str | None) -> bytes: ...
+
+
+class GroupView(Protocol):
+    @property
+    def group_id(self) -> GroupId: ...
+    @property
+    def state(self) -> GroupState: ...
+    @property
+    def previous_state(self) -> GroupState: ...
+    @property
+    def state_since_ms(self) -> int: ...
+    @property
+    def generation_id(self) -> GenerationId: ...
+    @property
+    def protocol_type(self) -> str | None: ...
+    @property
+    def protocol_name(self) -> str | None: ...
+    @property
+    def leader_id(self) -> MemberId: ...
+    @property
+    def members(self) -> Mapping[MemberId, MemberView]: ...
+    @property
+    def static_members(self) -> Mapping[GroupInstanceId, MemberId]: ...
+    @property
+    def pending_member_ids(self) -> Mapping[MemberId, int]: ...
+    @property
+    def pending_sync_ids(self) -> Set[MemberId]: ...
+    @property
+    def awaiting_join_count(self) -> int: ...
+    @property
+    def new_member_added(self) -> bool: ...
+    @property
+    def rebalance_id(self) -> int: ...
+    @property
+    def all_members_joined(self) -> bool: ...
+    @property
+    def rebalance_timeout_ms(self) -> int: ...
+    @property
+    def subscribed_topics(self) -> frozenset[TopicName] | None: ...
+    @property
+    def offsets(self) -> Mapping[TopicName, Mapping[int, CommittedOffset]]: ...
+
+
+class Member:
+    """One member. `awaiting_join` / `awaiting_sync` hold the request that is parked for it, if any."""
+
+    __slots__ = (
+        "assignment",
+        "awaiting_join",
+        "awaiting_sync",
+        "client_host",
+        "client_id",
+        "group_instance_id",
+        "is_new",
+        "lapsed_at_ms",
+        "member_id",
+        "protocol_type",
+        "protocols",
+        "rebalance_timeout_ms",
+        "session_deadline_ms",
+        "session_timeout_ms",
+    )
+
+    def __init__(
+        self,
+        *,
+        member_id: MemberId,
+        group_instance_id: GroupInstanceId | None,
+        client_id: str,
+        client_host: str,
+        session_timeout_ms: int,
+        rebalance_timeout_ms: int,
+        protocol_type: str,
+        protocols: Protocols,
+        assignment: bytes = b"",
+    ) -> None:
+        self.member_id = member_id
+        self.group_instance_id = group_instance_id
+        self.client_id = client_id
+        self.client_host = client_host
+        self.session_timeout_ms = session_timeout_ms
+        self.rebalance_timeout_ms = rebalance_timeout_ms
+        self.protocol_type = protocol_type
+        self.protocols = protocols
+        self.assignment = assignment
+        self.awaiting_join: ReplyToken | None = None
+        self.awaiting_sync: ReplyToken | None = None
+        self.is_new = False
+        self.session_deadline_ms = 0  # monotonic
+        self.lapsed_at_ms: int | None = None  # monotonic; rollcall.forgive.slow.member
+
+    def metadata_for(self, protocol_name: str | None) -> bytes:
+        """The metadata it offers for this protocol; empty when it does not offer it."""
+        for name, metadata in self.protocols:
+            if name == protocol_name:
+                return metadata
+        return b""
+
+
+class Group:
+    """One classic group, and the offsets committed under its id."""
+
+    __slots__ = (
+        "awaiting_join_count",
+        "generation_id",
+        "group_id",
+        "leader_id",
+        "lock",
+        "members",
+        "new_member_added",
+        "offsets",
+        "offsets_position",
+        "pending_member_ids",
+        "pending_sync_ids",
+        "position",
+        "previous_state",
+        "protocol_name",
+        "protocol_type",
+        "rebalance_id",
+        "state",
+        "state_since_ms",
+        "static_members",
+        "subscribed_topics",
+    )
+
+    def __init__(self, group_id: GroupId, state_since_ms: int) -> None:
+        self.group_id = group_id
+        self.lock = GroupLock()
+        self.state = GroupState.EMPTY
+        self.previous_state = GroupState.DEAD  # as in Kafka: it matters to the initial delay
+        self.state_since_ms = state_since_ms  # wall clock; Kafka's currentStateTimestamp
+        self.generation_id = GenerationId(0)
+        self.protocol_type: str | None = None
+        self.protocol_name: str | None = None
+        self.leader_id: MemberId = UNKNOWN_MEMBER_ID
+        self.members: dict[MemberId, Member] = {}
+        self.static_members: dict[GroupInstanceId, MemberId] = {}
+        self.pending_member_ids: dict[MemberId, int] = {}  # -> session deadline, monotonic ms
+        self.pending_sync_ids: set[MemberId] = set()
+        self.awaiting_join_count = 0
+        self.new_member_added = False
+        self.rebalance_id = 0  # counts rebalances: one can end without a new generation
+        self.subscribed_topics: frozenset[TopicName] | None = None  # None: unknown or opaque
+        self.offsets: dict[TopicName, dict[int, CommittedOffset]] = {}
+        # Answers about membership wait for `position`, answers about offsets for both: what a client
+        # has seen must be there after a crash.
+        self.position = 0
+        self.offsets_position = 0
+
+    @property
+    def all_members_joined(self) -> bool:
+        return len(self.members) == self.awaiting_join_count and not self.pending_member_ids
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """How long a rebalance waits: the longest that any member asked for; 0 without members."""
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    def check(self) -> None:
+        """Assert what must hold between turns; called by tests and the simulator."""
+        parked = sum(1 for member in self.members.values() if member.awaiting_join is not None)
+        assert parked == self.awaiting_join_count, "awaiting_join_count is off"
+        for instance_id, member_id in self.static_members.items():
+            assert self.members[member_id].group_instance_id == instance_id
+        assert not (self.pending_member_ids.keys() & self.members.keys())
+        if self.state is GroupState.EMPTY:
+            assert not self.members, "an Empty group has members"
+        elif self.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
+            assert self.members, f"a group without members is {self.state}"
+            assert self.leader_id in self.members, "the leader is not a member"
+            assert parked == 0, f"a join is parked in {self.state}"
+        if self.state is GroupState.STABLE:
+            assert all(member.awaiting_sync is None for member in self.members.values())

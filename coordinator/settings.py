@@ -1,0 +1,27 @@
+"""Which limits and timeouts does the coordinator obey? All of them, named as Kafka names them.
+
+`broker/config.py` fills this in from the configuration; the defaults are Kafka 4.3.1's. Durations
+are in ms unless the name says otherwise.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSettings:
+    offsets_topic_num_partitions: int = 50
+    group_min_session_timeout_ms: int = 6_000
+    group_max_session_timeout_ms: int = 1_800_000
+    group_initial_rebalance_delay_ms: int = 3_000
+    group_max_size: int = 2_147_483_647
+    offset_metadata_max_bytes: int = 4_096
+    offsets_retention_minutes: int = 10_080
+    offsets_retention_check_interval_ms: int = 600_000
+    new_member_join_timeout_ms: int = 300_000  # a constant in Kafka, not a config
+    offsets_value_version: int = 4  # rollcall.offsets.value.version: 3 for readers such as Burrow
+    max_batch_bytes: int = 1_048_588  # the offsets topic's max.message.bytes
+    # The protocol's original design, where Kafka left it; docs/differences.md. False = Kafka.
+    forgive_slow_member: bool = True
+    forgive_max_ms: int = 60_000
+    rebalance_on_partition_change: bool = False
+    partition_change_delay_ms: int = 1_000

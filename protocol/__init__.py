@@ -1,0 +1,1 @@
+"""Kafka's wire: bytes to typed messages and back. Knows nothing of groups, sockets or disks."""

@@ -1,0 +1,76 @@
+"""CreateTopics (api key 19): make these topics, or with validate_only say whether they could be made.
+
+Version notes: v4 num_partitions and replication_factor of -1 mean the broker's default (KIP-464); v5
+flexible, and the answer tells the topic's configs (KIP-525); v6 THROTTLING_QUOTA_EXCEEDED may be
+answered; v7 topic_id in the answer.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from protocol.names import ApiKey, ErrorCode, TopicId, TopicName, ZERO_TOPIC_ID
+from protocol.schema import BOOL, ERROR_CODE, INT16, INT32, INT8, STRING, UUID, array, nullable, since, tagged
+
+
+@dataclass(slots=True)
+class CreatableReplicaAssignment:
+    partition_index: Annotated[int, INT32] = 0
+    broker_ids: Annotated[Sequence[int], array(INT32)] = ()
+
+
+@dataclass(slots=True)
+class CreatableTopicConfig:
+    name: Annotated[str, STRING] = ""
+    value: Annotated[str | None, nullable(STRING)] = ""
+
+
+@dataclass(slots=True)
+class CreatableTopic:
+    name: Annotated[TopicName, STRING] = TopicName("")
+    num_partitions: Annotated[int, INT32] = 0
+    replication_factor: Annotated[int, INT16] = 0
+    assignments: Annotated[Sequence[CreatableReplicaAssignment], array(CreatableReplicaAssignment)] = ()
+    configs: Annotated[Sequence[CreatableTopicConfig], array(CreatableTopicConfig)] = ()
+
+
+@dataclass(slots=True)
+class CreateTopicsRequest:
+    API_KEY: ClassVar = ApiKey.CREATE_TOPICS
+    VERSIONS: ClassVar = range(2, 8)
+    FLEXIBLE_SINCE: ClassVar = 5
+
+    topics: Annotated[Sequence[CreatableTopic], array(CreatableTopic)] = ()
+    timeout_ms: Annotated[int, INT32] = 60000
+    validate_only: Annotated[bool, BOOL] = False
+
+
+@dataclass(slots=True)
+class CreatableTopicConfigs:
+    name: Annotated[str, since(STRING, 5)] = ""
+    value: Annotated[str | None, since(STRING, 5, nullable=True)] = ""
+    read_only: Annotated[bool, since(BOOL, 5)] = False
+    config_source: Annotated[int, since(INT8, 5, ignorable=True)] = -1
+    is_sensitive: Annotated[bool, since(BOOL, 5)] = False
+
+
+@dataclass(slots=True)
+class CreatableTopicResult:
+    name: Annotated[TopicName, STRING] = TopicName("")
+    topic_id: Annotated[TopicId, since(UUID, 7, ignorable=True)] = ZERO_TOPIC_ID
+    error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
+    error_message: Annotated[str | None, nullable(STRING)] = ""
+    topic_config_error_code: Annotated[ErrorCode, tagged(ERROR_CODE, 0, since=5, ignorable=True)] = ErrorCode.NONE
+    num_partitions: Annotated[int, since(INT32, 5, ignorable=True)] = -1
+    replication_factor: Annotated[int, since(INT16, 5, ignorable=True)] = -1
+    configs: Annotated[Sequence[CreatableTopicConfigs] | None, since(array(CreatableTopicConfigs), 5, nullable=True, ignorable=True)] = ()
+
+
+@dataclass(slots=True)
+class CreateTopicsResponse:
+    API_KEY: ClassVar = ApiKey.CREATE_TOPICS
+    VERSIONS: ClassVar = range(2, 8)
+    FLEXIBLE_SINCE: ClassVar = 5
+
+    throttle_time_ms: Annotated[int, INT32] = 0
+    topics: Annotated[Sequence[CreatableTopicResult], array(CreatableTopicResult)] = ()

@@ -1,0 +1,46 @@
+"""DeleteTopics (api key 20): remove these topics, named by name or, since v6, by id.
+
+Version notes: v4 flexible; v5 error_message; v6 `topics` (name or id) replaces `topic_names`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from protocol.names import ApiKey, ErrorCode, TopicId, TopicName, ZERO_TOPIC_ID
+from protocol.schema import ERROR_CODE, INT32, STRING, UUID, array, between, nullable, since
+
+
+@dataclass(slots=True)
+class DeleteTopicState:
+    name: Annotated[TopicName | None, since(STRING, 6, nullable=True)] = None
+    topic_id: Annotated[TopicId, since(UUID, 6)] = ZERO_TOPIC_ID
+
+
+@dataclass(slots=True)
+class DeleteTopicsRequest:
+    API_KEY: ClassVar = ApiKey.DELETE_TOPICS
+    VERSIONS: ClassVar = range(1, 7)
+    FLEXIBLE_SINCE: ClassVar = 4
+
+    topics: Annotated[Sequence[DeleteTopicState], since(array(DeleteTopicState), 6)] = ()
+    topic_names: Annotated[Sequence[TopicName], between(array(STRING), 1, 5, ignorable=True)] = ()
+    timeout_ms: Annotated[int, INT32] = 0
+
+
+@dataclass(slots=True)
+class DeletableTopicResult:
+    name: Annotated[TopicName | None, nullable(STRING, since=6)] = TopicName("")
+    topic_id: Annotated[TopicId, since(UUID, 6, ignorable=True)] = ZERO_TOPIC_ID
+    error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
+    error_message: Annotated[str | None, since(STRING, 5, nullable=True, ignorable=True)] = None
+
+
+@dataclass(slots=True)
+class DeleteTopicsResponse:
+    API_KEY: ClassVar = ApiKey.DELETE_TOPICS
+    VERSIONS: ClassVar = range(1, 7)
+    FLEXIBLE_SINCE: ClassVar = 4
+
+    throttle_time_ms: Annotated[int, INT32] = 0
+    responses: Annotated[Sequence[DeletableTopicResult], array(DeletableTopicResult)] = ()

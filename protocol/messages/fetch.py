@@ -1,0 +1,135 @@
+"""Fetch (api key 1): a consumer asks for record batches from an offset, and may wait for them.
+
+Version notes: v5 log_start_offset; v7 fetch sessions (KIP-227); v9 current_leader_epoch; v10 zstd;
+v11 rack_id and preferred_read_replica (KIP-392); v12 flexible, diverging epochs in tags; v13 topics
+by id (KIP-516); v15 replica_id moves into the tagged replica_state (KIP-903); v16 node_endpoints
+(KIP-951); v17 the directory id of a replica (KIP-853); v18 high_watermark of a replica (KIP-1166).
+
+`records` are bytes to this package: whole record batches exactly as the log holds them.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from protocol.names import ApiKey, ErrorCode, ProducerId, TopicId, TopicName, ZERO_TOPIC_ID
+from protocol.schema import ERROR_CODE, INT32, INT32_MAX, INT64, INT64_MAX, INT8, RECORDS, STRING, UUID, array, between, nullable, since, tagged
+
+
+@dataclass(slots=True)
+class ReplicaState:
+    replica_id: Annotated[int, since(INT32, 15)] = -1
+    replica_epoch: Annotated[int, since(INT64, 15)] = -1
+
+
+@dataclass(slots=True)
+class FetchPartition:
+    partition: Annotated[int, INT32] = 0
+    current_leader_epoch: Annotated[int, since(INT32, 9, ignorable=True)] = -1
+    fetch_offset: Annotated[int, INT64] = 0
+    last_fetched_epoch: Annotated[int, since(INT32, 12)] = -1
+    log_start_offset: Annotated[int, since(INT64, 5, ignorable=True)] = -1
+    partition_max_bytes: Annotated[int, INT32] = 0
+    replica_directory_id: Annotated[TopicId, tagged(UUID, 0, since=17, ignorable=True)] = ZERO_TOPIC_ID
+    high_watermark: Annotated[int, tagged(INT64, 1, since=18, ignorable=True)] = INT64_MAX
+
+
+@dataclass(slots=True)
+class FetchTopic:
+    topic: Annotated[TopicName, between(STRING, 4, 12, ignorable=True)] = TopicName("")
+    topic_id: Annotated[TopicId, since(UUID, 13, ignorable=True)] = ZERO_TOPIC_ID
+    partitions: Annotated[Sequence[FetchPartition], array(FetchPartition)] = ()
+
+
+@dataclass(slots=True)
+class ForgottenTopic:
+    topic: Annotated[TopicName, between(STRING, 7, 12, ignorable=True)] = TopicName("")
+    topic_id: Annotated[TopicId, since(UUID, 13, ignorable=True)] = ZERO_TOPIC_ID
+    partitions: Annotated[Sequence[int], since(array(INT32), 7)] = ()
+
+
+@dataclass(slots=True)
+class FetchRequest:
+    API_KEY: ClassVar = ApiKey.FETCH
+    VERSIONS: ClassVar = range(4, 19)
+    FLEXIBLE_SINCE: ClassVar = 12
+
+    cluster_id: Annotated[str | None, tagged(STRING, 0, since=12, nullable=True, ignorable=True)] = None
+    replica_id: Annotated[int, between(INT32, 4, 14)] = -1
+    replica_state: Annotated[ReplicaState | None, tagged(ReplicaState, 1, since=15)] = None
+    max_wait_ms: Annotated[int, INT32] = 0
+    min_bytes: Annotated[int, INT32] = 0
+    max_bytes: Annotated[int, INT32] = INT32_MAX
+    isolation_level: Annotated[int, INT8] = 0
+    session_id: Annotated[int, since(INT32, 7, ignorable=True)] = 0
+    session_epoch: Annotated[int, since(INT32, 7, ignorable=True)] = -1
+    topics: Annotated[Sequence[FetchTopic], array(FetchTopic)] = ()
+    forgotten_topics_data: Annotated[Sequence[ForgottenTopic], since(array(ForgottenTopic), 7)] = ()
+    rack_id: Annotated[str, since(STRING, 11, ignorable=True)] = ""
+
+
+@dataclass(slots=True)
+class EpochEndOffset:
+    epoch: Annotated[int, since(INT32, 12)] = -1
+    end_offset: Annotated[int, since(INT64, 12)] = -1
+
+
+@dataclass(slots=True)
+class LeaderIdAndEpoch:
+    leader_id: Annotated[int, since(INT32, 12)] = -1
+    leader_epoch: Annotated[int, since(INT32, 12)] = -1
+
+
+@dataclass(slots=True)
+class SnapshotId:
+    end_offset: Annotated[int, INT64] = -1
+    epoch: Annotated[int, INT32] = -1
+
+
+@dataclass(slots=True)
+class AbortedTransaction:
+    producer_id: Annotated[ProducerId, INT64] = ProducerId(0)
+    first_offset: Annotated[int, INT64] = 0
+
+
+@dataclass(slots=True)
+class PartitionData:
+    partition_index: Annotated[int, INT32] = 0
+    error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
+    high_watermark: Annotated[int, INT64] = 0
+    last_stable_offset: Annotated[int, INT64] = -1
+    log_start_offset: Annotated[int, since(INT64, 5, ignorable=True)] = -1
+    diverging_epoch: Annotated[EpochEndOffset | None, tagged(EpochEndOffset, 0, since=12)] = None
+    current_leader: Annotated[LeaderIdAndEpoch | None, tagged(LeaderIdAndEpoch, 1, since=12)] = None
+    snapshot_id: Annotated[SnapshotId | None, tagged(SnapshotId, 2, since=12)] = None
+    aborted_transactions: Annotated[Sequence[AbortedTransaction] | None, nullable(array(AbortedTransaction))] = ()
+    preferred_read_replica: Annotated[int, since(INT32, 11)] = -1
+    records: Annotated[bytes | None, nullable(RECORDS)] = None
+
+
+@dataclass(slots=True)
+class FetchableTopicResponse:
+    topic: Annotated[TopicName, between(STRING, 4, 12, ignorable=True)] = TopicName("")
+    topic_id: Annotated[TopicId, since(UUID, 13, ignorable=True)] = ZERO_TOPIC_ID
+    partitions: Annotated[Sequence[PartitionData], array(PartitionData)] = ()
+
+
+@dataclass(slots=True)
+class NodeEndpoint:
+    node_id: Annotated[int, since(INT32, 16)] = 0
+    host: Annotated[str, since(STRING, 16)] = ""
+    port: Annotated[int, since(INT32, 16)] = 0
+    rack: Annotated[str | None, since(STRING, 16, nullable=True)] = None
+
+
+@dataclass(slots=True)
+class FetchResponse:
+    API_KEY: ClassVar = ApiKey.FETCH
+    VERSIONS: ClassVar = range(4, 19)
+    FLEXIBLE_SINCE: ClassVar = 12
+
+    throttle_time_ms: Annotated[int, INT32] = 0
+    error_code: Annotated[ErrorCode, since(ERROR_CODE, 7, ignorable=True)] = ErrorCode.NONE
+    session_id: Annotated[int, since(INT32, 7)] = 0
+    responses: Annotated[Sequence[FetchableTopicResponse], array(FetchableTopicResponse)] = ()
+    node_endpoints: Annotated[Sequence[NodeEndpoint], tagged(array(NodeEndpoint), 0, since=16)] = ()

@@ -1,0 +1,48 @@
+"""LeaveGroup (api key 13): a member goes, or an operator removes members by their instance ids.
+
+Version notes: v1 throttle_time_ms; v3 many members in one request, each with an answer of its own
+(KIP-345), and the single member_id leaves; v4 flexible; v5 reason (KIP-800).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from protocol.names import ApiKey, ErrorCode, GroupId, GroupInstanceId, MemberId, UNKNOWN_MEMBER_ID
+from protocol.schema import ERROR_CODE, INT32, STRING, array, between, since
+
+
+@dataclass(slots=True)
+class MemberIdentity:
+    member_id: Annotated[MemberId, since(STRING, 3)] = UNKNOWN_MEMBER_ID
+    group_instance_id: Annotated[GroupInstanceId | None, since(STRING, 3, nullable=True)] = None
+    reason: Annotated[str | None, since(STRING, 5, nullable=True, ignorable=True)] = None
+
+
+@dataclass(slots=True)
+class LeaveGroupRequest:
+    API_KEY: ClassVar = ApiKey.LEAVE_GROUP
+    VERSIONS: ClassVar = range(6)
+    FLEXIBLE_SINCE: ClassVar = 4
+
+    group_id: Annotated[GroupId, STRING] = GroupId("")
+    member_id: Annotated[MemberId, between(STRING, 0, 2)] = UNKNOWN_MEMBER_ID
+    members: Annotated[Sequence[MemberIdentity], since(array(MemberIdentity), 3)] = ()
+
+
+@dataclass(slots=True)
+class MemberResponse:
+    member_id: Annotated[MemberId, since(STRING, 3)] = UNKNOWN_MEMBER_ID
+    group_instance_id: Annotated[GroupInstanceId | None, since(STRING, 3, nullable=True)] = GroupInstanceId("")
+    error_code: Annotated[ErrorCode, since(ERROR_CODE, 3)] = ErrorCode.NONE
+
+
+@dataclass(slots=True)
+class LeaveGroupResponse:
+    API_KEY: ClassVar = ApiKey.LEAVE_GROUP
+    VERSIONS: ClassVar = range(6)
+    FLEXIBLE_SINCE: ClassVar = 4
+
+    throttle_time_ms: Annotated[int, since(INT32, 1, ignorable=True)] = 0
+    error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
+    members: Annotated[Sequence[MemberResponse], since(array(MemberResponse), 3)] = ()

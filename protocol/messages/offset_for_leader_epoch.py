@@ -1,0 +1,58 @@
+"""OffsetForLeaderEpoch (api key 23): where did this leader epoch end? Shows a log that was truncated.
+
+Version notes: v3 replica_id; v4 flexible. Mind the answer's order: the error comes first.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from protocol.names import ApiKey, ErrorCode, TopicName
+from protocol.schema import ERROR_CODE, INT32, INT64, STRING, array, since
+
+
+@dataclass(slots=True)
+class OffsetForLeaderPartition:
+    partition: Annotated[int, INT32] = 0
+    current_leader_epoch: Annotated[int, INT32] = -1
+    leader_epoch: Annotated[int, INT32] = 0
+
+
+@dataclass(slots=True)
+class OffsetForLeaderTopic:
+    topic: Annotated[TopicName, STRING] = TopicName("")
+    partitions: Annotated[Sequence[OffsetForLeaderPartition], array(OffsetForLeaderPartition)] = ()
+
+
+@dataclass(slots=True)
+class OffsetForLeaderEpochRequest:
+    API_KEY: ClassVar = ApiKey.OFFSET_FOR_LEADER_EPOCH
+    VERSIONS: ClassVar = range(2, 5)
+    FLEXIBLE_SINCE: ClassVar = 4
+
+    replica_id: Annotated[int, since(INT32, 3, ignorable=True)] = -2
+    topics: Annotated[Sequence[OffsetForLeaderTopic], array(OffsetForLeaderTopic)] = ()
+
+
+@dataclass(slots=True)
+class EpochEndOffset:
+    error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
+    partition: Annotated[int, INT32] = 0
+    leader_epoch: Annotated[int, INT32] = -1
+    end_offset: Annotated[int, INT64] = -1
+
+
+@dataclass(slots=True)
+class OffsetForLeaderTopicResult:
+    topic: Annotated[TopicName, STRING] = TopicName("")
+    partitions: Annotated[Sequence[EpochEndOffset], array(EpochEndOffset)] = ()
+
+
+@dataclass(slots=True)
+class OffsetForLeaderEpochResponse:
+    API_KEY: ClassVar = ApiKey.OFFSET_FOR_LEADER_EPOCH
+    VERSIONS: ClassVar = range(2, 5)
+    FLEXIBLE_SINCE: ClassVar = 4
+
+    throttle_time_ms: Annotated[int, INT32] = 0
+    topics: Annotated[Sequence[OffsetForLeaderTopicResult], array(OffsetForLeaderTopicResult)] = ()

@@ -1,0 +1,172 @@
+"""How is a Kafka message declared: its fields, their wire types and the versions that have them?
+
+The vocabulary of `protocol/messages/` and of the record schemas in `coordinator/records.py`. A
+declaration is a slotted dataclass whose fields stand in wire order:
+
+    @dataclass(slots=True)
+    class HeartbeatRequest:
+        API_KEY: ClassVar = ApiKey.HEARTBEAT
+        VERSIONS: ClassVar = range(5)
+        FLEXIBLE_SINCE: ClassVar = 4
+
+        group_id: Annotated[GroupId, STRING] = GroupId("")
+        group_instance_id: Annotated[GroupInstanceId | None, since(STRING, 3, nullable=True)] = None
+
+`compiler.py` turns (class, version) into a reader and a writer on first use; nothing here runs
+while requests are served. A struct inside a message has no VERSIONS of its own: it is compiled into
+each message and version that contains it. A null is `None`, an array a tuple, and every field has
+the default of Kafka's JSON, with one exception: a tagged struct that is not there is `None`.
+Kafka's counterpart: the message generator and its JSON files.
+"""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, Field as DataclassField, dataclass, fields
+from functools import cache
+from typing import Any, ClassVar, Final, Protocol, get_type_hints
+
+NEVER: Final = 1 << 15  # A version that no message reaches: they are int16.
+
+
+class Struct(Protocol):
+    """Any declared dataclass, also one that only lives inside a message."""
+
+    __dataclass_fields__: ClassVar[dict[str, DataclassField[Any]]]
+
+
+class Message(Struct, Protocol):
+    """A declared dataclass that stands on its own: a request, a response or a stored record."""
+
+    VERSIONS: ClassVar[range]
+    FLEXIBLE_SINCE: ClassVar[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """A wire type. `code` is its letter in `struct` if it has a fixed width, else ""."""
+
+    name: str
+    code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayOf:
+    element: "Wire | StructOf"
+
+
+@dataclass(frozen=True, slots=True)
+class StructOf:
+    cls: type[Struct]
+
+
+WireType = Wire | ArrayOf | StructOf
+
+BOOL: Final = Wire("bool", "?")
+INT8: Final = Wire("int8", "b")
+INT16: Final = Wire("int16", "h")
+UINT16: Final = Wire("uint16", "H")
+INT32: Final = Wire("int32", "i")
+INT64: Final = Wire("int64", "q")
+ERROR_CODE: Final = Wire("error_code", "h")
+UUID: Final = Wire("uuid", "16s")
+STRING: Final = Wire("string")
+BYTES: Final = Wire("bytes")
+RECORDS: Final = Wire("records")  # Bytes to everybody but the log, which knows record batches.
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What an annotation says of a field: its wire type and where it is found in which versions."""
+
+    wire: WireType
+    first: int = 0
+    last: int = NEVER
+    nullable_since: int = NEVER
+    ignorable: bool = False
+    tag: int | None = None
+
+    def in_version(self, version: int) -> bool:
+        return self.first <= version <= self.last
+
+    def nullable_in(self, version: int) -> bool:
+        return version >= self.nullable_since
+
+
+def array(element: Wire | type) -> ArrayOf:
+    """An array of a wire type or of a declared struct."""
+    return ArrayOf(element if isinstance(element, Wire) else StructOf(element))
+
+
+def nullable(wire: WireType | type, *, since: int = 0) -> Mark:
+    """A field of every version that may be null, perhaps only since a later version."""
+    return Mark(_wire(wire), nullable_since=since)
+
+
+def since(
+    wire: WireType | type, first: int, *, nullable: bool | int = False, ignorable: bool = False
+) -> Mark:
+    """A field that came with a version. `ignorable`: older versions drop a value silently."""
+    return between(wire, first, NEVER, nullable=nullable, ignorable=ignorable)
+
+
+def between(
+    wire: WireType | type,
+    first: int,
+    last: int,
+    *,
+    nullable: bool | int = False,
+    ignorable: bool = False,
+) -> Mark:
+    """A field that came with a version and left after another one."""
+    return Mark(_wire(wire), first, last, _nullable_since(first, nullable), ignorable)
+
+
+def tagged(
+    wire: WireType | type,
+    tag: int,
+    *,
+    since: int = 0,
+    nullable: bool = False,
+    ignorable: bool = False,
+) -> Mark:
+    """A field in the tag buffer: written only when it differs from its default."""
+    return Mark(_wire(wire), since, NEVER, _nullable_since(since, nullable), ignorable, tag)
+
+
+def _wire(wire: WireType | type) -> WireType:
+    return wire if isinstance(wire, Wire | ArrayOf | StructOf) else StructOf(wire)
+
+
+def _nullable_since(first: int, nullable: bool | int) -> int:
+    if nullable is True:
+        return first
+    return NEVER if nullable is False else nullable
+
+
+@dataclass(frozen=True, slots=True)
+class FieldSpec:
+    """One declared field, as the compiler sees it."""
+
+    name: str
+    mark: Mark
+    default: object
+
+
+@cache
+def fields_of(cls: type[Struct]) -> tuple[FieldSpec, ...]:
+    """The fields of a declaration in wire order, with their marks."""
+    hints: Mapping[str, Any] = get_type_hints(cls, include_extras=True)
+    return tuple(_field_spec(cls, field, hints[field.name]) for field in fields(cls))
+
+
+def _field_spec(cls: type[Struct], field: DataclassField[Any], hint: Any) -> FieldSpec:
+    marks = [m for m in getattr(hint, "__metadata__", ()) if isinstance(m, Mark | WireType)]
+    if len(marks) != 1:
+        raise TypeError(f"{cls.__name__}.{field.name} needs one wire type, has {len(marks)}")
+    mark = marks[0] if isinstance(marks[0], Mark) else Mark(marks[0])
+    if field.default is not MISSING:
+        default: object = field.default
+    elif field.default_factory is not MISSING:
+        default = field.default_factory()
+    else:
+        raise TypeError(f"{cls.__name__}.{field.name} has no default")
+    return FieldSpec(field.name, mark, default)

@@ -1,0 +1,14 @@
+"""What may others ask the data plane about topics? Names, ids and partition counts; it never changes one."""
+
+from typing import Protocol
+
+from protocol.names import TopicId, TopicName
+
+
+class TopicsView(Protocol):
+    def partition_count(self, name: TopicName) -> int | None:
+        """How many partitions; None when there is no such topic."""
+
+    def topic_id(self, name: TopicName) -> TopicId | None: ...
+
+    def topic_name(self, topic_id: TopicId) -> TopicName | None: ...

@@ -1,0 +1,118 @@
+"""Who is waiting, and for what? Ops watched by key, expired by deadline, each ended exactly once.
+
+`try_complete_else_watch` asks an op and parks it if the answer is no. Whoever changes state that an
+op may be waiting for calls `check_and_complete(key)`. `expire_due` ends what has waited too long.
+Every way out goes through `_end`, which only the first caller passes: that is the whole promise.
+
+Commands are returned, not carried out: the caller queues them for its next turn. So nothing here can
+re-enter a group, and the deadlocks of Kafka's "story about lock" cannot be written.
+Kafka's counterpart: `DelayedOperationPurgatory`.
+"""
+
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+from purgatory.deadlines import Deadlines, Ticket
+from purgatory.op import DelayedOp
+
+CommandT = TypeVar("CommandT")
+
+
+class Purgatory(Generic[CommandT]):
+    """Not thread-safe: one owner, one thread, no waiting inside."""
+
+    def __init__(self) -> None:
+        self._deadlines: Deadlines[DelayedOp[CommandT]] = Deadlines()
+        self._tickets: dict[DelayedOp[CommandT], Ticket] = {}
+        # Dicts for their order: ops under one key are asked in the order in which they were parked.
+        self._watchers: dict[Hashable, dict[DelayedOp[CommandT], None]] = {}
+
+    @property
+    def delayed(self) -> int:
+        """How many ops wait (Kafka's NumDelayedOperations)."""
+        return len(self._tickets)
+
+    @property
+    def watched(self) -> int:
+        """How many (key, op) pairs are watched (Kafka's PurgatorySize)."""
+        return sum(len(ops) for ops in self._watchers.values())
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        return self._deadlines.next_ms()
+
+    def try_complete_else_watch(self, op: DelayedOp[CommandT]) -> CommandT | None:
+        """The op's command if it can complete now; else None, and the op is parked."""
+        command = op.try_complete()
+        if command is None:
+            self.watch(op)
+        return command
+
+    def watch(self, op: DelayedOp[CommandT]) -> None:
+        """Park without asking: for ops that only time can end."""
+        if op in self._tickets:
+            raise AssertionError(f"{op!r} is parked already")
+        self._tickets[op] = self._deadlines.add(op.deadline_ms, op)
+        for key in op.keys:
+            self._watchers.setdefault(key, {})[op] = None
+
+    def check_and_complete(self, key: Hashable) -> list[CommandT]:
+        """Ask every op under `key` again; the commands of those that completed."""
+        ops = self._watchers.get(key)
+        if not ops:
+            return []
+        commands = []
+        for op in tuple(ops):
+            command = op.try_complete()
+            if command is not None and self._end(op):
+                commands.append(command)
+        return commands
+
+    def expire_due(self, now_ms: int) -> list[CommandT]:
+        """End every op whose deadline has come, in deadline order; their commands."""
+        commands = []
+        for op in self._deadlines.pop_due(now_ms):
+            del self._tickets[op]
+            self._unwatch(op)
+            command = op.on_expiration()
+            if command is not None:
+                commands.append(command)
+        return commands
+
+    def cancel(self, key: Hashable) -> int:
+        """Forget every op under `key`: nobody wants the answer any more. How many there were."""
+        return sum(self._end(op) for op in tuple(self._watchers.get(key, ())))
+
+    def watching(self, key: Hashable) -> bool:
+        return key in self._watchers
+
+    def cancel_all(self) -> int:
+        return sum(self._end(op) for op in tuple(self._tickets))
+
+    def _end(self, op: DelayedOp[CommandT]) -> bool:
+        """Take the op out; False if somebody else ended it before."""
+        ticket = self._tickets.pop(op, None)
+        if ticket is None:
+            return False
+        self._deadlines.remove(ticket)
+        self._unwatch(op)
+        return True
+
+    def _unwatch(self, op: DelayedOp[CommandT]) -> None:
+        for key in op.keys:
+            ops = self._watchers.get(key)
+            if ops is None:
+                continue  # an op may name one key twice
+            ops.pop(op, None)
+            if not ops:
+                del self._watchers[key]
+
+    def check(self) -> None:
+        """Assert that the three tables agree; called by tests after every step."""
+        assert len(self._tickets) == len(self._deadlines), (
+            "an op without a deadline, or the reverse"
+        )
+        for key, ops in self._watchers.items():
+            assert ops, f"no op is left under {key!r}"
+            for op in ops:
+                assert op in self._tickets, f"{op!r} is watched under {key!r} but has ended"

@@ -1,0 +1,161 @@
+"""What may the rest of the house know of the disk? Records, positions and two kinds of log.
+
+`Log` is what a coordinator shard appends to: its answers wait until a position is stored. `TopicLog`
+is what the data plane appends whole record batches to and what Fetch reads, the offsets topic
+included. Implementations live beside this file; nothing above `broker/` may import them.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+from uuid import UUID
+
+Position = int
+"""A log end offset: the offset after the last record of an append. Stored when `stored >= it`."""
+
+
+class TopicPartition(NamedTuple):
+    topic: str
+    partition: int
+
+
+class Record(NamedTuple):
+    """One keyed record; `value is None` is a tombstone."""
+
+    key: bytes
+    value: bytes | None
+
+
+class StoredRecord(NamedTuple):
+    """A record read back: with its offset and its timestamp (ms, Unix epoch)."""
+
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+
+
+class LogClosed(Exception):
+    """The log takes no more writes (a failed write or fsync, a resignation, a shutdown)."""
+
+
+class Corrupt(Exception):
+    """What the disk holds is not what was written: fails the partition, never the process."""
+
+    def __init__(self, path: str, position: int, reason: str) -> None:
+        super().__init__(f"{path} at byte {position}: {reason}")
+        self.path = path
+        self.position = position
+        self.reason = reason
+
+
+class Log(Protocol):
+    """One partition of `__consumer_offsets`, as a coordinator shard sees it. No call waits."""
+
+    @property
+    def end_position(self) -> Position:
+        """The position that the next append starts at."""
+
+    @property
+    def stored_position(self) -> Position:
+        """Everything before this position is as durable as `rollcall.flush` promises."""
+
+    def has_room(self) -> bool:
+        """False while the journal's queue is full or closed: decide nothing that needs a write."""
+
+    def append(self, records: Sequence[Record], timestamp_ms: int) -> Position:
+        """Queue one atomic batch, all with one timestamp; returns the position after it.
+
+        Raises LogClosed. The caller keeps answers that depend on the batch until it is stored.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """How one partition's files are cut: Kafka's topic configs of the same names."""
+
+    segment_bytes: int = 1_073_741_824
+    segment_ms: int = 604_800_000
+    segment_index_bytes: int = 10_485_760
+    index_interval_bytes: int = 4_096
+    retention_ms: int = 604_800_000  # -1: no limit; not applied when compacted only
+    retention_bytes: int = -1
+    cleanup_delete: bool = True
+    cleanup_compact: bool = False
+
+
+class TopicLog(Protocol):
+    """One partition of any topic: whole record batches (v2) by offset."""
+
+    @property
+    def topic_partition(self) -> TopicPartition: ...
+
+    @property
+    def topic_id(self) -> UUID: ...
+
+    @property
+    def leader_epoch(self) -> int: ...
+
+    @property
+    def log_start_offset(self) -> int: ...
+
+    @property
+    def log_end_offset(self) -> int: ...
+
+    @property
+    def high_watermark(self) -> int:
+        """Readers see nothing at or after it. Equals the log end except for journaled logs."""
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    settings: LogSettings
+
+    def append(self, batches: bytes, now_ms: int) -> int:
+        """Append complete, already checked v2 batches; returns the first base offset assigned.
+
+        Rewrites each batch's base offset and partition leader epoch (both outside its CRC). Goes to
+        the page cache before it returns. Raises LogClosed or OSError; then nothing was appended.
+        """
+
+    def read(self, offset: int, max_bytes: int, *, up_to: int, at_least_one: bool) -> bytes:
+        """Whole batches as stored, from the one that holds `offset`, below the offset `up_to`.
+
+        Empty when `offset >= up_to`. With `at_least_one` the first batch comes even if it is larger
+        than `max_bytes`; otherwise never more than `max_bytes`. Raises IndexError when `offset` is
+        below the log start or above the log end.
+        """
+
+    def batches(self, from_offset: int) -> Iterator[bytes]:
+        """Every stored batch from the one holding `from_offset` on, in order, one at a time."""
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
+        """(timestamp, offset) of the first record with a timestamp >= this one; None if none."""
+
+    def max_timestamp(self) -> tuple[int, int] | None:
+        """(timestamp, offset) of the record with the greatest timestamp; None when empty."""
+
+    def delete_before(self, offset: int) -> int:
+        """Move the log start offset up (DeleteRecords, retention); returns the new log start."""
+
+    def enforce_retention(self, now_ms: int) -> int:
+        """Roll by age, drop what retention.ms/retention.bytes say; returns segments deleted."""
+
+    def flush(self) -> None:
+        """fsync what was appended."""
+
+    def close(self) -> None: ...
+
+
+class LogStore(Protocol):
+    """The partitions under one data directory."""
+
+    def partitions(self) -> dict[TopicPartition, TopicLog]:
+        """All open partition logs."""
+
+    def create(
+        self, topic_partition: TopicPartition, topic_id: UUID, settings: LogSettings
+    ) -> TopicLog: ...
+
+    def delete(self, topic_partition: TopicPartition) -> None:
+        """Rename the folder to `<topic>-<n>.<hex>-delete` at once, then remove it."""
