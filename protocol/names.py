@@ -15,11 +15,13 @@ GroupInstanceId = NewType("GroupInstanceId", str)
 GenerationId = NewType("GenerationId", int)
 TopicName = NewType("TopicName", str)
 TopicId = UUID
+DirectoryId = UUID
 ProducerId = NewType("ProducerId", int)
 
 UNKNOWN_MEMBER_ID: Final = MemberId("")
 NO_GENERATION: Final = GenerationId(-1)
 ZERO_TOPIC_ID: Final = UUID(int=0)
+OPERATIONS_NOT_REQUESTED: Final = -(1 << 31)  # In place of a set of authorized operations.
 OFFSETS_TOPIC: Final = TopicName("__consumer_offsets")
 
 
@@ -71,7 +73,7 @@ class GroupState(StrEnum):
 
 
 class ErrorCode(IntEnum):
-    """Every error code of Kafka 4.3.1, spelled as in its `Errors`; an answer, never raised in the core."""
+    """Every error code of Kafka 4.3.1, spelled as in its `Errors`: answers, never raised."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0

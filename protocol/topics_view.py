@@ -1,4 +1,4 @@
-"""What may others ask the data plane about topics? Names, ids and partition counts; it never changes one."""
+"""What may others ask the data plane about topics? Names, ids, partition counts: no changes."""
 
 from typing import Protocol
 

@@ -1,8 +1,8 @@
 """Which deadline comes next? A sorted table of (deadline_ms, sequence) -> op.
 
 Kafka has a hierarchical timing wheel here (`TimingWheel`), made for millions of timers and many
-threads. One thread and tens of thousands of timers are served by a sorted dict; equal deadlines fire
-in the order they were filed, which keeps a replay deterministic.
+threads. One thread and tens of thousands of timers are served by a sorted dict; equal deadlines
+fire in the order they were filed, which keeps a replay deterministic.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
 """What may the rest of the house know of the disk? Records, positions and two kinds of log.
 
-`Log` is what a coordinator shard appends to: its answers wait until a position is stored. `TopicLog`
-is what the data plane appends whole record batches to and what Fetch reads, the offsets topic
-included. Implementations live beside this file; nothing above `broker/` may import them.
+`Log` is what a coordinator shard appends to: its answers wait until a position is stored.
+`TopicLog` is what the data plane appends whole record batches to and what Fetch reads, the offsets
+topic included. Implementations live beside this file; nothing above `broker/` may import them.
 """
 
 from collections.abc import Iterator, Sequence
