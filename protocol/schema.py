@@ -20,11 +20,14 @@ Kafka's counterpart: the message generator and its JSON files.
 """
 
 from collections.abc import Mapping
-from dataclasses import MISSING, Field as DataclassField, dataclass, fields
+from dataclasses import MISSING, dataclass, fields
+from dataclasses import Field as DataclassField
 from functools import cache
 from typing import Any, ClassVar, Final, Protocol, get_type_hints
 
 NEVER: Final = 1 << 15  # A version that no message reaches: they are int16.
+INT32_MAX: Final = (1 << 31) - 1
+INT64_MAX: Final = (1 << 63) - 1
 
 
 class Struct(Protocol):
@@ -108,6 +111,13 @@ def since(
     return between(wire, first, NEVER, nullable=nullable, ignorable=ignorable)
 
 
+def until(
+    wire: WireType | type, last: int, *, nullable: bool | int = False, ignorable: bool = False
+) -> Mark:
+    """A field that later versions lack. `ignorable`: they drop a value silently."""
+    return between(wire, 0, last, nullable=nullable, ignorable=ignorable)
+
+
 def between(
     wire: WireType | type,
     first: int,
@@ -117,7 +127,7 @@ def between(
     ignorable: bool = False,
 ) -> Mark:
     """A field that came with a version and left after another one."""
-    return Mark(_wire(wire), first, last, _nullable_since(first, nullable), ignorable)
+    return Mark(_wire(wire), first, last, _nullable_since(nullable, first), ignorable)
 
 
 def tagged(
@@ -129,14 +139,14 @@ def tagged(
     ignorable: bool = False,
 ) -> Mark:
     """A field in the tag buffer: written only when it differs from its default."""
-    return Mark(_wire(wire), since, NEVER, _nullable_since(since, nullable), ignorable, tag)
+    return Mark(_wire(wire), since, NEVER, _nullable_since(nullable, since), ignorable, tag)
 
 
 def _wire(wire: WireType | type) -> WireType:
     return wire if isinstance(wire, Wire | ArrayOf | StructOf) else StructOf(wire)
 
 
-def _nullable_since(first: int, nullable: bool | int) -> int:
+def _nullable_since(nullable: int, first: int) -> int:
     if nullable is True:
         return first
     return NEVER if nullable is False else nullable

@@ -20,7 +20,9 @@ class CreatePartitionsAssignment:
 class CreatePartitionsTopic:
     name: Annotated[TopicName, STRING] = TopicName("")
     count: Annotated[int, INT32] = 0
-    assignments: Annotated[Sequence[CreatePartitionsAssignment] | None, nullable(array(CreatePartitionsAssignment))] = ()
+    assignments: Annotated[
+        Sequence[CreatePartitionsAssignment] | None, nullable(array(CreatePartitionsAssignment))
+    ] = ()
 
 
 @dataclass(slots=True)
@@ -48,4 +50,6 @@ class CreatePartitionsResponse:
     FLEXIBLE_SINCE: ClassVar = 2
 
     throttle_time_ms: Annotated[int, INT32] = 0
-    results: Annotated[Sequence[CreatePartitionsTopicResult], array(CreatePartitionsTopicResult)] = ()
+    results: Annotated[
+        Sequence[CreatePartitionsTopicResult], array(CreatePartitionsTopicResult)
+    ] = ()

@@ -1,6 +1,6 @@
-"""CreateTopics (api key 19): make these topics, or with validate_only say whether they could be made.
+"""CreateTopics (api key 19): make these topics, or only say whether they could be made.
 
-Version notes: v4 num_partitions and replication_factor of -1 mean the broker's default (KIP-464); v5
+Version notes: v4 num_partitions and replication_factor of -1 mean the default (KIP-464); v5
 flexible, and the answer tells the topic's configs (KIP-525); v6 THROTTLING_QUOTA_EXCEEDED may be
 answered; v7 topic_id in the answer.
 """
@@ -9,8 +9,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from protocol.names import ApiKey, ErrorCode, TopicId, TopicName, ZERO_TOPIC_ID
-from protocol.schema import BOOL, ERROR_CODE, INT16, INT32, INT8, STRING, UUID, array, nullable, since, tagged
+from protocol.names import ZERO_TOPIC_ID, ApiKey, ErrorCode, TopicId, TopicName
+from protocol.schema import (
+    BOOL,
+    ERROR_CODE,
+    INT8,
+    INT16,
+    INT32,
+    STRING,
+    UUID,
+    array,
+    nullable,
+    since,
+    tagged,
+)
 
 
 @dataclass(slots=True)
@@ -30,7 +42,9 @@ class CreatableTopic:
     name: Annotated[TopicName, STRING] = TopicName("")
     num_partitions: Annotated[int, INT32] = 0
     replication_factor: Annotated[int, INT16] = 0
-    assignments: Annotated[Sequence[CreatableReplicaAssignment], array(CreatableReplicaAssignment)] = ()
+    assignments: Annotated[
+        Sequence[CreatableReplicaAssignment], array(CreatableReplicaAssignment)
+    ] = ()
     configs: Annotated[Sequence[CreatableTopicConfig], array(CreatableTopicConfig)] = ()
 
 
@@ -47,11 +61,11 @@ class CreateTopicsRequest:
 
 @dataclass(slots=True)
 class CreatableTopicConfigs:
-    name: Annotated[str, since(STRING, 5)] = ""
-    value: Annotated[str | None, since(STRING, 5, nullable=True)] = ""
-    read_only: Annotated[bool, since(BOOL, 5)] = False
-    config_source: Annotated[int, since(INT8, 5, ignorable=True)] = -1
-    is_sensitive: Annotated[bool, since(BOOL, 5)] = False
+    name: Annotated[str, STRING] = ""
+    value: Annotated[str | None, nullable(STRING)] = ""
+    read_only: Annotated[bool, BOOL] = False
+    config_source: Annotated[int, INT8] = -1
+    is_sensitive: Annotated[bool, BOOL] = False
 
 
 @dataclass(slots=True)
@@ -60,10 +74,15 @@ class CreatableTopicResult:
     topic_id: Annotated[TopicId, since(UUID, 7, ignorable=True)] = ZERO_TOPIC_ID
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
     error_message: Annotated[str | None, nullable(STRING)] = ""
-    topic_config_error_code: Annotated[ErrorCode, tagged(ERROR_CODE, 0, since=5, ignorable=True)] = ErrorCode.NONE
+    topic_config_error_code: Annotated[
+        ErrorCode, tagged(ERROR_CODE, 0, since=5, ignorable=True)
+    ] = ErrorCode.NONE
     num_partitions: Annotated[int, since(INT32, 5, ignorable=True)] = -1
     replication_factor: Annotated[int, since(INT16, 5, ignorable=True)] = -1
-    configs: Annotated[Sequence[CreatableTopicConfigs] | None, since(array(CreatableTopicConfigs), 5, nullable=True, ignorable=True)] = ()
+    configs: Annotated[
+        Sequence[CreatableTopicConfigs] | None,
+        since(array(CreatableTopicConfigs), 5, nullable=True, ignorable=True),
+    ] = ()
 
 
 @dataclass(slots=True)

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from protocol.names import ApiKey, ErrorCode, TopicId, TopicName, ZERO_TOPIC_ID
-from protocol.schema import ERROR_CODE, INT32, STRING, UUID, array, between, nullable, since
+from protocol.names import ZERO_TOPIC_ID, ApiKey, ErrorCode, TopicId, TopicName
+from protocol.schema import ERROR_CODE, INT32, STRING, UUID, array, nullable, since, until
 
 
 @dataclass(slots=True)
 class DeleteTopicState:
-    name: Annotated[TopicName | None, since(STRING, 6, nullable=True)] = None
-    topic_id: Annotated[TopicId, since(UUID, 6)] = ZERO_TOPIC_ID
+    name: Annotated[TopicName | None, nullable(STRING)] = None
+    topic_id: Annotated[TopicId, UUID] = ZERO_TOPIC_ID
 
 
 @dataclass(slots=True)
@@ -24,7 +24,7 @@ class DeleteTopicsRequest:
     FLEXIBLE_SINCE: ClassVar = 4
 
     topics: Annotated[Sequence[DeleteTopicState], since(array(DeleteTopicState), 6)] = ()
-    topic_names: Annotated[Sequence[TopicName], between(array(STRING), 1, 5, ignorable=True)] = ()
+    topic_names: Annotated[Sequence[TopicName], until(array(STRING), 5, ignorable=True)] = ()
     timeout_ms: Annotated[int, INT32] = 0
 
 

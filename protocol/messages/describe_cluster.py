@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from protocol.names import ApiKey, ErrorCode
-from protocol.schema import BOOL, ERROR_CODE, INT32, INT8, OPERATIONS_NOT_REQUESTED, STRING, array, nullable, since
+from protocol.names import OPERATIONS_NOT_REQUESTED, ApiKey, ErrorCode
+from protocol.schema import BOOL, ERROR_CODE, INT8, INT32, STRING, array, nullable, since
 
 
 @dataclass(slots=True)

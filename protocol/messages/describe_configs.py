@@ -1,6 +1,6 @@
-"""DescribeConfigs (api key 32): which settings are in force for this topic, broker or group, and why?
+"""DescribeConfigs (api key 32): which settings hold for this topic, broker or group?
 
-Version notes: v1 config_source and synonyms; v3 config_type and documentation (KIP-569); v4 flexible.
+Version notes: v1 config_source and synonyms; v3 config_type and documentation; v4 flexible.
 """
 
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from protocol.names import ApiKey, ErrorCode
-from protocol.schema import BOOL, ERROR_CODE, INT32, INT8, STRING, array, nullable, since
+from protocol.schema import BOOL, ERROR_CODE, INT8, INT32, STRING, array, nullable, since
 
 
 @dataclass(slots=True)
@@ -54,7 +54,9 @@ class DescribeConfigsResult:
     error_message: Annotated[str | None, nullable(STRING)] = ""
     resource_type: Annotated[int, INT8] = 0
     resource_name: Annotated[str, STRING] = ""
-    configs: Annotated[Sequence[DescribeConfigsResourceResult], array(DescribeConfigsResourceResult)] = ()
+    configs: Annotated[
+        Sequence[DescribeConfigsResourceResult], array(DescribeConfigsResourceResult)
+    ] = ()
 
 
 @dataclass(slots=True)

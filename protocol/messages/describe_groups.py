@@ -1,15 +1,23 @@
 """DescribeGroups (api key 15): in which state are these groups, and who is in them?
 
 Version notes: v1 throttle_time_ms; v3 authorized operations; v4 group_instance_id; v5 flexible; v6
-error_message, and an unknown group is GROUP_ID_NOT_FOUND where older versions say state Dead (KIP-1043).
+error_message, and an unknown group is GROUP_ID_NOT_FOUND (KIP-1043); older versions say Dead.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from protocol.names import ApiKey, ErrorCode, GroupId, GroupInstanceId, MemberId, UNKNOWN_MEMBER_ID
-from protocol.schema import BOOL, BYTES, ERROR_CODE, INT32, OPERATIONS_NOT_REQUESTED, STRING, array, since
+from protocol.names import (
+    OPERATIONS_NOT_REQUESTED,
+    UNKNOWN_MEMBER_ID,
+    ApiKey,
+    ErrorCode,
+    GroupId,
+    GroupInstanceId,
+    MemberId,
+)
+from protocol.schema import BOOL, BYTES, ERROR_CODE, INT32, STRING, array, since
 
 
 @dataclass(slots=True)
@@ -25,7 +33,9 @@ class DescribeGroupsRequest:
 @dataclass(slots=True)
 class DescribedGroupMember:
     member_id: Annotated[MemberId, STRING] = UNKNOWN_MEMBER_ID
-    group_instance_id: Annotated[GroupInstanceId | None, since(STRING, 4, nullable=True, ignorable=True)] = None
+    group_instance_id: Annotated[
+        GroupInstanceId | None, since(STRING, 4, nullable=True, ignorable=True)
+    ] = None
     client_id: Annotated[str, STRING] = ""
     client_host: Annotated[str, STRING] = ""
     member_metadata: Annotated[bytes, BYTES] = b""

@@ -7,8 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from protocol.names import ApiKey, ErrorCode, TopicId, TopicName, ZERO_TOPIC_ID
-from protocol.schema import BOOL, ERROR_CODE, INT32, OPERATIONS_NOT_REQUESTED, STRING, UUID, array, nullable
+from protocol.names import (
+    OPERATIONS_NOT_REQUESTED,
+    ZERO_TOPIC_ID,
+    ApiKey,
+    ErrorCode,
+    TopicId,
+    TopicName,
+)
+from protocol.schema import BOOL, ERROR_CODE, INT32, STRING, UUID, array, nullable
 
 
 @dataclass(slots=True)
@@ -52,7 +59,10 @@ class DescribeTopicPartitionsResponseTopic:
     name: Annotated[TopicName | None, nullable(STRING)] = TopicName("")
     topic_id: Annotated[TopicId, UUID] = ZERO_TOPIC_ID
     is_internal: Annotated[bool, BOOL] = False
-    partitions: Annotated[Sequence[DescribeTopicPartitionsResponsePartition], array(DescribeTopicPartitionsResponsePartition)] = ()
+    partitions: Annotated[
+        Sequence[DescribeTopicPartitionsResponsePartition],
+        array(DescribeTopicPartitionsResponsePartition),
+    ] = ()
     topic_authorized_operations: Annotated[int, INT32] = OPERATIONS_NOT_REQUESTED
 
 
@@ -63,5 +73,7 @@ class DescribeTopicPartitionsResponse:
     FLEXIBLE_SINCE: ClassVar = 0
 
     throttle_time_ms: Annotated[int, INT32] = 0
-    topics: Annotated[Sequence[DescribeTopicPartitionsResponseTopic], array(DescribeTopicPartitionsResponseTopic)] = ()
+    topics: Annotated[
+        Sequence[DescribeTopicPartitionsResponseTopic], array(DescribeTopicPartitionsResponseTopic)
+    ] = ()
     next_cursor: Annotated[Cursor | None, nullable(Cursor)] = None

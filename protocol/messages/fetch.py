@@ -12,14 +12,37 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from protocol.names import ApiKey, ErrorCode, ProducerId, TopicId, TopicName, ZERO_TOPIC_ID
-from protocol.schema import ERROR_CODE, INT32, INT32_MAX, INT64, INT64_MAX, INT8, RECORDS, STRING, UUID, array, between, nullable, since, tagged
+from protocol.names import (
+    ZERO_TOPIC_ID,
+    ApiKey,
+    DirectoryId,
+    ErrorCode,
+    ProducerId,
+    TopicId,
+    TopicName,
+)
+from protocol.schema import (
+    ERROR_CODE,
+    INT8,
+    INT32,
+    INT32_MAX,
+    INT64,
+    INT64_MAX,
+    RECORDS,
+    STRING,
+    UUID,
+    array,
+    nullable,
+    since,
+    tagged,
+    until,
+)
 
 
 @dataclass(slots=True)
 class ReplicaState:
-    replica_id: Annotated[int, since(INT32, 15)] = -1
-    replica_epoch: Annotated[int, since(INT64, 15)] = -1
+    replica_id: Annotated[int, INT32] = -1
+    replica_epoch: Annotated[int, INT64] = -1
 
 
 @dataclass(slots=True)
@@ -30,22 +53,24 @@ class FetchPartition:
     last_fetched_epoch: Annotated[int, since(INT32, 12)] = -1
     log_start_offset: Annotated[int, since(INT64, 5, ignorable=True)] = -1
     partition_max_bytes: Annotated[int, INT32] = 0
-    replica_directory_id: Annotated[TopicId, tagged(UUID, 0, since=17, ignorable=True)] = ZERO_TOPIC_ID
+    replica_directory_id: Annotated[DirectoryId, tagged(UUID, 0, since=17, ignorable=True)] = (
+        ZERO_TOPIC_ID
+    )
     high_watermark: Annotated[int, tagged(INT64, 1, since=18, ignorable=True)] = INT64_MAX
 
 
 @dataclass(slots=True)
 class FetchTopic:
-    topic: Annotated[TopicName, between(STRING, 4, 12, ignorable=True)] = TopicName("")
+    topic: Annotated[TopicName, until(STRING, 12, ignorable=True)] = TopicName("")
     topic_id: Annotated[TopicId, since(UUID, 13, ignorable=True)] = ZERO_TOPIC_ID
     partitions: Annotated[Sequence[FetchPartition], array(FetchPartition)] = ()
 
 
 @dataclass(slots=True)
 class ForgottenTopic:
-    topic: Annotated[TopicName, between(STRING, 7, 12, ignorable=True)] = TopicName("")
+    topic: Annotated[TopicName, until(STRING, 12, ignorable=True)] = TopicName("")
     topic_id: Annotated[TopicId, since(UUID, 13, ignorable=True)] = ZERO_TOPIC_ID
-    partitions: Annotated[Sequence[int], since(array(INT32), 7)] = ()
+    partitions: Annotated[Sequence[int], array(INT32)] = ()
 
 
 @dataclass(slots=True)
@@ -54,8 +79,10 @@ class FetchRequest:
     VERSIONS: ClassVar = range(4, 19)
     FLEXIBLE_SINCE: ClassVar = 12
 
-    cluster_id: Annotated[str | None, tagged(STRING, 0, since=12, nullable=True, ignorable=True)] = None
-    replica_id: Annotated[int, between(INT32, 4, 14)] = -1
+    cluster_id: Annotated[
+        str | None, tagged(STRING, 0, since=12, nullable=True, ignorable=True)
+    ] = None
+    replica_id: Annotated[int, until(INT32, 14)] = -1
     replica_state: Annotated[ReplicaState | None, tagged(ReplicaState, 1, since=15)] = None
     max_wait_ms: Annotated[int, INT32] = 0
     min_bytes: Annotated[int, INT32] = 0
@@ -70,14 +97,14 @@ class FetchRequest:
 
 @dataclass(slots=True)
 class EpochEndOffset:
-    epoch: Annotated[int, since(INT32, 12)] = -1
-    end_offset: Annotated[int, since(INT64, 12)] = -1
+    epoch: Annotated[int, INT32] = -1
+    end_offset: Annotated[int, INT64] = -1
 
 
 @dataclass(slots=True)
 class LeaderIdAndEpoch:
-    leader_id: Annotated[int, since(INT32, 12)] = -1
-    leader_epoch: Annotated[int, since(INT32, 12)] = -1
+    leader_id: Annotated[int, INT32] = -1
+    leader_epoch: Annotated[int, INT32] = -1
 
 
 @dataclass(slots=True)
@@ -102,24 +129,26 @@ class PartitionData:
     diverging_epoch: Annotated[EpochEndOffset | None, tagged(EpochEndOffset, 0, since=12)] = None
     current_leader: Annotated[LeaderIdAndEpoch | None, tagged(LeaderIdAndEpoch, 1, since=12)] = None
     snapshot_id: Annotated[SnapshotId | None, tagged(SnapshotId, 2, since=12)] = None
-    aborted_transactions: Annotated[Sequence[AbortedTransaction] | None, nullable(array(AbortedTransaction))] = ()
+    aborted_transactions: Annotated[
+        Sequence[AbortedTransaction] | None, nullable(array(AbortedTransaction))
+    ] = ()
     preferred_read_replica: Annotated[int, since(INT32, 11)] = -1
     records: Annotated[bytes | None, nullable(RECORDS)] = None
 
 
 @dataclass(slots=True)
 class FetchableTopicResponse:
-    topic: Annotated[TopicName, between(STRING, 4, 12, ignorable=True)] = TopicName("")
+    topic: Annotated[TopicName, until(STRING, 12, ignorable=True)] = TopicName("")
     topic_id: Annotated[TopicId, since(UUID, 13, ignorable=True)] = ZERO_TOPIC_ID
     partitions: Annotated[Sequence[PartitionData], array(PartitionData)] = ()
 
 
 @dataclass(slots=True)
 class NodeEndpoint:
-    node_id: Annotated[int, since(INT32, 16)] = 0
-    host: Annotated[str, since(STRING, 16)] = ""
-    port: Annotated[int, since(INT32, 16)] = 0
-    rack: Annotated[str | None, since(STRING, 16, nullable=True)] = None
+    node_id: Annotated[int, INT32] = 0
+    host: Annotated[str, STRING] = ""
+    port: Annotated[int, INT32] = 0
+    rack: Annotated[str | None, nullable(STRING)] = None
 
 
 @dataclass(slots=True)

@@ -6,7 +6,15 @@ Version notes: v1 throttle_time_ms; v3 group_instance_id (KIP-345); v4 flexible 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from protocol.names import ApiKey, ErrorCode, GenerationId, GroupId, GroupInstanceId, MemberId, UNKNOWN_MEMBER_ID
+from protocol.names import (
+    UNKNOWN_MEMBER_ID,
+    ApiKey,
+    ErrorCode,
+    GenerationId,
+    GroupId,
+    GroupInstanceId,
+    MemberId,
+)
 from protocol.schema import ERROR_CODE, INT32, STRING, since
 
 

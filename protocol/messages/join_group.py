@@ -1,4 +1,4 @@
-"""JoinGroup (api key 11): a member asks to be part of the next generation, and waits until it is known.
+"""JoinGroup (api key 11): a member asks to be part of the next generation, and waits for it.
 
 Version notes: v1 rebalance_timeout_ms (before, the session timeout served for both); v2
 throttle_time_ms; v4 a new member is first told its id and joins again with it (KIP-394); v5
@@ -12,7 +12,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from protocol.names import ApiKey, ErrorCode, GenerationId, GroupId, GroupInstanceId, MemberId, NO_GENERATION, UNKNOWN_MEMBER_ID
+from protocol.names import (
+    NO_GENERATION,
+    UNKNOWN_MEMBER_ID,
+    ApiKey,
+    ErrorCode,
+    GenerationId,
+    GroupId,
+    GroupInstanceId,
+    MemberId,
+)
 from protocol.schema import BOOL, BYTES, ERROR_CODE, INT32, STRING, array, nullable, since
 
 
@@ -41,7 +50,9 @@ class JoinGroupRequest:
 @dataclass(slots=True)
 class JoinGroupResponseMember:
     member_id: Annotated[MemberId, STRING] = UNKNOWN_MEMBER_ID
-    group_instance_id: Annotated[GroupInstanceId | None, since(STRING, 5, nullable=True, ignorable=True)] = None
+    group_instance_id: Annotated[
+        GroupInstanceId | None, since(STRING, 5, nullable=True, ignorable=True)
+    ] = None
     metadata: Annotated[bytes, BYTES] = b""
 
 

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from protocol.names import ApiKey, ErrorCode, GroupId, GroupInstanceId, MemberId, UNKNOWN_MEMBER_ID
-from protocol.schema import ERROR_CODE, INT32, STRING, array, between, since
+from protocol.names import UNKNOWN_MEMBER_ID, ApiKey, ErrorCode, GroupId, GroupInstanceId, MemberId
+from protocol.schema import ERROR_CODE, INT32, STRING, array, nullable, since, until
 
 
 @dataclass(slots=True)
 class MemberIdentity:
-    member_id: Annotated[MemberId, since(STRING, 3)] = UNKNOWN_MEMBER_ID
-    group_instance_id: Annotated[GroupInstanceId | None, since(STRING, 3, nullable=True)] = None
+    member_id: Annotated[MemberId, STRING] = UNKNOWN_MEMBER_ID
+    group_instance_id: Annotated[GroupInstanceId | None, nullable(STRING)] = None
     reason: Annotated[str | None, since(STRING, 5, nullable=True, ignorable=True)] = None
 
 
@@ -26,15 +26,15 @@ class LeaveGroupRequest:
     FLEXIBLE_SINCE: ClassVar = 4
 
     group_id: Annotated[GroupId, STRING] = GroupId("")
-    member_id: Annotated[MemberId, between(STRING, 0, 2)] = UNKNOWN_MEMBER_ID
+    member_id: Annotated[MemberId, until(STRING, 2)] = UNKNOWN_MEMBER_ID
     members: Annotated[Sequence[MemberIdentity], since(array(MemberIdentity), 3)] = ()
 
 
 @dataclass(slots=True)
 class MemberResponse:
-    member_id: Annotated[MemberId, since(STRING, 3)] = UNKNOWN_MEMBER_ID
-    group_instance_id: Annotated[GroupInstanceId | None, since(STRING, 3, nullable=True)] = GroupInstanceId("")
-    error_code: Annotated[ErrorCode, since(ERROR_CODE, 3)] = ErrorCode.NONE
+    member_id: Annotated[MemberId, STRING] = UNKNOWN_MEMBER_ID
+    group_instance_id: Annotated[GroupInstanceId | None, nullable(STRING)] = GroupInstanceId("")
+    error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
 
 
 @dataclass(slots=True)

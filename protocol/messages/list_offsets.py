@@ -1,7 +1,8 @@
 """ListOffsets (api key 2): which offset belongs to this timestamp, or to the log's start or end?
 
-Version notes: v2 isolation_level; v4 leader epochs; v6 flexible; v7 timestamp -3, the record with the
-largest timestamp; v8 and v9 timestamps -4 and -5, of tiered storage; v10 timeout_ms; v11 timestamp -6.
+Version notes: v2 isolation_level; v4 leader epochs; v6 flexible; v7 timestamp -3, the record with
+the largest timestamp; v8 and v9 timestamps -4 and -5, of tiered storage; v10 timeout_ms; v11
+timestamp -6.
 """
 
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from protocol.names import ApiKey, ErrorCode, TopicName
-from protocol.schema import ERROR_CODE, INT32, INT64, INT8, STRING, array, since
+from protocol.schema import ERROR_CODE, INT8, INT32, INT64, STRING, array, since
 
 
 @dataclass(slots=True)
@@ -49,7 +50,9 @@ class ListOffsetsPartitionResponse:
 @dataclass(slots=True)
 class ListOffsetsTopicResponse:
     name: Annotated[TopicName, STRING] = TopicName("")
-    partitions: Annotated[Sequence[ListOffsetsPartitionResponse], array(ListOffsetsPartitionResponse)] = ()
+    partitions: Annotated[
+        Sequence[ListOffsetsPartitionResponse], array(ListOffsetsPartitionResponse)
+    ] = ()
 
 
 @dataclass(slots=True)

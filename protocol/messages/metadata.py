@@ -10,8 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from protocol.names import ApiKey, ErrorCode, TopicId, TopicName, ZERO_TOPIC_ID
-from protocol.schema import BOOL, ERROR_CODE, INT32, OPERATIONS_NOT_REQUESTED, STRING, UUID, array, between, nullable, since
+from protocol.names import (
+    OPERATIONS_NOT_REQUESTED,
+    ZERO_TOPIC_ID,
+    ApiKey,
+    ErrorCode,
+    TopicId,
+    TopicName,
+)
+from protocol.schema import BOOL, ERROR_CODE, INT32, STRING, UUID, array, between, nullable, since
 
 
 @dataclass(slots=True)
@@ -26,7 +33,9 @@ class MetadataRequest:
     VERSIONS: ClassVar = range(14)
     FLEXIBLE_SINCE: ClassVar = 9
 
-    topics: Annotated[Sequence[MetadataRequestTopic] | None, nullable(array(MetadataRequestTopic), since=1)] = ()
+    topics: Annotated[
+        Sequence[MetadataRequestTopic] | None, nullable(array(MetadataRequestTopic), since=1)
+    ] = ()
     allow_auto_topic_creation: Annotated[bool, since(BOOL, 4)] = True
     include_cluster_authorized_operations: Annotated[bool, between(BOOL, 8, 10)] = False
     include_topic_authorized_operations: Annotated[bool, since(BOOL, 8)] = False
@@ -57,7 +66,9 @@ class MetadataResponseTopic:
     name: Annotated[TopicName | None, nullable(STRING, since=12)] = TopicName("")
     topic_id: Annotated[TopicId, since(UUID, 10, ignorable=True)] = ZERO_TOPIC_ID
     is_internal: Annotated[bool, since(BOOL, 1, ignorable=True)] = False
-    partitions: Annotated[Sequence[MetadataResponsePartition], array(MetadataResponsePartition)] = ()
+    partitions: Annotated[
+        Sequence[MetadataResponsePartition], array(MetadataResponsePartition)
+    ] = ()
     topic_authorized_operations: Annotated[int, since(INT32, 8)] = OPERATIONS_NOT_REQUESTED
 
 

@@ -1,16 +1,29 @@
 """OffsetCommit (api key 8): a group's positions are to be kept; for each partition, were they?
 
 Version notes: v2-v4 retention_time_ms; v3 throttle_time_ms; v6 committed_leader_epoch; v7
-group_instance_id (KIP-345); v8 flexible; v9 errors of the consumer protocol (KIP-848); v10 topics by
-id instead of by name. There is no top-level error: a group's error is copied onto every partition.
+group_instance_id (KIP-345); v8 flexible; v9 errors of the consumer protocol (KIP-848); v10 topics
+by id instead of by name. There is no top-level error: a group's error is copied onto every
+partition.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from protocol.names import ApiKey, ErrorCode, GenerationId, GroupId, GroupInstanceId, MemberId, NO_GENERATION, TopicId, TopicName, UNKNOWN_MEMBER_ID, ZERO_TOPIC_ID
-from protocol.schema import ERROR_CODE, INT32, INT64, STRING, UUID, array, between, nullable, since
+from protocol.names import (
+    NO_GENERATION,
+    UNKNOWN_MEMBER_ID,
+    ZERO_TOPIC_ID,
+    ApiKey,
+    ErrorCode,
+    GenerationId,
+    GroupId,
+    GroupInstanceId,
+    MemberId,
+    TopicId,
+    TopicName,
+)
+from protocol.schema import ERROR_CODE, INT32, INT64, STRING, UUID, array, nullable, since, until
 
 
 @dataclass(slots=True)
@@ -23,9 +36,11 @@ class OffsetCommitRequestPartition:
 
 @dataclass(slots=True)
 class OffsetCommitRequestTopic:
-    name: Annotated[TopicName, between(STRING, 2, 9, ignorable=True)] = TopicName("")
+    name: Annotated[TopicName, until(STRING, 9, ignorable=True)] = TopicName("")
     topic_id: Annotated[TopicId, since(UUID, 10, ignorable=True)] = ZERO_TOPIC_ID
-    partitions: Annotated[Sequence[OffsetCommitRequestPartition], array(OffsetCommitRequestPartition)] = ()
+    partitions: Annotated[
+        Sequence[OffsetCommitRequestPartition], array(OffsetCommitRequestPartition)
+    ] = ()
 
 
 @dataclass(slots=True)
@@ -38,7 +53,7 @@ class OffsetCommitRequest:
     generation_id_or_member_epoch: Annotated[GenerationId, INT32] = NO_GENERATION
     member_id: Annotated[MemberId, STRING] = UNKNOWN_MEMBER_ID
     group_instance_id: Annotated[GroupInstanceId | None, since(STRING, 7, nullable=True)] = None
-    retention_time_ms: Annotated[int, between(INT64, 2, 4, ignorable=True)] = -1
+    retention_time_ms: Annotated[int, until(INT64, 4, ignorable=True)] = -1
     topics: Annotated[Sequence[OffsetCommitRequestTopic], array(OffsetCommitRequestTopic)] = ()
 
 
@@ -50,9 +65,11 @@ class OffsetCommitResponsePartition:
 
 @dataclass(slots=True)
 class OffsetCommitResponseTopic:
-    name: Annotated[TopicName, between(STRING, 2, 9, ignorable=True)] = TopicName("")
+    name: Annotated[TopicName, until(STRING, 9, ignorable=True)] = TopicName("")
     topic_id: Annotated[TopicId, since(UUID, 10, ignorable=True)] = ZERO_TOPIC_ID
-    partitions: Annotated[Sequence[OffsetCommitResponsePartition], array(OffsetCommitResponsePartition)] = ()
+    partitions: Annotated[
+        Sequence[OffsetCommitResponsePartition], array(OffsetCommitResponsePartition)
+    ] = ()
 
 
 @dataclass(slots=True)

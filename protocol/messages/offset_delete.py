@@ -19,7 +19,9 @@ class OffsetDeleteRequestPartition:
 @dataclass(slots=True)
 class OffsetDeleteRequestTopic:
     name: Annotated[TopicName, STRING] = TopicName("")
-    partitions: Annotated[Sequence[OffsetDeleteRequestPartition], array(OffsetDeleteRequestPartition)] = ()
+    partitions: Annotated[
+        Sequence[OffsetDeleteRequestPartition], array(OffsetDeleteRequestPartition)
+    ] = ()
 
 
 @dataclass(slots=True)
@@ -41,7 +43,9 @@ class OffsetDeleteResponsePartition:
 @dataclass(slots=True)
 class OffsetDeleteResponseTopic:
     name: Annotated[TopicName, STRING] = TopicName("")
-    partitions: Annotated[Sequence[OffsetDeleteResponsePartition], array(OffsetDeleteResponsePartition)] = ()
+    partitions: Annotated[
+        Sequence[OffsetDeleteResponsePartition], array(OffsetDeleteResponsePartition)
+    ] = ()
 
 
 @dataclass(slots=True)

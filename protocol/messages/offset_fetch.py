@@ -12,29 +12,43 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from protocol.names import ApiKey, ErrorCode, GroupId, MemberId, TopicId, TopicName, ZERO_TOPIC_ID
-from protocol.schema import BOOL, ERROR_CODE, INT32, INT64, STRING, UUID, array, between, since
+from protocol.names import ZERO_TOPIC_ID, ApiKey, ErrorCode, GroupId, MemberId, TopicId, TopicName
+from protocol.schema import (
+    BOOL,
+    ERROR_CODE,
+    INT32,
+    INT64,
+    STRING,
+    UUID,
+    array,
+    between,
+    nullable,
+    since,
+    until,
+)
 
 
 @dataclass(slots=True)
 class OffsetFetchRequestTopic:
-    name: Annotated[TopicName, between(STRING, 1, 7)] = TopicName("")
-    partition_indexes: Annotated[Sequence[int], between(array(INT32), 1, 7)] = ()
+    name: Annotated[TopicName, STRING] = TopicName("")
+    partition_indexes: Annotated[Sequence[int], array(INT32)] = ()
 
 
 @dataclass(slots=True)
 class OffsetFetchRequestTopics:
-    name: Annotated[TopicName, between(STRING, 8, 9, ignorable=True)] = TopicName("")
+    name: Annotated[TopicName, until(STRING, 9, ignorable=True)] = TopicName("")
     topic_id: Annotated[TopicId, since(UUID, 10, ignorable=True)] = ZERO_TOPIC_ID
-    partition_indexes: Annotated[Sequence[int], since(array(INT32), 8)] = ()
+    partition_indexes: Annotated[Sequence[int], array(INT32)] = ()
 
 
 @dataclass(slots=True)
 class OffsetFetchRequestGroup:
-    group_id: Annotated[GroupId, since(STRING, 8)] = GroupId("")
+    group_id: Annotated[GroupId, STRING] = GroupId("")
     member_id: Annotated[MemberId | None, since(STRING, 9, nullable=True, ignorable=True)] = None
     member_epoch: Annotated[int, since(INT32, 9, ignorable=True)] = -1
-    topics: Annotated[Sequence[OffsetFetchRequestTopics] | None, since(array(OffsetFetchRequestTopics), 8, nullable=True)] = ()
+    topics: Annotated[
+        Sequence[OffsetFetchRequestTopics] | None, nullable(array(OffsetFetchRequestTopics))
+    ] = ()
 
 
 @dataclass(slots=True)
@@ -43,48 +57,57 @@ class OffsetFetchRequest:
     VERSIONS: ClassVar = range(1, 11)
     FLEXIBLE_SINCE: ClassVar = 6
 
-    group_id: Annotated[GroupId, between(STRING, 1, 7)] = GroupId("")
-    topics: Annotated[Sequence[OffsetFetchRequestTopic] | None, between(array(OffsetFetchRequestTopic), 1, 7, nullable=2)] = ()
-    groups: Annotated[Sequence[OffsetFetchRequestGroup], since(array(OffsetFetchRequestGroup), 8)] = ()
+    group_id: Annotated[GroupId, until(STRING, 7)] = GroupId("")
+    topics: Annotated[
+        Sequence[OffsetFetchRequestTopic] | None,
+        until(array(OffsetFetchRequestTopic), 7, nullable=2),
+    ] = ()
+    groups: Annotated[
+        Sequence[OffsetFetchRequestGroup], since(array(OffsetFetchRequestGroup), 8)
+    ] = ()
     require_stable: Annotated[bool, since(BOOL, 7)] = False
 
 
 @dataclass(slots=True)
 class OffsetFetchResponsePartition:
-    partition_index: Annotated[int, between(INT32, 1, 7)] = 0
-    committed_offset: Annotated[int, between(INT64, 1, 7)] = 0
-    committed_leader_epoch: Annotated[int, between(INT32, 5, 7, ignorable=True)] = -1
-    metadata: Annotated[str | None, between(STRING, 1, 7, nullable=True)] = ""
-    error_code: Annotated[ErrorCode, between(ERROR_CODE, 1, 7)] = ErrorCode.NONE
+    partition_index: Annotated[int, INT32] = 0
+    committed_offset: Annotated[int, INT64] = 0
+    committed_leader_epoch: Annotated[int, since(INT32, 5, ignorable=True)] = -1
+    metadata: Annotated[str | None, nullable(STRING)] = ""
+    error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
 
 
 @dataclass(slots=True)
 class OffsetFetchResponseTopic:
-    name: Annotated[TopicName, between(STRING, 1, 7)] = TopicName("")
-    partitions: Annotated[Sequence[OffsetFetchResponsePartition], between(array(OffsetFetchResponsePartition), 1, 7)] = ()
+    name: Annotated[TopicName, STRING] = TopicName("")
+    partitions: Annotated[
+        Sequence[OffsetFetchResponsePartition], array(OffsetFetchResponsePartition)
+    ] = ()
 
 
 @dataclass(slots=True)
 class OffsetFetchResponsePartitions:
-    partition_index: Annotated[int, since(INT32, 8)] = 0
-    committed_offset: Annotated[int, since(INT64, 8)] = 0
-    committed_leader_epoch: Annotated[int, since(INT32, 8, ignorable=True)] = -1
-    metadata: Annotated[str | None, since(STRING, 8, nullable=True)] = ""
-    error_code: Annotated[ErrorCode, since(ERROR_CODE, 8)] = ErrorCode.NONE
+    partition_index: Annotated[int, INT32] = 0
+    committed_offset: Annotated[int, INT64] = 0
+    committed_leader_epoch: Annotated[int, INT32] = -1
+    metadata: Annotated[str | None, nullable(STRING)] = ""
+    error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
 
 
 @dataclass(slots=True)
 class OffsetFetchResponseTopics:
-    name: Annotated[TopicName, between(STRING, 8, 9, ignorable=True)] = TopicName("")
+    name: Annotated[TopicName, until(STRING, 9, ignorable=True)] = TopicName("")
     topic_id: Annotated[TopicId, since(UUID, 10, ignorable=True)] = ZERO_TOPIC_ID
-    partitions: Annotated[Sequence[OffsetFetchResponsePartitions], since(array(OffsetFetchResponsePartitions), 8)] = ()
+    partitions: Annotated[
+        Sequence[OffsetFetchResponsePartitions], array(OffsetFetchResponsePartitions)
+    ] = ()
 
 
 @dataclass(slots=True)
 class OffsetFetchResponseGroup:
-    group_id: Annotated[GroupId, since(STRING, 8)] = GroupId("")
-    topics: Annotated[Sequence[OffsetFetchResponseTopics], since(array(OffsetFetchResponseTopics), 8)] = ()
-    error_code: Annotated[ErrorCode, since(ERROR_CODE, 8)] = ErrorCode.NONE
+    group_id: Annotated[GroupId, STRING] = GroupId("")
+    topics: Annotated[Sequence[OffsetFetchResponseTopics], array(OffsetFetchResponseTopics)] = ()
+    error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
 
 
 @dataclass(slots=True)
@@ -94,6 +117,10 @@ class OffsetFetchResponse:
     FLEXIBLE_SINCE: ClassVar = 6
 
     throttle_time_ms: Annotated[int, since(INT32, 3, ignorable=True)] = 0
-    topics: Annotated[Sequence[OffsetFetchResponseTopic], between(array(OffsetFetchResponseTopic), 1, 7)] = ()
+    topics: Annotated[
+        Sequence[OffsetFetchResponseTopic], until(array(OffsetFetchResponseTopic), 7)
+    ] = ()
     error_code: Annotated[ErrorCode, between(ERROR_CODE, 2, 7, ignorable=True)] = ErrorCode.NONE
-    groups: Annotated[Sequence[OffsetFetchResponseGroup], since(array(OffsetFetchResponseGroup), 8)] = ()
+    groups: Annotated[
+        Sequence[OffsetFetchResponseGroup], since(array(OffsetFetchResponseGroup), 8)
+    ] = ()

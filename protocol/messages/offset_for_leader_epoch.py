@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (api key 23): where did this leader epoch end? Shows a log that was truncated.
+"""OffsetForLeaderEpoch (api key 23): where did this leader epoch end? Shows a truncated log.
 
 Version notes: v3 replica_id; v4 flexible. Mind the answer's order: the error comes first.
 """

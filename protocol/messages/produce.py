@@ -2,18 +2,32 @@
 
 Version notes: v3 is the oldest that carries record batch v2, the only format we store; v5
 log_start_offset in the answer; v7 zstd allowed; v8 record_errors and error_message; v9 flexible;
-v10 leader hints in tags (KIP-951); v12 a produce may open a transaction (KIP-890); v13 topics by id.
+v10 leader hints in tags (KIP-951); v12 a produce may open a transaction (KIP-890); v13 topics by
+id.
 
-With acks=0 no response is sent at all. Advertised from v0 although v0-v2 are refused: old librdkafka
-would otherwise switch itself off (see `api_versions.py`).
+With acks=0 no response is sent at all. Advertised from v0 although v0-v2 are refused: old
+librdkafka would otherwise switch itself off (see `api_versions.py`).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from protocol.names import ApiKey, ErrorCode, TopicId, TopicName, ZERO_TOPIC_ID
-from protocol.schema import ERROR_CODE, INT16, INT32, INT64, RECORDS, STRING, UUID, array, between, nullable, since, tagged
+from protocol.names import ZERO_TOPIC_ID, ApiKey, ErrorCode, TopicId, TopicName
+from protocol.schema import (
+    ERROR_CODE,
+    INT16,
+    INT32,
+    INT64,
+    RECORDS,
+    STRING,
+    UUID,
+    array,
+    nullable,
+    since,
+    tagged,
+    until,
+)
 
 
 @dataclass(slots=True)
@@ -24,7 +38,7 @@ class PartitionProduceData:
 
 @dataclass(slots=True)
 class TopicProduceData:
-    name: Annotated[TopicName, between(STRING, 3, 12, ignorable=True)] = TopicName("")
+    name: Annotated[TopicName, until(STRING, 12, ignorable=True)] = TopicName("")
     topic_id: Annotated[TopicId, since(UUID, 13, ignorable=True)] = ZERO_TOPIC_ID
     partition_data: Annotated[Sequence[PartitionProduceData], array(PartitionProduceData)] = ()
 
@@ -43,14 +57,14 @@ class ProduceRequest:
 
 @dataclass(slots=True)
 class BatchIndexAndErrorMessage:
-    batch_index: Annotated[int, since(INT32, 8)] = 0
-    batch_index_error_message: Annotated[str | None, since(STRING, 8, nullable=True)] = None
+    batch_index: Annotated[int, INT32] = 0
+    batch_index_error_message: Annotated[str | None, nullable(STRING)] = None
 
 
 @dataclass(slots=True)
 class LeaderIdAndEpoch:
-    leader_id: Annotated[int, since(INT32, 10)] = -1
-    leader_epoch: Annotated[int, since(INT32, 10)] = -1
+    leader_id: Annotated[int, INT32] = -1
+    leader_epoch: Annotated[int, INT32] = -1
 
 
 @dataclass(slots=True)
@@ -60,24 +74,29 @@ class PartitionProduceResponse:
     base_offset: Annotated[int, INT64] = 0
     log_append_time_ms: Annotated[int, INT64] = -1
     log_start_offset: Annotated[int, since(INT64, 5, ignorable=True)] = -1
-    record_errors: Annotated[Sequence[BatchIndexAndErrorMessage], since(array(BatchIndexAndErrorMessage), 8, ignorable=True)] = ()
+    record_errors: Annotated[
+        Sequence[BatchIndexAndErrorMessage],
+        since(array(BatchIndexAndErrorMessage), 8, ignorable=True),
+    ] = ()
     error_message: Annotated[str | None, since(STRING, 8, nullable=True, ignorable=True)] = None
     current_leader: Annotated[LeaderIdAndEpoch | None, tagged(LeaderIdAndEpoch, 0, since=10)] = None
 
 
 @dataclass(slots=True)
 class TopicProduceResponse:
-    name: Annotated[TopicName, between(STRING, 3, 12, ignorable=True)] = TopicName("")
+    name: Annotated[TopicName, until(STRING, 12, ignorable=True)] = TopicName("")
     topic_id: Annotated[TopicId, since(UUID, 13, ignorable=True)] = ZERO_TOPIC_ID
-    partition_responses: Annotated[Sequence[PartitionProduceResponse], array(PartitionProduceResponse)] = ()
+    partition_responses: Annotated[
+        Sequence[PartitionProduceResponse], array(PartitionProduceResponse)
+    ] = ()
 
 
 @dataclass(slots=True)
 class NodeEndpoint:
-    node_id: Annotated[int, since(INT32, 10)] = 0
-    host: Annotated[str, since(STRING, 10)] = ""
-    port: Annotated[int, since(INT32, 10)] = 0
-    rack: Annotated[str | None, since(STRING, 10, nullable=True)] = None
+    node_id: Annotated[int, INT32] = 0
+    host: Annotated[str, STRING] = ""
+    port: Annotated[int, INT32] = 0
+    rack: Annotated[str | None, nullable(STRING)] = None
 
 
 @dataclass(slots=True)

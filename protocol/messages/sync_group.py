@@ -1,14 +1,22 @@
 """SyncGroup (api key 14): the leader hands in everybody's assignment; each member receives its own.
 
-Version notes: v1 throttle_time_ms; v3 group_instance_id (KIP-345); v4 flexible; v5 protocol_type and
-protocol_name in both directions, so that a mix-up is noticed (KIP-559).
+Version notes: v1 throttle_time_ms; v3 group_instance_id (KIP-345); v4 flexible; v5 protocol_type
+and protocol_name in both directions, so that a mix-up is noticed (KIP-559).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from protocol.names import ApiKey, ErrorCode, GenerationId, GroupId, GroupInstanceId, MemberId, UNKNOWN_MEMBER_ID
+from protocol.names import (
+    UNKNOWN_MEMBER_ID,
+    ApiKey,
+    ErrorCode,
+    GenerationId,
+    GroupId,
+    GroupInstanceId,
+    MemberId,
+)
 from protocol.schema import BYTES, ERROR_CODE, INT32, STRING, array, since
 
 
@@ -30,7 +38,9 @@ class SyncGroupRequest:
     group_instance_id: Annotated[GroupInstanceId | None, since(STRING, 3, nullable=True)] = None
     protocol_type: Annotated[str | None, since(STRING, 5, nullable=True, ignorable=True)] = None
     protocol_name: Annotated[str | None, since(STRING, 5, nullable=True, ignorable=True)] = None
-    assignments: Annotated[Sequence[SyncGroupRequestAssignment], array(SyncGroupRequestAssignment)] = ()
+    assignments: Annotated[
+        Sequence[SyncGroupRequestAssignment], array(SyncGroupRequestAssignment)
+    ] = ()
 
 
 @dataclass(slots=True)
