@@ -1,0 +1,388 @@
+"""Which values does this daemon run with? One frozen `Config`: every key, its limit and its reason.
+
+A key is declared in one line: the field's name with its underscores as dots is the name that users
+write, Kafka's wherever Kafka has one; then default, meaning and range. Own keys begin `rollcall_`.
+Adding a key is adding that line and using the field. `config_sources.py` fills a Config in;
+`rollcall config` and docs/configuration.md print this table. Durations are in ms and sizes in bytes
+unless the name says otherwise. Kafka's counterpart: AbstractKafkaConfig.CONFIG_DEF.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
+from pathlib import Path
+
+from broker.config_key import (
+    LONG_MAX,
+    Key,
+    Rule,
+    Value,
+    boolean,
+    integer,
+    one_of,
+    optional_integer,
+    text,
+    words,
+)
+from broker.listeners import Listener, parse_host_port, resolve_listeners
+from coordinator.settings import GroupSettings
+from storage.api import LogSettings
+
+_HOUR_MS = 3_600_000
+_MINUTE_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a value came from: default, file, environment or command line, and which of them."""
+
+    source: str = "default"
+    place: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.source} {self.place}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """All keys that Rollcall serves, with their values. `Config()` holds the defaults."""
+
+    # Who we are, where we listen, where the data is.
+    node_id: int = integer(1, "This node's id, as clients and tools see it.", at_least=0)
+    broker_rack: str = text("", "The rack that clients are told this node stands in.")
+    listeners: tuple[str, ...] = words(
+        ("PLAINTEXT://127.0.0.1:9092",),
+        "Addresses to listen on, each NAME://HOST:PORT. An empty HOST is every address; port 0 is "
+        "a free one. The default is this machine only; Kafka's is every address.",
+    )
+    advertised_listeners: tuple[str, ...] = words(
+        (), "Addresses that clients are told, by listener name; a listener's own if not listed."
+    )
+    listener_security_protocol_map: str = text(
+        "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL",
+        "The protocol of each listener name. Only PLAINTEXT is served so far.",
+    )
+    controller_listener_names: tuple[str, ...] = words(
+        (), "Names in listeners that are a KRaft controller's: not opened, for there is none here."
+    )
+    rollcall_admin_listener: str = text(
+        "127.0.0.1:9180", "HOST:PORT of /metrics, /livez and /readyz; empty opens none."
+    )
+    log_dirs: tuple[str, ...] = words((), "The data directory: exactly one. Beats log.dir.")
+    log_dir: tuple[str, ...] = words(
+        ("rollcall-data",), "The data directory, where log.dirs is not set."
+    )
+    rollcall_log_format: str = one_of(
+        "human",
+        "How log lines are written: for people, or one JSON object a line.",
+        "human",
+        "json",
+    )
+    rollcall_log_level: str = one_of(
+        "info",
+        "The least important log lines that are written.",
+        "debug",
+        "info",
+        "warning",
+        "error",
+    )
+
+    # What a client may cost us.
+    socket_request_max_bytes: int = integer(
+        104_857_600, "Largest request; a longer one closes its connection.", at_least=1
+    )
+    socket_listen_backlog_size: int = integer(
+        50, "Connections the kernel holds until we accept them.", at_least=1
+    )
+    socket_send_buffer_bytes: int = integer(
+        102_400, "The kernel's send buffer of a connection; -1 leaves the system's."
+    )
+    socket_receive_buffer_bytes: int = integer(
+        102_400, "The kernel's receive buffer of a connection; -1 leaves the system's."
+    )
+    connections_max_idle_ms: int = integer(
+        600_000,
+        "A connection silent for so long is closed; one with a request that waits is not silent. "
+        "Negative: never.",
+        long=True,
+    )
+    max_connections: int = integer(
+        2_147_483_647, "Connections at one time; more are not accepted until one ends.", at_least=0
+    )
+    max_connections_per_ip: int = integer(
+        2_147_483_647, "Connections from one address at one time; more are closed.", at_least=0
+    )
+    max_connections_per_ip_overrides: str = text(
+        "", "Other numbers for some addresses: ADDRESS:NUMBER,…"
+    )
+    queued_max_request_bytes: int = integer(
+        -1,
+        "Bytes of requests that were read and are not answered yet, all connections together; "
+        "beyond it no more is read. -1: no limit.",
+        long=True,
+    )
+    rollcall_connection_unsent_max_bytes: int = integer(
+        16_777_216,
+        "Answers kept for a client that does not read them; beyond it no more of its requests are "
+        "read, so that one stuck client cannot fill the memory.",
+        at_least=1,
+    )
+
+    # Groups and their offsets.
+    group_min_session_timeout_ms: int = integer(
+        6_000, "Shortest session a member may ask for: shorter ones end at every pause.", at_least=0
+    )
+    group_max_session_timeout_ms: int = integer(
+        1_800_000,
+        "Longest session a member may ask for: a dead member is noticed by then.",
+        at_least=0,
+    )
+    group_initial_rebalance_delay_ms: int = integer(
+        3_000,
+        "How long an empty group waits for more members before its first assignment.",
+        at_least=0,
+    )
+    group_max_size: int = integer(
+        2_147_483_647, "Members a group may have; one more is refused.", at_least=1
+    )
+    offset_metadata_max_bytes: int = integer(
+        4_096, "Longest text that may be committed with an offset."
+    )
+    offsets_retention_minutes: int = integer(
+        10_080, "Minutes that offsets are kept once their group is empty.", at_least=1
+    )
+    offsets_retention_check_interval_ms: int = integer(
+        600_000, "How often expired offsets are looked for.", at_least=1, long=True
+    )
+    offsets_topic_num_partitions: int = integer(
+        50, "Partitions of __consumer_offsets. Never change it once there is data.", at_least=1
+    )
+    offsets_topic_segment_bytes: int = integer(
+        104_857_600, "Size at which a file of __consumer_offsets is closed.", at_least=1
+    )
+    offsets_topic_replication_factor: int = integer(
+        1, "Copies of __consumer_offsets: one node has one. Kafka's default is 3.", at_least=1
+    )
+    rollcall_offsets_value_version: int = integer(
+        4,
+        "Version of committed offsets' values: 3 for older readers such as Burrow.",
+        at_least=3,
+        at_most=4,
+    )
+    rollcall_forgive_slow_member: bool = boolean(
+        "A member that missed a rebalance but was heard in time may still rejoin (Kafka: false).",
+        default=True,
+    )
+    rollcall_forgive_max_ms: int = integer(
+        60_000,
+        "The longest such forgiveness, so that one member cannot hold up its group.",
+        at_least=0,
+    )
+    rollcall_rebalance_on_partition_change: bool = boolean(
+        "The coordinator itself starts a rebalance when a subscribed topic's partitions "
+        "change (Kafka: the clients notice).",
+        default=False,
+    )
+    rollcall_partition_change_delay_ms: int = integer(
+        1_000, "How long it waits for further changes before it does.", at_least=0
+    )
+
+    # What "stored" means.
+    rollcall_flush: str = one_of(
+        "commit",
+        "commit: an offset is acknowledged after fsync. os: after it reached the page "
+        "cache, which is what Kafka promises of one broker.",
+        "commit",
+        "os",
+    )
+    rollcall_journal_bytes: int = integer(
+        67_108_864,
+        "Size of the preallocated journal; it is cut at checkpoints, before it is full.",
+        at_least=1_048_576,
+    )
+    rollcall_journal_queue_max_bytes: int = integer(
+        16_777_216,
+        "Records that wait for the disk; beyond it commits get "
+        "COORDINATOR_NOT_AVAILABLE, which clients retry.",
+        at_least=65_536,
+    )
+
+    # Topics: defaults for those that set nothing themselves, and what requests may ask.
+    auto_create_topics_enable: bool = boolean(
+        "A topic that a client asks for and nobody created is created.", default=True
+    )
+    delete_topic_enable: bool = boolean("Topics may be deleted.", default=True)
+    num_partitions: int = integer(
+        1, "Partitions of a topic that is created without a number.", at_least=1
+    )
+    default_replication_factor: int = integer(1, "Copies of a new topic: one node has one.")
+    min_insync_replicas: int = integer(
+        1, "Copies acks=all waits for: one node has one.", at_least=1
+    )
+    message_max_bytes: int = integer(1_048_588, "Largest record batch that is taken.", at_least=0)
+    fetch_max_bytes: int = integer(57_671_680, "Most that one Fetch answers.", at_least=1_024)
+    compression_type: str = one_of(
+        "producer",
+        "Compression of stored batches; only as they came is served so far.",
+        "producer",
+        "uncompressed",
+        "gzip",
+        "snappy",
+        "lz4",
+        "zstd",
+    )
+    log_cleanup_policy: tuple[str, ...] = words(
+        ("delete",), "What happens to old records.", "delete", "compact"
+    )
+    log_segment_bytes: int = integer(
+        1_073_741_824, "Size at which a topic's file is closed.", at_least=1_048_576
+    )
+    log_roll_ms: int | None = optional_integer(
+        "Age at which a topic's file is closed. Beats log.roll.hours.", at_least=1, long=True
+    )
+    log_roll_hours: int = integer(168, "The same in hours.", at_least=1)
+    log_retention_ms: int | None = optional_integer(
+        "Age at which records may be deleted; -1: never. Beats the two below.",
+        long=True,
+    )
+    log_retention_minutes: int | None = optional_integer("The same in minutes.")
+    log_retention_hours: int = integer(168, "The same in hours.")
+    log_retention_bytes: int = integer(
+        -1, "Size of a partition beyond which its oldest files are deleted; -1: none.", long=True
+    )
+    log_retention_check_interval_ms: int = integer(
+        300_000, "How often files to delete are looked for.", at_least=1, long=True
+    )
+    log_index_interval_bytes: int = integer(
+        4_096, "Bytes of a file between two entries of its index.", at_least=0
+    )
+    log_index_size_max_bytes: int = integer(
+        10_485_760, "Largest index; a full one closes its file.", at_least=4
+    )
+    log_flush_interval_messages: int = integer(
+        LONG_MAX, "Records after which a topic's partition is fsynced.", at_least=1, long=True
+    )
+    log_message_timestamp_type: str = one_of(
+        "CreateTime",
+        "Whose time a record has: its producer's or ours.",
+        "CreateTime",
+        "LogAppendTime",
+    )
+    log_message_timestamp_before_max_ms: int = integer(
+        LONG_MAX, "How far a producer's time may lie in our past.", at_least=0, long=True
+    )
+    log_message_timestamp_after_max_ms: int = integer(
+        3_600_000, "How far a producer's time may lie in our future.", at_least=0, long=True
+    )
+    producer_id_expiration_ms: int = integer(
+        86_400_000, "How long an idle producer's sequence numbers are remembered.", at_least=1
+    )
+    max_request_partition_size_limit: int = integer(
+        2_000, "Partitions in one answer to DescribeTopicPartitions.", at_least=1
+    )
+
+    # Not keys: how the values came about.
+    origins: Mapping[str, Origin] = field(default_factory=dict)
+    """By name, for every key that some source set; all others have their default."""
+    warnings: tuple[str, ...] = ()
+    """One line each, for the log."""
+
+    @property
+    def data_dir(self) -> Path:
+        return Path((self.log_dirs or self.log_dir)[0])
+
+    @property
+    def endpoints(self) -> tuple[Listener, ...]:
+        """The listeners to open for clients; raises BadListeners."""
+        return resolve_listeners(
+            self.listeners,
+            self.advertised_listeners,
+            self.listener_security_protocol_map,
+            self.controller_listener_names,
+        )
+
+    @property
+    def admin_address(self) -> tuple[str, int] | None:
+        """Where the admin port listens; None for nowhere."""
+        if not self.rollcall_admin_listener:
+            return None
+        return parse_host_port(self.rollcall_admin_listener)
+
+    @property
+    def connections_by_address(self) -> dict[str, int]:
+        """max.connections.per.ip.overrides, taken apart; ValueError if it cannot be."""
+        limits: dict[str, int] = {}
+        for entry in filter(None, self.max_connections_per_ip_overrides.split(",")):
+            address, colon, number = entry.strip().rpartition(":")
+            if not colon or not address or not number.strip().isdecimal():
+                raise ValueError(f"{entry.strip()!r} is not of the form ADDRESS:NUMBER")
+            limits[address.strip()] = int(number)
+        return limits
+
+    @property
+    def retention_ms(self) -> int:
+        """Of the three keys the finest that is set; -1 without a limit."""
+        if self.log_retention_ms is not None:
+            retention_ms = self.log_retention_ms
+        elif self.log_retention_minutes is not None:
+            retention_ms = self.log_retention_minutes * _MINUTE_MS
+        else:
+            retention_ms = self.log_retention_hours * _HOUR_MS
+        return -1 if retention_ms < 0 else retention_ms
+
+    @property
+    def roll_ms(self) -> int:
+        return self.log_roll_hours * _HOUR_MS if self.log_roll_ms is None else self.log_roll_ms
+
+    def group_settings(self) -> GroupSettings:
+        return GroupSettings(
+            offsets_topic_num_partitions=self.offsets_topic_num_partitions,
+            group_min_session_timeout_ms=self.group_min_session_timeout_ms,
+            group_max_session_timeout_ms=self.group_max_session_timeout_ms,
+            group_initial_rebalance_delay_ms=self.group_initial_rebalance_delay_ms,
+            group_max_size=self.group_max_size,
+            offset_metadata_max_bytes=self.offset_metadata_max_bytes,
+            offsets_retention_minutes=self.offsets_retention_minutes,
+            offsets_retention_check_interval_ms=self.offsets_retention_check_interval_ms,
+            offsets_value_version=self.rollcall_offsets_value_version,
+            max_batch_bytes=self.message_max_bytes,
+            forgive_slow_member=self.rollcall_forgive_slow_member,
+            forgive_max_ms=self.rollcall_forgive_max_ms,
+            rebalance_on_partition_change=self.rollcall_rebalance_on_partition_change,
+            partition_change_delay_ms=self.rollcall_partition_change_delay_ms,
+        )
+
+    def offsets_log_settings(self) -> LogSettings:
+        """How the files of __consumer_offsets are cut."""
+        return LogSettings(
+            segment_bytes=self.offsets_topic_segment_bytes,
+            segment_ms=self.roll_ms,
+            segment_index_bytes=self.log_index_size_max_bytes,
+            index_interval_bytes=self.log_index_interval_bytes,
+            cleanup_delete=False,
+            cleanup_compact=True,
+        )
+
+    def value(self, key: Key) -> Value:
+        value: Value = getattr(self, key.field)
+        return value
+
+    def origin(self, key: Key) -> Origin:
+        return self.origins.get(key.name, _DEFAULT_ORIGIN)
+
+
+_DEFAULT_ORIGIN = Origin()
+
+
+@cache
+def keys() -> Mapping[str, Key]:
+    """The table: every key that is served, by its name, in the order of the declarations."""
+    table: dict[str, Key] = {}
+    defaults = Config()
+    for declared in fields(Config):
+        rule = declared.metadata.get("rule")
+        if isinstance(rule, Rule):
+            name = declared.name.replace("_", ".")
+            default: Value = getattr(defaults, declared.name)
+            table[name] = Key(name, declared.name, default, rule)
+    return table

@@ -1,0 +1,324 @@
+"""Which source says what? Command line over environment over file over default.
+
+Reads a TOML file whose keys are Kafka's names, or a server.properties; the environment as Kafka's
+container images name it (KAFKA_GROUP_MAX_SIZE) and own keys without their first word's dot
+(ROLLCALL_FLUSH); and NAME=VALUE pairs of the command line. Every mistake is a `BadConfig` that
+names the key and its place. Writes nothing, opens nothing but the file.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+from broker.config import Config, Origin, keys
+from broker.config_key import BadValue, Key, Value, Written, as_text
+from broker.java_properties import BadProperties, parse_properties
+from broker.kafka_names import is_known, kafka_names, refusal
+from broker.listeners import BadListeners
+
+_FILE_MAX_BYTES = 1_048_576  # a configuration, not a log that was named by mistake
+_SOURCES = ("default", "file", "environment", "command line")  # weakest first
+
+# Names of one value: the strongest source of any of them decides, then the first that is set.
+_SYNONYMS = (
+    ("log.dirs", "log.dir"),
+    ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+    ("log.roll.ms", "log.roll.hours"),
+    ("node.id", "broker.id"),
+)
+
+_OWN_VARIABLES = ("ROLLCALL_CONFIG",)  # options of the command line, not configuration
+
+
+class BadConfig(Exception):
+    """A configuration that the daemon will not start with; one line that names the key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One value as some source wrote it."""
+
+    name: str
+    written: Written
+    origin: Origin
+
+
+def load_config(
+    *,
+    command_line: Iterable[Setting] = (),
+    environment: Mapping[str, str] | None = None,
+    file: Path | None = None,
+) -> Config:
+    """All sources merged, every value checked. Raises BadConfig."""
+    warnings: list[str] = []
+    settings = _strongest(
+        [
+            *(_read_file(file) if file is not None else ()),
+            *_read_environment(environment or {}, warnings),
+            *command_line,
+        ]
+    )
+    values: dict[str, Value] = {}
+    unused: list[str] = []
+    for setting in settings.values():
+        reason = refusal(setting.name, _written_text(setting.written))
+        if reason is not None:
+            raise BadConfig(_sentence(setting, reason))
+        key = keys().get(setting.name)
+        if key is not None:
+            values[key.field] = _read_value(key, setting)
+        else:
+            unused.append(setting.name)
+    if unused:
+        warnings.append(f"accepted, but Rollcall has no use for it: {', '.join(sorted(unused))}")
+    origins = {s.name: s.origin for s in settings.values() if s.name in keys()}
+    # The field names come from the table, so the types are those of the table's rules.
+    config = Config(**values, origins=origins, warnings=tuple(warnings))  # type: ignore[arg-type]
+    _check_together(config)
+    return config
+
+
+def command_line_setting(pair: str) -> Setting:
+    """One --set NAME=VALUE."""
+    name, equals, value = pair.partition("=")
+    if not equals or not name.strip():
+        raise BadConfig(f"--set {pair}: must be NAME=VALUE")
+    return given(name.strip(), value, "--set")
+
+
+def given(name: str, written: Written, option: str) -> Setting:
+    """A value that an option of the command line gave; the name must be one that we know."""
+    setting = Setting(name, written, Origin("command line", option))
+    _require_known(setting)
+    return setting
+
+
+# The file.
+
+
+def _read_file(path: Path) -> list[Setting]:
+    try:
+        with path.open("rb") as file:
+            content = file.read(_FILE_MAX_BYTES + 1)
+    except OSError as failed:
+        raise BadConfig(f"--config {path}: {failed.strerror}") from None
+    if len(content) > _FILE_MAX_BYTES:
+        raise BadConfig(f"--config {path}: larger than {_FILE_MAX_BYTES} bytes")
+    match path.suffix:
+        case ".properties":
+            named: Mapping[str, Written] = _read_properties(path, content)
+        case ".toml":
+            named = _read_toml(path, content)
+        case _:
+            raise BadConfig(f"--config {path}: the name must end in .toml or .properties")
+    settings = [Setting(name, value, Origin("file", str(path))) for name, value in named.items()]
+    for setting in settings:
+        _require_known(setting)
+    return settings
+
+
+def _read_properties(path: Path, content: bytes) -> dict[str, str]:
+    try:
+        return parse_properties(content)
+    except BadProperties as bad:
+        raise BadConfig(f"{path}: {bad}") from None
+
+
+def _read_toml(path: Path, content: bytes) -> dict[str, Written]:
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as bad:
+        raise BadConfig(f"{path}: not UTF-8 at byte {bad.start}") from None
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as bad:
+        raise BadConfig(f"{path}: {_explain_clash(text, str(bad)) or bad}") from None
+    flat: dict[str, Written] = {}
+    _flatten(path, "", document, flat)
+    return flat
+
+
+def _flatten(
+    path: Path, prefix: str, table: Mapping[str, object], flat: dict[str, Written]
+) -> None:
+    """Kafka's dotted names again from TOML's nested tables."""
+    for part, value in table.items():
+        name = f"{prefix}{part}"
+        if isinstance(value, dict):
+            _flatten(path, f"{name}.", value, flat)
+        elif not isinstance(value, bool | int | float | str | list):
+            raise BadConfig(f"{path}: {name}: a date or a time is not a value")
+        elif name in flat:
+            raise BadConfig(f"{path}: {name}: set twice")
+        else:
+            flat[name] = value
+
+
+def _explain_clash(text: str, complaint: str) -> str | None:
+    """Name the two keys when one is the beginning of the other, which TOML forbids unquoted.
+
+    max.connections = 5 makes `connections` a number, and max.connections.per.ip wants a table.
+    """
+    if (
+        "overwrite" not in complaint
+        and "redefine" not in complaint
+        and "namespace" not in complaint
+    ):
+        return None
+    written = re.findall(r"^[ \t]*([A-Za-z0-9_.-]+)[ \t]*=", text, flags=re.MULTILINE)
+    for longer in written:
+        for shorter in written:
+            if longer.startswith(f"{shorter}."):
+                return (
+                    f"{longer}: {shorter} is a key too, and TOML cannot have one inside the other; "
+                    f'write both in quotes: "{shorter}" = ... and "{longer}" = ...'
+                )
+    repeated = [name for name in written if written.count(name) > 1]
+    return f"{repeated[0]}: set twice" if repeated else None
+
+
+# The environment.
+
+
+def _read_environment(environment: Mapping[str, str], warnings: list[str]) -> list[Setting]:
+    settings: list[Setting] = []
+    unknown: list[str] = []
+    for variable, value in sorted(environment.items()):
+        if variable in _OWN_VARIABLES or not variable.startswith(("KAFKA_", "ROLLCALL_")):
+            continue
+        name = environment_name(variable)
+        if name in keys() or is_known(name):
+            settings.append(Setting(name, value, Origin("environment", variable)))
+        else:
+            unknown.append(variable)
+    if unknown:
+        warnings.append(f"no configuration name, passed over: {', '.join(unknown)}")
+    return settings
+
+
+def environment_name(variable: str) -> str:
+    """KAFKA_MAX_CONNECTIONS_PER_IP: max.connections.per.ip; ROLLCALL_FLUSH: rollcall.flush.
+
+    As Kafka's images have it: _ stands for a dot, __ for an underscore, ___ for a hyphen.
+    """
+    text = variable.removeprefix("KAFKA_").lower()
+    stands_for = {1: ".", 2: "_", 3: "-"}
+    return re.sub(r"_+", lambda run: stands_for.get(len(run[0]), run[0]), text)
+
+
+# Merging and checking.
+
+
+def _strongest(settings: Iterable[Setting]) -> dict[str, Setting]:
+    """One setting a name; of names for the same value only those of the strongest source."""
+    chosen: dict[str, Setting] = {}
+    for setting in settings:  # weakest first, so that the last one stays
+        chosen[setting.name] = setting
+    for names in _SYNONYMS:
+        present = [chosen[name] for name in names if name in chosen]
+        strongest = max((_rank(setting) for setting in present), default=0)
+        for setting in present:
+            if _rank(setting) < strongest:
+                del chosen[setting.name]
+    broker_id = chosen.pop("broker.id", None)
+    if broker_id is not None and _written_text(broker_id.written) != "-1":
+        node_id = chosen.setdefault("node.id", Setting("node.id", *_rest(broker_id)))
+        if _written_text(node_id.written) != _written_text(broker_id.written):
+            raise BadConfig(_sentence(broker_id, "must be the same as node.id"))
+    return chosen
+
+
+def _rank(setting: Setting) -> int:
+    return _SOURCES.index(setting.origin.source)
+
+
+def _rest(setting: Setting) -> tuple[Written, Origin]:
+    return setting.written, setting.origin
+
+
+def _read_value(key: Key, setting: Setting) -> Value:
+    try:
+        return key.rule.read(setting.written)
+    except BadValue as bad:
+        raise BadConfig(_sentence(setting, str(bad))) from None
+
+
+def _require_known(setting: Setting) -> None:
+    name = setting.name
+    if name in keys() or is_known(name):
+        return
+    near = get_close_matches(name, [*keys(), *kafka_names("broker")], n=1)
+    guess = f"; did you mean {near[0]}?" if near else ""
+    raise BadConfig(_sentence(setting, f"no such configuration name{guess}"))
+
+
+def _check_together(config: Config) -> None:
+    """The rules that need more than one value, most of them KafkaConfig.validateValues'."""
+    for name, holds, reason in (
+        ("log.dirs", len(config.log_dirs or config.log_dir) == 1, "must be one directory"),
+        (
+            "group.max.session.timeout.ms",
+            config.group_max_session_timeout_ms >= config.group_min_session_timeout_ms,
+            "must not be below group.min.session.timeout.ms",
+        ),
+        (
+            "queued.max.request.bytes",
+            config.queued_max_request_bytes <= 0
+            or config.queued_max_request_bytes >= config.socket_request_max_bytes,
+            "must not be below socket.request.max.bytes",
+        ),
+        (
+            "max.connections.per.ip",
+            config.max_connections_per_ip > 0 or config.max_connections_per_ip_overrides != "",
+            "can be 0 only with max.connections.per.ip.overrides",
+        ),
+        (
+            _written_one(
+                config, "log.retention.ms", "log.retention.minutes", "log.retention.hours"
+            ),
+            config.retention_ms != 0,
+            "must be at least 1, or -1 for no limit",
+        ),
+    ):
+        if not holds:
+            raise _together(config, name, reason)
+    for name, read in (
+        ("max.connections.per.ip.overrides", lambda: config.connections_by_address),
+        ("rollcall.admin.listener", lambda: config.admin_address),
+    ):
+        try:
+            read()
+        except ValueError as bad:
+            raise _together(config, name, str(bad)) from None
+    try:
+        config.endpoints  # noqa: B018 - for its exception
+    except BadListeners as bad:
+        raise _together(config, bad.key, str(bad)) from None
+
+
+def _written_one(config: Config, *names: str) -> str:
+    return next((name for name in names if name in config.origins), names[0])
+
+
+def _together(config: Config, name: str, reason: str) -> BadConfig:
+    key = keys()[name]
+    written = as_text(config.value(key))
+    return BadConfig(_sentence(Setting(name, written, config.origin(key)), reason))
+
+
+def _sentence(setting: Setting, reason: str) -> str:
+    """KEY = VALUE (where it was set): why not."""
+    value = " ".join(_written_text(setting.written).split())
+    secret = "password" in setting.name or "jaas" in setting.name or "secret" in setting.name
+    shown = "..." if secret else value if len(value) <= 60 else f"{value[:57]}..."
+    place = f" ({setting.origin})" if setting.origin.place else ""
+    return f"{setting.name} = {shown}{place}: {reason}"
+
+
+def _written_text(written: Written) -> str:
+    if isinstance(written, bool | int | float | str):
+        return as_text(written).strip()
+    return ",".join(str(word) for word in written)

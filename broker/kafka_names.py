@@ -1,0 +1,122 @@
+"""Does Kafka know this configuration name, and may Rollcall pass over it?
+
+A name that Kafka knows and Rollcall has no use for is accepted with a warning, except where to
+ignore it would weaken security or durability: then the daemon does not start. The names are in
+kafka_names.txt; a later Kafka's are printed from its ConfigDefs and put there.
+"""
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+_PLUGIN_PREFIXES = ("rlmm.config.", "rsm.config.", "config.providers.")
+
+_SECURITY_PREFIXES = ("ssl.", "sasl.", "zookeeper.ssl.", "password.encoder.")
+
+# Names whose values may not be passed over, with the values that ask for nothing.
+_MUST_NOT_IGNORE: dict[str, tuple[frozenset[str], str]] = {
+    **{
+        name: (frozenset({"", *harmless}), "it would leave clients unchecked")
+        for name, harmless in {
+            "authorizer.class.name": (),
+            "principal.builder.class": (
+                "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
+            ),
+            "security.inter.broker.protocol": ("PLAINTEXT",),
+            "security.providers": (),
+            "delegation.token.secret.key": (),
+            "delegation.token.master.key": (),
+            "connections.max.reauth.ms": ("0",),
+            "create.topic.policy.class.name": (),
+            "alter.config.policy.class.name": (),
+            "client.quota.callback.class": (),
+            "zookeeper.set.acl": ("false",),
+        }.items()
+    },
+    **{
+        name: (frozenset({"", "1", "-1", "0"}), "one node keeps one copy")
+        for name in (
+            "min.insync.replicas",
+            "default.replication.factor",
+            "offsets.topic.replication.factor",
+            "transaction.state.log.replication.factor",
+            "transaction.state.log.min.isr",
+            "share.coordinator.state.topic.replication.factor",
+            "share.coordinator.state.topic.min.isr",
+        )
+    },
+    "log.flush.interval.ms": (
+        frozenset({"", "9223372036854775807"}),
+        "topics are fsynced by log.flush.interval.messages only",
+    ),
+    "log.flush.scheduler.interval.ms": (
+        frozenset({"", "9223372036854775807"}),
+        "topics are fsynced by log.flush.interval.messages only",
+    ),
+    "remote.log.storage.system.enable": (frozenset({"", "false"}), "there is no remote storage"),
+    "config.providers": (frozenset({""}), "values are not looked up elsewhere"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaName:
+    """One line of kafka_names.txt; the default as text, or None where Kafka demands a value."""
+
+    name: str
+    kind: str
+    default: str | None
+    range: str
+
+
+@cache
+def kafka_names(section: str) -> dict[str, KafkaName]:
+    """Kafka's names: of the "broker", of a "topic", or "other" ones."""
+    known: dict[str, KafkaName] = {}
+    current = ""
+    for line in Path(__file__).with_name("kafka_names.txt").read_text("utf-8").splitlines():
+        if line.startswith("["):
+            current = line.strip("[]")
+        elif current == section and line and not line.startswith("#"):
+            name, kind, default, *rest = line.split(" ")
+            unset = default in ("''", "null")
+            text = None if default == "required" else "" if unset else default
+            known[name] = KafkaName(name, kind, text, " ".join(rest))
+    return known
+
+
+def is_known(name: str) -> bool:
+    """Whether some Kafka reads this name, though Rollcall may not."""
+    bare = _without_listener(name)
+    return (
+        bare in kafka_names("broker")
+        or bare in kafka_names("other")
+        or bare in _MUST_NOT_IGNORE
+        or bare.startswith((*_SECURITY_PREFIXES, *_PLUGIN_PREFIXES))
+    )
+
+
+def refusal(name: str, written: str) -> str | None:
+    """Why the daemon must not start with this value; None if it may."""
+    bare, value = _without_listener(name), written.strip()
+    if bare.startswith(_SECURITY_PREFIXES):
+        reason = "only PLAINTEXT is served so far"
+        return _stop(reason) if value else None
+    if bare in _MUST_NOT_IGNORE:
+        harmless, reason = _MUST_NOT_IGNORE[bare]
+        if value.casefold() not in {word.casefold() for word in harmless}:
+            return _stop(reason)
+    return None
+
+
+def _stop(reason: str) -> str:
+    return f"cannot be honoured ({reason}) and must not be ignored"
+
+
+def _without_listener(name: str) -> str:
+    """The name behind listener.name.NAME., the form in which one listener has its own value."""
+    if not name.startswith("listener.name."):
+        return name
+    _, _, rest = name.removeprefix("listener.name.").partition(".")
+    # A SASL mechanism may stand between: listener.name.outside.scram-sha-512.sasl.jaas.config
+    mechanism, dot, inner = rest.partition(".")
+    return inner if dot and inner.startswith("sasl.") and mechanism != "sasl" else rest

@@ -1,0 +1,177 @@
+"""Where does the daemon listen, and which address does it tell its clients?
+
+Several named listeners, as Kafka has them: one for clients inside a container network, one for
+those outside, each answered with the address advertised for the listener that it came in by.
+Reads the texts of `listeners`, `advertised.listeners`, `listener.security.protocol.map` and
+`controller.listener.names`. Kafka's counterpart: SocketServerConfigs.listenerListToEndPoints.
+"""
+
+import re
+import socket
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from broker.config_key import BadValue
+
+_ENDPOINT = re.compile(
+    r"(?P<name>[A-Za-z0-9_.-]+)://"
+    r"(\[(?P<six>[0-9A-Fa-f:.%]+)\]|(?P<host>[^\[\]/:,\s]*))"
+    r":(?P<port>[0-9]{1,5})"
+)
+_UNROUTABLE = ("", "0.0.0.0", "::", "0:0:0:0:0:0:0:0")
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One entry of `listeners` or `advertised.listeners`."""
+
+    name: str
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.name}://{_bracketed(self.host)}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A socket to open and the address that clients of this socket are sent to."""
+
+    name: str
+    host: str
+    """The address to bind; empty binds all of the machine's."""
+    port: int
+    """0 lets the system pick one."""
+    advertised_host: str
+    advertised_port: int
+    """0 is the port that was bound."""
+
+
+class BadListeners(ValueError):
+    """A list of listeners that cannot be served; names the key that has to be changed."""
+
+    def __init__(self, key: str, reason: str) -> None:
+        super().__init__(reason)
+        self.key = key
+
+
+def parse_endpoint(text: str) -> Endpoint:
+    """Read NAME://HOST:PORT; listener names are upper-case, however they were written."""
+    match = _ENDPOINT.fullmatch(text.strip())
+    if match is None:
+        raise BadValue(f"{text!r} is not of the form NAME://HOST:PORT")
+    port = int(match["port"])
+    if port > 65_535:
+        raise BadValue(f"{text!r} has a port above 65535")
+    return Endpoint(match["name"].upper(), match["six"] or match["host"] or "", port)
+
+
+def parse_host_port(text: str) -> tuple[str, int]:
+    """Read HOST:PORT, an IPv6 address in brackets."""
+    try:
+        endpoint = parse_endpoint(f"X://{text.strip()}")
+    except BadValue:
+        raise BadValue(f"{text!r} is not of the form HOST:PORT") from None
+    return endpoint.host, endpoint.port
+
+
+def with_listener_name(text: str) -> str:
+    """HOST:PORT as --listen and --advertise take it, with the name that it stands for."""
+    return text if "://" in text else f"PLAINTEXT://{text}"
+
+
+def resolve_listeners(
+    listeners: Iterable[str],
+    advertised: Iterable[str],
+    security_protocols: str,
+    controller_names: Iterable[str],
+) -> tuple[Listener, ...]:
+    """All listeners to open, in the order given. Raises BadListeners."""
+    protocols = _protocol_map(security_protocols)
+    # A configuration written for KRaft also names a controller's listener; we have no controller.
+    controllers = {name.upper() for name in controller_names}
+    bound = [e for e in _endpoints("listeners", listeners) if e.name not in controllers]
+    told = {
+        e.name: e
+        for e in _endpoints("advertised.listeners", advertised)
+        if e.name not in controllers
+    }
+    if not bound:
+        raise BadListeners("listeners", "names no listener for clients")
+    _check_ports(bound)
+    for endpoint in bound:
+        _check_protocol(endpoint, protocols)
+    for endpoint in told.values():
+        if all(endpoint.name != e.name for e in bound):
+            raise BadListeners(
+                "advertised.listeners", f"{endpoint.name} is not one of the names in listeners"
+            )
+        if endpoint.host in _UNROUTABLE:
+            raise BadListeners(
+                "advertised.listeners", f"{endpoint}: no client could connect to that address"
+            )
+    return tuple(_listener(endpoint, told.get(endpoint.name)) for endpoint in bound)
+
+
+def _listener(bound: Endpoint, told: Endpoint | None) -> Listener:
+    if told is None:
+        if bound.host in _UNROUTABLE and bound.host:
+            raise BadListeners(
+                "advertised.listeners",
+                f"needed, because no client could connect to the {bound.host} of listeners",
+            )
+        # An empty host listens on every address and advertises the machine's name: Kafka's rule.
+        told = Endpoint(bound.name, bound.host or socket.gethostname(), bound.port)
+    return Listener(bound.name, bound.host, bound.port, told.host, told.port)
+
+
+def _endpoints(key: str, texts: Iterable[str]) -> list[Endpoint]:
+    endpoints: list[Endpoint] = []
+    for one in texts:
+        try:
+            endpoint = parse_endpoint(one)
+        except BadValue as bad:
+            raise BadListeners(key, str(bad)) from None
+        if any(endpoint.name == other.name for other in endpoints):
+            raise BadListeners(key, f"{endpoint.name} occurs twice; each needs its own name")
+        endpoints.append(endpoint)
+    return endpoints
+
+
+def _check_ports(bound: list[Endpoint]) -> None:
+    for number, endpoint in enumerate(bound):
+        for other in bound[:number]:
+            if endpoint.port == other.port != 0 and endpoint.host == other.host:
+                raise BadListeners(
+                    "listeners", f"{other.name} and {endpoint.name} have the same address"
+                )
+
+
+def _protocol_map(text: str) -> Mapping[str, str]:
+    protocols: dict[str, str] = {}
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        name, colon, protocol = entry.partition(":")
+        if not colon or not name.strip() or not protocol.strip():
+            raise BadListeners(
+                "listener.security.protocol.map", f"{entry!r} is not of the form NAME:PROTOCOL"
+            )
+        protocols[name.strip().upper()] = protocol.strip().upper()
+    return protocols
+
+
+def _check_protocol(endpoint: Endpoint, protocols: Mapping[str, str]) -> None:
+    protocol = protocols.get(endpoint.name)
+    if protocol is None:
+        raise BadListeners(
+            "listener.security.protocol.map",
+            f"has no protocol for the listener {endpoint.name}; add {endpoint.name}:PLAINTEXT",
+        )
+    if protocol != "PLAINTEXT":
+        # To serve it in plain text would break what its clients were promised.
+        raise BadListeners(
+            "listeners", f"{endpoint.name} is {protocol}; only PLAINTEXT is served so far"
+        )
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
