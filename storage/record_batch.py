@@ -1,0 +1,507 @@
+"""What do the bytes of a record batch say, and how are a coordinator's records made into one?
+
+Kafka's record batch v2 (magic 2), the one format on disk and on the wire. Pure: bytes to bytes, no
+I/O and no clock. `storage/journal.py` encodes what a shard appends; `topics/` checks what a
+producer sent; `segment.py` walks batches by their headers and never looks inside one.
+
+A header is a NamedTuple made straight from one `Struct.unpack_from`, and no object is made for a
+record on its way out: both stand on the road of an offset commit. Batches are read where they lie
+in a buffer (`position`), and copied only where a checksum or a decompressor needs bytes of its own.
+
+The two older formats (message sets, magic 0 and 1) are refused by name: Kafka 4 neither takes them
+from clients nor keeps them. Kafka's counterpart: DefaultRecordBatch, DefaultRecord, MemoryRecords.
+"""
+
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from struct import Struct
+from typing import NamedTuple
+
+import cramjam
+import google_crc32c
+
+from storage.api import Record, StoredRecord
+
+HEADER_BYTES = 61
+LOG_OVERHEAD = 12  # base offset and length: what comes before the bytes that the length counts
+CRC_START = 21  # the checksum covers everything from the attributes on
+MAX_DECOMPRESSED_BYTES = 64 << 20  # of one batch; a larger one is a mistake or an attack
+
+NO_TIMESTAMP = -1
+NO_PRODUCER_ID = -1
+NO_PRODUCER_EPOCH = -1
+NO_SEQUENCE = -1
+
+COMPRESSION_MASK = 0x07
+LOG_APPEND_TIME = 0x08
+TRANSACTIONAL = 0x10
+CONTROL = 0x20
+DELETE_HORIZON = 0x40
+
+NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
+COMPRESSION_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
+
+Headers = tuple[tuple[bytes, bytes | None], ...]
+"""A record's headers; keys as the bytes that they are (UTF-8 by convention, not by check)."""
+
+RecordFields = tuple[int, int, bytes | None, bytes | None, Headers]
+"""(offset, timestamp ms, key, value, headers): a plain tuple, as loads read millions."""
+
+_HEADER = Struct(">qiibIhiqqqhii")
+_PREFIX = Struct(">qiibI")  # base offset, length, leader epoch, magic, crc
+_COVERED = Struct(">hiqqqhii")  # what the checksum covers before the records
+_BASE_OFFSET = Struct(">q")
+_LEADER_EPOCH = Struct(">i")
+_EXTENT = Struct(">qiib")
+
+_XERIAL_MAGIC = b"\x82SNAPPY\x00"
+_XERIAL_HEADER_BYTES = 16  # the magic and two version numbers
+_CHUNK_LENGTH = Struct(">i")
+
+_crc32c = google_crc32c.value
+
+
+class InvalidBatch(Exception):
+    """These bytes are no usable v2 batch; `position` is where in the buffer the batch begins."""
+
+    def __init__(self, position: int, reason: str) -> None:
+        super().__init__(f"record batch at byte {position}: {reason}")
+        self.position = position
+        self.reason = reason
+
+
+class TruncatedBatch(InvalidBatch):
+    """The buffer ends before the batch does."""
+
+
+class OldFormat(InvalidBatch):
+    """A message set of magic 0 or 1 (UNSUPPORTED_FOR_MESSAGE_FORMAT), or a magic yet unknown."""
+
+
+class BadChecksum(InvalidBatch):
+    """The CRC-32C does not match (CORRUPT_MESSAGE)."""
+
+
+class BadRecords(InvalidBatch):
+    """The header is sound but the records are not what it says (INVALID_RECORD)."""
+
+
+class BatchHeader(NamedTuple):
+    """The 61 bytes before the records, in their order on the wire."""
+
+    base_offset: int
+    batch_length: int
+    partition_leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    records_count: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole batch, this header included."""
+        return self.batch_length + LOG_OVERHEAD
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def compression(self) -> int:
+        return self.attributes & COMPRESSION_MASK
+
+    @property
+    def log_append_time(self) -> bool:
+        return self.attributes & LOG_APPEND_TIME != 0
+
+    @property
+    def is_transactional(self) -> bool:
+        return self.attributes & TRANSACTIONAL != 0
+
+    @property
+    def is_control(self) -> bool:
+        return self.attributes & CONTROL != 0
+
+    @property
+    def has_delete_horizon(self) -> bool:
+        return self.attributes & DELETE_HORIZON != 0
+
+
+# --- reading -----------------------------------------------------------------------------------
+
+
+def read_header(buffer: bytes, position: int = 0) -> BatchHeader:
+    """Parse the header at `position`; the batch must lie in the buffer as a whole."""
+    remaining = len(buffer) - position
+    if remaining >= HEADER_BYTES:
+        header = BatchHeader._make(_HEADER.unpack_from(buffer, position))
+        if (
+            header.magic == 2
+            and HEADER_BYTES <= header.batch_length + LOG_OVERHEAD <= remaining
+            and header.last_offset_delta >= 0
+            and header.records_count >= 0
+        ):
+            return header
+    raise _header_fault(buffer, position)
+
+
+def _header_fault(buffer: bytes, position: int) -> InvalidBatch:
+    """Say why there is no v2 batch at `position`; apart, so that the good road stays short."""
+    remaining = len(buffer) - position
+    if remaining < _EXTENT.size:
+        return TruncatedBatch(position, f"{remaining} bytes are too few for a header")
+    _, batch_length, _, magic = _EXTENT.unpack_from(buffer, position)
+    if magic != 2:
+        # The magic byte has stood at offset 16 since the first format, so this is safe to name.
+        return OldFormat(position, f"magic {magic}, only magic 2 is supported")
+    size = batch_length + LOG_OVERHEAD
+    if size < HEADER_BYTES:
+        return InvalidBatch(position, f"length {batch_length} is below the header's own")
+    if remaining < size:
+        return TruncatedBatch(position, f"{size} bytes long, {remaining} are there")
+    return InvalidBatch(position, "negative record count or last offset delta")
+
+
+def iter_batches(buffer: bytes, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+    """Each batch of back-to-back batches, as (position, header); raises where one is not whole."""
+    end = len(buffer)
+    while position < end:
+        header = read_header(buffer, position)
+        yield position, header
+        position += header.batch_length + LOG_OVERHEAD
+
+
+def computed_crc(buffer: bytes, position: int, size: int) -> int:
+    crc: int = _crc32c(bytes(buffer[position + CRC_START : position + size]))
+    return crc
+
+
+def check_crc(buffer: bytes, position: int = 0) -> BatchHeader:
+    """The header of the batch at `position`, whose checksum holds; raises BadChecksum otherwise."""
+    header = read_header(buffer, position)
+    crc = computed_crc(buffer, position, header.size)
+    if crc != header.crc:
+        raise BadChecksum(position, f"stored crc {header.crc}, computed crc {crc}")
+    return header
+
+
+def read_records(batch: bytes, position: int = 0) -> list[RecordFields]:
+    """Every record of one batch, decompressed; BadRecords if they are not what the header says."""
+    header = read_header(batch, position)
+    if header.compression == NONE:
+        return _read_fields(bytes(batch), position + HEADER_BYTES, position, header)
+    blob = bytes(batch[position + HEADER_BYTES : position + header.size])
+    return _read_fields(_decompress(blob, header.compression, position), 0, position, header)
+
+
+def stored_records(batch: bytes) -> list[StoredRecord]:
+    """The records of a batch as a shard's load wants them; a control batch holds none."""
+    if read_header(batch).is_control:
+        return []
+    return [StoredRecord(*fields[:4]) for fields in read_records(batch)]
+
+
+def _read_fields(
+    blob: bytes, start: int, batch_position: int, header: BatchHeader
+) -> list[RecordFields]:
+    end = len(blob) if header.compression else batch_position + header.size
+    try:
+        records, position = _walk(blob, start, end, header)
+    except IndexError:
+        raise BadRecords(batch_position, "a record runs past the end of its batch") from None
+    except ValueError as fault:
+        raise BadRecords(batch_position, str(fault)) from None
+    if position != end:
+        raise BadRecords(
+            batch_position, f"{end - position} bytes left after {header.records_count} records"
+        )
+    return records
+
+
+def _walk(
+    blob: bytes, position: int, end: int, header: BatchHeader
+) -> tuple[list[RecordFields], int]:
+    """Read `records_count` records; varints of one byte, which are most, without a call."""
+    base_offset, base_timestamp = header.base_offset, header.base_timestamp
+    append_time = header.max_timestamp if header.log_append_time else None
+    records: list[RecordFields] = []
+    for _ in range(header.records_count):
+        length, position = _read_varint(blob, position)
+        record_end = position + length
+        if length < 0 or record_end > end:
+            raise ValueError(f"a record claims {length} bytes, {end - position} are left")
+        position += 1  # the attributes of a record: unused, Kafka ignores them
+        byte = blob[position]
+        if byte < 0x80:
+            delta, position = (byte >> 1) ^ -(byte & 1), position + 1
+        else:
+            delta, position = _read_varint(blob, position)
+        timestamp = base_timestamp + delta if append_time is None else append_time
+        byte = blob[position]
+        if byte < 0x80:
+            delta, position = (byte >> 1) ^ -(byte & 1), position + 1
+        else:
+            delta, position = _read_varint(blob, position)
+        key, position = _read_bytes(blob, position, record_end)
+        value, position = _read_bytes(blob, position, record_end)
+        if blob[position]:
+            headers, position = _read_headers(blob, position, record_end)
+        else:
+            headers, position = (), position + 1
+        if position != record_end:
+            raise ValueError(f"a record of {length} bytes ends {record_end - position} bytes early")
+        records.append((base_offset + delta, timestamp, key, value, headers))
+    return records, position
+
+
+def _read_varint(blob: bytes, position: int) -> tuple[int, int]:
+    """A zig-zag varint or varlong and the position after it."""
+    byte = blob[position]
+    position += 1
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), position
+    number = byte & 0x7F
+    shift = 7
+    while True:
+        byte = blob[position]
+        position += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (number >> 1) ^ -(number & 1), position
+        shift += 7
+        if shift > 63:
+            raise ValueError("a varint of more than ten bytes")
+
+
+def _read_bytes(blob: bytes, position: int, end: int) -> tuple[bytes | None, int]:
+    byte = blob[position]
+    if byte < 0x80:
+        length, position = (byte >> 1) ^ -(byte & 1), position + 1
+    else:
+        length, position = _read_varint(blob, position)
+    if length < 0:
+        if length != -1:
+            raise ValueError(f"a length of {length}")
+        return None, position
+    after = position + length
+    if after > end:
+        raise ValueError(f"{length} bytes are claimed, the record has {end - position} left")
+    return blob[position:after], after
+
+
+def _read_headers(blob: bytes, position: int, end: int) -> tuple[Headers, int]:
+    count, position = _read_varint(blob, position)
+    if not 0 <= count <= end - position:
+        raise ValueError(f"{count} headers in {end - position} bytes")
+    headers: list[tuple[bytes, bytes | None]] = []
+    for _ in range(count):
+        key, position = _read_bytes(blob, position, end)
+        if key is None:
+            raise ValueError("a header without a key")
+        value, position = _read_bytes(blob, position, end)
+        headers.append((key, value))
+    return tuple(headers), position
+
+
+# --- decompressing -----------------------------------------------------------------------------
+
+
+def _decompress(blob: bytes, compression: int, position: int) -> bytes:
+    """The records of a compressed batch, never more than MAX_DECOMPRESSED_BYTES of them."""
+    if compression > ZSTD:
+        raise BadRecords(position, f"unknown compression type {compression}")
+    try:
+        if compression == GZIP:
+            return _gunzip(blob)
+        if compression == SNAPPY:
+            return _unsnappy(blob)
+        codec = cramjam.lz4 if compression == LZ4 else cramjam.zstd
+        return _decompress_into(codec.decompress_into, blob)
+    except (zlib.error, cramjam.DecompressionError, ValueError) as fault:
+        name = COMPRESSION_NAMES[compression]
+        raise BadRecords(position, f"cannot decompress {name}: {fault}") from None
+
+
+def _gunzip(blob: bytes) -> bytes:
+    parts: list[bytes] = []
+    room = MAX_DECOMPRESSED_BYTES
+    while blob:  # a gzip stream may be several members
+        member = zlib.decompressobj(wbits=31)
+        part = member.decompress(blob, room + 1)
+        room -= len(part)
+        if room < 0:
+            raise ValueError(_too_large())
+        if not member.eof:
+            raise ValueError("the stream ends early")
+        parts.append(part)
+        blob = member.unused_data
+    return b"".join(parts)
+
+
+def _unsnappy(blob: bytes) -> bytes:
+    """Raw snappy (librdkafka) or the framing of the Java client's xerial stream."""
+    if not blob.startswith(_XERIAL_MAGIC):
+        return _unsnappy_block(blob, MAX_DECOMPRESSED_BYTES)
+    parts: list[bytes] = []
+    room = MAX_DECOMPRESSED_BYTES
+    position = _XERIAL_HEADER_BYTES
+    while position < len(blob):
+        if len(blob) - position < _CHUNK_LENGTH.size:
+            raise ValueError("the stream ends early")
+        (length,) = _CHUNK_LENGTH.unpack_from(blob, position)
+        position += _CHUNK_LENGTH.size
+        if not 0 < length <= len(blob) - position:
+            raise ValueError(f"a chunk of {length} bytes, {len(blob) - position} are left")
+        part = _unsnappy_block(blob[position : position + length], room)
+        room -= len(part)
+        parts.append(part)
+        position += length
+    return b"".join(parts)
+
+
+def _unsnappy_block(block: bytes, room: int) -> bytes:
+    if cramjam.snappy.decompress_raw_len(block) > room:
+        raise ValueError(_too_large())
+    return bytes(cramjam.snappy.decompress_raw(block))
+
+
+_FIRST_BUFFER_BYTES = 64 << 10
+_BUFFER_GROWTH = 8
+
+
+def _decompress_into(decompress: Callable[[bytes, bytearray], int], blob: bytes) -> bytes:
+    """Decompress into a buffer of our own: the library must never choose how much to allocate.
+
+    Too small a buffer and damaged input raise the same error, so the buffer grows a few times
+    before the input is given up.
+    """
+    size = max(_FIRST_BUFFER_BYTES, len(blob) * 4)
+    while True:
+        size = min(size, MAX_DECOMPRESSED_BYTES)
+        buffer = bytearray(size)
+        try:
+            written = decompress(blob, buffer)
+        except cramjam.DecompressionError:
+            if size == MAX_DECOMPRESSED_BYTES:
+                raise
+            size *= _BUFFER_GROWTH
+            continue
+        return bytes(memoryview(buffer)[:written])
+
+
+def _too_large() -> str:
+    return f"more than {MAX_DECOMPRESSED_BYTES} bytes"
+
+
+# --- writing -----------------------------------------------------------------------------------
+
+
+def _varint(number: int) -> bytes:
+    """A zig-zag varint (or varlong: the bytes are the same)."""
+    number = (number << 1) ^ (number >> 63)
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+_TABLE_SIZE = 1024  # lengths of offset commits and counts of their records; others are computed
+_VARINTS = [_varint(number) for number in range(_TABLE_SIZE)]
+_NULL = _varint(-1)
+_NO_HEADERS = b"\x00"
+# attributes 0, timestamp delta 0, offset delta: what every record of a coordinator begins with
+_OPENINGS = [b"\x00\x00" + _varint(delta) for delta in range(_TABLE_SIZE)]
+
+
+def encode_batch(
+    records: Sequence[Record],
+    base_offset: int,
+    timestamp_ms: int,
+    leader_epoch: int = 0,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    attributes: int = 0,
+) -> bytes:
+    """One uncompressed batch of keyed records that share a timestamp, as a coordinator writes them.
+
+    `attributes` may carry TRANSACTIONAL and CONTROL. There must be at least one record.
+    """
+    parts = [b""]  # its first part is the header, known last
+    varints = _VARINTS
+    delta = 0
+    for key, value in records:
+        key_bytes = len(key)
+        opening = _OPENINGS[delta] if delta < _TABLE_SIZE else b"\x00\x00" + _varint(delta)
+        key_length = varints[key_bytes] if key_bytes < _TABLE_SIZE else _varint(key_bytes)
+        size = len(opening) + len(key_length) + key_bytes
+        if value is None:
+            value = b""
+            value_length = _NULL
+        else:
+            value_bytes = len(value)
+            value_length = (
+                varints[value_bytes] if value_bytes < _TABLE_SIZE else _varint(value_bytes)
+            )
+            size += value_bytes
+        size += len(value_length) + 1
+        parts += (
+            varints[size] if size < _TABLE_SIZE else _varint(size),
+            opening, key_length, key, value_length, value, _NO_HEADERS,
+        )  # fmt: skip
+        delta += 1
+    assert delta, "a batch needs a record"
+    parts[0] = _COVERED.pack(
+        attributes, delta - 1, timestamp_ms, timestamp_ms,
+        producer_id, producer_epoch, base_sequence, delta,
+    )  # fmt: skip
+    covered = b"".join(parts)
+    length = len(covered) + CRC_START - LOG_OVERHEAD
+    return _PREFIX.pack(base_offset, length, leader_epoch, 2, _crc32c(covered)) + covered
+
+
+def with_offsets(batch: bytes, base_offset: int, leader_epoch: int) -> bytes:
+    """The same batch at another offset; both fields lie outside the checksum."""
+    return b"".join(
+        (_BASE_OFFSET.pack(base_offset), batch[8:12], _LEADER_EPOCH.pack(leader_epoch), batch[16:])
+    )
+
+
+def with_log_append_time(batch: bytes, timestamp_ms: int) -> bytes:
+    """The same batch stamped by the log: LogAppendTime, as message.timestamp.type asks for it."""
+    header = read_header(batch)
+    covered = (
+        _COVERED.pack(
+            header.attributes | LOG_APPEND_TIME,
+            header.last_offset_delta,
+            header.base_timestamp,
+            timestamp_ms,
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+            header.records_count,
+        )
+        + batch[HEADER_BYTES : header.size]
+    )
+    return (
+        _PREFIX.pack(
+            header.base_offset,
+            header.batch_length,
+            header.partition_leader_epoch,
+            2,
+            _crc32c(covered),
+        )
+        + covered
+    )
