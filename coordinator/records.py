@@ -1,0 +1,417 @@
+"""Which bytes stand for a group and for a committed offset in `__consumer_offsets`?
+
+State -> Record(key, value), byte for byte as Kafka 4.3.1 writes it, and back again from any version
+that a Kafka ever wrote. A key opens with its record type, a value with its version, both int16; a
+record without a value is a tombstone. Stands on the road between a decision, which calls the
+writers, and the log; `restore.py` calls the readers. What is not written here (the records of the
+newer group protocols) is only declared, in `record_schemas.py`.
+
+Offset commits are the bulk of the log, so they are packed and unpacked by hand; a group's metadata
+is written once a rebalance and goes through the compiled schemas.
+Kafka's counterpart: `GroupCoordinatorRecordHelpers`, `CoordinatorRecordSerde`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from struct import Struct
+from struct import error as struct_error
+from sys import intern
+from typing import Final, NamedTuple, Protocol, TypeVar
+
+from coordinator.group import CommittedOffset
+from coordinator.record_schemas import (
+    RECORD_SCHEMAS,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    LegacyOffsetCommitValue,
+    MemberMetadata,
+    OffsetCommitValue,
+)
+from protocol.compiler import reader, writer
+from protocol.names import (
+    ZERO_TOPIC_ID,
+    GenerationId,
+    GroupId,
+    GroupInstanceId,
+    MemberId,
+    TopicId,
+    TopicName,
+)
+from protocol.primitives import UTF8, Malformed, read_uuid, uvarint
+from protocol.schema import Message
+from storage.api import Record
+
+LEGACY_OFFSET_COMMIT: Final = 0
+OFFSET_COMMIT: Final = 1
+GROUP_METADATA: Final = 2
+
+M = TypeVar("M", bound=Message)
+
+KEY_PREFIXES_CACHED: Final = 32_768
+"""Keys kept ready, one per (group, topic): some 200 bytes each."""
+
+PARTITIONS_PACKED: Final = 1_024
+
+_INT16: Final = Struct(">h")
+_INT32: Final = Struct(">i")
+_INT64: Final = Struct(">q")
+_PARTITION_BYTES: Final = tuple(_INT32.pack(n) for n in range(PARTITIONS_PACKED))
+
+
+class UnreadableRecord(Exception):
+    """A record that must be understood and is not: it fails the load of its partition."""
+
+    def __init__(self, record_type: int, value_version: int | None, reason: str) -> None:
+        version = "" if value_version is None else f", value version {value_version}"
+        super().__init__(f"record type {record_type}{version}: {reason}")
+        self.record_type = record_type
+        self.value_version = value_version
+        self.reason = reason
+
+
+def record_type(key: bytes | None) -> int:
+    """What kind of thing this key names."""
+    if key is None or len(key) < _INT16.size:
+        raise UnreadableRecord(-1, None, "the key is too short to name a record type")
+    return int.from_bytes(key[:2], "big", signed=True)
+
+
+# ---------------------------------------------------------------- committed offsets (type 1)
+
+new_record: Final[Callable[[tuple[bytes, bytes | None]], Record]] = partial(tuple.__new__, Record)
+"""A Record from a pair, at half the price of calling the class."""
+
+# The value when the metadata is empty, as it nearly always is: one Struct up to the commit time.
+_VALUE_V4: Final = Struct(">hqiBq")  # version, offset, leader epoch, length + 1, commit time
+_VALUE_V3: Final = Struct(">hqihq")  # version, offset, leader epoch, length, commit time
+_HEAD_V3: Final = Struct(">hqi")
+_HEAD_V1: Final = Struct(">hq")
+_TAIL_V1: Final = Struct(">qq")
+_TOPIC_ID_TAG: Final = b"\x01\x00\x10"  # a tag buffer of one: tag 0, sixteen bytes
+_NO_TAGS: Final = b"\x00"
+
+
+@lru_cache(maxsize=KEY_PREFIXES_CACHED)
+def offset_key_prefix(group_id: GroupId, topic: TopicName) -> bytes:
+    """The key of an offset commit up to its partition, the last four bytes."""
+    return _INT16.pack(OFFSET_COMMIT) + _string(group_id) + _string(topic)
+
+
+def offset_commit_key(group_id: GroupId, topic: TopicName, partition: int) -> bytes:
+    return offset_key_prefix(group_id, topic) + _INT32.pack(partition)
+
+
+def add_offset_commits(
+    records: list[Record],
+    group_id: GroupId,
+    topic: TopicName,
+    commits: Mapping[int, CommittedOffset],
+    value_version: int,
+) -> None:
+    """Append the record of each committed offset of one topic: the hottest loop of the writers."""
+    prefix = offset_key_prefix(group_id, topic)
+    tag_of: TopicId | None = None
+    tags = _NO_TAGS
+    for partition, commit in commits.items():
+        offset, leader_epoch, metadata, committed_at_ms, expire_at_ms, topic_id = commit
+        if metadata or expire_at_ms != -1 or value_version != 4:
+            value = offset_commit_value(commit, value_version)
+        else:
+            if topic_id is not tag_of:
+                tags = _topic_id_tags(topic_id)
+                tag_of = topic_id
+            value = _VALUE_V4.pack(4, offset, leader_epoch, 1, committed_at_ms) + tags
+        key = prefix + (
+            _PARTITION_BYTES[partition]
+            if 0 <= partition < PARTITIONS_PACKED
+            else _INT32.pack(partition)
+        )
+        records.append(new_record((key, value)))
+
+
+def offset_commit_value(commit: CommittedOffset, value_version: int) -> bytes:
+    """The value in Kafka's choice of version: 1 when the client set an expiry, else the newest.
+
+    `value_version` is what the configuration takes for the newest: 4, or 3 for readers that do not
+    know the flexible format.
+    """
+    offset, leader_epoch, metadata, committed_at_ms, expire_at_ms, topic_id = commit
+    if expire_at_ms != -1:
+        return (
+            _HEAD_V1.pack(1, offset)
+            + _string(metadata)
+            + _TAIL_V1.pack(committed_at_ms, expire_at_ms)
+        )
+    if value_version == 3:
+        head = _HEAD_V3.pack(3, offset, leader_epoch)
+        return head + _string(metadata) + _INT64.pack(committed_at_ms)
+    text = metadata.encode()
+    head = _HEAD_V3.pack(4, offset, leader_epoch)
+    return (
+        head
+        + uvarint(len(text) + 1)
+        + text
+        + _INT64.pack(committed_at_ms)
+        + _topic_id_tags(topic_id)
+    )
+
+
+def add_offset_tombstones(
+    records: list[Record], group_id: GroupId, topic: TopicName, partitions: Iterable[int]
+) -> None:
+    prefix = offset_key_prefix(group_id, topic)
+    records.extend(new_record((prefix + _INT32.pack(partition), None)) for partition in partitions)
+
+
+class OffsetKey(NamedTuple):
+    group_id: GroupId
+    topic: TopicName
+    partition: int
+
+
+def read_offset_key(key: bytes) -> OffsetKey:
+    """The key of a record of type 1, or of its ancestor, type 0."""
+    group_id, topic = _read_offset_key_prefix(key[:-4])
+    return OffsetKey(group_id, topic, _INT32.unpack_from(key, len(key) - 4)[0])
+
+
+@lru_cache(maxsize=KEY_PREFIXES_CACHED)
+def _read_offset_key_prefix(prefix: bytes) -> tuple[GroupId, TopicName]:
+    """Cached for the sake of a load, which meets each (group, topic) again and again."""
+    try:
+        group_id, pos = _read_string(prefix, 2)
+        topic, pos = _read_string(prefix, pos)
+    except (IndexError, struct_error) as error:
+        raise UnreadableRecord(OFFSET_COMMIT, None, f"the key breaks off: {error}") from error
+    if pos != len(prefix):
+        raise UnreadableRecord(OFFSET_COMMIT, None, "the key does not end with its partition")
+    return GroupId(group_id), TopicName(intern(topic))
+
+
+def read_offset_commit_value(value: bytes, kind: int = OFFSET_COMMIT) -> CommittedOffset:
+    """What was committed, from a value of any version."""
+    if len(value) == 42 and value[:2] == b"\x00\x04" and value[14] == 1:
+        # What nearly all of a log consists of: version 4, no metadata, a topic id.
+        _, offset, leader_epoch, _, committed_at_ms = _VALUE_V4.unpack_from(value)
+        if value[23:26] == _TOPIC_ID_TAG and kind == OFFSET_COMMIT:
+            topic_id = read_uuid(value[26:])
+            return new_commit((offset, leader_epoch, "", committed_at_ms, -1, topic_id))
+    if kind == LEGACY_OFFSET_COMMIT:
+        old = _read_value(LegacyOffsetCommitValue, kind, value)
+        return CommittedOffset(old.offset, -1, old.metadata, old.commit_timestamp)
+    new = _read_value(OffsetCommitValue, kind, value)
+    return CommittedOffset(
+        new.offset,
+        new.leader_epoch,
+        new.metadata,
+        new.commit_timestamp,
+        new.expire_timestamp,
+        new.topic_id,
+    )
+
+
+new_commit: Final[Callable[[tuple[int, int, str, int, int, TopicId]], CommittedOffset]] = partial(
+    tuple.__new__, CommittedOffset
+)
+"""A CommittedOffset from a tuple of its six fields, at half the price of calling the class."""
+
+
+# ---------------------------------------------------------------- groups (type 2)
+
+_GROUP_METADATA_VERSION: Final = 3  # Kafka reads 4 as well, and writes 3.
+
+
+class MemberState(Protocol):
+    """What a group's record keeps of a member."""
+
+    @property
+    def member_id(self) -> MemberId: ...
+    @property
+    def group_instance_id(self) -> GroupInstanceId | None: ...
+    @property
+    def client_id(self) -> str: ...
+    @property
+    def client_host(self) -> str: ...
+    @property
+    def rebalance_timeout_ms(self) -> int: ...
+    @property
+    def session_timeout_ms(self) -> int: ...
+    @property
+    def subscription(self) -> bytes: ...
+    @property
+    def assignment(self) -> bytes: ...
+
+
+@dataclass(slots=True)
+class StoredMember:
+    """A member as it is written: with the metadata of the selected protocol only."""
+
+    member_id: MemberId
+    group_instance_id: GroupInstanceId | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    subscription: bytes
+    assignment: bytes
+
+
+@dataclass(slots=True)
+class StoredGroup:
+    """A group's record, read back. A `rebalance_timeout_ms` of -1 was not known to its version."""
+
+    protocol_type: str | None
+    generation_id: GenerationId
+    protocol_name: str | None
+    leader_id: MemberId | None
+    state_since_ms: int
+    members: Sequence[StoredMember]
+
+
+def group_metadata_key(group_id: GroupId) -> bytes:
+    return _INT16.pack(GROUP_METADATA) + _string(group_id)
+
+
+def group_metadata_record(
+    group_id: GroupId,
+    *,
+    protocol_type: str | None,
+    generation_id: int,
+    protocol_name: str | None,
+    leader_id: str | None,
+    state_since_ms: int,
+    members: Iterable[MemberState],
+) -> Record:
+    """A group and all its members in one record: they are stored together or not at all.
+
+    No leader and no protocol, as in an empty group, are nulls; no protocol type is "".
+    """
+    value = GroupMetadataValue(
+        protocol_type or "",
+        generation_id,
+        protocol_name,
+        leader_id or None,
+        state_since_ms,
+        [
+            MemberMetadata(
+                member.member_id,
+                member.group_instance_id,
+                member.client_id,
+                member.client_host,
+                member.rebalance_timeout_ms,
+                member.session_timeout_ms,
+                member.subscription,
+                member.assignment,
+            )
+            for member in members
+        ],
+    )
+    return Record(group_metadata_key(group_id), _write_group_metadata(value))
+
+
+_write_group_metadata: Final = writer(
+    GroupMetadataValue, _GROUP_METADATA_VERSION, prefix=_INT16.pack(_GROUP_METADATA_VERSION)
+)
+
+
+def group_tombstone(group_id: GroupId) -> Record:
+    return Record(group_metadata_key(group_id), None)
+
+
+def read_group_key(key: bytes) -> GroupId:
+    return GroupId(_read_key(GroupMetadataKey, GROUP_METADATA, key).group)
+
+
+def read_group_metadata_value(value: bytes) -> StoredGroup:
+    stored = _read_value(GroupMetadataValue, GROUP_METADATA, value)
+    return StoredGroup(
+        stored.protocol_type or None,
+        GenerationId(stored.generation),
+        stored.protocol,
+        None if stored.leader is None else MemberId(stored.leader),
+        stored.current_state_timestamp,
+        [
+            StoredMember(
+                MemberId(member.member_id),
+                None
+                if member.group_instance_id is None
+                else GroupInstanceId(member.group_instance_id),
+                member.client_id,
+                member.client_host,
+                member.rebalance_timeout,
+                member.session_timeout,
+                member.subscription,
+                member.assignment,
+            )
+            for member in stored.members
+        ],
+    )
+
+
+# ---------------------------------------------------------------- any record, for showing it
+
+
+class DecodedRecord(NamedTuple):
+    """A record in the classes of `record_schemas.py`; a tombstone has neither version nor value."""
+
+    name: str
+    key: Message
+    value_version: int | None
+    value: Message | None
+
+
+def decode_record(key: bytes | None, value: bytes | None) -> DecodedRecord | None:
+    """What this record says; None when its type is known to nobody."""
+    kind = record_type(key)
+    schema = RECORD_SCHEMAS.get(kind)
+    if schema is None or key is None:
+        return None
+    decoded_key = _read_key(schema.key, kind, key)
+    if value is None:
+        return DecodedRecord(schema.name, decoded_key, None, None)
+    decoded_value = _read_value(schema.value, kind, value)
+    return DecodedRecord(schema.name, decoded_key, _value_version(kind, value), decoded_value)
+
+
+# ---------------------------------------------------------------- pieces
+
+
+def _string(text: str) -> bytes:
+    encoded = text.encode()
+    return _INT16.pack(len(encoded)) + encoded
+
+
+def _topic_id_tags(topic_id: TopicId) -> bytes:
+    return _NO_TAGS if topic_id == ZERO_TOPIC_ID else _TOPIC_ID_TAG + topic_id.bytes
+
+
+def _read_string(buf: bytes, pos: int) -> tuple[str, int]:
+    length: int = _INT16.unpack_from(buf, pos)[0]
+    end = pos + 2 + length
+    if length < 0 or end > len(buf):
+        raise IndexError(f"a string of {length} bytes at {pos}")
+    return buf[pos + 2 : end].decode(*UTF8), end
+
+
+def _value_version(kind: int, value: bytes) -> int:
+    if len(value) < _INT16.size:
+        raise UnreadableRecord(kind, None, "the value is too short to name its version")
+    return int.from_bytes(value[:2], "big", signed=True)
+
+
+def _read_key(cls: type[M], kind: int, key: bytes) -> M:
+    try:
+        return reader(cls, 0)(key, 2, len(key))
+    except Malformed as error:
+        raise UnreadableRecord(kind, None, f"key: {error}") from error
+
+
+def _read_value(cls: type[M], kind: int, value: bytes) -> M:
+    version = _value_version(kind, value)
+    if version not in cls.VERSIONS:
+        raise UnreadableRecord(kind, version, "this version is not known")
+    try:
+        return reader(cls, version)(value, 2, len(value))
+    except Malformed as error:
+        raise UnreadableRecord(kind, version, str(error)) from error
