@@ -1,0 +1,1 @@
+"""Consumers as processes, one script a client library; run by tests/interop/group.py."""

@@ -1,0 +1,89 @@
+"""Do unmodified consumers share a topic, lose a member, gain one, and outlive kill -9 of the daemon?
+
+10,000 keyed messages on 6 partitions. The same story for three members of each client library and for
+one group in which all three libraries sit together. What must hold is read from two sides: what the
+members say, and what `__consumer_offsets` holds afterwards.
+"""
+
+from collections.abc import Iterable
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.interop.group import members
+from tests.interop.offsets_log import stored_commits, stored_generations
+
+PARTITIONS = 6
+TOPIC = "orders"
+GROUP = "billing"
+
+LIBRARIES = [
+    pytest.param(("confluent", "confluent", "confluent"), id="confluent"),
+    pytest.param(("kafka_python", "kafka_python", "kafka_python"), id="kafka-python"),
+    pytest.param(("aiokafka", "aiokafka", "aiokafka"), id="aiokafka"),
+    pytest.param(("confluent", "kafka_python", "aiokafka"), id="all-three-together"),
+]
+
+
+def produce(bootstrap: str, numbers: Iterable[int]) -> None:
+    """Keyed messages; returns when the daemon has acknowledged every one of them."""
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 5})
+    for number in numbers:
+        producer.produce(TOPIC, key=f"customer-{number % 997}", value=f"order {number}")
+    assert producer.flush(60) == 0, "messages were not acknowledged"
+
+
+@pytest.mark.parametrize("libraries", LIBRARIES)
+def test_a_group_reads_everything_through_a_lost_member_a_new_one_and_kill_9(daemon, libraries):
+    admin = AdminClient({"bootstrap.servers": daemon.bootstrap})
+    admin.create_topics([NewTopic(TOPIC, num_partitions=PARTITIONS)])[TOPIC].result(30)
+    produce(daemon.bootstrap, range(4_000))
+
+    with members() as (witness, start):
+        # Given a group of three that reads.
+        first, second, third = (
+            start(f"m{n}", library, daemon.bootstrap, GROUP, TOPIC)
+            for n, library in enumerate(libraries, start=1)
+        )
+
+        def all_owned_by(*owners) -> bool:
+            owned = [witness.owned(owner.name) for owner in owners]
+            return all(owned) and sorted(p for one in owned for p in one) == list(range(PARTITIONS))
+
+        witness.wait_for("three members with partitions", lambda: all_owned_by(first, second, third))
+        witness.wait_for("some messages", lambda: witness.messages_read >= 500)
+
+        # When a member dies without a word, and another one comes.
+        third.kill()
+        fourth = start("m4", libraries[2], daemon.bootstrap, GROUP, TOPIC)
+        produce(daemon.bootstrap, range(4_000, 7_000))
+        witness.wait_for("the newcomer's share", lambda: all_owned_by(first, second, fourth))
+
+        # And the daemon is killed in the middle of it all.
+        daemon.kill()
+        daemon.start()
+        produce(daemon.bootstrap, range(7_000, 10_000))
+
+        # Then every message is read, by members that found their way back by themselves.
+        witness.wait_for("all messages", lambda: witness.messages_read == 10_000)
+        assert all(member.process.poll() is None for member in (first, second, fourth))
+        for member in (first, second, fourth):
+            member.stop()
+
+    daemon.stop()
+    generations = stored_generations(daemon.data_dir, GROUP)
+    assert len(generations) >= 3  # three, the newcomer, and the leavers at the end
+    for generation in generations:
+        given = [p for member in generation.members for p in member.assigned.get(TOPIC, ())]
+        assert len(given) == len(set(given)), f"two owners in generation {generation.number}"
+    numbers = [generation.number for generation in generations]
+    assert numbers == sorted(numbers)
+    for number in set(numbers):
+        same = [g.member_ids for g in generations if g.number == number]
+        assert all(ids == same[0] for ids in same), f"generation {number} with different members"
+
+    commits = stored_commits(daemon.data_dir, GROUP)
+    assert {partition for _, partition in commits} == set(range(PARTITIONS))
+    for (topic, partition), offsets in commits.items():
+        assert offsets == sorted(offsets), f"a commit of {topic}-{partition} went back"
