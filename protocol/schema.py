@@ -22,8 +22,11 @@ Kafka's counterpart: the message generator and its JSON files.
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from dataclasses import Field as DataclassField
+from enum import IntEnum
 from functools import cache
 from typing import Any, ClassVar, Final, Protocol, get_type_hints
+
+from protocol.names import ApiKey, ErrorCode
 
 NEVER: Final = 1 << 15  # A version that no message reaches: they are int16.
 INT32_MAX: Final = (1 << 31) - 1
@@ -49,15 +52,20 @@ class Wire:
 
     name: str
     code: str = ""
+    enum: type[IntEnum] | None = None  # Read as its member; a number without one stays a number.
 
 
 @dataclass(frozen=True, slots=True)
 class ArrayOf:
+    """An array; `element` is what it holds."""
+
     element: "Wire | StructOf"
 
 
 @dataclass(frozen=True, slots=True)
 class StructOf:
+    """A struct in place; `cls` is its declaration."""
+
     cls: type[Struct]
 
 
@@ -69,11 +77,13 @@ INT16: Final = Wire("int16", "h")
 UINT16: Final = Wire("uint16", "H")
 INT32: Final = Wire("int32", "i")
 INT64: Final = Wire("int64", "q")
-ERROR_CODE: Final = Wire("error_code", "h")
+API_KEY: Final = Wire("api_key", "h", ApiKey)
+ERROR_CODE: Final = Wire("error_code", "h", ErrorCode)
 UUID: Final = Wire("uuid", "16s")
 STRING: Final = Wire("string")
 BYTES: Final = Wire("bytes")
 RECORDS: Final = Wire("records")  # Bytes to everybody but the log, which knows record batches.
+CLIENT_ID: Final = Wire("client_id")  # A string that is never compact, and null is "".
 
 
 @dataclass(frozen=True, slots=True)

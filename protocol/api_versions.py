@@ -1,0 +1,47 @@
+"""Which requests do we serve, in which versions, and what do we tell a client that asks?
+
+Derived from the declarations in `messages/`, never typed twice. What is not served is not
+advertised, with Kafka's one exception: Produce is offered from v0, because old librdkafka switches
+itself off when it is not, although v0-v2 are refused like every other unserved version.
+Kafka's counterpart: `ApiVersionsRequest`, `ApiVersionManager`.
+"""
+
+import re
+from functools import cache
+from typing import Final
+
+from protocol.messages import REQUESTS
+from protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from protocol.names import ApiKey, ErrorCode
+
+_CLIENT_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+_NAMES_ITS_SOFTWARE_SINCE: Final = 3
+
+
+@cache
+def served_versions() -> tuple[ApiVersion, ...]:
+    """What we advertise, in the order of the api keys."""
+    return tuple(_advertised(api_key) for api_key in sorted(REQUESTS))
+
+
+def answer_api_versions(api_version: int, request: ApiVersionsRequest) -> ApiVersionsResponse:
+    """The answer to ApiVersions, whatever its version; features are none of this function's."""
+    if api_version not in ApiVersionsRequest.VERSIONS:
+        # Written in v0, which every client reads; it asks again with the version named here.
+        return ApiVersionsResponse(
+            ErrorCode.UNSUPPORTED_VERSION, (_advertised(ApiKey.API_VERSIONS),)
+        )
+    if api_version >= _NAMES_ITS_SOFTWARE_SINCE and not _names_its_software(request):
+        return ApiVersionsResponse(ErrorCode.INVALID_REQUEST)
+    return ApiVersionsResponse(ErrorCode.NONE, served_versions())
+
+
+def _names_its_software(request: ApiVersionsRequest) -> bool:
+    names = (request.client_software_name, request.client_software_version)
+    return all(_CLIENT_SOFTWARE.fullmatch(name) for name in names)
+
+
+def _advertised(api_key: ApiKey) -> ApiVersion:
+    served = REQUESTS[api_key].VERSIONS
+    first = 0 if api_key is ApiKey.PRODUCE else served.start
+    return ApiVersion(api_key, first, served.stop - 1)

@@ -1,0 +1,52 @@
+"""Where do the fast functions come from that turn bytes into messages and messages into bytes?
+
+From declarations (`schema.py`), one function for each class and version, generated and compiled
+when it is first asked for and kept for ever after: there are some five hundred, of which a daemon
+meets a few dozen. `codec.py` asks for requests and responses, headers included; whoever stores or
+embeds a struct of its own asks here:
+
+    read = reader(OffsetCommitValue, 4)             # read(buf, pos, end) -> OffsetCommitValue
+    write = writer(OffsetCommitValue, 4, prefix=b"\\x00\\x04")  # write(value) -> bytes
+
+A reader raises `Malformed` and nothing else; a writer `Unwritable`.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeVar
+
+from protocol.reader_source import compile_reader
+from protocol.schema import Message
+from protocol.source import Layout
+from protocol.writer_source import compile_writer
+
+M = TypeVar("M", bound=Message)
+
+
+def layout(cls: type[Message], version: int) -> Layout:
+    """A declaration at one of its versions."""
+    if version not in cls.VERSIONS:
+        raise ValueError(f"{cls.__name__} has no version {version}")
+    return Layout(cls, version, flexible=version >= cls.FLEXIBLE_SINCE)
+
+
+def reader(cls: type[M], version: int) -> Callable[[bytes, int, int], M]:
+    """The function (buf, pos, end) that reads one message; bytes that follow it are ignored."""
+    read: Callable[[bytes, int, int], M] = _reader(cls, version)
+    return read
+
+
+def writer(cls: type[M], version: int, *, prefix: bytes = b"") -> Callable[[M], bytes]:
+    """The function that answers a message's bytes, after `prefix`."""
+    write: Callable[[M], bytes] = _writer(cls, version, prefix)
+    return write
+
+
+@cache
+def _reader(cls: type[Message], version: int) -> Callable[..., Any]:
+    return compile_reader([layout(cls, version)])
+
+
+@cache
+def _writer(cls: type[Message], version: int, prefix: bytes) -> Callable[..., Any]:
+    return compile_writer([layout(cls, version)], prefix=prefix)

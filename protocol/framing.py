@@ -1,0 +1,78 @@
+"""Where does one request end and the next begin in a connection's bytes?
+
+The first step of the road: `broker/connection.py` feeds what the socket gave, and takes complete
+frames as (buffer, start, end). A frame that arrived whole is read where it lies. One that came in
+pieces is gathered until its last piece is there; so a slow or greedy peer costs no more than the
+bytes that it has sent, whatever size it announced.
+
+A size that is negative or above `socket.request.max.bytes` is `Malformed`, and nothing after it can
+be read. A size of 0 is a frame, too short to be a request. Kafka's counterpart: `NetworkReceive`.
+"""
+
+from collections.abc import Iterable, Iterator
+from struct import Struct
+from typing import Final
+
+from protocol.primitives import Malformed
+
+_SIZE: Final = Struct(">i")
+
+Frame = tuple[bytes, int, int]
+
+
+class FrameReader:
+    """Cuts one connection's bytes into frames."""
+
+    __slots__ = ("_max_bytes", "_missing", "_partial")
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._partial = bytearray()  # What has come of a frame that is not complete.
+        self._missing = 0  # So many bytes must come before it is worth another look.
+
+    @property
+    def partial_bytes(self) -> int:
+        """How much is held of a frame that is not complete."""
+        return len(self._partial)
+
+    def feed(self, data: bytes) -> Iterable[Frame]:
+        """Take what was received; the complete frames, to be iterated to the end at once.
+
+        Raises `Malformed` where a bad size stands, after the frames before it.
+        """
+        size = len(data) - _SIZE.size
+        if (
+            0 <= size <= self._max_bytes
+            and not self._partial
+            and _SIZE.unpack_from(data)[0] == size
+        ):
+            return ((data, _SIZE.size, len(data)),)  # Nearly always: one request, and whole.
+        return self._cut(data)
+
+    def _cut(self, data: bytes) -> Iterator[Frame]:
+        if self._partial:
+            self._partial += data
+            self._missing -= len(data)
+            if self._missing > 0:
+                return
+            data = bytes(self._partial)
+            self._partial = bytearray()
+        start, wanted = 0, _SIZE.size
+        while (end := start + wanted) <= len(data):
+            size = self._size_at(data, start)
+            wanted = _SIZE.size + size
+            if (end := start + wanted) > len(data):
+                break
+            yield data, start + _SIZE.size, end
+            start, wanted = end, _SIZE.size
+        if start < len(data):
+            self._partial += data[start:]
+            self._missing = end - len(data)
+
+    def _size_at(self, data: bytes, start: int) -> int:
+        size: int = _SIZE.unpack_from(data, start)[0]
+        if size < 0:
+            raise Malformed(f"a frame of {size} bytes")
+        if size > self._max_bytes:
+            raise Malformed(f"a frame of {size} bytes, more than the {self._max_bytes} allowed")
+        return size

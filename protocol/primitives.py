@@ -1,0 +1,151 @@
+"""How do Kafka's smallest pieces read and write: varints, zig-zag, lengths, tags, ids?
+
+The compiler's output calls these where a value is longer than the common case that it handles in
+line, and `coordinator/records.py` and the record batches of `storage/` use them directly. Each
+reader takes (buffer, position) and returns (value, next position); it may run off the buffer's end
+with an IndexError, which the compiled readers turn into `Malformed`.
+Kafka's counterpart: `ByteUtils`, `Readable`, `Writable`.
+"""
+
+import codecs
+from functools import lru_cache
+from struct import Struct
+from typing import Final
+from uuid import UUID
+
+STRING_MAX_BYTES: Final = 0x7FFF
+ARRAY_STRUCTS_CACHED: Final = 256
+TOPIC_IDS_CACHED: Final = 4096
+
+
+class Malformed(Exception):
+    """The peer broke the rules of the wire: its connection is closed, nothing else is harmed."""
+
+
+class Unwritable(Exception):
+    """We broke them: this message cannot be said in this version."""
+
+
+def _java_replacement(error: UnicodeError) -> tuple[str, int]:
+    """Replace what is not UTF-8 as Java does: an encoded surrogate by one mark, not by three."""
+    if not isinstance(error, UnicodeDecodeError):
+        raise error
+    raw, start, end = error.object, error.start, error.end
+    if raw[start] == 0xED and b"\xa0" <= raw[start + 1 : start + 2] < b"\xc0":
+        end = start + 2
+        if b"\x80" <= raw[end : end + 1] < b"\xc0":
+            end += 1
+    return "\N{REPLACEMENT CHARACTER}", end
+
+
+# Strings are decoded with these two arguments; a name that is not UTF-8 is odd, but no error.
+UTF8: Final = ("utf-8", "rollcall.java")
+codecs.register_error(UTF8[1], _java_replacement)
+
+# Most lengths fit into one byte, and most of the others into two.
+_ONE_BYTE: Final = tuple(bytes((n,)) for n in range(0x80))
+
+
+def uvarint(value: int) -> bytes:
+    """An unsigned varint: seven bits a byte, the lowest first."""
+    if value < 0x80:
+        return _ONE_BYTE[value]
+    if value < 0x4000:
+        return bytes((value & 0x7F | 0x80, value >> 7))
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def string_length(length: int) -> bytes:
+    """The length of a compact string, of at most the bytes that a plain string can have."""
+    if length - 1 > STRING_MAX_BYTES:
+        raise Unwritable(f"a string of {length - 1} bytes")
+    return uvarint(length)
+
+
+def read_uvarint(buf: bytes, pos: int) -> tuple[int, int]:
+    """An unsigned varint of at most 31 bits; Kafka's lengths and tags are Java ints."""
+    byte = buf[pos]
+    if byte < 0x80:
+        return byte, pos + 1
+    value = byte & 0x7F
+    for shift in (7, 14, 21, 28):
+        pos += 1
+        byte = buf[pos]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if value > 0x7FFFFFFF:
+                break
+            return value, pos + 1
+    raise Malformed("a varint that is no length: more than 31 bits")
+
+
+def varint(value: int) -> bytes:
+    """A signed varint, zig-zagged so that small negative numbers stay short; any width."""
+    return uvarint(value << 1 if value >= 0 else ((-value) << 1) - 1)
+
+
+def read_varint(buf: bytes, pos: int) -> tuple[int, int]:
+    """A zig-zagged varint of at most 32 bits."""
+    return _read_zigzag(buf, pos, 35)
+
+
+def read_varlong(buf: bytes, pos: int) -> tuple[int, int]:
+    """A zig-zagged varint of at most 64 bits."""
+    return _read_zigzag(buf, pos, 70)
+
+
+def _read_zigzag(buf: bytes, pos: int, bits: int) -> tuple[int, int]:
+    byte = buf[pos]
+    value = byte & 0x7F
+    shift = 7
+    while byte >= 0x80:
+        if shift >= bits:
+            raise Malformed(f"a varint that goes on after {bits // 7} bytes")
+        pos += 1
+        byte = buf[pos]
+        value |= (byte & 0x7F) << shift
+        shift += 7
+    return (value >> 1) ^ -(value & 1), pos + 1
+
+
+def long_length(buf: bytes, pos: int) -> tuple[int, int]:
+    """The whole of a varint whose first byte, before `pos`, turned out to say "more follows"."""
+    return read_uvarint(buf, pos - 1)
+
+
+def long_string_length(buf: bytes, pos: int) -> tuple[int, int]:
+    """As `long_length`, for a compact string: no longer than a plain string can be."""
+    length, pos = read_uvarint(buf, pos - 1)
+    if length - 1 > STRING_MAX_BYTES:
+        raise Malformed(f"a string of {length - 1} bytes")
+    return length, pos
+
+
+def skip_tags(buf: bytes, pos: int, end: int, count: int) -> int:
+    """Step over a tag buffer of which we know no tag; `count` is its first byte."""
+    if count >= 0x80:
+        count, pos = long_length(buf, pos)
+    for _ in range(count):
+        _, pos = read_uvarint(buf, pos)
+        size, pos = read_uvarint(buf, pos)
+        pos += size
+        if pos > end:
+            raise Malformed("a tagged field that is longer than what is left")
+    return pos
+
+
+@lru_cache(maxsize=ARRAY_STRUCTS_CACHED)
+def array_struct(code: str, count: int) -> Struct:
+    """The Struct of so many numbers in a row."""
+    return Struct(f">{count}{code}")
+
+
+@lru_cache(maxsize=TOPIC_IDS_CACHED)
+def read_uuid(raw: bytes) -> UUID:
+    """The id of sixteen bytes. The same few ids come again and again; a UUID is dear."""
+    return UUID(bytes=raw)

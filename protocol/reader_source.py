@@ -1,0 +1,253 @@
+"""What does the Python that reads one message at one version look like?
+
+Written for speed, and once. Numbers that stand in a row are read by one Struct, together with the
+length of what follows them. Nothing is checked that a later check would catch: a reader may look
+past its frame's end into the next frame, never past the buffer; the one comparison of `pos` with
+`end` when all is read decides. Only what would cost memory is checked at once: an array's count
+must fit the bytes that are left.
+
+    def read(buf, pos, end):
+        try:
+            group_id, n = unpack_...          # the reader of HeartbeatRequest v4, shortened
+            ...
+            return HeartbeatRequest(group_id_1, generation_id_2, member_id_3, group_instance_id_4)
+
+Bytes that follow a whole message are ignored, as by Kafka. Kafka's counterpart: the `read` methods
+that its message generator writes.
+"""
+
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from protocol import primitives
+from protocol.primitives import UTF8, Malformed
+from protocol.schema import ArrayOf, FieldSpec, StructOf, Wire, WireType
+from protocol.source import Layout, Source, is_number, least_bytes, row
+
+
+def compile_reader(layouts: Sequence[Layout]) -> Callable[..., Any]:
+    """A function (buf, pos, end) that reads one struct after the other and returns them."""
+    return _Reader(layouts[-1].name).compile(layouts)
+
+
+class _Reader:
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.src = Source(
+            {
+                "Malformed": Malformed,
+                "BROKEN_OFF": (IndexError, struct.error),
+                "array_struct": primitives.array_struct,
+                "long_length": primitives.long_length,
+                "long_string_length": primitives.long_string_length,
+                "read_uuid": primitives.read_uuid,
+                "read_uvarint": primitives.read_uvarint,
+                "skip_tags": primitives.skip_tags,
+            }
+        )
+        self._run: list[tuple[str, str]] = []
+        self._after_run: list[str] = []
+
+    def compile(self, layouts: Sequence[Layout]) -> Callable[..., Any]:
+        line, block = self.src.line, self.src.block
+        with block("def read(buf, pos, end):"):
+            with block("try:"):
+                values = [self._struct(layout) for layout in layouts]
+                self._flush()
+            with block("except BROKEN_OFF:"):
+                line(f'raise Malformed("{self.what} ends too early") from None')
+            with block("if pos > end:"):
+                line(f'raise Malformed("{self.what} ends too early")')
+            line(f"return {', '.join(values)}")
+        return self.src.function("read", f"<reader of {self.what}>")
+
+    def _struct(self, layout: Layout) -> str:
+        """Read a struct; the answer is the expression that makes the object."""
+        values = {
+            field.name: self._value(field.mark.wire, field, layout)
+            for field in layout.present(tagged=False)
+        }
+        if layout.flexible:
+            self._tag_buffer(layout, values)
+        self._flush()
+        cls = self.src.constant(layout.cls.__name__, layout.cls)
+        arguments = [
+            values.get(field.name)
+            or self.src.literal(f"{layout.cls.__name__}_{field.name}", field.default)
+            for field in layout.fields()
+        ]
+        return f"{cls}({', '.join(arguments)})"
+
+    def _value(
+        self, wire: WireType, field: FieldSpec, layout: Layout, *, element: bool = False
+    ) -> str:
+        """Read one value into a variable and return the variable's name."""
+        target = self.src.fresh(field.name)
+        nullable = field.mark.nullable_in(layout.version) and not element
+        match wire:
+            case Wire(code="16s"):
+                self._fixed("16s", target, f"{target} = read_uuid({target})")
+            case Wire(code=code, enum=enum) if code:
+                if enum is None:
+                    self._fixed(code, target)
+                else:
+                    members = self.src.constant(
+                        f"{enum.__name__}_members", {int(e): e for e in enum}
+                    )
+                    self._fixed(code, target, f"{target} = {members}.get({target}, {target})")
+            case Wire(name="client_id"):
+                self._fixed("h", "n")
+                self._flush()
+                self.src.line(f"{target} = {_decoded('n')} if n > 0 else ''")
+            case Wire(name=name):
+                self._text_or_bytes(name, target, field.name, layout, nullable=nullable)
+            case ArrayOf(inner):
+                self._array(inner, target, field, layout, nullable=nullable)
+            case StructOf(cls):
+                self._inner_struct(layout.inner(cls), target, field, nullable=nullable)
+        return target
+
+    # -- runs of numbers
+
+    def _fixed(self, code: str, target: str, after: str | None = None) -> None:
+        self._run.append((code, target))
+        if after is not None:
+            self._after_run.append(after)
+
+    def _flush(self) -> None:
+        if not self._run:
+            return
+        codes = "".join(code for code, _ in self._run)
+        if codes == "B":
+            self.src.line(f"{self._run[0][1]} = buf[pos]")
+            self.src.line("pos += 1")
+            self._run = []
+            return
+        targets = "".join(f"{target}, " for _, target in self._run)
+        unpack = self.src.constant(f"unpack_{codes.replace('?', 'bool')}", row(codes).unpack_from)
+        self.src.line(f"{targets.rstrip()} = {unpack}(buf, pos)")
+        self.src.line(f"pos += {row(codes).size}")
+        for line in self._after_run:
+            self.src.line(line)
+        self._run, self._after_run = [], []
+
+    # -- what has a length
+
+    def _length(self, layout: Layout, code: str) -> tuple[str, str]:
+        """Read a length into n; the answer is how n says null, and how many it counts."""
+        if not layout.flexible:
+            self._fixed(code, "n")
+            self._flush()
+            return "n < 0", "n"
+        self._fixed("B", "n")
+        self._flush()
+        rest = "long_string_length" if code == "h" else "long_length"
+        self.src.line(f"if n > 127: n, pos = {rest}(buf, pos)")
+        return "n == 0", "n - 1"
+
+    def _refuse_null(self, null: str, name: str) -> None:
+        self.src.line(f'if {null}: raise Malformed("{self.what}: {name} is null")')
+
+    def _text_or_bytes(
+        self, kind: str, target: str, name: str, layout: Layout, *, nullable: bool
+    ) -> None:
+        null, count = self._length(layout, "h" if kind == "string" else "i")
+        value = _decoded(count) if kind == "string" else _sliced(count)
+        if nullable:
+            self.src.line(f"{target} = None if {null} else {value}")
+        else:
+            self._refuse_null(null, name)
+            self.src.line(f"{target} = {value}")
+
+    def _array(
+        self, element: WireType, target: str, field: FieldSpec, layout: Layout, *, nullable: bool
+    ) -> None:
+        null, count = self._length(layout, "i")
+        if nullable:
+            with self.src.block(f"if {null}:"):
+                self.src.line(f"{target} = None")
+            with self.src.block("else:"):
+                self._elements(element, target, count, field, layout)
+        else:
+            self._refuse_null(null, field.name)
+            self._elements(element, target, count, field, layout)
+
+    def _elements(
+        self, element: WireType, target: str, count: str, field: FieldSpec, layout: Layout
+    ) -> None:
+        line = self.src.line
+        if count != "n":
+            line(f"n = {count}")
+        least = least_bytes(element, layout)
+        with self.src.block(f"if n * {least} > end - pos:"):
+            line(f'raise Malformed(f"{self.what}: {{n}} {field.name} cannot fit")')
+        if is_number(element) and isinstance(element, Wire):
+            line(f"{target} = array_struct('{element.code}', n).unpack_from(buf, pos)")
+            line(f"pos += n * {least}")
+            return
+        items = self.src.fresh("items")
+        line(f"{items} = []")
+        with self.src.block("for _ in range(n):"):
+            if isinstance(element, StructOf):
+                value = self._struct(layout.inner(element.cls))
+            else:
+                value = self._value(element, field, layout, element=True)
+                self._flush()
+            line(f"{items}.append({value})")
+        line(f"{target} = tuple({items})")
+
+    def _inner_struct(
+        self, inner: Layout, target: str, field: FieldSpec, *, nullable: bool
+    ) -> None:
+        if not nullable:
+            value = self._struct(inner)
+            self.src.line(f"{target} = {value}")
+            return
+        # In a tag buffer the mark of a null is an unsigned varint 0, elsewhere an int8 of -1.
+        code, null = ("b", "n < 0") if field.mark.tag is None else ("B", "n == 0")
+        self._fixed(code, "n")
+        self._flush()
+        with self.src.block(f"if {null}:"):
+            self.src.line(f"{target} = None")
+        with self.src.block("else:"):
+            value = self._struct(inner)
+            self.src.line(f"{target} = {value}")
+
+    # -- tags
+
+    def _tag_buffer(self, layout: Layout, values: dict[str, str]) -> None:
+        tagged = layout.present(tagged=True)
+        tags = self.src.fresh("tags")
+        self._fixed("B", tags)
+        self._flush()
+        line, block = self.src.line, self.src.block
+        if not tagged:
+            line(f"if {tags}: pos = skip_tags(buf, pos, end, {tags})")
+            return
+        for field in tagged:
+            values[field.name] = self.src.fresh(field.name)
+            default = self.src.literal(f"{layout.cls.__name__}_{field.name}", field.default)
+            line(f"{values[field.name]} = {default}")
+        with block(f"if {tags}:"):
+            line(f"if {tags} > 127: {tags}, pos = long_length(buf, pos)")
+            with block(f"for _ in range({tags}):"):
+                line("tag, pos = read_uvarint(buf, pos)")
+                line("size, pos = read_uvarint(buf, pos)")
+                with block("if pos + size > end:"):
+                    line(f'raise Malformed("{self.what}: a tagged field that is too long")')
+                for field in tagged:
+                    with block(f"if tag == {field.mark.tag}:"):
+                        value = self._value(field.mark.wire, field, layout)
+                        self._flush()
+                        line(f"{values[field.name]} = {value}")
+                        line("continue")
+                line("pos += size")
+
+
+def _sliced(count: str) -> str:
+    return f"buf[pos : (pos := pos + {count})]"
+
+
+def _decoded(count: str) -> str:
+    return f"{_sliced(count)}.decode{UTF8!r}"
