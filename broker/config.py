@@ -59,7 +59,7 @@ class Config:
         (), "Addresses that clients are told, by listener name; a listener's own if not listed."
     )
     listener_security_protocol_map: str = text(
-        "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL",
+        "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
         "The protocol of each listener name. Only PLAINTEXT is served so far.",
     )
     controller_listener_names: tuple[str, ...] = words(

@@ -258,7 +258,11 @@ def _require_known(setting: Setting) -> None:
 def _check_together(config: Config) -> None:
     """The rules that need more than one value, most of them KafkaConfig.validateValues'."""
     for name, holds, reason in (
-        ("log.dirs", len(config.log_dirs or config.log_dir) == 1, "must be one directory"),
+        (
+            _written_one(config, "log.dirs", "log.dir"),
+            len(config.log_dirs or config.log_dir) == 1,
+            "must be one directory",
+        ),
         (
             "group.max.session.timeout.ms",
             config.group_max_session_timeout_ms >= config.group_min_session_timeout_ms,
@@ -315,7 +319,7 @@ def _sentence(setting: Setting, reason: str) -> str:
     secret = "password" in setting.name or "jaas" in setting.name or "secret" in setting.name
     shown = "..." if secret else value if len(value) <= 60 else f"{value[:57]}..."
     place = f" ({setting.origin})" if setting.origin.place else ""
-    return f"{setting.name} = {shown}{place}: {reason}"
+    return f"{setting.name}{f' = {shown}' if value else ''}{place}: {reason}"
 
 
 def _written_text(written: Written) -> str:

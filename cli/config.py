@@ -1,0 +1,77 @@
+"""`rollcall config`: which values would the daemon run with, and where does each come from?
+
+Takes the options of `rollcall serve`, reads the same sources and starts nothing. With --markdown
+it prints the reference of all keys, which docs/configuration.md keeps.
+"""
+
+import json
+from pathlib import Path
+
+import click
+
+from broker.config import Config, keys
+from broker.config_key import Key, as_text
+from cli.options import configuration_options, read_options, warn
+from cli.reference import reference
+
+
+@click.command(name="config")
+@configuration_options
+@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+@click.option("--changed", is_flag=True, help="Only what some source has set.")
+@click.option("--markdown", is_flag=True, help="The reference of all keys instead.")
+def show_config(
+    *,
+    data_dir: str | None,
+    listen: tuple[str, ...],
+    advertise: tuple[str, ...],
+    admin: str | None,
+    config_file: Path | None,
+    pairs: tuple[str, ...],
+    as_json: bool,
+    changed: bool,
+    markdown: bool,
+) -> None:
+    """Print the effective configuration with each value's origin.
+
+    Takes the same options as `rollcall serve` and refuses what it would refuse.
+    """
+    if markdown:
+        click.echo(reference(), nl=False)
+        return
+    config = read_options(
+        data_dir=data_dir,
+        listen=listen,
+        advertise=advertise,
+        admin=admin,
+        config_file=config_file,
+        pairs=pairs,
+    )
+    warn(config)
+    shown = [key for key in _sorted_keys() if not changed or key.name in config.origins]
+    click.echo(_as_json(config, shown) if as_json else _as_table(config, shown))
+
+
+def _sorted_keys() -> list[Key]:
+    return sorted(keys().values(), key=lambda key: key.name)
+
+
+def _as_json(config: Config, shown: list[Key]) -> str:
+    return json.dumps(
+        {
+            key.name: {
+                "value": config.value(key),
+                "source": config.origin(key).source,
+                "place": config.origin(key).place,
+            }
+            for key in shown
+        },
+        indent=2,
+    )
+
+
+def _as_table(config: Config, shown: list[Key]) -> str:
+    """Lines that a properties file could hold; the origin stands behind each value."""
+    lines = [(f"{key.name} = {as_text(config.value(key))}", config.origin(key)) for key in shown]
+    width = min(max((len(line) for line, _ in lines), default=0), 60)
+    return "\n".join(f"{line:{width}}  ({origin})" for line, origin in lines)

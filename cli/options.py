@@ -1,0 +1,109 @@
+"""Which options set configuration? Those that `rollcall serve` and `rollcall config` share.
+
+Each is a shorter way to write a Kafka property: --listen HOST:PORT is --set listeners=..., and so
+on. The values are merged and judged in broker/config_sources.py; nothing is checked here.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from broker.config import Config, keys
+from broker.config_sources import Setting, command_line_setting, given, load_config
+from broker.listeners import with_listener_name
+
+CommandFunction = TypeVar("CommandFunction", bound=Callable[..., object])
+
+
+def _complete_pair(_c: click.Context, _p: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return [
+        CompletionItem(f"{name}=", help=key.rule.doc)
+        for name, key in keys().items()
+        if name.startswith(incomplete)
+    ]
+
+
+_OPTIONS = (
+    click.option(
+        "--data-dir",
+        metavar="DIR",
+        type=click.Path(file_okay=False),
+        help="Where logs and offsets are kept.  [default: ./rollcall-data]",
+    ),
+    click.option(
+        "--listen",
+        metavar="HOST:PORT",
+        multiple=True,
+        help="Address for clients; port 0 picks a free one. May be repeated as NAME://HOST:PORT.  "
+        "[default: 127.0.0.1:9092]",
+    ),
+    click.option(
+        "--advertise",
+        metavar="HOST:PORT",
+        multiple=True,
+        help="Address that clients are told to connect to.  [default: as --listen]",
+    ),
+    click.option(
+        "--admin",
+        metavar="HOST:PORT",
+        help="Address of /metrics, /livez and /readyz.  [default: 127.0.0.1:9180]",
+    ),
+    click.option(
+        "--config",
+        "config_file",
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        envvar="ROLLCALL_CONFIG",
+        show_envvar=True,
+        help="A .toml file whose keys are Kafka's property names, or a server.properties.",
+    ),
+    click.option(
+        "--set",
+        "pairs",
+        metavar="NAME=VALUE",
+        multiple=True,
+        shell_complete=_complete_pair,
+        help="Set one property, such as group.initial.rebalance.delay.ms=0. May be repeated.",
+    ),
+)
+
+
+def configuration_options(command: CommandFunction) -> CommandFunction:
+    """Give a command the options from which `read_options` makes a Config."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def read_options(
+    *,
+    data_dir: str | None,
+    listen: tuple[str, ...],
+    advertise: tuple[str, ...],
+    admin: str | None,
+    config_file: Path | None,
+    pairs: tuple[str, ...],
+) -> Config:
+    """The Config of these options, this environment and that file; raises BadConfig."""
+    settings: list[Setting] = [command_line_setting(pair) for pair in pairs]
+    if data_dir is not None:
+        # A list of one: a comma in a folder's name does not make it two.
+        settings.append(given("log.dirs", [data_dir], "--data-dir"))
+    if listen:
+        settings.append(given("listeners", [with_listener_name(at) for at in listen], "--listen"))
+    if advertise:
+        told = [with_listener_name(at) for at in advertise]
+        settings.append(given("advertised.listeners", told, "--advertise"))
+    if admin is not None:
+        settings.append(given("rollcall.admin.listener", admin, "--admin"))
+    return load_config(command_line=settings, environment=os.environ, file=config_file)
+
+
+def warn(config: Config) -> None:
+    """Say on the error stream what was accepted and passed over."""
+    for warning in config.warnings:
+        click.echo(f"rollcall: warning: {warning}", err=True)

@@ -1,0 +1,49 @@
+"""`rollcall serve`: run the daemon in the foreground until it is told to stop.
+
+Reads the options; broker/main.py does all the rest and returns the exit code.
+"""
+
+from pathlib import Path
+
+import click
+
+from cli.options import configuration_options, read_options, warn
+
+
+@click.command(
+    epilog="\b\nExamples:\n"
+    "  rollcall serve\n"
+    "  rollcall serve --data-dir /var/lib/rollcall --listen :9092 --advertise kafka.lan:9092\n"
+    "  rollcall serve --listen 127.0.0.1:0 --set group.initial.rebalance.delay.ms=0\n"
+    "\n"
+    "Values come from the command line, else from the environment (KAFKA_GROUP_MAX_SIZE, "
+    "ROLLCALL_FLUSH), else from the file, else they have Kafka's defaults; `rollcall config` shows "
+    "which. Exit code 2 means that the usage or the configuration is wrong."
+)
+@configuration_options
+def serve(
+    *,
+    data_dir: str | None,
+    listen: tuple[str, ...],
+    advertise: tuple[str, ...],
+    admin: str | None,
+    config_file: Path | None,
+    pairs: tuple[str, ...],
+) -> int:
+    """Run the daemon in the foreground.
+
+    Prints one line once it is ready. Ctrl-C and SIGTERM stop it: requests that wait are answered,
+    everything is stored, and it leaves with exit code 0.
+    """
+    config = read_options(
+        data_dir=data_dir,
+        listen=listen,
+        advertise=advertise,
+        admin=admin,
+        config_file=config_file,
+        pairs=pairs,
+    )
+    warn(config)
+    from broker.main import serve as run_daemon
+
+    return run_daemon(config)

@@ -1,0 +1,211 @@
+"""The table of keys: do names, defaults and ranges agree with Kafka's, and with the parts?"""
+
+import dataclasses
+
+import pytest
+
+from broker.config import Config, keys
+from broker.config_key import BadValue, as_text
+from broker.kafka_names import is_known, kafka_names, refusal
+from coordinator.settings import GroupSettings
+from storage.api import LogSettings
+
+# Ours on purpose; docs/configuration.md shows Kafka's beside them.
+OTHER_DEFAULTS = {
+    "listeners",  # this machine only, until somebody decides otherwise
+    "log.dir",
+    "node.id",  # Kafka demands one
+    "controller.listener.names",  # Kafka demands one; we have no controller
+    "offsets.topic.replication.factor",  # one node
+}
+
+
+def test_every_key_is_kafkas_or_begins_with_rollcall() -> None:
+    for name in keys():
+        assert name.startswith("rollcall.") != (name in kafka_names("broker")), name
+
+
+def test_defaults_are_kafkas_unless_listed_here() -> None:
+    kafkas = kafka_names("broker")
+    served = [key for key in keys().values() if key.name in kafkas]
+    different = {key.name for key in served if as_text(key.default) != kafkas[key.name].default}
+
+    assert len(served) > 40
+    assert different == OTHER_DEFAULTS
+
+
+def test_types_are_kafkas() -> None:
+    kafkas = kafka_names("broker")
+    for key in keys().values():
+        if key.name in kafkas:
+            kind = {"short": "int"}.get(kafkas[key.name].kind, kafkas[key.name].kind)
+            assert key.rule.kind.value == kind, key.name
+
+
+def test_where_kafka_has_a_lower_bound_ours_is_no_lower() -> None:
+    for key in keys().values():
+        low, dots, _ = kafka_names("broker").get(key.name, _NO_RANGE).range.partition("..")
+        if dots:
+            assert key.rule.at_least is not None, key.name
+            assert key.rule.at_least >= int(low), key.name
+
+
+def test_every_default_is_within_its_own_range() -> None:
+    for key in keys().values():
+        if key.default is not None:
+            assert key.rule.read(as_text(key.default)) == key.default, key.name
+
+
+def test_the_parts_are_built_with_the_defaults_that_they_declare_themselves() -> None:
+    config = Config()
+
+    assert config.group_settings() == GroupSettings()
+    assert config.offsets_log_settings() == LogSettings(
+        segment_bytes=104_857_600, cleanup_delete=False, cleanup_compact=True
+    )
+
+
+def test_every_group_setting_that_has_a_key_follows_it() -> None:
+    changed = Config(
+        offsets_topic_num_partitions=7,
+        group_min_session_timeout_ms=1,
+        group_max_session_timeout_ms=2,
+        group_initial_rebalance_delay_ms=3,
+        group_max_size=4,
+        offset_metadata_max_bytes=5,
+        offsets_retention_minutes=6,
+        offsets_retention_check_interval_ms=7,
+        rollcall_offsets_value_version=3,
+        message_max_bytes=8,
+        rollcall_forgive_slow_member=False,
+        rollcall_forgive_max_ms=9,
+        rollcall_rebalance_on_partition_change=True,
+        rollcall_partition_change_delay_ms=10,
+    ).group_settings()
+    defaults = GroupSettings()
+
+    same = {
+        field.name
+        for field in dataclasses.fields(GroupSettings)
+        if getattr(changed, field.name) == getattr(defaults, field.name)
+    }
+    assert same == {"new_member_join_timeout_ms"}  # a constant of the protocol
+
+
+@pytest.mark.parametrize(
+    ("values", "expected_ms"),
+    [
+        ({}, 604_800_000),
+        ({"log_retention_hours": 1}, 3_600_000),
+        ({"log_retention_hours": 1, "log_retention_minutes": 2}, 120_000),
+        ({"log_retention_minutes": 2, "log_retention_ms": 3}, 3),
+        ({"log_retention_hours": -1}, -1),
+        ({"log_retention_minutes": -1}, -1),
+    ],
+)
+def test_the_finest_retention_that_is_set_counts(values: dict[str, int], expected_ms: int) -> None:
+    assert Config(**values).retention_ms == expected_ms  # type: ignore[arg-type] # names of ints
+
+
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("group.max.size", "1_000"),
+        ("group.max.size", "3000000000"),
+        ("group.max.size", ""),
+        ("group.max.size", True),
+        ("group.max.size", 1.5),
+        ("group.max.size", 0),
+        ("auto.create.topics.enable", "yes"),
+        ("auto.create.topics.enable", 1),
+        ("connections.max.idle.ms", "9223372036854775808"),
+        ("log.segment.bytes", 14),
+        ("log.cleanup.policy", "compress"),
+        ("log.cleanup.policy", ["delete", 3]),
+        ("rollcall.flush", "never"),
+        ("rollcall.flush", 3),
+        ("rollcall.offsets.value.version", 5),
+    ],
+)
+def test_values_that_kafka_would_refuse_are_refused(name: str, written: str | int) -> None:
+    with pytest.raises(BadValue):
+        keys()[name].rule.read(written)
+
+
+@pytest.mark.parametrize(
+    ("name", "written", "value"),
+    [
+        ("group.max.size", " +5 ", 5),
+        ("group.max.size", 5, 5),
+        ("auto.create.topics.enable", "FALSE", False),
+        ("auto.create.topics.enable", False, False),
+        ("connections.max.idle.ms", "-1", -1),
+        ("log.cleanup.policy", "compact , delete", ("compact", "delete")),
+        ("log.cleanup.policy", "", ()),
+        ("log.cleanup.policy", ["compact"], ("compact",)),
+        ("max.connections.per.ip.overrides", " a:1 ", "a:1"),
+    ],
+)
+def test_values_are_read_as_kafka_reads_them(
+    name: str, written: str | int, value: int | str | tuple[str, ...]
+) -> None:
+    assert keys()[name].rule.read(written) == value
+
+
+def test_a_config_cannot_be_changed() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        Config().group_max_size = 3  # type: ignore[misc] # that is the point
+
+
+def test_connection_overrides_keep_addresses_with_colons() -> None:
+    config = Config(max_connections_per_ip_overrides="127.0.0.1:3, ::1:4,host:5")
+
+    assert config.connections_by_address == {"127.0.0.1": 3, "::1": 4, "host": 5}
+
+
+def test_kafkas_list_is_complete_enough_to_judge_by() -> None:
+    assert len(kafka_names("broker")) == 360
+    assert kafka_names("broker")["group.max.size"].range == "1.."
+    assert kafka_names("broker")["node.id"].default is None
+    assert "segment.ms" in kafka_names("topic")
+    assert not is_known("segment.ms")  # a topic's name is no broker's
+    assert is_known("listener.name.outside.max.connections")
+    assert is_known("zookeeper.connect")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ssl.keystore.location", "/k"),
+        ("sasl.enabled.mechanisms", "PLAIN"),
+        ("listener.name.outside.ssl.keystore.location", "/k"),
+        ("listener.name.outside.scram-sha-256.sasl.jaas.config", "x"),
+        ("authorizer.class.name", "org.apache.kafka.metadata.authorizer.StandardAuthorizer"),
+        ("security.inter.broker.protocol", "SSL"),
+        ("min.insync.replicas", "2"),
+        ("default.replication.factor", "3"),
+        ("offsets.topic.replication.factor", "3"),
+        ("log.flush.interval.ms", "1000"),
+        ("remote.log.storage.system.enable", "true"),
+    ],
+)
+def test_what_would_weaken_security_or_durability_is_refused(name: str, value: str) -> None:
+    assert refusal(name, value) is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ssl.keystore.location", ""),
+        ("authorizer.class.name", ""),
+        ("security.inter.broker.protocol", "plaintext"),
+        ("min.insync.replicas", "1"),
+        ("default.replication.factor", "-1"),
+        ("num.network.threads", "3"),
+    ],
+)
+def test_what_asks_for_nothing_is_not_refused(name: str, value: str) -> None:
+    assert refusal(name, value) is None
+
+
+_NO_RANGE = kafka_names("broker")["process.roles"]

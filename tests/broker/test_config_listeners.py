@@ -1,0 +1,82 @@
+"""Listeners: which sockets are opened, and which address is each client told?"""
+
+import socket
+
+import pytest
+
+from broker.config_key import BadValue
+from broker.listeners import (
+    BadListeners,
+    Listener,
+    parse_endpoint,
+    parse_host_port,
+    resolve_listeners,
+)
+
+BOTH = "INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT"
+
+
+def test_each_listener_advertises_its_own_address() -> None:
+    assert resolve_listeners(
+        ["INSIDE://:9092", "outside://0.0.0.0:29092"],
+        ["INSIDE://rollcall:9092", "OUTSIDE://localhost:29092"],
+        BOTH,
+        [],
+    ) == (
+        Listener("INSIDE", "", 9092, "rollcall", 9092),
+        Listener("OUTSIDE", "0.0.0.0", 29092, "localhost", 29092),
+    )
+
+
+def test_what_is_not_advertised_is_told_as_it_is_bound() -> None:
+    (listener,) = resolve_listeners(["PLAINTEXT://[::1]:0"], [], "PLAINTEXT:PLAINTEXT", [])
+    assert listener == Listener("PLAINTEXT", "::1", 0, "::1", 0)
+
+
+def test_an_empty_host_advertises_the_machines_name() -> None:
+    (listener,) = resolve_listeners(["PLAINTEXT://:1"], [], "PLAINTEXT:PLAINTEXT", [])
+    assert (listener.host, listener.advertised_host) == ("", socket.gethostname())
+
+
+@pytest.mark.parametrize(
+    ("listeners", "advertised", "protocols", "key"),
+    [
+        (["A://h:1"], [], "B:PLAINTEXT", "listener.security.protocol.map"),
+        (["A://h:1"], [], "A:SSL", "listeners"),
+        (["A://h:1", "A://h:2"], [], "A:PLAINTEXT", "listeners"),
+        (["A://h:1", "B://h:1"], [], "A:PLAINTEXT,B:PLAINTEXT", "listeners"),
+        (["h:1"], [], "A:PLAINTEXT", "listeners"),
+        (["A://0.0.0.0:1"], [], "A:PLAINTEXT", "advertised.listeners"),
+        (["A://[::]:1"], [], "A:PLAINTEXT", "advertised.listeners"),
+        (["A://h:1"], ["A://0.0.0.0:1"], "A:PLAINTEXT", "advertised.listeners"),
+        (["A://h:1"], ["A://:1"], "A:PLAINTEXT", "advertised.listeners"),
+        (["A://h:1"], ["C://h:1"], "A:PLAINTEXT,C:PLAINTEXT", "advertised.listeners"),
+    ],
+)
+def test_what_cannot_be_served_names_the_key_to_change(
+    listeners: list[str], advertised: list[str], protocols: str, key: str
+) -> None:
+    with pytest.raises(BadListeners) as caught:
+        resolve_listeners(listeners, advertised, protocols, [])
+    assert caught.value.key == key
+
+
+def test_a_protocol_that_no_listener_uses_does_no_harm() -> None:
+    protocols = "PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_SSL:SASL_SSL"
+    assert len(resolve_listeners(["PLAINTEXT://h:1"], [], protocols, [])) == 1
+
+
+def test_two_free_ports_are_not_the_same_port() -> None:
+    assert len(resolve_listeners(["INSIDE://h:0", "OUTSIDE://h:0"], [], BOTH, [])) == 2
+
+
+def test_addresses_are_read_with_brackets_and_printed_with_them() -> None:
+    assert str(parse_endpoint("plaintext://[fe80::1]:9092")) == "PLAINTEXT://[fe80::1]:9092"
+    assert parse_host_port("localhost:0") == ("localhost", 0)
+    assert parse_host_port(":80") == ("", 80)
+
+
+@pytest.mark.parametrize("text", ["", "h", "h:", "h:x", "h:70000", "::1:80", "a b:1", "h:1/x"])
+def test_other_texts_are_no_address(text: str) -> None:
+    with pytest.raises(BadValue):
+        parse_host_port(text)

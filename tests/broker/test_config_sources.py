@@ -1,0 +1,265 @@
+"""Four sources, one Config: which value wins, and what does a mistake in each of them look like?"""
+
+from pathlib import Path
+
+import pytest
+
+from broker.config import Config
+from broker.config_sources import (
+    BadConfig,
+    command_line_setting,
+    environment_name,
+    given,
+    load_config,
+)
+
+
+def file(folder: Path, content: str, name: str = "rollcall.toml") -> Path:
+    path = folder / name
+    path.write_text(content)
+    return path
+
+
+def refused(
+    *pairs: str, environment: dict[str, str] | None = None, path: Path | None = None
+) -> str:
+    with pytest.raises(BadConfig) as caught:
+        load_config(
+            command_line=[command_line_setting(pair) for pair in pairs],
+            environment=environment,
+            file=path,
+        )
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def test_without_any_source_all_values_are_defaults() -> None:
+    assert load_config() == Config()
+
+
+def test_command_line_beats_environment_beats_file(tmp_path: Path) -> None:
+    path = file(tmp_path, "group.max.size = 1\nnum.partitions = 1\nnode.id = 11\n")
+    config = load_config(
+        command_line=[command_line_setting("group.max.size=3")],
+        environment={"KAFKA_GROUP_MAX_SIZE": "2", "KAFKA_NUM_PARTITIONS": "2"},
+        file=path,
+    )
+
+    assert (config.group_max_size, config.num_partitions, config.node_id) == (3, 2, 11)
+    assert {name: str(origin) for name, origin in config.origins.items()} == {
+        "group.max.size": "command line --set",
+        "num.partitions": "environment KAFKA_NUM_PARTITIONS",
+        "node.id": f"file {path}",
+    }
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "group.initial.rebalance.delay.ms = 7",
+        '"group.initial.rebalance.delay.ms" = 7',
+        '"group.initial.rebalance.delay.ms" = "7"',
+        "[group]\ninitial.rebalance.delay.ms = 7",
+        "[group.initial]\nrebalance = { delay = { ms = 7 } }",
+    ],
+)
+def test_toml_names_may_be_dotted_nested_or_quoted(tmp_path: Path, content: str) -> None:
+    assert load_config(file=file(tmp_path, content)).group_initial_rebalance_delay_ms == 7
+
+
+def test_toml_lists_are_lists(tmp_path: Path) -> None:
+    path = file(
+        tmp_path,
+        'listeners = ["A://127.0.0.1:1", "B://127.0.0.1:2"]\n'
+        'listener.security.protocol.map = "A:PLAINTEXT,B:PLAINTEXT"\n',
+    )
+    assert [e.name for e in load_config(file=path).endpoints] == ["A", "B"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "max.connections = 5\nmax.connections.per.ip = 3\n",
+        "max.connections.per.ip = 3\nmax.connections = 5\n",
+    ],
+)
+def test_a_name_inside_another_gets_a_message_that_says_so(tmp_path: Path, content: str) -> None:
+    message = refused(path=file(tmp_path, content))
+
+    assert "max.connections.per.ip: max.connections is a key too" in message
+    assert '"max.connections" = ' in message
+
+
+def test_quoted_they_live_side_by_side(tmp_path: Path) -> None:
+    path = file(tmp_path, '"max.connections" = 5\nmax.connections.per.ip = 3\n')
+    config = load_config(file=path)
+
+    assert (config.max_connections, config.max_connections_per_ip) == (5, 3)
+
+
+@pytest.mark.parametrize(
+    "content",
+    ['"node.id" = 1\nnode.id = 2\n', "node.id = 1\nnode.id = 2\n"],
+)
+def test_a_name_set_twice_in_toml_is_a_mistake(tmp_path: Path, content: str) -> None:
+    assert "node.id: set twice" in refused(path=file(tmp_path, content))
+
+
+def test_a_file_that_is_not_toml_says_where(tmp_path: Path) -> None:
+    message = refused(path=file(tmp_path, "node.id = 1\n= 2\n"))
+    assert "rollcall.toml" in message
+    assert "line 2" in message
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("rollcall.yaml", "a: 1"), ("rollcall.toml", "node.id = 1979-05-27")],
+)
+def test_other_formats_and_dates_are_refused(tmp_path: Path, name: str, content: str) -> None:
+    assert name in refused(path=file(tmp_path, content, name))
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    assert "nowhere.toml: No such file" in refused(path=tmp_path / "nowhere.toml")
+
+
+def test_kafkas_own_sample_file_is_read(tmp_path: Path) -> None:
+    # Given what a KRaft broker's server.properties typically holds.
+    path = file(
+        tmp_path,
+        """
+        process.roles=broker,controller
+        node.id=7
+        controller.quorum.bootstrap.servers=localhost:9093
+        listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093
+        inter.broker.listener.name=PLAINTEXT
+        advertised.listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093
+        controller.listener.names=CONTROLLER
+        listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL
+        num.network.threads=3
+        log.dirs=some-folder
+        offsets.topic.replication.factor=1
+        log.retention.hours=24
+        """,
+        "server.properties",
+    )
+    config = load_config(file=path)
+
+    # Then the controller's listener is not opened, and one warning names what has no use here.
+    assert [(e.name, e.port) for e in config.endpoints] == [("PLAINTEXT", 9092)]
+    assert config.node_id == 7
+    assert config.data_dir == Path("some-folder")
+    assert config.retention_ms == 24 * 3_600_000
+    assert len(config.warnings) == 1
+    assert "num.network.threads, process.roles" in config.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("variable", "name"),
+    [
+        ("KAFKA_GROUP_MAX_SIZE", "group.max.size"),
+        ("KAFKA_ADVERTISED_LISTENERS", "advertised.listeners"),
+        ("ROLLCALL_FLUSH", "rollcall.flush"),
+        ("ROLLCALL_FORGIVE_SLOW_MEMBER", "rollcall.forgive.slow.member"),
+        ("KAFKA_A__B___C_D", "a_b-c.d"),
+    ],
+)
+def test_environment_names_are_those_of_kafkas_images(variable: str, name: str) -> None:
+    assert environment_name(variable) == name
+
+
+def test_variables_that_are_no_configuration_only_warn() -> None:
+    config = load_config(
+        environment={
+            "KAFKA_OPTS": "-Xmx1g",
+            "KAFKA_PORT": "tcp://10.0.0.1:9092",  # Kubernetes sets it for a service named kafka
+            "ROLLCALL_SERVICE_HOST": "10.0.0.1",
+            "PATH": "unrelated",
+        }
+    )
+    assert config.warnings == (
+        "no configuration name, passed over: KAFKA_OPTS, ROLLCALL_SERVICE_HOST",
+        "accepted, but Rollcall has no use for it: port",
+    )
+
+
+def test_a_wrong_value_in_the_environment_names_variable_and_key() -> None:
+    message = refused(environment={"KAFKA_GROUP_MAX_SIZE": "many"})
+    assert message == (
+        "group.max.size = many (environment KAFKA_GROUP_MAX_SIZE): must be a whole number"
+    )
+
+
+def test_security_in_the_environment_stops_the_start() -> None:
+    assert "sasl.enabled.mechanisms" in refused(
+        environment={"KAFKA_SASL_ENABLED_MECHANISMS": "PLAIN"}
+    )
+
+
+def test_an_unknown_name_is_refused_with_a_guess() -> None:
+    message = refused("group.max.sise=1")
+    assert message.startswith("group.max.sise = 1 (command line --set): no such")
+    assert message.endswith("did you mean group.max.size?")
+
+
+def test_passwords_are_not_repeated() -> None:
+    message = refused("ssl.keystore.password=hunter2")
+    assert "ssl.keystore.password" in message
+    assert "hunter2" not in message
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        "log.dirs=a,b",
+        "log.dir=",
+        "log.retention.minutes=0",
+        "max.connections.per.ip=0",
+        "max.connections.per.ip.overrides=host",
+        "queued.max.request.bytes=5",
+        "group.max.session.timeout.ms=5",
+        "rollcall.admin.listener=9180",
+        "listeners=SSL://:9093",
+        "listeners=",
+        "listeners=PLAINTEXT://h:99999",
+        "advertised.listeners=PLAINTEXT://0.0.0.0:9092",
+        "advertised.listeners=OTHER://h:9092",
+        "listener.security.protocol.map=PLAINTEXT",
+    ],
+)
+def test_a_value_that_cannot_work_is_refused_by_its_own_name(pair: str) -> None:
+    assert refused(pair).startswith(pair.partition("=")[0])
+
+
+def test_a_pair_needs_an_equals_sign() -> None:
+    assert refused("group.max.size") == "--set group.max.size: must be NAME=VALUE"
+
+
+def test_the_stronger_source_wins_between_two_names_of_one_value(tmp_path: Path) -> None:
+    path = file(tmp_path, 'log.dirs = "from-file"\nlog.retention.ms = 5\n')
+    config = load_config(
+        file=path,
+        command_line=[
+            command_line_setting("log.dir=from-line"),
+            command_line_setting("log.retention.hours=1"),
+        ],
+    )
+    assert config.data_dir == Path("from-line")
+    assert config.retention_ms == 3_600_000
+
+
+def test_within_one_source_kafkas_order_holds(tmp_path: Path) -> None:
+    path = file(tmp_path, 'log.dirs = "plural"\nlog.dir = "singular"\n')
+    assert load_config(file=path).data_dir == Path("plural")
+
+
+def test_a_folder_given_as_an_option_may_contain_a_comma() -> None:
+    config = load_config(command_line=[given("log.dirs", ["a,b"], "--data-dir")])
+    assert config.data_dir == Path("a,b")
+
+
+def test_broker_id_is_the_old_name_of_node_id() -> None:
+    assert load_config(command_line=[command_line_setting("broker.id=4")]).node_id == 4
+    assert load_config(command_line=[command_line_setting("broker.id=-1")]).node_id == 1
+    assert "same as node.id" in refused("broker.id=4", "node.id=5")
