@@ -1,0 +1,50 @@
+"""What does the data plane have to know of the node that it runs in?
+
+`ClusterView` is the shell's promise: `broker/` implements it, tests make their own. The data plane
+never learns how a client is connected, only which address that client may be told.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from protocol.reply_token import ReplyToken
+from topics.config_values import ConfigSource, ConfigType
+
+
+class Endpoint(NamedTuple):
+    """Where to find the node, in the words of one listener."""
+
+    node_id: int
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfig:
+    """One key of the broker's configuration, as DescribeConfigs tells it."""
+
+    name: str
+    value: str | None
+    config_type: ConfigType
+    source: ConfigSource = ConfigSource.DEFAULT_CONFIG
+    default: str | None = None
+    documentation: str = ""
+    is_sensitive: bool = False
+
+
+class ClusterView(Protocol):
+    @property
+    def cluster_id(self) -> str: ...
+
+    @property
+    def node_id(self) -> int: ...
+
+    @property
+    def rack(self) -> str | None: ...
+
+    def endpoint(self, token: ReplyToken) -> Endpoint:
+        """The node's address by the listener that this request came through."""
+
+    def broker_configs(self) -> Sequence[BrokerConfig]:
+        """Every key that the broker serves, with its value."""

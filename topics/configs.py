@@ -1,0 +1,428 @@
+"""What may be set for a topic, and what holds for one? The table of topic configs and its use.
+
+A topic's value is its own, or the broker's by one of the key's synonyms, or Kafka's default.
+`TopicConfigs` answers for one topic: the values that the data plane obeys (`effective`), and how
+they came about, for DescribeConfigs and CreateTopics. Configs that Rollcall has no use for (tiered
+storage, replication throttles) are kept and shown, as one node without them would.
+Kafka's counterpart: `LogConfig`, `ServerTopicConfigSynonyms`, `KafkaConfigSchema`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from storage.api import LogSettings
+from topics.config_values import (
+    LONG_MAX,
+    BadConfig,
+    Check,
+    ConfigSource,
+    ConfigType,
+    Value,
+    as_text,
+    at_least,
+    between,
+    between_or,
+    list_of,
+    one_of,
+    parse,
+    replica_list,
+)
+
+MAX_VALUE_LENGTH: Final = 32_767
+INTERNAL_SEGMENT_BYTES: Final = "internal.segment.bytes"
+
+_HOUR_MS: Final = 3_600_000
+_MINUTE_MS: Final = 60_000
+_DAY_MS: Final = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Synonym:
+    """A broker's key that sets a topic's default, and what one of its units is in the topic's."""
+
+    name: str
+    factor: int = 1
+
+    def converted(self, text: str) -> str:
+        """The broker's text as the topic's key has it."""
+        return text if self.factor == 1 else str(int(text) * self.factor)
+
+    def unconverted(self, text: str) -> str:
+        return text if self.factor == 1 else str(int(text) // self.factor)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicConfigKey:
+    name: str
+    config_type: ConfigType
+    default: str | None
+    documentation: str
+    synonyms: tuple[Synonym, ...] = ()
+    check: Check | None = None
+    internal: bool = False  # shown only where it is set
+
+    def read(self, text: str) -> Value:
+        """The typed value, or BadConfig."""
+        value = parse(self.name, text, self.config_type)
+        if self.check is not None:
+            self.check(self.name, value)
+        return value
+
+
+def _key(
+    name: str,
+    config_type: ConfigType,
+    default: str | int | None,
+    documentation: str,
+    *synonyms: str | Synonym,
+    check: Check | None = None,
+    internal: bool = False,
+) -> TopicConfigKey:
+    return TopicConfigKey(
+        name,
+        config_type,
+        None if default is None else str(default),
+        documentation,
+        tuple(s if isinstance(s, Synonym) else Synonym(s) for s in synonyms),
+        check,
+        internal,
+    )
+
+
+_T = ConfigType
+
+# In the order in which Kafka declares them: of two bad values the earlier one is complained of.
+KEYS: Final[Mapping[str, TopicConfigKey]] = {
+    key.name: key
+    for key in (
+        _key(
+            "segment.bytes", _T.INT, 1_073_741_824,
+            "Size at which a file of the log is closed and a new one begun.",
+            "log.segment.bytes", check=at_least(1_048_576),
+        ),
+        _key(
+            "segment.ms", _T.LONG, 7 * _DAY_MS,
+            "Age at which a file of the log is closed even though it is not full.",
+            "log.roll.ms", Synonym("log.roll.hours", _HOUR_MS), check=at_least(1),
+        ),
+        _key(
+            "segment.jitter.ms", _T.LONG, 0,
+            "Kept for Kafka's tools; files are rolled without jitter.",
+            "log.roll.jitter.ms", Synonym("log.roll.jitter.hours", _HOUR_MS), check=at_least(0),
+        ),
+        _key(
+            "segment.index.bytes", _T.INT, 10_485_760,
+            "Largest index of a file; a full index closes its file.",
+            "log.index.size.max.bytes", check=at_least(4),
+        ),
+        _key(
+            "flush.messages", _T.LONG, LONG_MAX,
+            "After so many records the log is fsynced before the producer is answered.",
+            "log.flush.interval.messages", check=at_least(1),
+        ),
+        _key(
+            "flush.ms", _T.LONG, LONG_MAX,
+            "The log is fsynced once records have waited for so long.",
+            "log.flush.interval.ms", "log.flush.scheduler.interval.ms", check=at_least(0),
+        ),
+        _key(
+            "retention.bytes", _T.LONG, -1,
+            "Size of a partition beyond which its oldest files are deleted; -1: no limit.",
+            "log.retention.bytes",
+        ),
+        _key(
+            "retention.ms", _T.LONG, 7 * _DAY_MS,
+            "Age at which records may be deleted, by whole files; -1: never.",
+            "log.retention.ms", Synonym("log.retention.minutes", _MINUTE_MS),
+            Synonym("log.retention.hours", _HOUR_MS), check=at_least(-1),
+        ),
+        _key(
+            "max.message.bytes", _T.INT, 1_048_588,
+            "Largest record batch that is taken, as it comes from the producer.",
+            "message.max.bytes", check=at_least(0),
+        ),
+        _key(
+            "index.interval.bytes", _T.INT, 4_096,
+            "Bytes of a file between two entries of its index.",
+            "log.index.interval.bytes", check=at_least(0),
+        ),
+        _key(
+            "delete.retention.ms", _T.LONG, _DAY_MS,
+            "How long compaction keeps tombstones.",
+            "log.cleaner.delete.retention.ms", check=at_least(0),
+        ),
+        _key(
+            "min.compaction.lag.ms", _T.LONG, 0,
+            "A record is not compacted before it has this age.",
+            "log.cleaner.min.compaction.lag.ms", check=at_least(0),
+        ),
+        _key(
+            "max.compaction.lag.ms", _T.LONG, LONG_MAX,
+            "A record is not kept from compaction beyond this age.",
+            "log.cleaner.max.compaction.lag.ms", check=at_least(1),
+        ),
+        _key(
+            "file.delete.delay.ms", _T.LONG, 60_000,
+            "Kept for Kafka's tools; a deleted file leaves the disk at once.",
+            "log.segment.delete.delay.ms", check=at_least(0),
+        ),
+        _key(
+            "min.cleanable.dirty.ratio", _T.DOUBLE, "0.5",
+            "Share of uncompacted bytes from which a log is worth compacting.",
+            "log.cleaner.min.cleanable.ratio", check=between(0, 1),
+        ),
+        _key(
+            "cleanup.policy", _T.LIST, "delete",
+            "What happens to old records: delete, compact, both, or nothing when empty.",
+            "log.cleanup.policy", check=list_of("compact", "delete"),
+        ),
+        _key(
+            "unclean.leader.election.enable", _T.BOOLEAN, "false",
+            "Kept for Kafka's tools; one node elects nobody.",
+            "unclean.leader.election.enable",
+        ),
+        _key(
+            "min.insync.replicas", _T.INT, 1,
+            "Copies that acks=all waits for, at most as many as there are: one.",
+            "min.insync.replicas", check=at_least(1),
+        ),
+        _key(
+            "compression.type", _T.STRING, "producer",
+            "Compression of stored batches; producer keeps each batch as it came.",
+            "compression.type",
+            check=one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
+        ),
+        _key(
+            "compression.gzip.level", _T.INT, -1, "Level used where compression.type is gzip.",
+            "compression.gzip.level", check=between_or(1, 9, -1),
+        ),
+        _key(
+            "compression.lz4.level", _T.INT, 9, "Level used where compression.type is lz4.",
+            "compression.lz4.level", check=between(1, 17),
+        ),
+        _key(
+            "compression.zstd.level", _T.INT, 3, "Level used where compression.type is zstd.",
+            "compression.zstd.level", check=between(-131_072, 22),
+        ),
+        _key(
+            "preallocate", _T.BOOLEAN, "false",
+            "Kept for Kafka's tools; files grow as they are written.",
+            "log.preallocate",
+        ),
+        _key(
+            "message.timestamp.type", _T.STRING, "CreateTime",
+            "Whose time a record bears: its producer's, or that of the append.",
+            "log.message.timestamp.type", check=one_of("CreateTime", "LogAppendTime"),
+        ),
+        _key(
+            "message.timestamp.before.max.ms", _T.LONG, LONG_MAX,
+            "How far a producer's time may lie in the broker's past.",
+            "log.message.timestamp.before.max.ms", check=at_least(0),
+        ),
+        _key(
+            "message.timestamp.after.max.ms", _T.LONG, _HOUR_MS,
+            "How far a producer's time may lie in the broker's future.",
+            "log.message.timestamp.after.max.ms", check=at_least(0),
+        ),
+        _key(
+            "leader.replication.throttled.replicas", _T.LIST, "",
+            "Kept for Kafka's tools; one node replicates nothing.", check=replica_list,
+        ),
+        _key(
+            "follower.replication.throttled.replicas", _T.LIST, "",
+            "Kept for Kafka's tools; one node replicates nothing.", check=replica_list,
+        ),
+        _key(
+            "remote.storage.enable", _T.BOOLEAN, "false",
+            "Tiered storage is not served: only false is taken.",
+        ),
+        _key(
+            "local.retention.ms", _T.LONG, -2,
+            "Kept for Kafka's tools; -2 stands for retention.ms.",
+            "log.local.retention.ms", check=at_least(-2),
+        ),
+        _key(
+            "local.retention.bytes", _T.LONG, -2,
+            "Kept for Kafka's tools; -2 stands for retention.bytes.",
+            "log.local.retention.bytes", check=at_least(-2),
+        ),
+        _key(
+            "remote.log.copy.disable", _T.BOOLEAN, "false",
+            "Kept for Kafka's tools; tiered storage is not served.",
+        ),
+        _key(
+            "remote.log.delete.on.disable", _T.BOOLEAN, "false",
+            "Kept for Kafka's tools; tiered storage is not served.",
+        ),
+        _key(
+            INTERNAL_SEGMENT_BYTES, _T.INT, None,
+            "Beats segment.bytes and may be smaller: for tests.", internal=True,
+        ),
+    )
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class EffectiveConfig:
+    """The values that the data plane obeys, typed."""
+
+    max_message_bytes: int
+    segment_bytes: int
+    compact: bool
+    log_append_time: bool
+    timestamp_before_max_ms: int
+    timestamp_after_max_ms: int
+    flush_messages: int
+    flush_ms: int | None
+    compression_type: str
+    compression_level: int | None
+    log: LogSettings
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigEntry:
+    """A value and where it comes from."""
+
+    key: TopicConfigKey
+    text: str
+    source: ConfigSource
+
+
+class TopicConfigs:
+    """Reads and resolves topic configs against one broker's properties."""
+
+    def __init__(self, broker_properties: Mapping[str, str]) -> None:
+        self._properties = broker_properties
+        self._defaults = {
+            key.name: self._broker_value(key) for key in KEYS.values() if not key.internal
+        }
+
+    def validate(self, overrides: Mapping[str, str]) -> None:
+        """Refuse what Kafka refuses, with its words; BadConfig for INVALID_CONFIG."""
+        for name in overrides:
+            if name not in KEYS:
+                raise BadConfig(f"Unknown topic config name: {name}")
+        if any(len(text) > MAX_VALUE_LENGTH for text in overrides.values()):
+            raise BadConfig(
+                "The configuration value cannot be added because it exceeds the maximum value "
+                f"size of {MAX_VALUE_LENGTH} bytes."
+            )
+        values = self._values(overrides)
+        least, most = values["min.compaction.lag.ms"], values["max.compaction.lag.ms"]
+        assert isinstance(least, int)
+        assert isinstance(most, int)
+        if least > most:
+            raise BadConfig(
+                f"conflict topic config setting min.compaction.lag.ms ({least}) > "
+                f"max.compaction.lag.ms ({most})"
+            )
+        if values["remote.storage.enable"]:
+            raise BadConfig(
+                "Tiered Storage functionality is disabled in the broker. "
+                "Topic cannot be configured with remote log storage."
+            )
+
+    def effective(self, overrides: Mapping[str, str]) -> EffectiveConfig:
+        """What holds for a topic with these configs of its own; they were validated before."""
+        return _effective(self._values(overrides))
+
+    def entries(self, overrides: Mapping[str, str]) -> list[ConfigEntry]:
+        """Every key with its value, by name."""
+        found = []
+        for name in sorted(KEYS):
+            key = KEYS[name]
+            if name in overrides:
+                found.append(ConfigEntry(key, overrides[name], ConfigSource.TOPIC_CONFIG))
+            elif not key.internal:
+                found.append(ConfigEntry(key, *self._defaults[name]))
+        return found
+
+    def broker_synonyms(self, key: TopicConfigKey) -> list[tuple[str, str, ConfigSource]]:
+        """(name, text, source) of the broker's keys behind a topic's, the strongest first.
+
+        As Kafka tells it: what stands before the first synonym's own name is left out, so a value
+        that only `log.retention.hours` gives has no synonym at all.
+        """
+        if not key.synonyms or key.default is None:
+            return []
+        found = [
+            (synonym.name, self._properties[synonym.name], ConfigSource.STATIC_BROKER_CONFIG)
+            for synonym in key.synonyms
+            if synonym.name in self._properties
+        ]
+        coarsest = key.synonyms[-1]  # the one with a default; the finer ones have none
+        found.append(
+            (coarsest.name, coarsest.unconverted(key.default), ConfigSource.DEFAULT_CONFIG)
+        )
+        while found and found[0][0] != key.synonyms[0].name:
+            found.pop(0)
+        return found
+
+    def _values(self, overrides: Mapping[str, str]) -> dict[str, Value]:
+        values: dict[str, Value] = {}
+        for name, key in KEYS.items():
+            text = overrides.get(name)
+            if text is None and not key.internal:
+                text = self._defaults[name][0]
+            if text is not None:
+                values[name] = key.read(text)
+        return values
+
+    def _broker_value(self, key: TopicConfigKey) -> tuple[str, ConfigSource]:
+        for synonym in key.synonyms:
+            if synonym.name in self._properties:
+                text = synonym.converted(self._properties[synonym.name])
+                if key.name == "retention.ms" and int(text) < 0:
+                    text = "-1"
+                return text, ConfigSource.STATIC_BROKER_CONFIG
+        assert key.default is not None
+        return key.default, ConfigSource.DEFAULT_CONFIG
+
+
+def shown(entry: ConfigEntry) -> str:
+    """A value as DescribeConfigs shows it: read and written again, so that ` 5` is `5`."""
+    return as_text(entry.key.read(entry.text))
+
+
+def _effective(values: Mapping[str, Value]) -> EffectiveConfig:
+    def number(name: str) -> int:
+        value = values[name]
+        assert isinstance(value, int)
+        return value
+
+    policy = values["cleanup.policy"]
+    assert isinstance(policy, tuple)
+    compact = "compact" in policy
+    compression_type = str(values["compression.type"])
+    level = f"compression.{compression_type}.level"
+    segment_bytes = number(
+        INTERNAL_SEGMENT_BYTES if INTERNAL_SEGMENT_BYTES in values else "segment.bytes"
+    )
+    segment_ms = number("segment.ms")
+    if compact:
+        # What is not rolled cannot be compacted, so the lag bounds the age of the open file too.
+        segment_ms = min(segment_ms, number("max.compaction.lag.ms"))
+    flush_ms = number("flush.ms")
+    return EffectiveConfig(
+        max_message_bytes=number("max.message.bytes"),
+        segment_bytes=segment_bytes,
+        compact=compact,
+        log_append_time=values["message.timestamp.type"] == "LogAppendTime",
+        timestamp_before_max_ms=number("message.timestamp.before.max.ms"),
+        timestamp_after_max_ms=number("message.timestamp.after.max.ms"),
+        flush_messages=number("flush.messages"),
+        flush_ms=None if flush_ms == LONG_MAX else flush_ms,
+        compression_type=compression_type,
+        compression_level=number(level) if level in values else None,
+        log=LogSettings(
+            segment_bytes=segment_bytes,
+            segment_ms=segment_ms,
+            segment_index_bytes=number("segment.index.bytes"),
+            index_interval_bytes=number("index.interval.bytes"),
+            retention_ms=number("retention.ms"),
+            retention_bytes=number("retention.bytes"),
+            cleanup_delete="delete" in policy,
+            cleanup_compact=compact,
+        ),
+    )

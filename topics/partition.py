@@ -1,0 +1,78 @@
+"""What does the data plane know of one partition? Its log, its producers and what is not yet flushed.
+
+Mutable, owned by `registry.py`, used by produce, fetch and the upkeep. A partition of the offsets
+topic has no log until the shell attaches the one that the coordinator writes.
+"""
+
+from protocol.names import ErrorCode
+from storage.api import TopicLog, TopicPartition
+from topics.leader_epochs import LeaderEpochs
+from topics.producers import Producers
+
+
+class Partition:
+    __slots__ = (
+        "deleted",
+        "dirty_since_ms",
+        "epochs",
+        "log",
+        "offline",
+        "producers",
+        "size_seen",
+        "topic_partition",
+        "unflushed_records",
+        "written_bytes",
+    )
+
+    def __init__(self, topic_partition: TopicPartition, log: TopicLog | None) -> None:
+        self.topic_partition = topic_partition
+        self.log = log
+        self.epochs = LeaderEpochs()
+        self.producers: Producers | None = None  # read from the log when first needed
+        self.deleted = False
+        self.offline = False  # its disk failed: an fsync that failed is not tried again
+        # Bytes that became readable since the start, never falling: a parked fetch compares two
+        # readings, where the log's size would be upset by retention.
+        self.written_bytes = 0
+        self.size_seen = 0 if log is None else log.size_bytes
+        self.unflushed_records = 0
+        self.dirty_since_ms: int | None = None
+
+    def attach(self, log: TopicLog) -> None:
+        self.log = log
+        self.size_seen = log.size_bytes
+
+    def usable_log(self) -> TopicLog | ErrorCode:
+        """The log, or why there is none to use."""
+        if self.offline:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        if self.log is None:
+            # The coordinator has not loaded it yet: clients look for the leader again, and find us.
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return self.log
+
+    def appended(self, records: int, size: int, now_ms: int) -> None:
+        """Count an append of the data plane's own."""
+        self.written_bytes += size
+        self.unflushed_records += records
+        if self.dirty_since_ms is None:
+            self.dirty_since_ms = now_ms
+
+    def advanced(self) -> None:
+        """Count what somebody else appended to a journaled log and what is readable now."""
+        if self.log is not None:
+            # At least a byte: compaction may have taken away more than was added.
+            self.written_bytes += max(self.log.size_bytes - self.size_seen, 1)
+            self.size_seen = self.log.size_bytes
+
+    def flush(self) -> None:
+        """fsync. Raises OSError, and then the partition is offline for good."""
+        if self.log is None or self.dirty_since_ms is None:
+            return
+        try:
+            self.log.flush()
+        except OSError:
+            self.offline = True
+            raise
+        self.unflushed_records = 0
+        self.dirty_since_ms = None

@@ -1,0 +1,128 @@
+"""Has this producer sent this batch before, and is it the next one? Sequence numbers, by partition.
+
+An idempotent producer numbers its records per partition. The last five batches of each producer are
+remembered: one that comes again is answered with the offsets it got, one that leaves a gap is
+refused. Pure bookkeeping: `produce.py` asks before it appends and tells afterwards; after a restart
+the same is learnt from a snapshot and the batches behind it.
+Kafka's counterpart: `ProducerStateManager`, `ProducerAppendInfo`, `ProducerStateEntry`.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from protocol.names import ErrorCode, ProducerId
+from storage.record_batch import NO_PRODUCER_ID, BatchHeader, read_header
+
+BATCHES_REMEMBERED: Final = 5
+"""What a producer may have in flight (max.in.flight.requests.per.connection with idempotence)."""
+
+SEQUENCE_MAX: Final = 2**31 - 1
+
+
+class SentBatch(NamedTuple):
+    """A batch that was appended: the range of its sequence numbers and where it lies."""
+
+    first_sequence: int
+    last_sequence: int
+    first_offset: int
+    timestamp_ms: int
+
+
+@dataclass(slots=True)
+class ProducerEntry:
+    """What is remembered of one producer in one partition."""
+
+    epoch: int
+    last_timestamp_ms: int
+    batches: list[SentBatch] = field(default_factory=list)
+
+
+class Refused(NamedTuple):
+    error_code: ErrorCode
+    reason: str
+
+
+def last_sequence(first: int, last_offset_delta: int) -> int:
+    """Sequence numbers go on from 2^31 - 1 to 0."""
+    return (first + last_offset_delta) & SEQUENCE_MAX
+
+
+class Producers:
+    """The producers of one partition; `offset` is the log end that they are known up to."""
+
+    def __init__(self, offset: int) -> None:
+        self.offset = offset
+        self.entries: dict[ProducerId, ProducerEntry] = {}
+
+    def check(self, header: BatchHeader) -> SentBatch | Refused | None:
+        """The batch it repeats, or why it is refused; None if it may be appended."""
+        entry = self.entries.get(ProducerId(header.producer_id))
+        if entry is None:
+            # Nothing is known of it, perhaps because retention took its records: any number will do.
+            return None
+        first = header.base_sequence
+        if header.producer_epoch == entry.epoch:
+            last = last_sequence(first, header.last_offset_delta)
+            for sent in entry.batches:
+                if sent.first_sequence == first and sent.last_sequence == last:
+                    return sent
+        return _check_order(header, entry)
+
+    def appended(self, header: BatchHeader, first_offset: int, timestamp_ms: int) -> None:
+        """Remember a batch that lies in the log now."""
+        self.offset = first_offset + header.last_offset_delta + 1
+        if header.producer_id == NO_PRODUCER_ID or header.is_control:
+            return
+        producer_id = ProducerId(header.producer_id)
+        entry = self.entries.get(producer_id)
+        if entry is None:
+            entry = self.entries[producer_id] = ProducerEntry(header.producer_epoch, timestamp_ms)
+        elif entry.epoch != header.producer_epoch:
+            entry.epoch = header.producer_epoch
+            entry.batches.clear()
+        entry.last_timestamp_ms = timestamp_ms
+        last = last_sequence(header.base_sequence, header.last_offset_delta)
+        entry.batches.append(SentBatch(header.base_sequence, last, first_offset, timestamp_ms))
+        del entry.batches[:-BATCHES_REMEMBERED]
+
+    def replay(self, batches: Iterable[bytes]) -> None:
+        """Learn from stored batches; those before `offset` are known already."""
+        for batch in batches:
+            header = read_header(batch)
+            if header.base_offset >= self.offset:
+                self.appended(header, header.base_offset, header.max_timestamp)
+
+    def expire(self, now_ms: int, producer_id_expiration_ms: int) -> int:
+        """Forget who has been silent for so long; how many that were."""
+        silent = [
+            producer_id
+            for producer_id, entry in self.entries.items()
+            if now_ms - entry.last_timestamp_ms >= producer_id_expiration_ms
+        ]
+        for producer_id in silent:
+            del self.entries[producer_id]
+        return len(silent)
+
+
+def _check_order(header: BatchHeader, entry: ProducerEntry) -> Refused | None:
+    first = header.base_sequence
+    who = f"producer {header.producer_id}"
+    if header.producer_epoch < entry.epoch:
+        return Refused(
+            ErrorCode.INVALID_PRODUCER_EPOCH,
+            f"{who} has epoch {header.producer_epoch}, {entry.epoch} was seen",
+        )
+    if header.producer_epoch > entry.epoch:
+        if first == 0:
+            return None
+        return Refused(
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            f"{who} begins epoch {header.producer_epoch} with sequence number {first}, not 0",
+        )
+    if not entry.batches or first == last_sequence(entry.batches[-1].last_sequence, 1):
+        return None
+    return Refused(
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        f"{who} sent sequence number {first} after {entry.batches[-1].last_sequence}",
+    )

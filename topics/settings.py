@@ -1,0 +1,33 @@
+"""Which limits does the data plane obey? All of them, named as Kafka names them.
+
+`broker/config.py` fills this in from the configuration; the defaults are Kafka 4.3.1's. Durations
+are in ms. What a topic may set for itself is not here but in `configs.py`: `broker_properties`
+holds the broker's own keys as they were set, and a topic's defaults are derived from those.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+MAX_PARTITIONS_PER_REQUEST: Final = 10_000
+"""Of one CreateTopics; a constant in Kafka too (`ReplicationControlManager`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSettings:
+    auto_create_topics_enable: bool = True
+    delete_topic_enable: bool = True
+    num_partitions: int = 1
+    default_replication_factor: int = 1
+    offsets_topic_num_partitions: int = 50
+    offsets_topic_segment_bytes: int = 104_857_600
+    fetch_max_bytes: int = 57_671_680
+    max_request_partition_size_limit: int = 2_000
+    log_retention_check_interval_ms: int = 300_000
+    producer_id_expiration_ms: int = 86_400_000
+    producer_id_expiration_check_interval_ms: int = 600_000
+    # Kafka writes a producer snapshot when a segment is rolled; ours bounds what a start has to
+    # read, by time: after kill -9 the batches of the last minute are read again.
+    producer_snapshot_interval_ms: int = 60_000
+    broker_properties: Mapping[str, str] = field(default_factory=dict)
+    """The broker's keys that some source set, as text: `log.retention.hours` -> `24`."""

@@ -1,0 +1,47 @@
+"""May a topic be called this? Kafka's rules for names, and which names belong to the broker itself.
+
+Pure functions of the name. Read by `create_topics.py`, by automatic creation in `metadata.py` and
+by everything that says whether a topic is internal. Kafka's counterpart: `Topic`.
+"""
+
+from typing import Final
+
+from protocol.names import OFFSETS_TOPIC
+
+MAX_NAME_LENGTH: Final = 249  # a folder is called name-partition, and 255 is the limit of a folder
+INTERNAL_TOPICS: Final = frozenset({OFFSETS_TOPIC, "__transaction_state", "__share_group_state"})
+CLUSTER_METADATA_TOPIC: Final = "__cluster_metadata"
+
+_LEGAL: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+
+
+def is_internal(name: str) -> bool:
+    return name in INTERNAL_TOPICS
+
+
+def name_fault(name: str) -> str | None:
+    """Why a topic cannot have this name, in Kafka's words; None if it can."""
+    reason = _fault(name)
+    return None if reason is None else f"Topic name is invalid: {reason}"
+
+
+def _fault(name: str) -> str | None:
+    if not name:
+        return "the empty string is not allowed"
+    if name in (".", ".."):
+        return f"'{name}' is not allowed"
+    if len(name) > MAX_NAME_LENGTH:
+        return f"the length of '{name}' is longer than the max allowed length {MAX_NAME_LENGTH}"
+    if not _LEGAL.issuperset(name):
+        return (
+            f"'{name}' contains one or more characters other than "
+            "ASCII alphanumerics, '.', '_' and '-'"
+        )
+    return None
+
+
+def collision_key(name: str) -> str | None:
+    """What two names must not share: metrics write '.' as '_'. None for names with neither."""
+    if "." in name or "_" in name:
+        return name.replace(".", "_")
+    return None
