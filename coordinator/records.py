@@ -157,6 +157,11 @@ def offset_commit_value(commit: CommittedOffset, value_version: int) -> bytes:
     )
 
 
+def batch_bytes_at_most(records: Sequence[Record]) -> int:
+    """No batch of these records is larger: 61 bytes, and up to 21 beside each key and value."""
+    return 61 + sum(21 + len(key) + len(value or b"") for key, value in records)
+
+
 def add_offset_tombstones(
     records: list[Record], group_id: GroupId, topic: TopicName, partitions: Iterable[int]
 ) -> None:

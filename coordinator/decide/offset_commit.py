@@ -1,0 +1,391 @@
+"""OffsetCommit: may this client move the group's offsets, and which of them are kept?
+
+Route: dispatch -> Shard.turn -> decide_offset_commit -> records -> log -> stored -> answer. Two
+layers of refusal, as in Kafka. Topics and partitions that do not exist are refused one by one,
+before the group is looked at; if nothing is left, the group is not asked at all. Then the group
+accepts or refuses all that is left, except for single partitions whose metadata is too long. There
+is no error for the whole request, so the group's refusal stands on each partition that reached it.
+
+With heartbeats the busiest road of the coordinator: what is known and accepted takes the short way.
+Kafka's counterpart: `KafkaApis.handleOffsetCommitRequest`, `OffsetMetadataManager.commitOffset`,
+`ClassicGroup.validateOffsetCommit`.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from coordinator.decide.checks import check_member, fenced, name_of
+from coordinator.events import GroupCreated, LapseForgiven, SessionMoved
+from coordinator.group import CommittedOffset, GroupView
+from coordinator.offset_events import OffsetsCommitted, OffsetsOfTopics
+from coordinator.outcome import Outcome, Reply
+from coordinator.records import add_offset_commits, batch_bytes_at_most, new_commit
+from coordinator.settings import GroupSettings
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from protocol.names import ApiKey, ErrorCode, GroupState, TopicId, TopicName
+from protocol.reply_token import ReplyToken
+from protocol.topics_view import TopicsView
+from purgatory.now import Now
+from storage.api import Record
+
+if TYPE_CHECKING:
+    from coordinator.events import Event
+
+TOPIC_IDS_SINCE: Final = 10
+GROUP_ID_NOT_FOUND_SINCE: Final = 9
+
+KnownTopic = tuple[TopicName, TopicId, Sequence[OffsetCommitRequestPartition]]
+"""What of a request's topic exists: the name, the id, and the existing partitions."""
+
+RETENTION_NOT_GIVEN: Final = -1
+NO_EXPIRY: Final = -1
+
+# The answer "stored" is the same for partition 0 of every topic, and so on; nobody writes to it.
+_STORED: Final = tuple(OffsetCommitResponsePartition(n) for n in range(1_024))
+
+_SURELY_FIT: Final = 20
+"""So many records, each with the longest strings there can be, fit into any batch."""
+
+
+def decide_offset_commit(
+    group: GroupView | None,
+    request: OffsetCommitRequest,
+    token: ReplyToken,
+    now: Now,
+    settings: GroupSettings,
+    topics: TopicsView,
+) -> Outcome:
+    """Keep what may be kept; a commit by a member in its generation also extends its session."""
+    known = _all_known(request, token.api_version, topics)
+    if known:
+        return _commit(group, request, known, [], token, now, settings)
+    known, refused = _split(request, token.api_version, topics)
+    if known:
+        return _commit(group, request, known, refused, token, now, settings)
+    return Outcome([Reply(token, OffsetCommitResponse(0, refused))])
+
+
+def refuse_offset_commit(
+    request: OffsetCommitRequest, api_version: int, topics: TopicsView, error_code: ErrorCode
+) -> OffsetCommitResponse:
+    """The answer of a coordinator that cannot look at the group: loading, not ours, shut down.
+
+    What does not exist is still named as such, and only the rest gets the coordinator's error.
+    """
+    known, refused = _split(request, api_version, topics)
+    answers = _all_refused(known, error_code)
+    if refused:
+        answers = _merge(refused, answers, api_version)
+    return OffsetCommitResponse(0, answers)
+
+
+# ---------------------------------------------------------------- what exists
+
+
+def _all_known(
+    request: OffsetCommitRequest, api_version: int, topics: TopicsView
+) -> list[KnownTopic] | None:
+    """The request's topics if nothing in it is unknown, as in nearly every request; else None."""
+    known: list[KnownTopic] = []
+    for topic in request.topics:
+        name: TopicName | None
+        topic_id: TopicId | None
+        if api_version < TOPIC_IDS_SINCE:
+            name = topic.name
+            topic_id = topics.topic_id(name)
+        else:
+            topic_id = topic.topic_id
+            name = topics.topic_name(topic_id)
+        if name is None or topic_id is None:
+            return None
+        count = topics.partition_count(name)
+        partitions = topic.partitions
+        if count is None or not partitions:
+            return None
+        for partition in partitions:
+            if not 0 <= partition.partition_index < count:
+                return None
+        known.append((name, topic_id, partitions))
+    return known
+
+
+def _split(
+    request: OffsetCommitRequest, api_version: int, topics: TopicsView
+) -> tuple[list[KnownTopic], list[OffsetCommitResponseTopic]]:
+    """What exists, and the answers to what does not.
+
+    A known topic of which no partition is left, or none was named, is in neither.
+    """
+    known: list[KnownTopic] = []
+    refused: list[OffsetCommitResponseTopic] = []
+    for topic in request.topics:
+        name: TopicName | None = topic.name
+        topic_id: TopicId | None = topic.topic_id
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if api_version >= TOPIC_IDS_SINCE:
+            name = topics.topic_name(topic.topic_id)
+            unknown = ErrorCode.UNKNOWN_TOPIC_ID
+        else:
+            topic_id = topics.topic_id(topic.name)
+        if name is None or topic_id is None:
+            answers = [
+                OffsetCommitResponsePartition(partition.partition_index, unknown)
+                for partition in topic.partitions
+            ]
+            refused.append(OffsetCommitResponseTopic(topic.name, topic.topic_id, answers))
+            continue
+        count = topics.partition_count(name) or 0
+        there = [p for p in topic.partitions if 0 <= p.partition_index < count]
+        if there:
+            known.append((name, topic_id, there))
+        answers = [
+            OffsetCommitResponsePartition(
+                partition.partition_index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            )
+            for partition in topic.partitions
+            if not 0 <= partition.partition_index < count
+        ]
+        if answers:
+            refused.append(OffsetCommitResponseTopic(name, topic_id, answers))
+    return known, _merge((), refused, api_version)
+
+
+def _merge(
+    first: Sequence[OffsetCommitResponseTopic],
+    then: Sequence[OffsetCommitResponseTopic],
+    api_version: int,
+) -> list[OffsetCommitResponseTopic]:
+    """One list of topics out of two: what does not exist comes first, and a topic stands once."""
+    merged: dict[TopicId | TopicName, OffsetCommitResponseTopic] = {}
+    for topic in (*first, *then):
+        key = topic.topic_id if api_version >= TOPIC_IDS_SINCE else topic.name
+        same = merged.get(key)
+        if same is None:
+            merged[key] = topic
+        else:
+            same.partitions = [*same.partitions, *topic.partitions]
+    return list(merged.values())
+
+
+# ---------------------------------------------------------------- what the group says
+
+
+def _commit(
+    group: GroupView | None,
+    request: OffsetCommitRequest,
+    known: list[KnownTopic],
+    refused: list[OffsetCommitResponseTopic],
+    token: ReplyToken,
+    now: Now,
+    settings: GroupSettings,
+) -> Outcome:
+    """The group's say on what exists; its answers stand behind those that are `refused` already."""
+    error_code = _refusal(group, request, token.api_version)
+    if error_code is not ErrorCode.NONE:
+        events = _on_refusal(group, request, error_code, now)
+        return _answer(token, refused, _all_refused(known, error_code), events)
+
+    answers, offsets = _judge_partitions(request, known, now.wall_ms, settings)
+    records: list[Record] = []
+    for topic, commits in offsets:
+        add_offset_commits(
+            records, request.group_id, topic, commits, settings.offsets_value_version
+        )
+    if len(records) > _SURELY_FIT and batch_bytes_at_most(records) > settings.max_batch_bytes:
+        # Kafka fails to append such a batch, and takes back all but the session's extension.
+        events = [] if group is None else _session_events(group, request, now)
+        return _answer(token, refused, _all_refused(known, ErrorCode.UNKNOWN_SERVER_ERROR), events)
+
+    if group is None:
+        # There is no record for this: the offsets alone bring a simple group back after a restart.
+        events = [GroupCreated(request.group_id, now.wall_ms, simple=True)]
+    else:
+        events = _session_events(group, request, now)
+    if records:
+        events.append(_committed(group, request, token, now, offsets))
+    return _answer(token, refused, answers, events, records)
+
+
+def _refusal(group: GroupView | None, request: OffsetCommitRequest, api_version: int) -> ErrorCode:
+    """The first reason to refuse, in Kafka's order; NONE when there is none."""
+    generation_id = request.generation_id_or_member_epoch
+    if group is None:
+        if generation_id < 0:
+            return ErrorCode.NONE
+        if api_version >= GROUP_ID_NOT_FOUND_SINCE:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        return ErrorCode.ILLEGAL_GENERATION
+    state = group.state
+    if state is GroupState.DEAD:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    if generation_id < 0 and state is GroupState.EMPTY:
+        return ErrorCode.NONE  # A simple consumer or a tool, whatever member it says that it is.
+    if generation_id >= 0 or request.member_id or request.group_instance_id is not None:
+        error_code = check_member(group, request.member_id, request.group_instance_id)
+        if error_code is not ErrorCode.NONE:
+            return error_code
+        if generation_id != group.generation_id:
+            return ErrorCode.ILLEGAL_GENERATION
+    else:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    if state is GroupState.COMPLETING_REBALANCE:
+        # The member knows its generation but not yet its assignment: it has to sync first.
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    return ErrorCode.NONE
+
+
+def _on_refusal(
+    group: GroupView | None, request: OffsetCommitRequest, error_code: ErrorCode, now: Now
+) -> list["Event"]:
+    if group is None or error_code is not ErrorCode.FENCED_INSTANCE_ID:
+        return []
+    instance_id = request.group_instance_id
+    return [fenced(group, request.member_id, instance_id, ApiKey.OFFSET_COMMIT, now.wall_ms)]
+
+
+def _session_events(group: GroupView, request: OffsetCommitRequest, now: Now) -> list["Event"]:
+    """A commit is a sign of life, outside the short time in which assignments are awaited."""
+    if group.state is GroupState.EMPTY:
+        return []
+    member = group.members[request.member_id]
+    deadline_ms = now.mono_ms + member.session_timeout_ms
+    if member.lapsed_at_ms is None:
+        return [SessionMoved(group.group_id, member.member_id, deadline_ms)]
+    return [
+        LapseForgiven(
+            group.group_id,
+            now.wall_ms,
+            group.generation_id,
+            name_of(member),
+            now.mono_ms - member.lapsed_at_ms,
+            deadline_ms,
+        )
+    ]
+
+
+# ---------------------------------------------------------------- partition by partition
+
+
+def _judge_partitions(
+    request: OffsetCommitRequest,
+    known: list[KnownTopic],
+    now_wall_ms: int,
+    settings: GroupSettings,
+) -> tuple[list[OffsetCommitResponseTopic], list[tuple[TopicName, dict[int, CommittedOffset]]]]:
+    """The answers, and the offsets to keep: all but those with too much metadata."""
+    expire_at_ms = _expiry(request.retention_time_ms, now_wall_ms)
+    metadata_max = settings.offset_metadata_max_bytes
+    answers: list[OffsetCommitResponseTopic] = []
+    offsets: list[tuple[TopicName, dict[int, CommittedOffset]]] = []
+    for name, topic_id, partitions in known:
+        commits: dict[int, CommittedOffset] = {}
+        verdicts: list[OffsetCommitResponsePartition] = []
+        for partition in partitions:
+            index = partition.partition_index
+            metadata = partition.committed_metadata or ""
+            if metadata and _java_length_exceeds(metadata, metadata_max):
+                verdicts.append(
+                    OffsetCommitResponsePartition(index, ErrorCode.OFFSET_METADATA_TOO_LARGE)
+                )
+                continue
+            verdicts.append(
+                _STORED[index] if index < len(_STORED) else OffsetCommitResponsePartition(index)
+            )
+            commits[index] = new_commit(
+                (
+                    partition.committed_offset,
+                    partition.committed_leader_epoch,
+                    metadata,
+                    now_wall_ms,
+                    expire_at_ms,
+                    topic_id,
+                )
+            )
+        answers.append(OffsetCommitResponseTopic(name, topic_id, verdicts))
+        if commits:
+            offsets.append((name, commits))
+    return answers, offsets
+
+
+def _expiry(retention_time_ms: int, now_wall_ms: int) -> int:
+    """When offsets expire whose client named a retention (v2-v4); the sum wraps as Java's does."""
+    if retention_time_ms == RETENTION_NOT_GIVEN:
+        return NO_EXPIRY
+    return ((now_wall_ms + retention_time_ms + (1 << 63)) & ((1 << 64) - 1)) - (1 << 63)
+
+
+def _java_length_exceeds(text: str, limit: int) -> bool:
+    """Is it longer than so many UTF-16 units? That is what Kafka counts, not bytes."""
+    length = len(text)
+    if 2 * length <= limit:
+        return False
+    return length > limit or length + sum(char > "\uffff" for char in text) > limit
+
+
+def _committed(
+    group: GroupView | None,
+    request: OffsetCommitRequest,
+    token: ReplyToken,
+    now: Now,
+    offsets: OffsetsOfTopics,
+) -> OffsetsCommitted:
+    generation_id = request.generation_id_or_member_epoch
+    replaced: OffsetsOfTopics = ()
+    if generation_id < 0 and group is not None:
+        replaced = _replaced(group.offsets, offsets)
+    return OffsetsCommitted(
+        request.group_id,
+        now.wall_ms,
+        generation_id,
+        request.member_id,
+        token.client_id,
+        token.client_host,
+        offsets,
+        replaced,
+    )
+
+
+def _replaced(
+    kept: Mapping[TopicName, Mapping[int, CommittedOffset]], offsets: OffsetsOfTopics
+) -> OffsetsOfTopics:
+    """What the partitions' offsets were before this commit."""
+    replaced: list[tuple[TopicName, dict[int, CommittedOffset]]] = []
+    for topic, commits in offsets:
+        partitions = kept.get(topic)
+        if partitions:
+            before = {index: partitions[index] for index in commits if index in partitions}
+            if before:
+                replaced.append((topic, before))
+    return replaced
+
+
+# ---------------------------------------------------------------- the answer
+
+
+def _all_refused(known: list[KnownTopic], error_code: ErrorCode) -> list[OffsetCommitResponseTopic]:
+    return [
+        OffsetCommitResponseTopic(
+            name,
+            topic_id,
+            [OffsetCommitResponsePartition(p.partition_index, error_code) for p in partitions],
+        )
+        for name, topic_id, partitions in known
+    ]
+
+
+def _answer(
+    token: ReplyToken,
+    refused: list[OffsetCommitResponseTopic],
+    answers: list[OffsetCommitResponseTopic],
+    events: list["Event"],
+    records: Sequence[Record] = (),
+) -> Outcome:
+    if refused:
+        answers = _merge(refused, answers, token.api_version)
+    return Outcome([Reply(token, OffsetCommitResponse(0, answers))], events, records)

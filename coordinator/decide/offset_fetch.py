@@ -1,0 +1,201 @@
+"""OffsetFetch: which positions did this group commit?
+
+Answers one group at a time; the facade asks the shards of all groups in a request and puts their
+answers together. Nothing is refused for the group's sake: a group that does not exist, or a partition
+without a commit, has offset -1 and no error. Reads a GroupView, changes nothing; the answer waits
+until what it shows is stored.
+
+A request has one of two shapes (up to v7 one group, since v8 a list). Here both are seen as a list of
+`OffsetFetchRequestGroup`, and `offset_fetch_response` gives the answers the shape of their version.
+Kafka's counterpart: `KafkaApis.handleOffsetFetchRequest`, `OffsetMetadataManager.fetchOffsets`,
+`OffsetFetchResponse.groupError`.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+from coordinator.group import CommittedOffset, GroupView
+from protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+from protocol.names import ZERO_TOPIC_ID, ErrorCode, GroupState, TopicId, TopicName
+from protocol.topics_view import TopicsView
+
+GROUP_ERROR_SINCE: Final = 2
+GROUPS_SINCE: Final = 8
+TOPIC_IDS_SINCE: Final = 10
+
+NO_OFFSET: Final = -1
+NO_LEADER_EPOCH: Final = -1
+
+Unstable = Mapping[TopicName, Collection[int]]
+"""Partitions with a transactional commit that is still open."""
+
+NOTHING_UNSTABLE: Final[Unstable] = {}
+
+
+def wanted_groups(
+    request: OffsetFetchRequest, api_version: int
+) -> Sequence[OffsetFetchRequestGroup]:
+    """What is asked, in the shape of v8 and later. Topics None: all that the group committed."""
+    if api_version >= GROUPS_SINCE:
+        return request.groups
+    topics = request.topics
+    wanted = (
+        None
+        if topics is None
+        else [
+            OffsetFetchRequestTopics(topic.name, ZERO_TOPIC_ID, topic.partition_indexes)
+            for topic in topics
+        ]
+    )
+    return [OffsetFetchRequestGroup(request.group_id, topics=wanted)]
+
+
+def offset_fetch_response(
+    groups: Sequence[OffsetFetchResponseGroup], api_version: int
+) -> OffsetFetchResponse:
+    """The answers for all groups of one request, in the shape that its version has."""
+    if api_version >= GROUPS_SINCE:
+        return OffsetFetchResponse(groups=groups)
+    (group,) = groups
+    topics = [
+        OffsetFetchResponseTopic(
+            topic.name,
+            [
+                OffsetFetchResponsePartition(
+                    partition.partition_index,
+                    partition.committed_offset,
+                    partition.committed_leader_epoch,
+                    partition.metadata,
+                    partition.error_code,
+                )
+                for partition in topic.partitions
+            ],
+        )
+        for topic in group.topics
+    ]
+    return OffsetFetchResponse(topics=topics, error_code=group.error_code)
+
+
+def refuse_offset_fetch(
+    wanted: OffsetFetchRequestGroup, api_version: int, error_code: ErrorCode
+) -> OffsetFetchResponseGroup:
+    """An error for a whole group. Version 1 has no place for it but each of the partitions."""
+    if api_version >= GROUP_ERROR_SINCE:
+        return OffsetFetchResponseGroup(wanted.group_id, error_code=error_code)
+    topics = [_without_offsets(topic, topic.name, error_code) for topic in wanted.topics or ()]
+    return OffsetFetchResponseGroup(wanted.group_id, topics)
+
+
+def fetch_offsets_of_group(
+    group: GroupView | None,
+    wanted: OffsetFetchRequestGroup,
+    api_version: int,
+    topics: TopicsView,
+    unstable: Unstable = NOTHING_UNSTABLE,
+) -> OffsetFetchResponseGroup:
+    """The answer for one group: the partitions that it asks for, or all that were committed.
+
+    `unstable` is what a request with require_stable must not be told; else it is empty.
+    """
+    committed: Mapping[TopicName, Mapping[int, CommittedOffset]] = {}
+    if group is not None and group.state is not GroupState.DEAD:
+        committed = group.offsets
+    if wanted.topics is None:
+        found = _all_topics(committed, api_version, topics, unstable)
+    else:
+        found = _listed_topics(committed, wanted.topics, api_version, topics, unstable)
+    return OffsetFetchResponseGroup(wanted.group_id, found)
+
+
+def _all_topics(
+    committed: Mapping[TopicName, Mapping[int, CommittedOffset]],
+    api_version: int,
+    topics: TopicsView,
+    unstable: Unstable,
+) -> list[OffsetFetchResponseTopics]:
+    found: list[OffsetFetchResponseTopics] = []
+    for name, partitions in committed.items():
+        topic_id: TopicId | None = ZERO_TOPIC_ID
+        if api_version >= TOPIC_IDS_SINCE:
+            topic_id = topics.topic_id(name)
+            if topic_id is None:
+                continue  # It cannot be named: it was deleted, and its offsets soon will be.
+        open_partitions = unstable.get(name, ())
+        answers = [
+            _answer(index, commit, is_open=index in open_partitions)
+            for index, commit in partitions.items()
+        ]
+        found.append(OffsetFetchResponseTopics(name, topic_id, answers))
+    return found
+
+
+def _listed_topics(
+    committed: Mapping[TopicName, Mapping[int, CommittedOffset]],
+    wanted: Sequence[OffsetFetchRequestTopics],
+    api_version: int,
+    topics: TopicsView,
+    unstable: Unstable,
+) -> list[OffsetFetchResponseTopics]:
+    """Topic by topic as asked; those whose id nobody knows stand at the end."""
+    found: list[OffsetFetchResponseTopics] = []
+    unknown: list[OffsetFetchResponseTopics] = []
+    for topic in wanted:
+        name: TopicName | None = topic.name
+        if api_version >= TOPIC_IDS_SINCE:
+            name = topics.topic_name(topic.topic_id)
+            if name is None:
+                unknown.append(_without_offsets(topic, topic.name, ErrorCode.UNKNOWN_TOPIC_ID))
+                continue
+        partitions = committed.get(name, {})
+        open_partitions = unstable.get(name, ())
+        answers = [
+            _answer(
+                index,
+                _of_this_topic(partitions.get(index), topic.topic_id),
+                is_open=index in open_partitions,
+            )
+            for index in topic.partition_indexes
+        ]
+        found.append(OffsetFetchResponseTopics(name, topic.topic_id, answers))
+    return found + unknown
+
+
+def _of_this_topic(commit: CommittedOffset | None, topic_id: TopicId) -> CommittedOffset | None:
+    """None if it was committed for an earlier topic of the same name; a zero id says nothing."""
+    if commit is None or topic_id == ZERO_TOPIC_ID or commit.topic_id == ZERO_TOPIC_ID:
+        return commit
+    return commit if commit.topic_id == topic_id else None
+
+
+def _answer(
+    index: int, commit: CommittedOffset | None, *, is_open: bool
+) -> OffsetFetchResponsePartitions:
+    if is_open:
+        return OffsetFetchResponsePartitions(
+            index, NO_OFFSET, NO_LEADER_EPOCH, "", ErrorCode.UNSTABLE_OFFSET_COMMIT
+        )
+    if commit is None:
+        return OffsetFetchResponsePartitions(index, NO_OFFSET, NO_LEADER_EPOCH, "")
+    return OffsetFetchResponsePartitions(
+        index, commit.committed_offset, commit.leader_epoch, commit.metadata
+    )
+
+
+def _without_offsets(
+    topic: OffsetFetchRequestTopics, name: TopicName, error_code: ErrorCode
+) -> OffsetFetchResponseTopics:
+    answers = [
+        OffsetFetchResponsePartitions(index, NO_OFFSET, NO_LEADER_EPOCH, "", error_code)
+        for index in topic.partition_indexes
+    ]
+    return OffsetFetchResponseTopics(name, topic.topic_id, answers)

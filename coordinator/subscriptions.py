@@ -1,0 +1,71 @@
+"""Which topics do a group's members subscribe to?
+
+Only members of protocol type "consumer" say so in a form that we may read: the subscription that
+each offers with its protocol. Of every version of it we read the first one's fields, which all
+versions begin with. The metadata of other protocol types is opaque. Asked when a generation begins
+and when a group is loaded; the answer is kept in `Group.subscribed_topics`.
+Kafka's counterpart: `ClassicGroup.computeSubscribedTopics`, `ConsumerProtocolSubscription.json`.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Final
+
+from coordinator.group import GroupView
+from protocol.compiler import reader
+from protocol.names import TopicName
+from protocol.primitives import Malformed
+from protocol.schema import BYTES, NEVER, STRING, array, nullable
+
+CONSUMER: Final = "consumer"
+"""The protocol type of Kafka's consumers."""
+
+
+@dataclass(slots=True)
+class ConsumerSubscription:
+    """What every version of a consumer's subscription begins with, after the version itself."""
+
+    VERSIONS: ClassVar = range(1)
+    FLEXIBLE_SINCE: ClassVar = NEVER
+
+    topics: Annotated[tuple[TopicName, ...], array(STRING)] = ()
+    user_data: Annotated[bytes | None, nullable(BYTES)] = None
+
+
+_read_subscription: Final = reader(ConsumerSubscription, 0)
+
+
+def topics_of_subscription(subscription: bytes) -> tuple[TopicName, ...] | None:
+    """The topics that one consumer asks for; None when these bytes are no subscription."""
+    if len(subscription) < 2 or subscription[0] & 0x80:
+        return None  # no version, or a negative one
+    try:
+        return _read_subscription(subscription, 2, len(subscription)).topics
+    except Malformed:
+        return None
+
+
+def subscribed_topics(
+    protocol_type: str | None, protocol_name: str | None, subscriptions: Iterable[bytes]
+) -> frozenset[TopicName] | None:
+    """All topics of these members together; None when nobody can say.
+
+    `subscriptions` is what the members offer for the selected protocol. A consumer group without
+    members subscribes to nothing, which is known.
+    """
+    if protocol_type != CONSUMER:
+        return None
+    topics: set[TopicName] = set()
+    for subscription in subscriptions:
+        wanted = None if protocol_name is None else topics_of_subscription(subscription)
+        if wanted is None:
+            return None
+        topics.update(wanted)
+    return frozenset(topics)
+
+
+def is_subscribed(group: GroupView, topic: TopicName) -> bool:
+    """Does the group read this topic now? Consumers that cannot be asked are taken to read it."""
+    if group.subscribed_topics is None:
+        return group.protocol_type == CONSUMER
+    return topic in group.subscribed_topics
