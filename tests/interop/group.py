@@ -1,7 +1,7 @@
 """What did the members of a real group see? Runs them as processes and gathers what they say.
 
-`Member` starts one script of members/ and reads its JSON lines in a thread. `Witness` keeps what all
-of them said and lets a test wait for a fact, never for a time.
+`Member` starts one script of members/ and reads its JSON lines in a thread. `Witness` keeps what
+all of them said and lets a test wait for a fact, never for a time.
 """
 
 import json

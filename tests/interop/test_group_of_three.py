@@ -1,7 +1,7 @@
-"""Do unmodified consumers share a topic, lose a member, gain one, and outlive kill -9 of the daemon?
+"""Do unmodified consumers share a topic, lose a member, gain one, and outlive kill -9?
 
-10,000 keyed messages on 6 partitions. The same story for three members of each client library and for
-one group in which all three libraries sit together. What must hold is read from two sides: what the
+10,000 keyed messages on 6 partitions. The same story for three members of each client library and
+for one group in which all three libraries sit together. What must hold is read from two sides: what the
 members say, and what `__consumer_offsets` holds afterwards.
 """
 
@@ -51,7 +51,9 @@ def test_a_group_reads_everything_through_a_lost_member_a_new_one_and_kill_9(dae
             owned = [witness.owned(owner.name) for owner in owners]
             return all(owned) and sorted(p for one in owned for p in one) == list(range(PARTITIONS))
 
-        witness.wait_for("three members with partitions", lambda: all_owned_by(first, second, third))
+        witness.wait_for(
+            "three members with partitions", lambda: all_owned_by(first, second, third)
+        )
         witness.wait_for("some messages", lambda: witness.messages_read >= 500)
 
         # When a member dies without a word, and another one comes.

@@ -28,8 +28,12 @@ def main() -> None:
     )
     consumer.subscribe(
         [topic],
-        on_assign=lambda _, partitions: say("assigned", partitions=[p.partition for p in partitions]),
-        on_revoke=lambda _, partitions: say("revoked", partitions=[p.partition for p in partitions]),
+        on_assign=lambda _, partitions: say(
+            "assigned", partitions=[p.partition for p in partitions]
+        ),
+        on_revoke=lambda _, partitions: say(
+            "revoked", partitions=[p.partition for p in partitions]
+        ),
     )
     while not stopping.is_set():
         messages = consumer.consume(num_messages=100, timeout=0.2)
