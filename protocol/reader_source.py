@@ -53,6 +53,7 @@ class _Reader:
         line, block = self.src.line, self.src.block
         with block("def read(buf, pos, end):"):
             with block("try:"):
+                line("pass")  # A message may have no fields.
                 values = [self._struct(layout) for layout in layouts]
                 self._flush()
             with block("except BROKEN_OFF:"):
