@@ -1,0 +1,339 @@
+"""What does one client send, and in which order is it answered? One socket, one queue of requests.
+
+First and last stop of the road: bytes -> FrameReader -> decode -> route, and answer -> bytes.
+Requests are decided in the order in which they came. One that waits only for the disk does not
+hold up the next one: its place in the queue keeps the order of the answers. One that waits for
+people (JoinGroup, SyncGroup, a long Fetch) does, as in Kafka: what follows it stays unread in a
+bounded buffer, but the socket is still listened to, so that a client that goes away is noticed.
+Kafka's counterpart: `SocketServer.Processor` and `KafkaChannel`'s mute states.
+"""
+
+import asyncio
+from collections import deque
+from time import perf_counter
+from typing import TYPE_CHECKING, Final
+
+from broker.events import PeerFault
+from broker.peer import client_host, peer_address
+from broker.request import HANG_UP, NO_ANSWER, PendingRequest
+from protocol.codec import Malformed, UnknownApiKey, UnsupportedVersion, decode_request
+from protocol.framing import Frame, FrameReader
+from purgatory.now import Now
+
+if TYPE_CHECKING:
+    from broker.server import Server
+    from broker.sockets import Bound
+
+UNREAD_BYTES_MAX: Final = 262_144
+"""Bytes kept while a request waits for people; beyond it the socket is not read any more."""
+
+UNANSWERED_MAX: Final = 1_000
+"""Requests of one connection that wait for the disk; beyond it the next one is not looked at."""
+
+_FAULTS: Final = {
+    UnknownApiKey: PeerFault.UNKNOWN_API,
+    UnsupportedVersion: PeerFault.UNKNOWN_VERSION,
+}
+
+
+class Connection(asyncio.Protocol):
+    """`_blocked`: no request may be looked at now. `_corked`: the answers of one turn gather."""
+
+    __slots__ = (
+        "_bad_end",
+        "_blocked",
+        "_corked",
+        "_frames",
+        "_held",
+        "_out",
+        "_reader",
+        "_reading_paused",
+        "_server",
+        "_slots",
+        "_touched",
+        "_transport",
+        "_unread",
+        "_writing_paused",
+        "active_ms",
+        "client_host",
+        "closing",
+        "host",
+        "listener",
+        "lost",
+        "peer",
+        "unsent_bytes",
+    )
+
+    def __init__(self, server: "Server", listener: "Bound") -> None:
+        self._server = server
+        self.listener = listener
+        self._transport: asyncio.Transport | None = None
+        self._reader = FrameReader(server.request_max_bytes)
+        self._slots: deque[PendingRequest] = deque()
+        self._held: PendingRequest | None = None  # the one that waits for people
+        self._out: list[bytes] = []
+        self._frames: deque[Frame] = deque()  # whole requests whose time has not come
+        self._unread = bytearray()  # what came while blocked
+        self._bad_end = ""  # why no frame can be found after those
+        self._blocked = False
+        self._corked = False
+        self._touched = False
+        self._reading_paused = False
+        self._writing_paused = False
+        self.closing = False  # once the answers before are out
+        self.lost = False
+        self.active_ms = 0  # core clock: when the peer was last heard, or waited for us
+        self.unsent_bytes = 0  # as the last sweep saw them
+        self.host = self.peer = self.client_host = ""
+
+    # The socket's side.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        self.host, self.peer = peer_address(transport)
+        self.client_host = client_host(self.host)
+        transport.set_write_buffer_limits(high=self._server.unsent_max_bytes)
+        self._server.admit(self)
+
+    def data_received(self, data: bytes) -> None:
+        if not self._blocked:
+            self._turn(data)
+            return
+        self._unread += data
+        if len(self._unread) > UNREAD_BYTES_MAX:
+            self.pause_reading()
+
+    def connection_lost(self, _exc: Exception | None) -> None:
+        self.lost = True
+        now = self._server.clock.now()
+        self._abandon(now)
+        self._out.clear()
+        self._frames.clear()
+        self._unread.clear()
+        self._server.forget(self)
+
+    def pause_writing(self) -> None:
+        # The peer does not read: what it asks from here on has to wait until it does.
+        self._writing_paused = self._blocked = True
+
+    def resume_writing(self) -> None:
+        self._writing_paused = False
+        self._touch()
+
+    # The cores' side, by way of Server.reply.
+
+    def answered(self, token: PendingRequest, answer: bytes) -> None:
+        """Keep the answer until its turn; gather what can go out now."""
+        token.answer = answer
+        if token is self._held:
+            self._held = None
+        slots = self._slots
+        if slots[0] is token:
+            self._gather()
+        if not self._corked:
+            self._touch()
+
+    def _gather(self) -> None:
+        slots, out = self._slots, self._out
+        while slots:
+            answer = slots[0].answer
+            if answer is None:
+                return
+            if answer is HANG_UP:
+                self._drop_rest()
+                return
+            self._server.release(slots.popleft())
+            if answer is not NO_ANSWER:
+                out.append(answer)
+
+    # The server's side.
+
+    def flush(self) -> None:
+        """Write what has gathered, and go on with what was put off if it may be looked at now."""
+        self._touched = False
+        if self.lost:
+            return
+        self._write()
+        if not self._may_go_on():
+            return
+        self._blocked = False
+        data = bytes(self._unread)
+        self._unread.clear()
+        if data or self._frames or self._bad_end:
+            self._turn(data)
+        if not self._blocked:
+            self.resume_reading()
+
+    def sweep(self, now: Now, idle_ms: int) -> None:
+        """Close what has been silent, or has not read a byte of its answers, for too long."""
+        transport = self._transport
+        if transport is None:
+            return
+        unsent_bytes = transport.get_write_buffer_size()
+        if unsent_bytes != self.unsent_bytes or (self._slots and not unsent_bytes):
+            # Bytes have moved, or the peer waits for us.
+            self.unsent_bytes = unsent_bytes
+            self.active_ms = now.mono_ms
+        if idle_ms < 0 or now.mono_ms - self.active_ms < idle_ms:
+            return
+        if unsent_bytes:
+            self._server.complain(
+                PeerFault.NOT_READING, self, f"{unsent_bytes} bytes unsent for {idle_ms} ms"
+            )
+            transport.abort()
+        elif self.closing:
+            transport.abort()
+        else:
+            self._server.complain(PeerFault.IDLE, self, f"silent for {idle_ms} ms")
+            transport.close()
+
+    def pause_reading(self) -> None:
+        if self._transport is not None and not self._reading_paused and not self.closing:
+            self._reading_paused = True
+            self._transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        if self._transport is not None and self._reading_paused and not self.closing:
+            self._reading_paused = False
+            self._transport.resume_reading()
+
+    def finish(self) -> None:
+        """Look at nothing more; close once everything that was asked before is answered."""
+        if self.closing or self.lost:
+            return
+        self.pause_reading()
+        self.closing = self._blocked = True
+        self._touch()
+
+    def hang_up(self) -> None:
+        """Close without waiting for answers that are missing; those that are there still go out."""
+        if self._transport is not None:
+            self._write()
+            self._transport.close()
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+    @property
+    def unanswered(self) -> int:
+        return len(self._slots)
+
+    # One turn.
+
+    def _turn(self, data: bytes) -> None:
+        """Look at what was put off, then at `data`; write all answers that this gave, once."""
+        server = self._server
+        now = server.clock.now()
+        started_s = perf_counter()
+        self.active_ms = now.mono_ms
+        self._corked = True
+        while self._frames and not self._blocked:
+            self._request(*self._frames.popleft(), now, started_s)
+        if data:
+            self._cut(data, now, started_s)
+        if self._bad_end and not self._frames and not self._blocked:
+            self._fault(PeerFault.BAD_SIZE, self._bad_end)
+        self._corked = False
+        self._write()
+        if self._blocked and self._may_go_on():
+            self._touch()
+        server.turned()
+
+    def _cut(self, data: bytes, now: Now, started_s: float) -> None:
+        try:
+            for buf, start, end in self._reader.feed(data):
+                if self._blocked:
+                    self._frames.append((buf, start, end))
+                else:
+                    self._request(buf, start, end, now, started_s)
+        except Malformed as bad:
+            self._bad_end = str(bad)
+
+    def _request(self, buf: bytes, start: int, end: int, now: Now, started_s: float) -> None:
+        server = self._server
+        try:
+            header, request = decode_request(buf, start, end)
+        except Malformed as bad:
+            self._fault(_FAULTS.get(type(bad), PeerFault.MALFORMED), str(bad))
+            return
+        route = server.routes[header.api_key]
+        api_version = header.api_version
+        size_bytes = end - start
+        if not 0 <= api_version < route.version_stop:
+            # Of ApiVersions alone a version that is not served comes through; its answer is in v0.
+            route, api_version = server.unserved_api_versions, 0
+        token = PendingRequest(
+            self,
+            route,
+            api_version,
+            header.correlation_id,
+            header.client_id,
+            size_bytes,
+            started_s,
+        )
+        route.stats.by_version[api_version] += 1
+        self._slots.append(token)
+        server.queued_bytes += size_bytes
+        try:
+            route.handle(request, token, now)
+        except Exception as error:  # noqa: BLE001 - no request may end the process
+            server.failed(token, error)
+        if token.answer is None:
+            if route.holds:
+                self._held = token
+                self._blocked = True
+            elif len(self._slots) >= UNANSWERED_MAX:
+                self._blocked = True
+        if server.queued_bytes > server.queued_max_bytes:
+            server.hold_back(self)
+            self._blocked = True
+
+    def _may_go_on(self) -> bool:
+        return (
+            self._blocked
+            and self._held is None
+            and not self._writing_paused
+            and not self.closing
+            and len(self._slots) < UNANSWERED_MAX
+            and self._server.queued_bytes <= self._server.queued_max_bytes
+        )
+
+    def _write(self) -> None:
+        transport = self._transport
+        if transport is None:
+            return
+        if self._out:
+            out, self._out = self._out, []
+            transport.write(out[0] if len(out) == 1 else b"".join(out))
+        if self.closing and not self._slots:
+            transport.close()
+
+    def _touch(self) -> None:
+        if not self._touched:
+            self._touched = True
+            self._server.touch(self)
+
+    def _fault(self, fault: PeerFault, detail: str) -> None:
+        """The peer broke the rules: what it asked before is answered, then the line is cut."""
+        self._server.complain(fault, self, detail)
+        self._frames.clear()
+        self._unread.clear()
+        self._bad_end = ""
+        self.finish()
+
+    def _drop_rest(self) -> None:
+        """Our own mistake stands next in line: nothing behind it can be answered in order."""
+        self._abandon(self._server.clock.now())
+        self.finish()
+
+    def _abandon(self, now: Now) -> None:
+        """Nothing that is still in the queue can be answered any more; tell those who would."""
+        slots, self._slots = self._slots, deque()
+        self._held = None
+        for token in slots:
+            self._server.release(token)
+            if token.answer is None:
+                token.answer = NO_ANSWER
+                self._server.disconnected(token, now)

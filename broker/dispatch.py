@@ -1,0 +1,176 @@
+"""Who answers this request? ApiKey -> handler: the coordinator, the data plane, or this file.
+
+Stands between broker/connection.py, which reads and writes, and the two cores, which decide.
+Answers ApiVersions itself. `control` lets a test or a drill drop, delay or answer requests of
+one kind on real sockets; without it the table holds the cores' own handlers and costs nothing.
+Kafka's counterpart: `KafkaApis.handle`.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+from broker.request import PendingRequest
+from broker.stats import RequestStats
+from protocol.api_versions import answer_api_versions
+from protocol.messages import REQUESTS, Request, Response
+from protocol.messages.api_versions import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+from protocol.names import ApiKey, ErrorCode
+from protocol.reply_token import ReplyToken
+from purgatory.now import Now
+
+Handler = Callable[[Request, PendingRequest, Now], None]
+
+Reply = Callable[[ReplyToken, Response | None], None]
+
+UNSERVED_VERSION: Final = -1
+
+# Kafka 4.3.1 with nothing newer than classic groups switched on: metadata.version 4.3-IV0 alone.
+# What is not listed is at level 0, and that is the truth: no KIP-848 groups (group.version), no
+# transactions of the second kind (transaction.version), no share or streams groups.
+_METADATA_VERSION: Final = "metadata.version"
+_METADATA_LEVELS: Final = (7, 30)
+_SUPPORTED_FEATURES: Final = (SupportedFeatureKey(_METADATA_VERSION, *_METADATA_LEVELS),)
+_FINALIZED_FEATURES: Final = (
+    FinalizedFeatureKey(
+        _METADATA_VERSION,
+        max_version_level=_METADATA_LEVELS[1],
+        min_version_level=_METADATA_LEVELS[1],
+    ),
+)
+
+COORDINATOR_APIS: Final = frozenset(
+    {
+        ApiKey.FIND_COORDINATOR,
+        ApiKey.JOIN_GROUP,
+        ApiKey.SYNC_GROUP,
+        ApiKey.HEARTBEAT,
+        ApiKey.LEAVE_GROUP,
+        ApiKey.OFFSET_COMMIT,
+        ApiKey.OFFSET_FETCH,
+        ApiKey.OFFSET_DELETE,
+        ApiKey.DESCRIBE_GROUPS,
+        ApiKey.LIST_GROUPS,
+        ApiKey.DELETE_GROUPS,
+    }
+)
+
+WAITS_FOR_PEOPLE: Final = frozenset({ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.FETCH})
+"""While one of these is unanswered, what the client sent after it is not looked at."""
+
+
+class Core(Protocol):
+    """The coordinator or the data plane, as the shell sees it."""
+
+    def handle(self, request: Request, token: ReplyToken, now: Now) -> None: ...
+
+    def disconnected(self, token: ReplyToken, now: Now) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """The request gets no answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delay:
+    """The request is handled later."""
+
+    delay_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The request gets this answer and never reaches its handler."""
+
+    response: Response
+
+
+Verdict = Drop | Delay | Answer | None
+Control = Callable[[Request, ReplyToken], Verdict]
+
+
+class Route:
+    """The way of one API: what handles it, who is told of a disconnect, what is counted."""
+
+    __slots__ = ("api_key", "core", "handle", "holds", "stats", "version_stop")
+
+    def __init__(
+        self, api_key: ApiKey, handle: Handler, core: Core | None, stats: RequestStats | None = None
+    ) -> None:
+        self.api_key = api_key
+        self.version_stop = REQUESTS[api_key].VERSIONS.stop
+        self.handle = handle
+        self.core = core
+        self.holds = api_key in WAITS_FOR_PEOPLE
+        self.stats = stats or RequestStats(api_key, self.version_stop)
+
+
+class Dispatcher:
+    """The table of routes. `unserved_api_versions` is for those whose version we cannot read."""
+
+    def __init__(self, coordinator: Core, data_plane: Core, reply: Reply) -> None:
+        self._reply = reply
+        self.routes: dict[ApiKey, Route] = {}
+        for api_key in REQUESTS:
+            core: Core | None = None
+            handle: Handler = self._answer_api_versions
+            if api_key is not ApiKey.API_VERSIONS:
+                core = coordinator if api_key in COORDINATOR_APIS else data_plane
+                handle = core.handle
+            self.routes[api_key] = Route(api_key, handle, core)
+        self.unserved_api_versions = Route(
+            ApiKey.API_VERSIONS,
+            self._refuse_api_versions,
+            None,
+            self.routes[ApiKey.API_VERSIONS].stats,
+        )
+        self._own = {api_key: route.handle for api_key, route in self.routes.items()}
+
+    def control(self, api_key: ApiKey, verdict: Control | None) -> None:
+        """Let `verdict` look at each such request first; None ends it."""
+        own = self._own[api_key]
+        route = self.routes[api_key]
+        route.handle = own if verdict is None else self._controlled(own, verdict)
+
+    def _controlled(self, own: Handler, verdict: Control) -> Handler:
+        def handle(request: Request, token: PendingRequest, now: Now) -> None:
+            match verdict(request, token):
+                case None:
+                    own(request, token, now)
+                case Drop():
+                    pass
+                case Delay(delay_ms):
+                    later = Now(now.mono_ms + delay_ms, now.wall_ms + delay_ms)
+                    loop = asyncio.get_running_loop()
+                    loop.call_later(delay_ms / 1000, own, request, token, later)
+                case Answer(response):
+                    self._reply(token, response)
+
+        return handle
+
+    def _answer_api_versions(self, request: Request, token: PendingRequest, _now: Now) -> None:
+        assert isinstance(request, ApiVersionsRequest)
+        answer = answer_api_versions(token.api_version, request)
+        if answer.error_code is ErrorCode.NONE:
+            answer = _with_features(answer)
+        self._reply(token, answer)
+
+    def _refuse_api_versions(self, request: Request, token: PendingRequest, _now: Now) -> None:
+        assert isinstance(request, ApiVersionsRequest)
+        self._reply(token, answer_api_versions(UNSERVED_VERSION, request))
+
+
+def _with_features(answer: ApiVersionsResponse) -> ApiVersionsResponse:
+    return replace(
+        answer,
+        supported_features=_SUPPORTED_FEATURES,
+        finalized_features_epoch=0,
+        finalized_features=_FINALIZED_FEATURES,
+    )

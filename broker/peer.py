@@ -1,0 +1,43 @@
+"""Who is at the other end? Its address as the log shows it and as Kafka's tools print it.
+
+`client_host` is Java's `InetAddress.toString()`: a slash, no name, and for IPv6 all eight groups
+without leading zeros. An IPv4 client of a dual-stack socket is an IPv4 client.
+"""
+
+import asyncio
+import socket
+from functools import lru_cache
+from ipaddress import IPv6Address, ip_address
+from typing import Final
+
+HOSTS_CACHED: Final = 4_096
+
+
+def peer_address(transport: asyncio.BaseTransport) -> tuple[str, str]:
+    """(host, host:port) of the other end; empty texts when it is gone already."""
+    name = transport.get_extra_info("peername")
+    if not isinstance(name, tuple) or len(name) < 2:
+        return "", ""
+    host = _plain(str(name[0]))
+    return host, f"[{host}]:{name[1]}" if ":" in host else f"{host}:{name[1]}"
+
+
+@lru_cache(HOSTS_CACHED)
+def client_host(host: str) -> str:
+    """`/127.0.0.1`, `/0:0:0:0:0:0:0:1`, with the zone of a link-local address if it has one."""
+    if ":" not in host:
+        return "/" + host
+    address, percent, zone = host.partition("%")
+    packed = socket.inet_pton(socket.AF_INET6, address)
+    groups = (int.from_bytes(packed[at : at + 2], "big") for at in range(0, 16, 2))
+    return "/" + ":".join(f"{group:x}" for group in groups) + percent + zone
+
+
+@lru_cache(HOSTS_CACHED)
+def _plain(host: str) -> str:
+    if ":" not in host:
+        return host
+    address = ip_address(host)
+    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return host

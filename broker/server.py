@@ -1,0 +1,257 @@
+"""Who is connected? The listeners, their connections, and the limits on all of them together.
+
+Stands between the sockets and the cores: hands a core's answer to the connection that asked,
+gathers what many connections have to write after one turn (a rebalance, a flush of the journal)
+and writes it once for each. Closes whom `connections.max.idle.ms` and the other limits close.
+Kafka's counterpart: `SocketServer`, `ConnectionQuotas`.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from time import perf_counter
+from typing import Final
+
+from broker.clock import SystemClock
+from broker.complaints import Complaints
+from broker.connection import Connection
+from broker.dispatch import Dispatcher, Route
+from broker.events import PartFailed, PeerFault, RequestFailed, ShellEvent
+from broker.request import HANG_UP, NO_ANSWER, PendingRequest
+from broker.response_errors import errors_in
+from broker.sockets import Bound
+from protocol.codec import encode_response
+from protocol.messages import Response
+from protocol.reply_token import ReplyToken
+from purgatory.now import Now
+
+NO_LIMIT: Final = (1 << 63) - 1
+SWEEP_MS_MAX: Final = 10_000
+SWEEP_MS_MIN: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLimits:
+    """What clients may cost us, named as Kafka names it; the defaults are Kafka's."""
+
+    socket_request_max_bytes: int = 104_857_600
+    socket_listen_backlog_size: int = 50
+    connections_max_idle_ms: int = 600_000
+    max_connections: int = 2_147_483_647
+    max_connections_per_ip: int = 2_147_483_647
+    max_connections_by_ip: dict[str, int] = field(default_factory=dict)
+    queued_max_request_bytes: int = -1
+    connection_unsent_max_bytes: int = 16_777_216
+
+
+class Server:
+    """All connections. `turned` is called after every turn, so that new deadlines are noticed."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        clock: SystemClock,
+        limits: ServerLimits,
+        observe: Callable[[ShellEvent], None],
+    ) -> None:
+        self._loop = loop
+        self._limits = limits
+        self._observe = observe
+        self._servers: list[asyncio.Server] = []
+        self._touched: list[Connection] = []
+        self._held_back: dict[Connection, None] = {}
+        self._waiting: deque[Connection] = deque()  # beyond max.connections
+        self._by_host: dict[str, int] = {}
+        self._next_sweep_ms: int | None = None
+        self._empty: asyncio.Event | None = None  # set when a drain is done
+        self.clock = clock
+        self.connections: set[Connection] = set()
+        self.complaints = Complaints()
+        self.connections_made = 0
+        self.request_max_bytes = limits.socket_request_max_bytes
+        self.unsent_max_bytes = limits.connection_unsent_max_bytes
+        self.queued_bytes = 0  # of requests that are not answered yet
+        self.queued_max_bytes = (
+            limits.queued_max_request_bytes if limits.queued_max_request_bytes > 0 else NO_LIMIT
+        )
+        self.turned: Callable[[], None] = _nothing
+        self.routes: dict[int, Route] = {}
+        self.unserved_api_versions: Route
+
+    async def serve(self, dispatcher: Dispatcher, listeners: Sequence[Bound]) -> None:
+        """Begin to accept; what the kernel accepted since the sockets were bound comes first."""
+        self.routes = {int(api_key): route for api_key, route in dispatcher.routes.items()}
+        self.unserved_api_versions = dispatcher.unserved_api_versions
+        self._next_sweep_ms = self.clock.now().mono_ms + self._sweep_every_ms
+        for listener in listeners:
+            for sock in listener.sockets:
+                self._servers.append(
+                    await self._loop.create_server(
+                        partial(Connection, self, listener),
+                        sock=sock,
+                        backlog=self._limits.socket_listen_backlog_size,
+                    )
+                )
+
+    # Answers.
+
+    def reply(self, token: ReplyToken, response: Response | None) -> None:
+        """The core's answer, once for each token; None where the request wants no answer."""
+        assert isinstance(token, PendingRequest)
+        connection = token.connection
+        if token.answer is not None:
+            assert connection.closing or connection.lost, "a request was answered twice"
+            return  # It was given up when the connection was.
+        stats = token.route.stats
+        stats.answered(perf_counter() - token.started_s)
+        if response is None:
+            connection.answered(token, NO_ANSWER)
+            return
+        for code in errors_in(response):
+            stats.erred(code)
+        try:
+            answer = encode_response(
+                token.route.api_key, token.api_version, token.correlation_id, response
+            )
+        except Exception as error:  # noqa: BLE001 - the core's turn must not suffer for it
+            self.failed(token, error)
+            return
+        connection.answered(token, answer)
+
+    def failed(self, token: PendingRequest, error: Exception) -> None:
+        """A handler raised: that is our mistake. The client is cut off rather than left waiting."""
+        token.route.stats.failures += 1
+        self._observe(
+            RequestFailed(token.route.api_key.name, token.api_version, token.connection.peer, error)
+        )
+        if token.answer is None:
+            token.connection.answered(token, HANG_UP)
+
+    def disconnected(self, token: PendingRequest, now: Now) -> None:
+        """Whoever waits for this answer is gone."""
+        core = token.route.core
+        if core is None:
+            return
+        try:
+            core.disconnected(token, now)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._observe(PartFailed("disconnected", error))
+
+    def release(self, token: PendingRequest) -> None:
+        """An answered request leaves the queue of its connection."""
+        self.queued_bytes -= token.size_bytes
+        if self._held_back and self.queued_bytes <= self.queued_max_bytes:
+            held_back, self._held_back = self._held_back, {}
+            for connection in held_back:
+                self.touch(connection)
+
+    def hold_back(self, connection: Connection) -> None:
+        """queued.max.request.bytes is reached: look at nothing more until there is room."""
+        self._held_back[connection] = None
+
+    def touch(self, connection: Connection) -> None:
+        """Have `connection.flush` called once this turn of the loop is over."""
+        if not self._touched:
+            self._loop.call_soon(self._flush)
+        self._touched.append(connection)
+
+    def _flush(self) -> None:
+        touched, self._touched = self._touched, []
+        for connection in touched:
+            try:
+                connection.flush()
+            except Exception as error:  # noqa: BLE001 - one client's fault must not reach another
+                self._observe(PartFailed("connection", error))
+                connection.abort()
+        self.turned()
+
+    # Connections.
+
+    def admit(self, connection: Connection) -> None:
+        """Take a new connection, let it wait for its turn, or refuse it."""
+        host = connection.host
+        self.connections_made += 1
+        self.connections.add(connection)
+        count = self._by_host[host] = self._by_host.get(host, 0) + 1
+        connection.active_ms = self.clock.now().mono_ms
+        limits = self._limits
+        if count > limits.max_connections_by_ip.get(host, limits.max_connections_per_ip):
+            self.complain(
+                PeerFault.TOO_MANY_PER_IP, connection, f"{count - 1} connections from {host}"
+            )
+            connection.hang_up()
+            return
+        if len(self.connections) - len(self._waiting) <= limits.max_connections:
+            return
+        # Kafka leaves it in the kernel's queue, which is as long as this one.
+        self.complain(PeerFault.TOO_MANY, connection, f"{limits.max_connections} connections")
+        if len(self._waiting) < limits.socket_listen_backlog_size:
+            self._waiting.append(connection)
+            connection.pause_reading()
+        else:
+            connection.hang_up()
+
+    def forget(self, connection: Connection) -> None:
+        """A connection is over; the next one that waits takes its place."""
+        self.connections.discard(connection)
+        self._held_back.pop(connection, None)
+        count = self._by_host.get(connection.host, 1) - 1
+        if count > 0:
+            self._by_host[connection.host] = count
+        else:
+            self._by_host.pop(connection.host, None)
+        if self._empty is not None and not self.connections:
+            self._empty.set()
+        if connection in self._waiting:
+            self._waiting.remove(connection)
+        served = len(self.connections) - len(self._waiting)
+        if self._waiting and served < self._limits.max_connections:
+            self._waiting.popleft().resume_reading()
+
+    def complain(self, fault: PeerFault, connection: Connection, detail: str) -> None:
+        """Count a fault, and tell the log unless the same host did the same just now."""
+        now_ms = self.clock.now().mono_ms
+        event = self.complaints.about(fault, connection.host, connection.peer, detail, now_ms)
+        if event is not None:
+            self._observe(event)
+
+    # Time.
+
+    @property
+    def _sweep_every_ms(self) -> int:
+        idle_ms = self._limits.connections_max_idle_ms
+        return max(SWEEP_MS_MIN, min(idle_ms // 4, SWEEP_MS_MAX)) if idle_ms > 0 else SWEEP_MS_MAX
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        return self._next_sweep_ms
+
+    def tick(self, now: Now) -> None:
+        self._next_sweep_ms = now.mono_ms + self._sweep_every_ms
+        for connection in tuple(self.connections):
+            connection.sweep(now, self._limits.connections_max_idle_ms)
+
+    # The end.
+
+    def stop_accepting(self) -> None:
+        for server in self._servers:
+            server.close()
+
+    async def drain(self, timeout_s: float) -> None:
+        """Look at no more requests; close each connection once its answers are written."""
+        for connection in tuple(self.connections):
+            connection.finish()
+        if self.connections:
+            self._empty = asyncio.Event()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._empty.wait(), timeout_s)
+        for connection in tuple(self.connections):
+            connection.abort()
+        self._next_sweep_ms = None
+
+
+def _nothing() -> None:
+    pass

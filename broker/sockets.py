@@ -1,0 +1,134 @@
+"""Which sockets does the daemon accept clients on? Bound here, before anything slow is done.
+
+A port that cannot be had is the commonest fault of a start, so it becomes one line that names
+the listener and the address. Ports of 0 are picked by the system; `Bound` says which.
+"""
+
+import errno
+import os
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from broker.listeners import Listener
+
+ANY_IPV4: Final = "0.0.0.0"
+
+
+class CannotListen(Exception):
+    """An address that cannot be bound; the text is for the operator."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A listener with its open sockets and the address that its clients are told."""
+
+    name: str
+    sockets: tuple[socket.socket, ...]
+    host: str
+    port: int
+    advertised_host: str
+    advertised_port: int
+
+    def __str__(self) -> str:
+        return address_text(self.host, self.port)
+
+    def close(self) -> None:
+        for sock in self.sockets:
+            sock.close()
+
+
+def bind_listener(
+    listener: Listener, *, backlog: int, send_buffer_bytes: int, receive_buffer_bytes: int
+) -> Bound:
+    """Bind all addresses of the listener's host. Raises CannotListen, with nothing left open."""
+    bound = bind(listener.name, listener.host, listener.port)
+    try:
+        for sock in bound.sockets:
+            # Accepted sockets inherit both; the receive buffer must be set before listen().
+            _set_buffer(sock, socket.SO_SNDBUF, send_buffer_bytes)
+            _set_buffer(sock, socket.SO_RCVBUF, receive_buffer_bytes)
+            sock.listen(backlog)
+    except OSError as error:
+        bound.close()
+        raise CannotListen(_reason(listener.name, listener.host, bound.port, error)) from error
+    return Bound(
+        listener.name,
+        bound.sockets,
+        bound.host,
+        bound.port,
+        listener.advertised_host,
+        listener.advertised_port or bound.port,
+    )
+
+
+def bind(name: str, host: str, port: int) -> Bound:
+    """Bind without listening yet: of several addresses of one host all get the same port."""
+    sockets: list[socket.socket] = []
+    try:
+        for family, address in _addresses(name, host, port):
+            sock = socket.socket(family, socket.SOCK_STREAM)
+            sockets.append(sock)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                # Dual-stack only for "every address": then one socket serves both families.
+                sock.setsockopt(
+                    socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, int(host not in ("", "::"))
+                )
+            sock.bind((address, port))
+            sock.setblocking(False)  # noqa: FBT003 - positional in the library
+            port = sock.getsockname()[1]
+    except OSError as error:
+        for sock in sockets:
+            sock.close()
+        raise CannotListen(_reason(name, host, port, error)) from error
+    return Bound(name, tuple(sockets), host, port, host, port)
+
+
+def address_text(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _addresses(name: str, host: str, port: int) -> Sequence[tuple[socket.AddressFamily, str]]:
+    if host == "":
+        if socket.has_dualstack_ipv6():
+            return [(socket.AF_INET6, "::")]
+        return [(socket.AF_INET, ANY_IPV4)]
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except socket.gaierror as error:
+        raise CannotListen(
+            f"cannot listen on {address_text(host, port)} ({name}): {error.strerror}"
+        ) from error
+    # A container's hosts file often names ::1 where the kernel has no IPv6; the rest must do then.
+    addresses = list(dict.fromkeys((family, str(at[0])) for family, _, _, _, at in found))
+    usable = [one for one in addresses if one[0] != socket.AF_INET6 or _has_ipv6()]
+    return usable or addresses
+
+
+def _has_ipv6() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as sock:
+            sock.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
+def _set_buffer(sock: socket.socket, option: int, size_bytes: int) -> None:
+    if size_bytes != -1:  # -1 leaves it to the operating system, as in Kafka
+        sock.setsockopt(socket.SOL_SOCKET, option, size_bytes)
+
+
+def _reason(name: str, host: str, port: int, error: OSError) -> str:
+    where = f"cannot listen on {address_text(host, port)} ({name})"
+    match error.errno:
+        case errno.EADDRINUSE:
+            return f"{where}: the port is in use by another process"
+        case errno.EADDRNOTAVAIL:
+            return f"{where}: this machine has no such address"
+        case errno.EACCES:
+            return f"{where}: not permitted (ports below 1024 need a privilege)"
+        case number:
+            return f"{where}: {os.strerror(number) if number is not None else error}"

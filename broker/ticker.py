@@ -1,0 +1,115 @@
+"""When does time itself act? One timer for the nearest deadline of all parts, and a steady pulse.
+
+A due tick never runs straight from the timer: the loop first makes one full pass over its
+sockets. A heartbeat that has arrived, but was not read yet, is older than the tick and must be
+heard before a session expires; after a stall that is every heartbeat. The pulse keeps the
+clock's ear open (see clock.py) and measures how late the loop runs.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+from broker.clock import PULSE_MS, SystemClock
+from purgatory.now import Now
+
+EARLIEST_S: Final = 0.001  # Deadlines are in ms: nothing is due sooner than that.
+AFTER_FAULT_S: Final = 0.1  # A tick that fails must not spin: its deadline may still be due.
+
+
+class Ticking(Protocol):
+    """A part with deadlines of its own: the coordinator, the data plane, the server."""
+
+    @property
+    def next_deadline_ms(self) -> int | None: ...
+
+    def tick(self, now: Now) -> None: ...
+
+
+class Ticker:
+    """Not started until `start`; `arm` is called whenever a turn may have filed a deadline."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        clock: SystemClock,
+        parts: Sequence[Ticking],
+        on_fault: Callable[[Exception], None],
+    ) -> None:
+        self._loop = loop
+        self._clock = clock
+        self._parts = tuple(parts)
+        self._on_fault = on_fault
+        self._earliest_s = EARLIEST_S
+        self._timer: asyncio.TimerHandle | None = None
+        self._armed_ms: int | None = None  # What the timer, or the pass under way, will serve.
+        self._pulse: asyncio.TimerHandle | None = None
+        self._pulse_due = 0.0
+        self._running = False
+        self.lag_seconds = 0.0  # How late the last pulse was.
+        self.lag_seconds_max = 0.0
+        self.ticks = 0
+
+    def start(self) -> None:
+        self._running = True
+        self._clock.forget_gap()
+        self._pulse_due = self._loop.time()
+        self._beat()
+        self.arm()
+
+    def stop(self) -> None:
+        self._running = False
+        for timer in (self._timer, self._pulse):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._pulse = self._armed_ms = None
+
+    def arm(self) -> None:
+        """See to it that the nearest deadline is served; cheap when it is armed already."""
+        nearest_ms: int | None = None
+        for part in self._parts:
+            deadline_ms = part.next_deadline_ms
+            if deadline_ms is not None and (nearest_ms is None or deadline_ms < nearest_ms):
+                nearest_ms = deadline_ms
+        if nearest_ms is None or not self._running:
+            return
+        if self._armed_ms is not None and self._armed_ms <= nearest_ms:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._armed_ms = nearest_ms
+        wait_s = (nearest_ms - self._clock.now().mono_ms) / 1000
+        self._timer = self._loop.call_later(max(wait_s, self._earliest_s), self._due)
+
+    def _due(self) -> None:
+        self._timer = None
+        # Two hops: what is scheduled now may run before the sockets are polled, what is scheduled
+        # from there cannot.
+        self._loop.call_soon(self._loop.call_soon, self._tick)
+
+    def _tick(self) -> None:
+        if not self._running:
+            return
+        self.ticks += 1
+        now = self._clock.now()
+        self._earliest_s = EARLIEST_S
+        for part in self._parts:
+            deadline_ms = part.next_deadline_ms
+            if deadline_ms is None or deadline_ms > now.mono_ms:
+                continue
+            try:
+                part.tick(now)
+            except Exception as error:  # noqa: BLE001 - one part's fault must not stop the others
+                self._earliest_s = AFTER_FAULT_S
+                self._on_fault(error)
+        self._armed_ms = None
+        self.arm()
+
+    def _beat(self) -> None:
+        self._clock.now()
+        now_s = self._loop.time()
+        self.lag_seconds = max(now_s - self._pulse_due, 0.0)
+        self.lag_seconds_max = max(self.lag_seconds, self.lag_seconds_max)
+        self._pulse_due = now_s + PULSE_MS / 1000
+        if self._running:
+            self._pulse = self._loop.call_at(self._pulse_due, self._beat)
