@@ -1,12 +1,12 @@
 """OffsetFetch: which positions did this group commit?
 
 Answers one group at a time; the facade asks the shards of all groups in a request and puts their
-answers together. Nothing is refused for the group's sake: a group that does not exist, or a partition
-without a commit, has offset -1 and no error. Reads a GroupView, changes nothing; the answer waits
-until what it shows is stored.
+answers together. Nothing is refused for the group's sake: a group that does not exist, or a
+partition without a commit, has offset -1 and no error. Reads a GroupView, changes nothing; the
+answer waits until what it shows is stored.
 
-A request has one of two shapes (up to v7 one group, since v8 a list). Here both are seen as a list of
-`OffsetFetchRequestGroup`, and `offset_fetch_response` gives the answers the shape of their version.
+A request has one of two shapes (up to v7 one group, since v8 a list). Here both are seen as a list
+of `OffsetFetchRequestGroup`; `offset_fetch_response` gives the answers the shape of their version.
 Kafka's counterpart: `KafkaApis.handleOffsetFetchRequest`, `OffsetMetadataManager.fetchOffsets`,
 `OffsetFetchResponse.groupError`.
 """
@@ -125,11 +125,9 @@ def _all_topics(
 ) -> list[OffsetFetchResponseTopics]:
     found: list[OffsetFetchResponseTopics] = []
     for name, partitions in committed.items():
-        topic_id: TopicId | None = ZERO_TOPIC_ID
-        if api_version >= TOPIC_IDS_SINCE:
-            topic_id = topics.topic_id(name)
-            if topic_id is None:
-                continue  # It cannot be named: it was deleted, and its offsets soon will be.
+        topic_id = topics.topic_id(name) if api_version >= TOPIC_IDS_SINCE else ZERO_TOPIC_ID
+        if topic_id is None:
+            continue  # It cannot be named: it was deleted, and its offsets soon will be.
         open_partitions = unstable.get(name, ())
         answers = [
             _answer(index, commit, is_open=index in open_partitions)
@@ -150,12 +148,11 @@ def _listed_topics(
     found: list[OffsetFetchResponseTopics] = []
     unknown: list[OffsetFetchResponseTopics] = []
     for topic in wanted:
-        name: TopicName | None = topic.name
-        if api_version >= TOPIC_IDS_SINCE:
-            name = topics.topic_name(topic.topic_id)
-            if name is None:
-                unknown.append(_without_offsets(topic, topic.name, ErrorCode.UNKNOWN_TOPIC_ID))
-                continue
+        by_id = api_version >= TOPIC_IDS_SINCE
+        name = topics.topic_name(topic.topic_id) if by_id else topic.name
+        if name is None:
+            unknown.append(_without_offsets(topic, topic.name, ErrorCode.UNKNOWN_TOPIC_ID))
+            continue
         partitions = committed.get(name, {})
         open_partitions = unstable.get(name, ())
         answers = [

@@ -1,0 +1,68 @@
+"""DescribeGroups: in which state is this group, and who is in it?
+
+Answers one group at a time; the facade collects the answers of a request. Changes nothing.
+Kafka's counterpart: `GroupMetadataManager.describeGroups`, `ClassicGroupMember.describe`.
+"""
+
+from typing import Final
+
+from coordinator.group import GroupView, MemberView
+from protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
+from protocol.names import OPERATIONS_NOT_REQUESTED, ErrorCode, GroupId, GroupState
+
+GROUP_ID_NOT_FOUND_SINCE: Final = 6
+
+# A bit for each operation that exists on a group; everything is allowed where nobody is asked.
+_READ, _DELETE, _DESCRIBE, _DESCRIBE_CONFIGS, _ALTER_CONFIGS = 3, 6, 8, 10, 11
+GROUP_OPERATIONS: Final = sum(
+    1 << operation for operation in (_READ, _DELETE, _DESCRIBE, _DESCRIBE_CONFIGS, _ALTER_CONFIGS)
+)
+
+
+def describe_group(
+    group: GroupView | None,
+    group_id: GroupId,
+    api_version: int,
+    *,
+    include_authorized_operations: bool,
+) -> DescribedGroup:
+    """The group as it is now; one that does not exist is "Dead", which only v6 calls an error."""
+    operations = GROUP_OPERATIONS if include_authorized_operations else OPERATIONS_NOT_REQUESTED
+    if group is None:
+        if api_version >= GROUP_ID_NOT_FOUND_SINCE:
+            return DescribedGroup(
+                ErrorCode.GROUP_ID_NOT_FOUND,
+                f"Group {group_id} not found.",
+                group_id,
+                GroupState.DEAD.value,
+            )
+        return DescribedGroup(
+            group_id=group_id, group_state=GroupState.DEAD.value, authorized_operations=operations
+        )
+    # Outside Stable the protocol is not settled; assignments are shown as far as they are known.
+    stable = group.state is GroupState.STABLE
+    protocol_name = group.protocol_name if stable else None
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_data=protocol_name or "",
+        members=[_describe_member(member, protocol_name) for member in group.members.values()],
+        authorized_operations=operations,
+    )
+
+
+def refuse_describe_group(group_id: GroupId, error_code: ErrorCode) -> DescribedGroup:
+    """The answer of a coordinator that cannot look at the group."""
+    return DescribedGroup(error_code, group_id=group_id)
+
+
+def _describe_member(member: MemberView, protocol_name: str | None) -> DescribedGroupMember:
+    return DescribedGroupMember(
+        member.member_id,
+        member.group_instance_id,
+        member.client_id,
+        member.client_host,
+        b"" if protocol_name is None else member.metadata_for(protocol_name),
+        member.assignment,
+    )

@@ -1,0 +1,32 @@
+"""ListGroups: which groups are here, in these states and of these types?
+
+Answers for one shard's groups; the facade puts the shards together. Changes nothing.
+Kafka's counterpart: `GroupMetadataManager.listGroups`, `Group.GroupType.parse`.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from coordinator.group import GroupView
+from protocol.messages.list_groups import ListedGroup
+
+CLASSIC: Final = "classic"
+"""The type of all groups here, as tools print it."""
+
+
+def list_groups(
+    groups: Iterable[GroupView], states_filter: Sequence[str], types_filter: Sequence[str]
+) -> list[ListedGroup]:
+    """The groups that pass both filters; an empty filter lets everything pass.
+
+    Both ignore case, and spaces around a state's name. A name that means nothing matches nothing.
+    """
+    states = {state.lower().strip() for state in states_filter}
+    types = {group_type.lower() for group_type in types_filter}
+    if types and CLASSIC not in types:
+        return []
+    return [
+        ListedGroup(group.group_id, group.protocol_type or "", group.state.value, CLASSIC)
+        for group in groups
+        if not states or group.state.value.lower() in states
+    ]
