@@ -5,8 +5,8 @@ The step of the road between `framing.py` and the dispatch. `decode_request` fin
 compiled function, and an answer's frame, header and body are written by one.
 
 Every fault of the peer is `Malformed`, whose text is the named cause: Kafka answers none of them
-and closes the connection. The exception is ApiVersions in a version that nobody serves yet: only its
-header is read, and the answer is written in v0 (see `api_versions.py`).
+and closes the connection. The exception is ApiVersions in a version that nobody serves yet: only
+its header is read, and the answer is written in v0 (see `api_versions.py`).
 Kafka's counterpart: `RequestHeader.parse`, `RequestContext.parseRequest`, `AbstractResponse`.
 """
 

@@ -2,8 +2,8 @@
 
 The mirror of `reader_source.py`: numbers that stand in a row are packed by one Struct, together
 with the length of what follows them, and a message whose every part has a fixed width, such as the
-answer to a heartbeat, is a single pack. A message without arrays is one sum of bytes; else its parts are
-gathered in a list and joined.
+answer to a heartbeat, is a single pack. A message without arrays is one sum of bytes; else its
+parts are gathered in a list and joined.
 
     def write(correlation_id, m):
         try:
@@ -144,7 +144,10 @@ class _Writer:
 
     def _differs(self, field: FieldSpec, value: str, layout: Layout) -> str:
         """An expression: has this field another value than its default?"""
-        default = field.default
+        default, wire = field.default, field.mark.wire
+        if isinstance(wire, StructOf) and field.mark.tag is not None:
+            empty = self.src.constant(f"empty_{wire.cls.__name__}", wire.cls())
+            return f"{value} is not None and {value} != {empty}"
         if default is None:
             return f"{value} is not None"
         if isinstance(default, bool):

@@ -1,0 +1,97 @@
+"""What do consumers tell each other in the bytes that a group coordinator passes on?
+
+A member's subscription (in JoinGroup) and its assignment (in SyncGroup) are opaque to the
+coordinator, with one exception: for groups of protocol type "consumer" it wants to know which
+topics the members subscribe to, and reads them by the part that all versions share. The full readers and
+writers serve tests, clients of the simulator, and whoever explains a group to a person.
+
+A version newer than ours is read as our newest, because fields are only ever appended.
+Version notes: v1 owned_partitions (KIP-429); v2 generation_id (KIP-792); v3 rack_id (KIP-881).
+Kafka's counterpart: `ConsumerProtocol`, ConsumerProtocolSubscription.json and -Assignment.json.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from struct import Struct
+from typing import Annotated, ClassVar, Final
+
+from protocol.compiler import M, reader, writer
+from protocol.names import NO_GENERATION, GenerationId, TopicName
+from protocol.primitives import Malformed
+from protocol.schema import BYTES, INT32, NEVER, STRING, array, nullable, since
+
+PROTOCOL_TYPE: Final = "consumer"
+
+_VERSION: Final = Struct(">h")
+
+
+@dataclass(slots=True)
+class TopicPartition:
+    topic: Annotated[TopicName, STRING] = TopicName("")
+    partitions: Annotated[Sequence[int], array(INT32)] = ()
+
+
+@dataclass(slots=True)
+class ConsumerProtocolSubscription:
+    VERSIONS: ClassVar = range(4)
+    FLEXIBLE_SINCE: ClassVar = NEVER
+
+    topics: Annotated[Sequence[TopicName], array(STRING)] = ()
+    user_data: Annotated[bytes | None, nullable(BYTES)] = None
+    owned_partitions: Annotated[
+        Sequence[TopicPartition], since(array(TopicPartition), 1, ignorable=True)
+    ] = ()
+    generation_id: Annotated[GenerationId, since(INT32, 2, ignorable=True)] = NO_GENERATION
+    rack_id: Annotated[str | None, since(STRING, 3, nullable=True, ignorable=True)] = None
+
+
+@dataclass(slots=True)
+class ConsumerProtocolAssignment:
+    VERSIONS: ClassVar = range(4)
+    FLEXIBLE_SINCE: ClassVar = NEVER
+
+    assigned_partitions: Annotated[Sequence[TopicPartition], array(TopicPartition)] = ()
+    user_data: Annotated[bytes | None, nullable(BYTES)] = None
+
+
+def read_subscription_topics(subscription: bytes) -> tuple[TopicName, ...] | None:
+    """The topics of a subscription of any version; None when it is not one."""
+    try:
+        read = reader(ConsumerProtocolSubscription, 0)(
+            subscription, _VERSION.size, len(subscription)
+        )
+    except Malformed:
+        return None
+    return tuple(read.topics)
+
+
+def read_subscription(subscription: bytes) -> ConsumerProtocolSubscription:
+    """All of a subscription; `Malformed` when it is not one."""
+    return _read(ConsumerProtocolSubscription, subscription)
+
+
+def read_assignment(assignment: bytes) -> ConsumerProtocolAssignment:
+    """All of an assignment; `Malformed` when it is not one."""
+    return _read(ConsumerProtocolAssignment, assignment)
+
+
+def write_subscription(subscription: ConsumerProtocolSubscription, version: int = 3) -> bytes:
+    """The bytes that a member joins with."""
+    prefix = _VERSION.pack(version)
+    return writer(ConsumerProtocolSubscription, version, prefix=prefix)(subscription)
+
+
+def write_assignment(assignment: ConsumerProtocolAssignment, version: int = 3) -> bytes:
+    """The bytes that a leader syncs with, for one member."""
+    prefix = _VERSION.pack(version)
+    return writer(ConsumerProtocolAssignment, version, prefix=prefix)(assignment)
+
+
+def _read(cls: type[M], raw: bytes) -> M:
+    if len(raw) < _VERSION.size:
+        raise Malformed(f"{cls.__name__} of {len(raw)} bytes")
+    version = _VERSION.unpack_from(raw)[0]
+    if version < 0:
+        raise Malformed(f"{cls.__name__} v{version}")
+    newest = cls.VERSIONS.stop - 1
+    return reader(cls, min(version, newest))(raw, _VERSION.size, len(raw))
