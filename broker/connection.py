@@ -30,6 +30,10 @@ UNREAD_BYTES_MAX: Final = 262_144
 UNANSWERED_MAX: Final = 1_000
 """Requests of one connection that wait for the disk; beyond it the next one is not looked at."""
 
+CORKED_ANSWERS_MAX: Final = 64
+CORKED_ANSWER_BYTES_MAX: Final = 16_384
+"""One turn's answers are written together, but no more of them, and none that is longer."""
+
 _FAULTS: Final = {
     UnknownApiKey: PeerFault.UNKNOWN_API,
     UnsupportedVersion: PeerFault.UNKNOWN_VERSION,
@@ -146,6 +150,8 @@ class Connection(asyncio.Protocol):
             self._server.release(slots.popleft())
             if answer is not NO_ANSWER:
                 out.append(answer)
+                if len(answer) > CORKED_ANSWER_BYTES_MAX or len(out) > CORKED_ANSWERS_MAX:
+                    self._write()  # and learn by it whether the peer still reads
 
     # The server's side.
 
@@ -156,6 +162,8 @@ class Connection(asyncio.Protocol):
             return
         self._write()
         if not self._may_go_on():
+            if self._blocked and self._server.is_full:
+                self._server.hold_back(self)
             return
         self._blocked = False
         data = bytes(self._unread)
@@ -217,8 +225,9 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     @property
-    def unanswered(self) -> int:
-        return len(self._slots)
+    def unread_bytes(self) -> int:
+        """What came while nothing could be looked at."""
+        return len(self._unread)
 
     # One turn.
 
@@ -249,7 +258,7 @@ class Connection(asyncio.Protocol):
                 else:
                     self._request(buf, start, end, now, started_s)
         except Malformed as bad:
-            self._bad_end = str(bad)
+            self._bad_end = f"{bad}{_guess(data)}"
 
     def _request(self, buf: bytes, start: int, end: int, now: Now, started_s: float) -> None:
         server = self._server
@@ -286,7 +295,7 @@ class Connection(asyncio.Protocol):
                 self._blocked = True
             elif len(self._slots) >= UNANSWERED_MAX:
                 self._blocked = True
-        if server.queued_bytes > server.queued_max_bytes:
+        if server.is_full:
             server.hold_back(self)
             self._blocked = True
 
@@ -297,7 +306,7 @@ class Connection(asyncio.Protocol):
             and not self._writing_paused
             and not self.closing
             and len(self._slots) < UNANSWERED_MAX
-            and self._server.queued_bytes <= self._server.queued_max_bytes
+            and not self._server.is_full
         )
 
     def _write(self) -> None:
@@ -337,3 +346,12 @@ class Connection(asyncio.Protocol):
             if token.answer is None:
                 token.answer = NO_ANSWER
                 self._server.disconnected(token, now)
+
+
+def _guess(data: bytes) -> str:
+    """What a size that makes no sense may come from: the commonest mistakes have a name."""
+    if data.startswith(b"\x16\x03"):
+        return "; it looks like TLS, and this listener is PLAINTEXT"
+    if data.startswith((b"GET ", b"HEAD", b"POST", b"PUT ", b"OPTI")):
+        return "; it looks like HTTP, which is served on the admin port"
+    return ""

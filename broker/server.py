@@ -143,10 +143,14 @@ class Server:
     def release(self, token: PendingRequest) -> None:
         """An answered request leaves the queue of its connection."""
         self.queued_bytes -= token.size_bytes
-        if self._held_back and self.queued_bytes <= self.queued_max_bytes:
+        if self._held_back and not self.is_full:
             held_back, self._held_back = self._held_back, {}
             for connection in held_back:
                 self.touch(connection)
+
+    @property
+    def is_full(self) -> bool:
+        return self.queued_bytes > self.queued_max_bytes
 
     def hold_back(self, connection: Connection) -> None:
         """queued.max.request.bytes is reached: look at nothing more until there is room."""

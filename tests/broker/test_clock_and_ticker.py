@@ -1,0 +1,165 @@
+"""Time in the shell: a stall of our own ends no session, and what has arrived is heard first."""
+
+import asyncio
+import socket
+import time
+from collections.abc import Callable, Coroutine
+
+import pytest
+import uvloop
+
+from broker.clock import PULSE_MS, STALL_MS, SystemClock
+from broker.ticker import Ticker
+from purgatory.now import Now
+
+Run = Callable[[Coroutine[None, None, None]], None]
+
+
+class Machine:
+    """The machine's own clocks, moved by hand."""
+
+    def __init__(self) -> None:
+        self.mono_ms = 1_000_000
+        self.wall_ms = 1_700_000_000_000
+
+    def clock(self) -> SystemClock:
+        return SystemClock(lambda: self.mono_ms * 1_000_000, lambda: self.wall_ms * 1_000_000)
+
+
+def test_time_passes_while_the_daemon_listens() -> None:
+    machine = Machine()
+    clock = machine.clock()
+    before = clock.now()
+    for _ in range(100):
+        machine.mono_ms += PULSE_MS
+        machine.wall_ms += PULSE_MS
+        now = clock.now()
+    assert now == Now(before.mono_ms + 100 * PULSE_MS, before.wall_ms + 100 * PULSE_MS)
+    assert clock.deaf_ms == 0
+
+
+def test_a_stall_does_not_count_against_anybody() -> None:
+    machine = Machine()
+    clock = machine.clock()
+    stalls: list[int] = []
+    clock.on_stall = stalls.append
+    before = clock.now()
+
+    machine.mono_ms += 60_000
+    after = clock.now()
+
+    # What may have passed between two pulses counts, the rest does not.
+    assert after.mono_ms - before.mono_ms == PULSE_MS
+    assert stalls == [60_000 - PULSE_MS]
+    assert clock.deaf_ms == 60_000 - PULSE_MS
+    machine.mono_ms += 10
+    assert clock.now().mono_ms - after.mono_ms == 10
+
+
+def test_a_short_delay_is_no_stall() -> None:
+    machine = Machine()
+    clock = machine.clock()
+    before = clock.now()
+    machine.mono_ms += STALL_MS
+    assert clock.now().mono_ms - before.mono_ms == STALL_MS
+
+
+def test_a_jump_of_the_wall_clock_moves_no_deadline() -> None:
+    machine = Machine()
+    clock = machine.clock()
+    before = clock.now()
+    machine.wall_ms -= 86_400_000
+    machine.mono_ms += 5
+    assert clock.now() == Now(before.mono_ms + 5, before.wall_ms - 86_400_000)
+
+
+class Part:
+    """Something with one deadline."""
+
+    def __init__(self, deadline_ms: int | None) -> None:
+        self.next_deadline_ms = deadline_ms
+        self.ticked_at: list[int] = []
+        self.ticked = asyncio.Event()
+        self.error: Exception | None = None
+
+    def tick(self, now: Now) -> None:
+        if self.error is not None:
+            error, self.error = self.error, None
+            raise error
+        self.next_deadline_ms = None
+        self.ticked_at.append(now.mono_ms)
+        self.ticked.set()
+
+
+def _on_fault(error: Exception) -> None:
+    raise AssertionError from error
+
+
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+def test_bytes_that_have_arrived_are_read_before_a_tick_that_is_due(run: Run) -> None:
+    order: list[str] = []
+
+    class Listener(asyncio.Protocol):
+        def data_received(self, data: bytes) -> None:
+            order.append("heard")
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        transport, _ = await loop.create_connection(Listener, sock=ours)
+        clock = SystemClock()
+        part = Part(clock.now().mono_ms + 20)
+        ticker = Ticker(loop, clock, [part], _on_fault)
+        ticker.start()
+
+        # When the loop is stuck until after the deadline, and meanwhile somebody speaks.
+        theirs.sendall(b"beat")
+        time.sleep(0.1)  # noqa: ASYNC251 - it is the stall
+
+        await part.ticked.wait()
+        order.append("ticked")
+        assert order == ["heard", "ticked"]
+        ticker.stop()
+        transport.close()
+        theirs.close()
+
+    run(scenario())
+
+
+async def test_the_nearest_deadline_is_served_first_and_none_too_early() -> None:
+    clock = SystemClock()
+    start_ms = clock.now().mono_ms
+    late, soon = Part(start_ms + 60), Part(start_ms + 20)
+    ticker = Ticker(asyncio.get_running_loop(), clock, [late, soon], _on_fault)
+    ticker.start()
+    await soon.ticked.wait()
+    assert late.ticked_at == []
+    assert soon.ticked_at[0] >= start_ms + 20
+    await late.ticked.wait()
+    assert late.ticked_at[0] >= start_ms + 60
+    ticker.stop()
+
+
+async def test_a_deadline_that_comes_nearer_is_armed_again() -> None:
+    clock = SystemClock()
+    part = Part(clock.now().mono_ms + 3_600_000)
+    ticker = Ticker(asyncio.get_running_loop(), clock, [part], _on_fault)
+    ticker.start()
+    part.next_deadline_ms = clock.now().mono_ms + 5
+    ticker.arm()
+    await asyncio.wait_for(part.ticked.wait(), 10)
+    ticker.stop()
+
+
+async def test_a_part_that_fails_stops_neither_the_others_nor_time() -> None:
+    clock = SystemClock()
+    faults: list[Exception] = []
+    bad, good = Part(clock.now().mono_ms), Part(clock.now().mono_ms)
+    bad.error = ZeroDivisionError()
+    ticker = Ticker(asyncio.get_running_loop(), clock, [bad, good], faults.append)
+    ticker.start()
+    await asyncio.wait_for(good.ticked.wait(), 10)
+    await asyncio.wait_for(bad.ticked.wait(), 10)
+    assert [type(fault) for fault in faults] == [ZeroDivisionError]
+    ticker.stop()
