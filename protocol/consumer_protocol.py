@@ -2,8 +2,8 @@
 
 A member's subscription (in JoinGroup) and its assignment (in SyncGroup) are opaque to the
 coordinator, with one exception: for groups of protocol type "consumer" it wants to know which
-topics the members subscribe to, and reads them by the part that all versions share. The full readers and
-writers serve tests, clients of the simulator, and whoever explains a group to a person.
+topics the members subscribe to, and reads them by the part that all versions share. The full
+readers and writers serve tests, the simulator's clients, and whoever explains a group to a person.
 
 A version newer than ours is read as our newest, because fields are only ever appended.
 Version notes: v1 owned_partitions (KIP-429); v2 generation_id (KIP-792); v3 rack_id (KIP-881).

@@ -81,7 +81,7 @@ def read_uvarint(buf: bytes, pos: int) -> tuple[int, int]:
             if value > 0x7FFFFFFF:
                 break
             return value, pos + 1
-    raise Malformed("a varint that is no length: more than 31 bits")
+    raise Malformed("a varint of more than 31 bits")
 
 
 def varint(value: int) -> bytes:
@@ -135,7 +135,7 @@ def skip_tags(buf: bytes, pos: int, end: int, count: int) -> int:
         size, pos = read_uvarint(buf, pos)
         pos += size
         if pos > end:
-            raise Malformed("a tagged field that is longer than what is left")
+            raise Malformed("a tagged field beyond the end")
     return pos
 
 

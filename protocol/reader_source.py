@@ -37,7 +37,8 @@ class _Reader:
         self.src = Source(
             {
                 "Malformed": Malformed,
-                "BROKEN_OFF": (IndexError, struct.error),
+                "FAULTS": (Malformed, IndexError, struct.error),
+                "named_fault": _named_fault,
                 "array_struct": primitives.array_struct,
                 "long_length": primitives.long_length,
                 "long_string_length": primitives.long_string_length,
@@ -56,8 +57,8 @@ class _Reader:
                 line("pass")  # A message may have no fields.
                 values = [self._struct(layout) for layout in layouts]
                 self._flush()
-            with block("except BROKEN_OFF:"):
-                line(f'raise Malformed("{self.what} ends too early") from None')
+            with block("except FAULTS as fault:"):
+                line(f'raise named_fault("{self.what}", fault, beyond=pos > end) from None')
             with block("if pos > end:"):
                 line(f'raise Malformed("{self.what} ends too early")')
             line(f"return {', '.join(values)}")
@@ -148,7 +149,7 @@ class _Reader:
         return "n == 0", "n - 1"
 
     def _refuse_null(self, null: str, name: str) -> None:
-        self.src.line(f'if {null}: raise Malformed("{self.what}: {name} is null")')
+        self.src.line(f'if {null}: raise Malformed("{name} is null")')
 
     def _text_or_bytes(
         self, kind: str, target: str, name: str, layout: Layout, *, nullable: bool
@@ -182,7 +183,7 @@ class _Reader:
             line(f"n = {count}")
         least = least_bytes(element, layout)
         with self.src.block(f"if n * {least} > end - pos:"):
-            line(f'raise Malformed(f"{self.what}: {{n}} {field.name} cannot fit")')
+            line(f'raise Malformed(f"{{n}} {field.name} cannot fit")')
         if is_number(element) and isinstance(element, Wire):
             line(f"{target} = array_struct('{element.code}', n).unpack_from(buf, pos)")
             line(f"pos += n * {least}")
@@ -236,7 +237,7 @@ class _Reader:
                 line("tag, pos = read_uvarint(buf, pos)")
                 line("size, pos = read_uvarint(buf, pos)")
                 with block("if pos + size > end:"):
-                    line(f'raise Malformed("{self.what}: a tagged field that is too long")')
+                    line('raise Malformed("a tagged field beyond the end")')
                 for field in tagged:
                     with block(f"if tag == {field.mark.tag}:"):
                         value = self._value(field.mark.wire, field, layout)
@@ -244,6 +245,13 @@ class _Reader:
                         line(f"{values[field.name]} = {value}")
                         line("continue")
                 line("pos += size")
+
+
+def _named_fault(what: str, fault: Exception, *, beyond: bool) -> Malformed:
+    """Say which message is at fault. Beyond the frame's end all other faults are made up."""
+    if beyond or not isinstance(fault, Malformed):
+        return Malformed(f"{what} ends too early")
+    return Malformed(f"{what}: {fault}")
 
 
 def _sliced(count: str) -> str:

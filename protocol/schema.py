@@ -171,9 +171,14 @@ class FieldSpec:
     default: object
 
 
-@cache
 def fields_of(cls: type[Struct]) -> tuple[FieldSpec, ...]:
     """The fields of a declaration in wire order, with their marks."""
+    specs: tuple[FieldSpec, ...] = _field_specs(cls)
+    return specs
+
+
+@cache
+def _field_specs(cls: type[Struct]) -> tuple[FieldSpec, ...]:
     hints: Mapping[str, Any] = get_type_hints(cls, include_extras=True)
     return tuple(_field_spec(cls, field, hints[field.name]) for field in fields(cls))
 

@@ -34,7 +34,7 @@ def sample(cls: type[S], version: int, random: Random) -> S:
     return cls(
         **{
             field.name: _field(field, version, random)
-            for field in fields_of(cls)  # type: ignore[type-var, arg-type]
+            for field in fields_of(cls)  # type: ignore[arg-type]
             if field.mark.in_version(version)
         }
     )

@@ -10,8 +10,8 @@ from random import Random
 from typing import Any
 
 import pytest
-from kafka.protocol.data_container import DataContainer
-from kafka.protocol.schemas import StructField, load_json
+from kafka.protocol.data_container import DataContainer  # type: ignore[import-untyped]
+from kafka.protocol.schemas import StructField, load_json  # type: ignore[import-untyped]
 
 from protocol.compiler import layout, reader, writer
 from protocol.names import ZERO_TOPIC_ID

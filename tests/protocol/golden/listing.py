@@ -10,6 +10,7 @@ ignorable matters, and is shown, only if a version lacks it.
 
 from collections.abc import Iterator, Sequence
 
+from protocol.names import ErrorCode
 from protocol.schema import ArrayOf, FieldSpec, Message, Struct, StructOf, WireType, fields_of
 
 

@@ -83,7 +83,7 @@ def _versions(text: str) -> range:
 
 
 def _default(field: dict[str, Any]) -> object:
-    """The default as our class has it: Kafka's JSON writes all of them as strings, or not at all."""
+    """The default as our class has it: Kafka's JSON has strings for all of them, or nothing."""
     written = field.get("default")
     match field["type"]:
         case _ if written == "null":
@@ -107,8 +107,8 @@ def _default(field: dict[str, Any]) -> object:
 def _recorded(libs: Path) -> Iterator[str]:
     entries = []
     for cls, version in EVERY_MESSAGE:
-        value = sample(cls, version, Random(f"golden {cls.__name__} {version}"))
-        entries.append((cls.__name__, version, to_json(value, version)))
+        message = sample(cls, version, Random(f"golden {cls.__name__} {version}"))
+        entries.append((cls.__name__, version, to_json(message, version)))
     recorded = subprocess.run(
         ["java", "-cp", f"{libs}/*", HERE / "Recorder.java"],
         input="".join(

@@ -1,0 +1,75 @@
+"""What we say we serve is what we serve, and what Kafka 4.3.1 says of the same requests."""
+
+import pytest
+
+from protocol.api_versions import answer_api_versions, served_versions
+from protocol.messages import REQUESTS, RESPONSES
+from protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from protocol.names import ApiKey, ErrorCode
+
+KAFKA_4_3_1 = {
+    ApiKey.PRODUCE: (0, 13),  # Offered from 0, served from 3.
+    ApiKey.FETCH: (4, 18),
+    ApiKey.LIST_OFFSETS: (1, 11),
+    ApiKey.METADATA: (0, 13),
+    ApiKey.OFFSET_COMMIT: (2, 10),
+    ApiKey.OFFSET_FETCH: (1, 10),
+    ApiKey.FIND_COORDINATOR: (0, 6),
+    ApiKey.JOIN_GROUP: (0, 9),
+    ApiKey.HEARTBEAT: (0, 4),
+    ApiKey.LEAVE_GROUP: (0, 5),
+    ApiKey.SYNC_GROUP: (0, 5),
+    ApiKey.DESCRIBE_GROUPS: (0, 6),
+    ApiKey.LIST_GROUPS: (0, 5),
+    ApiKey.API_VERSIONS: (0, 4),
+    ApiKey.CREATE_TOPICS: (2, 7),
+    ApiKey.DELETE_TOPICS: (1, 6),
+    ApiKey.INIT_PRODUCER_ID: (0, 5),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: (2, 4),
+    ApiKey.DESCRIBE_CONFIGS: (1, 4),
+    ApiKey.CREATE_PARTITIONS: (0, 3),
+    ApiKey.DELETE_GROUPS: (0, 2),
+    ApiKey.OFFSET_DELETE: (0, 0),
+    ApiKey.DESCRIBE_CLUSTER: (0, 2),
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: (0, 0),
+}
+NAMED = ApiVersionsRequest("apache-kafka-java", "4.3.1")
+
+
+def test_the_ranges_are_kafkas() -> None:
+    assert {s.api_key: (s.min_version, s.max_version) for s in served_versions()} == KAFKA_4_3_1
+    assert [s.api_key for s in served_versions()] == sorted(KAFKA_4_3_1)
+
+
+def test_every_api_is_declared_in_both_directions() -> None:
+    assert set(REQUESTS) == set(RESPONSES) == set(ApiKey)
+    for api_key in ApiKey:
+        assert REQUESTS[api_key].API_KEY is RESPONSES[api_key].API_KEY is api_key
+        assert REQUESTS[api_key].VERSIONS == RESPONSES[api_key].VERSIONS
+        assert REQUESTS[api_key].FLEXIBLE_SINCE == RESPONSES[api_key].FLEXIBLE_SINCE
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_a_served_version_is_told_everything(version: int) -> None:
+    assert answer_api_versions(version, NAMED) == ApiVersionsResponse(
+        ErrorCode.NONE, served_versions()
+    )
+
+
+@pytest.mark.parametrize("version", [5, 100, -1])
+def test_an_unserved_version_is_told_which_one_to_use(version: int) -> None:
+    assert answer_api_versions(version, ApiVersionsRequest()) == ApiVersionsResponse(
+        ErrorCode.UNSUPPORTED_VERSION, (ApiVersion(ApiKey.API_VERSIONS, 0, 4),)
+    )
+
+
+@pytest.mark.parametrize("name", ["", "-a", "a-", "a b", "a\n", "é", "."])
+def test_software_without_a_proper_name_is_refused_since_v3(name: str) -> None:
+    for request in (ApiVersionsRequest(name, "1"), ApiVersionsRequest("a", name)):
+        assert answer_api_versions(3, request) == ApiVersionsResponse(ErrorCode.INVALID_REQUEST)
+        assert answer_api_versions(2, request).error_code is ErrorCode.NONE
+
+
+@pytest.mark.parametrize("name", ["a", "librdkafka", "kafka-python-3.0.1", "1.2.3-SNAPSHOT"])
+def test_proper_names_are_taken(name: str) -> None:
+    assert answer_api_versions(4, ApiVersionsRequest(name, name)).error_code is ErrorCode.NONE

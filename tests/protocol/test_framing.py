@@ -1,0 +1,97 @@
+"""Frames come out whole and in order, however the bytes were cut on their way."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from protocol.framing import FrameReader
+from protocol.primitives import Malformed
+
+MAX_BYTES = 1_000
+
+
+def framed(payload: bytes) -> bytes:
+    return len(payload).to_bytes(4, "big") + payload
+
+
+def payloads(reader: FrameReader, data: bytes) -> list[bytes]:
+    return [buf[start:end] for buf, start, end in reader.feed(data)]
+
+
+@given(
+    sent=st.lists(st.binary(max_size=40), max_size=8),
+    cuts=st.lists(st.integers(0, 400), max_size=12),
+)
+def test_any_cutting_of_the_stream_gives_the_same_frames(
+    sent: list[bytes], cuts: list[int]
+) -> None:
+    stream = b"".join(map(framed, sent))
+    edges = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
+    reader = FrameReader(MAX_BYTES)
+
+    received = [
+        payload for start, end in pairwise(edges) for payload in payloads(reader, stream[start:end])
+    ]
+
+    assert received == sent
+    assert reader.partial_bytes == 0
+
+
+def test_a_frame_that_arrived_whole_is_not_copied() -> None:
+    data = framed(b"one") + framed(b"two")
+    reader = FrameReader(MAX_BYTES)
+
+    assert all(buf is data for buf, _, _ in reader.feed(data))
+    alone = framed(b"three")
+    assert [buf is alone for buf, _, _ in reader.feed(alone)] == [True]
+
+
+def test_one_byte_at_a_time() -> None:
+    reader = FrameReader(MAX_BYTES)
+    stream = framed(b"a" * MAX_BYTES) + framed(b"") + framed(b"b")
+
+    received = [p for i in range(len(stream)) for p in payloads(reader, stream[i : i + 1])]
+
+    assert received == [b"a" * MAX_BYTES, b"", b"b"]
+
+
+def test_only_what_was_sent_is_held() -> None:
+    reader = FrameReader(1 << 30)
+
+    assert payloads(reader, (1 << 30).to_bytes(4, "big") + b"x") == []
+
+    assert reader.partial_bytes == 5
+
+
+@pytest.mark.parametrize(
+    ("size", "cause"),
+    [
+        (b"\xff\xff\xff\xff", "a frame of -1 bytes"),
+        (b"\x80\x00\x00\x00", "a frame of -2147483648 bytes"),
+        (b"\x00\x00\x03\xe9", "a frame of 1001 bytes, more than the 1000 allowed"),
+        (b"GET ", "a frame of 1195725856 bytes, more than the 1000 allowed"),
+    ],
+)
+@pytest.mark.parametrize("cut", [0, 2, 4, 8, 9, 11])
+def test_a_bad_size_is_malformed_after_the_frames_before_it(
+    size: bytes, cause: str, cut: int
+) -> None:
+    reader = FrameReader(MAX_BYTES)
+    stream = framed(b"good") + size
+    received: list[bytes] = []
+
+    with pytest.raises(Malformed, match=f"^{cause}$"):
+        take(reader, (stream[:cut], stream[cut:]), received)
+
+    assert received == [b"good"]
+
+
+def take(reader: FrameReader, chunks: tuple[bytes, ...], received: list[bytes]) -> None:
+    for chunk in chunks:
+        received.extend(buf[start:end] for buf, start, end in reader.feed(chunk))
+
+
+def test_the_largest_frame_is_allowed() -> None:
+    assert payloads(FrameReader(3), framed(b"abc")) == [b"abc"]
