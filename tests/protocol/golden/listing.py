@@ -67,9 +67,7 @@ def _line(field: FieldSpec, present: Sequence[int], versions: Sequence[int]) -> 
         _wire_name(field.mark.wire),
         present,
         nullable=[version for version in present if field.mark.nullable_in(version)],
-        default=int(field.default)
-        if type(field.default).__name__ == "ErrorCode"
-        else field.default,
+        default=int(field.default) if isinstance(field.default, ErrorCode) else field.default,
         tag=field.mark.tag,
         ignorable=field.mark.ignorable and len(present) < len(versions),
     )
