@@ -145,7 +145,7 @@ class _Writer:
     def _differs(self, field: FieldSpec, value: str, layout: Layout) -> str:
         """An expression: has this field another value than its default?"""
         default, wire = field.default, field.mark.wire
-        if isinstance(wire, StructOf) and field.mark.tag is not None:
+        if isinstance(wire, StructOf) and field.mark.tag is not None and default is None:
             empty = self.src.constant(f"empty_{wire.cls.__name__}", wire.cls())
             return f"{value} is not None and {value} != {empty}"
         if default is None:
