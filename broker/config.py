@@ -17,6 +17,7 @@ from broker.config_key import (
     Key,
     Rule,
     Value,
+    as_text,
     boolean,
     integer,
     one_of,
@@ -27,6 +28,7 @@ from broker.config_key import (
 from broker.listeners import Listener, parse_host_port, resolve_listeners
 from coordinator.settings import GroupSettings
 from storage.api import LogSettings
+from topics.settings import TopicSettings
 
 _HOUR_MS = 3_600_000
 _MINUTE_MS = 60_000
@@ -223,13 +225,26 @@ class Config:
     fetch_max_bytes: int = integer(57_671_680, "Most that one Fetch answers.", at_least=1_024)
     compression_type: str = one_of(
         "producer",
-        "Compression of stored batches; only as they came is served so far.",
+        "Compression of stored batches; producer keeps each batch as it came.",
         "producer",
         "uncompressed",
         "gzip",
         "snappy",
         "lz4",
         "zstd",
+    )
+    compression_gzip_level: int = integer(
+        -1,
+        "Level where compression.type is gzip; -1: the library's.",
+        at_least=1,
+        at_most=9,
+        besides=-1,
+    )
+    compression_lz4_level: int = integer(
+        9, "Level where compression.type is lz4.", at_least=1, at_most=17
+    )
+    compression_zstd_level: int = integer(
+        3, "Level where compression.type is zstd.", at_least=-131_072, at_most=22
     )
     log_cleanup_policy: tuple[str, ...] = words(
         ("delete",), "What happens to old records.", "delete", "compact"
@@ -276,6 +291,15 @@ class Config:
     )
     producer_id_expiration_ms: int = integer(
         86_400_000, "How long an idle producer's sequence numbers are remembered.", at_least=1
+    )
+    producer_id_expiration_check_interval_ms: int = integer(
+        600_000, "How often producers to forget are looked for.", at_least=1
+    )
+    rollcall_producer_snapshot_interval_ms: int = integer(
+        60_000,
+        "How often the producers' sequence numbers are kept: a start after kill -9 reads the "
+        "batches since then again.",
+        at_least=1,
     )
     max_request_partition_size_limit: int = integer(
         2_000, "Partitions in one answer to DescribeTopicPartitions.", at_least=1
@@ -350,6 +374,27 @@ class Config:
             forgive_max_ms=self.rollcall_forgive_max_ms,
             rebalance_on_partition_change=self.rollcall_rebalance_on_partition_change,
             partition_change_delay_ms=self.rollcall_partition_change_delay_ms,
+        )
+
+    def topic_settings(self) -> TopicSettings:
+        return TopicSettings(
+            auto_create_topics_enable=self.auto_create_topics_enable,
+            delete_topic_enable=self.delete_topic_enable,
+            num_partitions=self.num_partitions,
+            default_replication_factor=self.default_replication_factor,
+            offsets_topic_num_partitions=self.offsets_topic_num_partitions,
+            offsets_topic_segment_bytes=self.offsets_topic_segment_bytes,
+            fetch_max_bytes=self.fetch_max_bytes,
+            max_request_partition_size_limit=self.max_request_partition_size_limit,
+            log_retention_check_interval_ms=self.log_retention_check_interval_ms,
+            producer_id_expiration_ms=self.producer_id_expiration_ms,
+            producer_id_expiration_check_interval_ms=self.producer_id_expiration_check_interval_ms,
+            producer_snapshot_interval_ms=self.rollcall_producer_snapshot_interval_ms,
+            broker_properties={
+                key.name: as_text(self.value(key))
+                for key in keys().values()
+                if key.name in self.origins
+            },
         )
 
     def offsets_log_settings(self) -> LogSettings:

@@ -8,7 +8,7 @@ properties file as text, and from TOML already typed.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
@@ -44,6 +44,7 @@ class Rule:
     doc: str
     at_least: float | None = None
     at_most: float | None = None
+    besides: int | None = None  # a value outside the range that is taken too
     choices: tuple[str, ...] = ()
 
     @property
@@ -55,7 +56,8 @@ class Rule:
             return ""
         if self.at_most is None or self.at_most in (INT_MAX, LONG_MAX):
             return f"at least {_plain(self.at_least)}"
-        return f"{_plain(self.at_least)} to {_plain(self.at_most)}"
+        besides = "" if self.besides is None else f", or {self.besides}"
+        return f"{_plain(self.at_least)} to {_plain(self.at_most)}{besides}"
 
     def read(self, written: Written) -> Value:
         """The typed value, or BadValue with the reason."""
@@ -64,10 +66,12 @@ class Rule:
         return value
 
     def _check_range(self, value: Value) -> None:
+        if self.choices and isinstance(value, tuple) and len(set(value)) < len(value):
+            raise BadValue("must not name anything twice")
         for word in value if isinstance(value, tuple) else (value,):
             if self.choices and word not in self.choices:
                 raise BadValue(f"must be one of {', '.join(self.choices)}")
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if isinstance(value, bool) or not isinstance(value, int | float) or value == self.besides:
             return
         # `not (a <= b)` also refuses a NaN.
         if self.at_least is not None and not value >= self.at_least:
@@ -167,9 +171,16 @@ def boolean(doc: str, *, default: bool) -> bool:
 
 
 def integer(
-    default: int, doc: str, *, at_least: int = INT_MIN, at_most: int = INT_MAX, long: bool = False
+    default: int,
+    doc: str,
+    *,
+    at_least: int = INT_MIN,
+    at_most: int = INT_MAX,
+    besides: int | None = None,
+    long: bool = False,
 ) -> int:
-    return field(default=default, metadata={"rule": _number(doc, at_least, at_most, long=long)})
+    rule = replace(_number(doc, at_least, at_most, long=long), besides=besides)
+    return field(default=default, metadata={"rule": rule})
 
 
 def optional_integer(

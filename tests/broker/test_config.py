@@ -6,9 +6,11 @@ import pytest
 
 from broker.config import Config, keys
 from broker.config_key import BadValue, as_text
+from broker.config_sources import command_line_setting, load_config
 from broker.kafka_names import is_known, kafka_names, refusal
 from coordinator.settings import GroupSettings
 from storage.api import LogSettings
+from topics.settings import TopicSettings
 
 # Ours on purpose; docs/configuration.md shows Kafka's beside them.
 OTHER_DEFAULTS = {
@@ -63,6 +65,35 @@ def test_the_parts_are_built_with_the_defaults_that_they_declare_themselves() ->
     assert config.offsets_log_settings() == LogSettings(
         segment_bytes=104_857_600, cleanup_delete=False, cleanup_compact=True
     )
+
+
+def test_topics_are_told_which_of_the_brokers_keys_were_set() -> None:
+    config = load_config(
+        command_line=[
+            command_line_setting("log.retention.hours= 24"),
+            command_line_setting("log.cleanup.policy=compact, delete"),
+        ]
+    )
+
+    assert config.topic_settings().broker_properties == {
+        "log.retention.hours": "24",
+        "log.cleanup.policy": "compact,delete",
+    }
+    assert Config().topic_settings() == TopicSettings()
+
+
+def test_every_topic_setting_that_has_a_key_follows_it() -> None:
+    names = {field.name for field in dataclasses.fields(TopicSettings)} - {"broker_properties"}
+    fields = {name if hasattr(Config(), name) else f"rollcall_{name}" for name in names}
+    defaults = Config()
+    changed = Config(**{name: _other(getattr(defaults, name)) for name in fields})
+
+    for name in names:
+        assert getattr(changed.topic_settings(), name) != getattr(TopicSettings(), name), name
+
+
+def _other(value: bool | int) -> bool | int:
+    return not value if isinstance(value, bool) else value + 1
 
 
 def test_every_group_setting_that_has_a_key_follows_it() -> None:
@@ -122,6 +153,7 @@ def test_the_finest_retention_that_is_set_counts(values: dict[str, int], expecte
         ("log.segment.bytes", 14),
         ("log.cleanup.policy", "compress"),
         ("log.cleanup.policy", ["delete", 3]),
+        ("log.cleanup.policy", "delete,delete"),
         ("rollcall.flush", "never"),
         ("rollcall.flush", 3),
         ("rollcall.offsets.value.version", 5),
