@@ -126,7 +126,7 @@ def long_string_length(buf: bytes, pos: int) -> tuple[int, int]:
     return length, pos
 
 
-def skip_tags(buf: bytes, pos: int, end: int, count: int) -> int:
+def skip_tags(buf: bytes, pos: int, count: int) -> int:
     """Step over a tag buffer of which we know no tag; `count` is its first byte."""
     if count >= 0x80:
         count, pos = long_length(buf, pos)
@@ -134,8 +134,6 @@ def skip_tags(buf: bytes, pos: int, end: int, count: int) -> int:
         _, pos = read_uvarint(buf, pos)
         size, pos = read_uvarint(buf, pos)
         pos += size
-        if pos > end:
-            raise Malformed("a tagged field beyond the end")
     return pos
 
 

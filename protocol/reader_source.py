@@ -225,7 +225,7 @@ class _Reader:
         self._flush()
         line, block = self.src.line, self.src.block
         if not tagged:
-            line(f"if {tags}: pos = skip_tags(buf, pos, end, {tags})")
+            line(f"if {tags}: pos = skip_tags(buf, pos, {tags})")
             return
         for field in tagged:
             values[field.name] = self.src.fresh(field.name)
@@ -236,8 +236,6 @@ class _Reader:
             with block(f"for _ in range({tags}):"):
                 line("tag, pos = read_uvarint(buf, pos)")
                 line("size, pos = read_uvarint(buf, pos)")
-                with block("if pos + size > end:"):
-                    line('raise Malformed("a tagged field beyond the end")')
                 for field in tagged:
                     with block(f"if tag == {field.mark.tag}:"):
                         value = self._value(field.mark.wire, field, layout)

@@ -15,6 +15,7 @@ from protocol.codec import (
 )
 from protocol.messages import REQUESTS, RESPONSES
 from protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from protocol.messages.fetch import FetchRequest
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.names import ApiKey, ErrorCode, GenerationId, GroupId, MemberId, TopicName
@@ -61,6 +62,16 @@ def test_tags_that_nobody_knows_are_skipped() -> None:
     assert request == HeartbeatRequest(GroupId("g"), GenerationId(5), MemberId("m"), None)
 
 
+def test_the_size_of_a_known_tag_is_not_looked_at() -> None:
+    body = "ffffffff 00000000 00000001 00000001 00 00000000 ffffffff 01 01 01"
+    frame = request_bytes(f"0001 000c 00000007 0000 00 {body} 01 00 7f 02 61")
+
+    _, request = decode_request(*frame)
+
+    assert isinstance(request, FetchRequest)
+    assert request.cluster_id == "a"
+
+
 def test_bytes_after_a_whole_request_are_ignored() -> None:
     buf, start, end = request_bytes("000c 0000 00000007 0000 0001 67 00000005 0001 6d 0bad")
 
@@ -79,7 +90,7 @@ BAD_REQUESTS = {
     "000c 0004 00000007 0000 00 00": "HeartbeatRequest v4: group_id is null",
     "000c 0004 00000007 0000 00 818002 00": "HeartbeatRequest v4: a string of 32768 bytes",
     "000c 0004 00000007 0000 00 ffffffffff": "HeartbeatRequest v4: a varint of more than 31 bits",
-    "000c 0004 00000007 0000 01 05 7f 00": "HeartbeatRequest v4: a tagged field beyond the end",
+    "000c 0004 00000007 0000 01 05 7f 00": "HeartbeatRequest v4 ends too early",
     "000f 0000 00000007 0000 ffffffff": "DescribeGroupsRequest v0: groups is null",
     "000f 0000 00000007 0000 7fffffff": "DescribeGroupsRequest v0: 2147483647 groups cannot fit",
     "000f 0005 00000007 0000 00 ffffffff07 00": "DescribeGroupsRequest v5: 2147483646 groups cannot"
