@@ -1,28 +1,39 @@
 # `make serve` and `make test` are all that a fresh machine with Python 3.11+ needs.
 PYTHON ?= python3
 BIN := .venv/bin
+PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
+COMPILE := $(BIN)/pip-compile -q --strip-extras --allow-unsafe --generate-hashes --no-header \
+  --no-annotate --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options \
+  --build-deps-for editable
+PROCESSES ?= 2
 
-.PHONY: serve install install-test test lint types layers fast lock clean
+.DEFAULT_GOAL := help
+.PHONY: help serve install install-test test fast lint types layers bench golden docs lock clean
+
+help:  ## what can be made
+	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 serve: install  ## install what the daemon needs and run it on its embedded default
-	$(BIN)/rollcall serve
+	@exec $(BIN)/rollcall serve
 
 install: .venv/.base  ## create .venv with the `rollcall` command
 
 .venv/.base: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
+	  "Rollcall needs Python 3.11 or later: make PYTHON=python3.11")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(PIP) --require-hashes -r requirements.lock
+	$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
-install-test: .venv/.test
+install-test: .venv/.test  ## and all that the tests need, a Java runtime included
 
 .venv/.test: .venv/.base requirements-test.lock
-	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-test.lock
+	$(PIP) --require-hashes -r requirements-test.lock
 	@touch $@
 
-test: install-test lint types layers  ## everything; the fast pure tests first
-	$(BIN)/python -m pytest
+test: install-test lint types layers  ## everything
+	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup
 
 fast: install-test  ## only the tests in virtual time, no sockets
 	$(BIN)/python -m pytest tests/protocol tests/purgatory tests/coordinator tests/storage tests/topics
@@ -37,14 +48,21 @@ types: install-test
 layers: install-test
 	$(BIN)/lint-imports --no-cache
 
-lock:  ## renew the locks; they record no index, link or local path
-	$(BIN)/python -m pip install -q pip-tools
-	$(BIN)/pip-compile -q --strip-extras --allow-unsafe --generate-hashes --no-header --no-annotate \
-	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options \
-	  --build-deps-for editable -o requirements.lock pyproject.toml
-	$(BIN)/pip-compile -q --strip-extras --allow-unsafe --generate-hashes --no-header --no-annotate \
-	  --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options \
-	  --build-deps-for editable --extra test -o requirements-test.lock pyproject.toml
+bench: install-test  ## what a heartbeat and a commit cost here
+	$(BIN)/python bench/records.py
+	$(BIN)/python bench/daemon.py
+
+golden: install-test  ## record a real Kafka's bytes and answers anew: LIBS=its libs DRIVER=its script
+	$(BIN)/python -m tests.protocol.golden.make $(LIBS)
+	$(BIN)/python -m tests.compare.record --driver $(DRIVER)
+
+docs: install  ## docs/configuration.md from the table of keys
+	$(BIN)/rollcall config --markdown > docs/configuration.md
+
+lock: install-test  ## renew the locks; they record no index, link or local path
+	$(PIP) pip-tools
+	$(COMPILE) -o requirements.lock pyproject.toml
+	$(COMPILE) --extra test -o requirements-test.lock pyproject.toml
 
 clean:
-	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
