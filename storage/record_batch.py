@@ -12,20 +12,18 @@ The two older formats (message sets, magic 0 and 1) are refused by name: Kafka 4
 from clients nor keeps them. Kafka's counterpart: DefaultRecordBatch, DefaultRecord, MemoryRecords.
 """
 
-import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from struct import Struct
 from typing import NamedTuple
 
-import cramjam
 import google_crc32c
 
 from storage.api import Record, StoredRecord
+from storage.compression import NONE, decompress
 
 HEADER_BYTES = 61
 LOG_OVERHEAD = 12  # base offset and length: what comes before the bytes that the length counts
 CRC_START = 21  # the checksum covers everything from the attributes on
-MAX_DECOMPRESSED_BYTES = 64 << 20  # of one batch; a larger one is a mistake or an attack
 
 NO_TIMESTAMP = -1
 NO_PRODUCER_ID = -1
@@ -37,9 +35,6 @@ LOG_APPEND_TIME = 0x08
 TRANSACTIONAL = 0x10
 CONTROL = 0x20
 DELETE_HORIZON = 0x40
-
-NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
-COMPRESSION_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 
 Headers = tuple[tuple[bytes, bytes | None], ...]
 """A record's headers; keys as the bytes that they are (UTF-8 by convention, not by check)."""
@@ -53,10 +48,6 @@ _COVERED = Struct(">hiqqqhii")  # what the checksum covers before the records
 _BASE_OFFSET = Struct(">q")
 _LEADER_EPOCH = Struct(">i")
 _EXTENT = Struct(">qiib")
-
-_XERIAL_MAGIC = b"\x82SNAPPY\x00"
-_XERIAL_HEADER_BYTES = 16  # the magic and two version numbers
-_CHUNK_LENGTH = Struct(">i")
 
 _crc32c = google_crc32c.value
 
@@ -172,6 +163,19 @@ def _header_fault(buffer: bytes, position: int) -> InvalidBatch:
     return InvalidBatch(position, "negative record count or last offset delta")
 
 
+def peek_header(buffer: bytes, position: int) -> BatchHeader:
+    """Parse a header whose records need not be in the buffer: for walking a file by its headers."""
+    if len(buffer) - position >= HEADER_BYTES:
+        header = BatchHeader._make(_HEADER.unpack_from(buffer, position))
+        if (
+            header.magic == 2
+            and header.batch_length + LOG_OVERHEAD >= HEADER_BYTES
+            and header.last_offset_delta >= 0
+        ):
+            return header
+    raise _header_fault(buffer, position)
+
+
 def iter_batches(buffer: bytes, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
     """Each batch of back-to-back batches, as (position, header); raises where one is not whole."""
     end = len(buffer)
@@ -198,10 +202,16 @@ def check_crc(buffer: bytes, position: int = 0) -> BatchHeader:
 def read_records(batch: bytes, position: int = 0) -> list[RecordFields]:
     """Every record of one batch, decompressed; BadRecords if they are not what the header says."""
     header = read_header(batch, position)
+    if not header.records_count and header.size == HEADER_BYTES:
+        return []  # all that the log cleaner left of it
     if header.compression == NONE:
         return _read_fields(bytes(batch), position + HEADER_BYTES, position, header)
     blob = bytes(batch[position + HEADER_BYTES : position + header.size])
-    return _read_fields(_decompress(blob, header.compression, position), 0, position, header)
+    try:
+        blob = decompress(blob, header.compression)
+    except ValueError as fault:
+        raise BadRecords(position, str(fault)) from None
+    return _read_fields(blob, 0, position, header)
 
 
 def stored_records(batch: bytes) -> list[StoredRecord]:
@@ -311,96 +321,6 @@ def _read_headers(blob: bytes, position: int, end: int) -> tuple[Headers, int]:
         value, position = _read_bytes(blob, position, end)
         headers.append((key, value))
     return tuple(headers), position
-
-
-# --- decompressing -----------------------------------------------------------------------------
-
-
-def _decompress(blob: bytes, compression: int, position: int) -> bytes:
-    """The records of a compressed batch, never more than MAX_DECOMPRESSED_BYTES of them."""
-    if compression > ZSTD:
-        raise BadRecords(position, f"unknown compression type {compression}")
-    try:
-        if compression == GZIP:
-            return _gunzip(blob)
-        if compression == SNAPPY:
-            return _unsnappy(blob)
-        codec = cramjam.lz4 if compression == LZ4 else cramjam.zstd
-        return _decompress_into(codec.decompress_into, blob)
-    except (zlib.error, cramjam.DecompressionError, ValueError) as fault:
-        name = COMPRESSION_NAMES[compression]
-        raise BadRecords(position, f"cannot decompress {name}: {fault}") from None
-
-
-def _gunzip(blob: bytes) -> bytes:
-    parts: list[bytes] = []
-    room = MAX_DECOMPRESSED_BYTES
-    while blob:  # a gzip stream may be several members
-        member = zlib.decompressobj(wbits=31)
-        part = member.decompress(blob, room + 1)
-        room -= len(part)
-        if room < 0:
-            raise ValueError(_too_large())
-        if not member.eof:
-            raise ValueError("the stream ends early")
-        parts.append(part)
-        blob = member.unused_data
-    return b"".join(parts)
-
-
-def _unsnappy(blob: bytes) -> bytes:
-    """Raw snappy (librdkafka) or the framing of the Java client's xerial stream."""
-    if not blob.startswith(_XERIAL_MAGIC):
-        return _unsnappy_block(blob, MAX_DECOMPRESSED_BYTES)
-    parts: list[bytes] = []
-    room = MAX_DECOMPRESSED_BYTES
-    position = _XERIAL_HEADER_BYTES
-    while position < len(blob):
-        if len(blob) - position < _CHUNK_LENGTH.size:
-            raise ValueError("the stream ends early")
-        (length,) = _CHUNK_LENGTH.unpack_from(blob, position)
-        position += _CHUNK_LENGTH.size
-        if not 0 < length <= len(blob) - position:
-            raise ValueError(f"a chunk of {length} bytes, {len(blob) - position} are left")
-        part = _unsnappy_block(blob[position : position + length], room)
-        room -= len(part)
-        parts.append(part)
-        position += length
-    return b"".join(parts)
-
-
-def _unsnappy_block(block: bytes, room: int) -> bytes:
-    if cramjam.snappy.decompress_raw_len(block) > room:
-        raise ValueError(_too_large())
-    return bytes(cramjam.snappy.decompress_raw(block))
-
-
-_FIRST_BUFFER_BYTES = 64 << 10
-_BUFFER_GROWTH = 8
-
-
-def _decompress_into(decompress: Callable[[bytes, bytearray], int], blob: bytes) -> bytes:
-    """Decompress into a buffer of our own: the library must never choose how much to allocate.
-
-    Too small a buffer and damaged input raise the same error, so the buffer grows a few times
-    before the input is given up.
-    """
-    size = max(_FIRST_BUFFER_BYTES, len(blob) * 4)
-    while True:
-        size = min(size, MAX_DECOMPRESSED_BYTES)
-        buffer = bytearray(size)
-        try:
-            written = decompress(blob, buffer)
-        except cramjam.DecompressionError:
-            if size == MAX_DECOMPRESSED_BYTES:
-                raise
-            size *= _BUFFER_GROWTH
-            continue
-        return bytes(memoryview(buffer)[:written])
-
-
-def _too_large() -> str:
-    return f"more than {MAX_DECOMPRESSED_BYTES} bytes"
 
 
 # --- writing -----------------------------------------------------------------------------------

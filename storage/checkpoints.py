@@ -1,0 +1,110 @@
+"""What do Kafka's small text files say? Offset checkpoints, leader epochs, partition.metadata.
+
+All are text that an operator can read and Kafka's own code can load. The offset checkpoints
+(`recovery-point-offset-checkpoint`, `log-start-offset-checkpoint`) lie in the data dir, a line per
+partition; `leader-epoch-checkpoint` and `partition.metadata` lie in each partition's folder.
+Kafka's counterparts: CheckpointFile, OffsetCheckpointFile, LeaderEpochCheckpointFile,
+PartitionMetadataFile.
+"""
+
+import base64
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from storage.api import Corrupt, TopicPartition
+from storage.disk import Disk, read_file, replace_file
+
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+LOG_STARTS = "log-start-offset-checkpoint"
+LEADER_EPOCHS = "leader-epoch-checkpoint"
+PARTITION_METADATA = "partition.metadata"
+
+NO_TOPIC_ID = UUID(int=0)
+
+_VERSION = "0"
+
+
+def _encode(lines: Sequence[str]) -> bytes:
+    return "\n".join((_VERSION, str(len(lines)), *lines, "")).encode()
+
+
+def _decode(path: str, content: bytes) -> list[list[str]]:
+    """The words of each entry; Corrupt unless the version and the count are right."""
+    lines = content.decode("utf-8", "replace").splitlines()
+    if len(lines) < 2 or lines[0] != _VERSION or not lines[1].isdecimal():
+        raise Corrupt(path, 0, "not a checkpoint file of version 0")
+    entries = [line.split() for line in lines[2:]]
+    if len(entries) != int(lines[1]):
+        raise Corrupt(path, 0, f"{lines[1]} entries expected, {len(entries)} found")
+    return entries
+
+
+def read_offsets(disk: Disk, path: str) -> dict[TopicPartition, int]:
+    """An offset checkpoint; empty when there is none."""
+    if not disk.exists(path):
+        return {}
+    offsets: dict[TopicPartition, int] = {}
+    for words in _decode(path, read_file(disk, path)):
+        try:
+            topic, partition, offset = words
+            offsets[TopicPartition(topic, int(partition))] = int(offset)
+        except ValueError:
+            raise Corrupt(path, 0, f"malformed line {' '.join(words)!r}") from None
+    return offsets
+
+
+def write_offsets(disk: Disk, path: str, offsets: Mapping[TopicPartition, int]) -> None:
+    lines = [f"{key.topic} {key.partition} {offset}" for key, offset in sorted(offsets.items())]
+    replace_file(disk, path, _encode(lines))
+
+
+def read_epochs(disk: Disk, path: str) -> list[tuple[int, int]]:
+    """(leader epoch, its first offset), rising; empty when there is no file."""
+    if not disk.exists(path):
+        return []
+    epochs: list[tuple[int, int]] = []
+    for words in _decode(path, read_file(disk, path)):
+        try:
+            epoch, start_offset = words
+            epochs.append((int(epoch), int(start_offset)))
+        except ValueError:
+            raise Corrupt(path, 0, f"malformed line {' '.join(words)!r}") from None
+    return epochs
+
+
+def encode_epochs(epochs: Sequence[tuple[int, int]]) -> bytes:
+    return _encode([f"{epoch} {start_offset}" for epoch, start_offset in epochs])
+
+
+def encode_metadata(topic_id: UUID) -> bytes:
+    return f"version: 0\ntopic_id: {encode_uuid(topic_id)}\n".encode()
+
+
+def read_topic_id(disk: Disk, path: str) -> UUID:
+    """The topic id in a `partition.metadata`; NO_TOPIC_ID when a crash left it missing or empty."""
+    if not disk.exists(path):
+        return NO_TOPIC_ID
+    content = read_file(disk, path).rstrip(b"\x00")
+    if not content:
+        return NO_TOPIC_ID
+    lines = dict(
+        line.partition(": ")[::2] for line in content.decode("utf-8", "replace").split("\n")
+    )
+    topic_id = decode_uuid(lines.get("topic_id", ""))
+    if lines.get("version") != "0" or topic_id is None:
+        raise Corrupt(path, 0, "not a partition.metadata of version 0")
+    return topic_id
+
+
+def encode_uuid(uuid: UUID) -> str:
+    """Kafka's 22 characters: URL-safe base64 without padding."""
+    return base64.urlsafe_b64encode(uuid.bytes).decode().rstrip("=")
+
+
+def decode_uuid(text: str) -> UUID | None:
+    """The UUID of Kafka's 22 characters; None when they are not one."""
+    try:
+        raw = base64.b64decode(text + "==", altchars=b"-_", validate=True)
+    except ValueError:
+        return None
+    return UUID(bytes=raw) if len(raw) == 16 else None

@@ -1,0 +1,108 @@
+"""What is inside a compressed record batch? The four codecs that Kafka's clients use, with a limit.
+
+The broker stores and returns compressed batches as they came; it looks inside only to check what a
+producer sent and to find a record by its time. So this decompresses, and never more than
+MAX_DECOMPRESSED_BYTES: a few kilobytes can claim to be gigabytes. Whatever is wrong with the input
+is a ValueError. Kafka's counterparts: CompressionType and the Compression classes.
+"""
+
+import zlib
+from collections.abc import Callable
+from struct import Struct
+
+import cramjam
+
+MAX_DECOMPRESSED_BYTES = 64 << 20  # of one batch; a larger one is a mistake or an attack
+
+NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
+COMPRESSION_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
+
+_XERIAL_MAGIC = b"\x82SNAPPY\x00"
+_XERIAL_HEADER_BYTES = 16  # the magic and two version numbers
+_CHUNK_LENGTH = Struct(">i")
+
+_FIRST_BUFFER_BYTES = 64 << 10
+_BUFFER_GROWTH = 8
+
+
+def decompress(blob: bytes, compression: int) -> bytes:
+    """The bytes of a batch's records; ValueError when they cannot be had."""
+    if not GZIP <= compression <= ZSTD:
+        raise ValueError(f"unknown compression type {compression}")
+    try:
+        if compression == GZIP:
+            return _gunzip(blob)
+        if compression == SNAPPY:
+            return _unsnappy(blob)
+        codec = cramjam.lz4 if compression == LZ4 else cramjam.zstd
+        return _into_buffer(codec.decompress_into, blob)
+    except (zlib.error, cramjam.DecompressionError, ValueError) as fault:
+        name = COMPRESSION_NAMES[compression]
+        raise ValueError(f"cannot decompress {name}: {fault}") from None
+
+
+def _gunzip(blob: bytes) -> bytes:
+    parts: list[bytes] = []
+    room = MAX_DECOMPRESSED_BYTES
+    while blob:  # a gzip stream may be several members
+        member = zlib.decompressobj(wbits=31)
+        part = member.decompress(blob, room + 1)
+        room -= len(part)
+        if room < 0:
+            raise ValueError(_too_large())
+        if not member.eof:
+            raise ValueError("the stream ends early")
+        parts.append(part)
+        blob = member.unused_data
+    return b"".join(parts)
+
+
+def _unsnappy(blob: bytes) -> bytes:
+    """Raw snappy (librdkafka) or the framing of the Java client's xerial stream."""
+    if not blob.startswith(_XERIAL_MAGIC):
+        return _unsnappy_block(blob, MAX_DECOMPRESSED_BYTES)
+    parts: list[bytes] = []
+    room = MAX_DECOMPRESSED_BYTES
+    position = _XERIAL_HEADER_BYTES
+    while position < len(blob):
+        if len(blob) - position < _CHUNK_LENGTH.size:
+            raise ValueError("the stream ends early")
+        (length,) = _CHUNK_LENGTH.unpack_from(blob, position)
+        position += _CHUNK_LENGTH.size
+        if not 0 < length <= len(blob) - position:
+            raise ValueError(f"a chunk of {length} bytes, {len(blob) - position} are left")
+        part = _unsnappy_block(blob[position : position + length], room)
+        room -= len(part)
+        parts.append(part)
+        position += length
+    return b"".join(parts)
+
+
+def _unsnappy_block(block: bytes, room: int) -> bytes:
+    if cramjam.snappy.decompress_raw_len(block) > room:
+        raise ValueError(_too_large())
+    return bytes(cramjam.snappy.decompress_raw(block))
+
+
+def _into_buffer(decompress: Callable[[bytes, bytearray], int], blob: bytes) -> bytes:
+    """Decompress into a buffer of our own: the library must never choose how much to allocate.
+
+    Too small a buffer and damaged input raise the same error, so the buffer grows a few times
+    before the input is given up.
+    """
+    size = max(_FIRST_BUFFER_BYTES, len(blob) * 4)
+    while True:
+        size = min(size, MAX_DECOMPRESSED_BYTES)
+        buffer = bytearray(size)
+        try:
+            written = decompress(blob, buffer)
+        except cramjam.DecompressionError:
+            if size == MAX_DECOMPRESSED_BYTES:
+                raise
+            size *= _BUFFER_GROWTH
+            continue
+        return bytes(memoryview(buffer)[:written])
+
+
+def _too_large() -> str:
+    return f"more than {MAX_DECOMPRESSED_BYTES} bytes"

@@ -1,0 +1,158 @@
+"""What does the log ask of a disk? The seam below everything in storage, and the real disk.
+
+`Disk` is as small as the log allows, so that a simulated one (`tests/simulator/disk.py`) can lose
+what was not synced, tear a write, fill up or fail an fsync, and the very same log runs above it.
+Paths are strings; errors are OSError, as the system raises them. Nothing here retries.
+
+Only the data dir's lock (`data_dir.py`) goes past this seam: a lock is about processes.
+"""
+
+import os
+from typing import Protocol
+
+
+class File(Protocol):
+    """An open file, read and written at positions. Closed when the last reference goes."""
+
+    def pread(self, size: int, position: int) -> bytes:
+        """Up to `size` bytes; fewer only where the file ends."""
+
+    def pwrite(self, content: bytes, position: int) -> None:
+        """Write all of it, or raise: then any part of it may have been written."""
+
+    def size(self) -> int: ...
+
+    def truncate(self, size: int) -> None: ...
+
+    def allocate(self, size: int) -> None:
+        """Make the file at least `size` bytes long, the new ones zero and their room reserved."""
+
+    def sync(self) -> None:
+        """Return when the content, and what is needed to read it, is durable (fdatasync)."""
+
+    def close(self) -> None: ...
+
+
+class Disk(Protocol):
+    def open(self, path: str, *, create: bool = False) -> File:
+        """Open for reading and writing; without `create` a missing file is FileNotFoundError."""
+
+    def exists(self, path: str) -> bool: ...
+
+    def listdir(self, path: str) -> list[str]: ...
+
+    def make_dir(self, path: str) -> None: ...
+
+    def rename(self, old: str, new: str) -> None:
+        """Atomically; a file replaces the one that was there."""
+
+    def remove(self, path: str) -> None: ...
+
+    def remove_dir(self, path: str) -> None:
+        """The directory must be empty."""
+
+    def sync_dir(self, path: str) -> None:
+        """Make the names in a directory durable: creations, renames and removals."""
+
+
+class RealFile:
+    __slots__ = ("_fd",)
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def pread(self, size: int, position: int) -> bytes:
+        content = os.pread(self._fd, size, position)
+        while len(content) < size:
+            more = os.pread(self._fd, size - len(content), position + len(content))
+            if not more:
+                break
+            content += more
+        return content
+
+    def pwrite(self, content: bytes, position: int) -> None:
+        written = os.pwrite(self._fd, content, position)
+        while written < len(content):  # a nearly full disk takes a part, then says ENOSPC
+            written += os.pwrite(self._fd, memoryview(content)[written:], position + written)
+
+    def size(self) -> int:
+        return os.fstat(self._fd).st_size
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._fd, size)
+
+    def allocate(self, size: int) -> None:
+        os.posix_fallocate(self._fd, 0, size)
+
+    def sync(self) -> None:
+        os.fdatasync(self._fd)
+
+    def close(self) -> None:
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __del__(self) -> None:
+        # A reader may still hold a segment's file when the flusher lets go of it: whoever drops the
+        # last reference closes it, and no lock is needed between them.
+        self.close()
+
+
+class RealDisk:
+    __slots__ = ()
+
+    def open(self, path: str, *, create: bool = False) -> RealFile:
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        return RealFile(os.open(path, flags, 0o644))
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)  # noqa: PTH110  paths are strings below this seam
+
+    def listdir(self, path: str) -> list[str]:
+        return os.listdir(path)  # noqa: PTH208
+
+    def make_dir(self, path: str) -> None:
+        os.mkdir(path, 0o755)  # noqa: PTH102
+
+    def rename(self, old: str, new: str) -> None:
+        os.replace(old, new)  # noqa: PTH105
+
+    def remove(self, path: str) -> None:
+        os.unlink(path)  # noqa: PTH108
+
+    def remove_dir(self, path: str) -> None:
+        os.rmdir(path)  # noqa: PTH106
+
+    def sync_dir(self, path: str) -> None:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+
+def read_file(disk: Disk, path: str) -> bytes:
+    """All of a small file."""
+    file = disk.open(path)
+    try:
+        return file.pread(file.size(), 0)
+    finally:
+        file.close()
+
+
+def replace_file(disk: Disk, path: str, content: bytes) -> None:
+    """Write a small file so that a crash leaves the old content or the new, and never a mixture."""
+    temporary = path + ".tmp"
+    file = disk.open(temporary, create=True)
+    try:
+        file.truncate(0)
+        file.pwrite(content, 0)
+        file.sync()
+    finally:
+        file.close()
+    disk.rename(temporary, path)
+    disk.sync_dir(parent(path))
+
+
+def parent(path: str) -> str:
+    return path.rpartition("/")[0] or "."

@@ -1,0 +1,214 @@
+"""Where in a segment does an offset, or a moment, lie? The two sparse indexes beside a .log file.
+
+Kafka's formats: `.index` holds (offset - base: u32, file position: u32), `.timeindex` (timestamp:
+i64, offset - base: u32), both rising, one entry per more than index.interval.bytes of batches. An
+entry names the *last* offset of a batch and where that batch begins; a time entry says that no
+record up to that offset is later than its timestamp.
+
+Entries live in memory (8 and 12 bytes each) and reach the file at checkpoints and when a segment
+is sealed or closed, since `segment.py` rebuilds what a crash took. One thread appends while another
+may look up: an entry becomes visible by its last write, so readers need no lock.
+Kafka's counterparts: OffsetIndex, TimeIndex.
+"""
+
+import sys
+from array import array
+from bisect import bisect_right
+from struct import Struct, iter_unpack
+
+from storage.disk import Disk, File
+
+OFFSET_ENTRY_BYTES = 8
+TIME_ENTRY_BYTES = 12
+MAX_RELATIVE_OFFSET = 2**31 - 1
+
+_OFFSET_ENTRY = Struct(">II")
+_TIME_ENTRY = Struct(">qI")
+
+
+class BadIndex(Exception):
+    """The file is no index of its segment; the segment rebuilds it."""
+
+
+class OffsetIndex:
+    """offset -> the position of the batch that holds it, or of one before it."""
+
+    __slots__ = ("_base_offset", "_offsets", "_positions", "_saved", "_synced", "path")
+
+    def __init__(self, path: str, base_offset: int) -> None:
+        self.path = path
+        self._base_offset = base_offset
+        self._offsets = array("I")  # relative; appended to last, after the position is there
+        self._positions = array("I")
+        self._saved = 0  # entries that the file has
+        self._synced = 0  # and has for good; -1 while it has something else besides
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    @property
+    def last(self) -> tuple[int, int]:
+        """(offset, position) of the last entry; (-1, 0) when empty."""
+        if not self._offsets:
+            return -1, 0
+        return self._base_offset + self._offsets[-1], self._positions[-1]
+
+    def append(self, offset: int, position: int) -> None:
+        self._positions.append(position)
+        self._offsets.append(offset - self._base_offset)
+
+    def lookup(self, offset: int) -> int:
+        """The position of the greatest entry at or below `offset`; 0 when there is none."""
+        relative = offset - self._base_offset
+        if relative < 0:
+            return 0
+        entry = bisect_right(self._offsets, relative) - 1
+        return self._positions[entry] if entry >= 0 else 0
+
+    def boundary(self, position: int) -> int:
+        """The greatest indexed position at or below `position`; 0 when there is none."""
+        entry = bisect_right(self._positions, position) - 1
+        return self._positions[entry] if entry >= 0 else 0
+
+    def truncate(self, offset: int) -> None:
+        """Forget the entries at or after `offset`."""
+        keep = bisect_right(self._offsets, offset - self._base_offset - 1)
+        if offset <= self._base_offset:
+            keep = 0
+        del self._offsets[keep:], self._positions[keep:]
+        if keep < self._saved:
+            self._saved, self._synced = keep, -1
+
+    def load(self, disk: Disk, log_bytes: int) -> None:
+        """Read the file; BadIndex unless it rises and stays within a log of `log_bytes`."""
+        words = array("I", _content(disk, self.path, OFFSET_ENTRY_BYTES))
+        self._synced = -1
+        if sys.byteorder == "little":
+            words.byteswap()
+        offsets, positions = words[0::2], words[1::2]
+        while offsets and not offsets[-1] and not positions[-1]:
+            offsets.pop()  # room that Kafka preallocates, or that a crash left behind a write
+            positions.pop()
+        if not _rises(offsets) or not _rises(positions):
+            raise BadIndex(f"{self.path} does not rise")
+        if positions and positions[-1] >= log_bytes:
+            raise BadIndex(f"{self.path} points past its log")
+        self._offsets, self._positions = offsets, positions
+        self._saved = self._synced = len(offsets)
+
+    def save(self, disk: Disk, *, sync: bool) -> None:
+        """Write the entries that the file lacks and cut what it has too much."""
+        entries = zip(self._offsets[self._saved :], self._positions[self._saved :], strict=True)
+        content = b"".join([_OFFSET_ENTRY.pack(*entry) for entry in entries])
+        _save(disk, self.path, content, self._saved * OFFSET_ENTRY_BYTES, sync=sync)
+        self._saved += len(content) // OFFSET_ENTRY_BYTES
+        self._synced = self._saved if sync else -1
+
+    @property
+    def is_durable(self) -> bool:
+        return self._synced == len(self._offsets)
+
+
+class TimeIndex:
+    """timestamp -> an offset before which no record is that late."""
+
+    __slots__ = ("_base_offset", "_offsets", "_saved", "_synced", "_timestamps", "path")
+
+    def __init__(self, path: str, base_offset: int) -> None:
+        self.path = path
+        self._base_offset = base_offset
+        self._timestamps = array("q")  # appended to last
+        self._offsets = array("I")
+        self._saved = 0  # entries that the file has
+        self._synced = 0  # and has for good; -1 while it has something else besides
+
+    def __len__(self) -> int:
+        return len(self._timestamps)
+
+    @property
+    def last(self) -> tuple[int, int]:
+        """(timestamp, offset) of the last entry; (-1, base offset) when empty."""
+        if not self._timestamps:
+            return -1, self._base_offset
+        return self._timestamps[-1], self._base_offset + self._offsets[-1]
+
+    def maybe_append(self, timestamp_ms: int, offset: int) -> None:
+        """Add an entry if it is later than the last."""
+        if timestamp_ms > self.last[0]:
+            self._offsets.append(offset - self._base_offset)
+            self._timestamps.append(timestamp_ms)
+
+    def lookup(self, timestamp_ms: int) -> int:
+        """An offset at or before the first record with a timestamp >= this one."""
+        entry = bisect_right(self._timestamps, timestamp_ms - 1) - 1
+        return self._base_offset + (self._offsets[entry] if entry >= 0 else 0)
+
+    def truncate(self, offset: int) -> None:
+        """Forget the entries at or after `offset`."""
+        keep = bisect_right(self._offsets, offset - self._base_offset - 1)
+        if offset <= self._base_offset:
+            keep = 0
+        del self._timestamps[keep:], self._offsets[keep:]
+        if keep < self._saved:
+            self._saved, self._synced = keep, -1
+
+    def load(self, disk: Disk) -> None:
+        content = _content(disk, self.path, TIME_ENTRY_BYTES)
+        self._synced = -1
+        timestamps, offsets = array("q"), array("I")
+        for timestamp_ms, relative in iter_unpack(_TIME_ENTRY.format, content):
+            timestamps.append(timestamp_ms)
+            offsets.append(relative)
+        while timestamps and not timestamps[-1] and not offsets[-1]:
+            timestamps.pop()
+            offsets.pop()
+        if not _rises(timestamps) or not _rises(offsets):
+            raise BadIndex(f"{self.path} does not rise")
+        self._timestamps, self._offsets = timestamps, offsets
+        self._saved = self._synced = len(offsets)
+
+    def save(self, disk: Disk, *, sync: bool) -> None:
+        entries = zip(self._timestamps[self._saved :], self._offsets[self._saved :], strict=True)
+        content = b"".join([_TIME_ENTRY.pack(*entry) for entry in entries])
+        _save(disk, self.path, content, self._saved * TIME_ENTRY_BYTES, sync=sync)
+        self._saved += len(content) // TIME_ENTRY_BYTES
+        self._synced = self._saved if sync else -1
+
+    @property
+    def is_durable(self) -> bool:
+        return self._synced == len(self._timestamps)
+
+
+def _rises(numbers: "array[int]") -> bool:
+    previous = -1
+    for number in numbers:
+        if number <= previous:
+            return False
+        previous = number
+    return True
+
+
+def _content(disk: Disk, path: str, entry_bytes: int) -> bytes:
+    """The file without a torn last entry; BadIndex when there is none."""
+    try:
+        file = disk.open(path)
+    except FileNotFoundError:
+        raise BadIndex(f"{path} is missing") from None
+    try:
+        size = file.size()
+        return file.pread(size - size % entry_bytes, 0)
+    finally:
+        file.close()
+
+
+def _save(disk: Disk, path: str, content: bytes, position: int, *, sync: bool) -> None:
+    file: File = disk.open(path, create=True)
+    try:
+        if file.size() > position + len(content):
+            file.truncate(position + len(content))
+        if content:
+            file.pwrite(content, position)
+        if sync:
+            file.sync()
+    finally:
+        file.close()

@@ -1,0 +1,367 @@
+"""How do many partitions share one fsync? The journal: one queue, one flusher, group commit.
+
+A shard appends to its `JournaledLog`: the batch is encoded, gets its offsets and is queued; nothing
+waits. The flusher takes all that is queued, writes it as one group to the write-ahead file, syncs
+it (`rollcall.flush=commit`), appends the batches to their segments (page cache only) and reports
+the stored positions; what arrives meanwhile makes the next group. When the write-ahead file is
+nearly full, the touched segments are synced and the file begins anew: a checkpoint.
+
+After a crash `recover` re-applies the batches that the segments lack, in order, and accepts nothing
+that would leave a gap. A failed write or fsync closes the journal for good: what a failed fsync
+left in the page cache cannot be known, and asking again would lie.
+
+Threads: `append` and `has_room` belong to the event loop's thread, all else to the flusher's. The
+queue is a deque, whose two ends need no lock; each counter has one writer. Without `start` there is
+no thread, and `pump` does one flush: the simulator and tests in virtual time run this class so.
+Kafka's counterpart is none: it syncs each partition's file by itself.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from storage import write_ahead
+from storage.api import Corrupt, LogClosed, Position, Record, TopicPartition
+from storage.checkpoints import NO_TOPIC_ID
+from storage.disk import Disk
+from storage.journaled_view import JournaledView
+from storage.log_store import LogStore
+from storage.partition_log import PartitionLog
+from storage.record_batch import encode_batch, read_header
+from storage.segment import Placed, TailCut
+from storage.write_ahead import Declared, WriteAhead
+
+FILE_NAME = "rollcall-journal.wal"
+
+Stored = Callable[[list[tuple[TopicPartition, Position]]], None]
+Failed = Callable[[Exception], None]
+
+_MAX_DECLARE_BYTES = write_ahead.DECLARE_OVERHEAD + 249  # a topic's name is no longer
+
+
+@dataclass(frozen=True, slots=True)
+class JournalLimits:
+    queue_bytes: int = 16 << 20  # waiting for a flush; beyond it shards decide nothing new
+    queue_entries: int = 20_000
+    batch_bytes: int = 8 << 20  # one append; the offsets topic's max.message.bytes is far below
+    group_bytes: int = 4 << 20  # taken into one flush, so that answers come in even portions
+    file_bytes: int = 32 << 20  # the write-ahead file; one checkpoint each time it fills
+
+    def __post_init__(self) -> None:
+        overhead = (write_ahead.BATCH_OVERHEAD + _MAX_DECLARE_BYTES) * self.queue_entries
+        largest = write_ahead.FIRST_GROUP + self.group_bytes + self.batch_bytes + overhead
+        if self.file_bytes < largest:
+            raise ValueError(f"file_bytes {self.file_bytes} is below one group's {largest}")
+
+
+class Recovered(NamedTuple):
+    """What a start re-applied, for the shell to log."""
+
+    groups: int
+    batches: int  # seen in the journal
+    reapplied: int  # of them, those that the segments lacked
+    tail: TailCut | None
+
+
+Entry = tuple["JournaledLog", bytes, Position, int]
+"""(log, batch, position after it, timestamp)"""
+
+
+class Journal:
+    """The write-ahead file and its flusher; makes the JournaledLog of each partition."""
+
+    __slots__ = (
+        "_declared",
+        "_disk",
+        "_enqueued_bytes",
+        "_flushed_bytes",
+        "_is_stopping",
+        "_is_synced",
+        "_limits",
+        "_on_failed",
+        "_on_stored",
+        "_queue",
+        "_sleepers",
+        "_store",
+        "_thread",
+        "_touched",
+        "_write_ahead",
+        "closed_because",
+    )
+
+    def __init__(
+        self,
+        disk: Disk,
+        store: LogStore,
+        *,
+        on_stored: Stored,
+        on_failed: Failed,
+        is_synced: bool = True,
+        limits: JournalLimits | None = None,
+    ) -> None:
+        """`is_synced` is `rollcall.flush=commit`. Both callbacks run in the flusher's thread."""
+        self._disk = disk
+        self._store = store
+        self._on_stored = on_stored
+        self._on_failed = on_failed
+        self._is_synced = is_synced
+        self._limits = limits or JournalLimits()
+        self._queue: deque[Entry] = deque()
+        self._enqueued_bytes = 0  # written by the appending thread only
+        self._flushed_bytes = 0  # written by the flusher only
+        self._sleepers: deque[threading.Lock] = deque()  # the flusher's lock, while it sleeps
+        self._declared: dict[JournaledLog, int] = {}  # in this pass of the write-ahead file
+        self._touched: dict[PartitionLog, None] = {}  # appended to since the last checkpoint
+        self._is_stopping = False
+        self._thread: threading.Thread | None = None
+        self.closed_because: str | None = None
+        self._write_ahead = WriteAhead(
+            disk, f"{store.path}/{FILE_NAME}", self._limits.file_bytes, is_synced=is_synced
+        )
+
+    # --- the event loop's side -----------------------------------------------------------------
+
+    def log(self, topic_partition: TopicPartition) -> "JournaledLog":
+        """The log of an open partition, written through this journal from now on."""
+        partition_log = self._store.partition_log(topic_partition)
+        if partition_log is None:
+            raise self._store.damaged.get(topic_partition) or KeyError(topic_partition)
+        log = JournaledLog(self, partition_log)
+        self._store.show_as(topic_partition, JournaledView(partition_log, log))
+        return log
+
+    def has_room(self) -> bool:
+        limits = self._limits
+        return (
+            self.closed_because is None
+            and len(self._queue) < limits.queue_entries
+            and self._enqueued_bytes - self._flushed_bytes < limits.queue_bytes
+        )
+
+    def enqueue(self, entry: Entry) -> None:
+        """Queue a batch and see that the flusher is awake; costs no system call if it is."""
+        if self.closed_because is not None:
+            raise LogClosed(self.closed_because)
+        self._queue.append(entry)
+        self._enqueued_bytes += len(entry[1])
+        if self._sleepers:
+            self._wake()
+
+    def start(self) -> None:
+        """Flush from a thread of its own until `close`."""
+        self._thread = threading.Thread(target=self._run, name="journal-flusher", daemon=True)
+        self._thread.start()
+
+    def close(self) -> bool:
+        """Flush what is queued, then a checkpoint; False if the journal had failed or does so now.
+
+        Waits for the flusher and the disk: call it off the event loop.
+        """
+        self._is_stopping = True
+        if self._thread is not None:
+            self._wake()
+            self._thread.join()
+        while self.pump():
+            pass
+        if self.closed_because is None:
+            try:
+                self._checkpoint()
+            except (OSError, LogClosed) as failure:
+                self._fail(failure)
+            else:
+                self.closed_because = "shut down"
+                self._write_ahead.close()
+                return True
+        self._write_ahead.close()
+        return False
+
+    # --- the flusher's side --------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while True:
+            if self._queue:
+                if not self.pump():
+                    return
+            elif self._is_stopping:
+                return
+            else:
+                self._sleep()
+
+    def _sleep(self) -> None:
+        """Wait until something is queued. Whoever takes the lock out of `_sleepers` releases it."""
+        lock = threading.Lock()
+        lock.acquire()
+        self._sleepers.append(lock)
+        if self._queue or self._is_stopping:
+            self._wake()  # it came in between: take our own lock out, or see that it was taken
+        lock.acquire()
+
+    def _wake(self) -> None:
+        try:
+            self._sleepers.pop().release()
+        except IndexError:
+            return  # awake already, or being woken
+
+    def pump(self) -> bool:
+        """One flush of what is queued; False when there was nothing or the journal is closed."""
+        if not self._queue or self.closed_because is not None:
+            return False
+        try:
+            entries = self._take()
+            stored = self._flush(entries)
+            self._on_stored(stored)
+        except Exception as failure:  # noqa: BLE001  nothing may be acknowledged after any of them
+            self._fail(failure)
+            return False
+        return True
+
+    def _take(self) -> list[Entry]:
+        """As much of the queue, from its front, as one group holds."""
+        take = self._queue.popleft
+        most = self._limits.group_bytes
+        entries: list[Entry] = []
+        size = 0
+        for _ in range(len(self._queue)):
+            entry = take()
+            entries.append(entry)
+            size += len(entry[1])
+            if size >= most:
+                break
+        return entries
+
+    def _flush(self, entries: list[Entry]) -> list[tuple[TopicPartition, Position]]:
+        """Write and sync one group, bring the segments up to it, and say what is stored now."""
+        size = sum([len(entry[1]) for entry in entries])
+        overhead = write_ahead.BATCH_OVERHEAD * len(entries)
+        declares = _MAX_DECLARE_BYTES * len({entry[0] for entry in entries} - self._declared.keys())
+        if size + overhead + declares > self._write_ahead.room:
+            self._checkpoint()
+        parts: list[bytes] = []
+        placed: dict[JournaledLog, list[Placed]] = {}
+        for log, batch, end, timestamp_ms in entries:
+            batches = placed.get(log)
+            if batches is None:
+                batches = placed[log] = []
+            batches.append((batch, end - 1, timestamp_ms))
+            reference = self._declared.get(log)
+            if reference is None:
+                reference = self._declare(log, parts)
+            parts += (write_ahead.batch_entry_head(reference, len(batch)), batch)
+        self._write_ahead.write(parts)
+        if self._is_synced:
+            self._write_ahead.sync()
+        stored = []
+        for log, batches in placed.items():
+            log.partition_log.append_placed(batches, batches[-1][2])
+            self._touched[log.partition_log] = None
+            position = batches[-1][1] + 1
+            log.stored_position = position
+            stored.append((log.topic_partition, position))
+        self._flushed_bytes += size
+        return stored
+
+    def _declare(self, log: "JournaledLog", parts: list[bytes]) -> int:
+        reference = self._declared[log] = len(self._declared)
+        partition_log = log.partition_log
+        parts.append(write_ahead.declare(reference, log.topic_partition, partition_log.topic_id))
+        return reference
+
+    def _checkpoint(self) -> None:
+        """Sync the segments of everything in the write-ahead file, then begin it anew."""
+        for partition_log in self._touched:
+            partition_log.flush()
+        if self._touched:
+            self._store.write_checkpoints()
+        self._touched.clear()
+        self._declared.clear()
+        self._write_ahead.begin_pass()
+
+    def _fail(self, failure: Exception) -> None:
+        self.closed_because = f"{type(failure).__name__}: {failure}"
+        self._queue.clear()
+        self._on_failed(failure)
+
+    # --- after a start -------------------------------------------------------------------------
+
+    def recover(self) -> Recovered:
+        """Re-apply what the segments lack; before any `log`. Raises Corrupt, OSError."""
+        logs: dict[int, PartitionLog] = {}
+        groups = batches = reapplied = 0
+        for position, payload in self._write_ahead.groups():
+            groups += 1
+            try:
+                for entry in write_ahead.read_entries(payload):
+                    if isinstance(entry, Declared):
+                        logs[entry.reference] = self._declared_log(entry, position)
+                    else:
+                        batches += 1
+                        reapplied += self._reapply(logs[entry.reference], entry.batch, position)
+            except (ValueError, KeyError) as fault:
+                raise Corrupt(
+                    self._write_ahead.path, position, f"group {groups}: {fault}"
+                ) from None
+        self._touched = dict.fromkeys(logs.values())
+        self._checkpoint()
+        return Recovered(groups, batches, reapplied, self._write_ahead.tail)
+
+    def _declared_log(self, entry: Declared, position: int) -> PartitionLog:
+        """The partition that the journal speaks of; made again if a crash took its folder."""
+        key = entry.topic_partition
+        log = self._store.partition_log(key)
+        if log is None:
+            # Raises if it is damaged: this file has its tail, and so must not begin anew.
+            log = self._store.create(key, entry.topic_id, self._store.settings_for(key))
+        if log.topic_id == NO_TOPIC_ID:
+            log.name_topic(entry.topic_id)
+        if log.topic_id != entry.topic_id:
+            reason = (
+                f"{key.topic}-{key.partition} has topic id {entry.topic_id} here, but not there"
+            )
+            raise Corrupt(self._write_ahead.path, position, reason)
+        return log
+
+    def _reapply(self, log: PartitionLog, batch: bytes, position: int) -> bool:
+        """Append one batch if the log ends where it begins; False if the log has it already."""
+        header = read_header(batch)
+        end_offset = log.log_end_offset
+        if header.next_offset <= end_offset:
+            return False
+        if header.base_offset != end_offset:
+            reason = f"{log.path} ends at offset {end_offset}, the journal goes on at "
+            raise Corrupt(self._write_ahead.path, position, reason + str(header.base_offset))
+        log.append_placed([(batch, header.last_offset, header.max_timestamp)], header.max_timestamp)
+        return True
+
+
+class JournaledLog:
+    """One partition's end of the journal; a `Log` of `storage/api.py`."""
+
+    __slots__ = (
+        "_journal",
+        "_leader_epoch",
+        "end_position",
+        "partition_log",
+        "stored_position",
+        "topic_partition",
+    )
+
+    def __init__(self, journal: Journal, partition_log: PartitionLog) -> None:
+        self._journal = journal
+        self._leader_epoch = partition_log.leader_epoch
+        self.partition_log = partition_log
+        self.topic_partition = partition_log.topic_partition
+        self.end_position = partition_log.log_end_offset
+        self.stored_position = partition_log.log_end_offset
+
+    def has_room(self) -> bool:
+        return self._journal.has_room()
+
+    def append(self, records: Sequence[Record], timestamp_ms: int) -> Position:
+        start = self.end_position
+        batch = encode_batch(records, start, timestamp_ms, self._leader_epoch)
+        end = start + len(records)
+        self._journal.enqueue((self, batch, end, timestamp_ms))
+        self.end_position = end
+        return end

@@ -1,0 +1,96 @@
+"""What may a reader see of a partition that is written through the journal? What is stored.
+
+Fetch and ListOffsets on `__consumer_offsets`, and a shard that loads, read a partition's segments
+through this `TopicLog`: up to the position that the journal reported stored, which is the high
+watermark. Nobody but the coordinator writes there, so an append is refused, and durability, rolling
+and cleaning are the journal's business. It may be read while the flusher's thread appends.
+"""
+
+from collections.abc import Iterator
+from uuid import UUID
+
+from storage.api import Log, LogClosed, LogSettings, TopicPartition
+from storage.partition_log import PartitionLog
+from storage.record_batch import read_header
+
+
+class JournaledView:
+    """A TopicLog for readers only."""
+
+    __slots__ = ("_log", "_partition_log")
+
+    def __init__(self, partition_log: PartitionLog, log: Log) -> None:
+        self._partition_log = partition_log
+        self._log = log
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return self._partition_log.topic_partition
+
+    @property
+    def topic_id(self) -> UUID:
+        return self._partition_log.topic_id
+
+    @property
+    def leader_epoch(self) -> int:
+        return self._partition_log.leader_epoch
+
+    @property
+    def log_start_offset(self) -> int:
+        return self._partition_log.log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        return self._log.end_position
+
+    @property
+    def high_watermark(self) -> int:
+        return self._log.stored_position
+
+    @property
+    def size_bytes(self) -> int:
+        return self._partition_log.size_bytes
+
+    @property
+    def settings(self) -> LogSettings:
+        return self._partition_log.settings
+
+    @settings.setter
+    def settings(self, settings: LogSettings) -> None:
+        self._partition_log.settings = settings
+
+    def append(self, batches: bytes, now_ms: int) -> int:  # noqa: ARG002
+        raise LogClosed(f"{self.topic_partition.topic} is written by the group coordinator only")
+
+    def read(self, offset: int, max_bytes: int, *, up_to: int, at_least_one: bool) -> bytes:
+        up_to = min(up_to, self.high_watermark)
+        if up_to <= offset <= self.log_end_offset:
+            return b""  # what is queued or in flight: the segments may not have it yet
+        return self._partition_log.read(offset, max_bytes, up_to=up_to, at_least_one=at_least_one)
+
+    def batches(self, from_offset: int) -> Iterator[bytes]:
+        up_to = self.high_watermark
+        for batch in self._partition_log.batches(from_offset):
+            if read_header(batch).base_offset >= up_to:
+                return
+            yield batch
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
+        return self._partition_log.offset_for_timestamp(timestamp_ms)
+
+    def max_timestamp(self) -> tuple[int, int] | None:
+        return self._partition_log.max_timestamp()
+
+    def delete_before(self, offset: int) -> int:  # noqa: ARG002
+        """Kafka refuses DeleteRecords on a compacted topic; so nothing moves here."""
+        return self.log_start_offset
+
+    def enforce_retention(self, now_ms: int) -> int:  # noqa: ARG002
+        """The journal rolls when it appends; what is compacted is not dropped by age or size."""
+        return 0
+
+    def flush(self) -> None:
+        """The journal does, before it reports a position stored."""
+
+    def close(self) -> None:
+        """The journal and the store do."""

@@ -1,0 +1,194 @@
+"""Which partitions lie in the data directory? Opens, creates and deletes their folders.
+
+`broker/main.py` opens one store, then `journal.py` re-applies what its write-ahead file holds; only
+after that are the logs complete. A damaged partition is set aside by name and the others open. The
+marker of a clean shutdown is written last at a close and removed first at an open, so that a crash
+at any moment in between makes the next open scan what lies above the recovery points.
+Kafka's counterpart: LogManager.
+"""
+
+import re
+import threading
+from collections.abc import Callable
+from typing import NamedTuple
+from uuid import UUID
+
+from storage.api import Corrupt, LogSettings, TopicLog, TopicPartition
+from storage.checkpoints import (
+    LOG_STARTS,
+    NO_TOPIC_ID,
+    RECOVERY_POINTS,
+    read_offsets,
+    write_offsets,
+)
+from storage.disk import Disk, replace_file
+from storage.partition_log import PartitionLog
+from storage.segment import EVERYTHING, Repair
+
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+DELETE_SUFFIX = "-delete"
+MAX_NAME_BYTES = 255
+
+_CLEAN_SHUTDOWN_CONTENT = b'{"version":0,"brokerEpoch":-1}\n'
+_FOLDER_NAME = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>0|[1-9][0-9]{0,9})")
+
+
+class StoreOpened(NamedTuple):
+    """What opening found, for the shell to log."""
+
+    was_clean: bool
+    partitions: int
+    repairs: tuple[Repair, ...]
+    damaged: tuple[Corrupt, ...]
+
+
+def default_settings(_: TopicPartition) -> LogSettings:
+    return LogSettings()
+
+
+class LogStore:
+    """The partitions under one data directory; a LogStore of `storage/api.py`."""
+
+    __slots__ = ("_checkpoint_lock", "_disk", "_logs", "_views", "damaged", "path", "settings_for")
+
+    def __init__(
+        self,
+        disk: Disk,
+        path: str,
+        settings_for: Callable[[TopicPartition], LogSettings] = default_settings,
+    ) -> None:
+        self._disk = disk
+        self._logs: dict[TopicPartition, PartitionLog] = {}
+        self._views: dict[TopicPartition, TopicLog] = {}
+        # The journal's thread writes the checkpoints, and so does the shell.
+        self._checkpoint_lock = threading.Lock()
+        self.path = path
+        self.settings_for = settings_for
+        self.damaged: dict[TopicPartition, Corrupt] = {}
+
+    # --- opening and closing -------------------------------------------------------------------
+
+    def open(self) -> StoreOpened:
+        """Open every partition; one that is damaged goes to `damaged` instead."""
+        names = self._disk.listdir(self.path)
+        was_clean = CLEAN_SHUTDOWN in names
+        if was_clean:
+            self._disk.remove(f"{self.path}/{CLEAN_SHUTDOWN}")
+            self._disk.sync_dir(self.path)
+        recovery_points = read_offsets(self._disk, f"{self.path}/{RECOVERY_POINTS}")
+        log_starts = read_offsets(self._disk, f"{self.path}/{LOG_STARTS}")
+        for name in sorted(names):
+            match = _FOLDER_NAME.fullmatch(name)
+            if name.endswith(DELETE_SUFFIX):
+                self._remove_folder(f"{self.path}/{name}")
+            elif match is not None:
+                key = TopicPartition(match["topic"], int(match["partition"]))
+                recovery_point = EVERYTHING if was_clean else recovery_points.get(key, 0)
+                self._open_partition(key, recovery_point, log_starts.get(key, 0))
+        repairs = [repair for log in self._logs.values() for repair in log.repairs]
+        return StoreOpened(was_clean, len(self._logs), tuple(repairs), tuple(self.damaged.values()))
+
+    def _open_partition(self, key: TopicPartition, recovery_point: int, log_start: int) -> None:
+        log = PartitionLog(self._disk, self._folder(key), key, self.settings_for(key))
+        try:
+            log.open(recovery_point, log_start)
+        except NotADirectoryError:
+            return  # a file of that name is none of ours
+        except Corrupt as damage:
+            self.damaged[key] = damage
+            return
+        self._logs[key] = self._views[key] = log
+
+    def close(self) -> list[OSError]:
+        """Make everything durable and say so by the marker; returns what kept it from that."""
+        failures: list[OSError] = []
+        for log in self._logs.values():
+            try:
+                log.close()
+            except OSError as failure:
+                failures.append(failure)
+        if not failures:
+            try:
+                self.write_checkpoints()
+                replace_file(self._disk, f"{self.path}/{CLEAN_SHUTDOWN}", _CLEAN_SHUTDOWN_CONTENT)
+            except OSError as failure:
+                failures.append(failure)
+        return failures
+
+    def abandon(self, reason: str) -> None:
+        """Let go of all files as they are; the next open scans."""
+        for log in self._logs.values():
+            log.abandon(reason)
+
+    # --- partitions ----------------------------------------------------------------------------
+
+    def partitions(self) -> dict[TopicPartition, TopicLog]:
+        """All open partition logs, for readers; a journaled one as its readers may see it."""
+        return self._views
+
+    def partition_log(self, topic_partition: TopicPartition) -> PartitionLog | None:
+        return self._logs.get(topic_partition)
+
+    def show_as(self, topic_partition: TopicPartition, view: TopicLog) -> None:
+        """Let readers see another face of a partition: the journal's, with its high watermark."""
+        assert topic_partition in self._logs
+        self._views[topic_partition] = view
+
+    def create(
+        self, topic_partition: TopicPartition, topic_id: UUID, settings: LogSettings
+    ) -> PartitionLog:
+        """Make the folder, or give an open one whose topic id was lost in a crash its id again.
+
+        Durable once `sync` returned or anything in the partition was flushed.
+        """
+        if topic_partition in self.damaged:
+            raise self.damaged[topic_partition]
+        log = self._logs.get(topic_partition)
+        if log is not None:
+            if log.topic_id not in (topic_id, NO_TOPIC_ID):
+                raise FileExistsError(f"{log.path} belongs to another topic id")
+            if log.topic_id == NO_TOPIC_ID:
+                log.name_topic(topic_id)
+            log.settings = settings
+            return log
+        log = PartitionLog(self._disk, self._folder(topic_partition), topic_partition, settings)
+        log.create(topic_id)
+        self._logs[topic_partition] = self._views[topic_partition] = log
+        return log
+
+    def delete(self, topic_partition: TopicPartition) -> None:
+        log = self._logs.pop(topic_partition)
+        del self._views[topic_partition]
+        log.abandon("deleted")
+        suffix = f".{log.topic_id.hex}{DELETE_SUFFIX}"
+        name = f"{topic_partition.topic}-{topic_partition.partition}"
+        grave = f"{self.path}/{name[: MAX_NAME_BYTES - len(suffix)]}{suffix}"
+        if self._disk.exists(grave):
+            self._remove_folder(grave)
+        self._disk.rename(log.path, grave)
+        self._remove_folder(grave)
+
+    def sync(self) -> None:
+        """Make new partitions durable though nothing was appended to them yet."""
+        for log in list(self._logs.values()):
+            if log.is_new:
+                log.flush()
+
+    def write_checkpoints(self) -> None:
+        """Write down what is durable and where each log starts; then a start need not find out."""
+        with self._checkpoint_lock:
+            logs = list(self._logs.items())
+            recovery_points = {key: log.recovery_point for key, log in logs}
+            write_offsets(self._disk, f"{self.path}/{RECOVERY_POINTS}", recovery_points)
+            log_starts = {key: log.log_start_offset for key, log in logs if log.log_start_offset}
+            path = f"{self.path}/{LOG_STARTS}"
+            if log_starts or self._disk.exists(path):
+                write_offsets(self._disk, path, log_starts)
+
+    def _folder(self, key: TopicPartition) -> str:
+        return f"{self.path}/{key.topic}-{key.partition}"
+
+    def _remove_folder(self, path: str) -> None:
+        for name in self._disk.listdir(path):
+            self._disk.remove(f"{path}/{name}")
+        self._disk.remove_dir(path)

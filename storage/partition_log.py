@@ -1,0 +1,405 @@
+"""What does one partition hold, from which offset to which? The chain of a partition's segments.
+
+`PartitionLog` is the `TopicLog` of `storage/api.py`; `topics/` appends to it and reads it. To a
+partition of the offsets topic only `journal.py` appends, from the flusher thread, with offsets that
+were given out when the shard appended. Nothing is created before it is needed: a new partition is
+a folder with two small files, and its first segment comes with its first batch.
+
+Opening tells three cases apart: closed cleanly (nothing is scanned), killed (what lies above the
+recovery point is scanned and a torn tail is cut), damaged (Corrupt, which fails this partition).
+Kafka's counterparts: UnifiedLog, LocalLog, LogLoader.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from uuid import UUID
+
+from storage.api import Corrupt, LogClosed, LogSettings, TopicPartition
+from storage.checkpoints import (
+    LEADER_EPOCHS,
+    NO_TOPIC_ID,
+    PARTITION_METADATA,
+    encode_epochs,
+    encode_metadata,
+    read_epochs,
+    read_topic_id,
+)
+from storage.disk import Disk, parent
+from storage.record_batch import iter_batches, with_offsets
+from storage.segment import (
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    Placed,
+    Repair,
+    Segment,
+    TailCut,
+)
+
+NO_LIMIT = -1
+
+_LEFTOVER_SUFFIXES = (".deleted", ".cleaned", ".tmp")
+_INDEX_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX)
+
+
+class PartitionLog:
+    """One partition's folder; a TopicLog."""
+
+    __slots__ = (
+        "_closed_because",
+        "_disk",
+        "_epochs",
+        "_log_start_offset",
+        "_names_are_dirty",
+        "_path",
+        "_segments",
+        "_topic_id",
+        "_topic_partition",
+        "is_new",
+        "recovery_point",
+        "repairs",
+        "settings",
+    )
+
+    def __init__(
+        self, disk: Disk, path: str, topic_partition: TopicPartition, settings: LogSettings
+    ) -> None:
+        """Knows nothing yet: `create` or `open` comes next."""
+        self._disk = disk
+        self._path = path
+        self._topic_partition = topic_partition
+        self._topic_id = NO_TOPIC_ID
+        self._segments: list[Segment] = []
+        self._epochs = [(0, 0)]
+        self._log_start_offset = 0
+        self.is_new = False  # its folder's name and first files were never synced
+        self._names_are_dirty = False  # a segment was created or removed since the last sync
+        self._closed_because: str | None = None
+        self.settings = settings
+        self.recovery_point = 0  # everything below it is durable
+        self.repairs: list[Repair] = []  # what opening had to do; the shell logs it
+
+    # --- creating and opening ------------------------------------------------------------------
+
+    def create(self, topic_id: UUID) -> None:
+        """Make the folder. Durable once `flush` returned: a partition may hold nothing for long."""
+        self._disk.make_dir(self._path)
+        self.is_new = True
+        self.name_topic(topic_id)
+        self._write(LEADER_EPOCHS, encode_epochs(self._epochs))
+
+    def name_topic(self, topic_id: UUID) -> None:
+        """Give the folder its topic id, also one whose id was lost in a crash."""
+        self._topic_id = topic_id
+        self._write(PARTITION_METADATA, encode_metadata(topic_id))
+        self.is_new = True
+
+    def _write(self, name: str, content: bytes) -> None:
+        file = self._disk.open(f"{self._path}/{name}", create=True)
+        file.truncate(0)
+        file.pwrite(content, 0)
+        file.close()
+
+    def open(self, recovery_point: int, log_start_offset: int = 0) -> None:
+        """Load the folder; EVERYTHING is the recovery point of a log that was closed cleanly."""
+        names = self._sweep(self._disk.listdir(self._path))
+        self._topic_id = read_topic_id(self._disk, f"{self._path}/{PARTITION_METADATA}")
+        self._epochs = self._read_epochs(names)
+        bases = sorted(int(name.removesuffix(LOG_SUFFIX)) for name in names if _is_log(name))
+        for base_offset, next_base in zip(bases, [*bases[1:], None], strict=True):
+            segment = self._new_segment(base_offset)
+            repairs = segment.load(recovery_point, sealed_at=next_base)
+            self.repairs += repairs
+            self._segments.append(segment)
+            if next_base is None:
+                break
+            if segment.next_offset > next_base:
+                raise Corrupt(segment.path, segment.size, f"runs past the next one, {next_base}")
+            segment.release()
+            # Above the recovery point no cleaner has been: a gap there is a tail that got lost.
+            if segment.next_offset < next_base and next_base > recovery_point:
+                self._drop_segments(bases[bases.index(next_base) :], segment.next_offset)
+                break
+        self._log_start_offset = max(log_start_offset, bases[0] if bases else 0)
+        if self._log_start_offset > self.log_end_offset:
+            self._restart_at(self._log_start_offset)
+        self.recovery_point = min(recovery_point, self.log_end_offset)
+        self._names_are_dirty = any(segment.is_dirty for segment in self._segments)
+
+    def _sweep(self, names: list[str]) -> set[str]:
+        """Remove what a crash left half done; returns the names that stay."""
+        kept = set(names)
+        for name in names:
+            stem, dot, suffix = name.partition(".")
+            orphan = dot + suffix in _INDEX_SUFFIXES and stem + LOG_SUFFIX not in kept
+            if orphan or name.endswith(_LEFTOVER_SUFFIXES):
+                self._disk.remove(f"{self._path}/{name}")
+                kept.discard(name)
+        return kept
+
+    def _read_epochs(self, names: set[str]) -> list[tuple[int, int]]:
+        if LEADER_EPOCHS not in names:
+            return [(0, 0)]
+        try:
+            return read_epochs(self._disk, f"{self._path}/{LEADER_EPOCHS}") or [(0, 0)]
+        except Corrupt:  # written at creation and not synced by itself: a crash may tear it
+            return [(0, 0)]
+
+    def _drop_segments(self, bases: list[int], end_offset: int) -> None:
+        """Remove the segments that follow a cut: their offsets would leave a gap."""
+        for base_offset in bases:
+            segment = self._new_segment(base_offset)
+            size = self._disk.open(segment.path).size()
+            segment.remove()
+            reason = f"the log before it ends at offset {end_offset}"
+            self.repairs.append(TailCut(segment.path, 0, size, reason))
+
+    def _restart_at(self, offset: int) -> None:
+        """Everything that is left lies below the log start: begin anew there."""
+        for segment in self._segments:
+            segment.remove()
+        self._segments = []
+        self._create_segment(offset)
+
+    # --- facts ---------------------------------------------------------------------------------
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return self._topic_partition
+
+    @property
+    def topic_id(self) -> UUID:
+        return self._topic_id
+
+    @property
+    def path(self) -> str:
+        return self._path
+
+    @property
+    def leader_epoch(self) -> int:
+        return self._epochs[-1][0]
+
+    @property
+    def log_start_offset(self) -> int:
+        return self._log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        segments = self._segments
+        return segments[-1].next_offset if segments else self._log_start_offset
+
+    @property
+    def high_watermark(self) -> int:
+        return self.log_end_offset
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size for segment in self._segments)
+
+    # --- appending -----------------------------------------------------------------------------
+
+    def append(self, batches: bytes, now_ms: int) -> int:
+        first_offset = offset = self.log_end_offset
+        epoch = self.leader_epoch
+        placed: list[Placed] = []
+        for position, header in iter_batches(batches):
+            batch = with_offsets(batches[position : position + header.size], offset, epoch)
+            offset += header.last_offset_delta + 1
+            placed.append((batch, offset - 1, header.max_timestamp))
+        self.append_placed(placed, now_ms)
+        return first_offset
+
+    def append_placed(self, batches: Sequence[Placed], now_ms: int) -> None:
+        """Append batches that carry their offsets already, in one write to one segment."""
+        if self._closed_because is not None:
+            raise LogClosed(f"{self._path}: {self._closed_because}")
+        size = sum([len(batch) for batch, _, _ in batches])
+        _, last_offset, timestamp_ms = batches[-1]
+        segment = (
+            self._segments[-1] if self._segments else self._create_segment(self.log_end_offset)
+        )
+        # Kafka rolls by the time of the records, and by the clock where they have none.
+        age_ms = timestamp_ms if timestamp_ms >= 0 else now_ms
+        if segment.size and self._is_full(segment, size, last_offset, age_ms):
+            segment = self.roll()
+        segment.append(batches)
+
+    def _is_full(self, segment: Segment, size: int, last_offset: int, now_ms: int) -> bool:
+        max_bytes, max_index_bytes = self.settings.segment_bytes, self.settings.segment_index_bytes
+        fits = segment.takes(size, last_offset, max_bytes, max_index_bytes)
+        return not fits or self._is_old(segment, now_ms)
+
+    def _is_old(self, segment: Segment, now_ms: int) -> bool:
+        first_ms = segment.first_timestamp()
+        return first_ms >= 0 and now_ms - first_ms > self.settings.segment_ms
+
+    def roll(self) -> Segment:
+        """Seal the active segment and begin the next one."""
+        if self._segments:
+            self._segments[-1].seal(sync=False)
+        return self._create_segment(self.log_end_offset)
+
+    def _create_segment(self, base_offset: int) -> Segment:
+        segment = self._new_segment(base_offset)
+        segment.create()
+        self._names_are_dirty = True
+        self._segments.append(segment)
+        return segment
+
+    def _new_segment(self, base_offset: int) -> Segment:
+        return Segment(self._disk, self._path, base_offset, self.settings.index_interval_bytes)
+
+    # --- reading -------------------------------------------------------------------------------
+
+    def read(self, offset: int, max_bytes: int, *, up_to: int, at_least_one: bool) -> bytes:
+        if not self._log_start_offset <= offset <= self.log_end_offset:
+            raise IndexError(f"{offset} not in {self._log_start_offset}..{self.log_end_offset}")
+        if offset >= up_to:
+            return b""
+        segments = self._segments
+        for number in range(self._segment_number(offset), len(segments)):
+            segment = segments[number]
+            content = segment.read(offset, max_bytes, up_to=up_to, at_least_one=at_least_one)
+            self._let_go(segment)
+            if content is not None:
+                return content
+        return b""
+
+    def batches(self, from_offset: int) -> Iterator[bytes]:
+        segments = self._segments
+        for number in range(self._segment_number(from_offset), len(segments)):
+            segment = segments[number]
+            yield from segment.batches(segment.position_of(from_offset))
+            self._let_go(segment)
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
+        for segment in list(self._segments):
+            found = segment.offset_for_timestamp(timestamp_ms, self._log_start_offset)
+            self._let_go(segment)
+            if found is not None:
+                return found
+        return None
+
+    def max_timestamp(self) -> tuple[int, int] | None:
+        if not self._segments:
+            return None
+        latest = max(self._segments, key=lambda segment: segment.max_timestamp)
+        found = latest.find_max_timestamp()
+        self._let_go(latest)
+        return found
+
+    def _segment_number(self, offset: int) -> int:
+        number = bisect_right(self._segments, offset, key=lambda segment: segment.base_offset)
+        return max(number - 1, 0)
+
+    def _let_go(self, segment: Segment) -> None:
+        """Keep a file open only while it is appended to, or until its fate at fsync is known."""
+        if segment is not self._segments[-1] and not segment.is_dirty:
+            segment.release()
+
+    # --- shrinking -----------------------------------------------------------------------------
+
+    def delete_before(self, offset: int) -> int:
+        offset = min(offset, self.log_end_offset)
+        if offset > self._log_start_offset:
+            self._log_start_offset = offset
+            self._remove_oldest(lambda segment: segment.next_offset <= offset)
+        return self._log_start_offset
+
+    def enforce_retention(self, now_ms: int) -> int:
+        settings = self.settings
+        if not self._segments:
+            return 0
+        active = self._segments[-1]
+        if active.size and self._is_old(active, now_ms):
+            self.roll()
+        if not settings.cleanup_delete:
+            return 0
+        removed = 0
+        if settings.retention_ms != NO_LIMIT:
+            # Kafka differs: of records without a timestamp it asks the file's age; ours stay.
+            horizon_ms = now_ms - settings.retention_ms
+            removed += self._remove_oldest(lambda segment: 0 <= segment.max_timestamp < horizon_ms)
+        if settings.retention_bytes != NO_LIMIT:
+            # Never below the limit: the segment that would cross it stays.
+            limit = settings.retention_bytes
+            removed += self._remove_oldest(lambda one: self.size_bytes - one.size >= limit)
+        self._log_start_offset = max(self._log_start_offset, self._segments[0].base_offset)
+        return removed
+
+    def _remove_oldest(self, should_go: Callable[[Segment], bool]) -> int:
+        """Remove segments from the oldest on while they should go; returns how many went.
+
+        An active segment that should go is sealed first: the empty one after it keeps the offset.
+        """
+        removed = 0
+        while self._segments:
+            oldest = self._segments[0]
+            is_active = len(self._segments) == 1
+            if (is_active and not oldest.size) or not should_go(oldest):
+                break
+            if is_active:
+                self.roll()
+            # A new list: whoever walks the old one is not led astray.
+            self._segments = self._segments[1:]
+            oldest.remove()
+            self._names_are_dirty = True
+            removed += 1
+        return removed
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop every batch that holds an offset at or after `offset`, for a repair."""
+        while self._segments and self._segments[-1].base_offset >= offset:
+            self._segments.pop().remove()
+            self._names_are_dirty = True
+        if self._segments:
+            self._segments[-1].truncate(offset)
+        elif self._log_start_offset:
+            self._create_segment(self._log_start_offset)
+        self.recovery_point = min(self.recovery_point, self.log_end_offset)
+
+    # --- durability ----------------------------------------------------------------------------
+
+    def flush(self) -> None:
+        """fsync what was appended, then the names; a failure closes the log for good."""
+        end_offset = self.log_end_offset
+        try:
+            for segment in list(self._segments):
+                if segment.is_dirty:
+                    segment.sync()
+                    self._let_go(segment)
+            self._flush_names()
+        except OSError as fault:
+            # The kernel may have dropped the pages: a second fsync would lie.
+            self._closed_because = f"fsync failed: {fault}"
+            raise
+        self.recovery_point = end_offset
+
+    def _flush_names(self) -> None:
+        if self.is_new:
+            for name in (PARTITION_METADATA, LEADER_EPOCHS):
+                self._disk.open(f"{self._path}/{name}").sync()
+        if self.is_new or self._names_are_dirty:
+            self._names_are_dirty = False
+            self._disk.sync_dir(self._path)
+        if self.is_new:
+            self._disk.sync_dir(parent(self._path))
+            self.is_new = False
+
+    def close(self) -> None:
+        """Flush, complete the indexes and take no more: the next start needs no scan."""
+        if self._closed_because is None:
+            if self._segments:
+                self._segments[-1].seal(sync=True)
+            self.flush()
+        self.abandon("closed")
+
+    def abandon(self, reason: str) -> None:
+        """Take no more writes and let go of the files, as they are."""
+        self._closed_because = self._closed_because or reason
+        for segment in self._segments:
+            segment.release()
+
+
+def _is_log(name: str) -> bool:
+    return name.endswith(LOG_SUFFIX) and name.removesuffix(LOG_SUFFIX).isdecimal()

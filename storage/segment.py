@@ -1,0 +1,420 @@
+"""What does one .log file hold, and where in it does an offset or a moment begin?
+
+A segment is a file of back-to-back record batches, named by its base offset (`%020d.log`), with an
+offset index and a time index beside it. `partition_log.py` chains segments; `journal.py` appends to
+the active one from its flusher thread while the event loop reads below the high watermark. That
+needs no lock: bytes are written before `size` says so, and an index entry comes after its bytes.
+
+A scan is the way back from a crash: it trusts nothing after the recovery point, checks length, CRC
+and offsets of each batch, rebuilds the indexes as it goes and says where the sound part ends.
+Kafka's counterparts: LogSegment.append, read, recover, findOffsetByTimestamp; FileRecords.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from storage.api import Corrupt
+from storage.disk import Disk, File
+from storage.index import (
+    MAX_RELATIVE_OFFSET,
+    OFFSET_ENTRY_BYTES,
+    TIME_ENTRY_BYTES,
+    BadIndex,
+    OffsetIndex,
+    TimeIndex,
+)
+from storage.record_batch import (
+    HEADER_BYTES,
+    NO_TIMESTAMP,
+    BatchHeader,
+    InvalidBatch,
+    RecordFields,
+    TruncatedBatch,
+    check_crc,
+    peek_header,
+    read_records,
+)
+
+_WALK_BYTES = 16 << 10  # read at a time where only headers matter
+_SCAN_BYTES = 1 << 20  # and where every byte does
+
+LOG_SUFFIX = ".log"
+INDEX_SUFFIX = ".index"
+TIME_INDEX_SUFFIX = ".timeindex"
+
+
+Placed = tuple[bytes, int, int]
+"""(batch, last offset, greatest timestamp): a batch with its offsets, not to be parsed again."""
+
+
+class TailCut(NamedTuple):
+    """A scan stopped: the file was sound up to `position`, the `bytes_cut` after it are gone."""
+
+    path: str
+    position: int
+    bytes_cut: int
+    reason: str
+
+
+class IndexRebuilt(NamedTuple):
+    """The indexes of a segment were missing or wrong and were made anew from its batches."""
+
+    path: str
+    reason: str
+
+
+Repair = TailCut | IndexRebuilt
+
+EVERYTHING = sys.maxsize
+"""The recovery point of a log that was closed cleanly: all of it is trusted."""
+
+
+def whole_batches(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader, bytes]]:
+    """(position, header, bytes) of each batch, by large reads; InvalidBatch at one not whole."""
+    chunk, chunk_start = b"", position
+    while position < end:
+        if position + HEADER_BYTES > chunk_start + len(chunk):
+            chunk, chunk_start = file.pread(min(_SCAN_BYTES, end - position), position), position
+        header = peek_header(chunk, position - chunk_start)
+        after = position + header.size
+        if after > end:
+            raise TruncatedBatch(position, f"{header.size} bytes long, {end - position} are there")
+        if after > chunk_start + len(chunk):
+            wanted = min(max(header.size, _SCAN_BYTES), end - position)
+            chunk, chunk_start = file.pread(wanted, position), position
+        yield position, header, chunk[position - chunk_start : after - chunk_start]
+        position = after
+
+
+def _checked(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
+    """(position, header) of each batch whose every byte was read and holds, up to a bad one."""
+    for at, header, batch in whole_batches(file, position, end):
+        check_crc(batch)
+        yield at, header
+
+
+class Segment:
+    """One .log file and its indexes. Opens its file on first use."""
+
+    __slots__ = (
+        "_disk",
+        "_file",
+        "_first_timestamp",
+        "_index_interval_bytes",
+        "_unindexed_bytes",
+        "base_offset",
+        "is_dirty",
+        "max_timestamp",
+        "max_timestamp_offset",
+        "next_offset",
+        "offset_index",
+        "path",
+        "size",
+        "time_index",
+    )
+
+    def __init__(
+        self, disk: Disk, directory: str, base_offset: int, index_interval_bytes: int
+    ) -> None:
+        stem = f"{directory}/{base_offset:020d}"
+        self._disk = disk
+        self._file: File | None = None
+        self._index_interval_bytes = index_interval_bytes
+        self._unindexed_bytes = 0
+        self._first_timestamp = NO_TIMESTAMP
+        self.path = stem + LOG_SUFFIX
+        self.base_offset = base_offset
+        self.next_offset = base_offset
+        self.size = 0
+        self.max_timestamp = NO_TIMESTAMP
+        self.max_timestamp_offset = base_offset  # the last offset of the batch that has it
+        self.offset_index = OffsetIndex(stem + INDEX_SUFFIX, base_offset)
+        self.time_index = TimeIndex(stem + TIME_INDEX_SUFFIX, base_offset)
+        self.is_dirty = False  # has bytes that no sync has covered
+
+    # --- the file ------------------------------------------------------------------------------
+
+    def create(self) -> None:
+        """Make the file; its name is durable once the folder was synced."""
+        self._file = self._disk.open(self.path, create=True)
+        self._file.truncate(0)
+        self.is_dirty = True
+
+    def _opened(self) -> File:
+        file = self._file
+        if file is None:
+            file = self._file = self._disk.open(self.path)
+        return file
+
+    def release(self) -> None:
+        """Let go of the file; the next use opens it again."""
+        self._file = None
+
+    def sync(self) -> None:
+        """Make the batches durable, and the index entries that a recovery point makes trusted."""
+        self.is_dirty = False  # before: what is appended meanwhile is not covered
+        try:
+            self._opened().sync()
+            if not self.offset_index.is_durable or not self.time_index.is_durable:
+                self.offset_index.save(self._disk, sync=True)
+                self.time_index.save(self._disk, sync=True)
+        except OSError:
+            self.is_dirty = True
+            raise
+
+    def seal(self, *, sync: bool) -> None:
+        """Complete the indexes: nothing is appended any more, or not before a restart."""
+        self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
+        for index in (self.offset_index, self.time_index):
+            if not index.is_durable or not self._disk.exists(index.path):
+                index.save(self._disk, sync=sync)
+
+    def truncate(self, offset: int) -> None:
+        """Drop every batch that holds an offset at or after `offset`."""
+        position = self.position_of(offset)
+        self._opened().truncate(position)
+        self.is_dirty = True
+        self.size = position
+        self.next_offset = self.base_offset
+        for index in (self.offset_index, self.time_index):
+            index.truncate(offset)
+            index.save(self._disk, sync=False)
+        self.max_timestamp, self.max_timestamp_offset = self.time_index.last
+        self._first_timestamp = NO_TIMESTAMP
+        self._unindexed_bytes = 0
+        self._scan(self.offset_index.last[1], EVERYTHING)
+
+    def remove(self) -> None:
+        """Delete the files, the log first: an index without a log is swept away at a start."""
+        self._file = None
+        self._disk.remove(self.path)
+        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            path = self.path.removesuffix(LOG_SUFFIX) + suffix
+            if self._disk.exists(path):
+                self._disk.remove(path)
+
+    # --- opening what is there -------------------------------------------------------------------
+
+    def load(self, trusted_to: int, *, sealed_at: int | None = None) -> list[Repair]:
+        """Learn what the file holds. Batches at or after the offset `trusted_to` are scanned.
+
+        `sealed_at` is the next segment's base offset: a segment that is sealed and trusted as a
+        whole is not read at all. A damaged batch below `trusted_to` is Corrupt: it was durable
+        once, and cutting it off would hide a loss. One above it is a torn tail, and is cut.
+        """
+        self.size = self._opened().size()
+        repairs: list[Repair] = []
+        try:
+            self.offset_index.load(self._disk, self.size)
+            self.time_index.load(self._disk)
+        except BadIndex as fault:
+            self.offset_index.truncate(self.base_offset)
+            self.time_index.truncate(self.base_offset)
+            if self.size > self._index_interval_bytes and trusted_to > self.base_offset:
+                repairs.append(IndexRebuilt(self.path, str(fault)))
+        else:
+            if sealed_at is not None and sealed_at <= trusted_to:
+                self.max_timestamp, self.max_timestamp_offset = self.time_index.last
+                self.next_offset = sealed_at
+                return repairs
+            self.offset_index.truncate(trusted_to)
+            self.time_index.truncate(trusted_to)
+        self.max_timestamp, self.max_timestamp_offset = self.time_index.last
+        cut = self._scan(self.offset_index.last[1], trusted_to)
+        # What a scan finds may be in the page cache only, left there by a process that was killed.
+        self.is_dirty = cut is not None or self.next_offset > trusted_to
+        return repairs if cut is None else [*repairs, cut]
+
+    def _scan(self, position: int, trusted_to: int) -> TailCut | None:
+        """Walk the batches from `position`: the end offset, the indexes, and what must be cut."""
+        file, size = self._opened(), self.size
+        if trusted_to == EVERYTHING:
+            batches = self.headers(position, size)
+        else:
+            batches = _checked(file, position, size)
+        problem = None
+        try:
+            for at, header in batches:
+                problem = self._misplaced(at, header)
+                if problem is not None:
+                    break
+                self._account(at, header.size, header.last_offset, header.max_timestamp)
+                self.next_offset = header.next_offset
+                position = at + header.size
+        except InvalidBatch as fault:
+            problem = fault.reason
+        if problem is None:
+            return None
+        if self.next_offset < trusted_to:
+            raise Corrupt(self.path, position, problem)
+        file.truncate(position)
+        self.size = position
+        return TailCut(self.path, position, size - position, problem)
+
+    def _misplaced(self, position: int, header: BatchHeader) -> str | None:
+        """Why this batch, sound in itself, cannot be the next one here; None when it can."""
+        if header.base_offset < self.next_offset:
+            return f"offset {header.base_offset} comes after {self.next_offset - 1}"
+        if position + header.size > self.size:
+            return "the file ends inside a batch"
+        return None
+
+    # --- appending -----------------------------------------------------------------------------
+
+    def append(self, batches: Sequence[Placed]) -> None:
+        """Write whole batches at the end, in one write. After an OSError nothing was appended."""
+        content = batches[0][0] if len(batches) == 1 else b"".join([one[0] for one in batches])
+        position = self.size
+        self.is_dirty = True
+        try:
+            self._opened().pwrite(content, position)
+        except OSError:
+            self._drop_partial_write()
+            raise
+        for batch, last_offset, max_timestamp in batches:
+            self._account(position, len(batch), last_offset, max_timestamp)
+            position += len(batch)
+        # In this order: a reader that sees the new size must also see that it ends elsewhere.
+        self.next_offset = batches[-1][1] + 1
+        self.size = position
+
+    def _drop_partial_write(self) -> None:
+        try:
+            self._opened().truncate(self.size)
+        except OSError:  # then the next append writes over it, or the next scan cuts it off
+            return
+
+    def _account(self, position: int, size: int, last_offset: int, max_timestamp: int) -> None:
+        """Keep the indexes and the greatest timestamp; Kafka's own rule for who gets entries."""
+        if max_timestamp > self.max_timestamp:
+            self.max_timestamp = max_timestamp
+            self.max_timestamp_offset = last_offset
+        if self._unindexed_bytes > self._index_interval_bytes:
+            self.offset_index.append(last_offset, position)
+            self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
+            self._unindexed_bytes = 0
+        self._unindexed_bytes += size
+
+    def takes(
+        self, bytes_more: int, last_offset: int, max_bytes: int, max_index_bytes: int
+    ) -> bool:
+        """Is there room for this many bytes, up to this offset, and for an index entry?"""
+        return (
+            self.size + bytes_more <= max_bytes
+            and last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
+            and (len(self.offset_index) + 1) * OFFSET_ENTRY_BYTES <= max_index_bytes
+            # One more entry is forced when the segment is sealed.
+            and (len(self.time_index) + 2) * TIME_ENTRY_BYTES <= max_index_bytes
+        )
+
+    def first_timestamp(self) -> int:
+        """The first batch's greatest timestamp, which rolling by age counts from; -1 when empty."""
+        if self._first_timestamp == NO_TIMESTAMP and self.size:
+            self._first_timestamp = next(self.headers(0, self.size))[1].max_timestamp
+        return self._first_timestamp
+
+    # --- reading -------------------------------------------------------------------------------
+
+    def headers(self, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
+        """(position, header) of each batch from the one at `position` up to the byte `end`."""
+        file = self._opened()
+        chunk, chunk_start = b"", position
+        while position < end:
+            if position + HEADER_BYTES > chunk_start + len(chunk):
+                chunk_start = position
+                chunk = file.pread(min(_WALK_BYTES, end - position), position)
+            try:
+                header = peek_header(chunk, position - chunk_start)
+            except InvalidBatch as fault:
+                raise Corrupt(self.path, position, fault.reason) from None
+            yield position, header
+            position += header.size
+
+    def position_of(self, offset: int) -> int:
+        """Where the first batch begins whose last offset is >= `offset`; the size if none is."""
+        end = self.size
+        if offset >= self.next_offset:
+            return end
+        for position, header in self.headers(self.offset_index.lookup(offset), end):
+            if header.last_offset >= offset:
+                return position
+        return end
+
+    def _boundary(self, start: int, limit: int, up_to: int) -> int:
+        """The end of the last batch from `start` on that ends by byte `limit`, below `up_to`."""
+        end = self.size
+        whole = up_to >= self.next_offset
+        if whole and limit >= end:
+            return end
+        # Every indexed position is a boundary, so the walk starts at the last useful one.
+        near = self.offset_index.boundary(limit)
+        if not whole:
+            near = min(near, self.offset_index.lookup(up_to))
+        boundary = max(start, near)
+        for position, header in self.headers(boundary, end):
+            if header.base_offset >= up_to or position + header.size > limit:
+                break
+            boundary = position + header.size
+        return boundary
+
+    def read(self, offset: int, max_bytes: int, *, up_to: int, at_least_one: bool) -> bytes | None:
+        """As TopicLog.read; None when no batch here ends at or after `offset`."""
+        size = self.size
+        start = self.position_of(offset)
+        if start >= size:
+            return None
+        end = self._boundary(start, start + max_bytes, up_to)
+        if end == start and at_least_one:
+            _, header = next(self.headers(start, size))
+            if header.base_offset < up_to:
+                end = start + header.size
+        return self.pread(start, end) if end > start else b""
+
+    def pread(self, start: int, end: int) -> bytes:
+        content = self._opened().pread(end - start, start)
+        if len(content) != end - start:
+            raise Corrupt(self.path, start + len(content), "the file is shorter than its log")
+        return content
+
+    def batches(self, position: int) -> Iterator[bytes]:
+        """Each whole batch from `position` on, up to the present end."""
+        try:
+            for at, header, batch in whole_batches(self._opened(), position, self.size):
+                position = at + header.size
+                yield batch
+        except InvalidBatch as fault:
+            raise Corrupt(self.path, position, fault.reason) from None
+
+    def offset_for_timestamp(self, timestamp_ms: int, start_offset: int) -> tuple[int, int] | None:
+        """(timestamp, offset) of the first record at or after both; None when there is none."""
+        if self.max_timestamp < timestamp_ms:
+            return None
+        offset = max(self.time_index.lookup(timestamp_ms), start_offset)
+        for position, header in self.headers(self.offset_index.lookup(offset), self.size):
+            if header.max_timestamp < timestamp_ms or header.last_offset < start_offset:
+                continue
+            for fields in self._records(position, header):
+                if fields[1] >= timestamp_ms and fields[0] >= start_offset:
+                    return fields[1], fields[0]
+        return None
+
+    def find_max_timestamp(self) -> tuple[int, int] | None:
+        """(timestamp, offset) of the first record with the greatest timestamp; None when empty."""
+        if self.max_timestamp == NO_TIMESTAMP:
+            return None
+        start = self.position_of(self.max_timestamp_offset)
+        for position, header in self.headers(start, self.size):
+            if header.max_timestamp == self.max_timestamp:
+                if header.log_append_time:
+                    return header.max_timestamp, header.base_offset
+                for fields in self._records(position, header):
+                    if fields[1] == header.max_timestamp:
+                        return fields[1], fields[0]
+        return None
+
+    def _records(self, position: int, header: BatchHeader) -> list[RecordFields]:
+        try:
+            return read_records(self.pread(position, position + header.size))
+        except InvalidBatch as fault:
+            raise Corrupt(self.path, position, fault.reason) from None

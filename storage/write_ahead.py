@@ -1,0 +1,256 @@
+"""Which batches were promised before their segments were synced? The journal's write-ahead file.
+
+One preallocated file, written from the front in *passes*. A pass ends when everything in it is
+durable in the segments (a checkpoint); then the next pass begins at the front again. Layout, all
+integers big-endian:
+
+    byte 0 and 4096   two slots, written in turn; the whole one with the greater epoch counts:
+                      magic "RollWAL1", epoch u64, is_synced u8, crc32c u32 of what precedes it
+    byte 8192 on      groups, each beginning at a multiple of 512:
+                      magic u32, crc32c u32 of what follows, epoch u64, sequence u64, length u32
+                      and `length` bytes of entries, each a kind u8 and
+                        1 declare: reference u32, partition i32, topic id (16), topic (u16 + utf8)
+                        2 batch:   reference u32, length u32, a record batch v2 with its offsets
+
+A group is what one flush made durable: all of it counts or nothing. Bytes of an earlier pass carry
+an earlier epoch, so they never pass for groups of this one; the slots alternate so that a torn slot
+leaves the other. A group begins in a sector of its own, so that a torn write cannot reach into one
+that was promised before.
+
+A group that is torn ends the scan: it was never promised. Where each group was synced before the
+next one was written (`is_synced`), a whole group *behind* a torn one proves that a promised one was
+damaged: that is Corrupt, not a tail.
+"""
+
+from collections.abc import Iterator, Sequence
+from struct import Struct
+from struct import error as struct_error
+from typing import NamedTuple
+from uuid import UUID
+
+import google_crc32c
+
+from storage.api import Corrupt, TopicPartition
+from storage.disk import Disk, File, parent
+from storage.segment import TailCut
+
+FIRST_GROUP = 8192
+_SLOT_BYTES = 4096
+_SECTOR_BYTES = 512
+_SEARCH_BYTES = 1 << 20
+
+_SLOT = Struct(">8sQB")
+_SLOT_CRC = Struct(">I")
+_SLOT_MAGIC = b"RollWAL1"
+_GROUP = Struct(">IIQQI")
+_GROUP_PREFIX = Struct(">II")
+_GROUP_COVERED = Struct(">QQI")
+_GROUP_MAGIC = 0x526C4772
+_GROUP_MAGIC_BYTES = _GROUP_MAGIC.to_bytes(4, "big")
+_GROUP_CRC_START = 8
+
+_DECLARE = Struct(">BIi16sH")
+_BATCH = Struct(">BII")
+_KIND_DECLARE, _KIND_BATCH = 1, 2
+
+BATCH_OVERHEAD = _BATCH.size
+DECLARE_OVERHEAD = _DECLARE.size
+
+
+class Declared(NamedTuple):
+    """From here on in this pass, `reference` stands for this partition."""
+
+    reference: int
+    topic_partition: TopicPartition
+    topic_id: UUID
+
+
+class Journaled(NamedTuple):
+    """A batch of the partition that `reference` stands for."""
+
+    reference: int
+    batch: bytes
+
+
+def declare(reference: int, topic_partition: TopicPartition, topic_id: UUID) -> bytes:
+    topic = topic_partition.topic.encode()
+    head = (_KIND_DECLARE, reference, topic_partition.partition, topic_id.bytes, len(topic))
+    return _DECLARE.pack(*head) + topic
+
+
+def batch_entry_head(reference: int, batch_bytes: int) -> bytes:
+    """What goes before a batch."""
+    return _BATCH.pack(_KIND_BATCH, reference, batch_bytes)
+
+
+def read_entries(payload: bytes) -> Iterator[Declared | Journaled]:
+    """The entries of a group; ValueError where they make no sense."""
+    position = 0
+    while position < len(payload):
+        kind = payload[position]
+        try:
+            if kind == _KIND_BATCH:
+                _, reference, length = _BATCH.unpack_from(payload, position)
+                position += _BATCH.size
+                yield Journaled(reference, payload[position : position + length])
+            elif kind == _KIND_DECLARE:
+                _, reference, partition, topic_id, length = _DECLARE.unpack_from(payload, position)
+                position += _DECLARE.size
+                topic = payload[position : position + length].decode()
+                yield Declared(reference, TopicPartition(topic, partition), UUID(bytes=topic_id))
+            else:
+                raise ValueError(f"unknown kind {kind}")
+        except struct_error:
+            raise ValueError("an entry is cut short") from None
+        position += length
+    if position != len(payload):
+        raise ValueError("the last entry is cut short")
+
+
+class WriteAhead:
+    """The file, opened. `groups` first, then `begin_pass`, then `write` and `sync`."""
+
+    __slots__ = (
+        "_capacity",
+        "_epoch",
+        "_file",
+        "_is_synced",
+        "_position",
+        "_sequence",
+        "path",
+        "tail",
+    )
+
+    def __init__(self, disk: Disk, path: str, capacity: int, *, is_synced: bool) -> None:
+        self.path = path
+        self.tail: TailCut | None = None
+        self._capacity = capacity
+        self._is_synced = is_synced
+        self._epoch = 0
+        self._sequence = 0
+        self._position = FIRST_GROUP
+        is_new = not disk.exists(path)
+        self._file: File = disk.open(path, create=True)
+        if is_new:
+            disk.sync_dir(parent(path))
+
+    @property
+    def room(self) -> int:
+        """Bytes of entries that the next group may have."""
+        return self._capacity - self._position - _GROUP.size
+
+    def write(self, entries: Sequence[bytes]) -> None:
+        """Write one group; durable after `sync`. Raises OSError, after which nothing is certain."""
+        payload = b"".join(entries)
+        covered = _GROUP_COVERED.pack(self._epoch, self._sequence, len(payload)) + payload
+        group = _GROUP_PREFIX.pack(_GROUP_MAGIC, google_crc32c.value(covered)) + covered
+        self._file.pwrite(group, self._position)
+        self._sequence += 1
+        self._position = _next_sector(self._position + len(group))
+
+    def sync(self) -> None:
+        self._file.sync()
+
+    def begin_pass(self) -> None:
+        """Forget every group: all of them are durable elsewhere. Durable when it returns."""
+        if self._file.size() != self._capacity:
+            self._file.truncate(min(self._file.size(), self._capacity))
+            self._file.allocate(self._capacity)
+        if not self._epoch:
+            self._write_slot()  # a file with groups in it has no blank slot, ever
+        self._write_slot()
+        self._position = FIRST_GROUP
+        self._sequence = 0
+
+    def _write_slot(self) -> None:
+        self._epoch += 1
+        slot = _SLOT.pack(_SLOT_MAGIC, self._epoch, self._is_synced)
+        slot += _SLOT_CRC.pack(google_crc32c.value(slot))
+        self._file.pwrite(slot, self._epoch % 2 * _SLOT_BYTES)
+        self._file.sync()
+
+    def close(self) -> None:
+        self._file.close()
+
+    # --- after a start -------------------------------------------------------------------------
+
+    def groups(self) -> Iterator[tuple[int, bytes]]:
+        """(position, entries) of each whole group of the last pass, in order.
+
+        Corrupt where a promised group is damaged. Sets `tail` if the scan ended in a torn group.
+        """
+        was_synced = self._read_slots()
+        position, sequence = FIRST_GROUP, 0
+        while self._epoch:
+            payload = self._group_at(position, sequence)
+            if payload is None:
+                self._judge_tail(position, sequence, was_synced=was_synced)
+                return
+            yield position, payload
+            position = _next_sector(position + _GROUP.size + len(payload))
+            sequence += 1
+
+    def _read_slots(self) -> bool:
+        """Find the last pass; returns whether its groups were synced one by one."""
+        head = self._file.pread(FIRST_GROUP, 0)
+        was_synced = False
+        blank = 0
+        for start in (0, _SLOT_BYTES):
+            slot = head[start : start + _SLOT.size]
+            crc = head[start + _SLOT.size : start + _SLOT.size + _SLOT_CRC.size]
+            if not slot.strip(b"\x00"):
+                blank += 1
+            elif crc == _SLOT_CRC.pack(google_crc32c.value(slot)):
+                magic, epoch, is_synced = _SLOT.unpack(slot)
+                if magic == _SLOT_MAGIC and epoch > self._epoch:
+                    self._epoch, was_synced = epoch, bool(is_synced)
+        if blank:
+            self._epoch = 0  # both are written before the first group: there has been none
+        elif not self._epoch:
+            raise Corrupt(self.path, 0, "neither slot is whole")
+        return was_synced
+
+    def _group_at(self, position: int, sequence: int) -> bytes | None:
+        """The entries of the group with this sequence number; None when it is not there, whole."""
+        length = self._length_at(position, sequence)
+        if length is None:
+            return None
+        group = self._file.pread(_GROUP.size + length, position)
+        if len(group) < _GROUP.size + length:
+            return None
+        (crc,) = _SLOT_CRC.unpack_from(group, 4)
+        if google_crc32c.value(group[_GROUP_CRC_START:]) != crc:
+            return None
+        return group[_GROUP.size :]
+
+    def _length_at(self, position: int, sequence: int) -> int | None:
+        head = self._file.pread(_GROUP.size, position)
+        if len(head) < _GROUP.size:
+            return None
+        magic, _, epoch, number, length = _GROUP.unpack(head)
+        if (magic, epoch, number) != (_GROUP_MAGIC, self._epoch, sequence):
+            return None
+        return int(length)
+
+    def _judge_tail(self, position: int, sequence: int, *, was_synced: bool) -> None:
+        """Nothing is wrong with a torn tail, unless a promised group lies behind it."""
+        length = self._length_at(position, sequence)
+        if length is not None:
+            self.tail = TailCut(self.path, position, length, f"group {sequence} is torn")
+        if not was_synced:
+            return
+        start = _next_sector(position + 1)
+        while chunk := self._file.pread(_SEARCH_BYTES, start):
+            for sector in range(0, len(chunk) - _GROUP.size + 1, _SECTOR_BYTES):
+                if not chunk.startswith(_GROUP_MAGIC_BYTES, sector):
+                    continue
+                _, _, epoch, number, _ = _GROUP.unpack_from(chunk, sector)
+                later = epoch == self._epoch and number > sequence
+                if later and self._group_at(start + sector, number) is not None:
+                    reason = f"group {sequence} is damaged, though group {number} was written later"
+                    raise Corrupt(self.path, position, reason)
+            start += _SEARCH_BYTES
+
+
+def _next_sector(position: int) -> int:
+    return -(-position // _SECTOR_BYTES) * _SECTOR_BYTES
