@@ -74,7 +74,8 @@ def record_type(key: bytes | None) -> int:
     """What kind of thing this key names."""
     if key is None or len(key) < _INT16.size:
         raise UnreadableRecord(-1, None, "the key is too short to name a record type")
-    return int.from_bytes(key[:2], "big", signed=True)
+    kind: int = _INT16.unpack_from(key)[0]
+    return kind
 
 
 # ---------------------------------------------------------------- committed offsets (type 1)
@@ -84,12 +85,13 @@ new_record: Final[Callable[[tuple[bytes, bytes | None]], Record]] = partial(tupl
 
 # The value when the metadata is empty, as it nearly always is: one Struct up to the commit time.
 _VALUE_V4: Final = Struct(">hqiBq")  # version, offset, leader epoch, length + 1, commit time
-_VALUE_V3: Final = Struct(">hqihq")  # version, offset, leader epoch, length, commit time
+_WHOLE_V4: Final = Struct(">hqiBq3s16s")  # and the tag buffer with the topic id
 _HEAD_V3: Final = Struct(">hqi")
 _HEAD_V1: Final = Struct(">hq")
 _TAIL_V1: Final = Struct(">qq")
 _TOPIC_ID_TAG: Final = b"\x01\x00\x10"  # a tag buffer of one: tag 0, sixteen bytes
 _NO_TAGS: Final = b"\x00"
+_NO_TOPIC_ID: Final = ZERO_TOPIC_ID.bytes
 
 
 @lru_cache(maxsize=KEY_PREFIXES_CACHED)
@@ -175,10 +177,15 @@ class OffsetKey(NamedTuple):
     partition: int
 
 
+_new_offset_key: Final[Callable[[tuple[GroupId, TopicName, int]], OffsetKey]] = partial(
+    tuple.__new__, OffsetKey
+)
+
+
 def read_offset_key(key: bytes) -> OffsetKey:
     """The key of a record of type 1, or of its ancestor, type 0."""
     group_id, topic = _read_offset_key_prefix(key[:-4])
-    return OffsetKey(group_id, topic, _INT32.unpack_from(key, len(key) - 4)[0])
+    return _new_offset_key((group_id, topic, _INT32.unpack_from(key, len(key) - 4)[0]))
 
 
 @lru_cache(maxsize=KEY_PREFIXES_CACHED)
@@ -196,12 +203,11 @@ def _read_offset_key_prefix(prefix: bytes) -> tuple[GroupId, TopicName]:
 
 def read_offset_commit_value(value: bytes, kind: int = OFFSET_COMMIT) -> CommittedOffset:
     """What was committed, from a value of any version."""
-    if len(value) == 42 and value[:2] == b"\x00\x04" and value[14] == 1:
+    if len(value) == _WHOLE_V4.size and kind == OFFSET_COMMIT:
         # What nearly all of a log consists of: version 4, no metadata, a topic id.
-        _, offset, leader_epoch, _, committed_at_ms = _VALUE_V4.unpack_from(value)
-        if value[23:26] == _TOPIC_ID_TAG and kind == OFFSET_COMMIT:
-            topic_id = read_uuid(value[26:])
-            return new_commit((offset, leader_epoch, "", committed_at_ms, -1, topic_id))
+        version, offset, epoch, length, committed_at_ms, tags, raw_id = _WHOLE_V4.unpack(value)
+        if version == 4 and length == 1 and tags == _TOPIC_ID_TAG:
+            return new_commit((offset, epoch, "", committed_at_ms, -1, read_uuid(raw_id)))
     if kind == LEGACY_OFFSET_COMMIT:
         old = _read_value(LegacyOffsetCommitValue, kind, value)
         return CommittedOffset(old.offset, -1, old.metadata, old.commit_timestamp)
@@ -388,7 +394,8 @@ def _string(text: str) -> bytes:
 
 
 def _topic_id_tags(topic_id: TopicId) -> bytes:
-    return _NO_TAGS if topic_id == ZERO_TOPIC_ID else _TOPIC_ID_TAG + topic_id.bytes
+    raw = topic_id.bytes
+    return _TOPIC_ID_TAG + raw if raw != _NO_TOPIC_ID else _NO_TAGS
 
 
 def _read_string(buf: bytes, pos: int) -> tuple[str, int]:

@@ -8,41 +8,21 @@ Kafka's counterpart: `ClassicGroup.computeSubscribedTopics`, `ConsumerProtocolSu
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Annotated, ClassVar, Final
+from typing import Final
 
 from coordinator.group import GroupView
-from protocol.compiler import reader
+from protocol.consumer_protocol import PROTOCOL_TYPE, read_subscription_topics
 from protocol.names import TopicName
-from protocol.primitives import Malformed
-from protocol.schema import BYTES, NEVER, STRING, array, nullable
 
-CONSUMER: Final = "consumer"
+CONSUMER: Final = PROTOCOL_TYPE
 """The protocol type of Kafka's consumers."""
-
-
-@dataclass(slots=True)
-class ConsumerSubscription:
-    """What every version of a consumer's subscription begins with, after the version itself."""
-
-    VERSIONS: ClassVar = range(1)
-    FLEXIBLE_SINCE: ClassVar = NEVER
-
-    topics: Annotated[tuple[TopicName, ...], array(STRING)] = ()
-    user_data: Annotated[bytes | None, nullable(BYTES)] = None
-
-
-_read_subscription: Final = reader(ConsumerSubscription, 0)
 
 
 def topics_of_subscription(subscription: bytes) -> tuple[TopicName, ...] | None:
     """The topics that one consumer asks for; None when these bytes are no subscription."""
-    if len(subscription) < 2 or subscription[0] & 0x80:
-        return None  # no version, or a negative one
-    try:
-        return _read_subscription(subscription, 2, len(subscription)).topics
-    except Malformed:
-        return None
+    if subscription[:1] >= b"\x80":
+        return None  # A negative version: Kafka refuses it, and reads any other.
+    return read_subscription_topics(subscription)
 
 
 def subscribed_topics(

@@ -14,8 +14,9 @@ Kafka's counterpart: `KafkaApis.handleOffsetCommitRequest`, `OffsetMetadataManag
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from coordinator.decide.checks import check_member, fenced, name_of
-from coordinator.events import GroupCreated, LapseForgiven, SessionMoved
+from coordinator.decide.checks import check_member, fenced
+from coordinator.decide.sessions import extend_session
+from coordinator.events import GroupCreated
 from coordinator.group import CommittedOffset, GroupView
 from coordinator.offset_events import OffsetsCommitted, OffsetsOfTopics
 from coordinator.outcome import Outcome, Reply
@@ -68,7 +69,7 @@ def decide_offset_commit(
     known, refused = _split(request, token.api_version, topics)
     if known:
         return _commit(group, request, known, refused, token, now, settings)
-    return Outcome([Reply(token, OffsetCommitResponse(0, refused))])
+    return Outcome((Reply(token, OffsetCommitResponse(0, refused)),))
 
 
 def refuse_offset_commit(
@@ -188,8 +189,8 @@ def _commit(
     """The group's say on what exists; its answers stand behind those that are `refused` already."""
     error_code = _refusal(group, request, token.api_version)
     if error_code is not ErrorCode.NONE:
-        events = _on_refusal(group, request, error_code, now)
-        return _answer(token, refused, _all_refused(known, error_code), events)
+        answers = _all_refused(known, error_code)
+        return _answer(token, refused, answers, _on_refusal(group, request, error_code, now))
 
     answers, offsets = _judge_partitions(request, known, now.wall_ms, settings)
     records: list[Record] = []
@@ -197,18 +198,20 @@ def _commit(
         add_offset_commits(
             records, request.group_id, topic, commits, settings.offsets_value_version
         )
+    events: Sequence[Event] = ()
+    if group is not None and group.state is not GroupState.EMPTY:
+        # A commit is a sign of life.
+        events = extend_session(group, group.members[request.member_id], now)
     if len(records) > _SURELY_FIT and batch_bytes_at_most(records) > settings.max_batch_bytes:
         # Kafka fails to append such a batch, and takes back all but the session's extension.
-        events = [] if group is None else _session_events(group, request, now)
-        return _answer(token, refused, _all_refused(known, ErrorCode.UNKNOWN_SERVER_ERROR), events)
+        answers = _all_refused(known, ErrorCode.UNKNOWN_SERVER_ERROR)
+        return _answer(token, refused, answers, events)
 
     if group is None:
         # There is no record for this: the offsets alone bring a simple group back after a restart.
-        events = [GroupCreated(request.group_id, now.wall_ms, simple=True)]
-    else:
-        events = _session_events(group, request, now)
+        events = (GroupCreated(request.group_id, now.wall_ms, simple=True),)
     if records:
-        events.append(_committed(group, request, token, now, offsets))
+        events = (*events, _committed(group, request, token, now, offsets))
     return _answer(token, refused, answers, events, records)
 
 
@@ -247,26 +250,6 @@ def _on_refusal(
         return []
     instance_id = request.group_instance_id
     return [fenced(group, request.member_id, instance_id, ApiKey.OFFSET_COMMIT, now.wall_ms)]
-
-
-def _session_events(group: GroupView, request: OffsetCommitRequest, now: Now) -> list["Event"]:
-    """A commit is a sign of life, outside the short time in which assignments are awaited."""
-    if group.state is GroupState.EMPTY:
-        return []
-    member = group.members[request.member_id]
-    deadline_ms = now.mono_ms + member.session_timeout_ms
-    if member.lapsed_at_ms is None:
-        return [SessionMoved(group.group_id, member.member_id, deadline_ms)]
-    return [
-        LapseForgiven(
-            group.group_id,
-            now.wall_ms,
-            group.generation_id,
-            name_of(member),
-            now.mono_ms - member.lapsed_at_ms,
-            deadline_ms,
-        )
-    ]
 
 
 # ---------------------------------------------------------------- partition by partition
@@ -383,9 +366,9 @@ def _answer(
     token: ReplyToken,
     refused: list[OffsetCommitResponseTopic],
     answers: list[OffsetCommitResponseTopic],
-    events: list["Event"],
+    events: Sequence["Event"],
     records: Sequence[Record] = (),
 ) -> Outcome:
     if refused:
         answers = _merge(refused, answers, token.api_version)
-    return Outcome([Reply(token, OffsetCommitResponse(0, answers))], events, records)
+    return Outcome((Reply(token, OffsetCommitResponse(0, answers)),), events, records)
