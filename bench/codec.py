@@ -1,4 +1,4 @@
-"""What does it cost to read a request and to write its answer? Prints µs for each, best of some runs.
+"""What does it cost to read a request and to write its answer? Prints µs, the best of some runs.
 
     .venv/bin/python bench/codec.py [--repeats N]
 
@@ -8,6 +8,7 @@ the versions that today's clients send, and a few large ones. One core, no I/O.
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 from timeit import repeat
 from uuid import UUID
 
@@ -129,11 +130,8 @@ def main() -> None:
     for name, version, (request, response) in CASES:
         api_key = request.API_KEY
         frame = encode_request(RequestHeader(api_key, version, 7, "orders-1"), request)
-        end = len(frame)
-        read = best_us(lambda f=frame, e=end: decode_request(f, 4, e), repeats)
-        write = best_us(
-            lambda a=api_key, v=version, r=response: encode_response(a, v, 7, r), repeats
-        )
+        read = best_us(partial(decode_request, frame, 4, len(frame)), repeats)
+        write = best_us(partial(encode_response, api_key, version, 7, response), repeats)
         print(f"{name:22}{version:>8}{read:>10.2f}{write:>10.2f}")
 
 
