@@ -7,7 +7,7 @@ Kafka's counterpart: `ClassicGroup`, `ClassicGroupMember`, `OffsetAndMetadata`.
 """
 
 from collections.abc import Mapping, Set
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from coordinator.locks import GroupLock
 from protocol.names import (
@@ -25,6 +25,10 @@ from protocol.reply_token import ReplyToken
 
 Protocols = tuple[tuple[str, bytes], ...]
 """A member's offered protocols in its order of preference: (name, metadata)."""
+
+
+SESSION_PAUSED: Final = 1 << 62
+"""In place of a session deadline: nobody waits for this member to speak."""
 
 
 class CommittedOffset(NamedTuple):
@@ -67,6 +71,8 @@ class MemberView(Protocol):
     def session_deadline_ms(self) -> int: ...
     @property
     def lapsed_at_ms(self) -> int | None: ...
+    @property
+    def join_parked_at_ms(self) -> int: ...
     def metadata_for(self, protocol_name: str | None) -> bytes: ...
 
 
@@ -100,6 +106,12 @@ class GroupView(Protocol):
     @property
     def new_member_added(self) -> bool: ...
     @property
+    def protocol_counts(self) -> Mapping[str, int]: ...
+    @property
+    def lapsed_member_ids(self) -> Mapping[MemberId, None]: ...
+    @property
+    def changed_topics(self) -> Set[TopicName]: ...
+    @property
     def rebalance_id(self) -> int: ...
     @property
     def all_members_joined(self) -> bool: ...
@@ -112,7 +124,7 @@ class GroupView(Protocol):
 
 
 class Member:
-    """One member. `awaiting_join` / `awaiting_sync` hold the request that is parked for it, if any."""
+    """One member. `awaiting_join`, `awaiting_sync`: the request that is parked for it, if any."""
 
     __slots__ = (
         "assignment",
@@ -122,6 +134,7 @@ class Member:
         "client_id",
         "group_instance_id",
         "is_new",
+        "join_parked_at_ms",
         "lapsed_at_ms",
         "member_id",
         "protocol_type",
@@ -155,8 +168,11 @@ class Member:
         self.assignment = assignment
         self.awaiting_join: ReplyToken | None = None
         self.awaiting_sync: ReplyToken | None = None
-        self.is_new = False
-        self.session_deadline_ms = 0  # monotonic
+        self.is_new = False  # until its first join is answered
+        self.join_parked_at_ms = 0  # monotonic; since when its join waits, for the history
+        # Monotonic. A DelayedHeartbeat is filed at this deadline or before it, unless the session
+        # is paused: it ran out while a join or a sync was parked, whose answer starts it afresh.
+        self.session_deadline_ms = SESSION_PAUSED
         self.lapsed_at_ms: int | None = None  # monotonic; rollcall.forgive.slow.member
 
     def metadata_for(self, protocol_name: str | None) -> bytes:
@@ -172,8 +188,10 @@ class Group:
 
     __slots__ = (
         "awaiting_join_count",
+        "changed_topics",
         "generation_id",
         "group_id",
+        "lapsed_member_ids",
         "leader_id",
         "lock",
         "members",
@@ -184,6 +202,7 @@ class Group:
         "pending_sync_ids",
         "position",
         "previous_state",
+        "protocol_counts",
         "protocol_name",
         "protocol_type",
         "rebalance_id",
@@ -209,13 +228,51 @@ class Group:
         self.pending_sync_ids: set[MemberId] = set()
         self.awaiting_join_count = 0
         self.new_member_added = False
+        self.protocol_counts: dict[str, int] = {}  # how many members offer each protocol
+        self.lapsed_member_ids: dict[MemberId, None] = {}  # a dict for its order
+        self.changed_topics: set[TopicName] = set()  # rollcall.rebalance.on.partition.change
         self.rebalance_id = 0  # counts rebalances: one can end without a new generation
         self.subscribed_topics: frozenset[TopicName] | None = None  # None: unknown or opaque
         self.offsets: dict[TopicName, dict[int, CommittedOffset]] = {}
-        # Answers about membership wait for `position`, answers about offsets for both: what a client
-        # has seen must be there after a crash.
+        # Answers about membership wait for `position`, answers about offsets for both: what a
+        # client has seen must be there after a crash.
         self.position = 0
         self.offsets_position = 0
+
+    def admit(self, member: Member) -> None:
+        """Enter a member in every table; the first one decides the group's protocol type."""
+        if member.group_instance_id is not None:
+            assert member.group_instance_id not in self.static_members, "two holders of an instance"
+            self.static_members[member.group_instance_id] = member.member_id
+        if not self.members:
+            self.protocol_type = member.protocol_type
+        if not self.leader_id:
+            self.leader_id = member.member_id
+        self.members[member.member_id] = member
+        self.count_protocols(member, +1)
+
+    def dismiss(self, member_id: MemberId) -> Member:
+        """Take a member out of every table; any other one becomes the leader in its place."""
+        member = self.members.pop(member_id)
+        self.count_protocols(member, -1)
+        if member.group_instance_id is not None:
+            del self.static_members[member.group_instance_id]
+        if member.awaiting_join is not None:
+            self.awaiting_join_count -= 1
+        if self.leader_id == member_id:
+            self.leader_id = next(iter(self.members), UNKNOWN_MEMBER_ID)
+        self.pending_sync_ids.discard(member_id)
+        self.lapsed_member_ids.pop(member_id, None)
+        return member
+
+    def count_protocols(self, member: Member, change: int) -> None:
+        counts = self.protocol_counts
+        for name in {name for name, _ in member.protocols}:
+            left = counts.get(name, 0) + change
+            if left:
+                counts[name] = left
+            else:
+                del counts[name]
 
     @property
     def all_members_joined(self) -> bool:
@@ -224,7 +281,8 @@ class Group:
     @property
     def rebalance_timeout_ms(self) -> int:
         """How long a rebalance waits: the longest that any member asked for; 0 without members."""
-        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+        longest = max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+        return max(longest, 0)
 
     def check(self) -> None:
         """Assert what must hold between turns; called by tests and the simulator."""
@@ -233,6 +291,15 @@ class Group:
         for instance_id, member_id in self.static_members.items():
             assert self.members[member_id].group_instance_id == instance_id
         assert not (self.pending_member_ids.keys() & self.members.keys())
+        assert self.pending_sync_ids <= self.members.keys(), "a stranger is to sync"
+        counts: dict[str, int] = {}
+        for member in self.members.values():
+            for name in {name for name, _ in member.protocols}:
+                counts[name] = counts.get(name, 0) + 1
+        assert counts == self.protocol_counts, "protocol_counts is off"
+        lapsed = {m.member_id for m in self.members.values() if m.lapsed_at_ms is not None}
+        assert lapsed == self.lapsed_member_ids.keys(), "lapsed_member_ids is off"
+        assert not lapsed or self.state is GroupState.STABLE, f"a member lapsed in {self.state}"
         if self.state is GroupState.EMPTY:
             assert not self.members, "an Empty group has members"
         elif self.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE):

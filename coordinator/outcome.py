@@ -1,7 +1,6 @@
-"""What does one decision yield? Replies, events, records, ops to park, and what to do once stored.
+"""What does one decision yield? Replies, events, records, ops to park, and what to do next.
 
-An `Outcome` is a value: a function of `decide/` makes it and `Shard.turn` carries it out, in the order
-in which its fields stand here.
+An `Outcome` is a value: a function of `decide/` makes it and `Shard.turn` carries it out.
 """
 
 from collections.abc import Sequence
@@ -10,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from protocol.messages import Response
 from protocol.reply_token import ReplyToken
-from purgatory.op import DelayedOp
 from storage.api import Record
 
 if TYPE_CHECKING:
     from coordinator.commands import Command
+    from coordinator.delayed import Op
     from coordinator.events import Event
 
 
@@ -28,11 +27,13 @@ class Reply:
 class Outcome:
     """Replies go out once everything that they depend on is stored; see Shard.turn.
 
+    `then` are the commands for the turns that follow at once, before any reply goes out;
     `when_stored` is the command for the turn that follows the storing of `records`.
     """
 
     replies: Sequence[Reply] = ()
     events: Sequence["Event"] = ()
     records: Sequence[Record] = ()
-    ops: Sequence[DelayedOp["Command"]] = ()
+    ops: Sequence["Op"] = ()
+    then: Sequence["Command"] = ()
     when_stored: "Command | None" = None

@@ -1,0 +1,158 @@
+"""What may be asked of a group? A client's request, a timer that fired, a record that was stored.
+
+Every turn of a shard carries out one command. A decision may name commands that follow it at once
+(`Outcome.then`) or once its records are stored (`Outcome.when_stored`); an op of the purgatory
+yields one when what it waits for has come. So each decision takes one step, and a rebalance that
+begins, completes and empties a group within one request is a chain of small ones.
+Kafka's counterpart: the methods that its timers and append futures call.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.join_group import JoinGroupRequest
+from protocol.messages.leave_group import LeaveGroupRequest
+from protocol.messages.sync_group import SyncGroupRequest
+from protocol.names import ErrorCode, GenerationId, GroupId, MemberId
+from protocol.reply_token import ReplyToken
+
+
+class RebalanceCause(StrEnum):
+    """Why a rebalance began, as the history and the metrics name it."""
+
+    MEMBER_JOINED = "member_joined"
+    METADATA_CHANGED = "metadata_changed"
+    LEADER_REJOINED = "leader_rejoined"
+    STATIC_MEMBER_CHANGED = "static_member_changed"
+    SESSION_EXPIRED = "session_expired"
+    MEMBER_LEFT = "member_left"
+    DID_NOT_SYNC = "did_not_sync"
+    ASSIGNMENT_NOT_STORED = "assignment_not_stored"
+    OVER_CAPACITY = "over_capacity"
+    PARTITIONS_CHANGED = "partitions_changed"
+
+
+@dataclass(slots=True)
+class Join:
+    group_id: GroupId
+    request: JoinGroupRequest
+    token: ReplyToken
+
+
+@dataclass(slots=True)
+class Sync:
+    group_id: GroupId
+    request: SyncGroupRequest
+    token: ReplyToken
+
+
+@dataclass(slots=True)
+class Beat:
+    group_id: GroupId
+    request: HeartbeatRequest
+    token: ReplyToken
+
+
+@dataclass(slots=True)
+class Leave:
+    group_id: GroupId
+    request: LeaveGroupRequest
+    token: ReplyToken
+
+
+@dataclass(slots=True)
+class BeginRebalance:
+    """Move the group to PreparingRebalance. `reason` is Kafka's sentence, `trigger_ids` who did it."""
+
+    group_id: GroupId
+    cause: RebalanceCause
+    reason: str
+    trigger_ids: tuple[MemberId, ...] = ()
+
+
+@dataclass(slots=True)
+class EndInitialDelay:
+    """The initial delay ran out: extend it if somebody came meanwhile, else complete the join."""
+
+    group_id: GroupId
+    rebalance_id: int
+    delay_ms: int
+    remaining_ms: int
+
+
+@dataclass(slots=True)
+class CompleteJoin:
+    """All have rejoined, or (`expired`) the rest is not waited for any longer."""
+
+    group_id: GroupId
+    rebalance_id: int
+    expired: bool
+
+
+@dataclass(slots=True)
+class EndSyncPhase:
+    """Nobody is left to sync, or (`expired`) the rest is not waited for any longer."""
+
+    group_id: GroupId
+    generation_id: GenerationId
+    expired: bool
+
+
+@dataclass(slots=True)
+class ExpireSession:
+    """A member, or an id that was handed out, has been silent for long enough to look."""
+
+    group_id: GroupId
+    member_id: MemberId
+
+
+@dataclass(slots=True)
+class RemoveLapsed:
+    """Members whose session ran out, and who were forgiven so far, go now."""
+
+    group_id: GroupId
+
+
+@dataclass(slots=True)
+class AssignmentStored:
+    """The record of the leader's assignments is durable; do they still apply?"""
+
+    group_id: GroupId
+    generation_id: GenerationId
+    assignments: Mapping[MemberId, bytes]
+
+
+@dataclass(slots=True)
+class RefuseAssignment:
+    """The leader's assignments cannot be stored."""
+
+    group_id: GroupId
+    generation_id: GenerationId
+    member_id: MemberId
+    error_code: ErrorCode
+
+
+@dataclass(slots=True)
+class EndPartitionDelay:
+    """Partition changes were gathered for long enough, or the group that they wait for is Stable."""
+
+    group_id: GroupId
+
+
+Request = Join | Sync | Beat | Leave
+"""A client's question about one group's membership, and the token that its answer goes to."""
+
+Command = (
+    Request
+    | BeginRebalance
+    | EndInitialDelay
+    | CompleteJoin
+    | EndSyncPhase
+    | ExpireSession
+    | RemoveLapsed
+    | AssignmentStored
+    | RefuseAssignment
+    | EndPartitionDelay
+)

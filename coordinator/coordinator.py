@@ -1,0 +1,482 @@
+"""GroupCoordinator: whose is this group, and may its partition be asked?
+
+The door between the shell and the shards. Checks what can be checked without the group, finds the
+partition (Kafka's hash of the group id) and hands the request on, or says why not: loading, not ours,
+no room in the log. Requests that name several groups, or mean all, are gathered from the shards.
+A failure inside a shard (a bug of ours) ends the shard, which the shell then loads again, and
+nothing else. Kafka's counterpart: `GroupCoordinatorService`, `CoordinatorRuntime`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from functools import partial
+from typing import Final
+
+from coordinator.alarm import Alarm
+from coordinator.census import Census
+from coordinator.commands import Join, Leave, Sync
+from coordinator.decide.describe_groups import refuse_describe_group
+from coordinator.decide.heartbeat import HEARTBEAT_ANSWERS
+from coordinator.decide.join_group import NewMemberId
+from coordinator.decide.offset_fetch import (
+    offset_fetch_response,
+    refuse_offset_fetch,
+    wanted_groups,
+)
+from coordinator.events import AnyEvent, PartitionLoaded, PartitionLoadFailed
+from coordinator.find_coordinator import Endpoint, find_coordinator
+from coordinator.gather import Gather
+from coordinator.group import GroupView
+from coordinator.java_hash import partition_of
+from coordinator.refusals import GroupRequest, refuse
+from coordinator.restore import RecordSkipped
+from coordinator.settings import GroupSettings
+from coordinator.shard import Shard
+from protocol.messages import Request, Response
+from protocol.messages.delete_groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
+from protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from protocol.messages.find_coordinator import FindCoordinatorRequest
+from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.join_group import JoinGroupRequest
+from protocol.messages.leave_group import LeaveGroupRequest
+from protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from protocol.messages.offset_commit import OffsetCommitRequest
+from protocol.messages.offset_delete import OffsetDeleteRequest
+from protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponseGroup,
+)
+from protocol.messages.sync_group import SyncGroupRequest
+from protocol.names import ErrorCode, GroupId, TopicId, TopicName
+from protocol.reply_token import ReplyToken
+from protocol.topics_view import TopicsView
+from purgatory.now import Now
+from storage.api import Log, Position, StoredRecord
+
+Handler = Callable[[Request, ReplyToken, Now], None]
+
+PROTOCOL_NEEDED_SINCE: Final = 5
+"""KIP-559: from this version on a SyncGroup has to say which protocol it is about."""
+
+
+def _raise(partition: int, failure: Exception) -> None:
+    raise failure
+
+
+class GroupCoordinator:
+    """All partitions of the offsets topic, as far as they are ours."""
+
+    def __init__(
+        self,
+        settings: GroupSettings,
+        *,
+        new_member_id: NewMemberId,
+        topics: TopicsView,
+        endpoint: Callable[[ReplyToken], Endpoint],
+        reply: Callable[[ReplyToken, Response], None],
+        observe: Callable[[AnyEvent], None],
+        shard_failed: Callable[[int, Exception], None] = _raise,
+    ) -> None:
+        """`shard_failed` is told when a bug ended a shard: load its partition again."""
+        self._settings = settings
+        self._partitions = settings.offsets_topic_num_partitions
+        self._new_member_id = new_member_id
+        self._topics = topics
+        self._endpoint = endpoint
+        self._reply = reply
+        self._observe = observe
+        self._shard_failed = shard_failed
+        self._active: list[Shard | None] = [None] * self._partitions
+        self._loading: dict[int, Shard] = {}
+        self._skipped: dict[int, list[RecordSkipped]] = {}
+        self._alarm = Alarm()
+        self.census = Census()
+        self._handlers: dict[type[Request], Handler] = {
+            HeartbeatRequest: self._heartbeat,
+            OffsetCommitRequest: self._ask,
+            OffsetFetchRequest: self._fetch_offsets,
+            JoinGroupRequest: self._ask,
+            SyncGroupRequest: self._ask,
+            LeaveGroupRequest: self._ask,
+            FindCoordinatorRequest: self._find_coordinator,
+            OffsetDeleteRequest: self._ask,
+            ListGroupsRequest: self._list_groups,
+            DescribeGroupsRequest: self._describe_groups,
+            DeleteGroupsRequest: self._delete_groups,
+        }
+
+    def partition_for(self, group_id: GroupId) -> int:
+        return partition_of(group_id, self._partitions)
+
+    # ------------------------------------------------------------ requests
+
+    def handle(self, request: Request, token: ReplyToken, now: Now) -> None:
+        """Answer through `reply`, now or later, exactly once."""
+        self._handlers[type(request)](request, token, now)
+
+    def disconnected(self, token: ReplyToken, now: Now) -> None:
+        """The client of a parked request went away.
+
+        As in Kafka nothing changes: a request timeout must not throw a member out. It stays, and
+        counts as joined; its answer is made and goes nowhere. Its session runs from that answer on
+        (for a new member from its first join, for five minutes), and ends the member if nobody
+        comes back for it. A client that does come back sends its request again, which takes the
+        place of the parked one.
+        """
+
+    def _heartbeat(self, request: Request, token: ReplyToken, now: Now) -> None:
+        assert isinstance(request, HeartbeatRequest)
+        group_id = request.group_id
+        if not group_id:
+            self._reply(token, HEARTBEAT_ANSWERS[ErrorCode.INVALID_GROUP_ID])
+            return
+        shard = self._active[partition_of(group_id, self._partitions)]
+        if shard is None:
+            self._refuse(request, token, self._absence(group_id))
+            return
+        try:
+            shard.heartbeat(request, token, now)
+        except Exception as failure:  # noqa: BLE001 - whatever it is, it ends the shard alone
+            self._fail(shard, failure, now, request, token)
+
+    def _ask(self, request: Request, token: ReplyToken, now: Now) -> None:
+        """A question about one group, other than a heartbeat."""
+        assert isinstance(
+            request,
+            OffsetCommitRequest
+            | JoinGroupRequest
+            | SyncGroupRequest
+            | LeaveGroupRequest
+            | OffsetDeleteRequest,
+        )
+        error_code = self._static_refusal(request, token)
+        shard = None
+        if error_code is ErrorCode.NONE:
+            shard = self._active[partition_of(request.group_id, self._partitions)]
+            if shard is None:
+                error_code = self._absence(request.group_id)
+            elif not shard.has_room_for(request):
+                error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if shard is None or error_code is not ErrorCode.NONE:
+            self._refuse(request, token, error_code)
+            return
+        try:
+            match request:
+                case OffsetCommitRequest():
+                    shard.offset_commit(request, token, now)
+                case JoinGroupRequest():
+                    shard.turn(Join(request.group_id, request, token), now)
+                case SyncGroupRequest():
+                    shard.turn(Sync(request.group_id, request, token), now)
+                case LeaveGroupRequest():
+                    shard.turn(Leave(request.group_id, request, token), now)
+                case OffsetDeleteRequest():
+                    shard.offset_delete(request, token, now)
+        except Exception as failure:  # noqa: BLE001 - whatever it is, it ends the shard alone
+            self._fail(shard, failure, now, request, token)
+
+    def _static_refusal(self, request: GroupRequest, token: ReplyToken) -> ErrorCode:
+        """What can be refused without a look at the group, or at whose it is."""
+        match request:
+            case OffsetCommitRequest():
+                return ErrorCode.NONE  # Its group id may be empty: Kafka once allowed that.
+            case SyncGroupRequest() if token.api_version >= PROTOCOL_NEEDED_SINCE and (
+                request.protocol_type is None or request.protocol_name is None
+            ):
+                return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+            case _ if not request.group_id:
+                return ErrorCode.INVALID_GROUP_ID
+            case JoinGroupRequest() if not (
+                self._settings.group_min_session_timeout_ms
+                <= request.session_timeout_ms
+                <= self._settings.group_max_session_timeout_ms
+            ):
+                return ErrorCode.INVALID_SESSION_TIMEOUT
+            case _:
+                return ErrorCode.NONE
+
+    def _absence(self, group_id: GroupId) -> ErrorCode:
+        """Why no shard serves this group."""
+        if self.partition_for(group_id) in self._loading:
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return ErrorCode.NOT_COORDINATOR
+
+    def _refuse(self, request: GroupRequest, token: ReplyToken, error_code: ErrorCode) -> None:
+        # Kafka echoes the member id where it refuses without having looked at the group.
+        echoes = (ErrorCode.INVALID_GROUP_ID, ErrorCode.INVALID_SESSION_TIMEOUT)
+        if isinstance(request, JoinGroupRequest) and error_code in echoes:
+            response = refuse(
+                request, token.api_version, self._topics, error_code, request.member_id
+            )
+        else:
+            response = refuse(request, token.api_version, self._topics, error_code)
+        self._reply(token, response)
+
+    def _find_coordinator(self, request: Request, token: ReplyToken, now: Now) -> None:
+        assert isinstance(request, FindCoordinatorRequest)
+        endpoint = self._endpoint(token)
+        self._reply(token, find_coordinator(request, token.api_version, endpoint))
+
+    # ------------------------------------------------------------ requests over many groups
+
+    def _fetch_offsets(self, request: Request, token: ReplyToken, now: Now) -> None:
+        assert isinstance(request, OffsetFetchRequest)
+        version = token.api_version
+        wanted = wanted_groups(request, version)
+
+        def build(found: list[tuple[int, OffsetFetchResponseGroup]], _: ErrorCode) -> Response:
+            in_order = [group for _, group in sorted(found, key=lambda one: one[0])]
+            return offset_fetch_response(in_order, version)
+
+        if not wanted:
+            self._reply(token, build([], ErrorCode.NONE))
+            return
+        gather = Gather(token, len(wanted), build, self._reply)
+        for place, one in enumerate(wanted):
+            shard = self._active[partition_of(one.group_id, self._partitions)]
+            refusals = partial(_fetch_refusals, place, one, version)
+            if shard is None:
+                gather.part((), refusals).refuse(self._absence(one.group_id))
+                continue
+            found, position = shard.fetch_offsets(one, version)
+            shard.answers.add(position, gather.part([(place, found)], refusals))
+
+    def _list_groups(self, request: Request, token: ReplyToken, now: Now) -> None:
+        assert isinstance(request, ListGroupsRequest)
+        shards = [shard for shard in self._active if shard is not None]
+        if self._loading:
+            loading = ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+            self._reply(token, loading)
+            return
+        if not shards:
+            self._reply(token, ListGroupsResponse())
+            return
+
+        def build(found: list[ListedGroup], error_code: ErrorCode) -> Response:
+            if error_code is not ErrorCode.NONE:
+                return ListGroupsResponse(error_code=error_code)
+            return ListGroupsResponse(groups=found)
+
+        gather = Gather(token, len(shards), build, self._reply)
+        for shard in shards:
+            found, position = shard.list_groups(request.states_filter, request.types_filter)
+            shard.answers.add(position, gather.part(found, None))
+
+    def _describe_groups(self, request: Request, token: ReplyToken, now: Now) -> None:
+        assert isinstance(request, DescribeGroupsRequest)
+
+        def build(found: list[DescribedGroup], _: ErrorCode) -> Response:
+            return DescribeGroupsResponse(groups=found)
+
+        by_partition = self._by_partition(request.groups)
+        if not by_partition:
+            self._reply(token, build([], ErrorCode.NONE))
+            return
+        gather = Gather(token, len(by_partition), build, self._reply)
+        for partition, group_ids in by_partition.items():
+            shard = self._active[partition]
+            refusals = partial(_describe_refusals, group_ids)
+            if shard is None:
+                gather.part((), refusals).refuse(self._absence(group_ids[0]))
+                continue
+            found, position = shard.describe_groups(
+                group_ids, token.api_version, operations=request.include_authorized_operations
+            )
+            shard.answers.add(position, gather.part(found, refusals))
+
+    def _delete_groups(self, request: Request, token: ReplyToken, now: Now) -> None:
+        assert isinstance(request, DeleteGroupsRequest)
+
+        def build(found: list[DeletableGroupResult], _: ErrorCode) -> Response:
+            return DeleteGroupsResponse(results=found)
+
+        by_partition = self._by_partition(request.groups_names)
+        if not by_partition:
+            self._reply(token, build([], ErrorCode.NONE))
+            return
+        gather = Gather(token, len(by_partition), build, self._reply)
+        for partition, group_ids in by_partition.items():
+            shard = self._active[partition]
+            refusals = partial(_delete_refusals, group_ids)
+            part = gather.part((), refusals)
+            if shard is None:
+                part.refuse(self._absence(group_ids[0]))
+            elif not shard.has_room():
+                part.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            else:
+                try:
+                    found, position = shard.delete_groups(group_ids, token, now)
+                except Exception as failure:  # noqa: BLE001 - it ends the shard alone
+                    part.refuse(ErrorCode.NOT_COORDINATOR)
+                    self._fail(shard, failure, now)
+                else:
+                    shard.answers.add(position, gather.part(found, refusals))
+
+    def _by_partition(self, group_ids: Iterable[GroupId]) -> dict[int, list[GroupId]]:
+        by_partition: dict[int, list[GroupId]] = {}
+        for group_id in dict.fromkeys(group_ids):
+            by_partition.setdefault(self.partition_for(group_id), []).append(group_id)
+        return by_partition
+
+    # ------------------------------------------------------------ partitions come and go
+
+    def begin_load(self, partition: int, log: Log) -> None:
+        """From now on the partition is ours, and loading."""
+        assert partition not in self._loading, f"partition {partition} is loading already"
+        assert self._active[partition] is None, f"partition {partition} is served already"
+        self._skipped[partition] = []
+        self._loading[partition] = Shard(
+            partition,
+            log,
+            self._settings,
+            new_member_id=self._new_member_id,
+            topics=self._topics,
+            reply=self._reply,
+            observe=self._observe,
+            census=self.census,
+            alarm=self._alarm,
+        )
+
+    def load(self, partition: int, records: Sequence[StoredRecord], next_offset: int) -> None:
+        """A slice of the log. Raises UnreadableRecord; then `fail_load` is due."""
+        self._skipped[partition].extend(self._loading[partition].load(records))
+
+    def finish_load(self, partition: int, now: Now) -> None:
+        shard = self._loading.pop(partition)
+        self._active[partition] = shard
+        shard.finish_load(now)
+        loaded = PartitionLoaded(
+            partition,
+            now.wall_ms,
+            len(shard.groups),
+            sum(len(group.members) for group in shard.groups.values()),
+            tuple(self._skipped.pop(partition)),
+        )
+        self._observe(loaded)
+
+    def fail_load(self, partition: int, reason: str) -> None:
+        """It cannot be read: NOT_COORDINATOR for everybody until somebody loads it again."""
+        del self._loading[partition]
+        del self._skipped[partition]
+        self._observe(PartitionLoadFailed(partition, reason))
+
+    def resign(self, partition: int, now: Now) -> None:
+        """The partition is not ours any more."""
+        self._skipped.pop(partition, None)
+        if self._loading.pop(partition, None) is None:
+            self._close(partition, now)
+
+    def on_stored(self, partition: int, position: Position, now: Now) -> None:
+        """Everything before `position` is durable."""
+        shard = self._active[partition]
+        if shard is None:
+            return  # it was stored for a shard that has ended since
+        try:
+            shard.on_stored(position, now)
+        except Exception as failure:  # noqa: BLE001 - whatever it is, it ends the shard alone
+            self._fail(shard, failure, now)
+
+    def on_log_failed(self, partition: int, now: Now) -> None:
+        """What is not stored by now never will be. The shell loads what is there."""
+        self._close(partition, now)
+
+    def _close(self, partition: int, now: Now) -> set[ReplyToken]:
+        shard = self._active[partition]
+        if shard is None:
+            return set()
+        self._active[partition] = None  # first: the answers below may bring new requests
+        return shard.close(now)
+
+    def _fail(
+        self,
+        shard: Shard,
+        failure: Exception,
+        now: Now,
+        request: GroupRequest | None = None,
+        token: ReplyToken | None = None,
+    ) -> None:
+        """A bug of ours: nothing that this shard has in memory is to be trusted."""
+        answered = self._close(shard.partition, now)
+        if request is not None and token is not None and token not in answered:
+            self._refuse(request, token, ErrorCode.NOT_COORDINATOR)
+        self._shard_failed(shard.partition, failure)
+
+    # ------------------------------------------------------------ time, and news of topics
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        """When `tick` is due; it may find that it came in vain."""
+        return self._alarm.at_ms
+
+    def tick(self, now: Now) -> None:
+        self._alarm.at_ms = None
+        for shard in self._active:
+            if shard is None:
+                continue
+            deadline_ms = shard.next_deadline_ms()
+            if deadline_ms is None:
+                continue
+            if deadline_ms <= now.mono_ms:
+                try:
+                    shard.tick(now)
+                except Exception as failure:  # noqa: BLE001 - it ends the shard alone
+                    self._fail(shard, failure, now)
+                    continue
+                deadline_ms = shard.next_deadline_ms()
+            if deadline_ms is not None:
+                self._alarm.lower(deadline_ms)
+
+    def topics_deleted(self, topics: Sequence[tuple[TopicName, TopicId]], now: Now) -> None:
+        """Whatever was committed for them is forgotten, a slice at each tick."""
+        for name, topic_id in topics:
+            for shard in self._active:
+                if shard is not None:
+                    shard.topic_deleted(name, topic_id)
+        self.partitions_changed({name for name, _ in topics}, now)
+
+    def partitions_changed(self, names: Set[TopicName], now: Now) -> None:
+        """Topics came, went, or got more partitions (rollcall.rebalance.on.partition.change)."""
+        for shard in self._active:
+            if shard is not None:
+                shard.partitions_changed(names, now)
+
+    # ------------------------------------------------------------ for metrics and the console
+
+    def groups(self) -> Iterator[GroupView]:
+        """Every group that is served here; for counts there is `census`."""
+        for shard in self._active:
+            if shard is not None:
+                yield from shard.groups.values()
+
+    def group(self, group_id: GroupId) -> GroupView | None:
+        shard = self._active[self.partition_for(group_id)]
+        return None if shard is None else shard.groups.get(group_id)
+
+    @property
+    def delayed_operations(self) -> int:
+        """How many ops wait (Kafka's NumDelayedOperations)."""
+        return sum(shard.purgatory.delayed for shard in self._active if shard is not None)
+
+
+def _fetch_refusals(
+    place: int, wanted: OffsetFetchRequestGroup, api_version: int, error_code: ErrorCode
+) -> list[tuple[int, OffsetFetchResponseGroup]]:
+    return [(place, refuse_offset_fetch(wanted, api_version, error_code))]
+
+
+def _describe_refusals(group_ids: Sequence[GroupId], error_code: ErrorCode) -> list[DescribedGroup]:
+    return [refuse_describe_group(group_id, error_code) for group_id in group_ids]
+
+
+def _delete_refusals(
+    group_ids: Sequence[GroupId], error_code: ErrorCode
+) -> list[DeletableGroupResult]:
+    return [DeletableGroupResult(group_id, error_code) for group_id in group_ids]

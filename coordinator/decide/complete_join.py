@@ -1,0 +1,149 @@
+"""The joins are answered: who is in this generation, who leads it, and by which protocol?
+
+Follows when all have rejoined, or when the rest is not waited for any longer. Dynamic members that
+did not come are dropped; static ones stay, so that they may restart in peace. Nothing is written
+down here unless the group ends up empty: a generation is stored once it has assignments.
+Kafka's counterpart: `GroupMetadataManager.completeClassicGroupJoin`.
+"""
+
+from coordinator import events
+from coordinator.commands import CompleteJoin
+from coordinator.decide.checks import name_of
+from coordinator.decide.join_answers import generation_answer, members_for_leader
+from coordinator.decide.protocol_choice import choose_protocol
+from coordinator.decide.sessions import beat_ops
+from coordinator.delayed import DelayedJoin, DelayedSync
+from coordinator.events import JoinWait, LeaderCause, RemovalCause, RemovedMember
+from coordinator.group import GroupView, MemberView
+from coordinator.outcome import Outcome, Reply
+from coordinator.records import group_metadata_record
+from coordinator.subscriptions import subscribed_topics
+from protocol.names import GenerationId, GroupState, MemberId
+from purgatory.now import Now
+
+
+def decide_complete_join(group: GroupView | None, command: CompleteJoin, now: Now) -> Outcome:
+    """Drop a stale command; else drop who is missing first, and go on with who is there."""
+    if (
+        group is None
+        or group.state is not GroupState.PREPARING_REBALANCE
+        or group.rebalance_id != command.rebalance_id
+    ):
+        return Outcome()
+    missing = [m for m in group.members.values() if m.awaiting_join is None]
+    dropped = [m for m in missing if m.group_instance_id is None]
+    if dropped:
+        return Outcome(events=(_removed(group, dropped, now),), then=(command,))
+    if not group.members:
+        return _become_empty(group, now)
+    if len(missing) == len(group.members):
+        return _wait_longer(group, missing, now)
+    return _begin_generation(group, missing, now)
+
+
+def _removed(group: GroupView, dropped: list[MemberView], now: Now) -> events.MembersRemoved:
+    return events.MembersRemoved(
+        group.group_id,
+        now.wall_ms,
+        group.state,
+        group.generation_id,
+        RemovalCause.DID_NOT_REJOIN,
+        tuple(RemovedMember(name_of(member)) for member in dropped),
+    )
+
+
+def _become_empty(group: GroupView, now: Now) -> Outcome:
+    generation_id = GenerationId(group.generation_id + 1)
+    record = group_metadata_record(
+        group.group_id,
+        protocol_type=group.protocol_type,
+        generation_id=generation_id,
+        protocol_name=None,
+        leader_id=None,
+        state_since_ms=now.wall_ms,
+        members=(),
+    )
+    emptied = events.GroupEmptied(group.group_id, now.wall_ms, generation_id)
+    return Outcome(events=(emptied,), records=(record,))
+
+
+def _wait_longer(group: GroupView, missing: list[MemberView], now: Now) -> Outcome:
+    """Only static members are left, and none of them is here: their sessions will tell."""
+    waiting_for = tuple(name_of(member) for member in missing)
+    op = DelayedJoin(group, group.rebalance_id, now.mono_ms + group.rebalance_timeout_ms)
+    return Outcome(
+        events=(events.NobodyRejoined(group.group_id, now.wall_ms, waiting_for),), ops=(op,)
+    )
+
+
+def _begin_generation(group: GroupView, missing: list[MemberView], now: Now) -> Outcome:
+    members = list(group.members.values())
+    joined = [m for m in members if m.awaiting_join is not None]
+    happened: list[events.Event] = []
+    leader = group.members[group.leader_id]
+    if leader.awaiting_join is None:
+        happened.append(
+            events.LeaderChanged(
+                group.group_id,
+                now.wall_ms,
+                LeaderCause.DID_NOT_REJOIN,
+                name_of(leader),
+                name_of(joined[0]),
+            )
+        )
+        leader = joined[0]
+    assert group.protocol_type is not None
+    protocol_name = choose_protocol([member.protocols for member in members])
+    generation_id = GenerationId(group.generation_id + 1)
+    happened.append(
+        events.GenerationBegun(
+            group_id=group.group_id,
+            at_ms=now.wall_ms,
+            now_ms=now.mono_ms,
+            generation_id=generation_id,
+            protocol_type=group.protocol_type,
+            protocol_name=protocol_name,
+            leader_id=leader.member_id,
+            subscribed_topics=subscribed_topics(
+                group.protocol_type,
+                protocol_name,
+                (m.metadata_for(protocol_name) for m in members),
+            ),
+            joins=tuple(JoinWait(name_of(m), now.mono_ms - m.join_parked_at_ms) for m in joined),
+            absent=tuple(name_of(member) for member in missing),
+        )
+    )
+    sync = DelayedSync(group, generation_id, now.mono_ms + group.rebalance_timeout_ms)
+    return Outcome(
+        replies=_answers(group, joined, leader.member_id, generation_id, protocol_name),
+        events=happened,
+        ops=(*beat_ops(group, members, now), sync),
+    )
+
+
+def _answers(
+    group: GroupView,
+    joined: list[MemberView],
+    leader_id: MemberId,
+    generation_id: GenerationId,
+    protocol_name: str,
+) -> list[Reply]:
+    """Everybody learns the generation; the leader also learns who is in it, the absent included."""
+    assert group.protocol_type is not None
+    protocol = (group.protocol_type, protocol_name)
+    replies = []
+    for member in joined:
+        is_leader = member.member_id == leader_id
+        listed = members_for_leader(group.members.values(), protocol_name) if is_leader else ()
+        assert member.awaiting_join is not None
+        replies.append(
+            generation_answer(
+                member.awaiting_join,
+                generation_id,
+                protocol,
+                leader_id,
+                member.member_id,
+                listed,
+            )
+        )
+    return replies

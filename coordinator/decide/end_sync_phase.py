@@ -1,0 +1,43 @@
+"""Members that joined a generation did not come for their assignment: how long are they waited for?
+
+Follows when a DelayedSync ends. Once all have synced there is nothing to do; after the rebalance
+timeout those who have not are removed, in CompletingRebalance as in Stable, and the rest rebalances.
+Kafka's counterpart: `GroupMetadataManager.expirePendingSync`.
+"""
+
+from coordinator import events
+from coordinator.commands import BeginRebalance, EndSyncPhase, RebalanceCause
+from coordinator.decide.checks import name_of
+from coordinator.events import RemovalCause, RemovedMember
+from coordinator.group import GroupView
+from coordinator.outcome import Outcome
+from protocol.names import GroupState
+from purgatory.now import Now
+
+
+def decide_end_sync_phase(group: GroupView | None, command: EndSyncPhase, now: Now) -> Outcome:
+    if (
+        group is None
+        or not command.expired
+        or group.generation_id != command.generation_id
+        or group.state not in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
+        or not group.pending_sync_ids
+    ):
+        return Outcome()
+    gone = [m for m in group.members.values() if m.member_id in group.pending_sync_ids]
+    removed = events.MembersRemoved(
+        group.group_id,
+        now.wall_ms,
+        group.state,
+        group.generation_id,
+        RemovalCause.DID_NOT_SYNC,
+        tuple(RemovedMember(name_of(member)) for member in gone),
+    )
+    gone_ids = tuple(member.member_id for member in gone)
+    begin = BeginRebalance(
+        group.group_id,
+        RebalanceCause.DID_NOT_SYNC,
+        f"Removing [{', '.join(gone_ids)}] on pending sync request expiration",
+        gone_ids,
+    )
+    return Outcome(events=(removed,), then=(begin,))

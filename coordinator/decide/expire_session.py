@@ -1,0 +1,92 @@
+"""A member, or an id that was handed out, has been silent for a session: is it gone?
+
+Follows when a DelayedHeartbeat fires. It may have been heard from since (then the op is filed again
+at its new deadline), or it may be waiting for an answer of ours (then nobody can blame it), unless
+it is new: a join without an answer for five minutes is given up, because its client would have asked
+again by now. See forgive.py for what Rollcall does in a Stable group.
+Kafka's counterpart: `GroupMetadataManager.expireClassicGroupMemberHeartbeat`.
+"""
+
+from coordinator import events
+from coordinator.commands import (
+    BeginRebalance,
+    Command,
+    CompleteJoin,
+    ExpireSession,
+    RebalanceCause,
+)
+from coordinator.decide.checks import name_of
+from coordinator.decide.forgive import lapse, may_lapse
+from coordinator.decide.join_answers import refuse_join
+from coordinator.delayed import DelayedHeartbeat
+from coordinator.events import RemovalCause, RemovedMember
+from coordinator.group import GroupView, MemberView
+from coordinator.outcome import Outcome, Reply
+from coordinator.settings import GroupSettings
+from protocol.names import ErrorCode, GroupState
+from purgatory.now import Now
+
+
+def decide_expire_session(
+    group: GroupView | None, command: ExpireSession, now: Now, settings: GroupSettings
+) -> Outcome:
+    if group is None or group.state is GroupState.DEAD:
+        return Outcome()
+    if command.member_id in group.pending_member_ids:
+        gone = events.PendingMemberRemoved(
+            group.group_id, now.wall_ms, command.member_id, RemovalCause.SESSION_EXPIRED
+        )
+        return Outcome(events=(gone,), then=_complete_if_last(group, pending_gone=1))
+    member = group.members.get(command.member_id)
+    if member is None:
+        return Outcome()
+    if member.session_deadline_ms > now.mono_ms:
+        op = DelayedHeartbeat(group.group_id, member.member_id, member.session_deadline_ms)
+        return Outcome(ops=(op,))
+    if not member.is_new and (member.awaiting_join is not None or member.awaiting_sync is not None):
+        return Outcome(events=(events.SessionPaused(group.group_id, member.member_id),))
+    if member.lapsed_at_ms is None and may_lapse(group, settings):
+        return lapse(group, member, now, settings)
+    return _remove(group, member, now)
+
+
+def _remove(group: GroupView, member: MemberView, now: Now) -> Outcome:
+    """The end of a member: its join is refused, and the others rebalance or go on without it."""
+    replies: tuple[Reply, ...] = ()
+    if member.awaiting_join is not None:
+        replies = (refuse_join(member.awaiting_join, ErrorCode.UNKNOWN_MEMBER_ID),)
+    removed = events.MembersRemoved(
+        group.group_id,
+        now.wall_ms,
+        group.state,
+        group.generation_id,
+        RemovalCause.NEW_MEMBER_TIMED_OUT if member.is_new else RemovalCause.SESSION_EXPIRED,
+        (RemovedMember(name_of(member)),),
+    )
+    then: tuple[Command, ...]
+    if group.state is GroupState.PREPARING_REBALANCE:
+        then = _complete_if_last(group, members_gone=(member,))
+    else:
+        then = (
+            BeginRebalance(
+                group.group_id,
+                RebalanceCause.SESSION_EXPIRED,
+                f"removing member {member.member_id} on heartbeat expiration.",
+                (member.member_id,),
+            ),
+        )
+    return Outcome(replies=replies, events=(removed,), then=then)
+
+
+def _complete_if_last(
+    group: GroupView, *, pending_gone: int = 0, members_gone: tuple[MemberView, ...] = ()
+) -> tuple[Command, ...]:
+    """Complete the join if only these were missing. Kafka does it even in the initial delay."""
+    if group.state is not GroupState.PREPARING_REBALANCE:
+        return ()
+    pending = len(group.pending_member_ids) - pending_gone
+    members = len(group.members) - len(members_gone)
+    parked = group.awaiting_join_count - sum(m.awaiting_join is not None for m in members_gone)
+    if pending or members != parked:
+        return ()
+    return (CompleteJoin(group.group_id, group.rebalance_id, expired=False),)

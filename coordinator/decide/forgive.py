@@ -1,0 +1,83 @@
+"""Is a member whose session ran out gone? Not until somebody would notice (rollcall.forgive.slow.member).
+
+Kafka differs: it removes the member at once and has the whole group rebalance. The protocol's
+original design only marks it: the group stays Stable, and a member that was merely slow is taken
+back by whatever it sends next, in its generation. The lapse becomes a removal at the first answer
+that would tell another member of it (its heartbeat, its sync), at any JoinGroup, when a rebalance
+begins for another reason, or after rollcall.forgive.max.ms. With nobody else to tell it is Kafka.
+"""
+
+from coordinator import events
+from coordinator.commands import BeginRebalance, Command, RebalanceCause, RemoveLapsed
+from coordinator.decide.checks import name_of
+from coordinator.decide.sessions import extend_session
+from coordinator.delayed import DelayedHeartbeat
+from coordinator.events import RemovalCause, RemovedMember
+from coordinator.group import GroupView, MemberView
+from coordinator.outcome import Outcome
+from coordinator.settings import GroupSettings
+from protocol.names import GroupState, MemberId
+from purgatory.now import Now
+
+
+def may_lapse(group: GroupView, settings: GroupSettings) -> bool:
+    """Would anybody be disturbed by this member's end? Then wait until they would hear of it."""
+    others_are_there = len(group.members) - len(group.lapsed_member_ids) > 1
+    return (
+        settings.forgive_slow_member
+        and settings.forgive_max_ms > 0
+        and group.state is GroupState.STABLE
+        and others_are_there
+    )
+
+
+def lapse(group: GroupView, member: MemberView, now: Now, settings: GroupSettings) -> Outcome:
+    """Mark the member, and look again when the forgiving ends."""
+    until_ms = now.mono_ms + settings.forgive_max_ms
+    lapsed = events.MemberLapsed(
+        group.group_id,
+        now.wall_ms,
+        now.mono_ms,
+        group.generation_id,
+        name_of(member),
+        member.session_timeout_ms,
+        until_ms,
+    )
+    op = DelayedHeartbeat(group.group_id, member.member_id, until_ms)
+    return Outcome(events=(lapsed,), ops=(op,))
+
+
+def settle_lapses(group: GroupView, member_id: MemberId, command: Command, now: Now) -> Outcome:
+    """Before `command` of this member is decided: take it back itself, and let the others go."""
+    if member_id in group.lapsed_member_ids:
+        happened = extend_session(group, group.members[member_id], now)
+        return Outcome(events=happened, then=(command,))
+    return Outcome(then=(RemoveLapsed(group.group_id), command))
+
+
+def decide_remove_lapsed(group: GroupView | None, _: RemoveLapsed, now: Now) -> Outcome:
+    """Do what was put off: Kafka's removal on heartbeat expiration, and its rebalance."""
+    if group is None or not group.lapsed_member_ids:
+        return Outcome()
+    member_ids = tuple(group.lapsed_member_ids)
+    begin = BeginRebalance(
+        group.group_id,
+        RebalanceCause.SESSION_EXPIRED,
+        f"removing member {', '.join(member_ids)} on heartbeat expiration.",
+        member_ids,
+    )
+    return Outcome(events=(lapsed_removed(group, now),), then=(begin,))
+
+
+def lapsed_removed(group: GroupView, now: Now) -> events.MembersRemoved:
+    return events.MembersRemoved(
+        group.group_id,
+        now.wall_ms,
+        group.state,
+        group.generation_id,
+        RemovalCause.SESSION_EXPIRED,
+        tuple(
+            RemovedMember(name_of(group.members[member_id]))
+            for member_id in group.lapsed_member_ids
+        ),
+    )

@@ -1,0 +1,33 @@
+"""What does a JoinGroup request offer, once the differences between its versions are smoothed out?"""
+
+from coordinator.decide.join_answers import refuse_join
+from coordinator.group import MemberView, Protocols
+from coordinator.outcome import Reply
+from protocol.messages.join_group import JoinGroupRequest
+from protocol.names import ErrorCode
+from protocol.reply_token import ReplyToken
+
+
+def offered_protocols(request: JoinGroupRequest) -> Protocols:
+    return tuple((protocol.name, bytes(protocol.metadata)) for protocol in request.protocols)
+
+
+def rebalance_timeout_ms(request: JoinGroupRequest, token: ReplyToken) -> int:
+    """Version 0 has no rebalance timeout: its session timeout serves for both."""
+    return request.session_timeout_ms if token.api_version < 1 else request.rebalance_timeout_ms
+
+
+def join_reason(request: JoinGroupRequest) -> str:
+    """The client's own words, as Kafka logs them."""
+    return request.reason or "not provided"
+
+
+def supersede_join(member: MemberView) -> tuple[Reply, ...]:
+    """Answer the join that a newer one of the same member takes the place of, if there is one.
+
+    Kafka differs: it forgets the older request. Its client has most often gone away; if it has not, it
+    is to join again rather than wait for ever on a connection that serves nothing else meanwhile.
+    """
+    if member.awaiting_join is None:
+        return ()
+    return (refuse_join(member.awaiting_join, ErrorCode.REBALANCE_IN_PROGRESS, member.member_id),)

@@ -1,0 +1,46 @@
+"""When does a member's silence end it? The moves of a session's deadline.
+
+A deadline that moves later is a number; the op that is filed at the earlier one finds it there when
+it fires. A deadline that moves earlier, or that starts again after a pause, needs an op of its own.
+Kafka's counterpart: `GroupMetadataManager.rescheduleClassicGroupMemberHeartbeat`.
+"""
+
+from collections.abc import Iterable
+
+from coordinator import events
+from coordinator.decide.checks import name_of
+from coordinator.delayed import DelayedHeartbeat
+from coordinator.group import GroupView, MemberView
+from purgatory.now import Now
+
+
+def beat_ops(group: GroupView, members: Iterable[MemberView], now: Now) -> list[DelayedHeartbeat]:
+    """The ops to file when these members' sessions start afresh now."""
+    ops = []
+    for member in members:
+        deadline_ms = now.mono_ms + member.session_timeout_ms
+        if deadline_ms < member.session_deadline_ms:
+            ops.append(DelayedHeartbeat(group.group_id, member.member_id, deadline_ms))
+    return ops
+
+
+def extend_session(
+    group: GroupView, member: MemberView, now: Now
+) -> tuple[events.SessionMoved | events.LapseForgiven]:
+    """The member was heard from: its session starts afresh, lapsed or not.
+
+    No op is filed here: the shard knows where the last one is, and sees to it.
+    """
+    deadline_ms = now.mono_ms + member.session_timeout_ms
+    if member.lapsed_at_ms is None:
+        return (events.SessionMoved(group.group_id, member.member_id, deadline_ms),)
+    return (
+        events.LapseForgiven(
+            group.group_id,
+            now.wall_ms,
+            group.generation_id,
+            name_of(member),
+            now.mono_ms - member.lapsed_at_ms,
+            deadline_ms,
+        ),
+    )

@@ -1,0 +1,17 @@
+"""What is written down of a member: as it stands, with the metadata of one protocol."""
+
+from coordinator.group import MemberView
+from coordinator.records import StoredMember
+
+
+def snapshot(member: MemberView, protocol_name: str | None, assignment: bytes) -> StoredMember:
+    return StoredMember(
+        member_id=member.member_id,
+        group_instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        session_timeout_ms=member.session_timeout_ms,
+        subscription=member.metadata_for(protocol_name),
+        assignment=assignment,
+    )

@@ -1,0 +1,138 @@
+"""SyncGroup: what is this member assigned to, and if it leads, what are all the others?
+
+Route: dispatch -> GroupCoordinator -> Shard.turn -> decide_sync_group -> Outcome -> evolve. Members
+of a new generation are parked until the leader's assignments are stored; see assignment_stored.py.
+Kafka's counterpart: `GroupMetadataManager.classicGroupSyncToClassicGroup`.
+"""
+
+from collections.abc import Mapping
+
+from coordinator import events
+from coordinator.commands import AssignmentStored, RefuseAssignment, Sync
+from coordinator.decide.checks import check_member, fenced
+from coordinator.decide.forgive import settle_lapses
+from coordinator.decide.snapshots import snapshot
+from coordinator.group import GroupView, MemberView
+from coordinator.outcome import Outcome, Reply
+from coordinator.records import batch_bytes_at_most, group_metadata_record
+from coordinator.settings import GroupSettings
+from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from protocol.names import ApiKey, ErrorCode, GroupState, MemberId
+from protocol.reply_token import ReplyToken
+from purgatory.now import Now
+from storage.api import Record
+
+
+def decide_sync_group(
+    group: GroupView | None, command: Sync, now: Now, settings: GroupSettings
+) -> Outcome:
+    """Refuse, hand out what is stored, or park; the leader's request also stores the assignments."""
+    request, token = command.request, command.token
+    error_code = judge_sync(group, request)
+    if group is None or error_code is not ErrorCode.NONE:
+        happened: tuple[events.MemberFenced, ...] = ()
+        if group is not None and error_code is ErrorCode.FENCED_INSTANCE_ID:
+            instance_id = request.group_instance_id
+            happened = (
+                fenced(group, request.member_id, instance_id, ApiKey.SYNC_GROUP, now.wall_ms),
+            )
+        return Outcome(replies=(_refuse(token, error_code),), events=happened)
+    member = group.members[request.member_id]
+    if group.state is GroupState.COMPLETING_REBALANCE:
+        return _park(group, member, command, now, settings)
+    if group.lapsed_member_ids:
+        return settle_lapses(group, member.member_id, command, now)
+    answer = SyncGroupResponse(
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol_name,
+        assignment=member.assignment,
+    )
+    synced: tuple[events.MemberSynced, ...] = ()
+    if member.member_id in group.pending_sync_ids:
+        synced = (events.MemberSynced(group.group_id, member.member_id),)
+    return Outcome(replies=(Reply(token, answer),), events=synced)
+
+
+def judge_sync(group: GroupView | None, request: SyncGroupRequest) -> ErrorCode:
+    """The first reason to refuse, in Kafka's order; NONE when there is none."""
+    if group is None or group.state is GroupState.EMPTY:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    if group.state is GroupState.DEAD:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    error_code = check_member(group, request.member_id, request.group_instance_id)
+    if error_code is not ErrorCode.NONE:
+        return error_code
+    if request.generation_id != group.generation_id:
+        return ErrorCode.ILLEGAL_GENERATION
+    if _contradicts(request.protocol_type, group.protocol_type) or _contradicts(
+        request.protocol_name, group.protocol_name
+    ):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    if group.state is GroupState.PREPARING_REBALANCE:
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    return ErrorCode.NONE
+
+
+def _contradicts(theirs: str | None, ours: str | None) -> bool:
+    return theirs is not None and ours is not None and theirs != ours
+
+
+def _park(
+    group: GroupView, member: MemberView, command: Sync, now: Now, settings: GroupSettings
+) -> Outcome:
+    request, token = command.request, command.token
+    replies: tuple[Reply, ...] = ()
+    if member.awaiting_sync is not None:
+        # Kafka differs: it forgets the older request, whose client has most often gone away.
+        replies = (_refuse(member.awaiting_sync, ErrorCode.REBALANCE_IN_PROGRESS),)
+    parked = events.SyncParked(group.group_id, member.member_id, token)
+    if member.member_id != group.leader_id:
+        return Outcome(replies=replies, events=(parked,))
+
+    assignments = {a.member_id: bytes(a.assignment) for a in request.assignments}
+    without = tuple(m for m in group.members if m not in assignments)
+    received = events.AssignmentReceived(
+        group_id=group.group_id,
+        at_ms=now.wall_ms,
+        generation_id=group.generation_id,
+        leader_id=member.member_id,
+        member_count=len(group.members),
+        static_member_count=len(group.static_members),
+        without_assignment=without,
+        assignment_bytes=sum(map(len, assignments.values())),
+    )
+    record = _record(group, assignments)
+    if batch_bytes_at_most((record,)) > settings.max_batch_bytes:
+        refuse = RefuseAssignment(
+            group.group_id,
+            group.generation_id,
+            member.member_id,
+            ErrorCode.UNKNOWN_SERVER_ERROR,
+        )
+        return Outcome(replies=replies, events=(parked, received), then=(refuse,))
+    return Outcome(
+        replies=replies,
+        events=(parked, received),
+        records=(record,),
+        when_stored=AssignmentStored(group.group_id, group.generation_id, assignments),
+    )
+
+
+def _record(group: GroupView, assignments: Mapping[MemberId, bytes]) -> Record:
+    """The generation with all its members: one record, stored whole or not at all."""
+    return group_metadata_record(
+        group.group_id,
+        protocol_type=group.protocol_type,
+        generation_id=group.generation_id,
+        protocol_name=group.protocol_name,
+        leader_id=group.leader_id,
+        state_since_ms=group.state_since_ms,
+        members=(
+            snapshot(member, group.protocol_name, assignments.get(member.member_id, b""))
+            for member in group.members.values()
+        ),
+    )
+
+
+def _refuse(token: ReplyToken, error_code: ErrorCode) -> Reply:
+    return Reply(token, SyncGroupResponse(error_code=error_code))

@@ -1,0 +1,62 @@
+"""Who decides this command? The one table from commands about membership to decide/*.py."""
+
+from typing import assert_never
+
+from coordinator import commands
+from coordinator.commands import Command
+from coordinator.decide.assignment_stored import (
+    decide_assignment_stored,
+    decide_refuse_assignment,
+)
+from coordinator.decide.begin_rebalance import decide_begin_rebalance, decide_end_initial_delay
+from coordinator.decide.complete_join import decide_complete_join
+from coordinator.decide.end_sync_phase import decide_end_sync_phase
+from coordinator.decide.expire_session import decide_expire_session
+from coordinator.decide.forgive import decide_remove_lapsed
+from coordinator.decide.heartbeat import decide_heartbeat
+from coordinator.decide.join_group import NewMemberId, decide_join_group
+from coordinator.decide.leave_group import decide_leave_group
+from coordinator.decide.partitions_changed import decide_end_partition_delay
+from coordinator.decide.sync_group import decide_sync_group
+from coordinator.group import GroupView
+from coordinator.outcome import Outcome
+from coordinator.settings import GroupSettings
+from purgatory.now import Now
+
+
+def decide(
+    group: GroupView | None,
+    command: Command,
+    now: Now,
+    settings: GroupSettings,
+    new_member_id: NewMemberId,
+) -> Outcome:
+    match command:
+        case commands.Join():
+            return decide_join_group(group, command, now, settings, new_member_id)
+        case commands.Sync():
+            return decide_sync_group(group, command, now, settings)
+        case commands.Beat():
+            return decide_heartbeat(group, command, now)
+        case commands.Leave():
+            return decide_leave_group(group, command, now)
+        case commands.ExpireSession():
+            return decide_expire_session(group, command, now, settings)
+        case commands.BeginRebalance():
+            return decide_begin_rebalance(group, command, now, settings)
+        case commands.EndInitialDelay():
+            return decide_end_initial_delay(group, command, now, settings)
+        case commands.CompleteJoin():
+            return decide_complete_join(group, command, now)
+        case commands.AssignmentStored():
+            return decide_assignment_stored(group, command, now)
+        case commands.RefuseAssignment():
+            return decide_refuse_assignment(group, command, now)
+        case commands.EndSyncPhase():
+            return decide_end_sync_phase(group, command, now)
+        case commands.RemoveLapsed():
+            return decide_remove_lapsed(group, command, now)
+        case commands.EndPartitionDelay():
+            return decide_end_partition_delay(group, command, now)
+        case _:
+            assert_never(command)

@@ -1,0 +1,198 @@
+"""What is waited for? That members rejoin, that they sync, and that one of them speaks.
+
+An op is a question plus a deadline. It reads a `GroupView` and returns a `Command`; it never changes
+state and never replies, so it may be asked any number of times. `Purgatory` owns the bookkeeping and
+promises that each op yields exactly one command. An op whose rebalance, generation or member is gone
+ends at the next question, and the decision that gets its command drops it as stale.
+
+`slot` names what there may be only one of: parking an op ends the one in its slot, as scheduling a
+timer under a key that is taken does in Kafka.
+Kafka's counterpart: `DelayedJoin`, `InitialDelayedJoin`, `DelayedSync`, `DelayedHeartbeat`, and the
+timer keys of `GroupMetadataManager`.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from coordinator.commands import (
+    CompleteJoin,
+    EndInitialDelay,
+    EndPartitionDelay,
+    EndSyncPhase,
+    ExpireSession,
+)
+from coordinator.group import GroupView
+from protocol.names import GenerationId, GroupId, GroupState, MemberId
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DelayedJoin:
+    """Waits until every known member has rejoined, and nobody who was given an id is outstanding.
+
+    Its command carries the rebalance it was parked in (a number of its own: a rebalance can end
+    without a new generation), so that a stale one does not complete another rebalance.
+    """
+
+    group: GroupView
+    rebalance_id: int
+    deadline_ms: int
+
+    @property
+    def slot(self) -> Hashable:
+        return ("join", self.group.group_id)
+
+    @property
+    def keys(self) -> tuple[Hashable, ...]:
+        return (self.group.group_id, self.slot)
+
+    def try_complete(self) -> CompleteJoin | None:
+        if _is_waiting(self.group, self.rebalance_id) and not self.group.all_members_joined:
+            return None
+        return CompleteJoin(self.group.group_id, self.rebalance_id, expired=False)
+
+    def on_expiration(self) -> CompleteJoin:
+        return CompleteJoin(self.group.group_id, self.rebalance_id, expired=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InitialDelayedJoin:
+    """Gives a group that was empty some time to gather: it never completes early, even if all came."""
+
+    group: GroupView
+    rebalance_id: int
+    delay_ms: int
+    remaining_ms: int
+    deadline_ms: int
+
+    @property
+    def slot(self) -> Hashable:
+        return ("join", self.group.group_id)
+
+    @property
+    def keys(self) -> tuple[Hashable, ...]:
+        return (self.group.group_id, self.slot)
+
+    def try_complete(self) -> EndInitialDelay | None:
+        return None if _is_waiting(self.group, self.rebalance_id) else self.on_expiration()
+
+    def on_expiration(self) -> EndInitialDelay:
+        return EndInitialDelay(
+            self.group.group_id, self.rebalance_id, self.delay_ms, self.remaining_ms
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DelayedSync:
+    """Waits until every member of a generation has synced; then only the waiting is over."""
+
+    group: GroupView
+    generation_id: GenerationId
+    deadline_ms: int
+
+    @property
+    def slot(self) -> Hashable:
+        return ("sync", self.group.group_id)
+
+    @property
+    def keys(self) -> tuple[Hashable, ...]:
+        return (self.group.group_id, self.slot)
+
+    def try_complete(self) -> EndSyncPhase | None:
+        if self.group.generation_id == self.generation_id and self.group.pending_sync_ids:
+            return None
+        return EndSyncPhase(self.group.group_id, self.generation_id, expired=False)
+
+    def on_expiration(self) -> EndSyncPhase:
+        return EndSyncPhase(self.group.group_id, self.generation_id, expired=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DelayedHeartbeat:
+    """Waits for the silence of a member, or of an id that was handed out, to last too long.
+
+    A heartbeat does not move this op: it moves `Member.session_deadline_ms`, one integer. On expiry
+    `decide_expire_session` sees a later deadline and parks a new op there, so a beat costs O(1). A
+    deadline that moves *earlier* (a new member's five minutes become its session) re-files the op.
+    """
+
+    group_id: GroupId
+    member_id: MemberId
+    deadline_ms: int
+
+    @property
+    def slot(self) -> Hashable:
+        return session_slot(self.group_id, self.member_id)
+
+    @property
+    def keys(self) -> tuple[Hashable, ...]:
+        return (self.slot,)
+
+    def try_complete(self) -> None:
+        return None  # Silence is only ever ended by time.
+
+    def on_expiration(self) -> ExpireSession:
+        return ExpireSession(self.group_id, self.member_id)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DelayedPartitionChange:
+    """Gathers changes to the topics of a group for a while (rollcall.partition.change.delay.ms)."""
+
+    group_id: GroupId
+    deadline_ms: int
+
+    @property
+    def slot(self) -> Hashable:
+        return ("partitions", self.group_id)
+
+    @property
+    def keys(self) -> tuple[Hashable, ...]:
+        return (self.slot,)
+
+    def try_complete(self) -> None:
+        return None  # It waits for time, so that one rebalance serves many changes.
+
+    def on_expiration(self) -> EndPartitionDelay:
+        return EndPartitionDelay(self.group_id)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldPartitionChange:
+    """Holds gathered changes until a rebalance that runs already is over and the group is Stable."""
+
+    group: GroupView
+    deadline_ms: int
+
+    @property
+    def slot(self) -> Hashable:
+        return ("partitions", self.group.group_id)
+
+    @property
+    def keys(self) -> tuple[Hashable, ...]:
+        return (self.group.group_id, self.slot)
+
+    def try_complete(self) -> EndPartitionDelay | None:
+        if self.group.state in (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE):
+            return None
+        return EndPartitionDelay(self.group.group_id)
+
+    def on_expiration(self) -> EndPartitionDelay:
+        return EndPartitionDelay(self.group.group_id)
+
+
+Op = (
+    DelayedJoin
+    | InitialDelayedJoin
+    | DelayedSync
+    | DelayedHeartbeat
+    | DelayedPartitionChange
+    | HeldPartitionChange
+)
+
+
+def session_slot(group_id: GroupId, member_id: MemberId) -> Hashable:
+    return (group_id, member_id)
+
+
+def _is_waiting(group: GroupView, rebalance_id: int) -> bool:
+    return group.state is GroupState.PREPARING_REBALANCE and group.rebalance_id == rebalance_id

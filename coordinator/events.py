@@ -1,0 +1,434 @@
+"""What happened to a group? Facts in the past tense, made by decisions and written in by `evolve`.
+
+Each event carries what `evolve` needs and what an operator would ask: the log lines, the metrics and
+the history are all derived from events (broker/observe.py), by table, and from nothing else. Times:
+`at_ms` is the wall clock (Unix epoch), `*_deadline_ms` and `now_ms` are monotonic.
+Kafka's counterpart: the log lines of `GroupMetadataManager`, one event for each.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from coordinator.commands import RebalanceCause
+from coordinator.group import Protocols
+from coordinator.offset_events import OffsetEvent
+from coordinator.restore import RecordSkipped
+from protocol.names import (
+    ApiKey,
+    ErrorCode,
+    GenerationId,
+    GroupId,
+    GroupInstanceId,
+    GroupState,
+    MemberId,
+    TopicName,
+)
+from protocol.reply_token import ReplyToken
+
+
+class Entrance(StrEnum):
+    """By which door a member came in."""
+
+    DYNAMIC = "dynamic"  # without an id, in a version that does not hand one out first
+    PENDING = "pending"  # with the id that it was given
+    STATIC = "static"  # with an instance id that nobody held
+
+
+class RemovalCause(StrEnum):
+    """Why a member, or an id that was handed out, is gone."""
+
+    SESSION_EXPIRED = "session_expired"
+    NEW_MEMBER_TIMED_OUT = "new_member_timed_out"
+    LEFT = "left"
+    DID_NOT_REJOIN = "did_not_rejoin"
+    DID_NOT_SYNC = "did_not_sync"
+    GROUP_FULL = "group_full"
+
+
+class LeaderCause(StrEnum):
+    """Why another member leads."""
+
+    DID_NOT_REJOIN = "did_not_rejoin"
+
+
+class MemberName(NamedTuple):
+    """Who a member is, for people: its ids and where it calls from."""
+
+    member_id: MemberId
+    group_instance_id: GroupInstanceId | None
+    client_id: str
+    client_host: str
+
+
+class JoinWait(NamedTuple):
+    """How long the others made this member wait between its JoinGroup and the answer."""
+
+    member: MemberName
+    waited_ms: int
+
+
+@dataclass(slots=True)
+class GroupCreated:
+    """`simple`: by a commit of a consumer without a group, not by a member."""
+
+    group_id: GroupId
+    at_ms: int
+    simple: bool
+
+
+@dataclass(slots=True)
+class MemberIdAssigned:
+    """A new member was told its id and is expected to join with it."""
+
+    group_id: GroupId
+    at_ms: int
+    state: GroupState
+    member_id: MemberId
+    client_id: str
+    client_host: str
+    session_deadline_ms: int
+
+
+@dataclass(slots=True)
+class MemberAdded:
+    group_id: GroupId
+    at_ms: int
+    now_ms: int
+    state: GroupState
+    entrance: Entrance
+    member: MemberName
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocol_type: str
+    protocols: Protocols
+    session_deadline_ms: int
+    token: ReplyToken
+    reason: str
+
+
+@dataclass(slots=True)
+class MemberRejoined:
+    """A known member's JoinGroup is parked; what it offers now replaces what it offered."""
+
+    group_id: GroupId
+    at_ms: int
+    now_ms: int
+    member: MemberName
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocols: Protocols
+    token: ReplyToken
+    reason: str
+
+
+@dataclass(slots=True)
+class StaticMemberReplaced:
+    """A static member came back: same instance, new id.
+
+    `settled`: into a Stable group whose protocol stays, so nobody rebalances and nothing is parked.
+    """
+
+    group_id: GroupId
+    at_ms: int
+    now_ms: int
+    state: GroupState
+    old_member_id: MemberId
+    member: MemberName
+    was_leader: bool
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocols: Protocols
+    session_deadline_ms: int
+    token: ReplyToken | None
+    settled: bool
+    reason: str
+
+
+@dataclass(slots=True)
+class MemberFenced:
+    """A request came from an id that another one has replaced."""
+
+    group_id: GroupId
+    at_ms: int
+    member_id: MemberId
+    group_instance_id: GroupInstanceId
+    current_member_id: MemberId
+    api_key: ApiKey
+
+
+@dataclass(slots=True)
+class RemovedMember:
+    """`reason` is the client's own, if it gave one."""
+
+    member: MemberName
+    reason: str | None = None
+
+
+@dataclass(slots=True)
+class MembersRemoved:
+    group_id: GroupId
+    at_ms: int
+    state: GroupState
+    generation_id: GenerationId
+    cause: RemovalCause
+    removed: tuple[RemovedMember, ...]
+
+
+@dataclass(slots=True)
+class PendingMemberRemoved:
+    """An id that was handed out will not be accepted any more."""
+
+    group_id: GroupId
+    at_ms: int
+    member_id: MemberId
+    cause: RemovalCause
+    reason: str | None = None
+
+
+@dataclass(slots=True)
+class SessionMoved:
+    """A member's session now ends here; a lapse is taken back."""
+
+    group_id: GroupId
+    member_id: MemberId
+    session_deadline_ms: int
+
+
+@dataclass(slots=True)
+class SessionPaused:
+    """A session ran out while the member waits for us: its answer starts it afresh."""
+
+    group_id: GroupId
+    member_id: MemberId
+
+
+@dataclass(slots=True)
+class MemberLapsed:
+    """A session ran out, and nobody was told yet: the member may still come back unpunished."""
+
+    group_id: GroupId
+    at_ms: int
+    now_ms: int
+    generation_id: GenerationId
+    member: MemberName
+    session_timeout_ms: int
+    forgiven_until_ms: int
+
+
+@dataclass(slots=True)
+class LapseForgiven:
+    """A lapsed member was heard from in time."""
+
+    group_id: GroupId
+    at_ms: int
+    generation_id: GenerationId
+    member: MemberName
+    late_by_ms: int
+    session_deadline_ms: int
+
+
+@dataclass(slots=True)
+class RebalanceBegun:
+    """`waiting_for` are the members that have not rejoined yet."""
+
+    group_id: GroupId
+    at_ms: int
+    now_ms: int
+    from_state: GroupState
+    old_generation_id: GenerationId
+    cause: RebalanceCause
+    reason: str
+    trigger_ids: tuple[MemberId, ...]
+    waiting_for: tuple[MemberName, ...]
+    rebalance_timeout_ms: int
+
+
+@dataclass(slots=True)
+class InitialDelayExtended:
+    group_id: GroupId
+    at_ms: int
+    delay_ms: int
+    remaining_ms: int
+
+
+@dataclass(slots=True)
+class NobodyRejoined:
+    """Only static members are left and none of them came: the rebalance goes on waiting."""
+
+    group_id: GroupId
+    at_ms: int
+    waiting_for: tuple[MemberName, ...]
+
+
+@dataclass(slots=True)
+class LeaderChanged:
+    group_id: GroupId
+    at_ms: int
+    cause: LeaderCause
+    old_leader: MemberName
+    new_leader: MemberName
+
+
+@dataclass(slots=True)
+class GenerationBegun:
+    """The joins are answered. Kafka's "Stabilized group"; the assignment is still to come."""
+
+    group_id: GroupId
+    at_ms: int
+    now_ms: int
+    generation_id: GenerationId
+    protocol_type: str
+    protocol_name: str
+    leader_id: MemberId
+    subscribed_topics: frozenset[TopicName] | None
+    joins: tuple[JoinWait, ...]
+    absent: tuple[MemberName, ...]
+
+
+@dataclass(slots=True)
+class GroupEmptied:
+    group_id: GroupId
+    at_ms: int
+    generation_id: GenerationId
+
+
+@dataclass(slots=True)
+class SyncParked:
+    group_id: GroupId
+    member_id: MemberId
+    token: ReplyToken
+
+
+@dataclass(slots=True)
+class MemberSynced:
+    """A member fetched its assignment from a Stable group."""
+
+    group_id: GroupId
+    member_id: MemberId
+
+
+@dataclass(slots=True)
+class AssignmentReceived:
+    group_id: GroupId
+    at_ms: int
+    generation_id: GenerationId
+    leader_id: MemberId
+    member_count: int
+    static_member_count: int
+    without_assignment: tuple[MemberId, ...]
+    assignment_bytes: int
+
+
+@dataclass(slots=True)
+class GroupStabilized:
+    """The assignments are stored and handed out."""
+
+    group_id: GroupId
+    at_ms: int
+    now_ms: int
+    generation_id: GenerationId
+    assignments: Mapping[MemberId, bytes]
+    answered: tuple[MemberId, ...]
+
+
+@dataclass(slots=True)
+class AssignmentDropped:
+    """The assignments were stored, but the group has moved on: they do not apply."""
+
+    group_id: GroupId
+    at_ms: int
+    generation_id: GenerationId
+    state: GroupState
+    current_generation_id: GenerationId
+
+
+@dataclass(slots=True)
+class AssignmentRefused:
+    group_id: GroupId
+    at_ms: int
+    now_ms: int
+    generation_id: GenerationId
+    leader_id: MemberId
+    error_code: ErrorCode
+
+
+@dataclass(slots=True)
+class TopicsChanged:
+    """Partitions of topics that the group subscribes to came or went; a rebalance will follow."""
+
+    group_id: GroupId
+    at_ms: int
+    topics: frozenset[TopicName]
+
+
+@dataclass(slots=True)
+class ChangedTopicsForgotten:
+    """Nobody is left in the group for whom the changes would matter."""
+
+    group_id: GroupId
+
+
+MembershipEvent = (
+    GroupCreated
+    | MemberIdAssigned
+    | MemberAdded
+    | MemberRejoined
+    | StaticMemberReplaced
+    | MemberFenced
+    | MembersRemoved
+    | PendingMemberRemoved
+    | SessionMoved
+    | SessionPaused
+    | MemberLapsed
+    | LapseForgiven
+    | RebalanceBegun
+    | InitialDelayExtended
+    | NobodyRejoined
+    | LeaderChanged
+    | GenerationBegun
+    | GroupEmptied
+    | SyncParked
+    | MemberSynced
+    | AssignmentReceived
+    | GroupStabilized
+    | AssignmentDropped
+    | AssignmentRefused
+    | TopicsChanged
+    | ChangedTopicsForgotten
+)
+
+
+@dataclass(slots=True)
+class PartitionLoaded:
+    """A partition is served from now on. `skipped` are records that say nothing to us."""
+
+    partition: int
+    at_ms: int
+    groups: int
+    members: int
+    skipped: tuple[RecordSkipped, ...]
+
+
+@dataclass(slots=True)
+class PartitionLoadFailed:
+    partition: int
+    reason: str
+
+
+@dataclass(slots=True)
+class PartitionClosed:
+    """A partition is not served any more: it went to somebody else, or something failed."""
+
+    partition: int
+    at_ms: int
+    groups: int
+
+
+PartitionEvent = PartitionLoaded | PartitionLoadFailed | PartitionClosed
+Event = MembershipEvent | OffsetEvent
+"""What happens to one group: all that a decision may yield."""
+
+AnyEvent = Event | PartitionEvent
+"""All that an observer is told."""

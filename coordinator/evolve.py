@@ -1,0 +1,270 @@
+"""How does an event change a group? The one writer of group state.
+
+Called by Shard.turn after a decision, event by event, in log order. It decides nothing: whatever an
+event says has happened. Every move between states goes through `_move`, which asserts the table of
+transitions.py. The session deadline that a heartbeat moves is the one thing written elsewhere.
+Kafka's counterpart: the setters of `ClassicGroup`.
+"""
+
+from typing import assert_never
+
+from coordinator import events
+from coordinator.commands import RebalanceCause
+from coordinator.group import SESSION_PAUSED, Group, Member
+from coordinator.subscriptions import subscribed_topics
+from coordinator.transitions import check_move
+from protocol.names import GroupState
+
+
+def evolve(group: Group, event: events.MembershipEvent) -> None:
+    """Write the event into the group."""
+    match event:
+        case events.MemberIdAssigned():
+            _member_id_assigned(group, event)
+        case events.MemberAdded():
+            _member_added(group, event)
+        case events.MemberRejoined():
+            _member_rejoined(group, event)
+        case events.StaticMemberReplaced():
+            _static_member_replaced(group, event)
+        case events.MembersRemoved():
+            _members_removed(group, event)
+        case events.PendingMemberRemoved():
+            _pending_member_removed(group, event)
+        case events.SessionMoved():
+            _session_moved(group, event)
+        case events.SessionPaused():
+            _session_paused(group, event)
+        case events.MemberLapsed():
+            _member_lapsed(group, event)
+        case events.LapseForgiven():
+            _lapse_forgiven(group, event)
+        case events.RebalanceBegun():
+            _rebalance_begun(group, event)
+        case events.InitialDelayExtended():
+            group.new_member_added = False
+        case events.LeaderChanged():
+            _leader_changed(group, event)
+        case events.GenerationBegun():
+            _generation_begun(group, event)
+        case events.GroupEmptied():
+            _group_emptied(group, event)
+        case events.SyncParked():
+            _sync_parked(group, event)
+        case events.MemberSynced():
+            _member_synced(group, event)
+        case events.GroupStabilized():
+            _group_stabilized(group, event)
+        case events.AssignmentRefused():
+            _assignment_refused(group, event)
+        case events.TopicsChanged():
+            _topics_changed(group, event)
+        case events.ChangedTopicsForgotten():
+            group.changed_topics.clear()
+        case (
+            events.GroupCreated()
+            | events.MemberFenced()
+            | events.NobodyRejoined()
+            | events.AssignmentReceived()
+            | events.AssignmentDropped()
+        ):
+            pass  # told to people, or carried out by the shard: nothing to write here
+        case _:
+            assert_never(event)
+
+
+def _move(group: Group, to: GroupState, at_ms: int) -> None:
+    check_move(group.state, to)
+    group.previous_state = group.state
+    group.state = to
+    group.state_since_ms = at_ms
+
+
+def _park_join(
+    group: Group,
+    member: Member,
+    event: events.MemberAdded | events.MemberRejoined | events.StaticMemberReplaced,
+) -> None:
+    if event.token is None:
+        return
+    if member.awaiting_join is None:
+        group.awaiting_join_count += 1
+    member.awaiting_join = event.token
+    member.join_parked_at_ms = event.now_ms
+
+
+def _unpark_join(group: Group, member: Member) -> None:
+    if member.awaiting_join is not None:
+        group.awaiting_join_count -= 1
+        member.awaiting_join = None
+
+
+def _offer(
+    group: Group, member: Member, event: events.MemberRejoined | events.StaticMemberReplaced
+) -> None:
+    group.count_protocols(member, -1)
+    member.protocols = event.protocols
+    group.count_protocols(member, +1)
+    member.session_timeout_ms = event.session_timeout_ms
+    member.rebalance_timeout_ms = event.rebalance_timeout_ms
+
+
+def _forgive(group: Group, member: Member) -> None:
+    member.lapsed_at_ms = None
+    group.lapsed_member_ids.pop(member.member_id, None)
+
+
+def _member_id_assigned(group: Group, event: events.MemberIdAssigned) -> None:
+    group.pending_member_ids[event.member_id] = event.session_deadline_ms
+
+
+def _member_added(group: Group, event: events.MemberAdded) -> None:
+    if group.state is GroupState.PREPARING_REBALANCE and group.previous_state is GroupState.EMPTY:
+        group.new_member_added = True  # the initial delay may be extended
+    member = Member(
+        member_id=event.member.member_id,
+        group_instance_id=event.member.group_instance_id,
+        client_id=event.member.client_id,
+        client_host=event.member.client_host,
+        session_timeout_ms=event.session_timeout_ms,
+        rebalance_timeout_ms=event.rebalance_timeout_ms,
+        protocol_type=event.protocol_type,
+        protocols=event.protocols,
+    )
+    member.is_new = True
+    member.session_deadline_ms = event.session_deadline_ms
+    group.pending_member_ids.pop(member.member_id, None)
+    group.admit(member)
+    _park_join(group, member, event)
+
+
+def _member_rejoined(group: Group, event: events.MemberRejoined) -> None:
+    member = group.members[event.member.member_id]
+    _forgive(group, member)
+    _offer(group, member, event)
+    _park_join(group, member, event)
+
+
+def _static_member_replaced(group: Group, event: events.StaticMemberReplaced) -> None:
+    was_leader = group.leader_id == event.old_member_id
+    old = group.dismiss(event.old_member_id)
+    member = Member(
+        member_id=event.member.member_id,
+        group_instance_id=event.member.group_instance_id,
+        client_id=old.client_id,
+        client_host=old.client_host,
+        session_timeout_ms=old.session_timeout_ms,
+        rebalance_timeout_ms=old.rebalance_timeout_ms,
+        protocol_type=old.protocol_type,
+        protocols=old.protocols,
+        assignment=old.assignment,
+    )
+    member.session_deadline_ms = event.session_deadline_ms
+    group.admit(member)
+    if was_leader:
+        group.leader_id = member.member_id
+    _offer(group, member, event)
+    _park_join(group, member, event)
+
+
+def _members_removed(group: Group, event: events.MembersRemoved) -> None:
+    for removed in event.removed:
+        group.dismiss(removed.member.member_id)
+
+
+def _pending_member_removed(group: Group, event: events.PendingMemberRemoved) -> None:
+    del group.pending_member_ids[event.member_id]
+
+
+def _session_moved(group: Group, event: events.SessionMoved) -> None:
+    member = group.members[event.member_id]
+    if member.session_deadline_ms != SESSION_PAUSED:  # else an answer of ours starts it afresh
+        member.session_deadline_ms = event.session_deadline_ms
+
+
+def _session_paused(group: Group, event: events.SessionPaused) -> None:
+    group.members[event.member_id].session_deadline_ms = SESSION_PAUSED
+
+
+def _member_lapsed(group: Group, event: events.MemberLapsed) -> None:
+    member = group.members[event.member.member_id]
+    member.lapsed_at_ms = event.now_ms
+    member.session_deadline_ms = event.forgiven_until_ms
+    group.lapsed_member_ids[member.member_id] = None
+
+
+def _lapse_forgiven(group: Group, event: events.LapseForgiven) -> None:
+    member = group.members[event.member.member_id]
+    _forgive(group, member)
+    member.session_deadline_ms = event.session_deadline_ms
+
+
+def _rebalance_begun(group: Group, event: events.RebalanceBegun) -> None:
+    if group.state is GroupState.COMPLETING_REBALANCE:
+        # Parked syncs were answered with REBALANCE_IN_PROGRESS: there is nothing to hand out.
+        for member in group.members.values():
+            member.assignment = b""
+            if member.awaiting_sync is not None:
+                member.awaiting_sync = None
+                member.session_deadline_ms = event.now_ms + member.session_timeout_ms
+    group.pending_sync_ids.clear()
+    if event.cause is RebalanceCause.PARTITIONS_CHANGED:
+        group.changed_topics.clear()
+    group.rebalance_id += 1
+    _move(group, GroupState.PREPARING_REBALANCE, event.at_ms)
+
+
+def _leader_changed(group: Group, event: events.LeaderChanged) -> None:
+    group.leader_id = event.new_leader.member_id
+
+
+def _generation_begun(group: Group, event: events.GenerationBegun) -> None:
+    group.generation_id = event.generation_id
+    group.protocol_name = event.protocol_name
+    group.subscribed_topics = event.subscribed_topics
+    group.new_member_added = False
+    for member in group.members.values():
+        _unpark_join(group, member)
+        member.is_new = False
+        member.session_deadline_ms = event.now_ms + member.session_timeout_ms
+    group.pending_sync_ids = set(group.members)
+    _move(group, GroupState.COMPLETING_REBALANCE, event.at_ms)
+
+
+def _group_emptied(group: Group, event: events.GroupEmptied) -> None:
+    group.generation_id = event.generation_id
+    group.protocol_name = None
+    group.subscribed_topics = subscribed_topics(group.protocol_type, None, ())
+    group.new_member_added = False
+    group.pending_sync_ids.clear()
+    _move(group, GroupState.EMPTY, event.at_ms)
+
+
+def _sync_parked(group: Group, event: events.SyncParked) -> None:
+    group.members[event.member_id].awaiting_sync = event.token
+    group.pending_sync_ids.discard(event.member_id)
+
+
+def _member_synced(group: Group, event: events.MemberSynced) -> None:
+    group.pending_sync_ids.discard(event.member_id)
+
+
+def _group_stabilized(group: Group, event: events.GroupStabilized) -> None:
+    for member in group.members.values():
+        member.assignment = event.assignments.get(member.member_id, b"")
+        if member.awaiting_sync is not None:
+            member.awaiting_sync = None
+            member.session_deadline_ms = event.now_ms + member.session_timeout_ms
+    _move(group, GroupState.STABLE, event.at_ms)
+
+
+def _assignment_refused(group: Group, event: events.AssignmentRefused) -> None:
+    for member in group.members.values():
+        member.assignment = b""
+        if member.awaiting_sync is not None:
+            member.awaiting_sync = None
+            member.session_deadline_ms = event.now_ms + member.session_timeout_ms
+
+
+def _topics_changed(group: Group, event: events.TopicsChanged) -> None:
+    group.changed_topics |= event.topics

@@ -1,0 +1,36 @@
+"""Which number does Java make of a string? Kafka's choice of partitions and of ties hangs on it."""
+
+from functools import lru_cache
+from typing import Final
+
+_GROUPS_CACHED: Final = 65_536
+_SMALLEST: Final = -(1 << 31)
+
+
+def java_hash(text: str) -> int:
+    """`String.hashCode()`: over UTF-16 code units, wrapped to a signed 32-bit number."""
+    value = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & 0xFFFF_FFFF
+    return value - (1 << 32) if value >= 1 << 31 else value
+
+
+@lru_cache(maxsize=_GROUPS_CACHED)
+def partition_of(group_id: str, partitions: int) -> int:
+    """The partition of `__consumer_offsets` that holds this group, and so its coordinator."""
+    value = java_hash(group_id)
+    return (0 if value == _SMALLEST else abs(value)) % partitions
+
+
+def hash_map_order(keys: list[str]) -> list[str]:
+    """The order in which a `java.util.HashMap` walks through these keys."""
+    buckets = 16
+    while len(keys) * 4 > buckets * 3:
+        buckets *= 2
+
+    def bucket(key: str) -> int:
+        value = java_hash(key) & 0xFFFF_FFFF
+        return (value ^ value >> 16) & (buckets - 1)
+
+    return sorted(keys, key=bucket)

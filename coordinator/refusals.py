@@ -1,0 +1,103 @@
+"""How does each API say no? One error code, in the shape of the answer that was asked for.
+
+`refuse` answers a request that the group was never asked about: the partition is loading, not ours,
+or cannot be written to. `refused` turns an answer that was ready into a refusal, when the log that
+it waited for failed. Kafka's counterpart: `getErrorResponse` of each request class.
+"""
+
+from collections.abc import Sequence
+
+from coordinator.decide.join_answers import join_refusal
+from coordinator.decide.offset_commit import refuse_offset_commit
+from coordinator.decide.offset_delete import refuse_offset_delete
+from protocol.messages import Response
+from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from protocol.messages.list_groups import ListGroupsResponse
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from protocol.names import UNKNOWN_MEMBER_ID, ErrorCode, MemberId
+from protocol.topics_view import TopicsView
+
+GroupRequest = (
+    JoinGroupRequest
+    | SyncGroupRequest
+    | HeartbeatRequest
+    | LeaveGroupRequest
+    | OffsetCommitRequest
+    | OffsetDeleteRequest
+)
+"""Requests about one group."""
+
+
+def refuse(
+    request: GroupRequest,
+    api_version: int,
+    topics: TopicsView,
+    error_code: ErrorCode,
+    member_id: MemberId = UNKNOWN_MEMBER_ID,
+) -> Response:
+    match request:
+        case HeartbeatRequest():
+            if error_code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                # As in Kafka: the group loads, and its member need not care.
+                return HeartbeatResponse()
+            return HeartbeatResponse(error_code=error_code)
+        case JoinGroupRequest():
+            return join_refusal(error_code, member_id, api_version)
+        case SyncGroupRequest():
+            return SyncGroupResponse(error_code=error_code)
+        case LeaveGroupRequest():
+            return LeaveGroupResponse(error_code=error_code)
+        case OffsetCommitRequest():
+            return refuse_offset_commit(request, api_version, topics, error_code)
+        case OffsetDeleteRequest():
+            return refuse_offset_delete(error_code)
+
+
+def refused(response: Response, error_code: ErrorCode, api_version: int) -> Response:
+    """What is sent in the place of an answer that must not go out any more."""
+    match response:
+        case JoinGroupResponse():
+            return join_refusal(error_code, UNKNOWN_MEMBER_ID, api_version)
+        case SyncGroupResponse():
+            return SyncGroupResponse(error_code=error_code)
+        case HeartbeatResponse():
+            return HeartbeatResponse(error_code=error_code)
+        case LeaveGroupResponse():
+            return LeaveGroupResponse(error_code=error_code)
+        case OffsetDeleteResponse():
+            return refuse_offset_delete(error_code)
+        case ListGroupsResponse():
+            return ListGroupsResponse(error_code=error_code)
+        case OffsetCommitResponse():
+            return OffsetCommitResponse(topics=_refused_commits(response.topics, error_code))
+        case _:
+            raise AssertionError(f"{type(response).__name__} does not wait for a log")
+
+
+def _refused_commits(
+    topics: Sequence[OffsetCommitResponseTopic], error_code: ErrorCode
+) -> list[OffsetCommitResponseTopic]:
+    """Partitions that were refused already keep their reason."""
+    return [
+        OffsetCommitResponseTopic(
+            topic.name,
+            topic.topic_id,
+            [
+                OffsetCommitResponsePartition(
+                    partition.partition_index,
+                    error_code if partition.error_code is ErrorCode.NONE else partition.error_code,
+                )
+                for partition in topic.partitions
+            ],
+        )
+        for topic in topics
+    ]

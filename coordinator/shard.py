@@ -1,0 +1,493 @@
+"""One partition of the offsets topic: who carries out what is decided about its groups?
+
+A turn, in order: lock the group, decide, append the records, evolve the events, unlock, park the new
+ops, ask the waiting ones again, and queue what follows for the next turn of the same chain. Answers
+go out when the chain is over and all that they depend on is stored. No call waits for anything, so
+nothing can come in between. Timers end in `tick`, the disk in `on_stored`: both start new chains.
+
+A heartbeat that changes nothing but a deadline takes a short way past all this (`heartbeat`).
+Kafka's counterpart: `CoordinatorRuntime.CoordinatorContext` with its `GroupCoordinatorShard`.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence, Set
+from typing import Final
+
+from coordinator import events
+from coordinator.alarm import Alarm
+from coordinator.census import Census
+from coordinator.commands import Beat, BeginRebalance, Command, RebalanceCause
+from coordinator.decide.delete_groups import decide_delete_group
+from coordinator.decide.describe_groups import describe_group
+from coordinator.decide.expire_offsets import decide_topic_deleted
+from coordinator.decide.heartbeat import HEARTBEAT_ANSWERS, judge_heartbeat
+from coordinator.decide.join_answers import refuse_join
+from coordinator.decide.join_group import NewMemberId
+from coordinator.decide.list_groups import list_groups
+from coordinator.decide.offset_commit import decide_offset_commit
+from coordinator.decide.offset_delete import decide_offset_delete
+from coordinator.decide.offset_fetch import fetch_offsets_of_group
+from coordinator.decide.partitions_changed import decide_partitions_changed
+from coordinator.decisions import decide
+from coordinator.delayed import DelayedHeartbeat, Op, session_slot
+from coordinator.evolve import evolve
+from coordinator.evolve_offsets import evolve_offsets
+from coordinator.expiry import OffsetExpiry
+from coordinator.group import SESSION_PAUSED, Group
+from coordinator.offset_events import GroupDeleted, OffsetsCommitted, OffsetsDeleted
+from coordinator.outcome import Outcome, Reply
+from coordinator.records import batch_bytes_at_most
+from coordinator.refusals import GroupRequest, refused
+from coordinator.restore import RecordSkipped, apply_record
+from coordinator.settings import GroupSettings
+from coordinator.waiting import ClientAnswer, Send, WaitingAnswers
+from protocol.messages import Response
+from protocol.messages.delete_groups import DeletableGroupResult
+from protocol.messages.describe_groups import DescribedGroup
+from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.list_groups import ListedGroup
+from protocol.messages.offset_commit import OffsetCommitRequest
+from protocol.messages.offset_delete import OffsetDeleteRequest
+from protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from protocol.names import ErrorCode, GroupId, GroupState, MemberId, TopicId, TopicName
+from protocol.reply_token import ReplyToken
+from protocol.topics_view import TopicsView
+from purgatory.now import Now
+from purgatory.purgatory import Purgatory
+from storage.api import Log, Position, Record, StoredRecord
+
+Observe = Callable[[events.AnyEvent], None]
+
+TURNS_OF_A_CHAIN_MAX: Final = 100
+"""The longest chain known has nine turns; one without end would stop the process."""
+
+FULL_LOG_PAUSE_MS: Final = 100
+"""While the log takes nothing, deadlines are looked at again after this."""
+
+GROUPS_PER_SLICE: Final = 500
+"""How many groups a chore (offsets of a deleted topic) looks at in one tick."""
+
+
+class Shard:
+    """The groups of one partition, and everything that waits on them."""
+
+    def __init__(
+        self,
+        partition: int,
+        log: Log,
+        settings: GroupSettings,
+        *,
+        new_member_id: NewMemberId,
+        topics: TopicsView,
+        reply: Send,
+        observe: Observe,
+        census: Census,
+        alarm: Alarm,
+    ) -> None:
+        self.partition = partition
+        self.groups: dict[GroupId, Group] = {}
+        self.purgatory: Purgatory[Command] = Purgatory()
+        self.answers = WaitingAnswers(log.stored_position)
+        self._log = log
+        self._settings = settings
+        self._new_member_id = new_member_id
+        self._topics = topics
+        self._reply = reply
+        self._observe = observe
+        self._census = census
+        self._alarm = alarm
+        self._when_stored: deque[tuple[Position, Command]] = deque()
+        self._unsent: list[Reply] = []  # answers of a chain that failed
+        self._gone_position: Position = 0  # where the newest tombstone of a group ends
+        self._expiry: OffsetExpiry | None = None
+        self._postponed_until_ms = 0
+        self._deleted_topics: deque[tuple[TopicName, TopicId, list[GroupId]]] = deque()
+
+    # ------------------------------------------------------------ questions about membership
+
+    def heartbeat(self, request: HeartbeatRequest, token: ReplyToken, now: Now) -> None:
+        """The short way: judge, move one number, send a shared answer. All else is a turn."""
+        group = self.groups.get(request.group_id)
+        error_code = judge_heartbeat(group, request)
+        if group is not None and (
+            (error_code is ErrorCode.NONE and not group.lapsed_member_ids)
+            or error_code is ErrorCode.REBALANCE_IN_PROGRESS
+        ):
+            member = group.members[request.member_id]
+            deadline_ms = now.mono_ms + member.session_timeout_ms
+            if deadline_ms >= member.session_deadline_ms:
+                member.session_deadline_ms = deadline_ms
+                if group.position <= self.answers.stored:
+                    self._reply(token, HEARTBEAT_ANSWERS[error_code])
+                else:
+                    self._answer(token, HEARTBEAT_ANSWERS[error_code], group.position)
+                return
+        self.turn(Beat(request.group_id, request, token), now)
+
+    def turn(self, command: Command, now: Now) -> None:
+        """Carry out one command and the whole chain of those that it leads to."""
+        group_id = command.group_id
+        replies: list[Reply] = []
+        chain = deque((command,))
+        turns = 0
+        try:
+            while chain:
+                turns += 1
+                assert turns <= TURNS_OF_A_CHAIN_MAX, f"{command!r} leads to no end"
+                outcome = self._one_turn(chain.popleft(), now)
+                replies.extend(outcome.replies)
+                chain.extend(outcome.then)
+                chain.extend(self.purgatory.check_and_complete(group_id))
+                chain.extend(self._stored_commands())
+        except Exception:
+            self._unsent = replies  # for `close`, which is what comes next
+            raise
+        if replies:
+            position = self._position(group_id)
+            for reply in replies:
+                self._answer(reply.token, reply.response, position)
+
+    def _one_turn(self, command: Command, now: Now) -> Outcome:
+        group = self.groups.get(command.group_id)
+        if group is not None:
+            group.lock.acquire(type(command).__name__)
+        try:
+            outcome = decide(group, command, now, self._settings, self._new_member_id)
+            position = self._append(outcome.records, now)
+            self._evolve(command.group_id, outcome.events)
+            self._move_position(command.group_id, position)
+        finally:
+            if group is not None:
+                group.lock.release()
+        if outcome.when_stored is not None:
+            assert position is not None, "when_stored without a record"
+            self._when_stored.append((position, outcome.when_stored))
+        for op in outcome.ops:
+            self._file(op)
+        self._tell(outcome.events)
+        return outcome
+
+    # ------------------------------------------------------------ room in the log
+
+    def has_room(self) -> bool:
+        return self._log.has_room()
+
+    def has_room_for(self, request: GroupRequest) -> bool:
+        """May this be asked now? A sync only writes if its group waits for assignments."""
+        if self._log.has_room():
+            return True
+        if not isinstance(request, SyncGroupRequest):
+            return False
+        group = self.groups.get(request.group_id)
+        return group is None or group.state is not GroupState.COMPLETING_REBALANCE
+
+    # ------------------------------------------------------------ questions about offsets
+
+    def offset_commit(self, request: OffsetCommitRequest, token: ReplyToken, now: Now) -> None:
+        group = self.groups.get(request.group_id)
+        outcome = decide_offset_commit(group, request, token, now, self._settings, self._topics)
+        self._about_offsets(request.group_id, outcome, now)
+
+    def offset_delete(self, request: OffsetDeleteRequest, token: ReplyToken, now: Now) -> None:
+        group = self.groups.get(request.group_id)
+        outcome = decide_offset_delete(group, request, token, now, self._topics)
+        self._about_offsets(request.group_id, outcome, now)
+
+    def fetch_offsets(
+        self, wanted: OffsetFetchRequestGroup, api_version: int
+    ) -> tuple[OffsetFetchResponseGroup, Position]:
+        """The group's offsets, and the position that must be stored before anybody is told."""
+        group = self.groups.get(wanted.group_id)
+        found = fetch_offsets_of_group(group, wanted, api_version, self._topics)
+        return found, self._offsets_position(wanted.group_id)
+
+    def _about_offsets(self, group_id: GroupId, outcome: Outcome, now: Now) -> None:
+        """Carry out what touches offsets only: nobody in the purgatory waits for those."""
+        locked = self.groups.get(group_id)
+        if locked is not None:
+            locked.lock.acquire("a turn about offsets")
+        try:
+            position = self._append(outcome.records, now)
+            self._evolve(group_id, outcome.events)
+        finally:
+            if locked is not None:
+                locked.lock.release()
+        if position is not None:
+            group = self.groups.get(group_id)
+            if group is None:
+                self._gone_position = position
+            else:
+                group.offsets_position = position
+        self._tell(outcome.events)
+        if outcome.replies:
+            position = self._offsets_position(group_id)
+            for reply in outcome.replies:
+                self._answer(reply.token, reply.response, position)
+
+    # ------------------------------------------------------------ questions about whole groups
+
+    def list_groups(
+        self, states_filter: Sequence[str], types_filter: Sequence[str]
+    ) -> tuple[list[ListedGroup], Position]:
+        return (
+            list_groups(self.groups.values(), states_filter, types_filter),
+            self._log.end_position,
+        )
+
+    def describe_groups(
+        self, group_ids: Iterable[GroupId], api_version: int, *, operations: bool
+    ) -> tuple[list[DescribedGroup], Position]:
+        described = []
+        position = 0
+        for group_id in group_ids:
+            group = self.groups.get(group_id)
+            described.append(
+                describe_group(
+                    group, group_id, api_version, include_authorized_operations=operations
+                )
+            )
+            position = max(position, self._offsets_position(group_id))
+        return described, position
+
+    def delete_groups(
+        self, group_ids: Iterable[GroupId], token: ReplyToken, now: Now
+    ) -> tuple[list[DeletableGroupResult], Position]:
+        results = []
+        position = 0
+        for group_id in group_ids:
+            group = self.groups.get(group_id)
+            error_code, outcome = decide_delete_group(
+                group, now, token.client_id, token.client_host
+            )
+            self._about_offsets(group_id, outcome, now)
+            results.append(DeletableGroupResult(group_id, error_code))
+            position = max(position, self._offsets_position(group_id))
+        return results, position
+
+    # ------------------------------------------------------------ news of topics
+
+    def topic_deleted(self, name: TopicName, topic_id: TopicId) -> None:
+        """Forget what was committed for it: a chore, done in slices by `tick`."""
+        self._deleted_topics.append((name, topic_id, list(self.groups)))
+        self._alarm.lower(0)
+
+    def partitions_changed(self, names: Set[TopicName], now: Now) -> None:
+        if not self._settings.rebalance_on_partition_change:
+            return
+        for group in self.groups.values():
+            if group.subscribed_topics and not group.subscribed_topics.isdisjoint(names):
+                outcome = decide_partitions_changed(group, names, now, self._settings)
+                self._evolve(group.group_id, outcome.events)
+                for op in outcome.ops:
+                    self._file(op)
+                self._tell(outcome.events)
+
+    # ------------------------------------------------------------ time
+
+    def tick(self, now: Now) -> None:
+        """End what has waited too long, and do a slice of the chores."""
+        if not self._log.has_room():
+            # What ends now might have to be written down: everything waits until it can be.
+            self._postponed_until_ms = now.mono_ms + FULL_LOG_PAUSE_MS
+            return
+        for command in self.purgatory.expire_due(now.mono_ms):
+            self.turn(command, now)
+        if self._expiry is not None:
+            for group_id, outcome in self._expiry.next_slice(self.groups, now):
+                self._about_offsets(group_id, outcome, now)
+        if self._deleted_topics:
+            self._forget_topic(now)
+
+    def next_deadline_ms(self) -> int | None:
+        """When `tick` has something to do; never earlier than it could do it."""
+        if self._deleted_topics:
+            return self._postponed_until_ms
+        deadlines = [self.purgatory.next_deadline_ms]
+        if self._expiry is not None:
+            deadlines.append(self._expiry.due_ms)
+        nearest = min((d for d in deadlines if d is not None), default=None)
+        return None if nearest is None else max(nearest, self._postponed_until_ms)
+
+    def _forget_topic(self, now: Now) -> None:
+        name, topic_id, group_ids = self._deleted_topics[0]
+        for group_id in group_ids[-GROUPS_PER_SLICE:]:
+            group = self.groups.get(group_id)
+            if group is not None and name in group.offsets:
+                outcome = decide_topic_deleted(group, name, topic_id, now)
+                self._about_offsets(group_id, outcome, now)
+        del group_ids[-GROUPS_PER_SLICE:]
+        if not group_ids:
+            self._deleted_topics.popleft()
+
+    # ------------------------------------------------------------ the disk
+
+    def on_stored(self, position: Position, now: Now) -> None:
+        """Everything before `position` is durable: what waited for that goes on."""
+        self.answers.stored = max(self.answers.stored, position)
+        for command in self._stored_commands():
+            self.turn(command, now)
+        self.answers.release(position)
+
+    def load(self, records: Iterable[StoredRecord]) -> list[RecordSkipped]:
+        """Write a slice of the log into the groups. Raises UnreadableRecord."""
+        skipped = []
+        for record in records:
+            nothing = apply_record(self.groups, record)
+            if nothing is not None:
+                skipped.append(nothing)
+        return skipped
+
+    def finish_load(self, now: Now) -> None:
+        """Every member gets a full session; a group over its limit rebalances."""
+        self._expiry = OffsetExpiry(self._settings, now)
+        self._alarm.lower(self._expiry.due_ms)
+        for group in list(self.groups.values()):
+            self._census.came(group)
+            for member in group.members.values():
+                member.session_deadline_ms = now.mono_ms + member.session_timeout_ms
+                self._file(
+                    DelayedHeartbeat(group.group_id, member.member_id, member.session_deadline_ms)
+                )
+            size, limit = len(group.members), self._settings.group_max_size
+            if size > limit:
+                reason = (
+                    f"Freshly-loaded group {group.group_id} (size {size}) is over capacity "
+                    f"{limit}. Rebalancing in order to give a chance for consumers to commit "
+                    "offsets"
+                )
+                self.turn(BeginRebalance(group.group_id, RebalanceCause.OVER_CAPACITY, reason), now)
+
+    def close(self, now: Now) -> set[ReplyToken]:
+        """Serve no more: everybody who waits is told to look for another coordinator.
+
+        Returns whom it answered. What the groups are in memory is forgotten, and never touched
+        again: reloading is the undo.
+        """
+        error_code = ErrorCode.NOT_COORDINATOR
+        self.purgatory.cancel_all()
+        self._when_stored.clear()
+        self._deleted_topics.clear()
+        self._expiry = None
+        groups, self.groups = self.groups, {}
+        waiting = [
+            Reply(reply.token, refused(reply.response, error_code, reply.token.api_version))
+            for reply in self._unsent
+        ]
+        for group in groups.values():
+            self._census.went(group.state, len(group.members))
+            for member in group.members.values():
+                if member.awaiting_join is not None:
+                    waiting.append(refuse_join(member.awaiting_join, error_code, member.member_id))
+                if member.awaiting_sync is not None:
+                    refusal = SyncGroupResponse(error_code=error_code)
+                    waiting.append(Reply(member.awaiting_sync, refusal))
+        answered: set[ReplyToken] = set()
+        for reply in waiting:
+            if reply.token not in answered:
+                answered.add(reply.token)
+                self._reply(reply.token, reply.response)
+        self.answers.refuse_all(error_code)
+        self._observe(events.PartitionClosed(self.partition, now.wall_ms, len(groups)))
+        return answered
+
+    # ------------------------------------------------------------ the steps of a turn
+
+    def _append(self, records: Sequence[Record], now: Now) -> Position | None:
+        """Into the log as one batch; a long list of tombstones as several, in its order."""
+        if not records:
+            return None
+        if batch_bytes_at_most(records) <= self._settings.max_batch_bytes or len(records) == 1:
+            return self._log.append(records, now.wall_ms)
+        middle = len(records) // 2
+        self._append(records[:middle], now)
+        return self._append(records[middle:], now)
+
+    def _evolve(self, group_id: GroupId, happened: Iterable[events.Event]) -> None:
+        for event in happened:
+            if isinstance(event, events.GroupCreated):
+                group = self.groups[group_id] = Group(group_id, event.at_ms)
+                group.position = self._gone_position  # not known before its namesake's end is
+                self._census.came(group)
+                continue
+            group = self.groups[group_id]
+            state, members = group.state, len(group.members)
+            if isinstance(event, events.SessionMoved | events.LapseForgiven):
+                self._watch_session(group, event)
+            if isinstance(event, OffsetsCommitted | OffsetsDeleted):
+                evolve_offsets(group, event)
+            elif isinstance(event, GroupDeleted):
+                self._forget_ops(group)
+                evolve_offsets(group, event)
+                self._census.went(state, members)
+                del self.groups[group_id]
+            else:
+                self._end_sessions(group_id, event)
+                evolve(group, event)
+                self._census.changed(group, state, members)
+
+    def _watch_session(
+        self, group: Group, event: events.SessionMoved | events.LapseForgiven
+    ) -> None:
+        """A deadline that moves earlier than its op needs another op."""
+        if isinstance(event, events.SessionMoved):
+            member_id = event.member_id
+        else:
+            member_id = event.member.member_id
+        filed_ms = group.members[member_id].session_deadline_ms
+        if event.session_deadline_ms < filed_ms and filed_ms != SESSION_PAUSED:
+            self._file(DelayedHeartbeat(group.group_id, member_id, event.session_deadline_ms))
+
+    def _end_sessions(self, group_id: GroupId, event: events.MembershipEvent) -> None:
+        gone: tuple[MemberId, ...] = ()
+        if isinstance(event, events.MembersRemoved):
+            gone = tuple(removed.member.member_id for removed in event.removed)
+        elif isinstance(event, events.PendingMemberRemoved):
+            gone = (event.member_id,)
+        elif isinstance(event, events.StaticMemberReplaced):
+            gone = (event.old_member_id,)
+        for member_id in gone:
+            self.purgatory.cancel(session_slot(group_id, member_id))
+
+    def _forget_ops(self, group: Group) -> None:
+        self.purgatory.cancel(group.group_id)
+        for member_id in (*group.pending_member_ids, *group.members):
+            self.purgatory.cancel(session_slot(group.group_id, member_id))
+
+    def _file(self, op: Op) -> None:
+        """Park an op; the one that was in its slot is forgotten."""
+        self.purgatory.cancel(op.slot)
+        self.purgatory.watch(op)
+        self._alarm.lower(op.deadline_ms)
+
+    def _stored_commands(self) -> list[Command]:
+        ready = []
+        while self._when_stored and self._when_stored[0][0] <= self.answers.stored:
+            ready.append(self._when_stored.popleft()[1])
+        return ready
+
+    def _move_position(self, group_id: GroupId, position: Position | None) -> None:
+        if position is not None:
+            self.groups[group_id].position = position
+
+    def _position(self, group_id: GroupId) -> Position:
+        """What must be stored before anybody is told about this group's members."""
+        group = self.groups.get(group_id)
+        return self._gone_position if group is None else group.position
+
+    def _offsets_position(self, group_id: GroupId) -> Position:
+        group = self.groups.get(group_id)
+        if group is None:
+            return self._gone_position
+        return max(group.position, group.offsets_position)
+
+    def _answer(self, token: ReplyToken, response: Response, position: Position) -> None:
+        if position <= self.answers.stored:
+            self._reply(token, response)
+        else:
+            self.answers.add(position, ClientAnswer(token, response, self._reply))
+
+    def _tell(self, happened: Iterable[events.Event]) -> None:
+        for event in happened:
+            if not isinstance(event, events.SessionMoved):
+                self._observe(event)

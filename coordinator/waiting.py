@@ -1,0 +1,77 @@
+"""Which answers wait for the disk? Each for the log position that it depends on.
+
+A shard hands in every answer; one whose position is stored goes out at once, the rest when
+`release` learns that it is. Answers to the same position go out in the order they came. When the log
+fails they turn into refusals. Waiting for people is another matter, and the purgatory's.
+Kafka's counterpart: the deferred events of `CoordinatorRuntime`.
+"""
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Protocol
+
+from coordinator.refusals import refused
+from protocol.messages import Response
+from protocol.names import ErrorCode
+from protocol.reply_token import ReplyToken
+from storage.api import Position
+
+Send = Callable[[ReplyToken, Response], None]
+
+
+class Answer(Protocol):
+    """Something that can go out, or be turned into a refusal, once."""
+
+    def send(self) -> None: ...
+
+    def refuse(self, error_code: ErrorCode) -> None: ...
+
+
+class ClientAnswer:
+    """The answer to one request."""
+
+    __slots__ = ("_response", "_send", "_token")
+
+    def __init__(self, token: ReplyToken, response: Response, send: Send) -> None:
+        self._token = token
+        self._response = response
+        self._send = send
+
+    def send(self) -> None:
+        self._send(self._token, self._response)
+
+    def refuse(self, error_code: ErrorCode) -> None:
+        self._send(self._token, refused(self._response, error_code, self._token.api_version))
+
+
+class WaitingAnswers:
+    """Ordered by position, then by arrival. Bounded by the requests in flight."""
+
+    __slots__ = ("_arrivals", "_heap", "stored")
+
+    def __init__(self, stored: Position) -> None:
+        self.stored = stored
+        self._heap: list[tuple[Position, int, Answer]] = []
+        self._arrivals = 0
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def add(self, position: Position, answer: Answer) -> None:
+        if position <= self.stored:
+            answer.send()
+            return
+        self._arrivals += 1
+        heappush(self._heap, (position, self._arrivals, answer))
+
+    def release(self, stored: Position) -> None:
+        """Everything before `stored` is on the disk now."""
+        self.stored = max(self.stored, stored)
+        while self._heap and self._heap[0][0] <= self.stored:
+            heappop(self._heap)[2].send()
+
+    def refuse_all(self, error_code: ErrorCode) -> None:
+        """What they depend on will never be stored by us."""
+        heap, self._heap = self._heap, []
+        while heap:
+            heappop(heap)[2].refuse(error_code)

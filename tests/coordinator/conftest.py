@@ -1,0 +1,10 @@
+"""A fresh world for every test."""
+
+import pytest
+
+from tests.world import World
+
+
+@pytest.fixture
+def world() -> World:
+    return World()

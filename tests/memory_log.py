@@ -1,0 +1,44 @@
+"""A coordinator's log without a disk: a list, and a position up to which it counts as stored."""
+
+from collections.abc import Sequence
+
+from storage.api import LogClosed, Position, Record, StoredRecord
+
+
+class MemoryLog:
+    """Satisfies `storage.api.Log`; the test decides when what was appended is stored."""
+
+    def __init__(self, records: Sequence[StoredRecord] = ()) -> None:
+        self.records = list(records)
+        self.batches: list[list[StoredRecord]] = []  # what was appended since this log was opened
+        self.stored_position: Position = self.end_position
+        self.full = False
+        self.closed = False
+
+    @property
+    def end_position(self) -> Position:
+        return self.records[-1].offset + 1 if self.records else 0
+
+    def has_room(self) -> bool:
+        return not self.full and not self.closed
+
+    def append(self, records: Sequence[Record], timestamp_ms: int) -> Position:
+        if self.closed:
+            raise LogClosed
+        first = self.end_position
+        batch = [
+            StoredRecord(first + n, timestamp_ms, record.key, record.value)
+            for n, record in enumerate(records)
+        ]
+        self.batches.append(batch)
+        self.records.extend(batch)
+        return self.end_position
+
+    def store(self, upto: Position | None = None) -> Position:
+        """Everything before this position, by default everything, is on the disk now."""
+        self.stored_position = self.end_position if upto is None else upto
+        return self.stored_position
+
+    def survivors(self) -> list[StoredRecord]:
+        """What a crash leaves."""
+        return [record for record in self.records if record.offset < self.stored_position]

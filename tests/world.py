@@ -1,0 +1,439 @@
+"""A world for one coordinator: virtual time, a log in memory, and the words Given, When and Then.
+
+Drives the real GroupCoordinator, with one partition unless a test wants more. Nothing waits and
+nothing sleeps: `advance` moves the clock and fires what is due, deadline by deadline. By default all
+that is appended is stored at once; with `storing = False` the test says when, by `store`. After each
+step the groups and the purgatories check themselves.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+from uuid import UUID
+
+from coordinator.coordinator import GroupCoordinator
+from coordinator.events import AnyEvent
+from coordinator.group import Group
+from coordinator.records import GROUP_METADATA, record_type
+from coordinator.settings import GroupSettings
+from coordinator.shard import Shard
+from protocol.messages import Request, Response
+from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from protocol.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
+from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from protocol.messages.sync_group import (
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
+)
+from protocol.names import (
+    UNKNOWN_MEMBER_ID,
+    ErrorCode,
+    GenerationId,
+    GroupId,
+    GroupInstanceId,
+    GroupState,
+    MemberId,
+    TopicId,
+    TopicName,
+)
+from protocol.reply_token import ReplyToken
+from purgatory.now import Now
+from tests.memory_log import MemoryLog
+
+SESSION_TIMEOUT_MS: Final = 10_000
+REBALANCE_TIMEOUT_MS: Final = 60_000
+START: Final = Now(1_000_000, 1_700_000_000_000)
+NEWEST: Final = {
+    JoinGroupRequest: 9,
+    SyncGroupRequest: 5,
+    HeartbeatRequest: 4,
+    LeaveGroupRequest: 5,
+}
+
+Protocols = Sequence[tuple[str, bytes]]
+RANGE: Final[Protocols] = (("range", b"subscription"),)
+
+
+class Token(ReplyToken):
+    """Remembers the answer, and that there was only one."""
+
+    __slots__ = ("answers",)
+
+    def __init__(self, api_version: int, client_id: str) -> None:
+        super().__init__(api_version, client_id, "/127.0.0.1")
+        self.answers: list[Response] = []
+
+
+class Asked:
+    """A request on its way: waiting, or answered."""
+
+    def __init__(self, request: Request, token: Token) -> None:
+        self.request = request
+        self.token = token
+
+    @property
+    def waits(self) -> bool:
+        return not self.token.answers
+
+    @property
+    def response(self) -> Response:
+        assert len(self.token.answers) == 1, f"answered {len(self.token.answers)} times"
+        return self.token.answers[0]
+
+    @property
+    def joined(self) -> JoinGroupResponse:
+        assert isinstance(self.response, JoinGroupResponse)
+        return self.response
+
+    @property
+    def synced(self) -> SyncGroupResponse:
+        assert isinstance(self.response, SyncGroupResponse)
+        return self.response
+
+    @property
+    def left(self) -> LeaveGroupResponse:
+        assert isinstance(self.response, LeaveGroupResponse)
+        return self.response
+
+    @property
+    def error(self) -> ErrorCode:
+        error_code = getattr(self.response, "error_code", None)
+        assert isinstance(error_code, ErrorCode)
+        return error_code
+
+
+class Topics:
+    """Topics of the data plane: name -> number of partitions."""
+
+    def __init__(self) -> None:
+        self.counts: dict[TopicName, int] = {TopicName("t"): 100}
+
+    def partition_count(self, name: TopicName) -> int | None:
+        return self.counts.get(name)
+
+    def topic_id(self, name: TopicName) -> TopicId | None:
+        return UUID(int=sum(name.encode()) + 1) if name in self.counts else None
+
+    def topic_name(self, topic_id: TopicId) -> TopicName | None:
+        return next((name for name in self.counts if self.topic_id(name) == topic_id), None)
+
+
+class World:
+    def __init__(self, settings: GroupSettings | None = None) -> None:
+        kafka = GroupSettings(offsets_topic_num_partitions=1, forgive_slow_member=False)
+        self.settings = kafka if settings is None else settings
+        self.now = START
+        self.topics = Topics()
+        self.events: list[AnyEvent] = []
+        self.storing = True
+        self.ids = 0
+        self.logs: dict[int, MemoryLog] = {}
+        self.tokens: list[Token] = []
+        self.start({n: MemoryLog() for n in range(self.settings.offsets_topic_num_partitions)})
+
+    # ------------------------------------------------------------ the coordinator and its log
+
+    def start(self, logs: dict[int, MemoryLog]) -> None:
+        """A new process over these logs, all partitions loaded."""
+        self.logs = logs
+        self.coordinator = GroupCoordinator(
+            self.settings,
+            new_member_id=self._new_member_id,
+            topics=self.topics,
+            endpoint=lambda _: (1, "localhost", 9092),
+            reply=self._reply,
+            observe=self.events.append,
+        )
+        for partition, log in logs.items():
+            self.coordinator.begin_load(partition, log)
+            self.coordinator.load(partition, log.records, log.end_position)
+            self.coordinator.finish_load(partition, self.now)
+        self.step()
+
+    def crash(self) -> None:
+        """kill -9 and back: what was not stored is gone, and so is everything in memory."""
+        self.start({n: MemoryLog(log.survivors()) for n, log in self.logs.items()})
+
+    @property
+    def log(self) -> MemoryLog:
+        return self.logs[0]
+
+    @property
+    def shard(self) -> Shard:
+        shard = self.coordinator._active[0]  # noqa: SLF001 - tests look inside
+        assert shard is not None
+        return shard
+
+    def store(self) -> None:
+        """What was appended is on the disk now."""
+        for partition, log in self.logs.items():
+            if log.stored_position < log.end_position:
+                self.coordinator.on_stored(partition, log.store(), self.now)
+        self.check()
+
+    def step(self) -> None:
+        while self.storing and any(
+            log.stored_position < log.end_position for log in self.logs.values()
+        ):
+            self.store()
+        self.check()
+
+    def check(self) -> None:
+        for shard in self.coordinator._active:  # noqa: SLF001 - tests look inside
+            if shard is not None:
+                shard.purgatory.check()
+                for group in shard.groups.values():
+                    assert not group.lock.held
+                    group.check()
+        states = dict.fromkeys(GroupState, 0)
+        for view in self.coordinator.groups():
+            states[view.state] += 1
+        assert self.coordinator.census.states == states, "the census is off"
+        for token in self.tokens:
+            assert len(token.answers) <= 1, "a request was answered twice"
+
+    def advance(self, ms: int) -> None:
+        """Let time pass; everything that falls due on the way happens when it is due."""
+        end_ms = self.now.mono_ms + ms
+        while True:
+            due_ms = self.coordinator.next_deadline_ms
+            if due_ms is None or due_ms > end_ms:
+                break
+            self._move_to(max(due_ms, self.now.mono_ms))
+            self.coordinator.tick(self.now)
+            self.step()
+        self._move_to(end_ms)
+
+    def _move_to(self, mono_ms: int) -> None:
+        passed = mono_ms - self.now.mono_ms
+        self.now = Now(mono_ms, self.now.wall_ms + passed)
+
+    def _new_member_id(self, prefix: str) -> MemberId:
+        self.ids += 1
+        return MemberId(f"{prefix}-{self.ids}")
+
+    def _reply(self, token: ReplyToken, response: Response) -> None:
+        assert isinstance(token, Token)
+        token.answers.append(response)
+
+    # ------------------------------------------------------------ requests
+
+    def ask(self, request: Request, *, version: int, client_id: str = "client") -> Asked:
+        token = Token(version, client_id)
+        self.tokens.append(token)
+        self.coordinator.handle(request, token, self.now)
+        self.step()
+        return Asked(request, token)
+
+    def join(
+        self,
+        group_id: str = "g",
+        member_id: str = UNKNOWN_MEMBER_ID,
+        *,
+        instance_id: str | None = None,
+        version: int = 9,
+        protocol_type: str = "consumer",
+        protocols: Protocols = RANGE,
+        session_timeout_ms: int = SESSION_TIMEOUT_MS,
+        rebalance_timeout_ms: int = REBALANCE_TIMEOUT_MS,
+        reason: str | None = None,
+        client_id: str = "client",
+    ) -> Asked:
+        request = JoinGroupRequest(
+            group_id=GroupId(group_id),
+            session_timeout_ms=session_timeout_ms,
+            rebalance_timeout_ms=rebalance_timeout_ms,
+            member_id=MemberId(member_id),
+            group_instance_id=None if instance_id is None else GroupInstanceId(instance_id),
+            protocol_type=protocol_type,
+            protocols=[JoinGroupRequestProtocol(name, data) for name, data in protocols],
+            reason=reason,
+        )
+        return self.ask(request, version=version, client_id=client_id)
+
+    def sync(
+        self,
+        group_id: str,
+        member_id: str,
+        generation_id: int,
+        *,
+        assignments: dict[str, bytes] | None = None,
+        instance_id: str | None = None,
+        protocol_type: str | None = "consumer",
+        protocol_name: str | None = "range",
+        version: int = 5,
+    ) -> Asked:
+        request = SyncGroupRequest(
+            group_id=GroupId(group_id),
+            generation_id=GenerationId(generation_id),
+            member_id=MemberId(member_id),
+            group_instance_id=None if instance_id is None else GroupInstanceId(instance_id),
+            protocol_type=protocol_type,
+            protocol_name=protocol_name,
+            assignments=[
+                SyncGroupRequestAssignment(MemberId(member), data)
+                for member, data in (assignments or {}).items()
+            ],
+        )
+        return self.ask(request, version=version)
+
+    def beat(
+        self,
+        group_id: str,
+        member_id: str,
+        generation_id: int,
+        instance_id: str | None = None,
+    ) -> Asked:
+        request = HeartbeatRequest(
+            GroupId(group_id),
+            GenerationId(generation_id),
+            MemberId(member_id),
+            None if instance_id is None else GroupInstanceId(instance_id),
+        )
+        return self.ask(request, version=4)
+
+    def heartbeat(self, group: Group, member_id: str) -> ErrorCode:
+        """Of a member, in the group's generation."""
+        asked = self.beat(group.group_id, member_id, group.generation_id)
+        assert isinstance(asked.response, HeartbeatResponse)
+        return asked.error
+
+    def leave(
+        self,
+        group_id: str,
+        *members: str | tuple[str, str | None],
+        reason: str | None = None,
+        version: int = 5,
+    ) -> Asked:
+        """Members by id, or by (id, instance id)."""
+        named = [(m, None) if isinstance(m, str) else m for m in members]
+        identities = [
+            MemberIdentity(
+                MemberId(member_id),
+                None if instance_id is None else GroupInstanceId(instance_id),
+                reason,
+            )
+            for member_id, instance_id in named
+        ]
+        request = LeaveGroupRequest(
+            GroupId(group_id), identities[0].member_id if identities else MemberId(""), identities
+        )
+        return self.ask(request, version=version)
+
+    def commit(
+        self,
+        group_id: str,
+        member_id: str = "",
+        generation_id: int = -1,
+        *,
+        topic: str = "t",
+        offsets: dict[int, int] | None = None,
+        version: int = 9,
+    ) -> ErrorCode:
+        """The error on the first partition."""
+        partitions = [
+            OffsetCommitRequestPartition(partition_index=index, committed_offset=offset)
+            for index, offset in (offsets or {0: 1}).items()
+        ]
+        request = OffsetCommitRequest(
+            group_id=GroupId(group_id),
+            generation_id_or_member_epoch=GenerationId(generation_id),
+            member_id=MemberId(member_id),
+            topics=[OffsetCommitRequestTopic(name=TopicName(topic), partitions=partitions)],
+        )
+        asked = self.ask(request, version=version)
+        assert isinstance(asked.response, OffsetCommitResponse)
+        return asked.response.topics[0].partitions[0].error_code
+
+    # ------------------------------------------------------------ given
+
+    def group(self, group_id: str = "g") -> Group:
+        group = self.coordinator.group(GroupId(group_id))
+        assert isinstance(group, Group), f"there is no group {group_id!r}"
+        return group
+
+    def has_group(self, group_id: str = "g") -> bool:
+        return self.coordinator.group(GroupId(group_id)) is not None
+
+    def given_joined(
+        self,
+        group_id: str = "g",
+        *,
+        members: int = 2,
+        instances: Sequence[str | None] | None = None,
+        **offer: object,
+    ) -> list[JoinGroupResponse]:
+        """A group in CompletingRebalance: everybody has joined, nobody has synced. Leader first."""
+        named = list(instances) if instances is not None else [None] * members
+        asked = [
+            self.join(group_id, instance_id=instance, version=3 if instance is None else 9, **offer)  # type: ignore[arg-type]
+            for instance in named
+        ]
+        while asked[0].waits:
+            self.advance(self.settings.group_initial_rebalance_delay_ms)
+        answers = [one.joined for one in asked]
+        assert self.group(group_id).state is GroupState.COMPLETING_REBALANCE
+        return sorted(answers, key=lambda answer: answer.leader != answer.member_id)
+
+    def given_stable_group(
+        self,
+        group_id: str = "g",
+        *,
+        members: int = 2,
+        instances: Sequence[str | None] | None = None,
+        **offer: object,
+    ) -> Group:
+        """A Stable group; the leader's id comes first, and member n is assigned b"n"."""
+        answers = self.given_joined(group_id, members=members, instances=instances, **offer)
+        self.sync_all(group_id, answers)
+        group = self.group(group_id)
+        assert group.state is GroupState.STABLE
+        return group
+
+    def sync_all(self, group_id: str, answers: Iterable[JoinGroupResponse]) -> list[Asked]:
+        """Everybody syncs, the leader last; member n is assigned b"n"."""
+        answers = list(answers)
+        assignments = {a.member_id: b"%d" % n for n, a in enumerate(answers)}
+        asked = []
+        for answer in sorted(answers, key=lambda a: a.member_id == a.leader):
+            is_leader = answer.member_id == answer.leader
+            asked.append(
+                self.sync(
+                    group_id,
+                    answer.member_id,
+                    answer.generation_id,
+                    assignments=assignments if is_leader else None,
+                    protocol_type=answer.protocol_type,
+                    protocol_name=answer.protocol_name,
+                )
+            )
+        return asked
+
+    def events_of(self, *kinds: type) -> list[AnyEvent]:
+        return [event for event in self.events if isinstance(event, kinds)]
+
+    def group_records(self) -> list[bytes | None]:
+        """The values of the group records appended since the start of this process."""
+        return [
+            record.value
+            for batch in self.log.batches
+            for record in batch
+            if record_type(record.key) == GROUP_METADATA
+        ]
+
+
+def kafka_settings(**changes: object) -> GroupSettings:
+    """As Kafka behaves, in one partition."""
+    exact = GroupSettings(offsets_topic_num_partitions=1, forgive_slow_member=False)
+    return replace(exact, **changes)  # type: ignore[arg-type]
