@@ -5,8 +5,14 @@ The coordinator and the data plane have events of their own. All of them are val
 acts on: they become log lines and metrics, no more.
 """
 
-from dataclasses import dataclass
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+PLACE_FRAMES_MAX: Final = 5
 
 
 class PeerFault(StrEnum):
@@ -43,6 +49,10 @@ class RequestFailed:
     peer: str
     error: BaseException
 
+    @property
+    def place(self) -> str:
+        return _place(self.error)
+
 
 @dataclass(frozen=True, slots=True)
 class PartFailed:
@@ -50,6 +60,10 @@ class PartFailed:
 
     part: str
     error: BaseException
+
+    @property
+    def place(self) -> str:
+        return _place(self.error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,21 +80,35 @@ class PartitionElected:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionLoaded:
+class PartitionsElected:
+    """Many at once, as at a start: one line says it."""
+
+    partitions: int
+    epoch_min: int
+    epoch_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsLoaded:
+    """All that were elected together are loaded, or have failed to."""
+
+    partitions: int
+    failed: int
+    groups: int
+    records: int
+    load_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRead:
+    """The log of a partition was read to its end; what came of it the coordinator says."""
+
     partition: int
     epoch: int
     records: int
     size_bytes: int
-    groups: int
     load_ms: int
     queued_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionLoadFailed:
-    partition: int
-    epoch: int
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +127,7 @@ class Daemon:
     """A step in the daemon's life, in words."""
 
     words: str
+    facts: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +135,7 @@ class Warned:
     """Something that an operator should know and that stops nothing."""
 
     words: str
+    facts: Mapping[str, object] = field(default_factory=dict)
 
 
 ShellEvent = (
@@ -114,10 +144,19 @@ ShellEvent = (
     | PartFailed
     | LoopStalled
     | PartitionElected
-    | PartitionLoaded
-    | PartitionLoadFailed
+    | PartitionsElected
+    | PartitionsLoaded
+    | PartitionRead
     | PartitionResigned
     | JournalFailed
     | Daemon
     | Warned
 )
+
+
+def _place(error: BaseException) -> str:
+    """Where it was raised, in short: the innermost frames, outermost first."""
+    frames = traceback.extract_tb(error.__traceback__)[-PLACE_FRAMES_MAX:]
+    return " > ".join(
+        f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames
+    )

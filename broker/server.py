@@ -106,7 +106,7 @@ class Server:
             assert connection.closing or connection.lost, "a request was answered twice"
             return  # It was given up when the connection was.
         stats = token.route.stats
-        stats.answered(perf_counter() - token.started_s)
+        stats.seconds.add(perf_counter() - token.started_s)
         if response is None:
             connection.answered(token, NO_ANSWER)
             return

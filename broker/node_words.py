@@ -1,0 +1,174 @@
+"""In which words are events of the node told? Topics, connections, elections, the daemon itself.
+
+Kafka's counterpart: the log calls of `SocketServer`, `CoordinatorRuntime`, `LogManager`.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from broker import events as shell
+from broker.log_lines import Facts, Line, Table, offsets_partition, told
+from topics import events as topics
+
+TABLE: Final[Table] = {}
+
+# Topics.
+
+
+@told(TABLE, topics.TopicCreated)
+def _(event: topics.TopicCreated) -> Iterable[Line]:
+    facts: Facts = {"topic": event.name, "partitions": event.partitions}
+    if event.automatic:
+        facts["automatic"] = True
+    yield Line("info", "Created topic", {**facts, "topic_id": str(event.topic_id)})
+
+
+@told(TABLE, topics.TopicDeleted)
+def _(event: topics.TopicDeleted) -> Iterable[Line]:
+    facts: Facts = {"topic": event.name, "partitions": event.partitions}
+    yield Line("info", "Deleted topic", facts)
+
+
+@told(TABLE, topics.PartitionsAdded)
+def _(event: topics.PartitionsAdded) -> Iterable[Line]:
+    facts: Facts = {"topic": event.name, "partitions": event.partitions}
+    yield Line("info", "Added partitions", {**facts, "before": event.partitions_before})
+
+
+@told(TABLE, topics.TopicAdopted)
+def _(event: topics.TopicAdopted) -> Iterable[Line]:
+    facts: Facts = {"topic": event.name, "partitions": event.partitions}
+    yield Line("warning", "Found logs of a topic that the catalog does not know; kept", facts)
+
+
+@told(TABLE, topics.SegmentsDeleted)
+def _(event: topics.SegmentsDeleted) -> Iterable[Line]:
+    yield Line(
+        "info",
+        "Deleted segments due to retention",
+        {
+            "partition": _partition(event.topic_partition),
+            "segments": event.segments,
+            "log_start_offset": event.log_start_offset,
+        },
+    )
+
+
+@told(TABLE, topics.PartitionFailed)
+def _(event: topics.PartitionFailed) -> Iterable[Line]:
+    facts: Facts = {"partition": _partition(event.topic_partition), "reason": event.reason}
+    yield Line("error", "Error on the log of a partition", {**facts, "offline": event.offline})
+
+
+@told(TABLE, topics.SaveFailed)
+def _(event: topics.SaveFailed) -> Iterable[Line]:
+    yield Line("error", "Could not save", {"what": event.what, "reason": event.reason})
+
+
+# The shell.
+
+
+@told(TABLE, shell.ConnectionDropped)
+def _(event: shell.ConnectionDropped) -> Iterable[Line]:
+    facts: Facts = {"peer": event.peer, "cause": event.fault, "detail": event.detail}
+    if event.suppressed:
+        facts["since_last_line"] = event.suppressed
+    level = "info" if event.fault is shell.PeerFault.IDLE else "warning"
+    yield Line(level, "Closing connection", facts)
+
+
+@told(TABLE, shell.RequestFailed)
+def _(event: shell.RequestFailed) -> Iterable[Line]:
+    yield Line(
+        "error",
+        "Unexpected error handling request",
+        {
+            "request": event.api_name,
+            "version": event.api_version,
+            "peer": event.peer,
+            "error": repr(event.error),
+            "at": event.place,
+        },
+    )
+
+
+@told(TABLE, shell.PartFailed)
+def _(event: shell.PartFailed) -> Iterable[Line]:
+    facts: Facts = {"part": event.part, "error": repr(event.error), "at": event.place}
+    yield Line("error", "Unexpected error", facts)
+
+
+@told(TABLE, shell.LoopStalled)
+def _(event: shell.LoopStalled) -> Iterable[Line]:
+    words = "The daemon was stopped or starved; sessions are extended by as much"
+    yield Line("warning", words, {"stalled_ms": event.stalled_ms})
+
+
+@told(TABLE, shell.PartitionElected)
+def _(event: shell.PartitionElected) -> Iterable[Line]:
+    facts: Facts = {"partition": event.partition, "epoch": event.epoch}
+    yield Line("debug", "Elected as the group coordinator for partition", facts)
+
+
+@told(TABLE, shell.PartitionsElected)
+def _(event: shell.PartitionsElected) -> Iterable[Line]:
+    epochs = {event.epoch_min, event.epoch_max}
+    facts: Facts = {"count": event.partitions, "epoch": "-".join(map(str, sorted(epochs)))}
+    yield Line("info", "Elected as the group coordinator for partitions", facts)
+
+
+@told(TABLE, shell.PartitionsLoaded)
+def _(event: shell.PartitionsLoaded) -> Iterable[Line]:
+    yield Line(
+        "info",
+        "Finished loading of metadata from __consumer_offsets",
+        {
+            "partitions": event.partitions,
+            "failed": event.failed,
+            "groups": event.groups,
+            "records": event.records,
+            "load_ms": event.load_ms,
+        },
+    )
+
+
+@told(TABLE, shell.PartitionRead)
+def _(event: shell.PartitionRead) -> Iterable[Line]:
+    yield Line(
+        "info" if event.records else "debug",
+        "Finished loading of metadata",
+        {
+            "partition": offsets_partition(event.partition),
+            "epoch": event.epoch,
+            "load_ms": event.load_ms,
+            "queued_ms": event.queued_ms,
+            "records": event.records,
+            "bytes": event.size_bytes,
+        },
+    )
+
+
+@told(TABLE, shell.PartitionResigned)
+def _(event: shell.PartitionResigned) -> Iterable[Line]:
+    facts: Facts = {"partition": event.partition, "epoch": event.epoch}
+    yield Line("info", "Resigned as the group coordinator for partition", facts)
+
+
+@told(TABLE, shell.JournalFailed)
+def _(event: shell.JournalFailed) -> Iterable[Line]:
+    words = "The journal has failed; nothing is written until a restart"
+    yield Line("error", words, {"reason": event.reason})
+
+
+@told(TABLE, shell.Daemon)
+def _(event: shell.Daemon) -> Iterable[Line]:
+    yield Line("info", event.words, dict(event.facts))
+
+
+@told(TABLE, shell.Warned)
+def _(event: shell.Warned) -> Iterable[Line]:
+    yield Line("warning", event.words, dict(event.facts))
+
+
+def _partition(topic_partition: tuple[str, int]) -> str:
+    return f"{topic_partition[0]}-{topic_partition[1]}"

@@ -1,0 +1,194 @@
+"""What do operators see of all that happens? Each event becomes log lines and counts, by table.
+
+The cores say what happened and nothing else; group_words.py and node_words.py have the words,
+`Counters` the numbers that only events tell (the rest is read from the parts at scrape time, see
+metrics.py). Lines go to stderr through structlog, for people or as one JSON object each; stdout
+is left for the ready line.
+"""
+
+import logging
+import sys
+from collections.abc import Callable
+from typing import Final, TextIO
+
+import structlog
+
+from broker import events as shell
+from broker import group_words, node_words
+from broker.log_lines import Table
+from broker.stats import Histogram
+from coordinator import events as groups
+from coordinator import offset_events as offsets
+from protocol.names import GroupId
+from topics import events as topics
+
+REBALANCE_BUCKETS_S: Final = (0.01, 0.05, 0.1, 0.5, 1.0, 3.0, 6.0, 10.0, 30.0, 60.0, 300.0)
+RUNNING_REBALANCES_MAX: Final = 100_000
+
+
+class Counters:
+    """Numbers that grow with events; plain integers, read by metrics.py."""
+
+    def __init__(self) -> None:
+        self.rebalances_begun: dict[str, int] = {}  # by cause
+        self.rebalances_completed: dict[str, int] = {}
+        self.rebalance_seconds = Histogram(REBALANCE_BUCKETS_S)
+        self.members_added = 0
+        self.members_removed: dict[str, int] = {}
+        self.lapses_forgiven = 0
+        self.offsets_committed = 0
+        self.offsets_deleted: dict[str, int] = {}
+        self.groups_deleted: dict[str, int] = {}
+        self.records_appended = 0
+        self.bytes_appended = 0
+        self.bytes_fetched = 0
+        self.parts_failed = 0
+        self.stalls = 0
+        self.stalled_ms = 0
+        self._running: dict[GroupId, tuple[str, int]] = {}  # rebalances: cause, since
+
+    def count(self, event: object) -> None:
+        counting = _COUNTING.get(type(event))
+        if counting is not None:
+            counting(self, event)
+
+    def _begun(self, event: object) -> None:
+        assert isinstance(event, groups.RebalanceBegun)
+        _increment(self.rebalances_begun, event.cause)
+        if len(self._running) < RUNNING_REBALANCES_MAX:
+            # One that is begun again goes on: its clients have waited since the first.
+            self._running.setdefault(event.group_id, (event.cause, event.now_ms))
+
+    def _completed(self, event: object) -> None:
+        assert isinstance(event, groups.GroupStabilized)
+        cause, since_ms = self._running.pop(event.group_id, ("unknown", event.now_ms))
+        _increment(self.rebalances_completed, cause)
+        self.rebalance_seconds.add((event.now_ms - since_ms) / 1000)
+
+    def _ended(self, event: object) -> None:
+        assert isinstance(event, groups.GroupEmptied)
+        self._running.pop(event.group_id, None)
+
+    def _added(self, _event: object) -> None:
+        self.members_added += 1
+
+    def _removed(self, event: object) -> None:
+        assert isinstance(event, groups.MembersRemoved)
+        _increment(self.members_removed, event.cause, len(event.removed))
+
+    def _forgiven(self, _event: object) -> None:
+        self.lapses_forgiven += 1
+
+    def _committed(self, event: object) -> None:
+        assert isinstance(event, offsets.OffsetsCommitted)
+        for _, partitions in event.offsets:
+            self.offsets_committed += len(partitions)
+
+    def _deleted(self, event: object) -> None:
+        assert isinstance(event, offsets.OffsetsDeleted)
+        count = sum(len(partitions) for _, partitions in event.offsets)
+        _increment(self.offsets_deleted, event.cause, count)
+
+    def _group_deleted(self, event: object) -> None:
+        assert isinstance(event, offsets.GroupDeleted)
+        _increment(self.groups_deleted, event.cause)
+        count = sum(len(partitions) for _, partitions in event.offsets)
+        _increment(self.offsets_deleted, event.cause, count)
+
+    def _appended(self, event: object) -> None:
+        assert isinstance(event, topics.RecordsAppended)
+        self.records_appended += event.records
+        self.bytes_appended += event.bytes
+
+    def _fetched(self, event: object) -> None:
+        assert isinstance(event, topics.RecordsFetched)
+        self.bytes_fetched += event.bytes
+
+    def _failed(self, _event: object) -> None:
+        self.parts_failed += 1
+
+    def _stalled(self, event: object) -> None:
+        assert isinstance(event, shell.LoopStalled)
+        self.stalls += 1
+        self.stalled_ms += event.stalled_ms
+
+
+def _increment(counts: dict[str, int], key: str, by: int = 1) -> None:
+    counts[key] = counts.get(key, 0) + by
+
+
+_COUNTING: Final[dict[type, Callable[[Counters, object], None]]] = {
+    groups.RebalanceBegun: Counters._begun,
+    groups.GroupStabilized: Counters._completed,
+    groups.GroupEmptied: Counters._ended,
+    groups.MemberAdded: Counters._added,
+    groups.MembersRemoved: Counters._removed,
+    groups.LapseForgiven: Counters._forgiven,
+    offsets.OffsetsCommitted: Counters._committed,
+    offsets.OffsetsDeleted: Counters._deleted,
+    offsets.GroupDeleted: Counters._group_deleted,
+    topics.RecordsAppended: Counters._appended,
+    topics.RecordsFetched: Counters._fetched,
+    shell.PartFailed: Counters._failed,
+    shell.LoopStalled: Counters._stalled,
+}
+
+
+_WORDS: Final[Table] = {**group_words.TABLE, **node_words.TABLE}
+
+
+class Observer:
+    """Called with every event of every part; never raises, for a log line is worth no failure."""
+
+    def __init__(self, log: structlog.typing.FilteringBoundLogger) -> None:
+        self._log = log
+        self._write = {
+            level: getattr(log, level) for level in ("debug", "info", "warning", "error")
+        }
+        self.counters = Counters()
+        self.lines_lost = 0
+
+    def __call__(self, event: object) -> None:
+        self.counters.count(event)
+        tell = _WORDS.get(type(event))
+        if tell is None:
+            return
+        try:
+            for level, words, facts in tell(event):
+                self._write[level](words, **facts)
+        except OSError:
+            self.lines_lost += 1  # stderr is closed, or its disk is full
+
+
+def open_log(style: str, level: str, stream: TextIO) -> structlog.typing.FilteringBoundLogger:
+    """The log of this process: `style` is human or json, `level` the least that is written."""
+    render: structlog.typing.Processor
+    if style == "json":
+        render = structlog.processors.JSONRenderer(default=str)
+    else:
+        render = structlog.dev.ConsoleRenderer(
+            colors=stream.isatty(), pad_event_to=0, sort_keys=False
+        )
+    bound: structlog.typing.FilteringBoundLogger = structlog.wrap_logger(
+        structlog.WriteLogger(stream),
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            render,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
+        context_class=dict,
+    ).bind()
+    return bound
+
+
+_LEVELS: Final = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+}
+
+
+def log_to_stderr(style: str, level: str) -> Observer:
+    return Observer(open_log(style, level, sys.stderr))
