@@ -6,14 +6,20 @@ past its frame's end into the next frame, never past the buffer; the one compari
 `end` when all is read decides. Only what would cost memory is checked at once: an array's count
 must fit the bytes that are left.
 
-    def read(buf, pos, end):
+    def read(buf, pos, end):                  # the reader of HeartbeatRequest v4, shortened
         try:
-            group_id, n = unpack_...          # the reader of HeartbeatRequest v4, shortened
-            ...
-            return HeartbeatRequest(group_id_1, generation_id_2, member_id_3, group_instance_id_4)
+            ...                               # the header; group_id
+            generation_id_7, n, = unpack_iB(buf, pos)
+            pos += 5
+            if n > 127: n, pos = long_string_length(buf, pos)
+            if n == 0: raise Malformed("member_id is null")
+            member_id_8 = buf[pos : (pos := pos + n - 1)].decode('utf-8', 'rollcall.java')
+            ...                               # group_instance_id; tags
+        if pos > end: ...
+        return RequestHeader(...), HeartbeatRequest(group_id_6, generation_id_7, ...)
 
 Bytes that follow a whole message are ignored, as by Kafka. Kafka's counterpart: the `read` methods
-that its message generator writes.
+of its generated classes.
 """
 
 import struct

@@ -5,9 +5,10 @@ with the length of what follows them, and a message whose every part has a fixed
 answer to a heartbeat, is a single pack. A message without arrays is one sum of bytes; else its
 parts are gathered in a list and joined.
 
-    def write(correlation_id, m):
+    def write(correlation_id, m):             # the writer of HeartbeatResponse v4
         try:
-            return pack_iiBihB(...)           # the writer of HeartbeatResponse v4, shortened
+            return pack_iixihx(12, correlation_id, m.throttle_time_ms, m.error_code)
+        except ...
 
 A field that a version lacks must have its default, unless it is ignorable (as in Kafka: silence
 would change the meaning). Kafka's counterpart: the `write` methods of its generated classes.
