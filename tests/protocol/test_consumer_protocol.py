@@ -4,7 +4,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocol.compiler import reader
@@ -79,6 +79,7 @@ def test_a_negative_version_is_malformed() -> None:
         read_assignment(b"\xff\xff" + bytes(8))
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=60))
 def test_made_up_bytes_do_no_harm(raw: bytes) -> None:
     topics = read_subscription_topics(raw)

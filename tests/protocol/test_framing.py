@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocol.framing import FrameReader
@@ -20,6 +20,7 @@ def payloads(reader: FrameReader, data: bytes) -> list[bytes]:
     return [buf[start:end] for buf, start, end in reader.feed(data)]
 
 
+@settings(deadline=None)
 @given(
     sent=st.lists(st.binary(max_size=40), max_size=8),
     cuts=st.lists(st.integers(0, 400), max_size=12),

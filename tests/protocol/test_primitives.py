@@ -1,7 +1,7 @@
 """Varints, lengths and odd strings, against values known from Java."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocol.primitives import (
@@ -44,11 +44,13 @@ def test_zig_zag_varints(value: int, raw: str) -> None:
     assert read_varint(bytes.fromhex(raw), 0) == (value, len(raw) // 2)
 
 
+@settings(deadline=None)
 @given(st.integers(0, (1 << 31) - 1))
 def test_unsigned_varints_come_back(value: int) -> None:
     assert read_uvarint(uvarint(value), 0) == (value, len(uvarint(value)))
 
 
+@settings(deadline=None)
 @given(st.integers(-(1 << 63), (1 << 63) - 1))
 def test_varlongs_come_back(value: int) -> None:
     assert read_varlong(varint(value), 0) == (value, len(varint(value)))
