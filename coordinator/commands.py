@@ -64,7 +64,7 @@ class Leave:
 
 @dataclass(slots=True)
 class BeginRebalance:
-    """Move the group to PreparingRebalance. `reason` is Kafka's sentence, `trigger_ids` who did it."""
+    """Move the group to PreparingRebalance. `reason` is Kafka's sentence, `trigger_ids` whose."""
 
     group_id: GroupId
     cause: RebalanceCause
@@ -136,7 +136,7 @@ class RefuseAssignment:
 
 @dataclass(slots=True)
 class EndPartitionDelay:
-    """Partition changes were gathered for long enough, or the group that they wait for is Stable."""
+    """Partition changes were gathered for long enough, or their group is Stable at last."""
 
     group_id: GroupId
 

@@ -1,13 +1,14 @@
 """GroupCoordinator: whose is this group, and may its partition be asked?
 
 The door between the shell and the shards. Checks what can be checked without the group, finds the
-partition (Kafka's hash of the group id) and hands the request on, or says why not: loading, not ours,
-no room in the log. Requests that name several groups, or mean all, are gathered from the shards.
-A failure inside a shard (a bug of ours) ends the shard, which the shell then loads again, and
-nothing else. Kafka's counterpart: `GroupCoordinatorService`, `CoordinatorRuntime`.
+partition (Kafka's hash of the group id) and hands the request on, or says why not: loading, not
+ours, no room in the log. Requests that name several groups, or mean all, are gathered from the
+shards. A failure inside a shard (a bug of ours) ends the shard, which the shell then loads again,
+and nothing else. Kafka's counterpart: `GroupCoordinatorService`, `CoordinatorRuntime`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Final
 
@@ -67,7 +68,7 @@ PROTOCOL_NEEDED_SINCE: Final = 5
 """KIP-559: from this version on a SyncGroup has to say which protocol it is about."""
 
 
-def _raise(partition: int, failure: Exception) -> None:
+def _raise(_partition: int, failure: Exception) -> None:
     raise failure
 
 
@@ -101,7 +102,7 @@ class GroupCoordinator:
         self.census = Census()
         self._handlers: dict[type[Request], Handler] = {
             HeartbeatRequest: self._heartbeat,
-            OffsetCommitRequest: self._ask,
+            OffsetCommitRequest: self._offset_commit,
             OffsetFetchRequest: self._fetch_offsets,
             JoinGroupRequest: self._ask,
             SyncGroupRequest: self._ask,
@@ -147,15 +148,24 @@ class GroupCoordinator:
         except Exception as failure:  # noqa: BLE001 - whatever it is, it ends the shard alone
             self._fail(shard, failure, now, request, token)
 
+    def _offset_commit(self, request: Request, token: ReplyToken, now: Now) -> None:
+        assert isinstance(request, OffsetCommitRequest)
+        # Its group id may be empty: Kafka once allowed that.
+        shard = self._active[partition_of(request.group_id, self._partitions)]
+        if shard is None:
+            self._refuse(request, token, self._absence(request.group_id))
+        elif not shard.has_room():
+            self._refuse(request, token, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        else:
+            try:
+                shard.offset_commit(request, token, now)
+            except Exception as failure:  # noqa: BLE001 - whatever it is, it ends the shard alone
+                self._fail(shard, failure, now, request, token)
+
     def _ask(self, request: Request, token: ReplyToken, now: Now) -> None:
-        """A question about one group, other than a heartbeat."""
+        """A question about one group, other than the two busiest ones."""
         assert isinstance(
-            request,
-            OffsetCommitRequest
-            | JoinGroupRequest
-            | SyncGroupRequest
-            | LeaveGroupRequest
-            | OffsetDeleteRequest,
+            request, JoinGroupRequest | SyncGroupRequest | LeaveGroupRequest | OffsetDeleteRequest
         )
         error_code = self._static_refusal(request, token)
         shard = None
@@ -170,8 +180,6 @@ class GroupCoordinator:
             return
         try:
             match request:
-                case OffsetCommitRequest():
-                    shard.offset_commit(request, token, now)
                 case JoinGroupRequest():
                     shard.turn(Join(request.group_id, request, token), now)
                 case SyncGroupRequest():
@@ -186,8 +194,6 @@ class GroupCoordinator:
     def _static_refusal(self, request: GroupRequest, token: ReplyToken) -> ErrorCode:
         """What can be refused without a look at the group, or at whose it is."""
         match request:
-            case OffsetCommitRequest():
-                return ErrorCode.NONE  # Its group id may be empty: Kafka once allowed that.
             case SyncGroupRequest() if token.api_version >= PROTOCOL_NEEDED_SINCE and (
                 request.protocol_type is None or request.protocol_name is None
             ):
@@ -220,14 +226,14 @@ class GroupCoordinator:
             response = refuse(request, token.api_version, self._topics, error_code)
         self._reply(token, response)
 
-    def _find_coordinator(self, request: Request, token: ReplyToken, now: Now) -> None:
+    def _find_coordinator(self, request: Request, token: ReplyToken, _now: Now) -> None:
         assert isinstance(request, FindCoordinatorRequest)
         endpoint = self._endpoint(token)
         self._reply(token, find_coordinator(request, token.api_version, endpoint))
 
     # ------------------------------------------------------------ requests over many groups
 
-    def _fetch_offsets(self, request: Request, token: ReplyToken, now: Now) -> None:
+    def _fetch_offsets(self, request: Request, token: ReplyToken, _now: Now) -> None:
         assert isinstance(request, OffsetFetchRequest)
         version = token.api_version
         wanted = wanted_groups(request, version)
@@ -249,7 +255,7 @@ class GroupCoordinator:
             found, position = shard.fetch_offsets(one, version)
             shard.answers.add(position, gather.part([(place, found)], refusals))
 
-    def _list_groups(self, request: Request, token: ReplyToken, now: Now) -> None:
+    def _list_groups(self, request: Request, token: ReplyToken, _now: Now) -> None:
         assert isinstance(request, ListGroupsRequest)
         shards = [shard for shard in self._active if shard is not None]
         if self._loading:
@@ -270,7 +276,7 @@ class GroupCoordinator:
             found, position = shard.list_groups(request.states_filter, request.types_filter)
             shard.answers.add(position, gather.part(found, None))
 
-    def _describe_groups(self, request: Request, token: ReplyToken, now: Now) -> None:
+    def _describe_groups(self, request: Request, token: ReplyToken, _now: Now) -> None:
         assert isinstance(request, DescribeGroupsRequest)
 
         def build(found: list[DescribedGroup], _: ErrorCode) -> Response:
@@ -346,8 +352,10 @@ class GroupCoordinator:
         )
 
     def load(self, partition: int, records: Sequence[StoredRecord], next_offset: int) -> None:
-        """A slice of the log. Raises UnreadableRecord; then `fail_load` is due."""
-        self._skipped[partition].extend(self._loading[partition].load(records))
+        """A slice of the log, up to `next_offset`. May raise UnreadableRecord: `fail_load` then."""
+        shard = self._loading[partition]
+        self._skipped[partition].extend(shard.load(records))
+        shard.loaded_to = next_offset
 
     def finish_load(self, partition: int, now: Now) -> None:
         shard = self._loading.pop(partition)
@@ -358,6 +366,7 @@ class GroupCoordinator:
             now.wall_ms,
             len(shard.groups),
             sum(len(group.members) for group in shard.groups.values()),
+            shard.loaded_to,
             tuple(self._skipped.pop(partition)),
         )
         self._observe(loaded)
@@ -442,7 +451,7 @@ class GroupCoordinator:
                     shard.topic_deleted(name, topic_id)
         self.partitions_changed({name for name, _ in topics}, now)
 
-    def partitions_changed(self, names: Set[TopicName], now: Now) -> None:
+    def partitions_changed(self, names: AbstractSet[TopicName], now: Now) -> None:
         """Topics came, went, or got more partitions (rollcall.rebalance.on.partition.change)."""
         for shard in self._active:
             if shard is not None:

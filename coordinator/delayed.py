@@ -1,9 +1,9 @@
 """What is waited for? That members rejoin, that they sync, and that one of them speaks.
 
-An op is a question plus a deadline. It reads a `GroupView` and returns a `Command`; it never changes
-state and never replies, so it may be asked any number of times. `Purgatory` owns the bookkeeping and
-promises that each op yields exactly one command. An op whose rebalance, generation or member is gone
-ends at the next question, and the decision that gets its command drops it as stale.
+An op is a question plus a deadline. It reads a `GroupView` and returns a `Command`; it never
+changes state and never replies, so it may be asked any number of times. `Purgatory` owns the
+bookkeeping and promises that each op yields exactly one command. An op whose rebalance or
+generation is over ends at the next question; the decision that gets its command drops it as stale.
 
 `slot` names what there may be only one of: parking an op ends the one in its slot, as scheduling a
 timer under a key that is taken does in Kafka.
@@ -56,7 +56,7 @@ class DelayedJoin:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InitialDelayedJoin:
-    """Gives a group that was empty some time to gather: it never completes early, even if all came."""
+    """Gives a group that was empty time to gather: it never completes early, even if all came."""
 
     group: GroupView
     rebalance_id: int
@@ -158,7 +158,7 @@ class DelayedPartitionChange:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldPartitionChange:
-    """Holds gathered changes until a rebalance that runs already is over and the group is Stable."""
+    """Holds gathered changes until a rebalance that runs is over and the group is Stable."""
 
     group: GroupView
     deadline_ms: int

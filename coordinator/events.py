@@ -1,9 +1,9 @@
 """What happened to a group? Facts in the past tense, made by decisions and written in by `evolve`.
 
-Each event carries what `evolve` needs and what an operator would ask: the log lines, the metrics and
-the history are all derived from events (broker/observe.py), by table, and from nothing else. Times:
-`at_ms` is the wall clock (Unix epoch), `*_deadline_ms` and `now_ms` are monotonic.
-Kafka's counterpart: the log lines of `GroupMetadataManager`, one event for each.
+Each event carries what `evolve` needs and what an operator would ask: the log lines, the metrics
+and the history are all derived from events (broker/observe.py), by table, and from nothing else.
+Times: `at_ms` is the wall clock (Unix epoch), `*_deadline_ms` and `now_ms` are monotonic. Kafka's
+counterpart: the log lines of `GroupMetadataManager`, one event for each.
 """
 
 from collections.abc import Mapping
@@ -408,6 +408,7 @@ class PartitionLoaded:
     at_ms: int
     groups: int
     members: int
+    next_offset: int
     skipped: tuple[RecordSkipped, ...]
 
 

@@ -1,12 +1,13 @@
 """What does the coordinator know of a group and of its members?
 
-`Group` and `Member` are the mutable truth, written by `evolve.py` alone (one exception, for speed: a
-heartbeat moves `Member.session_deadline_ms`, see shard.py). `GroupView` and `MemberView` are the same
-objects as decisions see them: read-only protocols, so that mypy refuses a decision that writes.
-Kafka's counterpart: `ClassicGroup`, `ClassicGroupMember`, `OffsetAndMetadata`.
+`Group` and `Member` are the mutable truth, written by `evolve.py` alone (one exception, for speed:
+a heartbeat moves `Member.session_deadline_ms`, see shard.py). `GroupView` and `MemberView` are the
+same objects as decisions see them: read-only protocols, so that mypy refuses a decision that
+writes. Kafka's counterpart: `ClassicGroup`, `ClassicGroupMember`, `OffsetAndMetadata`.
 """
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple, Protocol
 
 from coordinator.locks import GroupLock
@@ -100,7 +101,7 @@ class GroupView(Protocol):
     @property
     def pending_member_ids(self) -> Mapping[MemberId, int]: ...
     @property
-    def pending_sync_ids(self) -> Set[MemberId]: ...
+    def pending_sync_ids(self) -> AbstractSet[MemberId]: ...
     @property
     def awaiting_join_count(self) -> int: ...
     @property
@@ -110,7 +111,7 @@ class GroupView(Protocol):
     @property
     def lapsed_member_ids(self) -> Mapping[MemberId, None]: ...
     @property
-    def changed_topics(self) -> Set[TopicName]: ...
+    def changed_topics(self) -> AbstractSet[TopicName]: ...
     @property
     def rebalance_id(self) -> int: ...
     @property

@@ -1,16 +1,18 @@
 """One partition of the offsets topic: who carries out what is decided about its groups?
 
-A turn, in order: lock the group, decide, append the records, evolve the events, unlock, park the new
-ops, ask the waiting ones again, and queue what follows for the next turn of the same chain. Answers
-go out when the chain is over and all that they depend on is stored. No call waits for anything, so
-nothing can come in between. Timers end in `tick`, the disk in `on_stored`: both start new chains.
+A turn, in order: lock the group, decide, append the records, evolve the events, unlock, park the
+new ops, ask the waiting ones again, and queue what follows for the next turn of the same chain.
+Answers go out when the chain is over and all that they depend on is stored. No call waits for
+anything, so nothing can come in between. Timers end in `tick`, the disk in `on_stored`: both start
+new chains.
 
 A heartbeat that changes nothing but a deadline takes a short way past all this (`heartbeat`).
 Kafka's counterpart: `CoordinatorRuntime.CoordinatorContext` with its `GroupCoordinatorShard`.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from coordinator import events
@@ -65,6 +67,9 @@ TURNS_OF_A_CHAIN_MAX: Final = 100
 FULL_LOG_PAUSE_MS: Final = 100
 """While the log takes nothing, deadlines are looked at again after this."""
 
+RECORDS_ALWAYS_ONE_BATCH: Final = 20
+"""So few are never cut in two; what a single record may measure is decided before it gets here."""
+
 GROUPS_PER_SLICE: Final = 500
 """How many groups a chore (offsets of a deleted topic) looks at in one tick."""
 
@@ -89,6 +94,7 @@ class Shard:
         self.groups: dict[GroupId, Group] = {}
         self.purgatory: Purgatory[Command] = Purgatory()
         self.answers = WaitingAnswers(log.stored_position)
+        self.loaded_to: Position = 0
         self._log = log
         self._settings = settings
         self._new_member_id = new_member_id
@@ -272,7 +278,7 @@ class Shard:
         self._deleted_topics.append((name, topic_id, list(self.groups)))
         self._alarm.lower(0)
 
-    def partitions_changed(self, names: Set[TopicName], now: Now) -> None:
+    def partitions_changed(self, names: AbstractSet[TopicName], now: Now) -> None:
         if not self._settings.rebalance_on_partition_change:
             return
         for group in self.groups.values():
@@ -397,7 +403,10 @@ class Shard:
         """Into the log as one batch; a long list of tombstones as several, in its order."""
         if not records:
             return None
-        if batch_bytes_at_most(records) <= self._settings.max_batch_bytes or len(records) == 1:
+        if (
+            len(records) <= RECORDS_ALWAYS_ONE_BATCH
+            or batch_bytes_at_most(records) <= self._settings.max_batch_bytes
+        ):
             return self._log.append(records, now.wall_ms)
         middle = len(records) // 2
         self._append(records[:middle], now)
@@ -405,40 +414,28 @@ class Shard:
 
     def _evolve(self, group_id: GroupId, happened: Iterable[events.Event]) -> None:
         for event in happened:
-            if isinstance(event, events.GroupCreated):
+            # A member's commit first, for speed: it is these two events and nothing else.
+            if isinstance(event, events.SessionMoved):
+                group = self.groups[group_id]
+                self._watch_session(group, event.member_id, event.session_deadline_ms)
+                evolve(group, event)
+            elif isinstance(event, OffsetsCommitted):
+                evolve_offsets(self.groups[group_id], event)
+            elif isinstance(event, events.GroupCreated):
                 group = self.groups[group_id] = Group(group_id, event.at_ms)
                 group.position = self._gone_position  # not known before its namesake's end is
                 self._census.came(group)
-                continue
-            group = self.groups[group_id]
-            state, members = group.state, len(group.members)
-            if isinstance(event, events.SessionMoved | events.LapseForgiven):
-                self._watch_session(group, event)
-            if isinstance(event, OffsetsCommitted | OffsetsDeleted):
-                evolve_offsets(group, event)
+            elif isinstance(event, OffsetsDeleted):
+                evolve_offsets(self.groups[group_id], event)
             elif isinstance(event, GroupDeleted):
+                group = self.groups.pop(group_id)
                 self._forget_ops(group)
+                self._census.went(group.state, len(group.members))
                 evolve_offsets(group, event)
-                self._census.went(state, members)
-                del self.groups[group_id]
             else:
-                self._end_sessions(group_id, event)
-                evolve(group, event)
-                self._census.changed(group, state, members)
+                self._evolve_members(self.groups[group_id], event)
 
-    def _watch_session(
-        self, group: Group, event: events.SessionMoved | events.LapseForgiven
-    ) -> None:
-        """A deadline that moves earlier than its op needs another op."""
-        if isinstance(event, events.SessionMoved):
-            member_id = event.member_id
-        else:
-            member_id = event.member.member_id
-        filed_ms = group.members[member_id].session_deadline_ms
-        if event.session_deadline_ms < filed_ms and filed_ms != SESSION_PAUSED:
-            self._file(DelayedHeartbeat(group.group_id, member_id, event.session_deadline_ms))
-
-    def _end_sessions(self, group_id: GroupId, event: events.MembershipEvent) -> None:
+    def _evolve_members(self, group: Group, event: events.MembershipEvent) -> None:
         gone: tuple[MemberId, ...] = ()
         if isinstance(event, events.MembersRemoved):
             gone = tuple(removed.member.member_id for removed in event.removed)
@@ -446,8 +443,19 @@ class Shard:
             gone = (event.member_id,)
         elif isinstance(event, events.StaticMemberReplaced):
             gone = (event.old_member_id,)
+        elif isinstance(event, events.LapseForgiven):
+            self._watch_session(group, event.member.member_id, event.session_deadline_ms)
         for member_id in gone:
-            self.purgatory.cancel(session_slot(group_id, member_id))
+            self.purgatory.cancel(session_slot(group.group_id, member_id))
+        state, members = group.state, len(group.members)
+        evolve(group, event)
+        self._census.changed(group, state, members)
+
+    def _watch_session(self, group: Group, member_id: MemberId, deadline_ms: int) -> None:
+        """A deadline that moves earlier than its op needs another op."""
+        filed_ms = group.members[member_id].session_deadline_ms
+        if deadline_ms < filed_ms and filed_ms != SESSION_PAUSED:
+            self._file(DelayedHeartbeat(group.group_id, member_id, deadline_ms))
 
     def _forget_ops(self, group: Group) -> None:
         self.purgatory.cancel(group.group_id)

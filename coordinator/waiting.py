@@ -1,8 +1,8 @@
 """Which answers wait for the disk? Each for the log position that it depends on.
 
 A shard hands in every answer; one whose position is stored goes out at once, the rest when
-`release` learns that it is. Answers to the same position go out in the order they came. When the log
-fails they turn into refusals. Waiting for people is another matter, and the purgatory's.
+`release` learns that it is. Answers to the same position go out in the order they came. When the
+log fails they turn into refusals. Waiting for people is another matter, and the purgatory's.
 Kafka's counterpart: the deferred events of `CoordinatorRuntime`.
 """
 

@@ -1,9 +1,9 @@
 """A world for one coordinator: virtual time, a log in memory, and the words Given, When and Then.
 
 Drives the real GroupCoordinator, with one partition unless a test wants more. Nothing waits and
-nothing sleeps: `advance` moves the clock and fires what is due, deadline by deadline. By default all
-that is appended is stored at once; with `storing = False` the test says when, by `store`. After each
-step the groups and the purgatories check themselves.
+nothing sleeps: `advance` moves the clock and fires what is due, deadline by deadline. By default
+all that is appended is stored at once; with `storing = False` the test says when, by `store`. After
+each step the groups and the purgatories check themselves.
 """
 
 from collections.abc import Iterable, Sequence
@@ -171,7 +171,7 @@ class World:
 
     @property
     def shard(self) -> Shard:
-        shard = self.coordinator._active[0]  # noqa: SLF001 - tests look inside
+        shard = self.coordinator._active[0]
         assert shard is not None
         return shard
 
@@ -190,7 +190,7 @@ class World:
         self.check()
 
     def check(self) -> None:
-        for shard in self.coordinator._active:  # noqa: SLF001 - tests look inside
+        for shard in self.coordinator._active:
             if shard is not None:
                 shard.purgatory.check()
                 for group in shard.groups.values():
@@ -375,11 +375,11 @@ class World:
         **offer: object,
     ) -> list[JoinGroupResponse]:
         """A group in CompletingRebalance: everybody has joined, nobody has synced. Leader first."""
-        named = list(instances) if instances is not None else [None] * members
-        asked = [
-            self.join(group_id, instance_id=instance, version=3 if instance is None else 9, **offer)  # type: ignore[arg-type]
-            for instance in named
-        ]
+        named = [None] * members if instances is None else list(instances)
+        asked = []
+        for instance in named:
+            version = 9 if instance else 3  # 3: a dynamic member joins in one step
+            asked.append(self.join(group_id, instance_id=instance, version=version, **offer))  # type: ignore[arg-type]
         while asked[0].waits:
             self.advance(self.settings.group_initial_rebalance_delay_ms)
         answers = [one.joined for one in asked]
@@ -404,7 +404,7 @@ class World:
     def sync_all(self, group_id: str, answers: Iterable[JoinGroupResponse]) -> list[Asked]:
         """Everybody syncs, the leader last; member n is assigned b"n"."""
         answers = list(answers)
-        assignments = {a.member_id: b"%d" % n for n, a in enumerate(answers)}
+        assignments: dict[str, bytes] = {a.member_id: b"%d" % n for n, a in enumerate(answers)}
         asked = []
         for answer in sorted(answers, key=lambda a: a.member_id == a.leader):
             is_leader = answer.member_id == answer.leader

@@ -3,7 +3,8 @@
 Follows at once on the turn that gives the reason: a join, a leave, an expiry. Parked syncs are sent
 back to join; parked joins stay. A group that was empty gets the initial delay, any other is waited
 for until all have rejoined or the longest rebalance timeout among its members is over.
-Kafka's counterpart: `GroupMetadataManager.prepareRebalance`, `tryCompleteInitialRebalanceElseSchedule`.
+Kafka's counterpart: `GroupMetadataManager.prepareRebalance` and
+`tryCompleteInitialRebalanceElseSchedule`.
 """
 
 from collections.abc import Sequence
@@ -74,7 +75,7 @@ def _waiting(
 def decide_end_initial_delay(
     group: GroupView | None, command: EndInitialDelay, now: Now, settings: GroupSettings
 ) -> Outcome:
-    """Somebody came during the delay: wait once more, while time remains. Else complete the join."""
+    """Somebody came during the delay: wait once more, while time remains; else complete."""
     if (
         group is None
         or group.state is not GroupState.PREPARING_REBALANCE

@@ -1,7 +1,8 @@
 """Members that joined a generation did not come for their assignment: how long are they waited for?
 
 Follows when a DelayedSync ends. Once all have synced there is nothing to do; after the rebalance
-timeout those who have not are removed, in CompletingRebalance as in Stable, and the rest rebalances.
+timeout those who have not are removed, in CompletingRebalance as in Stable, and the rest
+rebalances.
 Kafka's counterpart: `GroupMetadataManager.expirePendingSync`.
 """
 

@@ -2,8 +2,8 @@
 
 Follows when a DelayedHeartbeat fires. It may have been heard from since (then the op is filed again
 at its new deadline), or it may be waiting for an answer of ours (then nobody can blame it), unless
-it is new: a join without an answer for five minutes is given up, because its client would have asked
-again by now. See forgive.py for what Rollcall does in a Stable group.
+it is new: a join without an answer for five minutes is given up, because its client would have
+asked again by now. See forgive.py for what Rollcall does in a Stable group.
 Kafka's counterpart: `GroupMetadataManager.expireClassicGroupMemberHeartbeat`.
 """
 

@@ -1,10 +1,11 @@
-"""Is a member whose session ran out gone? Not until somebody would notice (rollcall.forgive.slow.member).
+"""Is a member whose session ran out gone? Not until somebody would notice.
 
-Kafka differs: it removes the member at once and has the whole group rebalance. The protocol's
-original design only marks it: the group stays Stable, and a member that was merely slow is taken
-back by whatever it sends next, in its generation. The lapse becomes a removal at the first answer
-that would tell another member of it (its heartbeat, its sync), at any JoinGroup, when a rebalance
-begins for another reason, or after rollcall.forgive.max.ms. With nobody else to tell it is Kafka.
+The rule of rollcall.forgive.slow.member. Kafka differs: it removes the member at once and has the
+whole group rebalance. The protocol's original design only marks it: the group stays Stable, and a
+member that was merely slow is taken back by whatever it sends next, in its generation. The lapse
+becomes a removal at the first answer that would tell another member of it (its heartbeat, its
+sync), at any JoinGroup, when a rebalance begins for another reason, or after
+rollcall.forgive.max.ms. With nobody else to tell it is Kafka.
 """
 
 from coordinator import events

@@ -1,8 +1,8 @@
 """Heartbeat: does this member's claim to its generation still stand?
 
 The busiest question of all, so its common answer takes a short way: `Shard.heartbeat` asks
-`judge_heartbeat`, moves one number and sends a shared answer. `decide_heartbeat` is the long way, for
-what that cannot say: a fenced member, or lapsed ones of whom this answer would tell.
+`judge_heartbeat`, moves one number and sends a shared answer. `decide_heartbeat` is the long way,
+for what that cannot say: a fenced member, or lapsed ones of whom this answer would tell.
 Kafka's counterpart: `GroupMetadataManager.classicGroupHeartbeatToClassicGroup`.
 """
 

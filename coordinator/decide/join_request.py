@@ -1,4 +1,4 @@
-"""What does a JoinGroup request offer, once the differences between its versions are smoothed out?"""
+"""What does a JoinGroup request offer, the differences between its versions smoothed out?"""
 
 from coordinator.decide.join_answers import refuse_join
 from coordinator.group import MemberView, Protocols
@@ -25,8 +25,8 @@ def join_reason(request: JoinGroupRequest) -> str:
 def supersede_join(member: MemberView) -> tuple[Reply, ...]:
     """Answer the join that a newer one of the same member takes the place of, if there is one.
 
-    Kafka differs: it forgets the older request. Its client has most often gone away; if it has not, it
-    is to join again rather than wait for ever on a connection that serves nothing else meanwhile.
+    Kafka differs: it forgets the older request. Its client has most often gone away; if it has not,
+    it is to join again rather than wait for ever on a connection that serves nothing else.
     """
     if member.awaiting_join is None:
         return ()

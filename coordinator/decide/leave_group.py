@@ -1,8 +1,8 @@
 """LeaveGroup: who goes, and do the others have to rebalance?
 
 Route: dispatch -> GroupCoordinator -> Shard.turn -> decide_leave_group -> Outcome -> evolve. Up to
-version 2 a member leaves; since then one request may name many, by member id or, as operators do, by
-instance id alone. Each gets an answer of its own; one rebalance serves them all.
+version 2 a member leaves; since then one request may name many, by member id or, as operators do,
+by instance id alone. Each gets an answer of its own; one rebalance serves them all.
 Kafka's counterpart: `GroupMetadataManager.classicGroupLeaveToClassicGroup`.
 """
 

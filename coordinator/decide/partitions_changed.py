@@ -1,11 +1,12 @@
-"""Partitions came or went: who has to share out its topics again (rollcall.rebalance.on.partition.change)?
+"""Partitions came or went: who has to share out its topics again?
 
-Kafka differs: it leaves this to the leader's metadata refresh, up to five minutes later. The
-protocol's original design has the coordinator track the topics that its groups read. Changes are
-gathered for rollcall.partition.change.delay.ms, and wait while a rebalance runs already.
+The rule of rollcall.rebalance.on.partition.change. Kafka differs: it leaves this to the leader's
+metadata refresh, up to five minutes later. The protocol's original design has the coordinator track
+the topics that its groups read. Changes are gathered for rollcall.partition.change.delay.ms, and
+wait while a rebalance runs already.
 """
 
-from collections.abc import Set
+from collections.abc import Set as AbstractSet
 
 from coordinator import events
 from coordinator.commands import BeginRebalance, EndPartitionDelay, RebalanceCause
@@ -21,7 +22,7 @@ HELD_AT_LEAST_MS = 60_000
 
 
 def decide_partitions_changed(
-    group: GroupView, topics: Set[TopicName], now: Now, settings: GroupSettings
+    group: GroupView, topics: AbstractSet[TopicName], now: Now, settings: GroupSettings
 ) -> Outcome:
     """Note the change; the first one also starts the time of gathering."""
     mine = frozenset(topics & (group.subscribed_topics or frozenset()))

@@ -11,7 +11,7 @@ from coordinator.java_hash import hash_map_order
 
 
 def choose_protocol(offers: Sequence[Protocols]) -> str:
-    """A tie goes to the one that Java's HashMap names first, so that Kafka would choose the same."""
+    """A tie goes to the one that Java's HashMap names first: Kafka would choose the same."""
     candidates = {name for name, _ in offers[0]}
     for protocols in offers[1:]:
         candidates &= {name for name, _ in protocols}

@@ -1,9 +1,9 @@
 """A static member is back without its id: does it get its old place, and who needs to know?
 
-Part of JoinGroup (KIP-345): the holder of an instance id starts again, is given a new member id, and
-takes over everything of the old one, the role of leader included; whoever still uses the old id is
-fenced. In a Stable group whose protocol does not change by it, nobody else is disturbed.
-Kafka's counterpart: `GroupMetadataManager.updateStaticMemberThenRebalanceOrCompleteJoin`.
+Part of JoinGroup (KIP-345): the holder of an instance id starts again, is given a new member id,
+and takes over everything of the old one, the role of leader included; whoever still uses the old id
+is fenced. In a Stable group whose protocol does not change by it, nobody else is disturbed. Kafka's
+counterpart: `GroupMetadataManager.updateStaticMemberThenRebalanceOrCompleteJoin`.
 """
 
 from typing import assert_never

@@ -26,7 +26,7 @@ from storage.api import Record
 def decide_sync_group(
     group: GroupView | None, command: Sync, now: Now, settings: GroupSettings
 ) -> Outcome:
-    """Refuse, hand out what is stored, or park; the leader's request also stores the assignments."""
+    """Refuse, hand out what is stored, or park; the leader's request stores the assignments."""
     request, token = command.request, command.token
     error_code = judge_sync(group, request)
     if group is None or error_code is not ErrorCode.NONE:
