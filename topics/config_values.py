@@ -66,7 +66,8 @@ def parse(name: str, text: str, config_type: ConfigType) -> Value:
         case ConfigType.DOUBLE:
             return _double(name, text)
         case ConfigType.LIST:
-            return tuple(re.split(r"\s*,\s*", trimmed)) if trimmed else ()
+            words = re.split(r"\s*,\s*", trimmed) if trimmed else ()
+            return tuple(dict.fromkeys(words))  # a word that comes twice counts once
         case _:
             return trimmed
 
@@ -152,8 +153,6 @@ def one_of(*words: str) -> Check:
 def list_of(*words: str) -> Check:
     def check(name: str, value: Value) -> None:
         assert isinstance(value, tuple)
-        if len(set(value)) != len(value):
-            raise BadConfig(f"Configuration '{name}' values must not be duplicated.")
         for word in value:
             if not word:
                 raise BadConfig(f"Configuration '{name}' values must not be empty.")

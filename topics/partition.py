@@ -1,4 +1,4 @@
-"""What does the data plane know of one partition? Its log, its producers and what is not yet flushed.
+"""What does the data plane know of one partition? Its log, its producers, what is unflushed.
 
 Mutable, owned by `registry.py`, used by produce, fetch and the upkeep. A partition of the offsets
 topic has no log until the shell attaches the one that the coordinator writes.
@@ -41,6 +41,10 @@ class Partition:
     def attach(self, log: TopicLog) -> None:
         self.log = log
         self.size_seen = log.size_bytes
+
+    @property
+    def leader_epoch(self) -> int:
+        return 0 if self.log is None else self.log.leader_epoch
 
     def usable_log(self) -> TopicLog | ErrorCode:
         """The log, or why there is none to use."""

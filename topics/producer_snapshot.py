@@ -1,8 +1,8 @@
 """What did producers send before the restart? Their state as of an offset, and the batches since.
 
-The snapshot is one small JSON file, written now and then and at a clean stop. A partition's state is
-read when its first idempotent batch arrives, not at the start: the snapshot's entry and the tail of
-the log behind it, or the whole log if there is no entry that fits.
+The snapshot is one small JSON file, written now and then and at a clean stop. A partition's state
+is read when its first idempotent batch arrives, not at the start: the snapshot's entry and the tail
+of the log behind it, or the whole log if there is no entry that fits.
 Kafka's counterpart: the `.snapshot` files and `ProducerStateManager.truncateAndReload`.
 """
 

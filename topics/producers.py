@@ -59,7 +59,7 @@ class Producers:
         """The batch it repeats, or why it is refused; None if it may be appended."""
         entry = self.entries.get(ProducerId(header.producer_id))
         if entry is None:
-            # Nothing is known of it, perhaps because retention took its records: any number will do.
+            # Unknown, perhaps because retention took its records: any number will do.
             return None
         first = header.base_sequence
         if header.producer_epoch == entry.epoch:

@@ -1,0 +1,173 @@
+"""What does a log look like from above? Lists in memory that keep the promises of storage/api.py.
+
+For tests of the data plane, and of whoever else wants a TopicLog without a disk. A log can be told
+to fail; `journaled` logs show nothing to readers until their high watermark is moved.
+"""
+
+from collections.abc import Iterator
+from uuid import UUID
+
+from storage.api import LogSettings, TopicPartition
+from storage.record_batch import BatchHeader, iter_batches, read_header, read_records, with_offsets
+
+
+class MemoryLog:
+    """A TopicLog. Segments are imitated: retention drops whole batches from the front."""
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: UUID,
+        settings: LogSettings | None = None,
+        *,
+        leader_epoch: int = 0,
+        journaled: bool = False,
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.topic_id = topic_id
+        self.settings = settings or LogSettings()
+        self.leader_epoch = leader_epoch
+        self.log_start_offset = 0
+        self.stored: list[bytes] = []
+        self.flushes = 0
+        self.closed = False
+        self.fail_next: Exception | None = None
+        self._journaled = journaled
+        self._high_watermark = 0
+
+    @property
+    def log_end_offset(self) -> int:
+        return read_header(self.stored[-1]).next_offset if self.stored else self.log_start_offset
+
+    @property
+    def high_watermark(self) -> int:
+        return self._high_watermark if self._journaled else self.log_end_offset
+
+    @high_watermark.setter
+    def high_watermark(self, offset: int) -> None:
+        assert self._journaled
+        self._high_watermark = offset
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(map(len, self.stored))
+
+    def append(self, batches: bytes, now_ms: int) -> int:
+        self._maybe_fail()
+        first = end = self.log_end_offset
+        for position, header in iter_batches(batches):
+            batch = batches[position : position + header.size]
+            self.stored.append(with_offsets(batch, end, self.leader_epoch))
+            end += header.last_offset_delta + 1
+        return first
+
+    def read(self, offset: int, max_bytes: int, *, up_to: int, at_least_one: bool) -> bytes:
+        self._maybe_fail()
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise IndexError(offset)
+        found = b""
+        for batch, header in self._from(offset):
+            if header.base_offset >= up_to:
+                break
+            if len(found) + len(batch) > max_bytes and not (at_least_one and not found):
+                break
+            found += batch
+        return found
+
+    def batches(self, from_offset: int) -> Iterator[bytes]:
+        return (batch for batch, _ in self._from(from_offset))
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
+        for batch in self.stored:
+            for offset, timestamp, *_ in read_records(batch):
+                if timestamp >= timestamp_ms and offset >= self.log_start_offset:
+                    return timestamp, offset
+        return None
+
+    def max_timestamp(self) -> tuple[int, int] | None:
+        times = [(t, -offset) for batch in self.stored for offset, t, *_ in read_records(batch)]
+        if not times:
+            return None
+        timestamp, offset = max(times)
+        return timestamp, -offset
+
+    def delete_before(self, offset: int) -> int:
+        self.log_start_offset = max(self.log_start_offset, min(offset, self.high_watermark))
+        kept = [b for b in self.stored if read_header(b).next_offset > self.log_start_offset]
+        self.stored = kept
+        return self.log_start_offset
+
+    def enforce_retention(self, now_ms: int) -> int:
+        self._maybe_fail()
+        before = len(self.stored)
+        oldest_ms = now_ms - self.settings.retention_ms
+        while (
+            self.settings.cleanup_delete
+            and self.stored
+            and self.settings.retention_ms >= 0
+            and read_header(self.stored[0]).max_timestamp < oldest_ms
+        ):
+            self.log_start_offset = read_header(self.stored.pop(0)).next_offset
+        return before - len(self.stored)
+
+    def flush(self) -> None:
+        self._maybe_fail()
+        self.flushes += 1
+
+    def close(self) -> None:
+        self.closed = True
+
+    def _from(self, offset: int) -> Iterator[tuple[bytes, BatchHeader]]:
+        for batch in self.stored:
+            header = read_header(batch)
+            if header.next_offset > offset:
+                yield batch, header
+
+    def _maybe_fail(self) -> None:
+        fault, self.fail_next = self.fail_next, None
+        if fault is not None:
+            raise fault
+
+
+class MemoryStore:
+    """A LogStore. `logs` outlives a data plane, as a disk does."""
+
+    def __init__(self) -> None:
+        self.logs: dict[TopicPartition, MemoryLog] = {}
+        self.room: int | None = None  # how many more logs the disk takes
+
+    def partitions(self) -> dict[TopicPartition, MemoryLog]:
+        return dict(self.logs)
+
+    def create(
+        self, topic_partition: TopicPartition, topic_id: UUID, settings: LogSettings
+    ) -> MemoryLog:
+        if self.room is not None:
+            if self.room == 0:
+                raise OSError(24, "Too many open files")
+            self.room -= 1
+        log = MemoryLog(topic_partition, topic_id, settings)
+        self.logs[topic_partition] = log
+        return log
+
+    def delete(self, topic_partition: TopicPartition) -> None:
+        del self.logs[topic_partition]
+
+
+class MemoryFile:
+    """A CatalogFile. A save that fails leaves the content as it was."""
+
+    def __init__(self, content: bytes | None = None) -> None:
+        self.content = content
+        self.saves = 0
+        self.fail_next: OSError | None = None
+
+    def load(self) -> bytes | None:
+        return self.content
+
+    def save(self, content: bytes) -> None:
+        fault, self.fail_next = self.fail_next, None
+        if fault is not None:
+            raise fault
+        self.content = content
+        self.saves += 1

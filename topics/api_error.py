@@ -1,0 +1,42 @@
+"""What does a refusal of an admin request consist of? A code, and words where Kafka has some.
+
+Kafka's counterpart: `ApiError`, and the default messages of `Errors`.
+"""
+
+from typing import Final, NamedTuple
+
+from protocol.names import ErrorCode
+
+
+class ApiError(NamedTuple):
+    error_code: ErrorCode
+    message: str | None = None
+
+
+DUPLICATE_TOPIC: Final = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+NO_SUCH_TOPIC: Final = ApiError(
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."
+)
+NO_SUCH_TOPIC_ID: Final = ApiError(
+    ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID."
+)
+TOO_MANY_PARTITIONS: Final = ApiError(
+    ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request."
+)
+MALFORMED_BY_CLIENT: Final = ApiError(
+    ErrorCode.INVALID_REQUEST,
+    "This most likely occurs because of a request being malformed by the client library or the "
+    "message was sent to an incompatible broker. See the broker logs for more details.",
+)
+
+
+def of_disk(fault: OSError) -> ApiError:
+    """The disk refused: what failed, in words that an operator can use."""
+    return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"The disk refused: {fault.strerror or fault}")
+
+
+def of_internal_topic(name: str, what: str) -> ApiError:
+    """Kafka differs: it lets anybody who may do so delete or resize its own topics."""
+    return ApiError(
+        ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' is internal and cannot be {what}."
+    )

@@ -1,0 +1,268 @@
+"""May this record batch of a producer be stored, and what exactly is stored? Kafka's checks.
+
+Pure: bytes and settings in, bytes or a refusal out, the checks in Kafka's order. `check_request` is
+what it asks of a request's bytes before it looks at the topic, `check_batch` what it asks then. A
+batch is stored as it came but for two fields of its header, unless the topic asks for another
+compression.
+Kafka's counterpart: `ProduceRequest.validateRecords`, `UnifiedLog.analyzeAndValidateRecords`,
+`LogValidator`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from struct import Struct
+from typing import Final
+
+from protocol.messages.produce import BatchIndexAndErrorMessage
+from protocol.names import ErrorCode
+from storage.api import TopicPartition
+from storage.compression import COMPRESSION_NAMES, ZSTD
+from storage.record_batch import (
+    HEADER_BYTES,
+    LOG_OVERHEAD,
+    NO_PRODUCER_ID,
+    NO_TIMESTAMP,
+    BatchHeader,
+    InvalidBatch,
+    RecordFields,
+    computed_crc,
+    read_records,
+)
+from storage.rewrite import recompressed, restamped
+from topics.configs import EffectiveConfig
+
+FIRST_ZSTD_VERSION: Final = 7
+
+_HEADER: Final = Struct(">qiibIhiqqqhii")
+_EXTENT: Final = Struct(">qiib")  # offset, length, leader epoch, magic: the same in all formats
+_LEAST_LENGTH: Final = 14  # of a record of the oldest format
+_MAGIC: Final = 2
+_UNCOMPRESSED: Final = "uncompressed"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why records are not taken. `message` and `record_errors` go to the client, `reason` to us."""
+
+    error_code: ErrorCode
+    reason: str
+    message: str | None = None
+    record_errors: Sequence[BatchIndexAndErrorMessage] = ()
+    tells_log_start: bool = True  # Kafka tells the log's start with some refusals, not with all
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A batch fit to be appended; `header` is of `batch` as it will be stored."""
+
+    batch: bytes
+    header: BatchHeader
+    max_timestamp: int
+
+
+def check_request(records: bytes | None, api_version: int) -> BatchHeader | Refusal:
+    """The header of the one batch of a partition, not yet checked itself."""
+    if not records:
+        return _early(ErrorCode.INVALID_RECORD, "no record batch")
+    header = _header_at(records, 0)
+    if isinstance(header, Refusal):
+        return header
+    if header is None:
+        return _early(ErrorCode.INVALID_RECORD, "no whole record batch")
+    if header.magic != _MAGIC:
+        return _early(ErrorCode.INVALID_RECORD, f"magic {header.magic}")
+    if header.compression == ZSTD and api_version < FIRST_ZSTD_VERSION:
+        return _early(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd in version {api_version}")
+    # What is left after it may be a torn batch, which Kafka cuts off in silence.
+    second = _header_at(records, header.size)
+    if isinstance(second, Refusal):
+        return second
+    if second is not None:
+        return _early(ErrorCode.INVALID_RECORD, "more than one record batch")
+    return header
+
+
+def check_batch(
+    records: bytes,
+    header: BatchHeader,
+    config: EffectiveConfig,
+    topic_partition: TopicPartition,
+    now_ms: int,
+) -> Checked | Refusal:
+    """What is to be appended, or the first reason against it."""
+    refusal = _header_fault(records, header, config)
+    if refusal is not None:
+        return refusal
+    batch = records if len(records) == header.size else records[: header.size]
+    try:
+        fields = read_records(batch)
+    except InvalidBatch as fault:
+        # Kafka differs: for what cannot be decompressed it answers UNKNOWN_SERVER_ERROR.
+        return _invalid(fault.reason)
+    refusal = _records_fault(fields, header, config, topic_partition, now_ms)
+    if refusal is None and header.compression:
+        refusal = _offsets_fault(fields)
+    if refusal is not None:
+        return refusal
+    return _stored_form(batch, header, fields, config, now_ms)
+
+
+def _header_at(records: bytes, position: int) -> BatchHeader | Refusal | None:
+    """The header at `position`; None where no whole batch is left."""
+    left = len(records) - position
+    if left < LOG_OVERHEAD:
+        return None
+    length = int.from_bytes(records[position + 8 : position + LOG_OVERHEAD], "big", signed=True)
+    if length < _LEAST_LENGTH:
+        text = f"Record size {length} is less than the minimum record overhead ({_LEAST_LENGTH})"
+        return _early(ErrorCode.CORRUPT_MESSAGE, text, text)
+    if left < _EXTENT.size:
+        return None
+    magic = _EXTENT.unpack_from(records, position)[3]
+    if not 0 <= magic <= _MAGIC:
+        text = f"Invalid magic found in record: {magic}"
+        return _early(ErrorCode.CORRUPT_MESSAGE, text, text)
+    if left < length + LOG_OVERHEAD:
+        return None
+    if left < HEADER_BYTES or magic < _MAGIC:
+        # Too short for a header of ours, or of another format: whoever asks refuses it anyway.
+        return BatchHeader(0, length, 0, magic, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+    return BatchHeader._make(_HEADER.unpack_from(records, position))
+
+
+def _header_fault(records: bytes, header: BatchHeader, config: EffectiveConfig) -> Refusal | None:
+    if header.size >= HEADER_BYTES and header.base_offset != 0:
+        return _invalid(f"base offset {header.base_offset}, not 0")
+    if header.size > config.max_message_bytes:
+        return Refusal(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"{header.size} bytes, max.message.bytes is {config.max_message_bytes}",
+            tells_log_start=False,
+        )
+    if header.size < HEADER_BYTES or computed_crc(records, 0, header.size) != header.crc:
+        return Refusal(
+            ErrorCode.CORRUPT_MESSAGE, "the checksum does not match", tells_log_start=False
+        )
+    count = header.last_offset_delta + 1
+    if count <= 0 or header.records_count <= 0 or count != header.records_count:
+        return _invalid(f"{header.records_count} records at {count} offsets")
+    if header.is_control:
+        return _invalid("a client must not write control records")
+    if header.producer_id != NO_PRODUCER_ID and header.base_sequence < 0:
+        return _invalid(f"sequence number {header.base_sequence} of a producer with an id")
+    if header.compression >= len(COMPRESSION_NAMES):
+        return _invalid(f"unknown compression type {header.compression}")
+    return None
+
+
+def _records_fault(
+    fields: Sequence[RecordFields],
+    header: BatchHeader,
+    config: EffectiveConfig,
+    topic_partition: TopicPartition,
+    now_ms: int,
+) -> Refusal | None:
+    """All records that are refused, each with its reason."""
+    where = f"{topic_partition.topic}-{topic_partition.partition}"
+    earliest = now_ms - config.timestamp_before_max_ms
+    latest = now_ms + config.timestamp_after_max_ms
+    untimely = False
+    faults: list[tuple[int, str]] = []
+    for index, (offset, timestamp, key, value, _) in enumerate(fields):
+        if key is None and config.compact:
+            text = f"Compacted topic cannot accept message without key in topic partition {where}"
+            faults.append((index, text))
+        elif not config.log_append_time and timestamp != NO_TIMESTAMP:
+            if not earliest <= timestamp <= latest:
+                untimely = True
+                text = (
+                    f"Timestamp {timestamp} of message with offset {offset} is out of range. "
+                    f"The timestamp should be within [{earliest}, {latest}]"
+                )
+                faults.append((index, text))
+        elif header.log_append_time:
+            untimely = True
+            text = (
+                f"Invalid timestamp type in message {_shown(offset, timestamp, key, value)}. "
+                "Producer should not set timestamp type to LogAppendTime."
+            )
+            faults.append((index, text))
+    return _refuse_records(faults, untimely=untimely) if faults else None
+
+
+def _offsets_fault(fields: Sequence[RecordFields]) -> Refusal | None:
+    """Kafka differs: it writes such a batch anew. No client of this format sends one."""
+    for index, (offset, *_) in enumerate(fields):
+        if offset != index:
+            return _invalid(f"record {index} of a compressed batch claims offset {offset}")
+    return None
+
+
+def _refuse_records(faults: list[tuple[int, str]], *, untimely: bool) -> Refusal:
+    errors = [BatchIndexAndErrorMessage(index, text) for index, text in faults]
+    if untimely:
+        message = "One or more records have been rejected due to invalid timestamp"
+        return Refusal(ErrorCode.INVALID_TIMESTAMP, faults[0][1], message, errors)
+    shown = ", ".join(
+        f"RecordError(batchIndex={index}, message='{text}')" for index, text in faults[:3]
+    )
+    message = (
+        f"One or more records have been rejected due to {len(faults)} record errors in total, "
+        f"and only showing the first three errors at most: [{shown}]"
+    )
+    return Refusal(ErrorCode.INVALID_RECORD, faults[0][1], message, errors)
+
+
+def _stored_form(
+    batch: bytes,
+    header: BatchHeader,
+    fields: Sequence[RecordFields],
+    config: EffectiveConfig,
+    now_ms: int,
+) -> Checked | Refusal:
+    """The batch as the topic wants it: whose time, and how compressed."""
+    if config.log_append_time:
+        max_timestamp = now_ms
+    else:
+        max_timestamp = max(timestamp for _, timestamp, *_ in fields)
+    if max_timestamp != header.max_timestamp or config.log_append_time != header.log_append_time:
+        batch = restamped(
+            batch, header, max_timestamp=max_timestamp, log_append_time=config.log_append_time
+        )
+        header = BatchHeader._make(_HEADER.unpack_from(batch))
+    wanted = config.compression_type
+    if wanted == _UNCOMPRESSED:
+        wanted = COMPRESSION_NAMES[0]
+    if wanted not in ("producer", COMPRESSION_NAMES[header.compression]):
+        compression = COMPRESSION_NAMES.index(wanted)
+        batch = recompressed(batch, header, compression, config.compression_level)
+        header = BatchHeader._make(_HEADER.unpack_from(batch))
+        if header.size > config.max_message_bytes:
+            return Refusal(
+                ErrorCode.MESSAGE_TOO_LARGE,
+                f"{header.size} bytes as {wanted}, max.message.bytes is {config.max_message_bytes}",
+                tells_log_start=False,
+            )
+    if header.size > config.segment_bytes:
+        return Refusal(
+            ErrorCode.RECORD_LIST_TOO_LARGE,
+            f"{header.size} bytes, segment.bytes is {config.segment_bytes}",
+            tells_log_start=False,
+        )
+    return Checked(batch, header, max_timestamp)
+
+
+def _shown(offset: int, timestamp: int, key: bytes | None, value: bytes | None) -> str:
+    """A record as Java prints it."""
+    return (
+        f"DefaultRecord(offset={offset}, timestamp={timestamp}, "
+        f"key={len(key or b'')} bytes, value={len(value or b'')} bytes)"
+    )
+
+
+def _early(error_code: ErrorCode, reason: str, message: str | None = None) -> Refusal:
+    return Refusal(error_code, reason, message, tells_log_start=False)
+
+
+def _invalid(reason: str) -> Refusal:
+    return Refusal(ErrorCode.INVALID_RECORD, reason)

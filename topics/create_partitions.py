@@ -1,0 +1,93 @@
+"""CreatePartitions: let these topics have so many partitions, more than they have.
+
+Kafka's counterpart: `ReplicationControlManager.createPartitions`, `ControllerApis`.
+"""
+
+from collections import Counter
+from typing import Final
+
+from protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+from protocol.names import ErrorCode
+from topics.api_error import (
+    DUPLICATE_TOPIC,
+    TOO_MANY_PARTITIONS,
+    ApiError,
+    of_disk,
+    of_internal_topic,
+)
+from topics.placement import assignment_fault
+from topics.registry import TopicRegistry
+from topics.settings import MAX_PARTITIONS_PER_REQUEST
+
+_DONE: Final = ApiError(ErrorCode.NONE)
+
+
+def answer_create_partitions(
+    request: CreatePartitionsRequest, registry: TopicRegistry, node_id: int
+) -> CreatePartitionsResponse:
+    times = Counter(topic.name for topic in request.topics)
+    results = [
+        CreatePartitionsTopicResult(name, *DUPLICATE_TOPIC) for name, n in times.items() if n > 1
+    ]
+    for asked in request.topics:
+        if times[asked.name] == 1:
+            error = _grow(asked, registry, node_id, validate_only=request.validate_only)
+            results.append(CreatePartitionsTopicResult(asked.name, *error))
+    return CreatePartitionsResponse(results=results)
+
+
+def _grow(
+    asked: CreatePartitionsTopic, registry: TopicRegistry, node_id: int, *, validate_only: bool
+) -> ApiError:
+    topic = registry.by_name(asked.name)
+    if topic is None:
+        return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    fault = _count_fault(asked, len(topic.partitions)) or _assignments_fault(
+        asked, len(topic.partitions), node_id
+    )
+    if fault is not None:
+        return fault
+    if topic.is_internal:
+        # The offsets topic's count is part of the hash that finds a group.
+        return of_internal_topic(topic.name, "given more partitions")
+    if validate_only:
+        return _DONE
+    try:
+        registry.add_partitions(topic, asked.count)
+    except OSError as error:
+        return of_disk(error)
+    return _DONE
+
+
+def _count_fault(asked: CreatePartitionsTopic, present: int) -> ApiError | None:
+    if asked.count == present:
+        text = f"Topic already has {present} partition(s)."
+        return ApiError(ErrorCode.INVALID_PARTITIONS, text)
+    if asked.count < present:
+        text = (
+            f"The topic {asked.name} currently has {present} partition(s); "
+            f"{asked.count} would not be an increase."
+        )
+        return ApiError(ErrorCode.INVALID_PARTITIONS, text)
+    if asked.count - present > MAX_PARTITIONS_PER_REQUEST:
+        return TOO_MANY_PARTITIONS
+    return None
+
+
+def _assignments_fault(asked: CreatePartitionsTopic, present: int, node_id: int) -> ApiError | None:
+    if asked.assignments is None:
+        return None
+    additional = asked.count - present
+    if len(asked.assignments) != additional:
+        text = (
+            f"Attempted to add {additional} additional partition(s), "
+            f"but only {len(asked.assignments)} assignment(s) were specified."
+        )
+        return ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
+    faults = (assignment_fault(one.broker_ids, node_id) for one in asked.assignments)
+    return next((fault for fault in faults if fault is not None), None)

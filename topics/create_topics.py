@@ -1,0 +1,174 @@
+"""CreateTopics: make these topics, or say of each why not.
+
+Each topic is judged for itself, in Kafka's order: name, existence, configs, then partitions and
+replicas; those found fit are made together, so that they cost one save of the catalog.
+Kafka's counterpart: `ControllerApis.createTopics`, `ReplicationControlManager.createTopics`.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from protocol.names import ErrorCode, TopicName
+from topics.api_error import DUPLICATE_TOPIC, TOO_MANY_PARTITIONS, ApiError, of_disk
+from topics.config_values import BadConfig
+from topics.placement import assignment_fault, factor_fault
+from topics.registry import NewTopic, TopicRegistry
+from topics.settings import MAX_PARTITIONS_PER_REQUEST, TopicSettings
+from topics.topic_names import CLUSTER_METADATA_TOPIC, name_fault
+
+DEFAULT = -1
+
+
+class TopicCreation:
+    """Answers CreateTopics."""
+
+    def __init__(self, registry: TopicRegistry, node_id: int, settings: TopicSettings) -> None:
+        self._registry = registry
+        self._node_id = node_id
+        self._settings = settings
+
+    def answer(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
+        times = Counter(topic.name for topic in request.topics)
+        prohibited = TopicName(CLUSTER_METADATA_TOPIC)
+        asked = [t for t in request.topics if times[t.name] == 1 and t.name != prohibited]
+        too_many = sum(map(self._partitions_asked, asked)) > MAX_PARTITIONS_PER_REQUEST
+        judged = [
+            (topic.name, TOO_MANY_PARTITIONS if too_many else self._judge(topic)) for topic in asked
+        ]
+        fit = [verdict for _, verdict in judged if isinstance(verdict, NewTopic)]
+        disk: ApiError | None = None
+        if fit and not request.validate_only:
+            try:
+                self._registry.create(fit)
+            except OSError as fault:
+                disk = of_disk(fault)
+        results = [
+            _refusal(name, verdict)
+            if isinstance(verdict, ApiError)
+            else self._created(verdict, disk)
+            for name, verdict in judged
+        ]
+        results += [_refusal(name, DUPLICATE_TOPIC) for name, n in times.items() if n > 1]
+        if times[prohibited] == 1:
+            text = f"Creation of internal topic {prohibited} is prohibited."
+            results.append(_refusal(prohibited, ApiError(ErrorCode.INVALID_REQUEST, text)))
+        return CreateTopicsResponse(topics=results)
+
+    def _partitions_asked(self, topic: CreatableTopic) -> int:
+        if topic.assignments:
+            return len(topic.assignments)
+        if topic.num_partitions == DEFAULT:
+            return self._settings.num_partitions
+        return max(topic.num_partitions, 0)
+
+    def _judge(self, topic: CreatableTopic) -> NewTopic | ApiError:
+        """The topic that can be created, or the first reason against it."""
+        fault = self._name_fault(topic.name) or self._configs_fault(topic)
+        if fault is not None:
+            return fault
+        partitions = self._place(topic)
+        if isinstance(partitions, ApiError):
+            return partitions
+        configs = {c.name: c.value for c in topic.configs if c.value is not None}
+        return NewTopic(topic.name, self._registry.new_topic_id(), partitions, configs)
+
+    def _name_fault(self, name: TopicName) -> ApiError | None:
+        if self._registry.by_name(name) is not None:
+            return ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        fault = name_fault(name)
+        if fault is not None:
+            return ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
+        other = self._registry.colliding(name)
+        if other is not None:
+            text = f"Topic '{name}' collides with existing topic: {other}"
+            return ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
+        return None
+
+    def _configs_fault(self, topic: CreatableTopic) -> ApiError | None:
+        nulls = [config.name for config in topic.configs if config.value is None]
+        if nulls:
+            text = f"Null value not supported for topic configs: {','.join(nulls)}"
+            return ApiError(ErrorCode.INVALID_CONFIG, text)
+        try:
+            self._registry.configs.validate(
+                {c.name: c.value for c in topic.configs if c.value is not None}
+            )
+        except BadConfig as fault:
+            return ApiError(ErrorCode.INVALID_CONFIG, str(fault))
+        return None
+
+    def _place(self, topic: CreatableTopic) -> int | ApiError:
+        """How many partitions the topic gets, all of them here."""
+        if topic.assignments:
+            return self._place_by_hand(topic)
+        if topic.replication_factor < DEFAULT or topic.replication_factor == 0:
+            return ApiError(
+                ErrorCode.INVALID_REPLICATION_FACTOR,
+                "Replication factor must be larger than 0, or -1 to use the default value.",
+            )
+        if topic.num_partitions < DEFAULT or topic.num_partitions == 0:
+            return ApiError(
+                ErrorCode.INVALID_PARTITIONS,
+                "Number of partitions was set to an invalid non-positive value.",
+            )
+        factor = topic.replication_factor
+        if factor == DEFAULT:
+            factor = self._settings.default_replication_factor
+        return factor_fault(factor) or self._partitions_asked(topic)
+
+    def _place_by_hand(self, topic: CreatableTopic) -> int | ApiError:
+        for value, name in (
+            (topic.replication_factor, "replication factor"),
+            (topic.num_partitions, "numPartitions"),
+        ):
+            if value != DEFAULT:
+                text = f"A manual partition assignment was specified, but {name} was not set to -1."
+                return ApiError(ErrorCode.INVALID_REQUEST, text)
+        return self._assigned(topic.assignments)
+
+    def _assigned(self, assignments: Sequence[CreatableReplicaAssignment]) -> int | ApiError:
+        seen: set[int] = set()
+        for assignment in assignments:
+            index = assignment.partition_index
+            if index in seen:
+                return ApiError(
+                    ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                    f"Found multiple manual partition assignments for partition {index}",
+                )
+            fault = assignment_fault(assignment.broker_ids, self._node_id)
+            if fault is not None:
+                return fault
+            seen.add(index)
+        if seen != set(range(len(seen))):
+            return ApiError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                "partitions should be a consecutive 0-based integer sequence",
+            )
+        return len(seen)
+
+    def _created(self, topic: NewTopic, disk: ApiError | None) -> CreatableTopicResult:
+        if disk is not None:
+            return _refusal(topic.name, disk)
+        return CreatableTopicResult(
+            topic.name,
+            topic.topic_id,
+            error_message=None,
+            num_partitions=topic.partitions,
+            replication_factor=1,
+            configs=[
+                CreatableTopicConfigs(entry.key.name, entry.text, config_source=entry.source)
+                for entry in self._registry.configs.entries(topic.configs)
+            ],
+        )
+
+
+def _refusal(name: TopicName, error: ApiError) -> CreatableTopicResult:
+    return CreatableTopicResult(name, error_code=error.error_code, error_message=error.message)

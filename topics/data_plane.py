@@ -1,0 +1,180 @@
+"""Who answers a request about topics and their records? The facade that the shell talks to.
+
+Route: dispatch -> DataPlane.handle -> the file of that API -> reply. Every request is answered
+exactly once: at once, or, for a Fetch that waits, when records arrive, its time is up, or the
+daemon stops. The shell calls `tick` when `next_deadline_ms` has come, and tells which clients have left.
+Kafka's counterpart: `KafkaApis` and `ReplicaManager`, as far as they serve topics.
+"""
+
+from collections.abc import Callable
+
+from protocol.messages import Request, Response
+from protocol.messages.create_partitions import CreatePartitionsRequest
+from protocol.messages.create_topics import CreateTopicsRequest
+from protocol.messages.delete_topics import DeleteTopicsRequest
+from protocol.messages.describe_cluster import DescribeClusterRequest
+from protocol.messages.describe_configs import DescribeConfigsRequest
+from protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from protocol.messages.fetch import FetchRequest
+from protocol.messages.init_producer_id import InitProducerIdRequest
+from protocol.messages.list_offsets import ListOffsetsRequest
+from protocol.messages.metadata import MetadataRequest
+from protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
+from protocol.messages.produce import ProduceRequest
+from protocol.names import TopicId
+from protocol.reply_token import ReplyToken
+from purgatory.now import Now
+from storage.api import LogStore, TopicLog, TopicPartition
+from topics.catalog import CatalogFile
+from topics.cluster import ClusterView
+from topics.create_partitions import answer_create_partitions
+from topics.create_topics import TopicCreation
+from topics.delete_topics import answer_delete_topics
+from topics.describe_cluster import answer_describe_cluster
+from topics.describe_configs import ConfigDescription
+from topics.describe_topic_partitions import answer_describe_topic_partitions
+from topics.events import TopicChange, TopicDeleted, TopicEvent
+from topics.fetch import Fetching
+from topics.init_producer_id import answer_init_producer_id
+from topics.list_offsets import answer_list_offsets
+from topics.metadata import MetadataAnswers
+from topics.offset_for_leader_epoch import answer_offset_for_leader_epoch
+from topics.produce import Producing
+from topics.producer_ids import ProducerIds
+from topics.producer_snapshot import ProducerSnapshots
+from topics.registry import TopicRegistry
+from topics.settings import TopicSettings
+from topics.topic_ids import random_topic_id
+from topics.upkeep import Upkeep
+
+
+class DataPlane:
+    """Not thread-safe: one owner, one thread. `reply(token, None)` is a Produce with acks=0.
+
+    `hang_up` closes the connection of a Produce with acks=0 that was refused, as Kafka does;
+    without it such a producer learns nothing. Without `producer_snapshot` the state of idempotent
+    producers is read from the whole log after a restart.
+    """
+
+    def __init__(
+        self,
+        store: LogStore,
+        catalog: CatalogFile,
+        settings: TopicSettings,
+        *,
+        cluster: ClusterView,
+        reply: Callable[[ReplyToken, Response | None], None],
+        observe: Callable[[TopicEvent], None],
+        hang_up: Callable[[ReplyToken], None] | None = None,
+        producer_snapshot: CatalogFile | None = None,
+        new_topic_id: Callable[[], TopicId] = random_topic_id,
+    ) -> None:
+        self.registry = TopicRegistry(store, catalog, settings, observe, new_topic_id)
+        self.registry.subscribe(self._changed)
+        self._settings = settings
+        self._cluster = cluster
+        self._reply = reply
+        snapshots = ProducerSnapshots(producer_snapshot, settings.producer_id_expiration_ms)
+        self._upkeep = Upkeep(self.registry, snapshots, settings, observe)
+        self._producer_ids = ProducerIds(self.registry, observe)
+        self._fetching = Fetching(
+            self.registry, cluster, settings.fetch_max_bytes, reply=reply, observe=observe
+        )
+        self._producing = Producing(
+            self.registry,
+            snapshots,
+            self._upkeep,
+            reply=reply,
+            hang_up=hang_up or (lambda token: reply(token, None)),
+            readable=self._fetching.readable,
+            observe=observe,
+        )
+        self._metadata = MetadataAnswers(self.registry, cluster, settings)
+        self._creation = TopicCreation(self.registry, cluster.node_id, settings)
+        self._configs = ConfigDescription(self.registry, cluster)
+
+    def handle(self, request: Request, token: ReplyToken, now: Now) -> None:
+        """Answer through `reply`, now or later."""
+        if isinstance(request, FetchRequest):
+            self._fetching.handle(request, token, now)
+        elif isinstance(request, ProduceRequest):
+            self._producing.handle(request, token, now)
+        else:
+            self._reply(token, self._answer(request, token))
+
+    def _answer(self, request: Request, token: ReplyToken) -> Response:
+        """The answer to a request that never waits."""
+        registry, cluster, version = self.registry, self._cluster, token.api_version
+        match request:
+            case MetadataRequest():
+                return self._metadata.answer(request, token)
+            case ListOffsetsRequest():
+                return answer_list_offsets(request, version, registry)
+            case OffsetForLeaderEpochRequest():
+                return answer_offset_for_leader_epoch(request, registry)
+            case InitProducerIdRequest():
+                return answer_init_producer_id(request, self._producer_ids)
+            case CreateTopicsRequest():
+                return self._creation.answer(request)
+            case DeleteTopicsRequest():
+                enabled = self._settings.delete_topic_enable
+                return answer_delete_topics(request, version, registry, enabled=enabled)
+            case CreatePartitionsRequest():
+                return answer_create_partitions(request, registry, cluster.node_id)
+            case DescribeConfigsRequest():
+                return self._configs.answer(request)
+            case DescribeClusterRequest():
+                return answer_describe_cluster(request, token, cluster)
+            case DescribeTopicPartitionsRequest():
+                limit = self._settings.max_request_partition_size_limit
+                return answer_describe_topic_partitions(request, registry, cluster.node_id, limit)
+            case _:
+                raise AssertionError(f"{type(request).__name__} is not for the data plane")
+
+    @property
+    def next_deadline_ms(self) -> int | None:
+        parked_ms = self._fetching.purgatory.next_deadline_ms
+        upkeep_ms = self._upkeep.next_deadline_ms
+        return upkeep_ms if parked_ms is None else min(parked_ms, upkeep_ms)
+
+    def tick(self, now: Now) -> None:
+        """Answer the fetches whose time is up; do the chores that are due."""
+        self._fetching.expire(now)
+        if self._upkeep.next_deadline_ms <= now.mono_ms:
+            self._upkeep.tick(now)
+
+    def disconnected(self, token: ReplyToken, now: Now) -> None:  # noqa: ARG002 - as of every core
+        """The client left: forget its fetch."""
+        self._fetching.disconnected(token)
+
+    def attach(self, log: TopicLog) -> None:
+        """Serve reads of a log that somebody else writes: a partition of the offsets topic."""
+        self.registry.attach(log)
+
+    def advanced(self, topic_partition: TopicPartition, now: Now) -> None:  # noqa: ARG002
+        """The high watermark of an attached log moved."""
+        partition = self.registry.partition(*topic_partition)
+        if partition is not None:
+            partition.advanced()
+            self._fetching.readable(topic_partition)
+
+    @property
+    def delayed_fetches(self) -> int:
+        """How many fetches wait (Kafka's NumDelayedOperations of Fetch)."""
+        return self._fetching.purgatory.delayed
+
+    @property
+    def watched_fetches(self) -> int:
+        """How many (partition, fetch) pairs are watched (Kafka's PurgatorySize of Fetch)."""
+        purgatory = self._fetching.purgatory
+        return purgatory.watched - purgatory.delayed  # each is watched by its token as well
+
+    def close(self, now: Now) -> None:
+        """The daemon stops: answer who waits, bring records and producers to the disk."""
+        self._fetching.answer_all()
+        self._upkeep.close(now)
+
+    def _changed(self, change: TopicChange) -> None:
+        if isinstance(change, TopicDeleted):
+            for index in range(change.partitions):
+                self._fetching.readable(TopicPartition(change.name, index))

@@ -1,0 +1,60 @@
+"""The one kind of waiting in the data plane: for enough bytes to be readable.
+
+An op is a question plus a deadline; `Purgatory` owns the bookkeeping. It is asked again whenever
+one of its partitions gained records or was deleted, and compares two readings of each partition's
+count of written bytes: what was readable when it was parked, and what has come since.
+Kafka's counterpart: `DelayedFetch`.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from protocol.messages.fetch import FetchRequest
+from protocol.reply_token import ReplyToken
+from topics.partition import Partition
+
+
+class Awaited(NamedTuple):
+    """One partition of a parked fetch, as it was when the fetch was parked."""
+
+    partition: Partition
+    readable_bytes: int
+    written_bytes: int
+    max_bytes: int
+
+
+class CompleteFetch(NamedTuple):
+    """The command: read what there is now, and answer."""
+
+    request: FetchRequest
+    token: ReplyToken
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DelayedFetch:
+    """Waits for `min_bytes`; keyed by its partitions, and by its token should the client leave."""
+
+    request: FetchRequest
+    token: ReplyToken
+    awaited: tuple[Awaited, ...]
+    min_bytes: int
+    deadline_ms: int
+
+    @property
+    def keys(self) -> tuple[Hashable, ...]:
+        return (self.token, *(one.partition.topic_partition for one in self.awaited))
+
+    def try_complete(self) -> CompleteFetch | None:
+        readable = 0
+        for partition, readable_bytes, written_bytes, max_bytes in self.awaited:
+            if partition.deleted or partition.offline:
+                return CompleteFetch(self.request, self.token)
+            arrived = partition.written_bytes - written_bytes
+            readable += min(readable_bytes + arrived, max_bytes)
+        if readable < self.min_bytes:
+            return None
+        return CompleteFetch(self.request, self.token)
+
+    def on_expiration(self) -> CompleteFetch:
+        return CompleteFetch(self.request, self.token)

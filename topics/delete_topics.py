@@ -1,0 +1,108 @@
+"""DeleteTopics: remove these topics, called by name or by id, with their records.
+
+What is asked for twice, or by both name and id, is refused rather than guessed at.
+Kafka's counterpart: `ControllerApis.deleteTopics`, `ReplicationControlManager.deleteTopics`.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from protocol.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
+from protocol.names import ZERO_TOPIC_ID, ErrorCode, TopicId, TopicName
+from topics.api_error import (
+    DUPLICATE_TOPIC,
+    NO_SUCH_TOPIC,
+    NO_SUCH_TOPIC_ID,
+    ApiError,
+    of_disk,
+    of_internal_topic,
+)
+from topics.registry import Topic, TopicRegistry
+
+FIRST_VERSION_WITH_DISABLED: Final = 3
+
+_DONE: Final = ApiError(ErrorCode.NONE)
+_NEITHER: Final = ApiError(ErrorCode.INVALID_REQUEST, "Neither topic name nor id were specified.")
+_BOTH: Final = ApiError(
+    ErrorCode.INVALID_REQUEST, "You may not specify both topic name and topic id."
+)
+_DUPLICATE_ID: Final = ApiError(ErrorCode.INVALID_REQUEST, "Duplicate topic id.")
+_SAME_TOPIC: Final = ApiError(
+    ErrorCode.INVALID_REQUEST, "The provided topic name maps to an ID that was already supplied."
+)
+
+
+def answer_delete_topics(
+    request: DeleteTopicsRequest, api_version: int, registry: TopicRegistry, *, enabled: bool
+) -> DeleteTopicsResponse:
+    if not enabled:
+        return _disabled(request, api_version)
+    return DeleteTopicsResponse(responses=list(_results(request, registry)))
+
+
+def _results(
+    request: DeleteTopicsRequest, registry: TopicRegistry
+) -> Iterator[DeletableTopicResult]:
+    names: Counter[TopicName] = Counter(request.topic_names)
+    ids: Counter[TopicId] = Counter()
+    for asked in request.topics:
+        if asked.name is None and asked.topic_id == ZERO_TOPIC_ID:
+            yield _result(None, ZERO_TOPIC_ID, _NEITHER)
+        elif asked.name is None:
+            ids[asked.topic_id] += 1
+        elif asked.topic_id == ZERO_TOPIC_ID:
+            names[asked.name] += 1
+        else:
+            yield _result(asked.name, asked.topic_id, _BOTH)
+    doomed: dict[TopicId, Topic] = {}
+    for topic_id, times in ids.items():
+        topic = registry.by_id(topic_id)
+        if times > 1:
+            yield _result(None, topic_id, _DUPLICATE_ID)
+        elif topic is None:
+            yield _result(None, topic_id, NO_SUCH_TOPIC_ID)
+        else:
+            doomed[topic_id] = topic
+    for name, times in names.items():
+        topic = registry.by_name(name)
+        if times > 1:
+            yield _result(name, ZERO_TOPIC_ID, DUPLICATE_TOPIC)
+        elif topic is None:
+            yield _result(name, ZERO_TOPIC_ID, NO_SUCH_TOPIC)
+        elif topic.topic_id in ids:
+            doomed.pop(topic.topic_id, None)
+            yield _result(name, topic.topic_id, _SAME_TOPIC)
+        else:
+            doomed[topic.topic_id] = topic
+    for topic in doomed.values():
+        yield _result(topic.name, topic.topic_id, _delete(topic, registry))
+
+
+def _delete(topic: Topic, registry: TopicRegistry) -> ApiError:
+    if topic.is_internal:
+        return of_internal_topic(topic.name, "deleted")
+    try:
+        registry.delete(topic)
+    except OSError as fault:
+        return of_disk(fault)
+    return _DONE
+
+
+def _disabled(request: DeleteTopicsRequest, api_version: int) -> DeleteTopicsResponse:
+    error_code = ErrorCode.TOPIC_DELETION_DISABLED
+    if api_version < FIRST_VERSION_WITH_DISABLED:
+        error_code = ErrorCode.INVALID_REQUEST
+    results = [DeletableTopicResult(name, error_code=error_code) for name in request.topic_names]
+    results += [
+        DeletableTopicResult(asked.name, asked.topic_id, error_code) for asked in request.topics
+    ]
+    return DeleteTopicsResponse(responses=results)
+
+
+def _result(name: TopicName | None, topic_id: TopicId, error: ApiError) -> DeletableTopicResult:
+    return DeletableTopicResult(name, topic_id, error.error_code, error.message)

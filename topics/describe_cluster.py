@@ -1,0 +1,45 @@
+"""DescribeCluster: which nodes are there? This one, at the address of the client's listener.
+
+Kafka's counterpart: `AuthHelper.computeDescribeClusterResponse`.
+"""
+
+from typing import Final
+
+from protocol.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from protocol.names import OPERATIONS_NOT_REQUESTED, ErrorCode
+from protocol.reply_token import ReplyToken
+from topics.cluster import ClusterView
+from topics.operations import CLUSTER_OPERATIONS
+
+BROKERS: Final = 1
+CONTROLLERS: Final = 2
+
+
+def answer_describe_cluster(
+    request: DescribeClusterRequest, token: ReplyToken, cluster: ClusterView
+) -> DescribeClusterResponse:
+    if request.endpoint_type == CONTROLLERS:
+        return DescribeClusterResponse(
+            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            error_message=(
+                "The request was sent to an endpoint of type BROKER, "
+                "but we wanted an endpoint of type CONTROLLER"
+            ),
+        )
+    if request.endpoint_type != BROKERS:
+        return DescribeClusterResponse(
+            error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+            error_message=f"Unsupported endpoint type {request.endpoint_type}",
+        )
+    node_id, host, port = cluster.endpoint(token)
+    wanted = request.include_cluster_authorized_operations
+    return DescribeClusterResponse(
+        cluster_id=cluster.cluster_id,
+        controller_id=node_id,
+        brokers=[DescribeClusterBroker(node_id, host, port, cluster.rack)],
+        cluster_authorized_operations=CLUSTER_OPERATIONS if wanted else OPERATIONS_NOT_REQUESTED,
+    )

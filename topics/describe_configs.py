@@ -1,0 +1,163 @@
+"""DescribeConfigs: which settings hold for this topic or this broker, and who set them?
+
+A topic's configs come from its own and the broker's (`configs.py`); the broker's from the shell.
+Of dynamic configs, loggers, client metrics and groups there is nothing to tell: none can be set.
+Kafka's counterpart: `ConfigHelper`.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+from protocol.names import ErrorCode, TopicName
+from topics.api_error import MALFORMED_BY_CLIENT, ApiError
+from topics.cluster import BrokerConfig, ClusterView
+from topics.config_values import ConfigSource
+from topics.configs import ConfigEntry, shown
+from topics.registry import TopicRegistry
+from topics.topic_names import name_fault
+
+TOPIC: Final = 2
+BROKER: Final = 4
+BROKER_LOGGER: Final = 8
+CLIENT_METRICS: Final = 16
+GROUP: Final = 32
+
+_RESOURCE_TYPES: Final = (TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP)
+_NAMELESS: Final = {
+    CLIENT_METRICS: "Client metrics subscription name must not be empty",
+    GROUP: "Group name must not be empty",
+}
+
+Entries = Iterable[DescribeConfigsResourceResult]
+
+
+class ConfigDescription:
+    """Answers DescribeConfigs."""
+
+    def __init__(self, registry: TopicRegistry, cluster: ClusterView) -> None:
+        self._registry = registry
+        self._cluster = cluster
+
+    def answer(self, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+        if any(r.resource_type not in _RESOURCE_TYPES for r in request.resources):
+            return DescribeConfigsResponse(
+                results=[_refused(one, MALFORMED_BY_CLIENT) for one in request.resources]
+            )
+        return DescribeConfigsResponse(
+            results=[self._result(one, request) for one in request.resources]
+        )
+
+    def _result(
+        self, resource: DescribeConfigsResource, request: DescribeConfigsRequest
+    ) -> DescribeConfigsResult:
+        entries = self._entries(resource.resource_type, resource.resource_name)
+        if isinstance(entries, ApiError):
+            return _refused(resource, entries)
+        wanted = resource.configuration_keys
+        configs = [entry for entry in entries if not wanted or entry.name in wanted]
+        for entry in configs:
+            if not request.include_synonyms:
+                entry.synonyms = ()
+            if not request.include_documentation:
+                entry.documentation = None
+        return DescribeConfigsResult(
+            resource_type=resource.resource_type,
+            resource_name=resource.resource_name,
+            configs=configs,
+        )
+
+    def _entries(self, resource_type: int, name: str) -> Entries | ApiError:
+        if resource_type == TOPIC:
+            return self._topic(name)
+        if resource_type == BROKER:
+            return self._broker(name)
+        if resource_type == BROKER_LOGGER:
+            return self._loggers(name)
+        return () if name else _invalid(_NAMELESS[resource_type])
+
+    def _topic(self, name: str) -> Entries | ApiError:
+        fault = name_fault(name)
+        if fault is not None:
+            return ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
+        topic = self._registry.by_name(TopicName(name))
+        if topic is None:
+            return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
+        return map(self._topic_entry, self._registry.configs.entries(topic.configs))
+
+    def _topic_entry(self, entry: ConfigEntry) -> DescribeConfigsResourceResult:
+        value = shown(entry)
+        synonyms = [
+            DescribeConfigsSynonym(name, text, source)
+            for name, text, source in self._registry.configs.broker_synonyms(entry.key)
+        ]
+        if entry.source is ConfigSource.TOPIC_CONFIG:
+            synonyms.insert(0, DescribeConfigsSynonym(entry.key.name, value, entry.source))
+        # As Kafka: the source is that of the strongest synonym that is shown.
+        source = synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG
+        return DescribeConfigsResourceResult(
+            entry.key.name,
+            value,
+            config_source=source,
+            synonyms=synonyms,
+            config_type=entry.key.config_type,
+            documentation=entry.key.documentation,
+        )
+
+    def _broker(self, name: str) -> Entries | ApiError:
+        if not name:
+            return ()  # the cluster-wide dynamic configs: there are none
+        fault = self._node_fault(name, " or empty string,")
+        return fault or map(_broker_entry, self._cluster.broker_configs())
+
+    def _loggers(self, name: str) -> Entries | ApiError:
+        if not name:
+            return _invalid("Broker id must not be empty")
+        return self._node_fault(name, "") or ()
+
+    def _node_fault(self, name: str, otherwise: str) -> ApiError | None:
+        try:
+            node_id = int(name)
+        except ValueError:
+            return _invalid(f"Broker id must be an integer, but it is: {name}")
+        if node_id == self._cluster.node_id:
+            return None
+        expected = f"{self._cluster.node_id}{otherwise}"
+        return _invalid(f"Unexpected broker id, expected {expected} but received {name}")
+
+
+def _broker_entry(config: BrokerConfig) -> DescribeConfigsResourceResult:
+    synonyms = []
+    if config.source is not ConfigSource.DEFAULT_CONFIG:
+        synonyms.append(DescribeConfigsSynonym(config.name, config.value, config.source))
+    if config.default is not None:
+        synonyms.append(
+            DescribeConfigsSynonym(config.name, config.default, ConfigSource.DEFAULT_CONFIG)
+        )
+    return DescribeConfigsResourceResult(
+        config.name,
+        None if config.is_sensitive else config.value,
+        read_only=True,  # nothing can be changed while the daemon runs
+        config_source=config.source,
+        is_sensitive=config.is_sensitive,
+        synonyms=[] if config.is_sensitive else synonyms,
+        config_type=config.config_type,
+        documentation=config.documentation,
+    )
+
+
+def _invalid(message: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_REQUEST, message)
+
+
+def _refused(resource: DescribeConfigsResource, error: ApiError) -> DescribeConfigsResult:
+    return DescribeConfigsResult(
+        error.error_code, error.message, resource.resource_type, resource.resource_name
+    )

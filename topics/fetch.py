@@ -1,0 +1,312 @@
+"""Fetch: the record batches from these offsets on, now or once there are enough of them.
+
+Route: dispatch -> DataPlane.handle -> Fetching.handle -> TopicLog.read -> reply, or through the
+purgatory until bytes arrive or the wait is over. A request is read in its order: the first batch of
+the first partition that has any comes whole, whatever the limits say, so that no consumer is stuck
+before a large batch; after it the limits hold.
+
+Fetch sessions are answered with session id 0, which keeps every client on full requests; a request
+within a session is told that there is none. One replica: a follower's fetch is refused.
+Kafka's counterpart: `KafkaApis.handleFetchRequest`, `ReplicaManager.fetchMessages`, `DelayedFetch`.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from protocol.messages.fetch import (
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+from protocol.names import ErrorCode, TopicId, TopicName
+from protocol.reply_token import ReplyToken
+from purgatory.now import Now
+from purgatory.purgatory import Purgatory
+from storage.api import Corrupt, TopicLog, TopicPartition
+from topics.cluster import ClusterView
+from topics.delayed_fetch import Awaited, CompleteFetch, DelayedFetch
+from topics.events import PartitionFailed, RecordsFetched, TopicEvent
+from topics.leader_epochs import NO_EPOCH, epoch_error
+from topics.partition import Partition
+from topics.registry import TopicRegistry
+
+READ_COMMITTED: Final = 1
+NO_OFFSET: Final = -1
+FULL_SESSION_EPOCHS: Final = (0, -1)  # begin a session; do without one
+FIRST_VERSION_WITH_IDS: Final = 13
+FIRST_VERSION_WITH_HINTS: Final = 16
+LAST_VERSION_WITHOUT_STORAGE_ERROR: Final = 5
+
+
+class Wanted(NamedTuple):
+    """One partition of a request, and what the request may call it by."""
+
+    name: TopicName | None
+    topic_id: TopicId
+    asked: FetchPartition
+
+    @property
+    def key(self) -> tuple[TopicName | None, TopicId, int]:
+        return self.name, self.topic_id, self.asked.partition
+
+
+class Read(NamedTuple):
+    """What reading one partition came to; `partition` is None where there was nothing to read."""
+
+    wanted: Wanted
+    data: PartitionData
+    partition: Partition | None = None
+
+    @property
+    def size(self) -> int:
+        return len(self.data.records or b"")
+
+    @property
+    def ends_waiting(self) -> bool:
+        return self.data.error_code is not ErrorCode.NONE or self.data.diverging_epoch is not None
+
+
+class Fetching:
+    """Answers Fetch; holds the fetches that wait."""
+
+    def __init__(
+        self,
+        registry: TopicRegistry,
+        cluster: ClusterView,
+        fetch_max_bytes: int,
+        *,
+        reply: Callable[[ReplyToken, FetchResponse], None],
+        observe: Callable[[TopicEvent], None],
+    ) -> None:
+        self._registry = registry
+        self._cluster = cluster
+        self._fetch_max_bytes = fetch_max_bytes
+        self._reply = reply
+        self._observe = observe
+        self.purgatory: Purgatory[CompleteFetch] = Purgatory()
+
+    def handle(self, request: FetchRequest, token: ReplyToken, now: Now) -> None:
+        if request.session_epoch not in FULL_SESSION_EPOCHS:
+            error_code = ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+            self._reply(token, FetchResponse(error_code=error_code))
+            return
+        reads = self._read(request, token)
+        max_bytes = min(request.max_bytes, self._fetch_max_bytes)
+        min_bytes = min(request.min_bytes, max_bytes)
+        if (
+            request.max_wait_ms <= 0
+            or not any(read.partition for read in reads)
+            or sum(read.size for read in reads) >= min_bytes
+            or any(read.ends_waiting for read in reads if read.partition)
+        ):
+            self._answer(token, reads)
+            return
+        awaited = tuple(
+            Awaited(
+                read.partition,
+                read.size,
+                read.partition.written_bytes,
+                read.wanted.asked.partition_max_bytes,
+            )
+            for read in reads
+            if read.partition is not None
+        )
+        self.purgatory.watch(
+            DelayedFetch(request, token, awaited, min_bytes, now.mono_ms + request.max_wait_ms)
+        )
+
+    def readable(self, topic_partition: TopicPartition) -> None:
+        """A partition gained records, or went away: ask those who wait for it."""
+        if self.purgatory.watching(topic_partition):
+            self._complete(self.purgatory.check_and_complete(topic_partition))
+
+    def expire(self, now: Now) -> None:
+        self._complete(self.purgatory.expire_due(now.mono_ms))
+
+    def disconnected(self, token: ReplyToken) -> None:
+        self.purgatory.cancel(token)
+
+    def answer_all(self) -> None:
+        """The daemon stops: answer everybody with what there is."""
+        last_ms = self.purgatory.next_deadline_ms
+        while last_ms is not None:
+            self._complete(self.purgatory.expire_due(last_ms))
+            last_ms = self.purgatory.next_deadline_ms
+
+    def _complete(self, commands: list[CompleteFetch]) -> None:
+        for request, token in commands:
+            self._answer(token, self._read(request, token))
+
+    # Reading
+
+    def _read(self, request: FetchRequest, token: ReplyToken) -> list[Read]:
+        """Every partition of the request in its order, those that nobody knows at the end."""
+        room = min(request.max_bytes, self._fetch_max_bytes)
+        at_least_one = True
+        known: list[Read] = []
+        unknown: list[Read] = []
+        for wanted in self._wanted(request, token.api_version):
+            if wanted.name is None:
+                unknown.append(_refused(wanted, ErrorCode.UNKNOWN_TOPIC_ID))
+                continue
+            partition = self._registry.partition(wanted.name, wanted.asked.partition)
+            if partition is None:
+                unknown.append(_refused(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+                continue
+            read = self._read_partition(request, wanted, partition, max(room, 0), at_least_one)
+            known.append(read)
+            if read.size:
+                at_least_one = False
+                room -= read.size
+        return known + unknown
+
+    def _wanted(self, request: FetchRequest, api_version: int) -> Iterator[Wanted]:
+        """The partitions asked for; of one that is asked for twice the later question counts."""
+        by_id = api_version >= FIRST_VERSION_WITH_IDS
+        found: dict[tuple[TopicName | None, TopicId, int], Wanted] = {}
+        for topic in request.topics:
+            name = self._registry.topic_name(topic.topic_id) if by_id else topic.topic
+            for asked in topic.partitions:
+                wanted = Wanted(name, topic.topic_id, asked)
+                found[wanted.key] = wanted
+        return iter(found.values())
+
+    def _read_partition(
+        self,
+        request: FetchRequest,
+        wanted: Wanted,
+        partition: Partition,
+        room: int,
+        at_least_one: bool,  # noqa: FBT001
+    ) -> Read:
+        log = partition.usable_log()
+        if isinstance(log, ErrorCode):
+            return _failed(wanted, partition, log)
+        error_code = epoch_error(log, wanted.asked.current_leader_epoch)
+        if error_code is None and _is_follower(request):
+            error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if error_code is not None:
+            return _failed(wanted, partition, error_code)
+        try:
+            diverging = _diverging(partition, log, wanted.asked)
+            if diverging is None:
+                max_bytes = min(max(wanted.asked.partition_max_bytes, 0), room)
+                records = log.read(
+                    wanted.asked.fetch_offset,
+                    max_bytes,
+                    up_to=log.high_watermark,
+                    at_least_one=at_least_one,
+                )
+            else:
+                records = b""
+        except IndexError:
+            return _failed(wanted, partition, ErrorCode.OFFSET_OUT_OF_RANGE)
+        except (Corrupt, OSError) as fault:
+            reason = f"{type(fault).__name__}: {fault}"
+            self._observe(PartitionFailed(partition.topic_partition, reason, offline=False))
+            return _failed(wanted, partition, ErrorCode.KAFKA_STORAGE_ERROR)
+        return Read(wanted, _found(request, wanted, log, records, diverging), partition)
+
+    # Answering
+
+    def _answer(self, token: ReplyToken, reads: list[Read]) -> None:
+        topics: list[FetchableTopicResponse] = []
+        partitions: list[PartitionData] = []
+        hinted = False
+        previous: tuple[TopicName | None, TopicId] | None = None
+        for wanted, data, partition in reads:
+            if (wanted.name, wanted.topic_id) != previous:
+                previous = (wanted.name, wanted.topic_id)
+                partitions = []
+                topics.append(
+                    FetchableTopicResponse(
+                        wanted.name or TopicName(""), wanted.topic_id, partitions
+                    )
+                )
+            if partition is not None:
+                hinted |= self._finish(token, data, partition)
+            partitions.append(data)
+        endpoints: tuple[NodeEndpoint, ...] = ()
+        if hinted:
+            endpoints = (NodeEndpoint(*self._cluster.endpoint(token), self._cluster.rack),)
+        self._reply(token, FetchResponse(responses=topics, node_endpoints=endpoints))
+
+    def _finish(self, token: ReplyToken, data: PartitionData, partition: Partition) -> bool:
+        """Add what depends on the version; True if the answer must name the leader's address."""
+        if data.records:
+            self._observe(RecordsFetched(partition.topic_partition, len(data.records)))
+            return False
+        if data.error_code is ErrorCode.NONE:
+            return False
+        if (
+            data.error_code is ErrorCode.KAFKA_STORAGE_ERROR
+            and token.api_version <= LAST_VERSION_WITHOUT_STORAGE_ERROR
+        ):
+            data.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER  # which those clients retry
+        leader_moved = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+        if token.api_version < FIRST_VERSION_WITH_HINTS or data.error_code not in leader_moved:
+            return False
+        epoch = NO_EPOCH if partition.log is None else partition.log.leader_epoch
+        data.current_leader = LeaderIdAndEpoch(self._cluster.node_id, epoch)
+        return True
+
+
+def _is_follower(request: FetchRequest) -> bool:
+    replica_id = request.replica_id
+    if request.replica_state is not None:
+        replica_id = request.replica_state.replica_id
+    return replica_id >= 0
+
+
+def _diverging(partition: Partition, log: TopicLog, asked: FetchPartition) -> EpochEndOffset | None:
+    """Where the consumer's last epoch ended, if it read beyond that; IndexError if unknown."""
+    if asked.last_fetched_epoch == NO_EPOCH:
+        return None
+    epoch, end_offset = partition.epochs.end_of(log, asked.last_fetched_epoch)
+    if epoch == NO_EPOCH or asked.fetch_offset < log.log_start_offset:
+        raise IndexError(asked.fetch_offset)
+    if epoch < asked.last_fetched_epoch or end_offset < asked.fetch_offset:
+        return EpochEndOffset(epoch, end_offset)
+    return None
+
+
+def _found(
+    request: FetchRequest,
+    wanted: Wanted,
+    log: TopicLog,
+    records: bytes,
+    diverging: EpochEndOffset | None,
+) -> PartitionData:
+    high_watermark = log.high_watermark
+    return PartitionData(
+        partition_index=wanted.asked.partition,
+        high_watermark=high_watermark,
+        last_stable_offset=high_watermark,  # no transactions: whatever is readable is stable
+        log_start_offset=log.log_start_offset,
+        diverging_epoch=diverging,
+        aborted_transactions=() if request.isolation_level == READ_COMMITTED else None,
+        records=records,
+    )
+
+
+def _refused(wanted: Wanted, error_code: ErrorCode) -> Read:
+    return Read(wanted, _error(wanted, error_code, ()))
+
+
+def _failed(wanted: Wanted, partition: Partition, error_code: ErrorCode) -> Read:
+    return Read(wanted, _error(wanted, error_code, None), partition)
+
+
+def _error(wanted: Wanted, error_code: ErrorCode, aborted: tuple[()] | None) -> PartitionData:
+    return PartitionData(
+        partition_index=wanted.asked.partition,
+        error_code=error_code,
+        high_watermark=NO_OFFSET,
+        aborted_transactions=aborted,
+        records=b"",
+    )

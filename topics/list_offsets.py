@@ -1,0 +1,120 @@
+"""ListOffsets: which offset has this time, or is the first, or comes next?
+
+Negative timestamps are questions of their own, each since its version. A record at or after the
+high watermark does not exist yet for a consumer. Kafka's counterpart: `ReplicaManager.fetchOffset`.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final
+
+from protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from protocol.names import ErrorCode, TopicName
+from storage.api import Corrupt, TopicLog
+from topics.leader_epochs import LeaderEpochs, epoch_error
+from topics.registry import TopicRegistry
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+EARLIEST_PENDING_UPLOAD: Final = -6
+
+FIRST_VERSION: Final[Mapping[int, int]] = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+FIRST_VERSION_WITH_EPOCHS: Final = 4
+CONSUMER: Final = -1
+NONE: Final = -1
+
+
+def answer_list_offsets(
+    request: ListOffsetsRequest, api_version: int, registry: TopicRegistry
+) -> ListOffsetsResponse:
+    asked = Counter(
+        (topic.name, partition.partition_index)
+        for topic in request.topics
+        for partition in topic.partitions
+    )
+    topics: dict[TopicName, dict[int, ListOffsetsPartitionResponse]] = {}
+    for topic in request.topics:
+        answers = topics.setdefault(topic.name, {})
+        for partition in topic.partitions:
+            index = partition.partition_index
+            if asked[topic.name, index] > 1:
+                answers[index] = _refused(index, ErrorCode.INVALID_REQUEST)
+            else:
+                answers[index] = _answer(request, topic.name, partition, api_version, registry)
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(name, list(answers.values()))
+            for name, answers in topics.items()
+        ]
+    )
+
+
+def _answer(
+    request: ListOffsetsRequest,
+    name: TopicName,
+    asked: ListOffsetsPartition,
+    api_version: int,
+    registry: TopicRegistry,
+) -> ListOffsetsPartitionResponse:
+    index, timestamp = asked.partition_index, asked.timestamp
+    if timestamp < 0 and api_version < FIRST_VERSION.get(timestamp, api_version + 1):
+        return _refused(index, ErrorCode.UNSUPPORTED_VERSION)
+    partition = registry.partition(name, index)
+    if partition is None:
+        return _refused(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    log = partition.usable_log()
+    if isinstance(log, ErrorCode):
+        return _refused(index, log)
+    error_code = epoch_error(log, asked.current_leader_epoch)
+    if error_code is not None:
+        return _refused(index, error_code)
+    # Only a consumer is bound to the high watermark; tools that debug see the end of the log.
+    end = log.high_watermark if request.replica_id == CONSUMER else log.log_end_offset
+    try:
+        found = _find(log, timestamp, end)
+    except (Corrupt, OSError):
+        return _refused(index, ErrorCode.KAFKA_STORAGE_ERROR)
+    if found is None:
+        return ListOffsetsPartitionResponse(index)
+    found_timestamp, offset, epoch = found
+    if api_version < FIRST_VERSION_WITH_EPOCHS:
+        epoch = NONE
+    return ListOffsetsPartitionResponse(index, ErrorCode.NONE, found_timestamp, offset, epoch)
+
+
+def _find(log: TopicLog, timestamp: int, end: int) -> tuple[int, int, int] | None:
+    """(timestamp, offset, leader epoch); None if no record answers the question."""
+    if timestamp == LATEST:
+        return NONE, end, log.leader_epoch
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        start = log.log_start_offset
+        epoch = LeaderEpochs.at(log, start) if start < log.high_watermark else log.leader_epoch
+        return NONE, start, epoch
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return None  # there is no tiered storage
+    found = (
+        log.max_timestamp() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+    )
+    if found is None or found[1] >= end:
+        return None
+    return found[0], found[1], LeaderEpochs.at(log, found[1])
+
+
+def _refused(index: int, error_code: ErrorCode) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(index, error_code)

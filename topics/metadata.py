@@ -1,0 +1,160 @@
+"""Metadata: where are the partitions of these topics, and is a missing topic to be created?
+
+One node leads everything. A topic that a client names and nobody created is made on the spot, if
+both the client and `auto.create.topics.enable` want it, and is in this very answer.
+Kafka differs: it answers UNKNOWN_TOPIC_OR_PARTITION once, for its controller is still at work.
+Kafka's counterpart: `KafkaApis.handleTopicMetadataRequest`, `AutoTopicCreationManager`.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from protocol.names import (
+    OPERATIONS_NOT_REQUESTED,
+    ZERO_TOPIC_ID,
+    ErrorCode,
+    TopicId,
+    TopicName,
+)
+from protocol.reply_token import ReplyToken
+from topics.cluster import ClusterView
+from topics.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from topics.registry import NewTopic, Topic, TopicRegistry
+from topics.settings import TopicSettings
+from topics.topic_names import is_internal, name_fault
+
+FIRST_VERSION_BY_ID: Final = 12
+LAST_VERSION_WITH_CLUSTER_OPERATIONS: Final = 10
+
+
+class MetadataAnswers:
+    """Answers Metadata; creates topics on the way."""
+
+    def __init__(
+        self, registry: TopicRegistry, cluster: ClusterView, settings: TopicSettings
+    ) -> None:
+        self._registry = registry
+        self._cluster = cluster
+        self._settings = settings
+
+    def answer(self, request: MetadataRequest, token: ReplyToken) -> MetadataResponse:
+        if _mixes_ids_and_names(request, token.api_version):
+            return _refused(request)
+        node_id, host, port = self._cluster.endpoint(token)
+        operations = OPERATIONS_NOT_REQUESTED
+        if request.include_cluster_authorized_operations:
+            operations = CLUSTER_OPERATIONS
+        return MetadataResponse(
+            brokers=[MetadataResponseBroker(node_id, host, port, self._cluster.rack)],
+            cluster_id=self._cluster.cluster_id,
+            controller_id=node_id,
+            topics=list(self._topics(request, token.api_version)),
+            cluster_authorized_operations=operations,
+        )
+
+    def _topics(
+        self, request: MetadataRequest, api_version: int
+    ) -> Iterable[MetadataResponseTopic]:
+        operations = OPERATIONS_NOT_REQUESTED
+        if request.include_topic_authorized_operations:
+            operations = TOPIC_OPERATIONS
+        if request.topics is None or (not request.topics and api_version == 0):
+            for name in self._registry.names():
+                topic = self._registry.by_name(name)
+                assert topic is not None
+                yield self._known(topic, operations)
+            return
+        topic_ids = {t.topic_id for t in request.topics if t.topic_id != ZERO_TOPIC_ID}
+        if topic_ids:
+            yield from self._by_ids(topic_ids, operations)
+            return
+        # A name that is asked for twice is answered once.
+        for name in dict.fromkeys(t.name for t in request.topics if t.name is not None):
+            found = self._registry.by_name(name)
+            if found is None and request.allow_auto_topic_creation:
+                found = self._create(name)
+            if found is None:
+                yield _unknown(name, operations)
+            else:
+                yield self._known(found, operations)
+
+    def _by_ids(
+        self, topic_ids: Iterable[TopicId], operations: int
+    ) -> Iterable[MetadataResponseTopic]:
+        for topic_id in topic_ids:
+            topic = self._registry.by_id(topic_id)
+            if topic is None:
+                yield MetadataResponseTopic(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id)
+            else:
+                yield self._known(topic, operations)
+
+    def _create(self, name: TopicName) -> Topic | None:
+        """Create a topic because somebody asked where it is; None if it cannot be."""
+        settings = self._settings
+        if (
+            not settings.auto_create_topics_enable
+            or settings.default_replication_factor not in (-1, 1)
+            or name_fault(name) is not None
+            or is_internal(name)  # made by the coordinators that own them, or not at all
+            or self._registry.colliding(name) is not None
+        ):
+            return None
+        fresh = NewTopic(name, self._registry.new_topic_id(), settings.num_partitions)
+        try:
+            self._registry.create([fresh], automatic=True)
+        except OSError:
+            return None  # the client asks again, and the registry has told what is wrong
+        return self._registry.by_name(name)
+
+    def _known(self, topic: Topic, operations: int) -> MetadataResponseTopic:
+        node = (self._cluster.node_id,)
+        return MetadataResponseTopic(
+            ErrorCode.NONE,
+            topic.name,
+            topic.topic_id,
+            topic.is_internal,
+            [
+                MetadataResponsePartition(
+                    ErrorCode.NONE, index, node[0], partition.leader_epoch, node, node
+                )
+                for index, partition in enumerate(topic.partitions)
+            ],
+            operations,
+        )
+
+
+def _mixes_ids_and_names(request: MetadataRequest, api_version: int) -> bool:
+    """Versions 10 and 11 have ids in the answer only; later ones need a name or an id."""
+    return any(
+        (topic.name is None and topic.topic_id == ZERO_TOPIC_ID)
+        or (api_version < FIRST_VERSION_BY_ID and topic.topic_id != ZERO_TOPIC_ID)
+        for topic in request.topics or ()
+    )
+
+
+def _refused(request: MetadataRequest) -> MetadataResponse:
+    return MetadataResponse(
+        topics=[
+            MetadataResponseTopic(
+                ErrorCode.INVALID_REQUEST, topic.name or TopicName(""), topic.topic_id
+            )
+            for topic in request.topics or ()
+        ],
+        error_code=ErrorCode.INVALID_REQUEST,
+    )
+
+
+def _unknown(name: TopicName, operations: int) -> MetadataResponseTopic:
+    error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if name_fault(name) is not None:
+        error_code = ErrorCode.INVALID_TOPIC_EXCEPTION
+    return MetadataResponseTopic(
+        error_code, name, is_internal=is_internal(name), topic_authorized_operations=operations
+    )
