@@ -21,7 +21,7 @@ from typing import Any
 
 from protocol import primitives
 from protocol.primitives import Unwritable
-from protocol.schema import RECORDS, ArrayOf, FieldSpec, StructOf, Wire
+from protocol.schema import NEVER, RECORDS, ArrayOf, FieldSpec, StructOf, Wire
 from protocol.source import Layout, Source, is_number, row
 
 
@@ -146,7 +146,8 @@ class _Writer:
     def _differs(self, field: FieldSpec, value: str, layout: Layout) -> str:
         """An expression: has this field another value than its default?"""
         default, wire = field.default, field.mark.wire
-        if isinstance(wire, StructOf) and field.mark.tag is not None and default is None:
+        if isinstance(wire, StructOf) and default is None and not field.mark.nullable_in(NEVER - 1):
+            # Our None stands for the struct of defaults that Kafka has here, and does not write.
             empty = self.src.constant(f"empty_{wire.cls.__name__}", wire.cls())
             return f"{value} is not None and {value} != {empty}"
         if default is None:

@@ -12,7 +12,14 @@ from uuid import UUID
 import pytest
 
 from protocol.compiler import reader, writer
-from protocol.messages.fetch import LeaderIdAndEpoch, PartitionData
+from protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    PartitionData,
+    ReplicaState,
+)
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.join_group import JoinGroupRequest
 from protocol.messages.leave_group import LeaveGroupRequest
@@ -90,6 +97,17 @@ def test_the_last_version_with_all_that_it_has() -> None:
 
     assert writer(Everything, 4)(everything) == raw
     assert reader(Everything, 4)(raw, 0, len(raw)) == everything
+
+
+def test_a_tagged_struct_of_defaults_is_written_if_it_might_have_been_null() -> None:
+    hinted, plain = Everything(new=None, hint=Inner()), Everything(new=None)
+    raw = writer(Everything, 4)(hinted)
+
+    assert reader(Everything, 4)(raw, 0, len(raw)) == hinted
+    assert raw != writer(Everything, 4)(plain)
+
+    idle = FetchRequest(replica_state=ReplicaState())
+    assert writer(FetchRequest, 15)(idle) == writer(FetchRequest, 15)(FetchRequest())
 
 
 def test_a_prefix_comes_first() -> None:
@@ -179,8 +197,6 @@ class TestWhatAVersionLacks:
 
     def test_is_also_looked_for_inside(self) -> None:
         leader = LeaderIdAndEpoch(1, 1)
-        from protocol.messages.fetch import FetchableTopicResponse, FetchResponse
-
         answer = FetchResponse(
             responses=(FetchableTopicResponse(partitions=(PartitionData(current_leader=leader),)),)
         )
