@@ -77,23 +77,18 @@ def encode_epochs(epochs: Sequence[tuple[int, int]]) -> bytes:
 
 
 def encode_metadata(topic_id: UUID) -> bytes:
-    return f"version: 0\ntopic_id: {encode_uuid(topic_id)}\n".encode()
+    return f"version: 0\ntopic_id: {encode_uuid(topic_id)}".encode()  # no newline, as Kafka
 
 
 def read_topic_id(disk: Disk, path: str) -> UUID:
-    """The topic id in a `partition.metadata`; NO_TOPIC_ID when a crash left it missing or empty."""
+    """The topic id in a `partition.metadata`; NO_TOPIC_ID when a crash left it missing or torn."""
     if not disk.exists(path):
         return NO_TOPIC_ID
-    content = read_file(disk, path).rstrip(b"\x00")
-    if not content:
-        return NO_TOPIC_ID
-    lines = dict(
-        line.partition(": ")[::2] for line in content.decode("utf-8", "replace").split("\n")
-    )
-    topic_id = decode_uuid(lines.get("topic_id", ""))
-    if lines.get("version") != "0" or topic_id is None:
-        raise Corrupt(path, 0, "not a partition.metadata of version 0")
-    return topic_id
+    content = read_file(disk, path).decode("utf-8", "replace")
+    lines = dict(line.partition(": ")[::2] for line in content.split("\n"))
+    if lines.get("version", "0") not in ("", "0"):
+        raise Corrupt(path, 0, f"partition.metadata of version {lines['version']}")
+    return decode_uuid(lines.get("topic_id", "")) or NO_TOPIC_ID
 
 
 def encode_uuid(uuid: UUID) -> str:

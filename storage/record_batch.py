@@ -28,7 +28,7 @@ CRC_START = 21  # the checksum covers everything from the attributes on
 NO_TIMESTAMP = -1
 NO_PRODUCER_ID = -1
 NO_PRODUCER_EPOCH = -1
-NO_SEQUENCE = -1
+COORDINATOR_SEQUENCE = 0  # what Kafka's coordinators write, though without a producer id it is idle
 
 COMPRESSION_MASK = 0x07
 LOG_APPEND_TIME = 0x08
@@ -352,7 +352,7 @@ def encode_batch(
     leader_epoch: int = 0,
     producer_id: int = NO_PRODUCER_ID,
     producer_epoch: int = NO_PRODUCER_EPOCH,
-    base_sequence: int = NO_SEQUENCE,
+    base_sequence: int = COORDINATOR_SEQUENCE,
     attributes: int = 0,
 ) -> bytes:
     """One uncompressed batch of keyed records that share a timestamp, as a coordinator writes them.
