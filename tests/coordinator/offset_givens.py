@@ -88,7 +88,7 @@ def given_group(
     `kind` None: a simple group.
     """
     group = Group(GROUP, NOW.wall_ms)
-    group.generation_id = GENERATION
+    group.generation_id = group.newest_generation_id = GENERATION
     if state not in (GroupState.EMPTY, GroupState.DEAD):
         assert kind is not None
         for known in (member(kind=kind), member(STATIC_MEMBER, INSTANCE, kind)):
