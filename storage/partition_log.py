@@ -25,7 +25,7 @@ from storage.checkpoints import (
     read_topic_id,
 )
 from storage.disk import Disk, parent
-from storage.record_batch import iter_batches, with_offsets
+from storage.record_batch import iter_batches, read_header, with_offsets
 from storage.segment import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
@@ -178,6 +178,21 @@ class PartitionLog:
     @property
     def leader_epoch(self) -> int:
         return self._epochs[-1][0]
+
+    def begin_epoch(self) -> int:
+        """A new leader's term begins at the log's end; which one. Terms that wrote nothing go.
+
+        Not synced: what a power failure takes from the file, the last batch still says.
+        """
+        end = self.log_end_offset
+        last = self.leader_epoch
+        for batch in self.batches(end - 1) if end > self._log_start_offset else ():
+            last = max(last, read_header(batch).partition_leader_epoch)
+        self._epochs = [(epoch, start) for epoch, start in self._epochs if start < end]
+        self._epochs.append((last + 1, end))
+        self._write(f"{LEADER_EPOCHS}.tmp", encode_epochs(self._epochs))
+        self._disk.rename(f"{self._path}/{LEADER_EPOCHS}.tmp", f"{self._path}/{LEADER_EPOCHS}")
+        return last + 1
 
     @property
     def log_start_offset(self) -> int:
