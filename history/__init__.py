@@ -1,1 +1,1 @@
-""""""
+"""Group events and lag samples, kept as records."""

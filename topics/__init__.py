@@ -1,1 +1,1 @@
-""""""
+"""The embedded data plane: topics, produce, fetch, list offsets, producers."""

@@ -1,0 +1,100 @@
+"""The one-way road: who may import whom, and where does each dependency live?
+
+The contracts of pyproject.toml are run as they are; what they cannot say is read from the sources.
+"""
+
+import ast
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from importlinter.cli import lint_imports
+
+from tests.architecture.tree import PACKAGES, ROOT, python_files
+
+# Each dependency has one home, so that another could take its place.
+HOMES = {
+    "aiohttp": ("console/",),
+    "click": ("cli/",),
+    "cramjam": ("storage/",),
+    "google_crc32c": ("storage/",),
+    "prometheus_client": ("broker/",),
+    "sortedcontainers": ("purgatory/", "storage/"),
+    "structlog": ("broker/",),
+    "uvloop": ("broker/main.py",),
+}
+# Clock and chance enter the house by two doors, which the simulator closes.
+DOORS = {
+    "time": ("broker/",),
+    "random": ("broker/ids.py",),
+    "secrets": ("broker/ids.py",),
+}
+
+
+def imports() -> Iterator[tuple[str, str]]:
+    """(file, top-level module) of every import in the product, wherever in a file it stands."""
+    for path in python_files(tests=False):
+        for node in ast.walk(ast.parse((ROOT / path).read_text())):
+            if isinstance(node, ast.Import):
+                for name in node.names:
+                    yield str(path), name.name.partition(".")[0]
+            elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+                yield str(path), node.module.partition(".")[0]
+
+
+def test_the_import_contracts_are_kept(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    status = lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True)
+    assert status == 0, capsys.readouterr().out
+
+
+@pytest.mark.parametrize("module", [*HOMES, *DOORS])
+def test_a_dependency_is_used_in_its_home_only(module: str) -> None:
+    homes = {**HOMES, **DOORS}[module]
+    strangers = {path for path, name in imports() if name == module and not path.startswith(homes)}
+    assert strangers == set()
+
+
+def test_every_import_is_ours_the_standard_librarys_or_declared() -> None:
+    import sys
+
+    declared = {*HOMES, *PACKAGES}
+    unknown = {
+        (path, name)
+        for path, name in imports()
+        if name not in declared and name not in sys.stdlib_module_names
+    }
+    assert unknown == set()
+
+
+def test_every_package_is_installed_and_under_contract() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    folders = {
+        str(path.parent.relative_to(ROOT)).replace("/", ".")
+        for name in PACKAGES
+        for path in (ROOT / name).rglob("__init__.py")
+    }
+    assert set(project["tool"]["setuptools"]["packages"]) == folders
+    assert set(project["tool"]["mypy"]["packages"]) == set(PACKAGES)
+    contracts = set(project["tool"]["importlinter"]["root_packages"])
+    assert set(PACKAGES) - contracts <= {"rollcall"}  # it imports nothing
+
+
+def test_the_image_is_built_from_every_package() -> None:
+    copied = (ROOT / ".dockerignore").read_text().splitlines()
+    assert {f"!{name}" for name in PACKAGES} <= set(copied)
+
+
+def test_data_files_are_installed() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    data = project["tool"]["setuptools"]["package-data"]
+    others = {
+        Path(package, path.name)
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*")
+        if path.is_file() and path.suffix not in (".py", ".pyc")
+    }
+    assert others == {Path(package, name) for package, names in data.items() for name in names}

@@ -1,0 +1,120 @@
+"""Is the house tidy? What STYLE asks of every file and no linter checks."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from broker.config import keys
+from tests.architecture.tree import ROOT, python_files
+from topics.configs import KEYS as TOPIC_KEYS
+
+# "Files of one thought": beyond this a file has two. Tables may be longer than code.
+LINES_MAX = 520
+TABLES = {Path("coordinator/record_schemas.py"): 600}
+FUNCTION_LINES_MAX = 70  # a screen
+
+PRODUCT = python_files(tests=False)
+ALL = [*PRODUCT, *python_files(tests=True)]
+
+
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse((ROOT / path).read_text())
+
+
+def test_there_is_something_to_look_at() -> None:
+    assert len(PRODUCT) > 50
+    assert len(ALL) > len(PRODUCT)
+
+
+def test_every_file_of_the_product_is_of_one_thought() -> None:
+    long = {str(path): len((ROOT / path).read_text().splitlines()) for path in PRODUCT}
+    assert {
+        path: lines for path, lines in long.items() if lines > TABLES.get(Path(path), LINES_MAX)
+    } == {}
+
+
+def test_every_function_fits_a_screen() -> None:
+    long = [
+        f"{path}:{node.lineno} {node.name}"
+        for path in PRODUCT
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (node.end_lineno or 0) - node.lineno >= FUNCTION_LINES_MAX
+    ]
+    assert long == []
+
+
+def test_every_file_says_what_it_is_for() -> None:
+    silent = [str(path) for path in ALL if not _docstring(path)]
+    assert silent == []
+
+
+def _docstring(path: Path) -> str:
+    """The first line of a file's docstring; an empty file needs none."""
+    text = (ROOT / path).read_text()
+    return (ast.get_docstring(ast.parse(text)) or "").strip() or ("empty" if not text else "")
+
+
+def remarks(pattern: str, paths: list[Path]) -> Iterator[tuple[str, str, str]]:
+    """(place, what stands behind the mark, the line before) of each mark in a comment."""
+    for path in paths:
+        before = ""
+        for number, line in enumerate((ROOT / path).read_text().splitlines(), 1):
+            found = re.search(pattern, line)
+            if found is not None:
+                yield f"{path}:{number}", line[found.end() :], before
+            before = line.strip()
+
+
+def test_what_mypy_is_told_to_ignore_has_a_code_and_a_reason() -> None:
+    mark = "# type: " + "ignore"
+    bare = [
+        place
+        for place, rest, before in remarks(mark, PRODUCT)
+        if not re.match(r"\[[\w, -]+\]", rest)
+        or not (re.search(r"\]\s*\S", rest) or before.startswith("#"))
+    ]
+    assert bare == []
+    codeless = [
+        place for place, rest, _ in remarks(mark, ALL) if not rest.startswith(("[", '"', "'"))
+    ]
+    assert codeless == []
+
+
+def test_nothing_is_left_to_be_done() -> None:
+    marks = "|".join(("TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK"))
+    assert [place for place, _, _ in remarks(rf"\b({marks})\b", ALL)] == []
+
+
+def test_any_is_for_the_codec_alone() -> None:
+    """STYLE section 6: `Any` would switch off the checks that the rest of the house relies on."""
+    users = {
+        str(path)
+        for path in PRODUCT
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.ImportFrom)
+        and node.module == "typing"
+        and any(name.name == "Any" for name in node.names)
+    }
+    assert {user for user in users if not user.startswith("protocol/")} == set()
+
+
+def _words_of(*packages: str) -> set[str]:
+    found: set[str] = set()
+    for path in PRODUCT:
+        if str(path) != "broker/config.py" and path.parts[0] in packages:
+            found.update(re.findall(r"\w+", (ROOT / path).read_text()))
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(keys()))
+def test_every_key_is_used_by_somebody(name: str) -> None:
+    """A key that is read and then passed over would be a promise broken in silence."""
+    field = keys()[name].field
+    own = (ROOT / "broker" / "config.py").read_text()
+    passed_on = re.search(rf"(?:=|\(|if|return) ?self\.{field}\b", own) or f"self.{field}," in own
+    derived = any(s.name == name for key in TOPIC_KEYS.values() for s in key.synonyms)
+    assert passed_on or derived or field in _words_of("broker", "console", "cli", "topics")
