@@ -1,0 +1,26 @@
+# docker build -t rollcall . && docker run --rm -p 9092:9092 -p 9180:9180 -v rollcall:/var/lib/rollcall rollcall
+# Configuration: -e KAFKA_GROUP_MAX_SIZE=500, or a file mounted over /etc/rollcall/rollcall.toml.
+FROM python:3.12-slim AS build
+RUN python -m venv /opt/rollcall
+ENV PATH=/opt/rollcall/bin:$PATH PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
+WORKDIR /src
+# The dependencies first: they change seldom, so this layer is kept.
+COPY requirements.lock .
+RUN pip install --require-hashes -r requirements.lock
+COPY . .
+RUN pip install --no-deps --no-build-isolation .
+
+FROM python:3.12-slim
+ENV PATH=/opt/rollcall/bin:$PATH PYTHONUNBUFFERED=1 ROLLCALL_CONFIG=/etc/rollcall/rollcall.toml
+COPY --from=build /opt/rollcall /opt/rollcall
+COPY deploy/rollcall.toml /etc/rollcall/rollcall.toml
+# A number, so that Kubernetes can tell it is not root; the folder's owner becomes the volume's.
+RUN install -d -o 10001 -g 10001 /var/lib/rollcall
+USER 10001:10001
+VOLUME /var/lib/rollcall
+EXPOSE 9092 9180
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \
+  CMD ["python", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:9180/readyz', timeout=2)"]
+ENTRYPOINT ["rollcall"]
+CMD ["serve"]
