@@ -304,7 +304,7 @@ class GroupCoordinator:
         def build(found: list[DeletableGroupResult], _: ErrorCode) -> Response:
             return DeleteGroupsResponse(results=found)
 
-        by_partition = self._by_partition(request.groups_names)
+        by_partition = self._by_partition(dict.fromkeys(request.groups_names))
         if not by_partition:
             self._reply(token, build([], ErrorCode.NONE))
             return
@@ -328,7 +328,7 @@ class GroupCoordinator:
 
     def _by_partition(self, group_ids: Iterable[GroupId]) -> dict[int, list[GroupId]]:
         by_partition: dict[int, list[GroupId]] = {}
-        for group_id in dict.fromkeys(group_ids):
+        for group_id in group_ids:
             by_partition.setdefault(self.partition_for(group_id), []).append(group_id)
         return by_partition
 
