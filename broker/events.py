@@ -94,7 +94,6 @@ class PartitionsLoaded:
 
     partitions: int
     failed: int
-    groups: int
     records: int
     load_ms: int
 
@@ -118,12 +117,19 @@ class PartitionResigned:
 
 
 @dataclass(frozen=True, slots=True)
+class PartitionsResigned:
+    """All at once, as at a stop."""
+
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
 class JournalFailed:
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Daemon:
+class DaemonStep:
     """A step in the daemon's life, in words."""
 
     words: str
@@ -148,8 +154,9 @@ ShellEvent = (
     | PartitionsLoaded
     | PartitionRead
     | PartitionResigned
+    | PartitionsResigned
     | JournalFailed
-    | Daemon
+    | DaemonStep
     | Warned
 )
 

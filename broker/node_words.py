@@ -125,7 +125,6 @@ def _(event: shell.PartitionsLoaded) -> Iterable[Line]:
         {
             "partitions": event.partitions,
             "failed": event.failed,
-            "groups": event.groups,
             "records": event.records,
             "load_ms": event.load_ms,
         },
@@ -151,7 +150,13 @@ def _(event: shell.PartitionRead) -> Iterable[Line]:
 @told(TABLE, shell.PartitionResigned)
 def _(event: shell.PartitionResigned) -> Iterable[Line]:
     facts: Facts = {"partition": event.partition, "epoch": event.epoch}
-    yield Line("info", "Resigned as the group coordinator for partition", facts)
+    yield Line("debug", "Resigned as the group coordinator for partition", facts)
+
+
+@told(TABLE, shell.PartitionsResigned)
+def _(event: shell.PartitionsResigned) -> Iterable[Line]:
+    words = "Resigned as the group coordinator for partitions"
+    yield Line("info", words, {"count": event.partitions})
 
 
 @told(TABLE, shell.JournalFailed)
@@ -160,8 +165,8 @@ def _(event: shell.JournalFailed) -> Iterable[Line]:
     yield Line("error", words, {"reason": event.reason})
 
 
-@told(TABLE, shell.Daemon)
-def _(event: shell.Daemon) -> Iterable[Line]:
+@told(TABLE, shell.DaemonStep)
+def _(event: shell.DaemonStep) -> Iterable[Line]:
     yield Line("info", event.words, dict(event.facts))
 
 

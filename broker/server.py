@@ -130,6 +130,12 @@ class Server:
         if token.answer is None:
             token.connection.answered(token, HANG_UP)
 
+    def hang_up(self, token: ReplyToken) -> None:
+        """In place of an answer where none is wanted, to somebody who must look again."""
+        assert isinstance(token, PendingRequest)
+        if token.answer is None:
+            token.connection.answered(token, HANG_UP)
+
     def disconnected(self, token: PendingRequest, now: Now) -> None:
         """Whoever waits for this answer is gone."""
         core = token.route.core
@@ -244,10 +250,14 @@ class Server:
         for server in self._servers:
             server.close()
 
-    async def drain(self, timeout_s: float) -> None:
+    def finish_all(self) -> None:
         """Look at no more requests; close each connection once its answers are written."""
         for connection in tuple(self.connections):
             connection.finish()
+
+    async def drain(self, timeout_s: float) -> None:
+        """Wait until all connections are closed, then cut off those that are not."""
+        self.finish_all()
         if self.connections:
             self._empty = asyncio.Event()
             with suppress(TimeoutError):

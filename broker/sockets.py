@@ -17,7 +17,9 @@ ANY_IPV4: Final = "0.0.0.0"
 
 
 class CannotListen(Exception):
-    """An address that cannot be bound; the text is for the operator."""
+    """An address that cannot be bound; the text is for the operator, `key` is to be changed."""
+
+    key = "listeners"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,15 @@ def bind_listener(
         listener.advertised_host,
         listener.advertised_port or bound.port,
     )
+
+
+def bind_admin(host: str, port: int) -> Bound:
+    """The admin port's sockets; whoever serves it listens."""
+    try:
+        return bind("admin", host, port)
+    except CannotListen as refused:
+        refused.key = "rollcall.admin.listener"
+        raise
 
 
 def bind(name: str, host: str, port: int) -> Bound:

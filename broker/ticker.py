@@ -33,12 +33,11 @@ class Ticker:
         self,
         loop: asyncio.AbstractEventLoop,
         clock: SystemClock,
-        parts: Sequence[Ticking],
         on_fault: Callable[[Exception], None],
     ) -> None:
         self._loop = loop
         self._clock = clock
-        self._parts = tuple(parts)
+        self._parts: tuple[Ticking, ...] = ()
         self._on_fault = on_fault
         self._earliest_s = EARLIEST_S
         self._timer: asyncio.TimerHandle | None = None
@@ -50,7 +49,8 @@ class Ticker:
         self.lag_seconds_max = 0.0
         self.ticks = 0
 
-    def start(self) -> None:
+    def start(self, parts: Sequence[Ticking]) -> None:
+        self._parts = tuple(parts)
         self._running = True
         self._clock.forget_gap()
         self._pulse_due = self._loop.time()

@@ -80,7 +80,7 @@ class Shell:
         self.server = Server(loop, self.clock, self.limits, self.events.append)
         self.core.reply = self.server.reply
         self.dispatcher = Dispatcher(self.core, self.core, self.server.reply)
-        self.ticker = Ticker(loop, self.clock, [self.server], self._on_fault)
+        self.ticker = Ticker(loop, self.clock, self._on_fault)
         self.server.turned = self.ticker.arm
         self.faults: list[Exception] = []
         self.listener: Bound
@@ -96,7 +96,7 @@ class Shell:
             receive_buffer_bytes=-1,
         )
         await self.server.serve(self.dispatcher, [self.listener])
-        self.ticker.start()
+        self.ticker.start([self.server])
         return self
 
     async def __aexit__(self, *exc: object) -> None:

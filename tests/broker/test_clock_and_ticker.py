@@ -121,8 +121,8 @@ def test_bytes_that_have_arrived_are_read_before_a_tick_that_is_due(run: Run) ->
         clock = SystemClock()
         part = Part(clock.now().mono_ms + 20)
         part.on_tick = lambda: order.append("ticked")
-        ticker = Ticker(loop, clock, [part], _on_fault)
-        ticker.start()
+        ticker = Ticker(loop, clock, _on_fault)
+        ticker.start([part])
         other.sendall(b"anything")
         await part.ticked.wait()
         ticker.stop()
@@ -136,8 +136,8 @@ async def test_the_nearest_deadline_is_served_first_and_none_too_early() -> None
     clock = SystemClock()
     start_ms = clock.now().mono_ms
     late, soon = Part(start_ms + 60), Part(start_ms + 20)
-    ticker = Ticker(asyncio.get_running_loop(), clock, [late, soon], _on_fault)
-    ticker.start()
+    ticker = Ticker(asyncio.get_running_loop(), clock, _on_fault)
+    ticker.start([late, soon])
     await soon.ticked.wait()
     assert late.ticked_at == []
     assert soon.ticked_at[0] >= start_ms + 20
@@ -149,8 +149,8 @@ async def test_the_nearest_deadline_is_served_first_and_none_too_early() -> None
 async def test_a_deadline_that_comes_nearer_is_armed_again() -> None:
     clock = SystemClock()
     part = Part(clock.now().mono_ms + 3_600_000)
-    ticker = Ticker(asyncio.get_running_loop(), clock, [part], _on_fault)
-    ticker.start()
+    ticker = Ticker(asyncio.get_running_loop(), clock, _on_fault)
+    ticker.start([part])
     part.next_deadline_ms = clock.now().mono_ms + 5
     ticker.arm()
     await asyncio.wait_for(part.ticked.wait(), 10)
@@ -162,8 +162,8 @@ async def test_a_part_that_fails_stops_neither_the_others_nor_time() -> None:
     faults: list[Exception] = []
     bad, good = Part(clock.now().mono_ms), Part(clock.now().mono_ms)
     bad.error = ZeroDivisionError()
-    ticker = Ticker(asyncio.get_running_loop(), clock, [bad, good], faults.append)
-    ticker.start()
+    ticker = Ticker(asyncio.get_running_loop(), clock, faults.append)
+    ticker.start([bad, good])
     await asyncio.wait_for(good.ticked.wait(), 10)
     await asyncio.wait_for(bad.ticked.wait(), 10)
     assert [type(fault) for fault in faults] == [ZeroDivisionError]

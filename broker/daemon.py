@@ -1,0 +1,137 @@
+"""What is a running daemon, how does it start, and how does it stop without losing an answer?
+
+Holds the parts that main.py built and nothing else. Starting opens the port first and loads then,
+so that clients hear "loading" instead of silence. Stopping goes from the clients inwards: no more
+requests are looked at; what waits for the disk is stored and answered; who waits for people is sent
+to look for the coordinator again; then the logs are closed and marked as closed cleanly.
+"""
+
+import asyncio
+import gc
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from broker.clock import SystemClock
+from broker.config import Config
+from broker.dispatch import Dispatcher
+from broker.events import DaemonStep, JournalFailed, LoopStalled, PartFailed, Warned
+from broker.health import Health
+from broker.journal_relay import JournalRelay, Stored
+from broker.observe import Observer
+from broker.ownership import Ownership
+from broker.server import Server
+from broker.sockets import Bound
+from broker.ticker import Ticker
+from coordinator.coordinator import GroupCoordinator
+from storage.journal import Journal
+from storage.log_store import LogStore
+from topics.data_plane import DataPlane
+from topics.events import PartitionsAdded, TopicChange, TopicCreated, TopicDeleted
+
+STORE_TIMEOUT_S: Final = 10.0
+"""At a stop: how long the disk may take for what was appended last."""
+
+DRAIN_TIMEOUT_S: Final = 5.0
+"""At a stop: how long clients may take to read their last answers."""
+
+
+@dataclass(slots=True)
+class Daemon:
+    """All parts of one node."""
+
+    config: Config
+    loop: asyncio.AbstractEventLoop
+    observer: Observer
+    clock: SystemClock
+    store: LogStore
+    journal: Journal
+    relay: JournalRelay
+    server: Server
+    dispatcher: Dispatcher
+    coordinator: GroupCoordinator
+    data_plane: DataPlane
+    ownership: Ownership
+    ticker: Ticker
+    health: Health
+
+    def connect(self) -> None:
+        """Let each part hear of what concerns it."""
+        self.relay.connect(self._stored, self._journal_failed)
+        self.server.turned = self.ticker.arm
+        self.clock.on_stall = self._stalled
+        self.data_plane.registry.subscribe(self._topics_changed)
+        self.loop.set_exception_handler(self._unexpected)
+
+    async def start(self, listeners: Sequence[Bound]) -> None:
+        """Accept clients, then load; returns when everything that can be served is served."""
+        self.journal.start()
+        self.ticker.start([self.coordinator, self.data_plane, self.server])
+        await self.server.serve(self.dispatcher, listeners)
+        await self.ownership.elect(range(self.config.offsets_topic_num_partitions))
+        # What is loaded stays: the collector need not look at it again and again.
+        gc.collect()
+        gc.freeze()
+
+    async def stop(self) -> bool:
+        """See the module's text; False if not everything could be stored."""
+        self.health.stopping = True
+        self.observer(DaemonStep("Shutting down."))
+        self.server.stop_accepting()
+        self.server.finish_all()
+        self.data_plane.close(self.clock.now())
+        if not await self.ownership.settle(STORE_TIMEOUT_S):
+            self.observer(Warned("The disk did not take what was appended last in time"))
+        self.ownership.resign_all()
+        await self.server.drain(DRAIN_TIMEOUT_S)
+        self.ticker.stop()
+        clean = await self.loop.run_in_executor(None, self._close_logs)
+        self.observer(DaemonStep("Shutdown complete."))
+        return clean
+
+    def _close_logs(self) -> bool:
+        """In a thread: it waits for the flusher and the disk."""
+        if not self.journal.close():
+            self.store.abandon("the journal has failed")
+            return False
+        failures = self.store.close()
+        for failure in failures:
+            self.observer(PartFailed("closing the logs", failure))
+        return not failures
+
+    # What the parts tell.
+
+    def _stored(self, stored: Stored) -> None:
+        now = self.clock.now()
+        for topic_partition, position in stored:
+            self.ownership.on_stored(topic_partition.partition, position, now)
+            self.data_plane.advanced(topic_partition, now)
+        self.ticker.arm()
+
+    def _journal_failed(self, failure: Exception) -> None:
+        reason = self.journal.closed_because or str(failure)
+        self.health.journal_failed = reason
+        self.observer(JournalFailed(reason))
+        self.ownership.journal_failed()
+
+    def _stalled(self, stalled_ms: int) -> None:
+        self.observer(LoopStalled(stalled_ms))
+
+    def _topics_changed(self, change: TopicChange) -> None:
+        """Within a turn of the data plane; what the coordinator makes of it comes after."""
+        self.loop.call_soon(self._tell_coordinator, change)
+
+    def _tell_coordinator(self, change: TopicChange) -> None:
+        now = self.clock.now()
+        match change:
+            case TopicDeleted(name, topic_id):
+                self.coordinator.topics_deleted([(name, topic_id)], now)
+            case TopicCreated(name) | PartitionsAdded(name):
+                self.coordinator.partitions_changed({name}, now)
+        self.ticker.arm()
+
+    def _unexpected(self, _loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+        error = context.get("exception")
+        if not isinstance(error, Exception):
+            error = RuntimeError(str(context.get("message")))
+        self.observer(PartFailed("event loop", error))

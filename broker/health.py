@@ -1,0 +1,48 @@
+"""Is the daemon alive, and should clients be sent to it? What /livez and /readyz answer.
+
+Not ready while partitions load, once the journal has failed (reads are still served, writes are
+refused), and from the moment that it was told to stop. Partitions that could not be loaded are
+named, but do not make the node unready: the others are served.
+"""
+
+from broker.ownership import Ownership
+
+
+class Health:
+    """Reads what the parts know; `stopping` and `journal_failed` are set by main.py."""
+
+    def __init__(self, ownership: Ownership, partitions: int) -> None:
+        self._ownership = ownership
+        self._partitions = partitions
+        self.stopping = False
+        self.journal_failed: str | None = None
+
+    @property
+    def reason(self) -> str | None:
+        """Why it is not ready; None when it is."""
+        if self.stopping:
+            return "stopping"
+        if self.journal_failed is not None:
+            return f"the journal has failed: {self.journal_failed}"
+        if self._ownership.loading or not self._ownership.owned:
+            return "loading"
+        return None
+
+    @property
+    def ready(self) -> bool:
+        return self.reason is None
+
+    def report(self) -> dict[str, object]:
+        """For the body of /readyz."""
+        ownership = self._ownership
+        failed = {str(partition): why for partition, why in sorted(ownership.failed.items())}
+        return {
+            "ready": self.ready,
+            "reason": self.reason,
+            "partitions": {
+                "total": self._partitions,
+                "owned": ownership.owned,
+                "loading": ownership.loading,
+                "failed": failed,
+            },
+        }

@@ -1,0 +1,294 @@
+"""How does a configuration become a running daemon? The composition root: nothing else builds it.
+
+In order: lock the data directory / bind the ports / open the logs and re-apply the journal / make
+the parts / accept clients / elect and load the partitions / open the console. What forbids a start
+is told in one line and ends with exit code 2, or 1 if the data are damaged. SIGTERM and SIGINT stop
+the daemon; a second signal ends it at once. Kafka's counterpart: `BrokerServer`.
+"""
+
+import asyncio
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, NamedTuple, Protocol
+
+import uvloop
+
+from broker.clock import SystemClock
+from broker.cluster_view import ClusterOfOne
+from broker.config import Config
+from broker.daemon import Daemon
+from broker.dispatch import Dispatcher
+from broker.events import DaemonStep, PartFailed, Warned
+from broker.health import Health
+from broker.ids import new_member_id
+from broker.journal_relay import JournalRelay
+from broker.listeners import BadListeners
+from broker.observe import Observer, log_to_stderr
+from broker.offsets_logs import OffsetsLogs
+from broker.ownership import Ownership
+from broker.process import SMALL_DESCRIPTOR_LIMIT, notify, raise_descriptor_limit
+from broker.server import Server, ServerLimits
+from broker.sockets import Bound, CannotListen, address_text, bind_admin, bind_listener
+from broker.stored_file import StoredFile
+from broker.ticker import Ticker
+from coordinator.coordinator import GroupCoordinator
+from protocol.names import OFFSETS_TOPIC
+from rollcall import __version__
+from storage.api import Corrupt, TopicPartition
+from storage.data_dir import DataDir, DataDirRefused
+from storage.disk import RealDisk
+from storage.journal import Journal, JournalLimits
+from storage.log_store import LogStore
+from topics.data_plane import DataPlane
+
+EXIT_OK: Final = 0
+EXIT_FAILED: Final = 1
+EXIT_REFUSED: Final = 2
+
+TOPICS_FILE: Final = "rollcall-topics.json"
+PRODUCERS_FILE: Final = "rollcall-producers.snapshot"
+
+STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+
+class Console(Protocol):
+    async def close(self) -> None: ...
+
+
+OpenConsole = Callable[[Daemon, Bound], Awaitable[Console]]
+"""Serves the admin port; given by cli/, for the console stands above this package."""
+
+
+class Ports(NamedTuple):
+    clients: Sequence[Bound]
+    admin: Bound | None
+
+    def close(self) -> None:
+        for bound in (*self.clients, *filter(None, [self.admin])):
+            bound.close()
+
+
+class StartRefused(Exception):
+    """What forbids a start; one line for the operator."""
+
+
+def serve(config: Config, open_console: OpenConsole | None = None) -> int:
+    """Run the daemon until it is told to stop; the exit code."""
+    observer = log_to_stderr(config.rollcall_log_format, config.rollcall_log_level)
+    descriptors = raise_descriptor_limit()
+    try:
+        journal_limits = _journal_limits(config)
+        data_dir = DataDir(str(config.data_dir), config.node_id)
+    except StartRefused as refused:
+        return _refuse(str(refused))
+    except DataDirRefused as refused:
+        return _refuse(f"log.dir: {refused}")
+    try:
+        ports = _bind(config)
+    except (CannotListen, BadListeners) as refused:
+        data_dir.close()
+        return _refuse(f"{refused.key}: {refused}")
+    observer(DaemonStep("Starting up.", {"version": __version__, "data": data_dir.path}))
+    if descriptors < SMALL_DESCRIPTOR_LIMIT:
+        observer(Warned("Few file descriptors (ulimit -n)", {"limit": descriptors}))
+    try:
+        return uvloop.run(_run(config, observer, data_dir, journal_limits, ports, open_console))
+    except (Corrupt, OSError) as error:
+        return _refuse(f"cannot start on {data_dir.path}: {error}", EXIT_FAILED)
+    finally:
+        ports.close()
+        data_dir.close()
+
+
+def build(
+    config: Config,
+    observer: Observer,
+    data_dir: DataDir,
+    journal_limits: JournalLimits,
+    loop: asyncio.AbstractEventLoop,
+) -> Daemon:
+    """Open what lies in the data directory and put the parts together. Raises Corrupt, OSError."""
+    disk, clock = RealDisk(), SystemClock()
+    store = LogStore(disk, data_dir.path)
+    relay = JournalRelay(loop)
+    _tell_opened(store, observer)
+    journal = Journal(
+        disk,
+        store,
+        on_stored=relay.stored,
+        on_failed=relay.failed,
+        is_synced=config.rollcall_flush == "commit",
+        limits=journal_limits,
+    )
+    recovered = journal.recover()
+    if recovered.reapplied or recovered.tail is not None:
+        observer(DaemonStep("Recovered the journal", recovered._asdict()))
+    server = Server(loop, clock, _limits(config), observer)
+    cluster = ClusterOfOne(config, data_dir.identity.cluster_id)
+    data_plane = DataPlane(
+        store,
+        StoredFile(disk, f"{data_dir.path}/{TOPICS_FILE}"),
+        config.topic_settings(),
+        cluster=cluster,
+        reply=server.reply,
+        observe=observer,
+        hang_up=server.hang_up,
+        producer_snapshot=StoredFile(disk, f"{data_dir.path}/{PRODUCERS_FILE}"),
+    )
+    topic_id = data_plane.registry.topic_id(OFFSETS_TOPIC)
+    assert topic_id is not None, "the data plane makes the offsets topic"
+    ticker = Ticker(loop, clock, lambda error: observer(PartFailed("timer", error)))
+    ownership = Ownership(
+        OffsetsLogs(store, journal, topic_id, config.offsets_log_settings()),
+        clock,
+        observer,
+        attach=data_plane.attach,
+        turned=ticker.arm,
+    )
+    coordinator = GroupCoordinator(
+        config.group_settings(),
+        new_member_id=new_member_id,
+        topics=data_plane.registry,
+        endpoint=cluster.endpoint,
+        reply=server.reply,
+        observe=observer,
+        shard_failed=ownership.shard_failed,
+    )
+    ownership.serve(coordinator)
+    dispatcher = Dispatcher(coordinator, data_plane, server.reply)
+    health = Health(ownership, config.offsets_topic_num_partitions)
+    daemon = Daemon(
+        config,
+        loop,
+        observer,
+        clock,
+        store,
+        journal,
+        relay,
+        server,
+        dispatcher,
+        coordinator,
+        data_plane,
+        ownership,
+        ticker,
+        health,
+    )
+    daemon.connect()
+    return daemon
+
+
+async def _run(
+    config: Config,
+    observer: Observer,
+    data_dir: DataDir,
+    journal_limits: JournalLimits,
+    ports: Ports,
+    open_console: OpenConsole | None,
+) -> int:
+    loop = asyncio.get_running_loop()
+    daemon = build(config, observer, data_dir, journal_limits, loop)
+    told = asyncio.Event()
+    for number in STOP_SIGNALS:
+        loop.add_signal_handler(number, _on_signal, loop, told)
+    starting = loop.create_task(daemon.start(ports.clients))
+    stopping = loop.create_task(told.wait())
+    console = None
+    await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
+    if starting.done():
+        starting.result()
+        _say_ready(ports, data_dir.path)
+        observer(DaemonStep("Startup complete."))
+        if open_console is not None and ports.admin is not None:
+            console = await open_console(daemon, ports.admin)
+        await stopping
+    notify("STOPPING=1")
+    starting.cancel()
+    clean = await daemon.stop()
+    if console is not None:
+        await console.close()
+    return EXIT_OK if clean else EXIT_FAILED
+
+
+def _on_signal(loop: asyncio.AbstractEventLoop, told: asyncio.Event) -> None:
+    told.set()
+    for number in STOP_SIGNALS:
+        loop.remove_signal_handler(number)
+        signal.signal(number, signal.SIG_DFL)  # the next one ends us at once
+
+
+def _bind(config: Config) -> Ports:
+    """All ports or none. Raises CannotListen, BadListeners."""
+    bound: list[Bound] = []
+    try:
+        bound.extend(
+            bind_listener(
+                listener,
+                backlog=config.socket_listen_backlog_size,
+                send_buffer_bytes=config.socket_send_buffer_bytes,
+                receive_buffer_bytes=config.socket_receive_buffer_bytes,
+            )
+            for listener in config.endpoints
+        )
+        admin = config.admin_address
+        return Ports(bound, None if admin is None else bind_admin(*admin))
+    except BaseException:
+        for one in bound:
+            one.close()
+        raise
+
+
+def _journal_limits(config: Config) -> JournalLimits:
+    try:
+        return JournalLimits(
+            queue_bytes=config.rollcall_journal_queue_max_bytes,
+            file_bytes=config.rollcall_journal_bytes,
+        )
+    except ValueError as error:
+        raise StartRefused(f"rollcall.journal.bytes: {error}") from None
+
+
+def _limits(config: Config) -> ServerLimits:
+    return ServerLimits(
+        socket_request_max_bytes=config.socket_request_max_bytes,
+        socket_listen_backlog_size=config.socket_listen_backlog_size,
+        connections_max_idle_ms=config.connections_max_idle_ms,
+        max_connections=config.max_connections,
+        max_connections_per_ip=config.max_connections_per_ip,
+        max_connections_by_ip=config.connections_by_address,
+        queued_max_request_bytes=config.queued_max_request_bytes,
+        connection_unsent_max_bytes=config.rollcall_connection_unsent_max_bytes,
+    )
+
+
+def _tell_opened(store: LogStore, observer: Observer) -> None:
+    opened = store.open()
+    for repair in opened.repairs:
+        observer(Warned("Repaired a log", {"kind": type(repair).__name__, **repair._asdict()}))
+    for damage in opened.damaged:
+        observer(Warned("A partition is damaged and not served", {"reason": str(damage)}))
+    if not opened.was_clean:
+        # What a power failure may have taken from a log, its readers must be able to notice.
+        for topic_partition in store.partitions():
+            _begin_epoch(store, topic_partition)
+
+
+def _begin_epoch(store: LogStore, topic_partition: TopicPartition) -> None:
+    log = store.partition_log(topic_partition)
+    if log is not None and topic_partition.topic != OFFSETS_TOPIC:  # ownership elects those
+        log.begin_epoch()
+
+
+def _say_ready(ports: Ports, data: str) -> None:
+    """One line on stdout, for scripts and people."""
+    clients = ",".join(str(bound) for bound in ports.clients)
+    words = ["rollcall ready:", "clients", clients]
+    if ports.admin is not None:
+        words += ["admin", address_text(ports.admin.host, ports.admin.port)]
+    print(*words, "data", data, flush=True)
+    notify(f"READY=1\nSTATUS=clients {clients}")
+
+
+def _refuse(reason: str, exit_code: int = EXIT_REFUSED) -> int:
+    print(f"rollcall: {reason}", file=sys.stderr, flush=True)
+    return exit_code

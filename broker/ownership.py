@@ -1,0 +1,333 @@
+"""Which partitions of the offsets topic are ours, and are they loaded? Elects, loads, resigns.
+
+A partition goes through: elected in an epoch (from then on clients hear LOADING) / read from its
+log in slices, those that somebody asks for first / served / resigned. One lock for each keeps
+these steps apart, for they wait for the disk and elections may flap. Requests never wait for a
+lock. An embedded node owns all partitions, and each start is an election: the leader epoch grows
+by one. Kafka's counterpart: `GroupCoordinatorService.onElection`,
+`CoordinatorRuntime.scheduleLoadOperation`.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import Final, Protocol
+
+from broker.clock import SystemClock
+from broker.events import (
+    PartFailed,
+    PartitionElected,
+    PartitionRead,
+    PartitionResigned,
+    PartitionsElected,
+    PartitionsLoaded,
+    PartitionsResigned,
+    ShellEvent,
+)
+from purgatory.now import Now
+from storage.api import Corrupt, Log, Position, StoredRecord, TopicLog
+from storage.record_batch import InvalidBatch, stored_records
+
+SLICE_RECORDS: Final = 500
+"""Records that the coordinator takes in one go: about two milliseconds of the loop."""
+
+READ_BYTES: Final = 262_144
+"""Bytes of batches that are read and taken apart in one go, off the loop."""
+
+RELOADS_MAX: Final = 5
+"""Shards that a bug of ours ends are loaded again so often; then they stay out of service."""
+
+RELOAD_PAUSE_S: Final = 0.2
+
+
+class Coordinator(Protocol):
+    """What ownership needs of the group coordinator."""
+
+    def begin_load(self, partition: int, log: Log) -> None: ...
+
+    def load(self, partition: int, records: Sequence[StoredRecord], next_offset: int) -> None: ...
+
+    def finish_load(self, partition: int, now: Now) -> None: ...
+
+    def fail_load(self, partition: int, reason: str) -> None: ...
+
+    def resign(self, partition: int, now: Now) -> None: ...
+
+    def on_stored(self, partition: int, position: Position, now: Now) -> None: ...
+
+    def on_log_failed(self, partition: int, now: Now) -> None: ...
+
+
+class OwnedLogs(Protocol):
+    """The logs of the offsets topic, as the daemon opened them."""
+
+    def elect(self, partition: int) -> int:
+        """Begin a leader epoch; which one. Raises OSError or Corrupt."""
+
+    def open(self, partition: int) -> tuple[Log, TopicLog]:
+        """The end to append to, and the view to read. Raises OSError or Corrupt."""
+
+
+class Ownership:
+    """All of it runs on the event loop; only `_read` is called in a thread."""
+
+    def __init__(
+        self,
+        logs: OwnedLogs,
+        clock: SystemClock,
+        observe: Callable[[ShellEvent], None],
+        *,
+        attach: Callable[[TopicLog], None],
+        turned: Callable[[], None],
+    ) -> None:
+        """`attach` shows a log to those who read it; `turned` follows every step."""
+        self._coordinator: Coordinator
+        self._logs = logs
+        self._clock = clock
+        self._observe = observe
+        self._attach = attach
+        self._turned = turned
+        self._locks: dict[int, asyncio.Lock] = {}
+        self._open: dict[int, tuple[Log, TopicLog]] = {}
+        self._epochs: dict[int, int] = {}
+        self._queued: dict[int, int] = {}  # elected, not loaded: in which order, since when
+        self._wanted: dict[int, None] = {}  # of those, the ones that were asked for
+        self._failed: dict[int, str] = {}
+        self._reloads: dict[int, int] = {}
+        self._stored = asyncio.Event()  # something was stored, or never will be
+        self._journal_failed = False
+        self._settling = False
+        self._background: set[asyncio.Task[None]] = set()
+
+    def serve(self, coordinator: Coordinator) -> None:
+        """Load for this coordinator; before the first election."""
+        self._coordinator = coordinator
+
+    @property
+    def owned(self) -> int:
+        return len(self._epochs)
+
+    @property
+    def loading(self) -> int:
+        return len(self._queued)
+
+    @property
+    def failed(self) -> dict[int, str]:
+        """Partitions that could not be loaded, and why."""
+        return self._failed
+
+    def wanted(self, partition: int) -> None:
+        """Somebody asked for it: if it is not loaded yet, it is next."""
+        if partition in self._queued:
+            self._wanted[partition] = None
+
+    # Elections.
+
+    async def elect(self, partitions: Iterable[int]) -> None:
+        """Take these partitions over; returns when each is loaded or has failed to."""
+        started_ms = self._now_ms()
+        epochs = [
+            epoch for partition in partitions if (epoch := self._begin(partition)) is not None
+        ]
+        if epochs:
+            self._observe(PartitionsElected(len(epochs), min(epochs), max(epochs)))
+        records = await self._load_queued()
+        self._observe(
+            PartitionsLoaded(len(epochs), len(self._failed), records, self._now_ms() - started_ms)
+        )
+
+    async def resign(self, partition: int) -> None:
+        """Give a partition up: whoever waits there is sent to look for the coordinator again."""
+        self._queued.pop(partition, None)  # a load that runs looks here, and stops
+        async with self._lock(partition):
+            self._let_go(partition)
+
+    def resign_all(self) -> None:
+        """As the last act of a shutdown: nothing is loading or awaited any more."""
+        partitions = tuple(self._epochs)
+        for partition in partitions:
+            self._let_go(partition)
+        self._observe(PartitionsResigned(len(partitions)))
+
+    async def settle(self, timeout_s: float) -> bool:
+        """Wait until everything that was appended is stored; False if that takes too long."""
+        self._settling = True
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._until_stored(), timeout_s)
+        return self._is_settled
+
+    async def _until_stored(self) -> None:
+        while not self._is_settled and not self._journal_failed:
+            self._stored.clear()
+            await self._stored.wait()
+
+    @property
+    def _is_settled(self) -> bool:
+        return all(log.stored_position == log.end_position for log, _ in self._open.values())
+
+    def _let_go(self, partition: int) -> None:
+        epoch = self._epochs.pop(partition, None)
+        if epoch is None:
+            return
+        self._queued.pop(partition, None)
+        self._wanted.pop(partition, None)
+        self._failed.pop(partition, None)
+        self._coordinator.resign(partition, self._clock.now())
+        self._observe(PartitionResigned(partition, epoch))
+        self._turned()
+
+    def _begin(self, partition: int) -> int | None:
+        """From here on clients hear that it is loading."""
+        try:
+            epoch = self._logs.elect(partition)
+            self._open[partition] = self._logs.open(partition)
+        except (OSError, Corrupt) as error:
+            self._epochs[partition] = -1
+            self._fail(partition, error)
+            return None
+        self._epochs[partition] = epoch
+        self._enqueue(partition)
+        self._observe(PartitionElected(partition, epoch))
+        return epoch
+
+    def _enqueue(self, partition: int) -> None:
+        self._coordinator.begin_load(partition, self._open[partition][0])
+        self._queued[partition] = self._now_ms()
+
+    # Loading.
+
+    async def _load_queued(self) -> int:
+        """Load what is elected, the wanted first; how many records that were."""
+        records = 0
+        while self._queued:
+            partition = next(iter(self._wanted or self._queued))
+            self._wanted.pop(partition, None)
+            async with self._lock(partition):
+                if partition in self._queued:
+                    records += await self._load(partition)
+        return records
+
+    async def _load(self, partition: int) -> int:
+        queued_ms, started_ms = self._queued[partition], self._now_ms()
+        log = self._open[partition][1]
+        records = 0
+        try:
+            if log.high_watermark > log.log_start_offset:
+                records = await self._read_all(partition, log)
+        except Exception as error:  # noqa: BLE001 - whatever is in a log, it fails its partition
+            self._queued.pop(partition, None)
+            self._coordinator.fail_load(partition, _reason(error))
+            self._fail(partition, error)
+            return records
+        if self._queued.pop(partition, None) is None:
+            return records  # it was given up while it was read
+        self._coordinator.finish_load(partition, self._clock.now())
+        self._attach(log)
+        self._turned()
+        self._observe(
+            PartitionRead(
+                partition,
+                self._epochs[partition],
+                records,
+                log.size_bytes,
+                self._now_ms() - started_ms,
+                started_ms - queued_ms,
+            )
+        )
+        return records
+
+    async def _read_all(self, partition: int, log: TopicLog) -> int:
+        batches = log.batches(log.log_start_offset)
+        loop = asyncio.get_running_loop()
+        count = 0
+        while records := await loop.run_in_executor(None, _read, batches):
+            for at in range(0, len(records), SLICE_RECORDS):
+                if partition not in self._queued:
+                    return count
+                part = records[at : at + SLICE_RECORDS]
+                self._coordinator.load(partition, part, part[-1].offset + 1)
+                count += len(part)
+                await asyncio.sleep(0)
+        return count
+
+    def _fail(self, partition: int, error: Exception) -> None:
+        self._failed[partition] = _reason(error)
+        if not isinstance(error, OSError | Corrupt | InvalidBatch):
+            self._observe(PartFailed(f"loading of partition {partition}", error))
+
+    # Loading again.
+
+    def on_stored(self, partition: int, position: Position, now: Now) -> None:
+        """The disk has it up to here."""
+        self._coordinator.on_stored(partition, position, now)
+        if self._reloads or self._settling:
+            self._stored.set()
+
+    def shard_failed(self, partition: int, error: Exception) -> None:
+        """A bug of ours ended a shard: what is on the disk is loaded again."""
+        self._observe(PartFailed(f"shard of partition {partition}", error))
+        self._in_background(self._reload(partition, error))
+
+    def journal_failed(self) -> None:
+        """Nothing more will be stored: serve what is on the disk, and refuse all writes."""
+        self._journal_failed = True
+        self._stored.set()
+        now = self._clock.now()
+        for partition in tuple(self._epochs):
+            if partition in self._failed or partition in self._queued:
+                continue
+            self._coordinator.on_log_failed(partition, now)
+            try:
+                self._open[partition] = self._logs.open(partition)
+            except (OSError, Corrupt) as error:
+                self._fail(partition, error)
+            else:
+                self._enqueue(partition)
+        self._turned()
+        self._in_background(self._load_again())
+
+    async def _load_again(self) -> None:
+        await self._load_queued()
+
+    async def _reload(self, partition: int, error: Exception) -> None:
+        attempt = self._reloads[partition] = self._reloads.get(partition, 0) + 1
+        if attempt > RELOADS_MAX:
+            self._failed[partition] = _reason(error)
+            return
+        await asyncio.sleep(RELOAD_PAUSE_S * (attempt - 1))
+        async with self._lock(partition):
+            log = self._open[partition][0]
+            # What the shard appended before it failed is on its way; only then the log is whole.
+            while log.stored_position < log.end_position and not self._journal_failed:
+                self._stored.clear()
+                await self._stored.wait()
+            if partition in self._epochs and partition not in self._queued:
+                self._enqueue(partition)
+        await self._load_queued()
+
+    def _in_background(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    def _now_ms(self) -> int:
+        return self._clock.now().mono_ms
+
+    def _lock(self, partition: int) -> asyncio.Lock:
+        return self._locks.setdefault(partition, asyncio.Lock())
+
+
+def _read(batches: Iterator[bytes]) -> list[StoredRecord]:
+    """The next records, in a thread; empty at the end of the log."""
+    records: list[StoredRecord] = []
+    size = 0
+    for batch in batches:
+        records += stored_records(batch)
+        size += len(batch)
+        if size >= READ_BYTES and records:
+            break
+    return records
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, OSError | Corrupt | InvalidBatch) else repr(error)

@@ -1,0 +1,164 @@
+"""The real daemon as a process: started on free ports, killed, and started again.
+
+    daemon.bootstrap    host:port for clients; the same after each start
+    daemon.kill()       SIGKILL, as a power switch would; daemon.start() brings it back
+    daemon.stop()       SIGTERM; its exit code
+    daemon.log()        what it wrote to stderr, all starts together
+
+The fixtures `daemon` and `start_daemon` are in tests/conftest.py.
+"""
+
+import contextlib
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+START_TIMEOUT_S: Final = 30.0
+STOP_TIMEOUT_S: Final = 30.0
+
+TEST_SETTINGS: Final[Mapping[str, str]] = {"group.initial.rebalance.delay.ms": "0"}
+"""Kafka's three seconds would be most of a test's time."""
+
+_READY: Final = re.compile(r"rollcall ready: clients (\S+)( admin (\S+))? data (.+)")
+
+
+class Daemon:
+    """`rollcall serve` with its data below `folder`."""
+
+    def __init__(self, folder: Path, settings: Mapping[str, str] = TEST_SETTINGS) -> None:
+        self.data_dir = folder / "data"
+        self.settings = dict(settings)
+        self.listen = "127.0.0.1:0"
+        self.admin_listen = "127.0.0.1:0"
+        self.arguments: list[str] = []
+        self.environment: dict[str, str] = {}
+        self.bootstrap = ""
+        self.admin = ""
+        self._stderr = folder / "daemon.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def host(self) -> str:
+        return self.bootstrap.rpartition(":")[0]
+
+    @property
+    def port(self) -> int:
+        return int(self.bootstrap.rpartition(":")[2])
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def process(self) -> "subprocess.Popen[bytes]":
+        assert self._process is not None, "the daemon was never started"
+        return self._process
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def command(self) -> list[str]:
+        command = [
+            sys.executable, "-m", "cli.main", "serve",
+            "--data-dir", str(self.data_dir),
+            "--listen", self.listen, "--admin", self.admin_listen,
+        ]  # fmt: skip
+        for key, value in self.settings.items():
+            command += ["--set", f"{key}={value}"]
+        return command + self.arguments
+
+    def start(self) -> "Daemon":
+        """Start it, or start it again; returns once it is ready."""
+        assert not self.running, "the daemon runs already"
+        with self._stderr.open("ab") as stderr:
+            self._process = subprocess.Popen(
+                self.command(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                env={**os.environ, **self.environment},
+                cwd=Path(__file__).parents[2],
+            )
+        clients, admin = self._wait_until_ready()
+        self.bootstrap = clients.split(",")[0]
+        self.admin = admin
+        # A client knows the address by now: the next start has to be found there.
+        self.listen, self.admin_listen = self.bootstrap, admin or self.admin_listen
+        return self
+
+    def kill(self) -> None:
+        self.process.kill()
+        self._reap()
+
+    def pause(self) -> None:
+        """SIGSTOP: it lives, and hears nobody."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+
+    def stop(self) -> int:
+        self.process.terminate()
+        return self._reap()
+
+    def close(self) -> None:
+        """Whatever a test has left behind."""
+        if self.running:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.terminate()
+            try:
+                self._reap()
+            except subprocess.TimeoutExpired:
+                self.kill()
+
+    def log(self) -> str:
+        return self._stderr.read_text(errors="replace") if self._stderr.exists() else ""
+
+    def get(self, path: str) -> tuple[int, str]:
+        """(status, body) of a page of the admin port."""
+        try:
+            with urllib.request.urlopen(f"http://{self.admin}{path}", timeout=10) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    def resident_bytes(self) -> int:
+        pages = int(Path(f"/proc/{self.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+    def _wait_until_ready(self) -> tuple[str, str]:
+        assert self.process.stdout is not None
+        output = self.process.stdout
+        deadline = time.monotonic() + START_TIMEOUT_S
+        read = b""
+        while time.monotonic() < deadline:
+            if not select.select([output], [], [], 0.1)[0]:
+                continue
+            piece = os.read(output.fileno(), 4_096)
+            read += piece
+            if match := _READY.search(read.decode(errors="replace")):
+                return match[1], match[3] or ""
+            if not piece:
+                break
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(1)
+        raise AssertionError(
+            f"the daemon did not start (exit code {self.process.poll()}): {self.log()[-2_000:]}"
+        )
+
+    def _reap(self) -> int:
+        exit_code = self.process.wait(STOP_TIMEOUT_S)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+        return exit_code

@@ -1,0 +1,33 @@
+"""Fixtures for all tests: the real daemon, as a process of its own."""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.broker.daemon import TEST_SETTINGS, Daemon
+
+StartDaemon = Callable[..., Daemon]
+
+
+@pytest.fixture
+def start_daemon(tmp_path: Path) -> Iterator[StartDaemon]:
+    """`start_daemon({key: value, ...}, name=...)`: as many daemons as a test needs."""
+    daemons: list[Daemon] = []
+
+    def start(settings: Mapping[str, str] = TEST_SETTINGS, *, name: str = "node") -> Daemon:
+        folder = tmp_path / name
+        folder.mkdir(exist_ok=True)
+        daemon = Daemon(folder, settings)
+        daemons.append(daemon)
+        return daemon.start()
+
+    yield start
+    for daemon in daemons:
+        daemon.close()
+
+
+@pytest.fixture
+def daemon(start_daemon: StartDaemon) -> Daemon:
+    """One daemon with the defaults, except that a first rebalance does not wait."""
+    return start_daemon()
