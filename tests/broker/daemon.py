@@ -69,7 +69,7 @@ class Daemon:
 
     def command(self) -> list[str]:
         command = [
-            sys.executable, "-m", "cli.main", "serve",
+            str(Path(sys.executable).with_name("rollcall")), "serve",
             "--data-dir", str(self.data_dir),
             "--listen", self.listen, "--admin", self.admin_listen,
         ]  # fmt: skip
