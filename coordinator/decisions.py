@@ -47,7 +47,7 @@ def decide(
         case commands.EndInitialDelay():
             return decide_end_initial_delay(group, command, now, settings)
         case commands.CompleteJoin():
-            return decide_complete_join(group, command, now)
+            return decide_complete_join(group, command, now, settings)
         case commands.AssignmentStored():
             return decide_assignment_stored(group, command, now)
         case commands.RefuseAssignment():

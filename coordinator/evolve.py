@@ -53,6 +53,8 @@ def evolve(group: Group, event: events.MembershipEvent) -> None:
             _sync_parked(group, event)
         case events.MemberSynced():
             _member_synced(group, event)
+        case events.AssignmentReceived():
+            group.assignment_is_stored_now = True
         case events.GroupStabilized():
             _group_stabilized(group, event)
         case events.AssignmentRefused():
@@ -65,7 +67,6 @@ def evolve(group: Group, event: events.MembershipEvent) -> None:
             events.GroupCreated()
             | events.MemberFenced()
             | events.NobodyRejoined()
-            | events.AssignmentReceived()
             | events.AssignmentDropped()
         ):
             pass  # told to people, or carried out by the shard: nothing to write here
@@ -208,6 +209,7 @@ def _rebalance_begun(group: Group, event: events.RebalanceBegun) -> None:
                 member.awaiting_sync = None
                 member.session_deadline_ms = event.now_ms + member.session_timeout_ms
     group.pending_sync_ids.clear()
+    group.assignment_is_stored_now = False
     if event.cause is RebalanceCause.PARTITIONS_CHANGED:
         group.changed_topics.clear()
     group.rebalance_id += 1
@@ -219,7 +221,8 @@ def _leader_changed(group: Group, event: events.LeaderChanged) -> None:
 
 
 def _generation_begun(group: Group, event: events.GenerationBegun) -> None:
-    group.generation_id = event.generation_id
+    group.generation_id = group.newest_generation_id = event.generation_id
+    group.generation_recorded = True
     group.protocol_name = event.protocol_name
     group.subscribed_topics = event.subscribed_topics
     group.new_member_added = False
@@ -232,7 +235,8 @@ def _generation_begun(group: Group, event: events.GenerationBegun) -> None:
 
 
 def _group_emptied(group: Group, event: events.GroupEmptied) -> None:
-    group.generation_id = event.generation_id
+    group.generation_id = group.newest_generation_id = event.generation_id
+    group.generation_recorded = False
     group.protocol_name = None
     group.subscribed_topics = subscribed_topics(group.protocol_type, None, ())
     group.new_member_added = False
@@ -250,6 +254,8 @@ def _member_synced(group: Group, event: events.MemberSynced) -> None:
 
 
 def _group_stabilized(group: Group, event: events.GroupStabilized) -> None:
+    group.generation_recorded = False
+    group.assignment_is_stored_now = False
     for member in group.members.values():
         member.assignment = event.assignments.get(member.member_id, b"")
         if member.awaiting_sync is not None:
@@ -259,6 +265,7 @@ def _group_stabilized(group: Group, event: events.GroupStabilized) -> None:
 
 
 def _assignment_refused(group: Group, event: events.AssignmentRefused) -> None:
+    group.assignment_is_stored_now = False
     for member in group.members.values():
         member.assignment = b""
         if member.awaiting_sync is not None:

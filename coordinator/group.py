@@ -89,6 +89,10 @@ class GroupView(Protocol):
     @property
     def generation_id(self) -> GenerationId: ...
     @property
+    def newest_generation_id(self) -> GenerationId: ...
+    @property
+    def generation_recorded(self) -> bool: ...
+    @property
     def protocol_type(self) -> str | None: ...
     @property
     def protocol_name(self) -> str | None: ...
@@ -106,6 +110,8 @@ class GroupView(Protocol):
     def awaiting_join_count(self) -> int: ...
     @property
     def new_member_added(self) -> bool: ...
+    @property
+    def assignment_is_stored_now(self) -> bool: ...
     @property
     def protocol_counts(self) -> Mapping[str, int]: ...
     @property
@@ -188,15 +194,18 @@ class Group:
     """One classic group, and the offsets committed under its id."""
 
     __slots__ = (
+        "assignment_is_stored_now",
         "awaiting_join_count",
         "changed_topics",
         "generation_id",
+        "generation_recorded",
         "group_id",
         "lapsed_member_ids",
         "leader_id",
         "lock",
         "members",
         "new_member_added",
+        "newest_generation_id",
         "offsets",
         "offsets_position",
         "pending_member_ids",
@@ -220,6 +229,9 @@ class Group:
         self.previous_state = GroupState.DEAD  # as in Kafka: it matters to the initial delay
         self.state_since_ms = state_since_ms  # wall clock; Kafka's currentStateTimestamp
         self.generation_id = GenerationId(0)
+        # A generation may be spent that was never stored as the group's; see generation_record.py.
+        self.newest_generation_id = GenerationId(0)
+        self.generation_recorded = False  # is there such a record in the log?
         self.protocol_type: str | None = None
         self.protocol_name: str | None = None
         self.leader_id: MemberId = UNKNOWN_MEMBER_ID
@@ -229,6 +241,7 @@ class Group:
         self.pending_sync_ids: set[MemberId] = set()
         self.awaiting_join_count = 0
         self.new_member_added = False
+        self.assignment_is_stored_now = False  # the leader has synced, the disk has not answered
         self.protocol_counts: dict[str, int] = {}  # how many members offer each protocol
         self.lapsed_member_ids: dict[MemberId, None] = {}  # a dict for its order
         self.changed_topics: set[TopicName] = set()  # rollcall.rebalance.on.partition.change
@@ -287,6 +300,7 @@ class Group:
 
     def check(self) -> None:
         """Assert what must hold between turns; called by tests and the simulator."""
+        assert self.generation_id <= self.newest_generation_id, "a generation was not counted"
         parked = sum(1 for member in self.members.values() if member.awaiting_join is not None)
         assert parked == self.awaiting_join_count, "awaiting_join_count is off"
         for instance_id, member_id in self.static_members.items():

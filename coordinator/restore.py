@@ -12,6 +12,7 @@ that was selected. Kafka's counterpart: the `replay` methods of `GroupMetadataMa
 
 from dataclasses import dataclass
 
+from coordinator.generation_record import GENERATION_BEGUN, apply_generation_record
 from coordinator.group import Group, Member
 from coordinator.record_schemas import RECORD_SCHEMAS
 from coordinator.records import (
@@ -28,6 +29,7 @@ from coordinator.records import (
 )
 from coordinator.subscriptions import subscribed_topics
 from protocol.names import UNKNOWN_MEMBER_ID, GroupId, GroupState
+from protocol.primitives import Malformed
 from storage.api import StoredRecord
 
 REBALANCE_TIMEOUT_UNKNOWN = -1
@@ -55,6 +57,12 @@ def apply_record(groups: dict[GroupId, Group], record: StoredRecord) -> RecordSk
         return None
     if kind == GROUP_METADATA:
         _apply_group(groups, record.key, record)
+        return None
+    if kind == GENERATION_BEGUN:
+        try:
+            apply_generation_record(groups, record.key, record.value)
+        except Malformed as error:
+            raise UnreadableRecord(kind, None, str(error)) from error
         return None
     schema = RECORD_SCHEMAS.get(kind)
     return RecordSkipped(record.offset, kind, None if schema is None else schema.name)
@@ -99,12 +107,14 @@ def _apply_group(groups: dict[GroupId, Group], key: bytes, record: StoredRecord)
     group = _restored(group_id, read_group_metadata_value(record.value))
     if before is not None:
         group.offsets = before.offsets
+        group.generation_recorded = before.generation_recorded
+        group.newest_generation_id = max(before.newest_generation_id, group.generation_id)
     groups[group_id] = group
 
 
 def _restored(group_id: GroupId, stored: StoredGroup) -> Group:
     group = Group(group_id, stored.state_since_ms)
-    group.generation_id = stored.generation_id
+    group.generation_id = group.newest_generation_id = stored.generation_id
     group.protocol_name = stored.protocol_name
     group.leader_id = stored.leader_id or UNKNOWN_MEMBER_ID
     for member in stored.members:

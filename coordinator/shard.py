@@ -31,7 +31,7 @@ from coordinator.decide.offset_delete import decide_offset_delete
 from coordinator.decide.offset_fetch import fetch_offsets_of_group
 from coordinator.decide.partitions_changed import decide_partitions_changed
 from coordinator.decisions import decide
-from coordinator.delayed import DelayedHeartbeat, Op, session_slot
+from coordinator.delayed import DelayedHeartbeat, DelayedSync, Op, session_slot
 from coordinator.evolve import evolve
 from coordinator.evolve_offsets import evolve_offsets
 from coordinator.expiry import OffsetExpiry
@@ -354,6 +354,13 @@ class Shard:
                 member.session_deadline_ms = now.mono_ms + member.session_timeout_ms
                 self._file(
                     DelayedHeartbeat(group.group_id, member.member_id, member.session_deadline_ms)
+                )
+            if group.state is GroupState.COMPLETING_REBALANCE:
+                # A generation that had begun: its members go on where they were.
+                self._file(
+                    DelayedSync(
+                        group, group.generation_id, now.mono_ms + group.rebalance_timeout_ms
+                    )
                 )
             size, limit = len(group.members), self._settings.group_max_size
             if size > limit:

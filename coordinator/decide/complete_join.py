@@ -1,8 +1,8 @@
 """The joins are answered: who is in this generation, who leads it, and by which protocol?
 
 Follows when all have rejoined, or when the rest is not waited for any longer. Dynamic members that
-did not come are dropped; static ones stay, so that they may restart in peace. Nothing is written
-down here unless the group ends up empty: a generation is stored once it has assignments.
+did not come are dropped; static ones stay, so that they may restart in peace. The generation is
+written down before anybody is told of it, in a record of our own; see generation_record.py.
 Kafka's counterpart: `GroupMetadataManager.completeClassicGroupJoin`.
 """
 
@@ -14,15 +14,20 @@ from coordinator.decide.protocol_choice import choose_protocol
 from coordinator.decide.sessions import beat_ops
 from coordinator.delayed import DelayedJoin, DelayedSync
 from coordinator.events import JoinWait, LeaderCause, RemovalCause, RemovedMember
+from coordinator.generation_record import end_generation_record, generation_record
 from coordinator.group import GroupView, MemberView
 from coordinator.outcome import Outcome, Reply
-from coordinator.records import group_metadata_record
+from coordinator.records import batch_bytes_at_most, group_metadata_record
+from coordinator.settings import GroupSettings
 from coordinator.subscriptions import subscribed_topics
 from protocol.names import GenerationId, GroupState, MemberId
 from purgatory.now import Now
+from storage.api import Record
 
 
-def decide_complete_join(group: GroupView | None, command: CompleteJoin, now: Now) -> Outcome:
+def decide_complete_join(
+    group: GroupView | None, command: CompleteJoin, now: Now, settings: GroupSettings
+) -> Outcome:
     """Drop a stale command; else drop who is missing first, and go on with who is there."""
     if (
         group is None
@@ -38,7 +43,7 @@ def decide_complete_join(group: GroupView | None, command: CompleteJoin, now: No
         return _become_empty(group, now)
     if len(missing) == len(group.members):
         return _wait_longer(group, missing, now)
-    return _begin_generation(group, missing, now)
+    return _begin_generation(group, missing, now, settings)
 
 
 def _removed(group: GroupView, dropped: list[MemberView], now: Now) -> events.MembersRemoved:
@@ -53,7 +58,7 @@ def _removed(group: GroupView, dropped: list[MemberView], now: Now) -> events.Me
 
 
 def _become_empty(group: GroupView, now: Now) -> Outcome:
-    generation_id = GenerationId(group.generation_id + 1)
+    generation_id = GenerationId(group.newest_generation_id + 1)
     record = group_metadata_record(
         group.group_id,
         protocol_type=group.protocol_type,
@@ -64,7 +69,7 @@ def _become_empty(group: GroupView, now: Now) -> Outcome:
         members=(),
     )
     emptied = events.GroupEmptied(group.group_id, now.wall_ms, generation_id)
-    return Outcome(events=(emptied,), records=(record,))
+    return Outcome(events=(emptied,), records=(record, *end_generation_record(group)))
 
 
 def _wait_longer(group: GroupView, missing: list[MemberView], now: Now) -> Outcome:
@@ -76,7 +81,9 @@ def _wait_longer(group: GroupView, missing: list[MemberView], now: Now) -> Outco
     )
 
 
-def _begin_generation(group: GroupView, missing: list[MemberView], now: Now) -> Outcome:
+def _begin_generation(
+    group: GroupView, missing: list[MemberView], now: Now, settings: GroupSettings
+) -> Outcome:
     members = list(group.members.values())
     joined = [m for m in members if m.awaiting_join is not None]
     happened: list[events.Event] = []
@@ -94,7 +101,7 @@ def _begin_generation(group: GroupView, missing: list[MemberView], now: Now) -> 
         leader = joined[0]
     assert group.protocol_type is not None
     protocol_name = choose_protocol([member.protocols for member in members])
-    generation_id = GenerationId(group.generation_id + 1)
+    generation_id = GenerationId(group.newest_generation_id + 1)
     happened.append(
         events.GenerationBegun(
             group_id=group.group_id,
@@ -114,11 +121,33 @@ def _begin_generation(group: GroupView, missing: list[MemberView], now: Now) -> 
         )
     )
     sync = DelayedSync(group, generation_id, now.mono_ms + group.rebalance_timeout_ms)
+    record = _record(group, generation_id, protocol_name, leader.member_id, now, settings)
     return Outcome(
         replies=_answers(group, joined, leader.member_id, generation_id, protocol_name),
         events=happened,
+        records=(record,),
         ops=(*beat_ops(group, members, now), sync),
     )
+
+
+def _record(
+    group: GroupView,
+    generation_id: GenerationId,
+    protocol_name: str,
+    leader_id: MemberId,
+    now: Now,
+    settings: GroupSettings,
+) -> Record:
+    """Kafka differs: it stores nothing here, and may use the number again after a crash."""
+    assert group.protocol_type is not None
+    protocol = (group.protocol_type, protocol_name)
+    members = group.members.values()
+    record = generation_record(
+        group.group_id, generation_id, protocol, leader_id, now.wall_ms, members
+    )
+    if batch_bytes_at_most((record,)) <= settings.max_batch_bytes:
+        return record
+    return generation_record(group.group_id, generation_id, protocol, leader_id, now.wall_ms, ())
 
 
 def _answers(

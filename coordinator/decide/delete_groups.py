@@ -6,6 +6,7 @@ that no prefix of them leaves offsets behind without the group that they belong 
 Kafka's counterpart: `GroupCoordinatorShard.deleteGroups`, `ClassicGroup.validateDeleteGroup`.
 """
 
+from coordinator.generation_record import end_generation_record
 from coordinator.group import GroupView
 from coordinator.offset_events import DeletionCause, GroupDeleted
 from coordinator.outcome import Outcome
@@ -40,4 +41,5 @@ def group_tombstones(group: GroupView) -> list[Record]:
     for topic, partitions in group.offsets.items():
         add_offset_tombstones(records, group.group_id, topic, partitions)
     records.append(group_tombstone(group.group_id))
+    records.extend(end_generation_record(group))
     return records

@@ -12,6 +12,7 @@ from coordinator.commands import AssignmentStored, RefuseAssignment, Sync
 from coordinator.decide.checks import check_member, fenced
 from coordinator.decide.forgive import settle_lapses
 from coordinator.decide.snapshots import snapshot
+from coordinator.generation_record import end_generation_record
 from coordinator.group import GroupView, MemberView
 from coordinator.outcome import Outcome, Reply
 from coordinator.records import batch_bytes_at_most, group_metadata_record
@@ -86,7 +87,8 @@ def _park(
         # Kafka differs: it forgets the older request, whose client has most often gone away.
         replies = (_refuse(member.awaiting_sync, ErrorCode.REBALANCE_IN_PROGRESS),)
     parked = events.SyncParked(group.group_id, member.member_id, token)
-    if member.member_id != group.leader_id:
+    if member.member_id != group.leader_id or group.assignment_is_stored_now:
+        # Kafka differs: it would store what the leader sends the second time, and hand out the first.
         return Outcome(replies=replies, events=(parked,))
 
     assignments = {a.member_id: bytes(a.assignment) for a in request.assignments}
@@ -113,7 +115,7 @@ def _park(
     return Outcome(
         replies=replies,
         events=(parked, received),
-        records=(record,),
+        records=(record, *end_generation_record(group)),
         when_stored=AssignmentStored(group.group_id, group.generation_id, assignments),
     )
 
