@@ -1,0 +1,131 @@
+"""Records written by hand for speed: the same bytes as the schemas', whatever is in them."""
+
+import string
+from struct import pack
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator.group import CommittedOffset
+from coordinator.record_schemas import OffsetCommitKey, OffsetCommitValue
+from coordinator.records import (
+    add_offset_commits,
+    add_offset_tombstones,
+    batch_bytes_at_most,
+    decode_record,
+    group_metadata_record,
+    group_tombstone,
+    offset_commit_key,
+    offset_commit_value,
+    read_offset_commit_value,
+    read_offset_key,
+)
+from protocol.compiler import writer
+from protocol.names import ZERO_TOPIC_ID, GroupId, TopicName
+from storage.api import Record
+from storage.record_batch import encode_batch
+
+INT32 = st.integers(-(1 << 31), (1 << 31) - 1)
+INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=300)
+NAMES = st.text(string.ascii_letters + "é._-☃", max_size=200)
+COMMITS = st.builds(
+    CommittedOffset,
+    committed_offset=INT64,
+    leader_epoch=INT32,
+    metadata=st.just("") | TEXT,
+    committed_at_ms=INT64,
+    expire_at_ms=st.just(-1) | INT64,
+    topic_id=st.just(ZERO_TOPIC_ID) | st.uuids(),
+)
+
+
+@given(COMMITS, st.sampled_from([3, 4]))
+def test_a_committed_offset_is_packed_as_its_schema_says(
+    commit: CommittedOffset, configured: int
+) -> None:
+    version = configured if commit.expire_at_ms == -1 else 1
+    value = OffsetCommitValue(
+        commit.committed_offset,
+        commit.leader_epoch,
+        commit.metadata,
+        commit.committed_at_ms,
+        commit.expire_at_ms,
+        commit.topic_id,
+    )
+    by_schema = writer(OffsetCommitValue, version, prefix=pack(">h", version))(value)
+
+    written: list[Record] = []
+    add_offset_commits(written, GroupId("g"), TopicName("t"), {0: commit}, configured)
+
+    assert written[0].value == by_schema
+    assert offset_commit_value(commit, configured) == by_schema
+
+
+@given(COMMITS)
+def test_what_version_4_says_is_read_back_whole(commit: CommittedOffset) -> None:
+    commit = commit._replace(expire_at_ms=-1)
+
+    assert read_offset_commit_value(offset_commit_value(commit, 4)) == commit
+
+
+@given(NAMES, NAMES, INT32)
+def test_a_key_is_packed_as_its_schema_says(group: str, topic: str, partition: int) -> None:
+    by_schema = writer(OffsetCommitKey, 0, prefix=b"\x00\x01")(
+        OffsetCommitKey(group, topic, partition)
+    )
+
+    key = offset_commit_key(GroupId(group), TopicName(topic), partition)
+
+    assert key == by_schema
+    assert read_offset_key(key) == (group, topic, partition)
+    tombstones: list[Record] = []
+    add_offset_tombstones(tombstones, GroupId(group), TopicName(topic), [partition])
+    assert tombstones == [Record(by_schema, None)]
+
+
+@pytest.mark.parametrize("partitions", [[0], [1_023, 1_024], [(1 << 31) - 1, 5, 0]])
+def test_partitions_of_any_size_have_their_own_keys(partitions: list[int]) -> None:
+    commits = {n: CommittedOffset(n) for n in partitions}
+    records: list[Record] = []
+
+    add_offset_commits(records, GroupId("g"), TopicName("t"), commits, 4)
+
+    assert [read_offset_key(record.key).partition for record in records] == partitions
+
+
+@given(
+    st.lists(
+        st.tuples(st.binary(max_size=9_000), st.none() | st.binary(max_size=9_000)), min_size=1
+    )
+)
+def test_a_batch_is_never_larger_than_foreseen(pairs: list[tuple[bytes, bytes | None]]) -> None:
+    records = [Record(key, value) for key, value in pairs]
+
+    assert len(encode_batch(records, 1 << 40, 1 << 41)) <= batch_bytes_at_most(records)
+
+
+def test_a_group_without_a_type_a_protocol_and_a_leader_says_so_with_nulls() -> None:
+    record = group_metadata_record(
+        GroupId("g"),
+        protocol_type=None,
+        generation_id=0,
+        protocol_name=None,
+        leader_id="",
+        state_since_ms=5,
+        members=(),
+    )
+
+    assert record.key == b"\x00\x02\x00\x01g"
+    assert record.value == (
+        b"\x00\x03" b"\x00\x00" b"\x00\x00\x00\x00" b"\xff\xff" b"\xff\xff"
+        + pack(">q", 5)
+        + b"\x00\x00\x00\x00"
+    )  # fmt: skip
+    assert group_tombstone(GroupId("g")) == Record(record.key, None)
+
+
+def test_a_record_of_a_type_that_nobody_knows_is_not_decoded() -> None:
+    assert decode_record(b"\x00\x09\x00\x01g", b"whatever") is None
+    assert decode_record(b"\x7f\xff", None) is None
