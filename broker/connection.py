@@ -11,7 +11,7 @@ Kafka's counterpart: `SocketServer.Processor` and `KafkaChannel`'s mute states.
 import asyncio
 from collections import deque
 from time import perf_counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from broker.events import PeerFault
 from broker.peer import client_host, peer_address
@@ -48,6 +48,7 @@ class Connection(asyncio.Protocol):
         "_blocked",
         "_corked",
         "_frames",
+        "_has_place",
         "_held",
         "_out",
         "_reader",
@@ -84,6 +85,7 @@ class Connection(asyncio.Protocol):
         self._touched = False
         self._reading_paused = False
         self._writing_paused = False
+        self._has_place = True  # below max.connections
         self.closing = False  # once the answers before are out
         self.lost = False
         self.active_ms = 0  # core clock: when the peer was last heard, or waited for us
@@ -93,11 +95,10 @@ class Connection(asyncio.Protocol):
     # The socket's side.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass of it
         self.host, self.peer = peer_address(transport)
         self.client_host = client_host(self.host)
-        transport.set_write_buffer_limits(high=self._server.unsent_max_bytes)
+        self._transport.set_write_buffer_limits(high=self._server.unsent_max_bytes)
         self._server.admit(self)
 
     def data_received(self, data: bytes) -> None:
@@ -195,6 +196,15 @@ class Connection(asyncio.Protocol):
         else:
             self._server.complain(PeerFault.IDLE, self, f"silent for {idle_ms} ms")
             transport.close()
+
+    def wait_for_place(self) -> None:
+        """Look at nothing before `take_place`."""
+        self._has_place = False
+        self._blocked = True
+
+    def take_place(self) -> None:
+        self._has_place = True
+        self._touch()
 
     def pause_reading(self) -> None:
         if self._transport is not None and not self._reading_paused and not self.closing:
@@ -304,6 +314,7 @@ class Connection(asyncio.Protocol):
             self._blocked
             and self._held is None
             and not self._writing_paused
+            and self._has_place
             and not self.closing
             and len(self._slots) < UNANSWERED_MAX
             and not self._server.is_full

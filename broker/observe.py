@@ -9,6 +9,7 @@ is left for the ready line.
 import logging
 import sys
 from collections.abc import Callable
+from enum import StrEnum
 from typing import Final, TextIO
 
 import structlog
@@ -155,7 +156,11 @@ class Observer:
             return
         try:
             for level, words, facts in tell(event):
-                self._write[level](words, **facts)
+                plain = {
+                    key: fact.value if isinstance(fact, StrEnum) else fact
+                    for key, fact in facts.items()
+                }
+                self._write[level](words, **plain)
         except OSError:
             self.lines_lost += 1  # stderr is closed, or its disk is full
 

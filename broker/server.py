@@ -200,7 +200,7 @@ class Server:
         self.complain(PeerFault.TOO_MANY, connection, f"{limits.max_connections} connections")
         if len(self._waiting) < limits.socket_listen_backlog_size:
             self._waiting.append(connection)
-            connection.pause_reading()
+            connection.wait_for_place()
         else:
             connection.hang_up()
 
@@ -219,7 +219,7 @@ class Server:
             self._waiting.remove(connection)
         served = len(self.connections) - len(self._waiting)
         if self._waiting and served < self._limits.max_connections:
-            self._waiting.popleft().resume_reading()
+            self._waiting.popleft().take_place()
 
     def complain(self, fault: PeerFault, connection: Connection, detail: str) -> None:
         """Count a fault, and tell the log unless the same host did the same just now."""
