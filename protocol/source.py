@@ -88,7 +88,7 @@ class Source:
         # A traceback through generated code shows its lines.
         linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
         exec(compile(text, file, "exec"), self.names)
-        function: Callable[..., Any] = self.names[name]  # type: ignore[assignment]
+        function: Callable[..., Any] = self.names[name]  # type: ignore[assignment]  # just made
         return function
 
 
