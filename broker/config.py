@@ -316,6 +316,11 @@ class Config:
         return Path((self.log_dirs or self.log_dir)[0])
 
     @property
+    def data_dir_key(self) -> str:
+        """The name that the data directory was given under, for messages."""
+        return "log.dirs" if self.log_dirs else "log.dir"
+
+    @property
     def endpoints(self) -> tuple[Listener, ...]:
         """The listeners to open for clients; raises BadListeners."""
         return resolve_listeners(

@@ -73,7 +73,9 @@ def load_config(
         else:
             unused.append(setting.name)
     if unused:
-        warnings.append(f"accepted, but Rollcall has no use for it: {', '.join(sorted(unused))}")
+        warnings.append(
+            f"Configuration accepted, but Rollcall has no use for it: {', '.join(sorted(unused))}"
+        )
     origins = {s.name: s.origin for s in settings.values() if s.name in keys()}
     # The field names come from the table, so the types are those of the table's rules.
     config = Config(**values, origins=origins, warnings=tuple(warnings))  # type: ignore[arg-type]
@@ -195,7 +197,7 @@ def _read_environment(environment: Mapping[str, str], warnings: list[str]) -> li
         else:
             unknown.append(variable)
     if unknown:
-        warnings.append(f"no configuration name, passed over: {', '.join(unknown)}")
+        warnings.append(f"Environment passed over, no such configuration: {', '.join(unknown)}")
     return settings
 
 

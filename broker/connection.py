@@ -95,7 +95,7 @@ class Connection(asyncio.Protocol):
     # The socket's side.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass of it
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass of it
         self.host, self.peer = peer_address(transport)
         self.client_host = client_host(self.host)
         self._transport.set_write_buffer_limits(high=self._server.unsent_max_bytes)

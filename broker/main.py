@@ -83,13 +83,15 @@ def serve(config: Config, open_console: OpenConsole | None = None) -> int:
     except StartRefused as refused:
         return _refuse(str(refused))
     except DataDirRefused as refused:
-        return _refuse(f"log.dir: {refused}")
+        return _refuse(f"{config.data_dir_key}: {refused}")
     try:
         ports = _bind(config)
     except (CannotListen, BadListeners) as refused:
         data_dir.close()
         return _refuse(f"{refused.key}: {refused}")
     observer(DaemonStep("Starting up.", {"version": __version__, "data": data_dir.path}))
+    for warning in config.warnings:
+        observer(Warned(warning))
     if descriptors < SMALL_DESCRIPTOR_LIMIT:
         observer(Warned("Few file descriptors (ulimit -n)", {"limit": descriptors}))
     try:

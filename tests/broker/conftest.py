@@ -1,4 +1,4 @@
-"""The shell is tested on the loop that it runs on: uvloop differs from asyncio's in small things."""
+"""The shell is tested on the loop that it runs on: uvloop differs from asyncio in small things."""
 
 import asyncio
 from collections.abc import Callable, Mapping

@@ -179,8 +179,8 @@ def test_variables_that_are_no_configuration_only_warn() -> None:
         }
     )
     assert config.warnings == (
-        "no configuration name, passed over: KAFKA_OPTS, ROLLCALL_SERVICE_HOST",
-        "accepted, but Rollcall has no use for it: port",
+        "Environment passed over, no such configuration: KAFKA_OPTS, ROLLCALL_SERVICE_HOST",
+        "Configuration accepted, but Rollcall has no use for it: port",
     )
 
 
