@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from cli.options import configuration_options, read_options, warn
+from cli.options import configuration_options, read_options
 
 
 @click.command(
@@ -43,7 +43,6 @@ def serve(
         config_file=config_file,
         pairs=pairs,
     )
-    warn(config)
     from broker.main import serve as run_daemon
 
     return run_daemon(config)

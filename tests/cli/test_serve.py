@@ -1,0 +1,81 @@
+"""`rollcall serve` as a process: what it says when it cannot start; does it obey its sources?"""
+
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from tests.broker.daemon import Daemon
+
+ROLLCALL = Path(sys.executable).with_name("rollcall")
+FREE_PORTS = ("--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0")
+
+
+def refused(*arguments: str | Path) -> str:
+    """The one line with which a daemon declines to start."""
+    done = subprocess.run(
+        [ROLLCALL, "serve", *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    lines = done.stderr.splitlines()
+    assert len(lines) == 1, done.stderr
+    return lines[0]
+
+
+@pytest.fixture
+def busy_port() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        yield taken.getsockname()[1]
+
+
+def test_a_port_in_use_is_one_line_with_its_key(tmp_path: Path, busy_port: int) -> None:
+    data = ("--data-dir", tmp_path / "data")
+    address = f"127.0.0.1:{busy_port}"
+
+    clients = refused(*data, "--listen", address, "--admin", "127.0.0.1:0")
+    assert "listeners" in clients
+    assert address in clients
+    admin = refused(*data, "--listen", "127.0.0.1:0", "--admin", address)
+    assert "rollcall.admin.listener" in admin
+    assert address in admin
+
+
+def test_a_data_dir_that_cannot_be_one_names_its_key(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert "log.dirs" in refused(*FREE_PORTS, "--set", f"log.dirs={tmp_path}/file/inside")
+
+
+def test_a_second_daemon_on_the_same_data_is_refused(daemon: Daemon) -> None:
+    assert str(daemon.data_dir) in refused(*FREE_PORTS, "--data-dir", daemon.data_dir)
+    assert daemon.running
+
+
+def test_the_environment_and_a_file_reach_the_daemon(tmp_path: Path) -> None:
+    path = tmp_path / "server.properties"
+    path.write_text("node.id=7\nnum.partitions=3\nauto.create.topics.enable=false\n")
+    daemon = Daemon(tmp_path / "data", {})
+    daemon.arguments = ["--config", str(path)]
+    daemon.environment = {"KAFKA_NODE_ID": "8", "ROLLCALL_LOG_FORMAT": "json", "KAFKA_OPTS": "-x"}
+    (tmp_path / "data").mkdir()
+    daemon.start()
+    try:
+        cluster = AdminClient({"bootstrap.servers": daemon.bootstrap}).list_topics(timeout=30)
+        assert list(cluster.brokers) == [8]
+        # Every line is one JSON object, the warning about KAFKA_OPTS too.
+        said = [json.loads(line) for line in daemon.log().splitlines()]
+        assert any("KAFKA_OPTS" in str(fact) for fact in said)
+    finally:
+        assert daemon.stop() == 0
+        daemon.close()
