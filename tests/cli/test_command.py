@@ -160,8 +160,10 @@ def test_what_is_passed_over_is_said_on_the_error_stream(rollcall: Command) -> N
     assert shown.exit_code == 0
     assert shown.err.splitlines() == [
         "rollcall: warning: Environment passed over, no such configuration: KAFKA_OPTS",
-        "rollcall: warning: Configuration accepted, but Rollcall has no use for it: "
-        "num.network.threads",
+        (
+            "rollcall: warning: Configuration accepted, but Rollcall has no use for it: "
+            "num.network.threads"
+        ),
     ]
 
 
