@@ -77,7 +77,7 @@ def stable_group() -> Group:
     group.admit(member)
     member.session_deadline_ms = 45_000
     group.state = GroupState.STABLE
-    group.generation_id = GenerationId(7)
+    group.generation_id = group.newest_generation_id = GenerationId(7)
     return group
 
 

@@ -11,6 +11,7 @@ that was selected. Kafka's counterpart: the `replay` methods of `GroupMetadataMa
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 from coordinator.generation_record import GENERATION_BEGUN, apply_generation_record
 from coordinator.group import Group, Member
@@ -32,7 +33,7 @@ from protocol.names import UNKNOWN_MEMBER_ID, GroupId, GroupState
 from protocol.primitives import Malformed
 from storage.api import StoredRecord
 
-REBALANCE_TIMEOUT_UNKNOWN = -1
+REBALANCE_TIMEOUT_UNKNOWN: Final = -1
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ Kafka's counterpart: `OffsetMetadataManager.cleanupExpiredOffsets` and `onTopics
 
 from collections.abc import Iterator
 from itertools import islice
+from typing import Final
 
 from coordinator.decide.delete_groups import group_tombstones
 from coordinator.group import CommittedOffset, GroupView
@@ -25,7 +26,7 @@ from protocol.names import ZERO_TOPIC_ID, GroupState, TopicId, TopicName
 from purgatory.now import Now
 from storage.api import Record
 
-MINUTE_MS = 60_000
+MINUTE_MS: Final = 60_000
 
 Expired = tuple[TopicName, int, CommittedOffset]
 
