@@ -2,7 +2,7 @@
 
 Route: dispatch -> DataPlane.handle -> the file of that API -> reply. Every request is answered
 exactly once: at once, or, for a Fetch that waits, when records arrive, its time is up, or the
-daemon stops. The shell calls `tick` when `next_deadline_ms` has come, and tells which clients have left.
+daemon stops. The shell calls `tick` at `next_deadline_ms`, and tells which clients have left.
 Kafka's counterpart: `KafkaApis` and `ReplicaManager`, as far as they serve topics.
 """
 

@@ -18,7 +18,7 @@ class Partition:
         "log",
         "offline",
         "producers",
-        "size_seen",
+        "seen",
         "topic_partition",
         "unflushed_records",
         "written_bytes",
@@ -34,13 +34,13 @@ class Partition:
         # Bytes that became readable since the start, never falling: a parked fetch compares two
         # readings, where the log's size would be upset by retention.
         self.written_bytes = 0
-        self.size_seen = 0 if log is None else log.size_bytes
+        self.seen = (0, 0)  # size and high watermark of an attached log when last looked at
         self.unflushed_records = 0
         self.dirty_since_ms: int | None = None
 
     def attach(self, log: TopicLog) -> None:
         self.log = log
-        self.size_seen = log.size_bytes
+        self.seen = (log.size_bytes, log.high_watermark)
 
     @property
     def leader_epoch(self) -> int:
@@ -63,11 +63,12 @@ class Partition:
             self.dirty_since_ms = now_ms
 
     def advanced(self) -> None:
-        """Count what somebody else appended to a journaled log and what is readable now."""
-        if self.log is not None:
-            # At least a byte: compaction may have taken away more than was added.
-            self.written_bytes += max(self.log.size_bytes - self.size_seen, 1)
-            self.size_seen = self.log.size_bytes
+        """Count what somebody else appended to an attached log and what is readable now."""
+        if self.log is None or self.log.high_watermark == self.seen[1]:
+            return
+        # At least a byte: compaction may have taken away more than was added.
+        self.written_bytes += max(self.log.size_bytes - self.seen[0], 1)
+        self.seen = (self.log.size_bytes, self.log.high_watermark)
 
     def flush(self) -> None:
         """fsync. Raises OSError, and then the partition is offline for good."""

@@ -1,0 +1,294 @@
+"""A data plane on a disk of memory, under a clock of one's own, with the words that tests speak.
+
+`restart` makes a new data plane on the same disk: after `close` a clean stop, without it kill -9.
+No event loop, no sockets, no sleeping.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+from uuid import UUID
+
+from protocol.codec import decode_response, encode_response
+from protocol.messages import Request, Response
+from protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+from protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from protocol.names import ZERO_TOPIC_ID, ErrorCode, TopicId, TopicName
+from protocol.reply_token import ReplyToken
+from purgatory.now import Now
+from storage.api import TopicPartition
+from tests.topics.batches import batch
+from tests.topics.memory_log import MemoryFile, MemoryLog, MemoryStore
+from topics.cluster import BrokerConfig, Endpoint
+from topics.data_plane import DataPlane
+from topics.events import TopicEvent
+from topics.settings import TopicSettings
+
+WALL_MS = 1_700_000_000_000
+MEBIBYTE = 1 << 20
+
+ResponseT = TypeVar("ResponseT")
+EventT = TypeVar("EventT")
+
+
+class Cluster:
+    """A node that is reached under another name through each of its listeners."""
+
+    cluster_id = "a-cluster"
+    node_id = 1
+    rack: str | None = None
+
+    def __init__(self) -> None:
+        self.configs: list[BrokerConfig] = []
+
+    def endpoint(self, token: ReplyToken) -> Endpoint:
+        inside = token.client_host == "/10.0.0.1"
+        return Endpoint(1, "inside" if inside else "outside", 9093 if inside else 9092)
+
+    def broker_configs(self) -> Sequence[BrokerConfig]:
+        return self.configs
+
+
+@dataclass(eq=False)
+class Waiting:
+    """A request that was handed in; `answer` once it was answered."""
+
+    token: ReplyToken
+    answer: object = field(default=None)
+
+
+class Plane:
+    """The data plane and everything around it."""
+
+    def __init__(self, settings: TopicSettings | None = None) -> None:
+        self.settings = settings or TopicSettings()
+        self.store = MemoryStore()
+        self.catalog = MemoryFile()
+        self.producer_snapshot = MemoryFile()
+        self.cluster = Cluster()
+        self.events: list[TopicEvent] = []
+        self.answers: dict[ReplyToken, Response | None] = {}
+        self.closed_connections: list[ReplyToken] = []
+        self.now = Now(1_000_000, WALL_MS)
+        self._ids = 0
+        self.data = self._start()
+
+    def _start(self) -> DataPlane:
+        return DataPlane(
+            self.store,
+            self.catalog,
+            self.settings,
+            cluster=self.cluster,
+            reply=self._reply,
+            observe=self.events.append,
+            hang_up=self.closed_connections.append,
+            producer_snapshot=self.producer_snapshot,
+            new_topic_id=self._next_id,
+        )
+
+    def restart(self, settings: TopicSettings | None = None) -> None:
+        self.settings = settings or self.settings
+        self.events.clear()
+        self.data = self._start()
+
+    def _next_id(self) -> TopicId:
+        self._ids += 1
+        return UUID(int=self._ids)
+
+    def _reply(self, token: ReplyToken, response: Response | None) -> None:
+        assert token not in self.answers, "a request was answered twice"
+        if response is not None:
+            # What is said must be sayable in the version that was asked.
+            key = response.API_KEY
+            frame = encode_response(key, token.api_version, 1, response)
+            response = decode_response(key, token.api_version, frame, 4, len(frame))[1]
+        self.answers[token] = response
+
+    # Time
+
+    def advance(self, ms: int) -> None:
+        """Let time pass, ticking at every deadline on the way."""
+        end_ms = self.now.mono_ms + ms
+        while True:
+            deadline_ms = self.data.next_deadline_ms
+            if deadline_ms is None or deadline_ms > end_ms:
+                break
+            self._set_time(max(deadline_ms, self.now.mono_ms))
+            self.data.tick(self.now)
+        self._set_time(end_ms)
+
+    def _set_time(self, mono_ms: int) -> None:
+        self.now = Now(mono_ms, self.now.wall_ms + mono_ms - self.now.mono_ms)
+
+    # Requests
+
+    def send(self, request: Request, version: int, client_host: str = "/127.0.0.1") -> ReplyToken:
+        token = ReplyToken(version, "a-client", client_host)
+        self.data.handle(request, token, self.now)
+        return token
+
+    def ask(
+        self,
+        request: Request,
+        version: int,
+        expected: type[ResponseT],
+        client_host: str = "/127.0.0.1",
+    ) -> ResponseT:
+        response = self.answers[self.send(request, version, client_host)]
+        assert isinstance(response, expected)
+        return response
+
+    def answered(self, token: ReplyToken) -> bool:
+        return token in self.answers
+
+    def events_of(self, kind: type[EventT]) -> list[EventT]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+    # Topics
+
+    def create(
+        self, name: str, partitions: int = 1, version: int = 7, **configs: str
+    ) -> CreatableTopicResult:
+        """Config names have _ for dots."""
+        topic = CreatableTopic(
+            TopicName(name),
+            partitions,
+            1,
+            (),
+            [CreatableTopicConfig(k.replace("_", "."), v) for k, v in configs.items()],
+        )
+        request = CreateTopicsRequest((topic,))
+        return self.ask(request, version, CreateTopicsResponse).topics[0]
+
+    def given(self, name: str, partitions: int = 1, **configs: str) -> TopicName:
+        """A topic that is there."""
+        result = self.create(name, partitions, **configs)
+        assert result.error_code is ErrorCode.NONE, result.error_message
+        return TopicName(name)
+
+    def log(self, name: str, partition: int = 0) -> MemoryLog:
+        return self.store.logs[TopicPartition(name, partition)]
+
+    def topic_id(self, name: str) -> TopicId:
+        topic_id = self.data.registry.topic_id(TopicName(name))
+        assert topic_id is not None
+        return topic_id
+
+    # Records
+
+    def produce(
+        self,
+        name: str,
+        records: bytes | None = None,
+        *,
+        partition: int = 0,
+        acks: int = 1,
+        version: int = 9,
+        transactional_id: str | None = None,
+        topic_id: TopicId = ZERO_TOPIC_ID,
+    ) -> PartitionProduceResponse:
+        token = self.send_records(
+            name,
+            self.batch() if records is None else records,
+            partition=partition,
+            acks=acks,
+            version=version,
+            transactional_id=transactional_id,
+            topic_id=topic_id,
+        )
+        response = self.answers[token]
+        assert isinstance(response, ProduceResponse)
+        return response.responses[0].partition_responses[0]
+
+    def send_records(
+        self,
+        name: str,
+        records: bytes | None,
+        *,
+        partition: int = 0,
+        acks: int = 1,
+        version: int = 9,
+        transactional_id: str | None = None,
+        topic_id: TopicId = ZERO_TOPIC_ID,
+    ) -> ReplyToken:
+        data = TopicProduceData(
+            TopicName(name), topic_id, (PartitionProduceData(partition, records),)
+        )
+        return self.send(ProduceRequest(transactional_id, acks, 1_000, (data,)), version)
+
+    def given_records(self, name: str, count: int, partition: int = 0) -> None:
+        """So many batches of one record each, with the values v0, v1, ..."""
+        for index in range(count):
+            result = self.produce(name, self.batch(b"v%d" % index), partition=partition)
+            assert result.error_code is ErrorCode.NONE
+
+    def batch(self, *values: bytes) -> bytes:
+        """A batch of the present moment."""
+        return batch(*values, timestamp=self.now.wall_ms)
+
+    def fetch(
+        self,
+        name: str,
+        offset: int = 0,
+        *,
+        partition: int = 0,
+        version: int = 12,
+        max_bytes: int = 50 * MEBIBYTE,
+        partition_max_bytes: int = MEBIBYTE,
+        current_leader_epoch: int = -1,
+        last_fetched_epoch: int = -1,
+        isolation_level: int = 0,
+    ) -> PartitionData:
+        """Read now, without waiting."""
+        asked = FetchPartition(
+            partition,
+            current_leader_epoch,
+            offset,
+            last_fetched_epoch,
+            partition_max_bytes=partition_max_bytes,
+        )
+        request = FetchRequest(
+            max_bytes=max_bytes,
+            min_bytes=1,
+            isolation_level=isolation_level,
+            topics=(FetchTopic(TopicName(name), partitions=(asked,)),),
+        )
+        response = self.ask(request, version, FetchResponse)
+        return response.responses[0].partitions[0]
+
+    def park_fetch(
+        self, name: str, offset: int = 0, *, max_wait_ms: int = 500, min_bytes: int = 1
+    ) -> ReplyToken:
+        """A fetch that is willing to wait."""
+        asked = FetchPartition(0, fetch_offset=offset, partition_max_bytes=MEBIBYTE)
+        request = FetchRequest(
+            max_wait_ms=max_wait_ms,
+            min_bytes=min_bytes,
+            topics=(FetchTopic(TopicName(name), partitions=(asked,)),),
+        )
+        return self.send(request, 12)
+
+    def fetched(self, token: ReplyToken) -> PartitionData:
+        """The one partition of an answered fetch."""
+        response = self.answers[token]
+        assert isinstance(response, FetchResponse)
+        return response.responses[0].partitions[0]

@@ -1,0 +1,192 @@
+"""A fetch that is willing to wait: what ends the wait, and that it ends once."""
+
+import pytest
+
+from protocol.messages.delete_topics import (
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from protocol.names import OFFSETS_TOPIC, ErrorCode, TopicName
+from storage.api import TopicPartition
+from tests.topics.batches import offsets_of, values_of
+from tests.topics.memory_log import MemoryLog
+from tests.topics.plane import MEBIBYTE, Plane
+from topics.settings import TopicSettings
+
+
+@pytest.fixture
+def plane() -> Plane:
+    plane = Plane()
+    plane.given("a", 2)
+    return plane
+
+
+def test_an_append_ends_the_wait(plane: Plane) -> None:
+    token = plane.park_fetch("a")
+    plane.advance(100)
+    assert not plane.answered(token)
+    plane.produce("a", plane.batch(b"x"))
+    data = plane.fetched(token)
+    assert values_of(data.records or b"") == [b"x"]
+    assert data.high_watermark == 1
+
+
+def test_the_producer_is_answered_before_those_who_wait(plane: Plane) -> None:
+    parked = plane.park_fetch("a")
+    produced = plane.send_records("a", plane.batch())
+    assert list(plane.answers)[-2:] == [produced, parked]
+
+
+def test_time_ends_the_wait_to_the_millisecond(plane: Plane) -> None:
+    token = plane.park_fetch("a", max_wait_ms=500)
+    plane.advance(499)
+    assert not plane.answered(token)
+    plane.advance(1)
+    data = plane.fetched(token)
+    assert (data.error_code, data.records, data.high_watermark) == (ErrorCode.NONE, b"", 0)
+
+
+def test_the_nearest_deadline_is_told(plane: Plane) -> None:
+    plane.advance(0)
+    plane.park_fetch("a", max_wait_ms=900)
+    plane.park_fetch("a", max_wait_ms=300)
+    assert plane.data.next_deadline_ms == plane.now.mono_ms + 300
+    assert plane.data.delayed_fetches == 2
+
+
+def test_an_append_to_another_partition_does_not(plane: Plane) -> None:
+    token = plane.park_fetch("a")
+    plane.produce("a", partition=1)
+    assert not plane.answered(token)
+
+
+@pytest.mark.parametrize(("max_wait_ms", "min_bytes"), [(0, 1), (-1, 1), (500, 0), (500, -5)])
+def test_who_does_not_want_to_wait_does_not(plane: Plane, max_wait_ms: int, min_bytes: int) -> None:
+    assert plane.answered(plane.park_fetch("a", max_wait_ms=max_wait_ms, min_bytes=min_bytes))
+
+
+def test_enough_bytes_at_hand_need_no_wait(plane: Plane) -> None:
+    plane.given_records("a", 1)
+    assert plane.answered(plane.park_fetch("a", min_bytes=1))
+
+
+def test_bytes_are_counted_with_those_at_hand_until_there_are_enough(plane: Plane) -> None:
+    plane.given_records("a", 1)
+    size = len(plane.log("a").stored[0])
+    token = plane.park_fetch("a", min_bytes=3 * size)
+    plane.given_records("a", 1)
+    assert not plane.answered(token)
+    plane.given_records("a", 1)
+    assert offsets_of(plane.fetched(token).records or b"") == [0, 1, 2]
+
+
+def test_too_few_bytes_are_answered_when_the_time_is_up(plane: Plane) -> None:
+    token = plane.park_fetch("a", min_bytes=1_000)
+    plane.given_records("a", 2)
+    plane.advance(500)
+    assert offsets_of(plane.fetched(token).records or b"") == [0, 1]
+
+
+def test_bytes_of_all_partitions_count_each_up_to_its_limit(plane: Plane) -> None:
+    plane.given_records("a", 1, 0)
+    size = len(plane.log("a").stored[0])
+    asked = [FetchPartition(n, fetch_offset=1 - n, partition_max_bytes=2 * size) for n in (0, 1)]
+    request = FetchRequest(
+        max_wait_ms=500, min_bytes=3 * size, topics=(FetchTopic(TopicName("a"), partitions=asked),)
+    )
+    token = plane.send(request, 12)
+    plane.given_records("a", 5, 0)  # only two of them count
+    assert not plane.answered(token)
+    plane.given_records("a", 1, 1)
+    assert plane.answered(token)
+
+
+def test_more_bytes_than_the_broker_gives_are_not_waited_for() -> None:
+    plane = Plane(TopicSettings(fetch_max_bytes=1_024))
+    plane.given("a")
+    token = plane.park_fetch("a", min_bytes=50 * MEBIBYTE)
+    plane.produce("a", plane.batch(b"x" * 2_000))
+    assert plane.answered(token)
+
+
+def test_an_error_in_one_partition_ends_the_wait_for_all(plane: Plane) -> None:
+    asked = [FetchPartition(0, partition_max_bytes=1), FetchPartition(1, fetch_offset=9)]
+    request = FetchRequest(
+        max_wait_ms=500, min_bytes=1, topics=(FetchTopic(TopicName("a"), partitions=asked),)
+    )
+    assert plane.answered(plane.send(request, 12))
+
+
+def test_a_partition_that_nobody_knows_does_not(plane: Plane) -> None:
+    asked = [FetchPartition(0, partition_max_bytes=1), FetchPartition(9)]
+    topics = (FetchTopic(TopicName("a"), partitions=asked),)
+    token = plane.send(FetchRequest(max_wait_ms=500, min_bytes=1, topics=topics), 12)
+    assert not plane.answered(token)
+    # Unless there is nothing else to wait for.
+    topics = (FetchTopic(TopicName("a"), partitions=asked[1:]),)
+    assert plane.answered(plane.send(FetchRequest(max_wait_ms=500, min_bytes=1, topics=topics), 12))
+
+
+def test_a_fetch_of_nothing_is_answered_with_nothing(plane: Plane) -> None:
+    answer = plane.ask(FetchRequest(max_wait_ms=500, min_bytes=1), 12, FetchResponse)
+    assert answer.responses == ()
+
+
+def test_deleting_the_topic_ends_the_wait(plane: Plane) -> None:
+    token = plane.park_fetch("a")
+    request = DeleteTopicsRequest((DeleteTopicState(TopicName("a")),))
+    plane.ask(request, 6, DeleteTopicsResponse)
+    assert plane.fetched(token).error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    plane.data._fetching.purgatory.check()
+
+
+def test_a_client_that_left_is_forgotten(plane: Plane) -> None:
+    token = plane.park_fetch("a")
+    other = plane.park_fetch("a")
+    plane.data.disconnected(token, plane.now)
+    plane.produce("a")
+    plane.advance(1_000)
+    assert not plane.answered(token)
+    assert plane.answered(other)
+    assert plane.data.delayed_fetches == plane.data.watched_fetches == 0
+
+
+def test_retention_in_between_does_not_end_the_wait_nor_hide_what_comes(plane: Plane) -> None:
+    plane.given_records("a", 5)
+    token = plane.park_fetch("a", 5)
+    plane.log("a").delete_before(5)
+    plane.data.advanced(TopicPartition("a", 1), plane.now)
+    assert not plane.answered(token)
+    plane.given_records("a", 1)
+    assert offsets_of(plane.fetched(token).records or b"") == [5]
+
+
+def test_records_of_the_offsets_topic_end_the_wait_once_they_are_readable(plane: Plane) -> None:
+    topic_partition = TopicPartition(OFFSETS_TOPIC, 0)
+    log = MemoryLog(topic_partition, plane.topic_id(OFFSETS_TOPIC), journaled=True)
+    plane.data.attach(log)
+    token = plane.park_fetch(OFFSETS_TOPIC)
+    log.append(plane.batch(b"x"), 0)
+    plane.data.advanced(topic_partition, plane.now)
+    assert not plane.answered(token)
+    log.high_watermark = 1
+    plane.data.advanced(topic_partition, plane.now)
+    assert offsets_of(plane.fetched(token).records or b"") == [0]
+
+
+def test_when_the_daemon_stops_everybody_is_answered(plane: Plane) -> None:
+    plane.given_records("a", 1)
+    tokens = [plane.park_fetch("a", min_bytes=1_000, max_wait_ms=n) for n in (900, 100, 500)]
+    plane.data.close(plane.now)
+    for token in tokens:
+        assert offsets_of(plane.fetched(token).records or b"") == [0]
+    assert plane.data.delayed_fetches == 0
+
+
+def test_many_who_wait_for_one_partition_are_all_answered_once(plane: Plane) -> None:
+    tokens = [plane.park_fetch("a") for _ in range(100)]
+    plane.produce("a")
+    plane.advance(1_000)
+    assert all(plane.answered(token) for token in tokens)
