@@ -14,7 +14,7 @@ from typing import Final
 
 from coordinator.alarm import Alarm
 from coordinator.census import Census
-from coordinator.commands import Join, Leave, Sync
+from coordinator.commands import Command, Join, Leave, Sync
 from coordinator.decide.describe_groups import refuse_describe_group
 from coordinator.decide.heartbeat import HEARTBEAT_ANSWERS
 from coordinator.decide.join_group import NewMemberId
@@ -60,6 +60,7 @@ from protocol.names import ErrorCode, GroupId, TopicId, TopicName
 from protocol.reply_token import ReplyToken
 from protocol.topics_view import TopicsView
 from purgatory.now import Now
+from purgatory.purgatory import Purgatory
 from storage.api import Log, Position, StoredRecord
 
 Handler = Callable[[Request, ReplyToken, Now], None]
@@ -468,6 +469,12 @@ class GroupCoordinator:
     def group(self, group_id: GroupId) -> GroupView | None:
         shard = self._active[self.partition_for(group_id)]
         return None if shard is None else shard.groups.get(group_id)
+
+    def purgatories(self) -> Iterator[Purgatory[Command]]:
+        """Where ops wait, one for each partition that is served."""
+        for shard in self._active:
+            if shard is not None:
+                yield shard.purgatory
 
     @property
     def delayed_operations(self) -> int:

@@ -37,6 +37,15 @@ class Purgatory(Generic[CommandT]):
         """How many (key, op) pairs are watched (Kafka's PurgatorySize)."""
         return sum(len(ops) for ops in self._watchers.values())
 
+    def by_kind(self) -> dict[str, tuple[int, int]]:
+        """The two numbers above for each type of op; walks over all of them."""
+        found: dict[str, tuple[int, int]] = {}
+        for op in self._tickets:
+            kind = type(op).__name__
+            ops, keys = found.get(kind, (0, 0))
+            found[kind] = (ops + 1, keys + len({*op.keys}))
+        return found
+
     @property
     def next_deadline_ms(self) -> int | None:
         return self._deadlines.next_ms()
