@@ -143,7 +143,7 @@ class Shard:
                 assert turns <= TURNS_OF_A_CHAIN_MAX, f"{command!r} leads to no end"
                 outcome = self._one_turn(chain.popleft(), now)
                 replies.extend(outcome.replies)
-                chain.extend(outcome.then)
+                chain.extendleft(reversed(outcome.then))  # before whatever else waits its turn
                 chain.extend(self.purgatory.check_and_complete(group_id))
                 chain.extend(self._stored_commands())
         except Exception:

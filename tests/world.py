@@ -8,7 +8,7 @@ each step the groups and the purgatories check themselves.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeVar
 from uuid import UUID
 
 from coordinator.coordinator import GroupCoordinator
@@ -60,6 +60,8 @@ NEWEST: Final = {
     HeartbeatRequest: 4,
     LeaveGroupRequest: 5,
 }
+
+E = TypeVar("E")
 
 Protocols = Sequence[tuple[str, bytes]]
 RANGE: Final[Protocols] = (("range", b"subscription"),)
@@ -342,6 +344,22 @@ class World:
         version: int = 9,
     ) -> ErrorCode:
         """The error on the first partition."""
+        asked = self.committing(
+            group_id, member_id, generation_id, topic=topic, offsets=offsets, version=version
+        )
+        assert isinstance(asked.response, OffsetCommitResponse)
+        return asked.response.topics[0].partitions[0].error_code
+
+    def committing(
+        self,
+        group_id: str,
+        member_id: str = "",
+        generation_id: int = -1,
+        *,
+        topic: str = "t",
+        offsets: dict[int, int] | None = None,
+        version: int = 9,
+    ) -> Asked:
         partitions = [
             OffsetCommitRequestPartition(partition_index=index, committed_offset=offset)
             for index, offset in (offsets or {0: 1}).items()
@@ -352,9 +370,7 @@ class World:
             member_id=MemberId(member_id),
             topics=[OffsetCommitRequestTopic(name=TopicName(topic), partitions=partitions)],
         )
-        asked = self.ask(request, version=version)
-        assert isinstance(asked.response, OffsetCommitResponse)
-        return asked.response.topics[0].partitions[0].error_code
+        return self.ask(request, version=version)
 
     # ------------------------------------------------------------ given
 
@@ -420,8 +436,8 @@ class World:
             )
         return asked
 
-    def events_of(self, *kinds: type) -> list[AnyEvent]:
-        return [event for event in self.events if isinstance(event, kinds)]
+    def events_of(self, kind: type[E]) -> list[E]:
+        return [event for event in self.events if isinstance(event, kind)]
 
     def group_records(self) -> list[bytes | None]:
         """The values of the group records appended since the start of this process."""

@@ -88,7 +88,7 @@ def _park(
         replies = (_refuse(member.awaiting_sync, ErrorCode.REBALANCE_IN_PROGRESS),)
     parked = events.SyncParked(group.group_id, member.member_id, token)
     if member.member_id != group.leader_id or group.assignment_is_stored_now:
-        # Kafka differs: it would store what the leader sends the second time, and hand out the first.
+        # Kafka differs: it would store what came second, and hand out what came first.
         return Outcome(replies=replies, events=(parked,))
 
     assignments = {a.member_id: bytes(a.assignment) for a in request.assignments}

@@ -40,7 +40,6 @@ def test_an_id_that_is_not_used_within_its_session_is_forgotten(world: World) ->
     world.advance(1)
     assert member_id not in world.group().pending_member_ids
     (gone,) = world.events_of(PendingMemberRemoved)
-    assert isinstance(gone, PendingMemberRemoved)
     assert gone.cause is RemovalCause.SESSION_EXPIRED
     assert world.join("g", member_id).error is ErrorCode.UNKNOWN_MEMBER_ID
 
@@ -119,7 +118,6 @@ def test_the_event_says_who_was_given_which_id_and_in_which_state(world: World) 
     world.given_stable_group()
     world.join("g", client_id="me")
     assigned = world.events_of(MemberIdAssigned)[-1]
-    assert isinstance(assigned, MemberIdAssigned)
     assert (assigned.client_id, assigned.state) == ("me", GroupState.STABLE)
 
 

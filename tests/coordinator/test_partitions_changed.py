@@ -1,0 +1,134 @@
+"""rollcall.rebalance.on.partition.change: who reads a topic shares it out anew by itself."""
+
+import pytest
+
+from coordinator.commands import RebalanceCause
+from coordinator.events import RebalanceBegun, TopicsChanged
+from protocol.names import ErrorCode, GroupState, TopicName
+from tests.world import World, kafka_settings
+
+DELAY_MS = 1_000
+T = TopicName("t")
+
+
+def subscription(*topics: str) -> bytes:
+    """A consumer's subscription of version 0."""
+    names = b"".join(len(t).to_bytes(2, "big") + t.encode() for t in topics)
+    return b"\0\0" + len(topics).to_bytes(4, "big") + names + b"\xff\xff\xff\xff"
+
+
+READS_T = (("range", subscription("t")),)
+
+
+@pytest.fixture
+def world() -> World:
+    return World(
+        kafka_settings(rebalance_on_partition_change=True, partition_change_delay_ms=DELAY_MS)
+    )
+
+
+def changed(world: World, *names: str) -> None:
+    world.coordinator.partitions_changed({TopicName(name) for name in names}, world.now)
+    world.step()
+
+
+def test_new_partitions_of_a_topic_that_is_read_begin_a_rebalance_after_the_delay(
+    world: World,
+) -> None:
+    group = world.given_stable_group(members=2, protocols=READS_T)
+    changed(world, "t")
+    world.advance(DELAY_MS - 1)
+    assert group.state is GroupState.STABLE
+    world.advance(1)
+    assert group.state is GroupState.PREPARING_REBALANCE
+    begun = world.events_of(RebalanceBegun)[-1]
+    assert begun.cause is RebalanceCause.PARTITIONS_CHANGED
+    assert begun.reason == "partitions of subscribed topics changed: t"
+    assert world.heartbeat(group, group.leader_id) is ErrorCode.REBALANCE_IN_PROGRESS
+
+
+def test_many_changes_are_gathered_into_one_rebalance(world: World) -> None:
+    group = world.given_stable_group(members=1, protocols=(("range", subscription("t", "u")),))
+    changed(world, "t")
+    world.advance(DELAY_MS // 2)
+    changed(world, "u", "v")
+    world.advance(DELAY_MS // 2)
+    begun = world.events_of(RebalanceBegun)[-1]
+    assert begun.reason.endswith(": t, u")
+    again = world.join("g", group.leader_id, protocols=(("range", subscription("t", "u")),))
+    world.sync_all("g", [again.joined])
+    world.advance(DELAY_MS * 5)
+    assert group.state is GroupState.STABLE
+    assert group.generation_id == 2
+
+
+def test_groups_that_do_not_read_the_topic_are_left_alone(world: World) -> None:
+    world.given_stable_group("other", members=1, protocols=(("range", subscription("u")),))
+    world.given_stable_group("opaque", members=1, protocol_type="connect", protocols=READS_T)
+    world.given_stable_group("broken", members=1, protocols=(("range", b"?"),))
+    changed(world, "t")
+    assert not world.events_of(TopicsChanged)
+    world.advance(DELAY_MS)
+    for group_id in ("other", "opaque", "broken"):
+        assert world.group(group_id).state is GroupState.STABLE
+
+
+@pytest.mark.parametrize("given", ["given_joined", "preparing"])
+def test_a_change_during_a_rebalance_waits_until_the_group_is_stable(
+    world: World, given: str
+) -> None:
+    if given == "given_joined":
+        answers = world.given_joined(members=1, protocols=READS_T)
+    else:
+        group = world.given_stable_group(members=1, protocols=READS_T)
+        world.join("g")  # an id that is out keeps the rebalance waiting
+        asked = world.join("g", group.leader_id, protocols=READS_T)
+    changed(world, "t")
+    world.advance(DELAY_MS)
+    if given != "given_joined":
+        world.advance(9_000)
+        answers = [asked.joined]
+    group = world.group()
+    assert group.state is GroupState.COMPLETING_REBALANCE
+    generation_id = group.generation_id
+    world.sync_all("g", answers)
+    assert group.state is GroupState.PREPARING_REBALANCE
+    assert group.generation_id == generation_id
+    begun = world.events_of(RebalanceBegun)[-1]
+    assert begun.cause is RebalanceCause.PARTITIONS_CHANGED
+
+
+def test_a_change_is_forgotten_when_nobody_is_left_to_read_it(world: World) -> None:
+    group = world.given_stable_group(members=1, protocols=READS_T)
+    changed(world, "t")
+    world.leave("g", group.leader_id)
+    world.advance(DELAY_MS)
+    assert group.state is GroupState.EMPTY
+    assert not group.changed_topics
+    assert world.coordinator.delayed_operations == 0
+
+
+def test_a_deleted_topic_is_a_change_too(world: World) -> None:
+    group = world.given_stable_group(members=1, protocols=READS_T)
+    topic_id = world.topics.topic_id(T)
+    assert topic_id is not None
+    world.coordinator.topics_deleted([(T, topic_id)], world.now)
+    world.advance(DELAY_MS)
+    assert group.state is GroupState.PREPARING_REBALANCE
+
+
+def test_subscriptions_are_known_again_after_a_restart(world: World) -> None:
+    world.given_stable_group(members=1, protocols=READS_T)
+    world.crash()
+    changed(world, "t")
+    world.advance(DELAY_MS)
+    assert world.group().state is GroupState.PREPARING_REBALANCE
+
+
+def test_switched_off_nothing_happens() -> None:
+    world = World(kafka_settings(rebalance_on_partition_change=False))
+    group = world.given_stable_group(members=1, protocols=READS_T)
+    changed(world, "t")
+    world.advance(9_000)
+    assert group.state is GroupState.STABLE
+    assert not group.changed_topics
