@@ -19,7 +19,6 @@ class PeerFault(StrEnum):
     """Why a connection was closed or refused by us; a label of a metric and a key of the log."""
 
     BAD_SIZE = "bad request size"
-    TRUNCATED = "truncated request"
     MALFORMED = "malformed request"
     UNKNOWN_API = "unknown api key"
     UNKNOWN_VERSION = "unsupported api version"
@@ -27,7 +26,6 @@ class PeerFault(StrEnum):
     NOT_READING = "answers are not read"
     TOO_MANY = "max.connections"
     TOO_MANY_PER_IP = "max.connections.per.ip"
-    REQUEST_FAILED = "request failed here"
 
 
 @dataclass(frozen=True, slots=True)

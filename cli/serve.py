@@ -44,5 +44,6 @@ def serve(
         pairs=pairs,
     )
     from broker.main import serve as run_daemon
+    from console.start import open_console
 
-    return run_daemon(config)
+    return run_daemon(config, open_console)
