@@ -153,10 +153,7 @@ class DataPlane:
 
     def advanced(self, topic_partition: TopicPartition, now: Now) -> None:  # noqa: ARG002
         """The high watermark of an attached log moved."""
-        partition = self.registry.partition(*topic_partition)
-        if partition is not None:
-            partition.advanced()
-            self._fetching.readable(topic_partition)
+        self._fetching.readable(topic_partition)
 
     @property
     def delayed_fetches(self) -> int:

@@ -31,7 +31,7 @@ from storage.api import Corrupt, TopicLog, TopicPartition
 from topics.cluster import ClusterView
 from topics.delayed_fetch import Awaited, CompleteFetch, DelayedFetch
 from topics.events import PartitionFailed, RecordsFetched, TopicEvent
-from topics.leader_epochs import NO_EPOCH, epoch_error
+from topics.leader_epochs import NO_EPOCH, end_of_epoch, epoch_error
 from topics.partition import Partition
 from topics.registry import TopicRegistry
 
@@ -106,24 +106,19 @@ class Fetching:
         ):
             self._answer(token, reads)
             return
-        awaited = tuple(
-            Awaited(
-                read.partition,
-                read.size,
-                read.partition.written_bytes,
-                read.wanted.asked.partition_max_bytes,
-            )
-            for read in reads
-            if read.partition is not None
-        )
+        awaited = tuple(_awaited(read, read.partition) for read in reads if read.partition)
         self.purgatory.watch(
             DelayedFetch(request, token, awaited, min_bytes, now.mono_ms + request.max_wait_ms)
         )
 
     def readable(self, topic_partition: TopicPartition) -> None:
         """A partition gained records, or went away: ask those who wait for it."""
-        if self.purgatory.watching(topic_partition):
-            self._complete(self.purgatory.check_and_complete(topic_partition))
+        if not self.purgatory.watching(topic_partition):
+            return  # as it is with most offset commits, which all pass here
+        partition = self._registry.partition(*topic_partition)
+        if partition is not None:
+            partition.look()
+        self._complete(self.purgatory.check_and_complete(topic_partition))
 
     def expire(self, now: Now) -> None:
         self._complete(self.purgatory.expire_due(now.mono_ms))
@@ -187,13 +182,15 @@ class Fetching:
         log = partition.usable_log()
         if isinstance(log, ErrorCode):
             return _failed(wanted, partition, log)
+        # Before the read: what a flusher's thread makes readable meanwhile must count as new.
+        partition.look()
         error_code = epoch_error(log, wanted.asked.current_leader_epoch)
         if error_code is None and _is_follower(request):
             error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         if error_code is not None:
             return _failed(wanted, partition, error_code)
         try:
-            diverging = _diverging(partition, log, wanted.asked)
+            diverging = _diverging(log, wanted.asked)
             if diverging is None:
                 max_bytes = min(max(wanted.asked.partition_max_bytes, 0), room)
                 records = log.read(
@@ -256,6 +253,11 @@ class Fetching:
         return True
 
 
+def _awaited(read: Read, partition: Partition) -> Awaited:
+    max_bytes = read.wanted.asked.partition_max_bytes
+    return Awaited(partition, read.size, partition.written_bytes, max_bytes)
+
+
 def _is_follower(request: FetchRequest) -> bool:
     replica_id = request.replica_id
     if request.replica_state is not None:
@@ -263,11 +265,11 @@ def _is_follower(request: FetchRequest) -> bool:
     return replica_id >= 0
 
 
-def _diverging(partition: Partition, log: TopicLog, asked: FetchPartition) -> EpochEndOffset | None:
+def _diverging(log: TopicLog, asked: FetchPartition) -> EpochEndOffset | None:
     """Where the consumer's last epoch ended, if it read beyond that; IndexError if unknown."""
     if asked.last_fetched_epoch == NO_EPOCH:
         return None
-    epoch, end_offset = partition.epochs.end_of(log, asked.last_fetched_epoch)
+    epoch, end_offset = end_of_epoch(log, asked.last_fetched_epoch)
     if epoch == NO_EPOCH or asked.fetch_offset < log.log_start_offset:
         raise IndexError(asked.fetch_offset)
     if epoch < asked.last_fetched_epoch or end_offset < asked.fetch_offset:

@@ -1,16 +1,15 @@
 """Does a client's leader epoch stand, and where did an epoch end?
 
-A single node is its partitions' only leader, so most logs know one epoch, and its end is the end of
-the log. Where batches of earlier epochs lie in a log, their starts are read from it, once and only
-if a client asks. Kafka's counterpart: `Partition.checkCurrentLeaderEpoch`, `LeaderEpochFileCache`.
+The current epoch ends where the log does. Of earlier ones the batches tell: each bears the epoch it
+was written in, and epochs only rise, so the end of one is found by halving, in a few reads.
+Kafka's counterpart: `Partition.checkCurrentLeaderEpoch`, `LeaderEpochFileCache`.
 """
 
-from bisect import bisect_right
 from typing import Final
 
 from protocol.names import ErrorCode
 from storage.api import TopicLog
-from storage.record_batch import read_header
+from storage.record_batch import BatchHeader, read_header
 
 NO_EPOCH: Final = -1
 NO_OFFSET: Final = -1
@@ -25,41 +24,35 @@ def epoch_error(log: TopicLog, current_leader_epoch: int) -> ErrorCode | None:
     return ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
-class LeaderEpochs:
-    """The epochs of one log before its current one, read when needed."""
+def end_of_epoch(log: TopicLog, leader_epoch: int) -> tuple[int, int]:
+    """(epoch, end offset) of the latest epoch up to this one; (-1, -1) for one yet to come."""
+    if leader_epoch == log.leader_epoch:
+        return leader_epoch, log.log_end_offset
+    if not NO_EPOCH < leader_epoch < log.leader_epoch:
+        return NO_EPOCH, NO_OFFSET
+    start, end = log.log_start_offset, log.high_watermark
+    low, high = start, end  # the first batch of a later epoch lies in low..high
+    while low < high:
+        middle = (low + high) // 2
+        header = _batch_at(log, middle)
+        if header is None or header.partition_leader_epoch > leader_epoch:
+            high = middle
+        else:
+            low = header.next_offset
+    later = _batch_at(log, low)
+    end_offset = log.log_end_offset if later is None else max(later.base_offset, start)
+    if low == start:
+        return leader_epoch, end_offset  # all that the log still holds is of later epochs
+    return epoch_at(log, low - 1), end_offset
 
-    __slots__ = ("_starts",)
 
-    def __init__(self) -> None:
-        self._starts: list[tuple[int, int]] | None = None  # (epoch, its first offset), ascending
+def epoch_at(log: TopicLog, offset: int) -> int:
+    """The leader epoch of the record at an offset below the high watermark."""
+    header = _batch_at(log, offset)
+    return NO_EPOCH if header is None else header.partition_leader_epoch
 
-    def end_of(self, log: TopicLog, leader_epoch: int) -> tuple[int, int]:
-        """(epoch, end offset) of the latest epoch up to this one; (-1, -1) for one yet unknown."""
-        if leader_epoch == log.leader_epoch:
-            return leader_epoch, log.log_end_offset
-        if not NO_EPOCH < leader_epoch < log.leader_epoch:
-            return NO_EPOCH, NO_OFFSET
-        starts = self._read(log)
-        after = bisect_right(starts, leader_epoch, key=lambda start: start[0])
-        end = starts[after][1]  # there is one: the current epoch is greater
-        return (leader_epoch if after == 0 else starts[after - 1][0]), end
 
-    def _read(self, log: TopicLog) -> list[tuple[int, int]]:
-        """The epochs in the log and the current one, the last; earlier ones no longer change."""
-        if self._starts is None:
-            self._starts = []
-            for batch in log.batches(log.log_start_offset):
-                header = read_header(batch)
-                if not self._starts or self._starts[-1][0] < header.partition_leader_epoch:
-                    self._starts.append((header.partition_leader_epoch, header.base_offset))
-            if not self._starts or self._starts[-1][0] < log.leader_epoch:
-                self._starts.append((log.leader_epoch, log.log_end_offset))
-        return self._starts
-
-    @staticmethod
-    def at(log: TopicLog, offset: int) -> int:
-        """The leader epoch of the record at an offset below the high watermark."""
-        if log.leader_epoch == 0:
-            return 0
-        batch = log.read(offset, 0, up_to=log.high_watermark, at_least_one=True)
-        return read_header(batch).partition_leader_epoch if batch else NO_EPOCH
+def _batch_at(log: TopicLog, offset: int) -> BatchHeader | None:
+    """The batch that holds the offset, or the next one where compaction left a gap."""
+    batch = log.read(offset, 0, up_to=log.high_watermark, at_least_one=True)
+    return read_header(batch) if batch else None

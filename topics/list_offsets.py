@@ -17,7 +17,7 @@ from protocol.messages.list_offsets import (
 )
 from protocol.names import ErrorCode, TopicName
 from storage.api import Corrupt, TopicLog
-from topics.leader_epochs import LeaderEpochs, epoch_error
+from topics.leader_epochs import epoch_at, epoch_error
 from topics.registry import TopicRegistry
 
 LATEST: Final = -1
@@ -104,7 +104,7 @@ def _find(log: TopicLog, timestamp: int, end: int) -> tuple[int, int, int] | Non
         return NONE, end, log.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         start = log.log_start_offset
-        epoch = LeaderEpochs.at(log, start) if start < log.high_watermark else log.leader_epoch
+        epoch = epoch_at(log, start) if start < log.high_watermark else log.leader_epoch
         return NONE, start, epoch
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return None  # there is no tiered storage
@@ -113,7 +113,7 @@ def _find(log: TopicLog, timestamp: int, end: int) -> tuple[int, int, int] | Non
     )
     if found is None or found[1] >= end:
         return None
-    return found[0], found[1], LeaderEpochs.at(log, found[1])
+    return found[0], found[1], epoch_at(log, found[1])
 
 
 def _refused(index: int, error_code: ErrorCode) -> ListOffsetsPartitionResponse:

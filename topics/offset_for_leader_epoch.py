@@ -12,7 +12,7 @@ from protocol.messages.offset_for_leader_epoch import (
 )
 from protocol.names import ErrorCode, TopicName
 from storage.api import Corrupt
-from topics.leader_epochs import epoch_error
+from topics.leader_epochs import end_of_epoch, epoch_error
 from topics.registry import TopicRegistry
 
 
@@ -43,7 +43,7 @@ def _answer(
     if error_code is not None:
         return EpochEndOffset(error_code, asked.partition)
     try:
-        epoch, end_offset = partition.epochs.end_of(log, asked.leader_epoch)
+        epoch, end_offset = end_of_epoch(log, asked.leader_epoch)
     except (Corrupt, OSError):
         return EpochEndOffset(ErrorCode.KAFKA_STORAGE_ERROR, asked.partition)
     return EpochEndOffset(ErrorCode.NONE, asked.partition, epoch, end_offset)

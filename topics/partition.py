@@ -6,7 +6,6 @@ topic has no log until the shell attaches the one that the coordinator writes.
 
 from protocol.names import ErrorCode
 from storage.api import TopicLog, TopicPartition
-from topics.leader_epochs import LeaderEpochs
 from topics.producers import Producers
 
 
@@ -14,7 +13,6 @@ class Partition:
     __slots__ = (
         "deleted",
         "dirty_since_ms",
-        "epochs",
         "log",
         "offline",
         "producers",
@@ -27,14 +25,14 @@ class Partition:
     def __init__(self, topic_partition: TopicPartition, log: TopicLog | None) -> None:
         self.topic_partition = topic_partition
         self.log = log
-        self.epochs = LeaderEpochs()
         self.producers: Producers | None = None  # read from the log when first needed
         self.deleted = False
         self.offline = False  # its disk failed: an fsync that failed is not tried again
         # Bytes that became readable since the start, never falling: a parked fetch compares two
         # readings, where the log's size would be upset by retention.
         self.written_bytes = 0
-        self.seen = (0, 0)  # size and high watermark of an attached log when last looked at
+        # Size and high watermark of an attached log when last looked at; None for our own logs.
+        self.seen: tuple[int, int] | None = None
         self.unflushed_records = 0
         self.dirty_since_ms: int | None = None
 
@@ -62,13 +60,14 @@ class Partition:
         if self.dirty_since_ms is None:
             self.dirty_since_ms = now_ms
 
-    def advanced(self) -> None:
+    def look(self) -> None:
         """Count what somebody else appended to an attached log and what is readable now."""
-        if self.log is None or self.log.high_watermark == self.seen[1]:
+        if self.log is None or self.seen is None or self.log.high_watermark == self.seen[1]:
             return
+        size = self.log.size_bytes
         # At least a byte: compaction may have taken away more than was added.
-        self.written_bytes += max(self.log.size_bytes - self.seen[0], 1)
-        self.seen = (self.log.size_bytes, self.log.high_watermark)
+        self.written_bytes += max(size - self.seen[0], 1)
+        self.seen = (size, self.log.high_watermark)
 
     def flush(self) -> None:
         """fsync. Raises OSError, and then the partition is offline for good."""

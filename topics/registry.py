@@ -10,11 +10,12 @@ Kafka's counterpart: `ReplicationControlManager` for the table, `LogManager` for
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from protocol.names import OFFSETS_TOPIC, ProducerId, TopicId, TopicName
+from protocol.names import OFFSETS_TOPIC, ZERO_TOPIC_ID, ProducerId, TopicId, TopicName
 from storage.api import Corrupt, LogStore, TopicLog, TopicPartition
 from topics.catalog import Catalog, CatalogFile, TopicEntry
 from topics.configs import EffectiveConfig, TopicConfigs
 from topics.events import (
+    PartitionFailed,
     PartitionsAdded,
     SaveFailed,
     TopicAdopted,
@@ -233,6 +234,8 @@ class TopicRegistry:
             name = TopicName(topic)
             if name not in known and name != OFFSETS_TOPIC:
                 topic_id = found[name].topic_id if name in found else log.topic_id
+                if topic_id == ZERO_TOPIC_ID:
+                    topic_id = self.new_topic_id()
                 found[name] = TopicEntry(name, topic_id, index + 1)
         entries = list(found.values())
         for entry in entries:
@@ -253,18 +256,25 @@ class TopicRegistry:
             topic_partition = TopicPartition(topic.name, index)
             log: TopicLog | None = None
             if topic.name != OFFSETS_TOPIC:
-                log = logs.get(topic_partition) or self._create_log(topic, topic_partition)
-                if log.topic_id != topic.topic_id:
-                    ids = f"topic id {log.topic_id}, the catalog says {topic.topic_id}"
-                    raise Corrupt(f"{topic.name}-{index}", 0, ids)
-                log.settings = topic.effective.log
+                log = logs.get(topic_partition)
+                # A log without an id is one whose small files a crash took: it gets them again.
+                if log is None or log.topic_id == ZERO_TOPIC_ID:
+                    log = self._create_log(topic, topic_partition)
+                if log is not None:
+                    _check_id(topic, log)
+                    log.settings = topic.effective.log
             partition = Partition(topic_partition, log)
+            partition.offline = log is None and topic.name != OFFSETS_TOPIC
             topic.partitions.append(partition)
             self._partitions[topic_partition] = partition
 
-    def _create_log(self, topic: Topic, topic_partition: TopicPartition) -> TopicLog:
+    def _create_log(self, topic: Topic, topic_partition: TopicPartition) -> TopicLog | None:
+        """A new log; None where a damaged one lies, which is left for people to look at."""
         try:
             return self._store.create(topic_partition, topic.topic_id, topic.effective.log)
+        except Corrupt as damage:
+            self._observe(PartitionFailed(topic_partition, str(damage), offline=True))
+            return None
         except OSError as fault:
             self._observe(SaveFailed(f"{topic.name}-{topic_partition.partition}", str(fault)))
             raise
@@ -285,6 +295,13 @@ class TopicRegistry:
         self._observe(change)
         for listener in self._listeners:
             listener(change)
+
+
+def _check_id(topic: Topic, log: TopicLog) -> None:
+    if log.topic_id != topic.topic_id:
+        name, index = log.topic_partition
+        ids = f"topic id {log.topic_id}, the catalog says {topic.topic_id}"
+        raise Corrupt(f"{name}-{index}", 0, ids)
 
 
 def _offsets_topic_configs(settings: TopicSettings) -> dict[str, str]:

@@ -7,7 +7,7 @@ to fail; `journaled` logs show nothing to readers until their high watermark is 
 from collections.abc import Iterator
 from uuid import UUID
 
-from storage.api import LogSettings, TopicPartition
+from storage.api import Corrupt, LogSettings, TopicPartition
 from storage.record_batch import BatchHeader, iter_batches, read_header, read_records, with_offsets
 
 
@@ -135,6 +135,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self.logs: dict[TopicPartition, MemoryLog] = {}
         self.room: int | None = None  # how many more logs the disk takes
+        self.damaged: set[TopicPartition] = set()
 
     def partitions(self) -> dict[TopicPartition, MemoryLog]:
         return dict(self.logs)
@@ -142,6 +143,8 @@ class MemoryStore:
     def create(
         self, topic_partition: TopicPartition, topic_id: UUID, settings: LogSettings
     ) -> MemoryLog:
+        if topic_partition in self.damaged:
+            raise Corrupt("a folder", 7, "a checksum that does not hold")
         if self.room is not None:
             if self.room == 0:
                 raise OSError(24, "Too many open files")

@@ -9,11 +9,12 @@ from protocol.messages.delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
-from protocol.names import OFFSETS_TOPIC, ErrorCode, TopicName
+from protocol.names import OFFSETS_TOPIC, ZERO_TOPIC_ID, ErrorCode, TopicName
 from storage.api import Corrupt, TopicPartition
 from tests.topics.memory_log import MemoryLog
 from tests.topics.plane import Plane
 from topics.events import (
+    PartitionFailed,
     PartitionsAdded,
     SaveFailed,
     TopicAdopted,
@@ -159,6 +160,35 @@ def test_a_folder_of_another_topic_of_the_same_name_stops_the_start(plane: Plane
     plane.log("a").topic_id = random_topic_id()
     with pytest.raises(Corrupt, match="a-0"):
         plane.restart()
+
+
+def test_a_damaged_partition_is_not_served_and_all_others_are(plane: Plane) -> None:
+    plane.given("a", 2)
+    plane.given_records("a", 1, partition=1)
+    damaged = TopicPartition("a", 0)
+    del plane.store.logs[damaged]
+    plane.store.damaged.add(damaged)
+    plane.restart()
+    assert plane.produce("a").error_code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert plane.fetch("a").error_code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert plane.fetch("a", partition=1).high_watermark == 1
+    (event,) = plane.events_of(PartitionFailed)
+    assert (event.topic_partition, event.offline) == (damaged, True)
+
+
+def test_a_log_whose_id_a_crash_took_gets_it_again(plane: Plane) -> None:
+    plane.given("a")
+    topic_id = plane.topic_id("a")
+    plane.log("a").topic_id = ZERO_TOPIC_ID
+    plane.restart()
+    assert plane.log("a").topic_id == topic_id
+
+
+def test_a_log_without_an_id_that_no_catalog_knows_gets_one(plane: Plane) -> None:
+    topic_partition = TopicPartition("found", 0)
+    plane.store.logs[topic_partition] = MemoryLog(topic_partition, ZERO_TOPIC_ID)
+    plane.restart()
+    assert plane.topic_id("found") == plane.log("found").topic_id != ZERO_TOPIC_ID
 
 
 def test_a_topic_whose_creation_cannot_be_saved_does_not_exist(plane: Plane) -> None:
