@@ -1,0 +1,94 @@
+"""What does the real Kafka answer? Plays every scenario at it and writes the golden transcripts.
+
+    python -m tests.compare.record --driver path/to/kafka [--port 21700] [--check] [SCENARIO ...]
+
+The driver is a script that understands `start DIR PORT [k=v ...]` and `stop DIR`; the environment
+variable KAFKA_DRIVER may name it instead. `--check` compares with what is recorded instead of
+writing, which shows whether a scenario is as deterministic as it claims.
+"""
+
+import argparse
+import difflib
+import os
+import sys
+import tempfile
+import time
+import traceback
+from itertools import groupby
+from pathlib import Path
+from typing import Final
+
+from tests.compare import golden
+from tests.compare.catalogue import scenarios
+from tests.compare.script import NOTHING, Scenario, perform
+from tests.compare.servers import PROFILES, kafka
+from tests.compare.warm_up import until_serving
+
+SLOW_S: Final = 5.0
+"""A scenario that takes longer has probably waited in vain for an answer."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Record Kafka's answers.")
+    parser.add_argument("--driver", default=os.environ.get("KAFKA_DRIVER"))
+    parser.add_argument("--port", type=int, default=19092)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("names", nargs="*", metavar="SCENARIO")
+    options = parser.parse_args()
+    if not options.driver:
+        parser.error("name the driver script with --driver or KAFKA_DRIVER")
+    chosen = [s for s in scenarios().values() if not options.names or s.name in options.names]
+    recorded = record(chosen, options.driver, options.port)
+    failed = len(recorded) < len(chosen)
+    return int(compare(recorded) if options.check else keep(recorded)) or int(failed)
+
+
+def record(chosen: list[Scenario], driver: str, port: int) -> dict[str, list[str]]:
+    """Scenario name -> what Kafka said."""
+    transcripts: dict[str, list[str]] = {}
+    for number, profile in enumerate(PROFILES):
+        due = [scenario for scenario in chosen if scenario.profile == profile]
+        if not due:
+            continue
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            kafka(profile, Path(folder), driver, port + number) as at,
+        ):
+            until_serving(at)
+            for scenario in due:
+                print(scenario.name, file=sys.stderr)
+                began = time.monotonic()
+                try:
+                    transcript = perform(scenario, at)
+                    assert not any(line.endswith(NOTHING) for line in transcript), transcript
+                    transcripts[scenario.name] = transcript
+                except Exception:  # one broken scenario must not cost the whole recording
+                    print(f"not recorded: {scenario.name}", file=sys.stderr)
+                    traceback.print_exc()
+                if time.monotonic() - began > SLOW_S:
+                    print(f"slow: {scenario.name}", file=sys.stderr)
+    return transcripts
+
+
+def keep(recorded: dict[str, list[str]]) -> int:
+    for chapter, members in groupby(scenarios().values(), key=lambda s: s.chapter):
+        old = golden.transcripts(chapter)
+        sections = [(s.name, recorded.get(s.name) or old.get(s.name, [])) for s in members]
+        golden.write(chapter, sections)
+    return 0
+
+
+def compare(recorded: dict[str, list[str]]) -> int:
+    differing = 0
+    for name, transcript in recorded.items():
+        before = golden.transcripts(scenarios()[name].chapter).get(name, [])
+        if before != transcript:
+            differing += 1
+            sys.stdout.writelines(
+                f"{line}\n" for line in difflib.unified_diff(before, transcript, name, "now", n=2)
+            )
+    return 1 if differing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,133 @@
+"""How does an exchange read as text, so that two brokers' answers can be compared line by line?
+
+A message becomes one line of `field=value` and, below it, one indented line for each nested struct.
+Every field that the version has is written, defaults too (but for a throttle time of 0): an answer
+that differs in nothing but a null for an empty string is a different answer.
+
+What two honest brokers may choose freely is named here and nowhere else: the random part of a member
+id, topic and cluster ids, ports, producer ids, the wording of an error message, and the order of
+arrays that Kafka fills from a hash map.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import is_dataclass
+from enum import IntEnum
+from typing import Final
+from uuid import UUID
+
+from protocol.schema import Struct, fields_of
+
+_RANDOM_ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+FREE_VALUES: Final = {
+    "port": "<port>",
+    "cluster_id": "<cluster>",
+    "finalized_features_epoch": "<epoch>",
+}
+"""Fields whose value says nothing of the broker's behaviour."""
+
+TEXTS: Final = frozenset({"error_message", "batch_index_error_message"})
+"""Wording is each broker's own; whether there is any is compared."""
+
+UNORDERED: Final = frozenset(
+    {
+        ("JoinGroupResponse", "members"),
+        ("DescribedGroup", "members"),
+        ("DescribeGroupsResponse", "groups"),
+        ("ListGroupsResponse", "groups"),
+        ("DeleteGroupsResponse", "results"),
+        ("MetadataResponse", "topics"),
+        ("DescribeConfigsResult", "configs"),
+        ("DescribeConfigsResponse", "results"),
+        ("CreatableTopicResult", "configs"),
+        ("OffsetFetchResponse", "topics"),
+        ("OffsetFetchResponseGroup", "topics"),
+        ("CreateTopicsResponse", "topics"),
+        ("DeleteTopicsResponse", "responses"),
+        ("CreatePartitionsResponse", "results"),
+    }
+)
+"""Arrays that Kafka gathers in a hash map or per partition: sorted before they are compared."""
+
+
+class Names:
+    """Gives random ids the numbers of their first appearance: #1, #2, ... within one scenario."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+
+    def text(self, value: str) -> str:
+        return _RANDOM_ID.sub(lambda match: self._number(match.group()), value)
+
+    def uuid(self, value: UUID) -> str:
+        # The first hundred ids are Kafka's reserved ones (zero is "none"); the rest are random.
+        return f"id({value.int})" if value.int < 100 else f"id({self._number(str(value))})"
+
+    def _number(self, random_id: str) -> str:
+        return f"#{self._numbers.setdefault(random_id, len(self._numbers) + 1)}"
+
+
+class _Unnumbered(Names):
+    def _number(self, random_id: str) -> str:
+        return "#"
+
+
+def render(message: Struct, version: int, names: Names) -> list[str]:
+    """The lines of one message, the first without an indent."""
+    return list(_lines(message, version, names, "", ""))
+
+
+def _lines(
+    struct: Struct, version: int, names: Names, label: str, indent: str
+) -> Iterator[str]:
+    values: list[str] = [label] if label else []
+    nested: list[str] = []
+    for spec in fields_of(type(struct)):
+        if not spec.mark.in_version(version):
+            continue
+        value = getattr(struct, spec.name)
+        if spec.name == "throttle_time_ms" and value == 0:
+            continue
+        if is_dataclass(value):
+            nested += _lines(value, version, names, f".{spec.name}", indent + "  ")
+        elif _holds_structs(value):
+            for element in _in_order(type(struct).__name__, spec.name, value, version):
+                nested += _lines(element, version, names, f".{spec.name}", indent + "  ")
+        else:
+            values.append(f"{spec.name}={_scalar(spec.name, value, names)}")
+    yield (indent + " ".join(values)).rstrip()
+    yield from nested
+
+
+def _in_order(
+    struct_name: str, field_name: str, elements: Sequence[Struct], version: int
+) -> Sequence[Struct]:
+    if (struct_name, field_name) not in UNORDERED:
+        return elements
+    # Sorted without the numbers of random ids: those are given in the order that results from it.
+    return sorted(elements, key=lambda e: list(_lines(e, version, _Unnumbered(), "", "")))
+
+
+def _holds_structs(value: object) -> bool:
+    return isinstance(value, list | tuple) and any(is_dataclass(element) for element in value)
+
+
+def _scalar(name: str, value: object, names: Names) -> str:
+    if name in FREE_VALUES and value is not None and value != -1:
+        return FREE_VALUES[name]
+    if name in TEXTS and isinstance(value, str):
+        return "<text>" if value else "''"
+    if name == "producer_id" and isinstance(value, int) and value >= 0:
+        return "<producer>"
+    if isinstance(value, IntEnum):
+        return value.name
+    if isinstance(value, UUID):
+        return names.uuid(value)
+    if isinstance(value, str):
+        return repr(names.text(value))
+    if isinstance(value, memoryview | bytearray):
+        return repr(bytes(value))
+    if isinstance(value, Sequence) and not isinstance(value, bytes):
+        return "[" + ", ".join(_scalar(name, element, names) for element in value) + "]"
+    return repr(value)

@@ -1,0 +1,358 @@
+"""In which words is a scenario written, and how does it become a transcript that can be compared?
+
+A scenario is a function of a `Script`. It opens clients, and each client says things; whatever any
+client is answered is written down, in the order that follows from the protocol and not from the
+speed of a machine:
+
+- `ask` sends and waits for the answer, however long it takes;
+- `send` is for a request that may be parked. It returns once the broker has certainly decided about
+  it: either the answer is there, or the transcript says that the client waits;
+- after each step the answers that other clients got from it are written down as well, by client;
+- `answers(a, b)` waits for answers that only the passing of time brings;
+- `until(...)` waits for what nobody is told of, by asking again and again.
+
+No step sleeps for a guessed time, and no outcome depends on who was faster: see `_barrier`. The
+words that members use (join, sync, ...) are in `client.py`; what is written down in `render.py`.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from protocol.codec import decode_response
+from protocol.messages import RESPONSES, Request, Response
+from protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from protocol.messages.list_groups import ListGroupsResponse
+from protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
+from protocol.names import OFFSETS_TOPIC, ErrorCode, GroupId, MemberId, TopicId, TopicName
+from tests.compare.client import Client, Waiting
+from tests.compare.render import Names, render
+from tests.compare.wire import ANSWER_WITHIN_S, Closed, Wire
+
+AnswerT = TypeVar("AnswerT")
+
+HERE: Final = "~"
+"""Stands for the scenario's name, with which its group and topic names begin."""
+
+NOTHING: Final = "(nothing)"
+"""For an answer that did not come: a broker that does this has a fault, and nothing to teach."""
+
+
+class Script:
+    """One run of one scenario against the broker at a port; `transcript` is what came of it."""
+
+    def __init__(self, name: str, port: int) -> None:
+        self.name = name
+        self.transcript: list[str] = []
+        self._port = port
+        self._names = Names()
+        self._clients: dict[str, Client] = {}
+        self._control = Wire(port, "control")
+
+    # What scenarios are made of
+
+    @property
+    def group(self) -> GroupId:
+        return GroupId(self.name)
+
+    def client(self, name: str, client_id: str | None = "same as the name") -> Client:
+        """Open a connection. The name is the client id too, unless another one is given."""
+        if client_id == "same as the name":
+            client_id = name
+        client = Client(self, name, Wire(self._port, client_id))
+        self._clients[name] = client
+        return client
+
+    def clients(self, *names: str) -> Sequence[Client]:
+        return [self.client(name) for name in names]
+
+    def note(self, text: str) -> None:
+        self.transcript.append(f"# {text}")
+
+    def answers(self, *clients: Client) -> None:
+        """Wait for answers that come from a timer, not from a step."""
+        self.note("time passes")
+        for client in clients:
+            self._hear(client)
+        self._hear_others(None)
+
+    def until(self, what: str, question: Callable[[], bool]) -> None:
+        """Ask until the answer is yes; not a line of the asking is written down."""
+        self.note(f"until {what}")
+        self._poll(what, question)
+        self._hear_others(None)
+
+    def until_state(self, state: str, group_id: str | None = None) -> None:
+        group_id = group_id or self.group
+        self.until(f"the group is {state}", lambda: self.state_of(group_id) == state)
+
+    # Side questions on the control connection; they leave no trace in the transcript
+
+    def state_of(self, group_id: str | None = None) -> str:
+        return self.describe(group_id).groups[0].group_state
+
+    def describe(self, group_id: str | None = None) -> DescribeGroupsResponse:
+        request = DescribeGroupsRequest((GroupId(group_id or self.group),))
+        return self.ask_aside(request, 4, DescribeGroupsResponse)
+
+    def ask_aside(self, request: Request, version: int, expected: type[AnswerT]) -> AnswerT:
+        self._control.send(request, version)
+        answer = self._control.receive(RESPONSES[request.API_KEY], version)
+        assert isinstance(answer, expected)
+        return answer
+
+    def ask_aside_and_forget(self, request: Request, version: int) -> None:
+        """A question whose answer depends on how far Kafka has come with it."""
+        self.ask_aside(request, version, object)
+
+    def topic(self, suffix: str = "t", partitions: int = 1, **configs: str) -> TopicName:
+        """Create a topic `~.suffix` and wait until it can be used. Config names have _ for dots."""
+        name = TopicName(f"{self.name}.{suffix}")
+        settings = [CreatableTopicConfig(k.replace("_", "."), v) for k, v in configs.items()]
+        topic = CreatableTopic(name, partitions, 1, (), settings)
+        answer = self.ask_aside(CreateTopicsRequest((topic,)), 5, CreateTopicsResponse)
+        assert answer.topics[0].error_code is ErrorCode.NONE, answer
+        self._poll("the topic is ready", lambda: self._is_ready(name, partitions))
+        return name
+
+    def topic_metadata(self, name: str) -> MetadataResponseTopic:
+        request = MetadataRequest((MetadataRequestTopic(name=TopicName(name)),), False)
+        return self.ask_aside(request, 12, MetadataResponse).topics[0]
+
+    def topic_id(self, name: str) -> TopicId:
+        return self.topic_metadata(name).topic_id
+
+    def until_topic(self, name: str, partitions: int) -> None:
+        self.until(
+            f"{self._here(name)} has {partitions} partitions",
+            lambda: self._is_ready(TopicName(name), partitions),
+        )
+
+    def until_no_topic(self, name: str) -> None:
+        self.until(
+            f"{self._here(name)} is gone",
+            lambda: (
+                self.topic_metadata(name).error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            ),
+        )
+
+    # The steps that clients take; called by Client
+
+    def ask(self, client: Client, request: Request, version: int) -> Response | None:
+        """Say it and wait for the answer; None if the broker closed the connection instead."""
+        self.say(client, request, version)
+        answer = self._hear(client)
+        group_id = getattr(request, "group_id", "")
+        if group_id:
+            # Kafka tells a new member its id before the group that this made can be seen.
+            self._barrier(group_id)
+        self._hear_others(client)
+        return answer
+
+    def send(
+        self, client: Client, request: Request, version: int, group_id: GroupId
+    ) -> Response | None:
+        """Say it, and find out whether it is answered or parked; None if it is parked."""
+        self.say(client, request, version)
+        client.waiting = Waiting(RESPONSES[request.API_KEY], version, group_id)
+        self._barrier(group_id)
+        answer = None
+        if client.wire.has_answer():
+            answer = self._hear(client)
+        else:
+            self.transcript.append(f"{client.name}  waits")
+        self._hear_others(client)
+        return answer
+
+    def ask_frame(
+        self, client: Client, what: str, frame: bytes, reads: type[Response] | None, version: int
+    ) -> None:
+        """Send any frame at all; its answer is read as `reads`, or shown as bytes."""
+        self.transcript.append(f"{client.name}> {what}")
+        try:
+            client.wire.send_frame(frame)
+            answer = client.wire.receive_frame()
+        except Closed:
+            self.transcript.append(f"{client.name}< (closed)")
+            return
+        if reads is None:
+            self.transcript.append(f"{client.name}< {answer!r}")
+        else:
+            _, response = decode_response(reads.API_KEY, version, answer, 0, len(answer))
+            self._write_answer(client, response, version)
+
+    def closed_by(self, client: Client, what: str, data: bytes) -> None:
+        """Send bytes that are no frame; say whether the broker hung up."""
+        self.transcript.append(f"{client.name}> {what}")
+        try:
+            client.wire.send_bytes(data)
+            client.wire.receive_frame()
+        except Closed:
+            self.transcript.append(f"{client.name}< (closed)")
+            return
+        self.transcript.append(f"{client.name}< (an answer)")
+
+    def vanish(self, client: Client) -> None:
+        self.transcript.append(f"{client.name}  disconnects")
+        client.wire.close()
+        del self._clients[client.name]
+
+    def finish(self) -> list[str]:
+        """Close everything; a request that is still parked is the last thing to be told."""
+        for name, client in sorted(self._clients.items()):
+            if client.waiting is not None:
+                self.transcript.append(f"{name}  was not answered")
+        self.close()
+        return self.transcript
+
+    def close(self) -> None:
+        for client in self._clients.values():
+            client.wire.close()
+        self._control.close()
+
+    # Below: how the transcript is written and kept free of races
+
+    def say(self, client: Client, request: Request, version: int) -> None:
+        what = f"{client.name}> {type(request).__name__.removesuffix('Request')} v{version}"
+        first, *rest = render(request, version, self._names)
+        self._write(f"{what} {first}", rest)
+        client.wire.send(request, version)
+        client.waiting = Waiting(RESPONSES[request.API_KEY], version, None)
+
+    def _hear(self, client: Client) -> Response | None:
+        waiting = client.waiting
+        assert waiting is not None, f"{client.name} has asked nothing"
+        client.waiting = None
+        try:
+            answer = client.wire.receive(waiting.response_class, waiting.version)
+        except (Closed, TimeoutError) as end:
+            what = "(closed)" if isinstance(end, Closed) else NOTHING
+            self.transcript.append(f"{client.name}< {what}")
+            self._connect_again(client)
+            return None
+        client.learn(answer)
+        self._write_answer(client, answer, waiting.version)
+        return answer
+
+    def _connect_again(self, client: Client) -> None:
+        client.wire.close()
+        client.wire = Wire(self._port, client.wire.client_id)
+
+    def _write_answer(self, client: Client, answer: Response, version: int) -> None:
+        first, *rest = render(self._of_this_scenario(answer), version, self._names)
+        self._write(f"{client.name}< {first}", rest)
+
+    def _write(self, first: str, rest: Sequence[str]) -> None:
+        self.transcript += [self._here(line) for line in (first, *rest)]
+
+    def _here(self, text: str) -> str:
+        return text.replace(self.name, HERE)
+
+    def _of_this_scenario(self, answer: Response) -> Response:
+        """Leave out the groups and topics of other scenarios on the same broker."""
+        if isinstance(answer, ListGroupsResponse):
+            groups = [group for group in answer.groups if group.group_id.startswith(self.name)]
+            return ListGroupsResponse(answer.throttle_time_ms, answer.error_code, groups)
+        if isinstance(answer, MetadataResponse):
+            answer.topics = [
+                topic
+                for topic in answer.topics
+                if topic.name is None or topic.name.startswith((self.name, OFFSETS_TOPIC))
+                or topic.error_code is not ErrorCode.NONE
+            ]
+        return answer
+
+    def _hear_others(self, speaker: Client | None) -> None:
+        """Write down what other clients were answered because of the last step."""
+        others = [
+            client
+            for _, client in sorted(self._clients.items())
+            if client is not speaker and client.waiting is not None
+        ]
+        for group_id in sorted({c.waiting.group_id for c in others if c.waiting.group_id}):
+            self._barrier(group_id)
+        for client in others:
+            if client.wire.has_answer():
+                self._hear(client)
+
+    def _barrier(self, group_id: GroupId) -> None:
+        """Return when the broker has decided about everything said before, and answered if it can.
+
+        A LeaveGroup of nobody changes nothing, but it is a write: it is decided after what reached
+        the group before it, and its answer waits for the same log. The first one is answered when
+        the broker has certainly read what was sent on other connections earlier; the second one is
+        then behind it in every queue. (Kafka is recorded with one network and one handler thread.)
+        """
+        nobody = LeaveGroupRequest(group_id, members=(MemberIdentity(MemberId("nobody")),))
+        for _ in range(2):
+            self.ask_aside(nobody, 3, LeaveGroupResponse)
+
+    def _poll(self, what: str, question: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + ANSWER_WITHIN_S
+        while not question():
+            assert time.monotonic() < deadline, f"{self.name}: in vain until {what}"
+            time.sleep(0.01)
+
+    def _is_ready(self, name: TopicName, partitions: int) -> bool:
+        found = self.topic_metadata(name)
+        if found.error_code or len(found.partitions) != partitions:
+            return False
+        if any(partition.error_code for partition in found.partitions):
+            return False
+        latest = [ListOffsetsPartition(index, -1, -1) for index in range(partitions)]
+        request = ListOffsetsRequest(-1, 0, (ListOffsetsTopic(name, latest),))
+        answer = self.ask_aside(request, 5, ListOffsetsResponse)
+        return not any(partition.error_code for partition in answer.topics[0].partitions)
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    name: str
+    chapter: str
+    profile: str
+    play: Callable[[Script], None]
+
+
+SCENARIOS: Final[dict[str, Scenario]] = {}
+"""Every scenario by name, in the order of its chapter; filled by `@scenario`."""
+
+
+def scenario(profile: str = "plain") -> Callable[[Callable[[Script], None]], Callable[[Script], None]]:
+    """Register a scenario, to be played at a broker with the settings of this profile."""
+
+    def register(play: Callable[[Script], None]) -> Callable[[Script], None]:
+        assert play.__name__ not in SCENARIOS, f"two scenarios are called {play.__name__}"
+        chapter = play.__module__.rsplit(".", 1)[-1]
+        SCENARIOS[play.__name__] = Scenario(play.__name__, chapter, profile, play)
+        return play
+
+    return register
+
+
+def perform(scenario: Scenario, port: int) -> list[str]:
+    """Play a scenario at the broker on this port; its transcript."""
+    script = Script(scenario.name, port)
+    try:
+        scenario.play(script)
+        return script.finish()
+    finally:
+        script.close()

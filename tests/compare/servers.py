@@ -1,0 +1,82 @@
+"""Which brokers are compared, with which settings, and how are they started?
+
+Both get the same properties. A profile is one set of settings and so one broker process: most
+scenarios share the plain one. Whatever is named here must be known to Kafka; Rollcall's own keys
+stand apart, because they make it behave exactly as Kafka where it would do better (docs/differences.md).
+"""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+_EVERYWHERE: Final = {
+    # One network and one handler thread: requests are taken in the order in which they arrive.
+    "num.network.threads": "1",
+    "num.io.threads": "1",
+    "group.coordinator.threads": "1",
+    "offsets.topic.num.partitions": "3",
+    "group.min.session.timeout.ms": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "auto.create.topics.enable": "false",
+    "num.partitions": "2",
+}
+
+PROFILES: Final[Mapping[str, Mapping[str, str]]] = {
+    "plain": _EVERYWHERE,
+    "delayed": {**_EVERYWHERE, "group.initial.rebalance.delay.ms": "700"},
+    "small groups": {**_EVERYWHERE, "group.max.size": "2"},
+    "forgetful": {**_EVERYWHERE, "offsets.retention.check.interval.ms": "200"},
+    "creative": {**_EVERYWHERE, "auto.create.topics.enable": "true"},
+}
+
+_EXACTLY_KAFKA: Final = {
+    "rollcall.forgive.slow.member": "false",
+    "rollcall.rebalance.on.partition.change": "false",
+}
+
+
+@contextmanager
+def rollcall(profile: str, folder: Path) -> Iterator[int]:
+    """Run our daemon with its data in the folder; yields its port."""
+    settings = {**PROFILES[profile], **_EXACTLY_KAFKA}
+    command = [
+        sys.executable, "-m", "cli.main", "serve",
+        "--data-dir", str(folder / "data"),
+        "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0",
+    ]  # fmt: skip
+    for key, value in settings.items():
+        command += ["--set", f"{key}={value}"]
+    log = (folder / "stderr.log").open("wb")
+    with log, subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log) as daemon:
+        try:
+            yield _port_from(daemon, folder / "stderr.log")
+        finally:
+            daemon.terminate()
+            try:
+                daemon.wait(10)
+            except subprocess.TimeoutExpired:
+                daemon.kill()
+
+
+def _port_from(daemon: "subprocess.Popen[bytes]", log: Path) -> int:
+    """Read the line that says where it listens."""
+    assert daemon.stdout is not None
+    for line in daemon.stdout:
+        if match := re.search(rb"127\.0\.0\.1:(\d+)", line):
+            return int(match[1])
+    raise AssertionError(f"the daemon did not start: {log.read_text()[-2000:]}")
+
+
+@contextmanager
+def kafka(profile: str, folder: Path, driver: str, port: int) -> Iterator[int]:
+    """Run a real Kafka by a driver script: `DRIVER start DIR PORT k=v...` and `DRIVER stop DIR`."""
+    settings = [f"{key}={value}" for key, value in PROFILES[profile].items()]
+    subprocess.run([driver, "start", folder, str(port), *settings], check=True)
+    try:
+        yield port
+    finally:
+        subprocess.run([driver, "stop", folder], check=True)

@@ -1,0 +1,42 @@
+"""Is the broker ready for the first scenario? Asks until each offsets partition has a coordinator.
+
+A fresh Kafka creates `__consumer_offsets` when somebody first asks for a coordinator, and answers
+with COORDINATOR_NOT_AVAILABLE or NOT_COORDINATOR until that is done.
+"""
+
+import time
+from typing import Final
+
+from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from protocol.names import ErrorCode, GroupId
+from tests.compare.wire import Wire
+
+_PROBES: Final = tuple(GroupId(letter) for letter in "abcdefghijklmnop")
+"""Enough group ids that every one of a few partitions has some."""
+
+
+def until_serving(port: int, patience_s: float = 60.0) -> None:
+    wire = Wire(port, "warm-up")
+    deadline = time.monotonic() + patience_s
+    try:
+        while not _all_serving(wire):
+            assert time.monotonic() < deadline, "the broker does not become a coordinator"
+            time.sleep(0.1)
+    finally:
+        wire.close()
+
+
+def _all_serving(wire: Wire) -> bool:
+    for group_id in _PROBES:
+        wire.send(FindCoordinatorRequest(group_id), 0)
+        found = wire.receive(FindCoordinatorResponse, 0)
+        assert isinstance(found, FindCoordinatorResponse)
+        if found.error_code is not ErrorCode.NONE:
+            return False
+        wire.send(HeartbeatRequest(group_id), 0)
+        beat = wire.receive(HeartbeatResponse, 0)
+        assert isinstance(beat, HeartbeatResponse)
+        if beat.error_code is not ErrorCode.UNKNOWN_MEMBER_ID:
+            return False
+    return True
