@@ -7,10 +7,8 @@ names the key and its place. Writes nothing, opens nothing but the file.
 """
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 
 from broker.config import Config, Origin, keys
@@ -130,6 +128,8 @@ def _read_properties(path: Path, content: bytes) -> dict[str, str]:
 
 
 def _read_toml(path: Path, content: bytes) -> dict[str, Written]:
+    import tomllib  # only where there is a file: a start without one does not wait for it
+
     try:
         text = content.decode()
     except UnicodeDecodeError as bad:
@@ -252,6 +252,8 @@ def _require_known(setting: Setting) -> None:
     name = setting.name
     if name in keys() or is_known(name):
         return
+    from difflib import get_close_matches
+
     near = get_close_matches(name, [*keys(), *kafka_names("broker")], n=1)
     guess = f"; did you mean {near[0]}?" if near else ""
     raise BadConfig(_sentence(setting, f"no such configuration name{guess}"))
