@@ -16,6 +16,9 @@ from broker.listeners import Listener
 ANY_IPV4: Final = "0.0.0.0"
 
 
+ADMIN_BACKLOG: Final = 16
+
+
 class CannotListen(Exception):
     """An address that cannot be bound; the text is for the operator, `key` is to be changed."""
 
@@ -66,12 +69,15 @@ def bind_listener(
 
 
 def bind_admin(host: str, port: int) -> Bound:
-    """The admin port's sockets; whoever serves it listens."""
+    """The admin port; what is asked before it is served waits in the kernel's queue."""
     try:
-        return bind("admin", host, port)
+        bound = bind("admin", host, port)
     except CannotListen as refused:
         refused.key = "rollcall.admin.listener"
         raise
+    for sock in bound.sockets:
+        sock.listen(ADMIN_BACKLOG)
+    return bound
 
 
 def bind(name: str, host: str, port: int) -> Bound:

@@ -18,10 +18,9 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from broker.daemon import Daemon
 from broker.events import PartFailed
 from broker.metrics import Metrics
-from broker.sockets import Bound
+from broker.sockets import ADMIN_BACKLOG, Bound
 from rollcall import __version__
 
-BACKLOG: Final = 16
 CLOSE_TIMEOUT_S: Final = 1.0
 HEADER_BYTES_MAX: Final = 8_190
 
@@ -71,7 +70,7 @@ class Console:
     async def open(self, admin: Bound) -> None:
         await self._runner.setup()
         for sock in admin.sockets:
-            await web.SockSite(self._runner, sock, backlog=BACKLOG).start()
+            await web.SockSite(self._runner, sock, backlog=ADMIN_BACKLOG).start()
 
     async def close(self) -> None:
         await self._runner.cleanup()
