@@ -34,6 +34,12 @@ _OWN_VARIABLES = ("ROLLCALL_CONFIG",)  # options of the command line, not config
 class BadConfig(Exception):
     """A configuration that the daemon will not start with; one line that names the key."""
 
+    def __init__(self, line: str) -> None:
+        # A value may hold anything: what is not printable is shown as it would be written in code.
+        super().__init__(
+            "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:
