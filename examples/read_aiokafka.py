@@ -1,0 +1,42 @@
+"""A consumer of aiokafka in the group `billing`: says what it owns and what it has read."""
+
+import asyncio
+import contextlib
+import logging
+
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
+from aiokafka.coordinator.assignors.range import RangePartitionAssignor
+
+logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # a lot while the daemon is away
+
+
+class Told(ConsumerRebalanceListener):
+    def on_partitions_assigned(self, assigned):
+        print("aiokafka owns", sorted(p.partition for p in assigned), flush=True)
+
+    def on_partitions_revoked(self, revoked):
+        pass
+
+
+async def main() -> None:
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers="127.0.0.1:9092",
+        group_id="billing",
+        auto_offset_reset="earliest",
+        auto_commit_interval_ms=1000,
+        partition_assignment_strategy=(RangePartitionAssignor,),
+    )
+    consumer.subscribe(["orders"], listener=Told())
+    await consumer.start()
+    count = 0
+    try:
+        async for _ in consumer:
+            count += 1
+            if count % 50 == 0:
+                print("aiokafka has read", count, flush=True)
+    finally:
+        await consumer.stop()
+
+
+with contextlib.suppress(KeyboardInterrupt):
+    asyncio.run(main())
