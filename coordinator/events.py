@@ -283,6 +283,7 @@ class GenerationBegun:
     protocol_name: str
     leader_id: MemberId
     subscribed_topics: frozenset[TopicName] | None
+    recorded: bool
     joins: tuple[JoinWait, ...]
     absent: tuple[MemberName, ...]
 

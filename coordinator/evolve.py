@@ -222,7 +222,7 @@ def _leader_changed(group: Group, event: events.LeaderChanged) -> None:
 
 def _generation_begun(group: Group, event: events.GenerationBegun) -> None:
     group.generation_id = group.newest_generation_id = event.generation_id
-    group.generation_recorded = True
+    group.generation_recorded |= event.recorded
     group.protocol_name = event.protocol_name
     group.subscribed_topics = event.subscribed_topics
     group.new_member_added = False

@@ -116,16 +116,19 @@ def _begin_generation(
                 protocol_name,
                 (m.metadata_for(protocol_name) for m in members),
             ),
+            recorded=settings.generation_records,
             joins=tuple(JoinWait(name_of(m), now.mono_ms - m.join_parked_at_ms) for m in joined),
             absent=tuple(name_of(member) for member in missing),
         )
     )
     sync = DelayedSync(group, generation_id, now.mono_ms + group.rebalance_timeout_ms)
-    record = _record(group, generation_id, protocol_name, leader.member_id, now, settings)
+    records: tuple[Record, ...] = ()
+    if settings.generation_records:
+        records = (_record(group, generation_id, protocol_name, leader.member_id, now, settings),)
     return Outcome(
         replies=_answers(group, joined, leader.member_id, generation_id, protocol_name),
         events=happened,
-        records=(record,),
+        records=records,
         ops=(*beat_ops(group, members, now), sync),
     )
 

@@ -256,6 +256,18 @@ def test_members_that_do_not_sync_after_a_restart_are_removed_as_ever(world: Wor
     assert world.group().state is GroupState.EMPTY
 
 
+def test_switched_off_a_generation_is_stored_with_its_assignments_as_in_kafka() -> None:
+    world = World(kafka_settings(generation_records=False))
+    leader, follower = world.given_joined(members=2)
+    assert not [r for r in world.log.records if record_type(r.key) == GENERATION_BEGUN]
+    world.crash()
+    assert world.group().state is GroupState.EMPTY
+    assert world.sync("g", leader.member_id, 1).error is ErrorCode.UNKNOWN_MEMBER_ID
+
+    world.given_stable_group("h", members=1)
+    assert not [r for r in world.log.records if record_type(r.key) == GENERATION_BEGUN]
+
+
 def test_an_older_record_of_a_generation_is_ignored(world: World) -> None:
     # As after a log that was compacted in an order of its own.
     world.given_stable_group(members=1)
