@@ -1,19 +1,28 @@
 """What did the members of a real group see? Runs them as processes and gathers what they say.
 
-`Member` starts one script of members/ and reads its JSON lines in a thread. `Witness` keeps what
+`Member` is a script of members/ as a process, its JSON lines read in a thread. `Witness` keeps what
 all of them said and lets a test wait for a fact, never for a time.
 """
 
 import json
+import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+
+import pytest
+
+from tests.interop.kafka_tools import require_kafka_tools
+from tests.interop.members.client import LIBRARIES, Options
 
 SCRIPTS = Path(__file__).parent / "members"
 PATIENCE_S = 90  # how long a test waits for a fact before it fails; not a measure of anything
+
+EACH_LIBRARY = pytest.mark.parametrize("library", LIBRARIES)
 
 
 class Witness:
@@ -41,6 +50,10 @@ class Witness:
     def messages_read(self) -> int:
         return sum(len(offsets) for offsets in self.read.values())
 
+    def said(self, member: str, event: str) -> list[dict]:
+        """What this member said about such events, in order."""
+        return [fact for name, fact in self.events if name == member and fact["event"] == event]
+
     def owned(self, member: str) -> list[int] | None:
         """The partitions that the member was last given and did not give back; None: never any."""
         owned: set[int] | None = None
@@ -53,6 +66,13 @@ class Witness:
                 owned = (owned or set()) - set(fact["partitions"])
         return None if owned is None else sorted(owned)
 
+    def share(self, members: Sequence["Member"], partitions: int) -> bool:
+        """Whether each of these has something, and all partitions have one owner among them."""
+        owned = [self.owned(member.name) for member in members]
+        return all(owned) and sorted(p for one in owned for p in one or ()) == list(
+            range(partitions)
+        )
+
     def wait_for(self, what: str, fact: Callable[[], bool]) -> None:
         with self._heard:
             if not self._heard.wait_for(fact, timeout=PATIENCE_S):
@@ -61,13 +81,17 @@ class Witness:
 
 
 class Member:
-    def __init__(self, witness: Witness, name: str, library: str, *words: str) -> None:
+    """One consumer as a process; `script` says which kind."""
+
+    def __init__(
+        self, witness: Witness, name: str, library: str, options: Options, script: str
+    ) -> None:
         self.name = name
-        self.library = library
         self.log: list[str] = []
         self._witness = witness
         self.process = subprocess.Popen(
-            [sys.executable, str(SCRIPTS / f"{library}_member.py"), *words],
+            [sys.executable, str(SCRIPTS / script), library, _complete(library, options).to_json()],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -80,17 +104,26 @@ class Member:
             thread.start()
 
     def _listen(self) -> None:
+        assert self.process.stdout is not None
         for line in self.process.stdout:
             self._witness.hear(self.name, line)
         self._witness.note()
 
     def _keep_log(self) -> None:
+        assert self.process.stderr is not None
         for line in self.process.stderr:
             self.log.append(line)
 
     def kill(self) -> None:
         self.process.kill()
         self.process.wait()
+
+    def stall(self) -> None:
+        """As a long pause of the whole process does: it is there, and says nothing."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
 
     def stop(self) -> None:
         """As a user stops a consumer: it leaves the group."""
@@ -100,20 +133,109 @@ class Member:
             thread.join(timeout=PATIENCE_S)
 
 
+class Failed(Exception):
+    """The consumer raised; the text begins with the name of the error."""
+
+
+class Obedient(Member):
+    """A consumer that does what the test says, one thing after the other."""
+
+    def __call__(self, word: str, *arguments: object) -> object:
+        """What the command yields. Raises Failed."""
+        before = self._answers()
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps([word, *arguments]) + "\n")
+        self.process.stdin.flush()
+        self._witness.wait_for(
+            f"{self.name} to {word}",
+            lambda: len(self._answers()) > len(before) or self.process.poll() is not None,
+        )
+        answers = self._answers()
+        assert len(answers) > len(before), f"{self.name} ended:\n{''.join(self.log)[-3000:]}"
+        if answers[-1]["event"] == "failed":
+            raise Failed(answers[-1]["error"])
+        return answers[-1]["value"]
+
+    def _answers(self) -> list[dict]:
+        return [
+            fact
+            for name, fact in self._witness.events
+            if name == self.name and fact["event"] in ("done", "failed")
+        ]
+
+    def poll(self) -> dict[int, list[int]]:
+        read = self("poll", 0.2)
+        assert isinstance(read, dict)
+        return {int(partition): offsets for partition, offsets in read.items()}
+
+    def read(self, enough: Callable[[dict[int, list[int]]], bool]) -> dict[int, list[int]]:
+        """Poll until what was read since is enough."""
+        read: dict[int, list[int]] = {}
+        for _ in range(int(PATIENCE_S / 0.2)):
+            for partition, offsets in self.poll().items():
+                read.setdefault(partition, []).extend(offsets)
+            if enough(read):
+                return read
+        raise AssertionError(f"{self.name} has read {read}, and that is not enough")
+
+    def read_messages(self, count: int) -> dict[int, list[int]]:
+        return self.read(lambda read: sum(map(len, read.values())) >= count)
+
+    def stop(self) -> None:
+        """Closes its consumer; with the end of its orders the process ends."""
+        self("close")
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait(timeout=PATIENCE_S)
+
+
+def _complete(library: str, options: Options) -> Options:
+    """A Java consumer needs Kafka's classes and a Java; without them its test is skipped."""
+    if library != "java":
+        return options
+    tools = require_kafka_tools()
+    jvm = tools.java.resolve().parents[1] / "lib" / "server" / "libjvm.so"
+    return replace(options, jars=tuple(map(str, tools.jars)), jvm=str(jvm))
+
+
+Start = Callable[[str, str, Options], Member]
+
+
 @contextmanager
-def members() -> Iterator[tuple[Witness, Callable[..., Member]]]:
+def members() -> Iterator[tuple[Witness, Start]]:
     """(witness, start): whatever was started is gone at the end, however the test ends."""
     witness = Witness()
     started: list[Member] = []
 
-    def start(name: str, library: str, *words: str) -> Member:
-        member = Member(witness, name, library, *words)
+    def start(name: str, library: str, options: Options) -> Member:
+        member = Member(witness, name, library, options, "member.py")
         started.append(member)
         return member
 
     try:
         yield witness, start
     finally:
-        for member in started:
-            if member.process.poll() is None:
-                member.kill()
+        _end(started)
+
+
+@contextmanager
+def consumers() -> Iterator[tuple[Witness, Callable[[str, str, Options], Obedient]]]:
+    """The same for consumers that do as they are told."""
+    witness = Witness()
+    started: list[Member] = []
+
+    def start(name: str, library: str, options: Options) -> Obedient:
+        consumer = Obedient(witness, name, library, options, "obedient.py")
+        started.append(consumer)
+        return consumer
+
+    try:
+        yield witness, start
+    finally:
+        _end(started)
+
+
+def _end(started: list[Member]) -> None:
+    for member in started:
+        if member.process.poll() is None:
+            member.kill()

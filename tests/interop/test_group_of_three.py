@@ -1,7 +1,7 @@
 """Do unmodified consumers share a topic, lose a member, gain one, and outlive kill -9?
 
-10,000 keyed messages on 6 partitions. The same story for three members of each client library and
-for one group in which all three libraries sit together. What must hold is read from two sides: what the
+10,000 keyed messages on 6 partitions. The same story for the members of each client library and for
+one group in which all libraries meet. What must hold is read from two sides: what the
 members say, and what `__consumer_offsets` holds afterwards.
 """
 
@@ -9,20 +9,22 @@ from collections.abc import Iterable
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests.conftest import StartDaemon
+from tests.interop.conftest import SETTINGS, create_topic
 from tests.interop.group import members
+from tests.interop.members.client import Options
 from tests.interop.offsets_log import stored_commits, stored_generations
 
 PARTITIONS = 6
 TOPIC = "orders"
 GROUP = "billing"
 
-LIBRARIES = [
-    pytest.param(("confluent", "confluent", "confluent"), id="confluent"),
-    pytest.param(("kafka_python", "kafka_python", "kafka_python"), id="kafka-python"),
-    pytest.param(("aiokafka", "aiokafka", "aiokafka"), id="aiokafka"),
-    pytest.param(("confluent", "kafka_python", "aiokafka"), id="all-three-together"),
+MEMBERS = [  # three from the beginning, and the newcomer
+    pytest.param(("confluent",) * 4, id="confluent"),
+    pytest.param(("kafka_python",) * 4, id="kafka-python"),
+    pytest.param(("aiokafka",) * 4, id="aiokafka"),
+    pytest.param(("confluent", "kafka_python", "aiokafka", "java"), id="all-together"),
 ]
 
 
@@ -34,33 +36,33 @@ def produce(bootstrap: str, numbers: Iterable[int]) -> None:
     assert producer.flush(60) == 0, "messages were not acknowledged"
 
 
-@pytest.mark.parametrize("libraries", LIBRARIES)
-def test_a_group_reads_everything_through_a_lost_member_a_new_one_and_kill_9(daemon, libraries):
-    admin = AdminClient({"bootstrap.servers": daemon.bootstrap})
-    admin.create_topics([NewTopic(TOPIC, num_partitions=PARTITIONS)])[TOPIC].result(30)
+@pytest.mark.parametrize("libraries", MEMBERS)
+def test_a_group_reads_everything_through_a_lost_member_a_new_one_and_kill_9(
+    start_daemon: StartDaemon, libraries: tuple[str, ...]
+) -> None:
+    daemon = start_daemon(SETTINGS)
+    create_topic(daemon.bootstrap, TOPIC, PARTITIONS)
     produce(daemon.bootstrap, range(4_000))
 
+    options = Options(daemon.bootstrap, TOPIC, GROUP, session_timeout_ms=3_000)
     with members() as (witness, start):
         # Given a group of three that reads.
         first, second, third = (
-            start(f"m{n}", library, daemon.bootstrap, GROUP, TOPIC)
-            for n, library in enumerate(libraries, start=1)
+            start(f"m{n}", library, options) for n, library in enumerate(libraries[:3], start=1)
         )
-
-        def all_owned_by(*owners) -> bool:
-            owned = [witness.owned(owner.name) for owner in owners]
-            return all(owned) and sorted(p for one in owned for p in one) == list(range(PARTITIONS))
-
         witness.wait_for(
-            "three members with partitions", lambda: all_owned_by(first, second, third)
+            "three members with partitions",
+            lambda: witness.share((first, second, third), PARTITIONS),
         )
         witness.wait_for("some messages", lambda: witness.messages_read >= 500)
 
         # When a member dies without a word, and another one comes.
         third.kill()
-        fourth = start("m4", libraries[2], daemon.bootstrap, GROUP, TOPIC)
+        fourth = start("m4", libraries[3], options)
         produce(daemon.bootstrap, range(4_000, 7_000))
-        witness.wait_for("the newcomer's share", lambda: all_owned_by(first, second, fourth))
+        witness.wait_for(
+            "the newcomer's share", lambda: witness.share((first, second, fourth), PARTITIONS)
+        )
 
         # And the daemon is killed in the middle of it all.
         daemon.kill()

@@ -1,0 +1,85 @@
+"""What can every library's consumer be asked for, and how is it set up? The words they share.
+
+Each `*_client.py` beside this file says them in the words of one library and adds nothing of its
+own: no retry, no state that the library keeps itself. Partitions are numbers, for each client reads
+one topic.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from typing import Protocol
+
+LIBRARIES = ("confluent", "kafka_python", "aiokafka", "java")
+MESSAGES_PER_POLL = 100
+
+Offsets = Mapping[int, int]
+
+
+@dataclass(frozen=True)
+class Options:
+    """`group` None: a consumer outside any group. `auto_commit_ms` None: it commits by hand.
+
+    `store`: a file in which a member keeps what it read, and how far it is, instead of committing.
+    """
+
+    bootstrap: str
+    topic: str
+    group: str | None = None
+    session_timeout_ms: int = 6_000
+    heartbeat_interval_ms: int = 500
+    assignor: str = "range"
+    instance_id: str | None = None
+    auto_commit_ms: int | None = None
+    store: str = ""
+    jars: tuple[str, ...] = ()
+    jvm: str = ""
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @staticmethod
+    def from_json(text: str) -> "Options":
+        return Options(**json.loads(text))
+
+
+class Listener(Protocol):
+    """Told of a rebalance by the library. `assigned` may say where to begin instead."""
+
+    def assigned(self, partitions: list[int]) -> Offsets: ...
+
+    def revoked(self, partitions: list[int]) -> None: ...
+
+
+class Client(Protocol):
+    def subscribe(self, listener: Listener) -> None: ...
+
+    def assign(self, partitions: list[int]) -> None: ...
+
+    def poll(self, timeout_s: float) -> dict[int, list[int]]:
+        """Partition -> the offsets that were read."""
+
+    def seek(self, partition: int, offset: int) -> None: ...
+
+    def pause(self, partitions: list[int]) -> None: ...
+
+    def resume(self, partitions: list[int]) -> None: ...
+
+    def commit(self, offsets: Offsets | None, metadata: str) -> None:
+        """Wait for the answer; None: what was read."""
+
+    def commit_async(self, offsets: Offsets | None, done: Callable[[str | None], None]) -> None:
+        """`done` is told the name of the error, or None, in a later poll."""
+
+    def committed(self, partition: int) -> tuple[int, str | None] | None:
+        """Offset and metadata, as far as the library tells them."""
+
+    def offset_for_time(self, partition: int, timestamp_ms: int) -> int | None: ...
+
+    def close(self) -> None: ...
+
+
+def open_client(library: str, options: Options) -> Client:
+    client: Client = import_module(f"{library}_client").open_client(options)
+    return client

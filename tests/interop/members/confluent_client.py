@@ -1,0 +1,106 @@
+"""The consumer of librdkafka, by confluent-kafka."""
+
+from collections.abc import Callable
+
+from client import MESSAGES_PER_POLL, Listener, Offsets, Options
+from confluent_kafka import OFFSET_INVALID, Consumer, TopicPartition
+
+NO_GROUP = "outside-any-group"  # this library insists on a name, used or not
+AT_THE_END = -1
+
+
+class ConfluentClient:
+    def __init__(self, options: Options) -> None:
+        self._topic = options.topic
+        self._commits: list[Callable[[str | None], None]] = []
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": options.bootstrap,
+                "group.id": options.group or NO_GROUP,
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": options.auto_commit_ms is not None,
+                "auto.commit.interval.ms": options.auto_commit_ms or 5_000,
+                "session.timeout.ms": options.session_timeout_ms,
+                "heartbeat.interval.ms": options.heartbeat_interval_ms,
+                "partition.assignment.strategy": options.assignor,
+                "reconnect.backoff.max.ms": 500,
+                "on_commit": self._on_commit,
+                **({"group.instance.id": options.instance_id} if options.instance_id else {}),
+            }
+        )
+
+    def subscribe(self, listener: Listener) -> None:
+        def on_assign(consumer: Consumer, partitions: list[TopicPartition]) -> None:
+            begin = listener.assigned([one.partition for one in partitions])
+            if begin:
+                consumer.assign(
+                    [
+                        TopicPartition(self._topic, one.partition, begin[one.partition])
+                        for one in partitions
+                    ]
+                )
+
+        def on_revoke(_: Consumer, partitions: list[TopicPartition]) -> None:
+            listener.revoked([one.partition for one in partitions])
+
+        self._consumer.subscribe([self._topic], on_assign=on_assign, on_revoke=on_revoke)
+
+    def assign(self, partitions: list[int]) -> None:
+        self._consumer.assign([TopicPartition(self._topic, p) for p in partitions])
+
+    def poll(self, timeout_s: float) -> dict[int, list[int]]:
+        read: dict[int, list[int]] = {}
+        for message in self._consumer.consume(MESSAGES_PER_POLL, timeout_s):
+            if message.error() is None:
+                read.setdefault(message.partition(), []).append(message.offset())
+        return read
+
+    def seek(self, partition: int, offset: int) -> None:
+        self._consumer.seek(TopicPartition(self._topic, partition, offset))
+
+    def pause(self, partitions: list[int]) -> None:
+        self._consumer.pause([TopicPartition(self._topic, p) for p in partitions])
+
+    def resume(self, partitions: list[int]) -> None:
+        self._consumer.resume([TopicPartition(self._topic, p) for p in partitions])
+
+    def commit(self, offsets: Offsets | None, metadata: str) -> None:
+        if offsets is None:
+            self._consumer.commit(asynchronous=False)
+        else:
+            self._consumer.commit(
+                offsets=[
+                    TopicPartition(self._topic, p, offset, metadata)
+                    for p, offset in offsets.items()
+                ],
+                asynchronous=False,
+            )
+
+    def commit_async(self, offsets: Offsets | None, done: Callable[[str | None], None]) -> None:
+        self._commits.append(done)
+        if offsets is None:
+            self._consumer.commit(asynchronous=True)
+        else:
+            self._consumer.commit(
+                offsets=[TopicPartition(self._topic, p, o) for p, o in offsets.items()],
+                asynchronous=True,
+            )
+
+    def _on_commit(self, error: object, _: list[TopicPartition]) -> None:
+        if self._commits:  # else it is an automatic one
+            self._commits.pop(0)(None if error is None else str(error))
+
+    def committed(self, partition: int) -> tuple[int, str | None] | None:
+        (found,) = self._consumer.committed([TopicPartition(self._topic, partition)], timeout=30)
+        return None if found.offset == OFFSET_INVALID else (found.offset, found.metadata)
+
+    def offset_for_time(self, partition: int, timestamp_ms: int) -> int | None:
+        asked = TopicPartition(self._topic, partition, timestamp_ms)
+        (found,) = self._consumer.offsets_for_times([asked], timeout=30)
+        return None if found.offset == AT_THE_END else found.offset
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+open_client = ConfluentClient
