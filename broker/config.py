@@ -176,11 +176,6 @@ class Config:
         "on with it after a restart (Kafka: false).",
         default=True,
     )
-    rollcall_generation_records: bool = boolean(
-        "A generation is written down before its joins are answered, so that no restart loses it "
-        "(Kafka: false).",
-        default=True,
-    )
     rollcall_forgive_slow_member: bool = boolean(
         "A member whose session ran out is taken back if it is heard from before another member "
         "is told (Kafka: false).",
@@ -386,7 +381,6 @@ class Config:
             offsets_retention_check_interval_ms=self.offsets_retention_check_interval_ms,
             offsets_value_version=self.rollcall_offsets_value_version,
             max_batch_bytes=self.message_max_bytes,
-            generation_records=self.rollcall_generation_records,
             generation_records=self.rollcall_generation_records,
             forgive_slow_member=self.rollcall_forgive_slow_member,
             forgive_max_ms=self.rollcall_forgive_max_ms,
