@@ -15,10 +15,16 @@ def start_daemon(tmp_path: Path) -> Iterator[StartDaemon]:
     """`start_daemon({key: value, ...}, name=...)`: as many daemons as a test needs."""
     daemons: list[Daemon] = []
 
-    def start(settings: Mapping[str, str] = TEST_SETTINGS, *, name: str = "node") -> Daemon:
+    def start(
+        settings: Mapping[str, str] = TEST_SETTINGS,
+        *,
+        name: str = "node",
+        listen: str | None = "127.0.0.1:0",
+    ) -> Daemon:
         folder = tmp_path / name
         folder.mkdir(exist_ok=True)
         daemon = Daemon(folder, settings)
+        daemon.listen = listen
         daemons.append(daemon)
         return daemon.start()
 

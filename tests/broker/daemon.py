@@ -37,7 +37,7 @@ class Daemon:
     def __init__(self, folder: Path, settings: Mapping[str, str] = TEST_SETTINGS) -> None:
         self.data_dir = folder / "data"
         self.settings = dict(settings)
-        self.listen = "127.0.0.1:0"
+        self.listen: str | None = "127.0.0.1:0"  # None: the settings say where
         self.admin_listen = "127.0.0.1:0"
         self.arguments: list[str] = []
         self.environment: dict[str, str] = {}
@@ -70,9 +70,10 @@ class Daemon:
     def command(self) -> list[str]:
         command = [
             str(Path(sys.executable).with_name("rollcall")), "serve",
-            "--data-dir", str(self.data_dir),
-            "--listen", self.listen, "--admin", self.admin_listen,
+            "--data-dir", str(self.data_dir), "--admin", self.admin_listen,
         ]  # fmt: skip
+        if self.listen is not None:
+            command += ["--listen", self.listen]
         for key, value in self.settings.items():
             command += ["--set", f"{key}={value}"]
         return command + self.arguments
@@ -93,7 +94,9 @@ class Daemon:
         self.bootstrap = clients.split(",")[0]
         self.admin = admin
         # A client knows the address by now: the next start has to be found there.
-        self.listen, self.admin_listen = self.bootstrap, admin or self.admin_listen
+        if self.listen is not None:
+            self.listen = self.bootstrap
+        self.admin_listen = admin or self.admin_listen
         return self
 
     def kill(self) -> None:

@@ -108,14 +108,19 @@ class Shell:
         assert self.faults == []
 
     async def client(self) -> "Client":
-        reader, writer = await asyncio.open_connection("127.0.0.1", self.listener.port)
-        return Client(reader, writer)
+        return await Client.connect(self.listener.port)
 
     def dropped(self) -> list[ConnectionDropped]:
         return [event for event in self.events if isinstance(event, ConnectionDropped)]
 
 
 class Client:
+    """A client's side of one connection, to a Shell or to a real daemon."""
+
+    @classmethod
+    async def connect(cls, port: int, host: str = "127.0.0.1") -> Self:
+        return cls(*await asyncio.open_connection(host, port))
+
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
         self.writer = writer
