@@ -41,6 +41,12 @@ def _(event: topics.TopicAdopted) -> Iterable[Line]:
     yield Line("warning", "Found logs of a topic that the catalog does not know; kept", facts)
 
 
+@told(TABLE, topics.AutoCreationFailed)
+def _(event: topics.AutoCreationFailed) -> Iterable[Line]:
+    facts: Facts = {"topic": event.name, "reason": event.reason}
+    yield Line("warning", "Auto topic creation failed", facts)
+
+
 @told(TABLE, topics.SegmentsDeleted)
 def _(event: topics.SegmentsDeleted) -> Iterable[Line]:
     yield Line(

@@ -89,7 +89,7 @@ class DataPlane:
             readable=self._fetching.readable,
             observe=observe,
         )
-        self._metadata = MetadataAnswers(self.registry, cluster, settings)
+        self._metadata = MetadataAnswers(self.registry, cluster, settings, observe)
         self._creation = TopicCreation(self.registry, cluster.node_id, settings)
         self._configs = ConfigDescription(self.registry, cluster)
 

@@ -42,6 +42,14 @@ class TopicAdopted:
     partitions: int
 
 
+@dataclass(frozen=True, slots=True)
+class AutoCreationFailed:
+    """A client asked for a topic that cannot be made; told once, however often it asks."""
+
+    name: TopicName
+    reason: str
+
+
 @dataclass(slots=True)
 class RecordsAppended:
     topic_partition: TopicPartition
@@ -100,6 +108,7 @@ TopicChange = TopicCreated | TopicDeleted | PartitionsAdded
 TopicEvent = (
     TopicChange
     | TopicAdopted
+    | AutoCreationFailed
     | RecordsAppended
     | RecordsFetched
     | ProduceRefused

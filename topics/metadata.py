@@ -6,7 +6,7 @@ Kafka differs: it answers UNKNOWN_TOPIC_OR_PARTITION once, for its controller is
 Kafka's counterpart: `KafkaApis.handleTopicMetadataRequest`, `AutoTopicCreationManager`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from protocol.messages.metadata import (
@@ -25,24 +25,32 @@ from protocol.names import (
 )
 from protocol.reply_token import ReplyToken
 from topics.cluster import ClusterView
+from topics.events import AutoCreationFailed, TopicEvent
 from topics.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from topics.placement import factor_fault
 from topics.registry import NewTopic, Topic, TopicRegistry
 from topics.settings import TopicSettings
 from topics.topic_names import is_internal, name_fault
 
 FIRST_VERSION_BY_ID: Final = 12
-LAST_VERSION_WITH_CLUSTER_OPERATIONS: Final = 10
+MOST_TOLD: Final = 1_000  # topics that cannot be made and are remembered as told
 
 
 class MetadataAnswers:
     """Answers Metadata; creates topics on the way."""
 
     def __init__(
-        self, registry: TopicRegistry, cluster: ClusterView, settings: TopicSettings
+        self,
+        registry: TopicRegistry,
+        cluster: ClusterView,
+        settings: TopicSettings,
+        observe: Callable[[TopicEvent], None],
     ) -> None:
         self._registry = registry
         self._cluster = cluster
         self._settings = settings
+        self._observe = observe
+        self._told: set[TopicName] = set()  # of which topics it was told that they cannot be made
 
     def answer(self, request: MetadataRequest, token: ReplyToken) -> MetadataResponse:
         if _mixes_ids_and_names(request, token.api_version):
@@ -97,21 +105,29 @@ class MetadataAnswers:
 
     def _create(self, name: TopicName) -> Topic | None:
         """Create a topic because somebody asked where it is; None if it cannot be."""
-        settings = self._settings
-        if (
-            not settings.auto_create_topics_enable
-            or settings.default_replication_factor not in (-1, 1)
-            or name_fault(name) is not None
-            or is_internal(name)  # made by the coordinators that own them, or not at all
-            or self._registry.colliding(name) is not None
-        ):
+        if not self._settings.auto_create_topics_enable or name_fault(name) is not None:
             return None
-        fresh = NewTopic(name, self._registry.new_topic_id(), settings.num_partitions)
-        try:
-            self._registry.create([fresh], automatic=True)
-        except OSError:
-            return None  # the client asks again, and the registry has told what is wrong
+        if is_internal(name):
+            return None  # made by the coordinators that own them, or not at all
+        fault = factor_fault(self._settings.default_replication_factor)
+        colliding = self._registry.colliding(name)
+        if colliding is not None:
+            self._cannot_create(name, f"it collides with {colliding}")
+        elif fault is not None:
+            self._cannot_create(name, f"default.replication.factor: {fault.message}")
+        else:
+            fresh = NewTopic(name, self._registry.new_topic_id(), self._settings.num_partitions)
+            try:
+                self._registry.create([fresh], automatic=True)
+            except OSError as refusal:
+                self._cannot_create(name, str(refusal))
         return self._registry.by_name(name)
+
+    def _cannot_create(self, name: TopicName, reason: str) -> None:
+        """Tell it once: a client asks again every few hundred milliseconds."""
+        if name not in self._told and len(self._told) < MOST_TOLD:
+            self._told.add(name)
+            self._observe(AutoCreationFailed(name, reason))
 
     def _known(self, topic: Topic, operations: int) -> MetadataResponseTopic:
         node = (self._cluster.node_id,)

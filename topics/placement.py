@@ -12,8 +12,8 @@ from topics.api_error import ApiError
 
 
 def factor_fault(replication_factor: int) -> ApiError | None:
-    """Why so many replicas cannot be placed; the factor is positive."""
-    if replication_factor == 1:
+    """Why so many replicas cannot be placed; -1, Kafka's word for a default, is one."""
+    if replication_factor in (-1, 1):
         return None
     return ApiError(
         ErrorCode.INVALID_REPLICATION_FACTOR,

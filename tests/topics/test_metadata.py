@@ -18,7 +18,7 @@ from protocol.names import (
     TopicName,
 )
 from tests.topics.plane import Plane
-from topics.events import TopicCreated
+from topics.events import AutoCreationFailed, TopicCreated
 from topics.settings import TopicSettings
 
 NOBODYS_ID = UUID(int=99)
@@ -133,8 +133,20 @@ def test_nothing_is_made_where_automatic_creation_is_switched_off() -> None:
 def test_a_topic_that_cannot_be_is_not_made(plane: Plane, name: str, error_code: ErrorCode) -> None:
     plane.given("a.b")
     (topic,) = about(plane, name, create=True)
+    about(plane, name, create=True)
     assert topic.error_code is error_code
     assert plane.data.registry.by_name(TopicName(name)) is None
+    # A reason that nobody can see from the name alone is told, once.
+    told = [AutoCreationFailed(TopicName("a_b"), "it collides with a.b")]
+    assert plane.events_of(AutoCreationFailed) == (told if name == "a_b" else [])
+
+
+def test_more_replicas_by_default_than_there_are_nodes_make_no_topics_and_that_is_told() -> None:
+    plane = Plane(TopicSettings(default_replication_factor=3))
+    (topic,) = about(plane, "a", create=True)
+    assert topic.error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    (event,) = plane.events_of(AutoCreationFailed)
+    assert event.reason.startswith("default.replication.factor: Unable to replicate")
 
 
 def test_a_disk_that_refuses_leaves_the_topic_unknown_until_the_client_asks_again(
