@@ -404,6 +404,29 @@ class Shard:
         self._observe(events.PartitionClosed(self.partition, now.wall_ms, len(groups)))
         return answered
 
+    def check(self) -> None:
+        """Assert what must hold between turns; called by tests and the simulator."""
+        self.purgatory.check()
+        assert not self._unsent, "answers of a chain that failed were not sent"
+        for group_id, group in self.groups.items():
+            assert group.group_id == group_id
+            assert not group.lock.held, f"{group_id} is locked between turns"
+            group.check()
+            preparing = group.state is GroupState.PREPARING_REBALANCE
+            waits = self.purgatory.watching(("join", group_id))
+            assert waits or not preparing, f"nothing will ever complete the rebalance of {group_id}"
+            waits = self.purgatory.watching(("sync", group_id))
+            assert waits is bool(group.pending_sync_ids), f"who is {group_id} waiting for?"
+            for member_id, member in group.members.items():
+                waits = self.purgatory.watching(session_slot(group_id, member_id))
+                parked = member.awaiting_join is not None or member.awaiting_sync is not None
+                paused = member.session_deadline_ms == SESSION_PAUSED
+                assert waits or paused, f"{member_id} would never expire"
+                assert parked or not paused, f"nothing will ever start {member_id}'s session"
+            for member_id in group.pending_member_ids:
+                waits = self.purgatory.watching(session_slot(group_id, member_id))
+                assert waits, f"the id {member_id} would never expire"
+
     # ------------------------------------------------------------ the steps of a turn
 
     def _append(self, records: Sequence[Record], now: Now) -> Position | None:

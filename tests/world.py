@@ -194,10 +194,7 @@ class World:
     def check(self) -> None:
         for shard in self.coordinator._active:
             if shard is not None:
-                shard.purgatory.check()
-                for group in shard.groups.values():
-                    assert not group.lock.held
-                    group.check()
+                shard.check()
         states = dict.fromkeys(GroupState, 0)
         for view in self.coordinator.groups():
             states[view.state] += 1

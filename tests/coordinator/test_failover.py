@@ -258,7 +258,7 @@ def test_members_that_do_not_sync_after_a_restart_are_removed_as_ever(world: Wor
 
 def test_switched_off_a_generation_is_stored_with_its_assignments_as_in_kafka() -> None:
     world = World(kafka_settings(generation_records=False))
-    leader, follower = world.given_joined(members=2)
+    leader, _ = world.given_joined(members=2)
     assert not [r for r in world.log.records if record_type(r.key) == GENERATION_BEGUN]
     world.crash()
     assert world.group().state is GroupState.EMPTY

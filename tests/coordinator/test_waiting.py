@@ -1,0 +1,112 @@
+"""Answers that wait for the disk: in which order they go, and what becomes of them if it fails."""
+
+import pytest
+
+from coordinator.gather import Gather
+from coordinator.locks import GroupLock
+from coordinator.waiting import ClientAnswer, WaitingAnswers
+from protocol.messages import Response
+from protocol.messages.heartbeat import HeartbeatResponse
+from protocol.messages.list_groups import ListGroupsResponse
+from protocol.names import ErrorCode
+from tests.world import Token
+
+
+class Desk:
+    """Where answers go out."""
+
+    def __init__(self, stored: int = 0) -> None:
+        self.sent: list[tuple[str, Response]] = []
+        self.answers = WaitingAnswers(stored)
+
+    def send(self, token: Token, response: Response) -> None:
+        self.sent.append((token.client_id, response))
+
+    def add(self, name: str, position: int) -> None:
+        answer = ClientAnswer(Token(4, name), HeartbeatResponse(), self.send)  # type: ignore[arg-type]
+        self.answers.add(position, answer)
+
+    @property
+    def names(self) -> list[str]:
+        return [name for name, _ in self.sent]
+
+
+def test_what_is_stored_already_goes_out_at_once() -> None:
+    desk = Desk(stored=5)
+    desk.add("a", 5)
+    desk.add("b", 6)
+    assert desk.names == ["a"]
+    assert len(desk.answers) == 1
+
+
+def test_the_rest_goes_out_by_position_and_then_by_arrival() -> None:
+    desk = Desk()
+    for name, position in (("d", 9), ("a", 3), ("b", 3), ("c", 4)):
+        desk.add(name, position)
+    desk.answers.release(3)
+    assert desk.names == ["a", "b"]
+    desk.answers.release(8)
+    assert desk.names == ["a", "b", "c"]
+    desk.answers.release(9)
+    assert desk.names == ["a", "b", "c", "d"]
+    assert len(desk.answers) == 0
+
+
+def test_a_stored_position_never_falls() -> None:
+    desk = Desk()
+    desk.answers.release(9)
+    desk.answers.release(3)
+    desk.add("a", 9)
+    assert desk.names == ["a"]
+
+
+def test_when_the_log_fails_each_is_refused_once() -> None:
+    desk = Desk()
+    desk.add("a", 1)
+    desk.add("b", 2)
+    desk.answers.refuse_all(ErrorCode.NOT_COORDINATOR)
+    desk.answers.release(2)
+    assert desk.names == ["a", "b"]
+    for _, response in desk.sent:
+        assert isinstance(response, HeartbeatResponse)
+        assert response.error_code is ErrorCode.NOT_COORDINATOR
+
+
+def test_a_whole_goes_out_with_its_last_part() -> None:
+    sent: list[tuple[list[int], ErrorCode]] = []
+
+    def build(found: list[int], error_code: ErrorCode) -> Response:
+        sent.append((found, error_code))
+        return ListGroupsResponse()
+
+    gather = Gather(Token(0, "a"), 3, build, lambda *_: None)
+    gather.part([1, 2], None).send()
+    gather.part([3], lambda _: [-3]).refuse(ErrorCode.NOT_COORDINATOR)
+    assert not sent
+    gather.part([4], None).send()
+    assert sent == [([1, 2, -3, 4], ErrorCode.NONE)]
+    with pytest.raises(AssertionError, match="came twice"):
+        gather.part([5], None).send()
+
+
+def test_a_part_without_refusals_of_its_own_fails_the_whole() -> None:
+    codes: list[ErrorCode] = []
+
+    def build(_: list[int], error_code: ErrorCode) -> Response:
+        codes.append(error_code)
+        return ListGroupsResponse()
+
+    gather = Gather(Token(0, "a"), 2, build, lambda *_: None)
+    gather.part([1], None).refuse(ErrorCode.NOT_COORDINATOR)
+    gather.part([2], None).send()
+    assert codes == [ErrorCode.NOT_COORDINATOR]
+
+
+def test_a_group_lock_names_who_is_in_the_way() -> None:
+    lock = GroupLock()
+    lock.acquire("a join")
+    assert lock.held
+    with pytest.raises(AssertionError, match="a sync entered a group in the turn of a join"):
+        lock.acquire("a sync")
+    lock.release()
+    lock.acquire("a sync")

@@ -1,0 +1,111 @@
+"""The purgatory's promises: asked by key, ended by time, and each op ended exactly once."""
+
+import pytest
+
+from purgatory.purgatory import Purgatory
+from tests.purgatory.ops import ScriptedOp
+
+
+@pytest.fixture
+def purgatory() -> Purgatory[str]:
+    return Purgatory()
+
+
+def test_an_op_that_can_complete_now_is_not_parked(purgatory: Purgatory[str]) -> None:
+    op = ScriptedOp("a", ("k",), 10)
+    op.ready = True
+    assert purgatory.try_complete_else_watch(op) == "a completed"
+    assert purgatory.delayed == 0
+    assert purgatory.next_deadline_ms is None
+
+
+def test_an_op_that_cannot_is_asked_again_when_its_key_is_checked(
+    purgatory: Purgatory[str],
+) -> None:
+    op = ScriptedOp("a", ("k",), 10)
+    assert purgatory.try_complete_else_watch(op) is None
+    assert purgatory.check_and_complete("k") == []
+    assert purgatory.check_and_complete("other") == []
+    assert op.asked == 2
+    op.ready = True
+    assert purgatory.check_and_complete("k") == ["a completed"]
+    assert purgatory.check_and_complete("k") == []
+    assert purgatory.expire_due(10) == []
+
+
+def test_ops_under_one_key_are_asked_in_the_order_they_were_parked(
+    purgatory: Purgatory[str],
+) -> None:
+    ops = [ScriptedOp(name, ("k",), 10) for name in "abc"]
+    for op in ops:
+        purgatory.watch(op)
+        op.ready = True
+    assert purgatory.check_and_complete("k") == ["a completed", "b completed", "c completed"]
+
+
+def test_an_op_under_two_keys_ends_under_both(purgatory: Purgatory[str]) -> None:
+    op = ScriptedOp("a", ("k", "l"), 10)
+    purgatory.watch(op)
+    assert purgatory.watched == 2
+    op.ready = True
+    assert purgatory.check_and_complete("l") == ["a completed"]
+    assert not purgatory.watching("k")
+    assert purgatory.check_and_complete("k") == []
+    purgatory.check()
+
+
+def test_an_op_may_name_one_key_twice(purgatory: Purgatory[str]) -> None:
+    op = ScriptedOp("a", ("k", "k"), 10)
+    purgatory.watch(op)
+    assert purgatory.expire_due(10) == ["a expired"]
+    purgatory.check()
+
+
+def test_ops_expire_in_the_order_of_their_deadlines_and_equal_ones_as_they_came(
+    purgatory: Purgatory[str],
+) -> None:
+    for name, deadline_ms in (("late", 30), ("b", 20), ("c", 20), ("a", 10)):
+        purgatory.watch(ScriptedOp(name, (name,), deadline_ms))
+    assert purgatory.next_deadline_ms == 10
+    assert purgatory.expire_due(9) == []
+    assert purgatory.expire_due(20) == ["a expired", "b expired", "c expired"]
+    assert purgatory.next_deadline_ms == 30
+    assert purgatory.delayed == 1
+
+
+def test_silence_may_be_the_answer_to_an_expiry(purgatory: Purgatory[str]) -> None:
+    op = ScriptedOp("a", ("k",), 10)
+    op.says_on_expiration = None
+    purgatory.watch(op)
+    assert purgatory.expire_due(10) == []
+    assert purgatory.delayed == 0
+
+
+def test_what_is_cancelled_never_speaks(purgatory: Purgatory[str]) -> None:
+    ops = [ScriptedOp("a", ("k",), 10), ScriptedOp("b", ("k", "l"), 20)]
+    for op in ops:
+        purgatory.watch(op)
+    assert purgatory.cancel("k") == 2
+    assert purgatory.cancel("k") == 0
+    assert purgatory.expire_due(100) == []
+    assert not purgatory.watching("l")
+
+
+def test_everything_is_cancelled_at_once(purgatory: Purgatory[str]) -> None:
+    for name in "abc":
+        purgatory.watch(ScriptedOp(name, (name,), 10))
+    assert purgatory.cancel_all() == 3
+    assert purgatory.delayed == purgatory.watched == 0
+
+
+def test_parking_an_op_twice_is_a_mistake(purgatory: Purgatory[str]) -> None:
+    op = ScriptedOp("a", ("k",), 10)
+    purgatory.watch(op)
+    with pytest.raises(AssertionError, match="parked already"):
+        purgatory.watch(op)
+
+
+def test_ops_are_counted_by_kind(purgatory: Purgatory[str]) -> None:
+    purgatory.watch(ScriptedOp("a", ("k", "l"), 10))
+    purgatory.watch(ScriptedOp("b", ("k",), 10))
+    assert purgatory.by_kind() == {"ScriptedOp": (2, 3)}
