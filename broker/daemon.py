@@ -58,7 +58,7 @@ class Daemon:
     def connect(self) -> None:
         """Let each part hear of what concerns it."""
         self.relay.connect(self._stored, self._journal_failed)
-        self.server.turned = self.ticker.arm
+        self.server.turned = self.ticker.arm_soon
         self.clock.on_stall = self._stalled
         self.data_plane.registry.subscribe(self._topics_changed)
         self.loop.set_exception_handler(self._unexpected)

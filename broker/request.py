@@ -23,7 +23,15 @@ HANG_UP: Final = b"\xff"
 class PendingRequest(ReplyToken):
     """`answer` is None until there is one: a whole frame, NO_ANSWER or HANG_UP."""
 
-    __slots__ = ("answer", "connection", "correlation_id", "route", "size_bytes", "started_s")
+    __slots__ = (
+        "answer",
+        "connection",
+        "correlation_id",
+        "is_counted",
+        "route",
+        "size_bytes",
+        "started_s",
+    )
 
     def __init__(
         self,
@@ -44,4 +52,5 @@ class PendingRequest(ReplyToken):
         self.correlation_id = correlation_id
         self.size_bytes = size_bytes
         self.started_s = started_s
+        self.is_counted = False  # in the server's queued_bytes
         self.answer: bytes | None = None

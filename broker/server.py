@@ -28,7 +28,6 @@ from protocol.messages import Response
 from protocol.reply_token import ReplyToken
 from purgatory.now import Now
 
-NO_LIMIT: Final = (1 << 63) - 1
 SWEEP_MS_MAX: Final = 10_000
 SWEEP_MS_MIN: Final = 50
 
@@ -73,10 +72,8 @@ class Server:
         self.connections_made = 0
         self.request_max_bytes = limits.socket_request_max_bytes
         self.unsent_max_bytes = limits.connection_unsent_max_bytes
-        self.queued_bytes = 0  # of requests that are not answered yet
-        self.queued_max_bytes = (
-            limits.queued_max_request_bytes if limits.queued_max_request_bytes > 0 else NO_LIMIT
-        )
+        self.limits_queue = limits.queued_max_request_bytes > 0
+        self.queued_bytes = 0  # of requests that are not answered yet, if there is a limit
         self.turned: Callable[[], None] = _nothing
         self.routes: dict[int, Route] = {}
         self.unserved_api_versions: Route
@@ -110,8 +107,9 @@ class Server:
         if response is None:
             connection.answered(token, NO_ANSWER)
             return
-        for code in errors_in(response):
-            stats.erred(code)
+        codes = errors_in(response)
+        if codes:
+            stats.erred(codes)
         try:
             answer = encode_response(
                 token.route.api_key, token.api_version, token.correlation_id, response
@@ -148,6 +146,8 @@ class Server:
 
     def release(self, token: PendingRequest) -> None:
         """An answered request leaves the queue of its connection."""
+        if not token.is_counted:
+            return
         self.queued_bytes -= token.size_bytes
         if self._held_back and not self.is_full:
             held_back, self._held_back = self._held_back, {}
@@ -156,7 +156,14 @@ class Server:
 
     @property
     def is_full(self) -> bool:
-        return self.queued_bytes > self.queued_max_bytes
+        return self.limits_queue and self.queued_bytes > self._limits.queued_max_request_bytes
+
+    def is_full_with(self, token: PendingRequest) -> bool:
+        """Count one more request; whether that was one too many."""
+        if token.answer is None:
+            token.is_counted = True
+            self.queued_bytes += token.size_bytes
+        return self.is_full
 
     def hold_back(self, connection: Connection) -> None:
         """queued.max.request.bytes is reached: look at nothing more until there is room."""

@@ -5,7 +5,7 @@ So the road counts into these, and `metrics.py` turns them into families when so
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from protocol.names import ApiKey
@@ -61,5 +61,6 @@ class RequestStats:
         self.errors: dict[int, int] = {}
         self.failures = 0
 
-    def erred(self, error_code: int) -> None:
-        self.errors[error_code] = self.errors.get(error_code, 0) + 1
+    def erred(self, error_codes: Iterable[int]) -> None:
+        for error_code in error_codes:
+            self.errors[error_code] = self.errors.get(error_code, 0) + 1

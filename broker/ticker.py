@@ -45,6 +45,7 @@ class Ticker:
         self._pulse: asyncio.TimerHandle | None = None
         self._pulse_due = 0.0
         self._running = False
+        self._is_asked = False
         self.lag_seconds = 0.0  # How late the last pulse was.
         self.lag_seconds_max = 0.0
         self.ticks = 0
@@ -80,6 +81,16 @@ class Ticker:
         self._armed_ms = nearest_ms
         wait_s = (nearest_ms - self._clock.now().mono_ms) / 1000
         self._timer = self._loop.call_later(max(wait_s, self._earliest_s), self._due)
+
+    def arm_soon(self) -> None:
+        """The same, once for all turns of this pass of the loop."""
+        if not self._is_asked:
+            self._is_asked = True
+            self._loop.call_soon(self._arm_now)
+
+    def _arm_now(self) -> None:
+        self._is_asked = False
+        self.arm()
 
     def _due(self) -> None:
         self._timer = None

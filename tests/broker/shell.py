@@ -81,7 +81,7 @@ class Shell:
         self.core.reply = self.server.reply
         self.dispatcher = Dispatcher(self.core, self.core, self.server.reply)
         self.ticker = Ticker(loop, self.clock, self._on_fault)
-        self.server.turned = self.ticker.arm
+        self.server.turned = self.ticker.arm_soon
         self.faults: list[Exception] = []
         self.listener: Bound
 
