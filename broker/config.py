@@ -25,6 +25,7 @@ from broker.config_key import (
     text,
     words,
 )
+from broker.fail_points import NEVER, Step
 from broker.listeners import Listener, parse_host_port, resolve_listeners
 from coordinator.settings import GroupSettings
 from storage.api import LogSettings
@@ -213,6 +214,14 @@ class Config:
         "Records that wait for the disk; beyond it commits get "
         "COORDINATOR_NOT_AVAILABLE, which clients retry.",
         at_least=65_536,
+    )
+
+    # For drills.
+    rollcall_crash_at: str = one_of(
+        NEVER,
+        "For drills: the daemon kills itself (SIGKILL) at this step of the next rebalance.",
+        NEVER,
+        *Step,
     )
 
     # Topics: defaults for those that set nothing themselves, and what requests may ask.

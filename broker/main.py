@@ -20,6 +20,7 @@ from broker.config import Config
 from broker.daemon import Daemon
 from broker.dispatch import Dispatcher
 from broker.events import DaemonStep, PartFailed, Warned
+from broker.fail_points import NEVER, fail_at
 from broker.health import Health
 from broker.ids import new_member_id
 from broker.journal_relay import JournalRelay
@@ -94,6 +95,8 @@ def serve(config: Config, open_console: OpenConsole | None = None) -> int:
         observer(Warned(warning))
     if descriptors < SMALL_DESCRIPTOR_LIMIT:
         observer(Warned("Few file descriptors (ulimit -n)", {"limit": descriptors}))
+    if config.rollcall_crash_at != NEVER:
+        observer(Warned("Will crash in the next rebalance", {"at": config.rollcall_crash_at}))
     try:
         return uvloop.run(_run(config, observer, data_dir, journal_limits, ports, open_console))
     except (Corrupt, OSError) as error:
@@ -148,13 +151,14 @@ def build(
         attach=data_plane.attach,
         turned=ticker.arm,
     )
+    reply, observe = fail_at(config.rollcall_crash_at, server.reply, observer)
     coordinator = GroupCoordinator(
         config.group_settings(),
         new_member_id=new_member_id,
         topics=data_plane.registry,
         endpoint=cluster.endpoint,
-        reply=server.reply,
-        observe=observer,
+        reply=reply,
+        observe=observe,
         shard_failed=ownership.shard_failed,
     )
     ownership.serve(coordinator)
