@@ -261,7 +261,10 @@ class Client:
         return self.ask(request, version)
 
     def commit_simply(
-        self, topic: str, offsets: Mapping[int, int | OffsetCommitRequestPartition], **options: object
+        self,
+        topic: str,
+        offsets: Mapping[int, int | OffsetCommitRequestPartition],
+        **options: object,
     ) -> Response | None:
         """Commit as one who is no member of anything."""
         return self.commit(

@@ -1,12 +1,12 @@
 """How does an exchange read as text, so that two brokers' answers can be compared line by line?
 
 A message becomes one line of `field=value` and, below it, one indented line for each nested struct.
-Every field that the version has is written, defaults too (but for a throttle time of 0): an answer
-that differs in nothing but a null for an empty string is a different answer.
+Every field that the version has is written, defaults too (but for a throttle time of 0): an
+answer that differs in nothing but a null for an empty string is a different answer.
 
-What two honest brokers may choose freely is named here and nowhere else: the random part of a member
-id, topic and cluster ids, ports, producer ids, the wording of an error message, and the order of
-arrays that Kafka fills from a hash map.
+What two honest brokers may choose freely is named here and nowhere else: the random part of a
+member id, topic and cluster ids, ports, producer ids, the wording of an error message, and the
+order of arrays that Kafka fills from a hash map.
 """
 
 import re
@@ -78,9 +78,7 @@ def render(message: Struct, version: int, names: Names) -> list[str]:
     return list(_lines(message, version, names, "", ""))
 
 
-def _lines(
-    struct: Struct, version: int, names: Names, label: str, indent: str
-) -> Iterator[str]:
+def _lines(struct: Struct, version: int, names: Names, label: str, indent: str) -> Iterator[str]:
     values: list[str] = [label] if label else []
     nested: list[str] = []
     for spec in fields_of(type(struct)):

@@ -150,9 +150,7 @@ class Script:
     def until_no_topic(self, name: str) -> None:
         self.until(
             f"{self._here(name)} is gone",
-            lambda: (
-                self.topic_metadata(name).error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            ),
+            lambda: self.topic_metadata(name).error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         )
 
     # The steps that clients take; called by Client
@@ -232,6 +230,7 @@ class Script:
     # Below: how the transcript is written and kept free of races
 
     def say(self, client: Client, request: Request, version: int) -> None:
+        assert client.waiting is None, f"{client.name} still waits for an answer"
         what = f"{client.name}> {type(request).__name__.removesuffix('Request')} v{version}"
         first, *rest = render(request, version, self._names)
         self._write(f"{what} {first}", rest)
@@ -276,7 +275,8 @@ class Script:
             answer.topics = [
                 topic
                 for topic in answer.topics
-                if topic.name is None or topic.name.startswith((self.name, OFFSETS_TOPIC))
+                if topic.name is None
+                or topic.name.startswith((self.name, OFFSETS_TOPIC))
                 or topic.error_code is not ErrorCode.NONE
             ]
         return answer
@@ -336,7 +336,9 @@ SCENARIOS: Final[dict[str, Scenario]] = {}
 """Every scenario by name, in the order of its chapter; filled by `@scenario`."""
 
 
-def scenario(profile: str = "plain") -> Callable[[Callable[[Script], None]], Callable[[Script], None]]:
+def scenario(
+    profile: str = "plain",
+) -> Callable[[Callable[[Script], None]], Callable[[Script], None]]:
     """Register a scenario, to be played at a broker with the settings of this profile."""
 
     def register(play: Callable[[Script], None]) -> Callable[[Script], None]:
@@ -346,6 +348,13 @@ def scenario(profile: str = "plain") -> Callable[[Callable[[Script], None]], Cal
         return play
 
     return register
+
+
+def pass_time(script: Script, for_ms: int, name: str) -> None:
+    """Let the broker's own clock run for at least so long: a member of another group expires."""
+    clock = script.client(name)
+    clock.join(group_id=f"{script.group}.{name}", session_ms=for_ms, version=3)
+    script.until_state("Empty", f"{script.group}.{name}")
 
 
 def perform(scenario: Scenario, port: int) -> list[str]:

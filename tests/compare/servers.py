@@ -2,7 +2,7 @@
 
 Both get the same properties. A profile is one set of settings and so one broker process: most
 scenarios share the plain one. Whatever is named here must be known to Kafka; Rollcall's own keys
-stand apart, because they make it behave exactly as Kafka where it would do better (docs/differences.md).
+stand apart: they turn off what it would do better than Kafka (docs/differences.md).
 """
 
 import re
@@ -44,7 +44,7 @@ def rollcall(profile: str, folder: Path) -> Iterator[int]:
     """Run our daemon with its data in the folder; yields its port."""
     settings = {**PROFILES[profile], **_EXACTLY_KAFKA}
     command = [
-        sys.executable, "-m", "cli.main", "serve",
+        str(Path(sys.executable).with_name("rollcall")), "serve",
         "--data-dir", str(folder / "data"),
         "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0",
     ]  # fmt: skip

@@ -36,9 +36,7 @@ class Wire:
 
     def send(self, request: Request, version: int) -> None:
         self._correlation_id += 1
-        header = RequestHeader(
-            request.API_KEY, version, self._correlation_id, self.client_id or ""
-        )
+        header = RequestHeader(request.API_KEY, version, self._correlation_id, self.client_id or "")
         frame = encode_request(header, request)
         if self.client_id is None:
             frame = frame[:_CLIENT_ID_AT] + b"\xff\xff" + frame[_CLIENT_ID_AT + 2 :]
@@ -78,6 +76,10 @@ class Wire:
                 return True
         self._buffer[:0] = struct.pack(">i", len(taken)) + taken
         return True
+
+    def fileno(self) -> int:
+        """For select: there is something to read."""
+        return self._socket.fileno()
 
     def close(self) -> None:
         self._socket.close()

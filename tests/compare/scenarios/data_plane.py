@@ -1,9 +1,9 @@
-"""Produce, Fetch, ListOffsets, OffsetForLeaderEpoch: enough of a log for groups to have something to do."""
+"""Produce, Fetch, ListOffsets, OffsetForLeaderEpoch: enough of a log for groups to work on."""
 
 from uuid import UUID
 
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
-from protocol.messages.init_producer_id import InitProducerIdRequest
+from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -15,7 +15,7 @@ from protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from protocol.names import OFFSETS_TOPIC, TopicId, TopicName
+from protocol.names import OFFSETS_TOPIC, ErrorCode, TopicId, TopicName
 from tests.compare.batches import a_batch
 from tests.compare.client import Client
 from tests.compare.script import Script, scenario
@@ -51,9 +51,7 @@ def fetch(
     partition_max_bytes: int = 1_000_000,
     version: int = 12,
 ) -> None:
-    asked = FetchPartition(
-        partition, leader_epoch, offset, partition_max_bytes=partition_max_bytes
-    )
+    asked = FetchPartition(partition, leader_epoch, offset, partition_max_bytes=partition_max_bytes)
     client.ask(
         FetchRequest(
             max_wait_ms=0,
@@ -238,15 +236,24 @@ def the_end_of_an_epoch_is_told(script: Script) -> None:
             partition = OffsetForLeaderPartition(0, current, asked)
             named = (OffsetForLeaderTopic(topic, (partition,)),)
             a.ask(OffsetForLeaderEpochRequest(-1, named), version)
-    nowhere = (OffsetForLeaderTopic(TopicName(f"{topic}.x"), (OffsetForLeaderPartition(0, -1, 0),)),)
+    nowhere = (
+        OffsetForLeaderTopic(TopicName(f"{topic}.x"), (OffsetForLeaderPartition(0, -1, 0),)),
+    )
     a.ask(OffsetForLeaderEpochRequest(-1, nowhere), 4)
 
 
 @scenario()
 def a_producer_is_given_an_id(script: Script) -> None:
     a = script.client("a")
+    script.until("producer ids are at hand", lambda: _has_producer_ids(script))
     for version in range(6):
         a.ask(InitProducerIdRequest(None, 60_000), version)
     a.ask(InitProducerIdRequest(None, -1), 5)
     a.ask(InitProducerIdRequest("", 60_000), 5)
     a.ask(InitProducerIdRequest(None, 60_000, 5, 3), 5)
+
+
+def _has_producer_ids(script: Script) -> bool:
+    """A fresh Kafka has to ask its controller for a block of them first."""
+    answer = script.ask_aside(InitProducerIdRequest(None, 60_000), 4, InitProducerIdResponse)
+    return answer.error_code is ErrorCode.NONE

@@ -1,4 +1,4 @@
-"""ApiVersions, FindCoordinator, Metadata, DescribeCluster: what a client asks before anything else."""
+"""ApiVersions, FindCoordinator, Metadata, DescribeCluster: what a client asks first of all."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -19,9 +19,7 @@ from tests.compare.script import Script, scenario
 STRANGE_ID = UUID("11111111-2222-4333-8444-555555555555")
 
 
-def metadata(
-    client: Client, asked: Sequence[MetadataRequestTopic] | None, version: int
-) -> None:
+def metadata(client: Client, asked: Sequence[MetadataRequestTopic] | None, version: int) -> None:
     """Ask without creating anything, where the version lets one say so."""
     client.ask(MetadataRequest(asked, allow_auto_topic_creation=version < 4), version)
 

@@ -80,9 +80,7 @@ def topics_are_fetched_by_id(script: Script) -> None:
     ids = (script.topic_id(topic), UUID(int=0), UUID("11111111-2222-4333-8444-555555555555"))
     asked = [OffsetFetchRequestTopics(topic_id=topic_id, partition_indexes=[0]) for topic_id in ids]
     a.ask(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(script.group, topics=asked)]), 10)
-    a.ask(
-        OffsetFetchRequest(groups=[OffsetFetchRequestGroup(script.group, topics=asked[1:])]), 10
-    )
+    a.ask(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(script.group, topics=asked[1:])]), 10)
 
 
 @scenario()

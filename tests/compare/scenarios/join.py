@@ -3,7 +3,7 @@
 from protocol.messages.join_group import JoinGroupRequest
 from protocol.names import GroupId
 from tests.compare.client import LONG_MS, RANGE, Client, topics
-from tests.compare.script import Script, scenario
+from tests.compare.script import Script, pass_time, scenario
 
 BOTH = (("range", topics("r")), ("roundrobin", topics("rr")))
 
@@ -394,13 +394,13 @@ def whoever_is_too_late_is_left_out_of_the_generation(script: Script) -> None:
 
 @scenario()
 def the_longest_rebalance_timeout_counts(script: Script) -> None:
-    a, b = script.clients("a", "b")
-    a.enter(rebalance_ms=1)
-    a.sync({a: b"x"})
+    a, b = stable_pair(script)
+    a.join(rebalance_ms=1, may_wait=True)
     b.join()
-    b.join(may_wait=True)
-    script.client("clock").join(group_id=f"{script.group}.clock", session_ms=600, version=3)
-    script.until_state("Empty", f"{script.group}.clock")
+    b.sync(may_wait=True)
+    a.sync({a: b"x", b: b"y"})
+    b.join(protocols=(("range", topics("more")),), may_wait=True)
+    pass_time(script, 600, "clock")
     a.join(rebalance_ms=1)
 
 
@@ -480,4 +480,6 @@ def a_request_without_two_steps_can_still_ask_for_everything(script: Script) -> 
     """A raw request with the fields that the words of Client do not reach."""
     a = script.client("a")
     a.ask(JoinGroupRequest(GroupId(script.name), LONG_MS, LONG_MS, reason=""), 9)
-    a.join(protocols=(("", topics()),), group_id=f"{script.group}.nameless", member_id="", version=3)
+    a.join(
+        protocols=(("", topics()),), group_id=f"{script.group}.nameless", member_id="", version=3
+    )

@@ -35,7 +35,7 @@ def pending_members_take_no_room(script: Script) -> None:
     b.join(may_wait=True)
     c.join(may_wait=True)
     a.join(may_wait=True)
-    c.describe()
+    script.client("x").describe()
 
 
 @scenario("small groups")

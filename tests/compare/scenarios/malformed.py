@@ -26,7 +26,8 @@ def what_is_no_request_ends_the_connection(script: Script) -> None:
         "a null that must not be": heartbeat + b"\xff\xff" + b"\x00" * 20,
         "a string longer than the frame": heartbeat + b"\x7f\xff" + b"\x00" * 20,
         "an array longer than the frame": header(ApiKey.DESCRIBE_GROUPS, 0) + b"\x7f\xff\xff\xff",
-        "a version that Kafka dropped": header(ApiKey.OFFSET_FETCH, 0) + b"\x00\x01g\x00\x00\x00\x00",
+        "a version that Kafka dropped": header(ApiKey.OFFSET_FETCH, 0)
+        + b"\x00\x01g\x00\x00\x00\x00",
     }
     for number, (what, frame) in enumerate(frames.items()):
         script.client(f"a{number}").ask_frame(what, frame)

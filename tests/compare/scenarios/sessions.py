@@ -1,14 +1,7 @@
-"""Session timers: silence ends a membership, whatever the member was doing; an answer owed does not."""
+"""Session timers: silence ends a membership, unless it is the broker who owes an answer."""
 
 from tests.compare.client import LONG_MS, topics
-from tests.compare.script import Script, scenario
-
-
-def pass_time(script: Script, for_ms: int, name: str) -> None:
-    """Let the broker's own clock run for at least so long: a member of another group expires."""
-    clock = script.client(name)
-    clock.join(group_id=f"{script.group}.{name}", session_ms=for_ms, version=3)
-    script.until_state("Empty", f"{script.group}.{name}")
+from tests.compare.script import Script, pass_time, scenario
 
 
 @scenario()

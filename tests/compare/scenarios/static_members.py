@@ -1,8 +1,7 @@
 """Members with a group instance id (KIP-345, KIP-814): they come back and nobody has to move."""
 
 from tests.compare.client import Client, topics
-from tests.compare.scenarios.sessions import pass_time
-from tests.compare.script import Script, scenario
+from tests.compare.script import Script, pass_time, scenario
 
 BOTH = (("range", topics("r")), ("roundrobin", topics("rr")))
 
@@ -121,7 +120,7 @@ def a_restart_that_changes_the_choice_of_protocol_rebalances(script: Script) -> 
 
 @scenario()
 def a_restart_with_a_foreign_protocol_is_refused(script: Script) -> None:
-    a, b = static_pair(script)
+    _, b = static_pair(script)
     new = script.client("new")
     new.join(instance_id="ib", protocols=(("sticky", topics()),))
     new.join(instance_id="ib", protocol_type="connect")

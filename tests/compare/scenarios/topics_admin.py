@@ -1,4 +1,4 @@
-"""CreateTopics, DeleteTopics, CreatePartitions, DescribeConfigs: what an admin client may ask for."""
+"""CreateTopics, DeleteTopics, CreatePartitions, DescribeConfigs: what an admin client asks."""
 
 from uuid import UUID
 
@@ -129,7 +129,11 @@ def many_topics_are_created_at_once(script: Script) -> None:
     a = script.client("a")
     one, two = (TopicName(f"{script.group}.{name}") for name in ("one", "two"))
     create(
-        a, CreatableTopic(one, 1, 1), CreatableTopic(two, 1, 1), CreatableTopic(one, 2, 1), version=4
+        a,
+        CreatableTopic(one, 1, 1),
+        CreatableTopic(two, 1, 1),
+        CreatableTopic(one, 2, 1),
+        version=4,
     )
     script.until_topic(two, 1)
     create(a, CreatableTopic(one, 1, 1), CreatableTopic(two, 1, 1), version=4)

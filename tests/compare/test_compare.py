@@ -1,0 +1,85 @@
+"""Can a client tell us from Kafka? Every scenario is played at our daemon, and compared.
+
+The scenarios of one profile are played at one daemon, side by side: most of their time is spent
+waiting for timers. The recordings in `golden/` are Kafka's; see `record.py`.
+"""
+
+import difflib
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.compare import golden
+from tests.compare.catalogue import scenarios
+from tests.compare.differences import RULES, as_ours, changes, exceptions
+from tests.compare.script import Scenario, perform
+from tests.compare.servers import PROFILES, rollcall
+from tests.compare.warm_up import until_serving
+
+AT_ONCE = 6
+
+pytestmark = pytest.mark.xdist_group("compare")  # one process plays them all
+
+
+@pytest.fixture(scope="module")
+def transcript_of(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[Scenario], list[str]]]:
+    """Play all scenarios that were chosen, when the first of their profile is asked for."""
+    chosen = [
+        scenarios()[item.callspec.params["name"]]
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and item.module is request.module
+        if "name" in getattr(getattr(item, "callspec", None), "params", {})
+    ]
+    playing: dict[str, Future[list[str]]] = {}
+    with ExitStack() as stack:
+        pool = stack.enter_context(ThreadPoolExecutor(AT_ONCE))
+
+        def transcript(scenario: Scenario) -> list[str]:
+            if scenario.name not in playing:
+                folder: Path = tmp_path_factory.mktemp("compare")
+                port = stack.enter_context(rollcall(scenario.profile, folder))
+                until_serving(port)
+                for due in chosen:
+                    if due.profile == scenario.profile:
+                        playing[due.name] = pool.submit(perform, due, port)
+            return playing[scenario.name].result()
+
+        yield transcript
+
+
+@pytest.mark.parametrize("name", list(scenarios()))
+def test_a_client_cannot_tell_us_from_kafka(
+    name: str, transcript_of: Callable[[Scenario], list[str]]
+) -> None:
+    scenario = scenarios()[name]
+    kafkas = golden.transcripts(scenario.chapter).get(name)
+    assert kafkas, "not recorded: run `make golden`"
+    ours = transcript_of(scenario)
+    if name in exceptions():
+        assert changes(kafkas, ours) == exceptions()[name].changes
+        return
+    difference = difflib.unified_diff(as_ours(kafkas), ours, "kafka", "rollcall", lineterm="")
+    assert not (text := "\n".join(difference)), text
+
+
+def test_every_profile_has_a_scenario_and_every_scenario_a_recording() -> None:
+    assert {scenario.profile for scenario in scenarios().values()} == set(PROFILES)
+    for scenario in scenarios().values():
+        assert golden.transcripts(scenario.chapter).get(scenario.name), scenario.name
+
+
+def test_every_deliberate_difference_is_one_and_has_a_reason() -> None:
+    assert set(exceptions()) <= set(scenarios())
+    for name, exceptional in exceptions().items():
+        assert exceptional.changes, name
+        assert len(exceptional.reason) > 20, name
+    said = {
+        line for one in scenarios().values() for line in golden.transcripts(one.chapter)[one.name]
+    }
+    for rule in RULES:
+        assert any(rule.kafka.fullmatch(line) for line in said), rule.reason
