@@ -12,7 +12,7 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from protocol.names import ApiKey
-from tests.compare.golden import FOLDER
+from tests.compare.recordings import FOLDER
 
 
 class Rule(NamedTuple):

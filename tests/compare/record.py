@@ -18,7 +18,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final
 
-from tests.compare import golden
+from tests.compare import recordings
 from tests.compare.catalogue import scenarios
 from tests.compare.script import NOTHING, Scenario, perform
 from tests.compare.servers import PROFILES, kafka
@@ -72,16 +72,16 @@ def record(chosen: list[Scenario], driver: str, port: int) -> dict[str, list[str
 
 def keep(recorded: dict[str, list[str]]) -> int:
     for chapter, members in groupby(scenarios().values(), key=lambda s: s.chapter):
-        old = golden.transcripts(chapter)
+        old = recordings.transcripts(chapter)
         sections = [(s.name, recorded.get(s.name) or old.get(s.name, [])) for s in members]
-        golden.write(chapter, sections)
+        recordings.write(chapter, sections)
     return 0
 
 
 def compare(recorded: dict[str, list[str]]) -> int:
     differing = 0
     for name, transcript in recorded.items():
-        before = golden.transcripts(scenarios()[name].chapter).get(name, [])
+        before = recordings.transcripts(scenarios()[name].chapter).get(name, [])
         if before != transcript:
             differing += 1
             sys.stdout.writelines(

@@ -87,7 +87,7 @@ def _lines(struct: Struct, version: int, names: Names, label: str, indent: str) 
         value = getattr(struct, spec.name)
         if spec.name == "throttle_time_ms" and value == 0:
             continue
-        if is_dataclass(value):
+        if is_dataclass(value) and not isinstance(value, type):
             nested += _lines(value, version, names, f".{spec.name}", indent + "  ")
         elif _holds_structs(value):
             for element in _in_order(type(struct).__name__, spec.name, value, version):

@@ -159,10 +159,10 @@ class Script:
         """Say it and wait for the answer; None if the broker closed the connection instead."""
         self.say(client, request, version)
         answer = self._hear(client)
-        group_id = getattr(request, "group_id", "")
+        group_id = getattr(request, "group_id", None)
         if group_id:
             # Kafka tells a new member its id before the group that this made can be seen.
-            self._barrier(group_id)
+            self._barrier(GroupId(group_id))
         self._hear_others(client)
         return answer
 
@@ -288,7 +288,9 @@ class Script:
             for _, client in sorted(self._clients.items())
             if client is not speaker and client.waiting is not None
         ]
-        for group_id in sorted({c.waiting.group_id for c in others if c.waiting.group_id}):
+        for group_id in sorted(
+            {c.waiting.group_id for c in others if c.waiting and c.waiting.group_id}
+        ):
             self._barrier(group_id)
         for client in others:
             if client.wire.has_answer():

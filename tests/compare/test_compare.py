@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.compare import golden
+from tests.compare import recordings
 from tests.compare.catalogue import scenarios
 from tests.compare.differences import RULES, as_ours, changes, exceptions
 from tests.compare.script import Scenario, perform
@@ -30,7 +30,7 @@ def transcript_of(
 ) -> Iterator[Callable[[Scenario], list[str]]]:
     """Play all scenarios that were chosen, when the first of their profile is asked for."""
     chosen = [
-        scenarios()[item.callspec.params["name"]]
+        scenarios()[str(item.callspec.params["name"])]
         for item in request.session.items
         if isinstance(item, pytest.Function) and item.module is request.module
         if "name" in getattr(getattr(item, "callspec", None), "params", {})
@@ -57,7 +57,7 @@ def test_a_client_cannot_tell_us_from_kafka(
     name: str, transcript_of: Callable[[Scenario], list[str]]
 ) -> None:
     scenario = scenarios()[name]
-    kafkas = golden.transcripts(scenario.chapter).get(name)
+    kafkas = recordings.transcripts(scenario.chapter).get(name)
     assert kafkas, "not recorded: run `make golden`"
     ours = transcript_of(scenario)
     if name in exceptions():
@@ -70,7 +70,7 @@ def test_a_client_cannot_tell_us_from_kafka(
 def test_every_profile_has_a_scenario_and_every_scenario_a_recording() -> None:
     assert {scenario.profile for scenario in scenarios().values()} == set(PROFILES)
     for scenario in scenarios().values():
-        assert golden.transcripts(scenario.chapter).get(scenario.name), scenario.name
+        assert recordings.transcripts(scenario.chapter).get(scenario.name), scenario.name
 
 
 def test_every_deliberate_difference_is_one_and_has_a_reason() -> None:
@@ -79,7 +79,9 @@ def test_every_deliberate_difference_is_one_and_has_a_reason() -> None:
         assert exceptional.changes, name
         assert len(exceptional.reason) > 20, name
     said = {
-        line for one in scenarios().values() for line in golden.transcripts(one.chapter)[one.name]
+        line
+        for one in scenarios().values()
+        for line in recordings.transcripts(one.chapter)[one.name]
     }
     for rule in RULES:
         assert any(rule.kafka.fullmatch(line) for line in said), rule.reason

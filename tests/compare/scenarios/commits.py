@@ -7,7 +7,7 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from protocol.names import GroupId, TopicName
+from protocol.names import GenerationId, GroupId, MemberId, TopicName
 from tests.compare.scenarios.join import stable_pair
 from tests.compare.scenarios.sync import completing_pair
 from tests.compare.script import Script, scenario
@@ -136,7 +136,7 @@ def a_commit_of_nothing_is_fine(script: Script) -> None:
     topic = script.topic()
     a = script.client("a")
     a.ask(OffsetCommitRequest(GroupId(script.name)), 9)
-    a.ask(OffsetCommitRequest(GroupId(script.name), 5, "somebody"), 9)
+    a.ask(OffsetCommitRequest(GroupId(script.name), GenerationId(5), MemberId("somebody")), 9)
     a.commit_simply(topic, {})
     a.describe()
 

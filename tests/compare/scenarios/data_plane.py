@@ -15,7 +15,7 @@ from protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from protocol.names import OFFSETS_TOPIC, ErrorCode, TopicId, TopicName
+from protocol.names import OFFSETS_TOPIC, ErrorCode, ProducerId, TopicId, TopicName
 from tests.compare.batches import a_batch
 from tests.compare.client import Client
 from tests.compare.script import Script, scenario
@@ -250,7 +250,7 @@ def a_producer_is_given_an_id(script: Script) -> None:
         a.ask(InitProducerIdRequest(None, 60_000), version)
     a.ask(InitProducerIdRequest(None, -1), 5)
     a.ask(InitProducerIdRequest("", 60_000), 5)
-    a.ask(InitProducerIdRequest(None, 60_000, 5, 3), 5)
+    a.ask(InitProducerIdRequest(None, 60_000, ProducerId(5), 3), 5)
 
 
 def _has_producer_ids(script: Script) -> bool:

@@ -213,7 +213,8 @@ def a_topic_never_shrinks(script: Script) -> None:
 def new_partitions_may_say_where_they_are(script: Script) -> None:
     a = script.client("a")
     topic = script.topic()
-    for brokers in ([], [[1], [1]], [[99]], [[1, 1]], [[]], [[1]]):
+    choices: list[list[list[int]]] = [[], [[1], [1]], [[99]], [[1, 1]], [[]], [[1]]]
+    for brokers in choices:
         assigned = [CreatePartitionsAssignment(ids) for ids in brokers]
         a.ask(CreatePartitionsRequest([CreatePartitionsTopic(topic, 2, assigned)], 30_000), 3)
 

@@ -21,6 +21,7 @@ def transcripts(chapter: str) -> dict[str, list[str]]:
     """Scenario name -> its recorded lines."""
     path = FOLDER / f"{chapter}.txt"
     sections: dict[str, list[str]] = {}
+    lines: list[str] = []
     if not path.exists():
         return sections
     for line in path.read_text().splitlines()[1:]:
