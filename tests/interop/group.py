@@ -114,6 +114,11 @@ class Member:
         for line in self.process.stderr:
             self.log.append(line)
 
+    def check_alive(self) -> None:
+        ended = self.process.poll()
+        log = "".join(self.log)[-3_000:]
+        assert ended is None, f"{self.name} ended with {ended}:\n{log}"
+
     def kill(self) -> None:
         self.process.kill()
         self.process.wait()
