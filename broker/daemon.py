@@ -24,6 +24,10 @@ from broker.server import Server
 from broker.sockets import Bound
 from broker.ticker import Ticker
 from coordinator.coordinator import GroupCoordinator
+from protocol.messages import Request
+from protocol.messages.find_coordinator import FindCoordinatorRequest
+from protocol.messages.offset_fetch import OffsetFetchRequest
+from protocol.names import GroupId
 from storage.journal import Journal
 from storage.log_store import LogStore
 from topics.data_plane import DataPlane
@@ -68,7 +72,9 @@ class Daemon:
         self.journal.start()
         self.ticker.start([self.coordinator, self.data_plane, self.server])
         await self.server.serve(self.dispatcher, listeners)
+        self.dispatcher.look_first(self._load_first)
         await self.ownership.elect(range(self.config.offsets_topic_num_partitions))
+        self.dispatcher.look_first(None)
         # What is loaded stays: the collector need not look at it again and again.
         gc.collect()
         gc.freeze()
@@ -98,6 +104,18 @@ class Daemon:
         for failure in failures:
             self.observer(PartFailed("closing the logs", failure))
         return not failures
+
+    def _load_first(self, request: Request) -> None:
+        """While partitions load: those of groups that somebody asks for come first."""
+        match request:
+            case FindCoordinatorRequest():
+                group_ids = [request.key, *request.coordinator_keys]
+            case OffsetFetchRequest():
+                group_ids = [request.group_id, *(group.group_id for group in request.groups)]
+            case _:
+                group_ids = [getattr(request, "group_id", "")]
+        for group_id in filter(None, group_ids):
+            self.ownership.wanted(self.coordinator.partition_for(GroupId(group_id)))
 
     # What the parts tell.
 

@@ -139,6 +139,12 @@ class Dispatcher:
         route = self.routes[api_key]
         route.handle = own if verdict is None else self._controlled(own, verdict)
 
+    def look_first(self, look: Callable[[Request], None] | None) -> None:
+        """Let `look` see each request for the coordinator before it is handled; None ends it."""
+        for api_key in COORDINATOR_APIS & self.routes.keys():
+            own = self._own[api_key]
+            self.routes[api_key].handle = own if look is None else _looked_at(own, look)
+
     def _controlled(self, own: Handler, verdict: Control) -> Handler:
         def handle(request: Request, token: PendingRequest, now: Now) -> None:
             match verdict(request, token):
@@ -165,6 +171,14 @@ class Dispatcher:
     def _refuse_api_versions(self, request: Request, token: PendingRequest, _now: Now) -> None:
         assert isinstance(request, ApiVersionsRequest)
         self._reply(token, answer_api_versions(UNSERVED_VERSION, request))
+
+
+def _looked_at(own: Handler, look: Callable[[Request], None]) -> Handler:
+    def handle(request: Request, token: PendingRequest, now: Now) -> None:
+        look(request)
+        own(request, token, now)
+
+    return handle
 
 
 def _with_features(answer: ApiVersionsResponse) -> ApiVersionsResponse:

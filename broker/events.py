@@ -28,7 +28,7 @@ class PeerFault(StrEnum):
     TOO_MANY_PER_IP = "max.connections.per.ip"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ConnectionDropped:
     """A connection that we closed, or did not take, and why."""
 
@@ -38,7 +38,7 @@ class ConnectionDropped:
     suppressed: int = 0  # Faults of this kind by this host that got no line since the last one.
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RequestFailed:
     """A handler raised what it should not: our mistake, whatever the request was."""
 
@@ -52,7 +52,7 @@ class RequestFailed:
         return _place(self.error)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PartFailed:
     """A timer, a callback or a background step raised what it should not."""
 
@@ -64,20 +64,20 @@ class PartFailed:
         return _place(self.error)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LoopStalled:
     """The daemon heard nobody for a while; the clock of the core was held back by as much."""
 
     stalled_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PartitionElected:
     partition: int
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PartitionsElected:
     """Many at once, as at a start: one line says it."""
 
@@ -86,7 +86,7 @@ class PartitionsElected:
     epoch_max: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PartitionsLoaded:
     """All that were elected together are loaded, or have failed to."""
 
@@ -96,7 +96,7 @@ class PartitionsLoaded:
     load_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PartitionRead:
     """The log of a partition was read to its end; what came of it the coordinator says."""
 
@@ -108,25 +108,25 @@ class PartitionRead:
     queued_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PartitionResigned:
     partition: int
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PartitionsResigned:
     """All at once, as at a stop."""
 
     partitions: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class JournalFailed:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class DaemonStep:
     """A step in the daemon's life, in words."""
 
@@ -134,7 +134,7 @@ class DaemonStep:
     facts: Mapping[str, object] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Warned:
     """Something that an operator should know and that stops nothing."""
 

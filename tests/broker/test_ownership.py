@@ -1,0 +1,293 @@
+"""Elections and loads: in which order logs are read, who is served, what a fault costs."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from uuid import UUID
+
+from broker.clock import SystemClock
+from broker.events import PartFailed, PartitionRead, PartitionsElected, PartitionsLoaded, ShellEvent
+from broker.ownership import RELOADS_MAX, SLICE_RECORDS, Ownership
+from purgatory.now import Now
+from storage.api import (
+    Corrupt,
+    Log,
+    LogSettings,
+    Position,
+    Record,
+    StoredRecord,
+    TopicLog,
+    TopicPartition,
+)
+from storage.record_batch import encode_batch
+from tests.broker.shell import WAIT_S
+
+
+class MemoryLog:
+    """One partition, both ends: what a shard appends to and what a load reads."""
+
+    def __init__(self, partition: int, records: int = 0) -> None:
+        self.topic_partition = TopicPartition("__consumer_offsets", partition)
+        self.topic_id = UUID(int=1)
+        self.leader_epoch = 0
+        self.log_start_offset = 0
+        self.settings = LogSettings()
+        self.end_position = self.stored_position = records
+        self.room = True
+        self.damage: Exception | None = None
+
+    @property
+    def log_end_offset(self) -> int:
+        return self.end_position
+
+    @property
+    def high_watermark(self) -> int:
+        return self.stored_position
+
+    @property
+    def size_bytes(self) -> int:
+        return self.end_position
+
+    def has_room(self) -> bool:
+        return self.room
+
+    def append(self, records: Sequence[Record], timestamp_ms: int) -> Position:
+        self.end_position += len(records)
+        return self.end_position
+
+    def batches(self, from_offset: int) -> Iterator[bytes]:
+        for offset in range(from_offset, self.stored_position):
+            if self.damage is not None and offset == 1:
+                raise self.damage
+            yield encode_batch([Record(b"key-%d" % offset, b"value")], offset, 1, 0)
+
+
+class MemoryLogs:
+    def __init__(self, records: Sequence[int]) -> None:
+        self.logs = [MemoryLog(partition, count) for partition, count in enumerate(records)]
+        self.refused: dict[int, Exception] = {}
+        self.opened: list[int] = []
+
+    def elect(self, partition: int) -> int:
+        if partition in self.refused:
+            raise self.refused[partition]
+        self.logs[partition].leader_epoch += 1
+        return self.logs[partition].leader_epoch
+
+    def open(self, partition: int) -> tuple[Log, TopicLog]:
+        self.opened.append(partition)
+        log = self.logs[partition]
+        return log, log  # type: ignore[return-value]  # as much of a TopicLog as a load needs
+
+
+class SeenCoordinator:
+    """Notes what it is told, in order."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, int]] = []
+        self.records: dict[int, list[StoredRecord]] = {}
+        self.slices: list[int] = []
+        self.refuse: dict[int, Exception] = {}
+        self.on_slice: asyncio.Event | None = None
+
+    def begin_load(self, partition: int, log: Log) -> None:
+        self.told.append(("begin", partition))
+        self.records[partition] = []
+
+    def load(self, partition: int, records: Sequence[StoredRecord], next_offset: int) -> None:
+        if partition in self.refuse:
+            raise self.refuse[partition]
+        self.slices.append(len(records))
+        self.records[partition] += records
+        assert next_offset == records[-1].offset + 1
+        if self.on_slice is not None:
+            self.on_slice.set()
+
+    def finish_load(self, partition: int, now: Now) -> None:
+        self.told.append(("finish", partition))
+
+    def fail_load(self, partition: int, reason: str) -> None:
+        self.told.append(("fail", partition))
+
+    def resign(self, partition: int, now: Now) -> None:
+        self.told.append(("resign", partition))
+
+    def on_stored(self, partition: int, position: Position, now: Now) -> None:
+        self.told.append(("stored", partition))
+
+    def on_log_failed(self, partition: int, now: Now) -> None:
+        self.told.append(("log failed", partition))
+
+    def finished(self) -> list[int]:
+        return [partition for what, partition in self.told if what == "finish"]
+
+
+class Node:
+    def __init__(self, records: Sequence[int]) -> None:
+        self.logs = MemoryLogs(records)
+        self.coordinator = SeenCoordinator()
+        self.events: list[ShellEvent] = []
+        self.attached: list[TopicLog] = []
+        self.turns = 0
+        self.clock = SystemClock()
+        self.ownership = Ownership(
+            self.logs,
+            self.clock,
+            self.events.append,
+            attach=self.attached.append,
+            turned=self._turned,
+        )
+        self.ownership.serve(self.coordinator)
+
+    def _turned(self) -> None:
+        self.turns += 1
+
+    async def elect(self) -> None:
+        await asyncio.wait_for(self.ownership.elect(range(len(self.logs.logs))), WAIT_S)
+
+
+async def test_all_partitions_are_elected_before_the_first_is_loaded() -> None:
+    node = Node([0, 3, 0])
+    await node.elect()
+    assert node.coordinator.told[:3] == [("begin", 0), ("begin", 1), ("begin", 2)]
+    assert node.coordinator.finished() == [0, 1, 2]
+    assert [record.key for record in node.coordinator.records[1]] == [b"key-0", b"key-1", b"key-2"]
+    assert len(node.attached) == 3
+    assert node.turns >= 3
+    assert (node.ownership.owned, node.ownership.loading, node.ownership.failed) == (3, 0, {})
+    assert PartitionsElected(3, 1, 1) in node.events
+    loaded = [event for event in node.events if isinstance(event, PartitionsLoaded)]
+    assert [(event.partitions, event.failed, event.records) for event in loaded] == [(3, 0, 3)]
+
+
+async def test_a_large_partition_is_taken_in_slices_and_the_loop_goes_on() -> None:
+    node = Node([SLICE_RECORDS * 3 + 1])
+    node.coordinator.on_slice = asyncio.Event()
+    electing = asyncio.ensure_future(node.elect())
+    await asyncio.wait_for(node.coordinator.on_slice.wait(), WAIT_S)
+    assert node.ownership.loading == 1  # somebody else had a turn between two slices
+    await electing
+    assert max(node.coordinator.slices) <= SLICE_RECORDS
+    assert sum(node.coordinator.slices) == SLICE_RECORDS * 3 + 1
+
+
+async def test_what_is_asked_for_is_loaded_next() -> None:
+    node = Node([SLICE_RECORDS * 2, 1, 1, 1, 1])
+    node.coordinator.on_slice = asyncio.Event()
+    electing = asyncio.ensure_future(node.elect())
+    await asyncio.wait_for(node.coordinator.on_slice.wait(), WAIT_S)
+    node.ownership.wanted(3)
+    node.ownership.wanted(3)
+    node.ownership.wanted(99)  # not ours: nothing to do
+    await electing
+    assert node.coordinator.finished() == [0, 3, 1, 2, 4]
+
+
+async def test_a_partition_that_cannot_be_read_fails_alone() -> None:
+    node = Node([1, 3, 1])
+    node.logs.logs[1].damage = Corrupt("a.log", 61, "the checksum does not match")
+    node.logs.refused[2] = OSError(28, "No space left on device")
+    await node.elect()
+    assert node.coordinator.finished() == [0]
+    assert ("fail", 1) in node.coordinator.told
+    assert set(node.ownership.failed) == {1, 2}
+    assert "the checksum does not match" in node.ownership.failed[1]
+    assert node.ownership.loading == 0
+
+
+async def test_a_record_that_the_coordinator_cannot_take_fails_its_partition() -> None:
+    node = Node([2, 2])
+    node.coordinator.refuse[0] = ZeroDivisionError("a bug of ours")
+    await node.elect()
+    assert node.coordinator.finished() == [1]
+    assert "ZeroDivisionError" in node.ownership.failed[0]
+    assert any(isinstance(event, PartFailed) for event in node.events)
+
+
+async def test_a_partition_given_up_while_it_loads_is_not_served() -> None:
+    node = Node([SLICE_RECORDS * 3, 1])
+    node.coordinator.on_slice = asyncio.Event()
+    electing = asyncio.ensure_future(node.elect())
+    await asyncio.wait_for(node.coordinator.on_slice.wait(), WAIT_S)
+    await node.ownership.resign(0)
+    await electing
+    assert node.coordinator.finished() == [1]
+    assert ("resign", 0) in node.coordinator.told
+    assert node.ownership.owned == 1
+
+
+async def test_a_shard_that_failed_is_loaded_again_once_its_log_is_whole() -> None:
+    node = Node([1])
+    await node.elect()
+    log = node.logs.logs[0]
+    log.append([Record(b"k", b"v")], 1)  # not stored yet when the shard fails
+
+    node.ownership.shard_failed(0, ZeroDivisionError())
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert node.coordinator.finished() == [0]
+
+    log.stored_position = log.end_position
+    node.ownership.on_stored(0, log.stored_position, node.clock.now())
+    await _until_finished(node, 2)
+    assert len(node.coordinator.records[0]) == 2
+    assert node.logs.opened == [0]  # the same end of the log: its offsets go on
+
+
+async def test_a_shard_that_fails_again_and_again_stays_out_of_service() -> None:
+    node = Node([1])
+    await node.elect()
+    node.ownership._reloads[0] = RELOADS_MAX  # as after the last attempt
+    node.ownership.shard_failed(0, ZeroDivisionError("again"))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert node.coordinator.finished() == [0]
+    assert "again" in node.ownership.failed[0]
+
+
+async def test_when_the_journal_fails_what_is_on_the_disk_is_served() -> None:
+    node = Node([2, 0])
+    await node.elect()
+    node.logs.logs[0].append([Record(b"k", b"v")], 1)
+    node.ownership.journal_failed()
+    await _until_finished(node, 4)
+    assert [one for one in node.coordinator.told if one[0] == "log failed"] == [
+        ("log failed", 0),
+        ("log failed", 1),
+    ]
+    assert len(node.coordinator.records[0]) == 2  # the one that was not stored is not there
+    assert node.logs.opened == [0, 1, 0, 1]
+    assert node.ownership.failed == {}
+
+
+async def test_a_stop_waits_for_what_was_appended() -> None:
+    node = Node([0])
+    await node.elect()
+    log = node.logs.logs[0]
+    log.append([Record(b"k", b"v")], 1)
+    settling = asyncio.ensure_future(node.ownership.settle(WAIT_S))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not settling.done()
+    log.stored_position = log.end_position
+    node.ownership.on_stored(0, 1, node.clock.now())
+    assert await settling
+
+    log.append([Record(b"k", b"v")], 1)
+    assert not await node.ownership.settle(0.01)
+    node.ownership.resign_all()
+    assert node.ownership.owned == 0
+
+
+async def test_each_load_says_how_much_it_read() -> None:
+    node = Node([3])
+    await node.elect()
+    (read,) = [event for event in node.events if isinstance(event, PartitionRead)]
+    assert (read.partition, read.epoch, read.records, read.size_bytes) == (0, 1, 3, 3)
+
+
+async def _until_finished(node: Node, times: int) -> None:
+    async def wait() -> None:
+        while len(node.coordinator.finished()) < times:  # noqa: ASYNC110 - a list tells nobody
+            await asyncio.sleep(0.001)
+
+    await asyncio.wait_for(wait(), WAIT_S)
