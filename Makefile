@@ -58,6 +58,7 @@ golden: install-test  ## record a real Kafka's bytes and answers anew: LIBS=its 
 
 docs: install  ## docs/configuration.md from the table of keys
 	$(BIN)/rollcall config --markdown > docs/configuration.md
+	$(BIN)/python -m docs.make_group_states
 
 lock: install-test  ## renew the locks; they record no index, link or local path
 	$(PIP) pip-tools

@@ -17,6 +17,7 @@ from typing import Final
 
 from coordinator import events
 from coordinator.alarm import Alarm
+from coordinator.books import Books
 from coordinator.census import Census
 from coordinator.commands import Beat, BeginRebalance, Command, RebalanceCause
 from coordinator.decide.delete_groups import decide_delete_group
@@ -31,14 +32,9 @@ from coordinator.decide.offset_delete import decide_offset_delete
 from coordinator.decide.offset_fetch import fetch_offsets_of_group
 from coordinator.decide.partitions_changed import decide_partitions_changed
 from coordinator.decisions import decide
-from coordinator.delayed import DelayedHeartbeat, DelayedSync, Op, session_slot
-from coordinator.evolve import evolve
-from coordinator.evolve_offsets import evolve_offsets
+from coordinator.delayed import DelayedHeartbeat, DelayedSync
 from coordinator.expiry import OffsetExpiry
-from coordinator.group import SESSION_PAUSED, Group
-from coordinator.offset_events import GroupDeleted, OffsetsCommitted, OffsetsDeleted
 from coordinator.outcome import Outcome, Reply
-from coordinator.records import batch_bytes_at_most
 from coordinator.refusals import GroupRequest, refused
 from coordinator.restore import RecordSkipped, apply_record
 from coordinator.settings import GroupSettings
@@ -52,12 +48,11 @@ from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.messages.offset_delete import OffsetDeleteRequest
 from protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from protocol.names import ErrorCode, GroupId, GroupState, MemberId, TopicId, TopicName
+from protocol.names import ErrorCode, GroupId, GroupState, TopicId, TopicName
 from protocol.reply_token import ReplyToken
 from protocol.topics_view import TopicsView
 from purgatory.now import Now
-from purgatory.purgatory import Purgatory
-from storage.api import Log, Position, Record, StoredRecord
+from storage.api import Log, Position, StoredRecord
 
 Observe = Callable[[events.AnyEvent], None]
 
@@ -66,9 +61,6 @@ TURNS_OF_A_CHAIN_MAX: Final = 100
 
 FULL_LOG_PAUSE_MS: Final = 100
 """While the log takes nothing, deadlines are looked at again after this."""
-
-RECORDS_ALWAYS_ONE_BATCH: Final = 20
-"""So few are never cut in two; what a single record may measure is decided before it gets here."""
 
 GROUPS_PER_SLICE: Final = 500
 """How many groups a chore (offsets of a deleted topic) looks at in one tick."""
@@ -91,8 +83,9 @@ class Shard:
         alarm: Alarm,
     ) -> None:
         self.partition = partition
-        self.groups: dict[GroupId, Group] = {}
-        self.purgatory: Purgatory[Command] = Purgatory()
+        self._books = Books(log, settings, census, alarm)
+        self.groups = self._books.groups
+        self.purgatory = self._books.purgatory
         self.answers = WaitingAnswers(log.stored_position)
         self.loaded_to: Position = 0
         self._log = log
@@ -105,7 +98,6 @@ class Shard:
         self._alarm = alarm
         self._when_stored: deque[tuple[Position, Command]] = deque()
         self._unsent: list[Reply] = []  # answers of a chain that failed
-        self._gone_position: Position = 0  # where the newest tombstone of a group ends
         self._expiry: OffsetExpiry | None = None
         self._postponed_until_ms = 0
         self._deleted_topics: deque[tuple[TopicName, TopicId, list[GroupId]]] = deque()
@@ -150,7 +142,7 @@ class Shard:
             self._unsent = replies  # for `close`, which is what comes next
             raise
         if replies:
-            position = self._position(group_id)
+            position = self._books.position(group_id)
             for reply in replies:
                 self._answer(reply.token, reply.response, position)
 
@@ -160,9 +152,10 @@ class Shard:
             group.lock.acquire(type(command).__name__)
         try:
             outcome = decide(group, command, now, self._settings, self._new_member_id)
-            position = self._append(outcome.records, now)
-            self._evolve(command.group_id, outcome.events)
-            self._move_position(command.group_id, position)
+            position = self._books.append(outcome.records, now)
+            self._books.enter(command.group_id, outcome.events)
+            if position is not None:
+                self._books.members_stored_at(command.group_id, position)
         finally:
             if group is not None:
                 group.lock.release()
@@ -170,7 +163,7 @@ class Shard:
             assert position is not None, "when_stored without a record"
             self._when_stored.append((position, outcome.when_stored))
         for op in outcome.ops:
-            self._file(op)
+            self._books.file(op)
         self._tell(outcome.events)
         return outcome
 
@@ -206,7 +199,7 @@ class Shard:
         """The group's offsets, and the position that must be stored before anybody is told."""
         group = self.groups.get(wanted.group_id)
         found = fetch_offsets_of_group(group, wanted, api_version, self._topics)
-        return found, self._offsets_position(wanted.group_id)
+        return found, self._books.offsets_position(wanted.group_id)
 
     def _about_offsets(self, group_id: GroupId, outcome: Outcome, now: Now) -> None:
         """Carry out what touches offsets only: nobody in the purgatory waits for those."""
@@ -214,20 +207,16 @@ class Shard:
         if locked is not None:
             locked.lock.acquire("a turn about offsets")
         try:
-            position = self._append(outcome.records, now)
-            self._evolve(group_id, outcome.events)
+            position = self._books.append(outcome.records, now)
+            self._books.enter(group_id, outcome.events)
         finally:
             if locked is not None:
                 locked.lock.release()
         if position is not None:
-            group = self.groups.get(group_id)
-            if group is None:
-                self._gone_position = position
-            else:
-                group.offsets_position = position
+            self._books.offsets_stored_at(group_id, position)
         self._tell(outcome.events)
         if outcome.replies:
-            position = self._offsets_position(group_id)
+            position = self._books.offsets_position(group_id)
             for reply in outcome.replies:
                 self._answer(reply.token, reply.response, position)
 
@@ -253,7 +242,7 @@ class Shard:
                     group, group_id, api_version, include_authorized_operations=operations
                 )
             )
-            position = max(position, self._offsets_position(group_id))
+            position = max(position, self._books.offsets_position(group_id))
         return described, position
 
     def delete_groups(
@@ -268,7 +257,7 @@ class Shard:
             )
             self._about_offsets(group_id, outcome, now)
             results.append(DeletableGroupResult(group_id, error_code))
-            position = max(position, self._offsets_position(group_id))
+            position = max(position, self._books.offsets_position(group_id))
         return results, position
 
     # ------------------------------------------------------------ news of topics
@@ -284,9 +273,9 @@ class Shard:
         for group in self.groups.values():
             if group.subscribed_topics and not group.subscribed_topics.isdisjoint(names):
                 outcome = decide_partitions_changed(group, names, now, self._settings)
-                self._evolve(group.group_id, outcome.events)
+                self._books.enter(group.group_id, outcome.events)
                 for op in outcome.ops:
-                    self._file(op)
+                    self._books.file(op)
                 self._tell(outcome.events)
 
     # ------------------------------------------------------------ time
@@ -352,12 +341,12 @@ class Shard:
             self._census.came(group)
             for member in group.members.values():
                 member.session_deadline_ms = now.mono_ms + member.session_timeout_ms
-                self._file(
+                self._books.file(
                     DelayedHeartbeat(group.group_id, member.member_id, member.session_deadline_ms)
                 )
             if group.state is GroupState.COMPLETING_REBALANCE:
                 # A generation that had begun: its members go on where they were.
-                self._file(
+                self._books.file(
                     DelayedSync(
                         group, group.generation_id, now.mono_ms + group.rebalance_timeout_ms
                     )
@@ -378,17 +367,16 @@ class Shard:
         again: reloading is the undo.
         """
         error_code = ErrorCode.NOT_COORDINATOR
-        self.purgatory.cancel_all()
+        groups = self._books.take_all()
         self._when_stored.clear()
         self._deleted_topics.clear()
         self._expiry = None
-        groups, self.groups = self.groups, {}
         waiting = [
             Reply(reply.token, refused(reply.response, error_code, reply.token.api_version))
             for reply in self._unsent
         ]
-        for group in groups.values():
-            self._census.went(group.state, len(group.members))
+        self._unsent = []
+        for group in groups:
             for member in group.members.values():
                 if member.awaiting_join is not None:
                     waiting.append(refuse_join(member.awaiting_join, error_code, member.member_id))
@@ -406,118 +394,16 @@ class Shard:
 
     def check(self) -> None:
         """Assert what must hold between turns; called by tests and the simulator."""
-        self.purgatory.check()
         assert not self._unsent, "answers of a chain that failed were not sent"
-        for group_id, group in self.groups.items():
-            assert group.group_id == group_id
-            assert not group.lock.held, f"{group_id} is locked between turns"
-            group.check()
-            preparing = group.state is GroupState.PREPARING_REBALANCE
-            waits = self.purgatory.watching(("join", group_id))
-            assert waits or not preparing, f"nothing will ever complete the rebalance of {group_id}"
-            waits = self.purgatory.watching(("sync", group_id))
-            assert waits is bool(group.pending_sync_ids), f"who is {group_id} waiting for?"
-            for member_id, member in group.members.items():
-                waits = self.purgatory.watching(session_slot(group_id, member_id))
-                parked = member.awaiting_join is not None or member.awaiting_sync is not None
-                paused = member.session_deadline_ms == SESSION_PAUSED
-                assert waits or paused, f"{member_id} would never expire"
-                assert parked or not paused, f"nothing will ever start {member_id}'s session"
-            for member_id in group.pending_member_ids:
-                waits = self.purgatory.watching(session_slot(group_id, member_id))
-                assert waits, f"the id {member_id} would never expire"
+        self._books.check()
 
     # ------------------------------------------------------------ the steps of a turn
-
-    def _append(self, records: Sequence[Record], now: Now) -> Position | None:
-        """Into the log as one batch; a long list of tombstones as several, in its order."""
-        if not records:
-            return None
-        if (
-            len(records) <= RECORDS_ALWAYS_ONE_BATCH
-            or batch_bytes_at_most(records) <= self._settings.max_batch_bytes
-        ):
-            return self._log.append(records, now.wall_ms)
-        middle = len(records) // 2
-        self._append(records[:middle], now)
-        return self._append(records[middle:], now)
-
-    def _evolve(self, group_id: GroupId, happened: Iterable[events.Event]) -> None:
-        for event in happened:
-            # A member's commit first, for speed: it is these two events and nothing else.
-            if isinstance(event, events.SessionMoved):
-                group = self.groups[group_id]
-                self._watch_session(group, event.member_id, event.session_deadline_ms)
-                evolve(group, event)
-            elif isinstance(event, OffsetsCommitted):
-                evolve_offsets(self.groups[group_id], event)
-            elif isinstance(event, events.GroupCreated):
-                group = self.groups[group_id] = Group(group_id, event.at_ms)
-                group.position = self._gone_position  # not known before its namesake's end is
-                self._census.came(group)
-            elif isinstance(event, OffsetsDeleted):
-                evolve_offsets(self.groups[group_id], event)
-            elif isinstance(event, GroupDeleted):
-                group = self.groups.pop(group_id)
-                self._forget_ops(group)
-                self._census.went(group.state, len(group.members))
-                evolve_offsets(group, event)
-            else:
-                self._evolve_members(self.groups[group_id], event)
-
-    def _evolve_members(self, group: Group, event: events.MembershipEvent) -> None:
-        gone: tuple[MemberId, ...] = ()
-        if isinstance(event, events.MembersRemoved):
-            gone = tuple(removed.member.member_id for removed in event.removed)
-        elif isinstance(event, events.PendingMemberRemoved):
-            gone = (event.member_id,)
-        elif isinstance(event, events.StaticMemberReplaced):
-            gone = (event.old_member_id,)
-        elif isinstance(event, events.LapseForgiven):
-            self._watch_session(group, event.member.member_id, event.session_deadline_ms)
-        for member_id in gone:
-            self.purgatory.cancel(session_slot(group.group_id, member_id))
-        state, members = group.state, len(group.members)
-        evolve(group, event)
-        self._census.changed(group, state, members)
-
-    def _watch_session(self, group: Group, member_id: MemberId, deadline_ms: int) -> None:
-        """A deadline that moves earlier than its op needs another op."""
-        filed_ms = group.members[member_id].session_deadline_ms
-        if deadline_ms < filed_ms and filed_ms != SESSION_PAUSED:
-            self._file(DelayedHeartbeat(group.group_id, member_id, deadline_ms))
-
-    def _forget_ops(self, group: Group) -> None:
-        self.purgatory.cancel(group.group_id)
-        for member_id in (*group.pending_member_ids, *group.members):
-            self.purgatory.cancel(session_slot(group.group_id, member_id))
-
-    def _file(self, op: Op) -> None:
-        """Park an op; the one that was in its slot is forgotten."""
-        self.purgatory.cancel(op.slot)
-        self.purgatory.watch(op)
-        self._alarm.lower(op.deadline_ms)
 
     def _stored_commands(self) -> list[Command]:
         ready = []
         while self._when_stored and self._when_stored[0][0] <= self.answers.stored:
             ready.append(self._when_stored.popleft()[1])
         return ready
-
-    def _move_position(self, group_id: GroupId, position: Position | None) -> None:
-        if position is not None:
-            self.groups[group_id].position = position
-
-    def _position(self, group_id: GroupId) -> Position:
-        """What must be stored before anybody is told about this group's members."""
-        group = self.groups.get(group_id)
-        return self._gone_position if group is None else group.position
-
-    def _offsets_position(self, group_id: GroupId) -> Position:
-        group = self.groups.get(group_id)
-        if group is None:
-            return self._gone_position
-        return max(group.position, group.offsets_position)
 
     def _answer(self, token: ReplyToken, response: Response, position: Position) -> None:
         if position <= self.answers.stored:

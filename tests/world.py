@@ -67,6 +67,12 @@ Protocols = Sequence[tuple[str, bytes]]
 RANGE: Final[Protocols] = (("range", b"subscription"),)
 
 
+def subscription(*topics: str) -> bytes:
+    """A consumer's subscription of version 0."""
+    names = b"".join(len(t).to_bytes(2, "big") + t.encode() for t in topics)
+    return b"\0\0" + len(topics).to_bytes(4, "big") + names + b"\xff\xff\xff\xff"
+
+
 class Token(ReplyToken):
     """Remembers the answer, and that there was only one."""
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-import coordinator.shard
+import coordinator.books
 from coordinator.coordinator import GroupCoordinator
 from coordinator.events import (
     GenerationBegun,
@@ -287,7 +287,7 @@ def break_evolve(monkeypatch: pytest.MonkeyPatch, kind: type) -> None:
         assert not isinstance(event, kind), "a planted bug"
         evolve(group, event)
 
-    monkeypatch.setattr(coordinator.shard, "evolve", broken)
+    monkeypatch.setattr(coordinator.books, "evolve", broken)
 
 
 def test_a_bug_in_a_turn_ends_the_shard_and_answers_everybody_once(

@@ -5,16 +5,10 @@ import pytest
 from coordinator.commands import RebalanceCause
 from coordinator.events import RebalanceBegun, TopicsChanged
 from protocol.names import ErrorCode, GroupState, TopicName
-from tests.world import World, kafka_settings
+from tests.world import World, kafka_settings, subscription
 
 DELAY_MS = 1_000
 T = TopicName("t")
-
-
-def subscription(*topics: str) -> bytes:
-    """A consumer's subscription of version 0."""
-    names = b"".join(len(t).to_bytes(2, "big") + t.encode() for t in topics)
-    return b"\0\0" + len(topics).to_bytes(4, "big") + names + b"\xff\xff\xff\xff"
 
 
 READS_T = (("range", subscription("t")),)
