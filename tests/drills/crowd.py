@@ -9,6 +9,7 @@ connections and restarts of the coordinator.
 import select
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from enum import Enum, auto
 
 from protocol.consumer_protocol import (
@@ -108,12 +109,14 @@ class RawMember:
         partition: int,
         *,
         session_timeout_ms: int = 30_000,
+        rebalance_timeout_ms: int = 60_000,
     ) -> None:
         self.name = name
         self.group = GroupId(group)
         self.topic = topic
         self.partition = partition
         self.session_timeout_ms = session_timeout_ms
+        self.rebalance_timeout_ms = rebalance_timeout_ms
         self.member_id = UNKNOWN_MEMBER_ID
         self.generation = NO_GENERATION
         self.place = Place.OUTSIDE
@@ -229,7 +232,7 @@ class RawMember:
         return JoinGroupRequest(
             group_id=self.group,
             session_timeout_ms=self.session_timeout_ms,
-            rebalance_timeout_ms=60_000,
+            rebalance_timeout_ms=self.rebalance_timeout_ms,
             member_id=self.member_id,
             protocol_type="consumer",
             protocols=[JoinGroupRequestProtocol(PROTOCOL, write_subscription(subscription))],
@@ -292,9 +295,20 @@ class Crowd:
         self.go_on_until(agreed, "one generation with all")
         return self.members[0].generation
 
-    def let_go(self) -> None:
-        """The coordinator is gone, and with it every answer that was still to come."""
+    def commit(self, times: int) -> None:
+        """Until so many more commits are acknowledged, of all together."""
+        enough = self._acknowledged() + times
+        self.go_on_until(lambda: self._acknowledged() >= enough, f"{times} commits")
+
+    def _acknowledged(self) -> int:
+        return sum(member.acknowledged_offset for member in self.members)
+
+    def hear_the_last(self) -> None:
+        """The coordinator is gone: take what it still sent, and hang up."""
         for member in self.members:
+            with suppress(Closed):
+                if member.has_answer():
+                    member.hear()
             member.disconnect()
 
     def _drive(self, member: RawMember) -> None:

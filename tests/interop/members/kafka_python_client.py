@@ -6,6 +6,7 @@ from client import MESSAGES_PER_POLL, Listener, Offsets, Options
 from kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.errors import KafkaConnectionError
 from kafka.structs import OffsetAndMetadata
 
 ASSIGNORS = {"range": RangePartitionAssignor, "cooperative-sticky": CooperativeStickyAssignor}
@@ -34,9 +35,10 @@ class KafkaPythonClient:
         self._consumer.assign([TopicPartition(self._topic, p) for p in partitions])
 
     def poll(self, timeout_s: float) -> dict[int, list[int]]:
-        batches = self._consumer.poll(
-            timeout_ms=int(timeout_s * 1000), max_records=MESSAGES_PER_POLL
-        )
+        try:
+            batches = self._consumer.poll(int(timeout_s * 1000), max_records=MESSAGES_PER_POLL)
+        except KafkaConnectionError:
+            return {}  # nobody listens at this moment: this library leaves it to us to ask again
         return {tp.partition: [r.offset for r in records] for tp, records in batches.items()}
 
     def seek(self, partition: int, offset: int) -> None:
