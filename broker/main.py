@@ -79,7 +79,7 @@ def serve(config: Config, open_console: OpenConsole | None = None) -> int:
     observer = log_to_stderr(config.rollcall_log_format, config.rollcall_log_level)
     descriptors = raise_descriptor_limit()
     try:
-        journal_limits = _journal_limits(config)
+        _journal_limits(config)
         data_dir = DataDir(str(config.data_dir), config.node_id)
     except StartRefused as refused:
         return _refuse(str(refused))
@@ -98,7 +98,7 @@ def serve(config: Config, open_console: OpenConsole | None = None) -> int:
     if config.rollcall_crash_at != NEVER:
         observer(Warned("Will crash in the next rebalance", {"at": config.rollcall_crash_at}))
     try:
-        return uvloop.run(_run(config, observer, data_dir, journal_limits, ports, open_console))
+        return uvloop.run(_run(config, observer, data_dir, ports, open_console))
     except (Corrupt, OSError) as error:
         return _refuse(f"cannot start on {data_dir.path}: {error}", EXIT_FAILED)
     finally:
@@ -110,7 +110,6 @@ def build(
     config: Config,
     observer: Observer,
     data_dir: DataDir,
-    journal_limits: JournalLimits,
     loop: asyncio.AbstractEventLoop,
 ) -> Daemon:
     """Open what lies in the data directory and put the parts together. Raises Corrupt, OSError."""
@@ -124,7 +123,7 @@ def build(
         on_stored=relay.stored,
         on_failed=relay.failed,
         is_synced=config.rollcall_flush == "commit",
-        limits=journal_limits,
+        limits=_journal_limits(config),
     )
     recovered = journal.recover()
     if recovered.reapplied or recovered.tail is not None:
@@ -188,12 +187,11 @@ async def _run(
     config: Config,
     observer: Observer,
     data_dir: DataDir,
-    journal_limits: JournalLimits,
     ports: Ports,
     open_console: OpenConsole | None,
 ) -> int:
     loop = asyncio.get_running_loop()
-    daemon = build(config, observer, data_dir, journal_limits, loop)
+    daemon = build(config, observer, data_dir, loop)
     told = asyncio.Event()
     for number in STOP_SIGNALS:
         loop.add_signal_handler(number, _on_signal, loop, told)

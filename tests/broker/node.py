@@ -1,0 +1,57 @@
+"""The whole daemon inside the test's own loop: real files and sockets, and hands on its parts.
+
+For what a process cannot be made to do from outside: a disk that fails, a request that is dropped.
+"""
+
+import asyncio
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Self
+
+from broker.config import Config
+from broker.daemon import Daemon
+from broker.listeners import Listener
+from broker.main import build
+from broker.observe import Observer, open_log
+from broker.sockets import Bound, bind_listener
+from storage.data_dir import DataDir
+from tests.broker.shell import Client
+
+
+class Node:
+    def __init__(
+        self, folder: Path, settings: Mapping[str, int | str | bool] | None = None
+    ) -> None:
+        self.config = Config(
+            log_dirs=(str(folder / "data"),),
+            **{"group_initial_rebalance_delay_ms": 0, **(settings or {})},  # type: ignore[arg-type]
+        )
+        self.log = io.StringIO()
+        self.daemon: Daemon
+        self.listener: Bound
+        self._data_dir: DataDir
+
+    async def __aenter__(self) -> Self:
+        self._data_dir = DataDir(str(self.config.data_dir), self.config.node_id)
+        self.daemon = build(
+            self.config,
+            Observer(open_log("human", "debug", self.log)),
+            self._data_dir,
+            asyncio.get_running_loop(),
+        )
+        self.listener = bind_listener(
+            Listener("PLAINTEXT", "127.0.0.1", 0, "127.0.0.1", 0),
+            backlog=50,
+            send_buffer_bytes=-1,
+            receive_buffer_bytes=-1,
+        )
+        await self.daemon.start([self.listener])
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.daemon.stop()
+        self._data_dir.close()
+
+    async def client(self) -> Client:
+        return await Client.connect(self.listener.port)
