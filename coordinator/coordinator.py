@@ -157,6 +157,8 @@ class GroupCoordinator:
             self._refuse(request, token, self._absence(request.group_id))
         elif not shard.has_room():
             self._refuse(request, token, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        elif self._is_one_too_many(shard, request.group_id):
+            self._refuse(request, token, ErrorCode.POLICY_VIOLATION)
         else:
             try:
                 shard.offset_commit(request, token, now)
@@ -176,6 +178,10 @@ class GroupCoordinator:
                 error_code = self._absence(request.group_id)
             elif not shard.has_room_for(request):
                 error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+            elif isinstance(request, JoinGroupRequest) and self._is_one_too_many(
+                shard, request.group_id
+            ):
+                error_code = ErrorCode.POLICY_VIOLATION
         if shard is None or error_code is not ErrorCode.NONE:
             self._refuse(request, token, error_code)
             return
@@ -209,6 +215,10 @@ class GroupCoordinator:
                 return ErrorCode.INVALID_SESSION_TIMEOUT
             case _:
                 return ErrorCode.NONE
+
+    def _is_one_too_many(self, shard: Shard, group_id: GroupId) -> bool:
+        """Would this be a group beyond rollcall.groups.max? Kafka differs: it has no limit."""
+        return self.census.groups >= self._settings.groups_max and group_id not in shard.groups
 
     def _absence(self, group_id: GroupId) -> ErrorCode:
         """Why no shard serves this group."""

@@ -45,6 +45,7 @@ class RemovalCause(StrEnum):
     DID_NOT_REJOIN = "did_not_rejoin"
     DID_NOT_SYNC = "did_not_sync"
     GROUP_FULL = "group_full"
+    TOO_MANY_IDS = "too_many_ids"  # rollcall.group.pending.members.max
 
 
 class LeaderCause(StrEnum):

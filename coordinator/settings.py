@@ -20,6 +20,9 @@ class GroupSettings:
     new_member_join_timeout_ms: int = 300_000  # a constant in Kafka, not a config
     offsets_value_version: int = 4  # rollcall.offsets.value.version: 3 for readers such as Burrow
     max_batch_bytes: int = 1_048_588  # the offsets topic's max.message.bytes
+    # Kafka has no such limits; docs/differences.md says what happens at each.
+    groups_max: int = 200_000  # rollcall.groups.max: some 1.5 KB each, without members
+    pending_members_max: int = 10_000  # rollcall.group.pending.members.max: ids out, a group
     # A generation is written down before its joins are answered; docs/adr. False = Kafka.
     generation_records: bool = True
     # The protocol's original design, where Kafka left it; docs/differences.md. False = Kafka.

@@ -69,6 +69,9 @@ def decide_join_group(
         return Outcome(
             replies=(refuse_join(token, ErrorCode.COORDINATOR_NOT_AVAILABLE, refused_id),)
         )
+    if any(len(protocol.metadata) > settings.max_batch_bytes for protocol in request.protocols):
+        # Kafka differs: it lets such a member in, and then fails to store every generation with it.
+        return Outcome(replies=(refuse_join(token, ErrorCode.MESSAGE_TOO_LARGE, refused_id),))
     names = [protocol.name for protocol in request.protocols]
     if not supports_protocols(group, request.protocol_type, names):
         return Outcome(
@@ -150,19 +153,32 @@ def _join_without_id(
         return _add_member(group, command, member_id, Entrance.DYNAMIC, now, settings)
 
     # KIP-394: a client that dies before it learns its id leaves no member behind.
+    happened: list[events.Event] = []
+    if len(group.pending_member_ids) >= settings.pending_members_max:
+        # The one that has been out for longest has the least chance to be used.
+        happened.append(
+            events.PendingMemberRemoved(
+                group.group_id,
+                now.wall_ms,
+                next(iter(group.pending_member_ids)),
+                RemovalCause.TOO_MANY_IDS,
+            )
+        )
     deadline_ms = now.mono_ms + request.session_timeout_ms
-    assigned = events.MemberIdAssigned(
-        group.group_id,
-        now.wall_ms,
-        group.state,
-        member_id,
-        token.client_id,
-        token.client_host,
-        deadline_ms,
+    happened.append(
+        events.MemberIdAssigned(
+            group.group_id,
+            now.wall_ms,
+            group.state,
+            member_id,
+            token.client_id,
+            token.client_host,
+            deadline_ms,
+        )
     )
     return Outcome(
         replies=(refuse_join(token, ErrorCode.MEMBER_ID_REQUIRED, member_id),),
-        events=(assigned,),
+        events=happened,
         ops=(DelayedHeartbeat(group.group_id, member_id, deadline_ms),),
     )
 
