@@ -172,6 +172,15 @@ class Config:
         at_least=3,
         at_most=4,
     )
+    rollcall_groups_max: int = integer(
+        200_000, "How many groups there may be; one more is refused (Kafka: no limit).", at_least=1
+    )
+    rollcall_group_pending_members_max: int = integer(
+        10_000,
+        "How many member ids a group hands out before it forgets the oldest unused one "
+        "(Kafka: no limit).",
+        at_least=1,
+    )
     rollcall_generation_records: bool = boolean(
         "A generation is written down before its joins are answered, so that its members can go "
         "on with it after a restart (Kafka: false).",
@@ -390,6 +399,8 @@ class Config:
             offsets_retention_check_interval_ms=self.offsets_retention_check_interval_ms,
             offsets_value_version=self.rollcall_offsets_value_version,
             max_batch_bytes=self.message_max_bytes,
+            groups_max=self.rollcall_groups_max,
+            pending_members_max=self.rollcall_group_pending_members_max,
             generation_records=self.rollcall_generation_records,
             forgive_slow_member=self.rollcall_forgive_slow_member,
             forgive_max_ms=self.rollcall_forgive_max_ms,
