@@ -69,7 +69,7 @@ class Daemon:
 
     async def start(self, listeners: Sequence[Bound]) -> None:
         """Accept clients, then load; returns when everything that can be served is served."""
-        self.journal.start()
+        self.journal.start(self.loop.call_soon)
         self.ticker.start([self.coordinator, self.data_plane, self.server])
         await self.server.serve(self.dispatcher, listeners)
         self.dispatcher.look_first(self._load_first)
