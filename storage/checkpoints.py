@@ -84,8 +84,8 @@ def read_topic_id(disk: Disk, path: str) -> UUID:
     """The topic id in a `partition.metadata`; NO_TOPIC_ID when a crash left it missing or torn."""
     if not disk.exists(path):
         return NO_TOPIC_ID
-    content = read_file(disk, path).decode("utf-8", "replace")
-    lines = dict(line.partition(": ")[::2] for line in content.split("\n"))
+    content, _, _ = read_file(disk, path).partition(b"\x00")  # a crash may leave zeros for the rest
+    lines = dict(line.partition(": ")[::2] for line in content.decode().split("\n"))
     if lines.get("version", "0") not in ("", "0"):
         raise Corrupt(path, 0, f"partition.metadata of version {lines['version']}")
     return decode_uuid(lines.get("topic_id", "")) or NO_TOPIC_ID

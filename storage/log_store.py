@@ -85,6 +85,9 @@ class LogStore:
                 key = TopicPartition(match["topic"], int(match["partition"]))
                 recovery_point = EVERYTHING if was_clean else recovery_points.get(key, 0)
                 self._open_partition(key, recovery_point, log_starts.get(key, 0))
+        if not was_clean and self._logs:
+            # A killed process may have left folders that nobody made durable; now they are.
+            self._disk.sync_dir(self.path)
         repairs = [repair for log in self._logs.values() for repair in log.repairs]
         return StoreOpened(was_clean, len(self._logs), tuple(repairs), tuple(self.damaged.values()))
 

@@ -84,15 +84,14 @@ class PartitionLog:
     def create(self, topic_id: UUID) -> None:
         """Make the folder. Durable once `flush` returned: a partition may hold nothing for long."""
         self._disk.make_dir(self._path)
-        self.is_new = True
         self.name_topic(topic_id)
-        self._write(LEADER_EPOCHS, encode_epochs(self._epochs))
 
     def name_topic(self, topic_id: UUID) -> None:
-        """Give the folder its topic id, also one whose id was lost in a crash."""
+        """Write the folder's two small files, also where a crash has lost them."""
+        self.is_new = True
         self._topic_id = topic_id
         self._write(PARTITION_METADATA, encode_metadata(topic_id))
-        self.is_new = True
+        self._write(LEADER_EPOCHS, encode_epochs(self._epochs))
 
     def _write(self, name: str, content: bytes) -> None:
         file = self._disk.open(f"{self._path}/{name}", create=True)
@@ -106,7 +105,7 @@ class PartitionLog:
         self._topic_id = read_topic_id(self._disk, f"{self._path}/{PARTITION_METADATA}")
         self._epochs = self._read_epochs(names)
         bases = sorted(int(name.removesuffix(LOG_SUFFIX)) for name in names if _is_log(name))
-        for base_offset, next_base in zip(bases, [*bases[1:], None], strict=True):
+        for base_offset, next_base in zip(bases, [*bases, None][1:], strict=True):
             segment = self._new_segment(base_offset)
             repairs = segment.load(recovery_point, sealed_at=next_base)
             self.repairs += repairs

@@ -397,31 +397,3 @@ def with_offsets(batch: bytes, base_offset: int, leader_epoch: int) -> bytes:
     return b"".join(
         (_BASE_OFFSET.pack(base_offset), batch[8:12], _LEADER_EPOCH.pack(leader_epoch), batch[16:])
     )
-
-
-def with_log_append_time(batch: bytes, timestamp_ms: int) -> bytes:
-    """The same batch stamped by the log: LogAppendTime, as message.timestamp.type asks for it."""
-    header = read_header(batch)
-    covered = (
-        _COVERED.pack(
-            header.attributes | LOG_APPEND_TIME,
-            header.last_offset_delta,
-            header.base_timestamp,
-            timestamp_ms,
-            header.producer_id,
-            header.producer_epoch,
-            header.base_sequence,
-            header.records_count,
-        )
-        + batch[HEADER_BYTES : header.size]
-    )
-    return (
-        _PREFIX.pack(
-            header.base_offset,
-            header.batch_length,
-            header.partition_leader_epoch,
-            2,
-            _crc32c(covered),
-        )
-        + covered
-    )

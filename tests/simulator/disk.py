@@ -12,6 +12,7 @@ what was to be synced is in doubt for good), `room` (ENOSPC, after a part was wr
 import errno
 import random
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 SECTOR_BYTES = 512
 
@@ -20,19 +21,53 @@ class PowerCut(BaseException):
     """Nothing runs after this; not an Exception, so that no handler takes it for a failed write."""
 
 
+@dataclass
+class _Write:
+    """A change of a file: bytes at a position, or with no bytes its new size."""
+
+    position: int
+    written: bytes | None
+    is_durable: bool = False
+    is_in_doubt: bool = False  # a sync of it failed: no later sync makes it durable
+
+    def apply(self, content: bytearray) -> None:
+        if self.written is None:
+            _resize(content, self.position)
+        else:
+            _write(content, self.position, self.written)
+
+
 class _Inode:
-    """A file's bytes: as they are read, as they are durable, and the writes in between."""
+    """A file's bytes: as they are read, as they were once durable, and the changes since then."""
 
     def __init__(self, durable: bytes = b"") -> None:
         self.content = bytearray(durable)
         self.durable = bytearray(durable)
-        self.pending: list[tuple[int, bytes | None]] = []  # (position, bytes), or (size, None)
-        self.in_doubt: list[tuple[int, bytes | None]] = []  # pending when a sync failed
+        self.changes: list[_Write] = []
+
+    def change(self, change: _Write) -> None:
+        change.apply(self.content)
+        self.changes.append(change)
+
+    def sync(self) -> None:
+        for change in self.changes:
+            change.is_durable = not change.is_in_doubt
+        if not any(change.is_in_doubt for change in self.changes):
+            self.durable = bytearray(self.content)
+            self.changes.clear()
+
+    def fail_sync(self) -> None:
+        for change in self.changes:
+            change.is_in_doubt = not change.is_durable
 
     def survivor(self, chance: random.Random) -> bytes:
         content = bytearray(self.durable)
         mood = chance.choice((0.0, 0.5, 0.9, 1.0))
-        for position, written in self.in_doubt + self.pending:
+        for change in self.changes:
+            if change.is_durable:
+                change.apply(content)
+                continue
+            position, written = change.position, change.written
             if written is None:
                 if chance.random() < mood:
                     _resize(content, position)
@@ -90,11 +125,9 @@ class SimulatedDisk:
         return SimulatedDisk(self._root.survivor(chance))
 
     def after_kill(self) -> "SimulatedDisk":
-        """The disk after the process was killed: the page cache is all there. This one is dead."""
+        """The disk after the process ended: the page cache is all there, the faults are not."""
         self.cut_power_at = 0
-        alive = SimulatedDisk(self._root)
-        alive.room = self.room
-        return alive
+        return SimulatedDisk(self._root)
 
     def _step(self) -> None:
         """Count an operation that changes something, or stop before it."""
@@ -205,8 +238,7 @@ class SimulatedDisk:
         growth = max(position + len(content) - len(inode.content), 0)
         missing = growth - self._grow(growth)
         written = bytes(content[: len(content) - missing])
-        _write(inode.content, position, written)
-        inode.pending.append((position, written))
+        inode.change(_Write(position, written))
         if missing:
             raise OSError(errno.ENOSPC, "no space left on device")
 
@@ -215,23 +247,16 @@ class SimulatedDisk:
         growth = max(size - len(inode.content), 0)
         if self._grow(growth) < growth:
             raise OSError(errno.ENOSPC, "no space left on device")
-        _resize(inode.content, size)
-        inode.pending.append((size, None))
+        inode.change(_Write(size, None))
 
     def sync(self, inode: _Inode, path: str) -> None:
         self._step()
         try:
             self._fail_if_armed(path)
         except OSError:
-            inode.in_doubt += inode.pending
-            inode.pending.clear()
+            inode.fail_sync()
             raise
-        for position, written in inode.pending:
-            if written is None:
-                _resize(inode.durable, position)
-            else:
-                _write(inode.durable, position, written)
-        inode.pending.clear()
+        inode.sync()
 
 
 class SimulatedFile:

@@ -26,7 +26,6 @@ from storage.record_batch import (
     read_header,
     read_records,
     stored_records,
-    with_log_append_time,
     with_offsets,
 )
 from tests.storage.rig import NOW_MS, batch, records
@@ -165,14 +164,6 @@ def test_offsets_and_leader_epoch_lie_outside_the_checksum() -> None:
     header = check_crc(moved)
     assert (header.base_offset, header.partition_leader_epoch) == (1 << 40, 9)
     assert [offset for offset, *_ in read_records(moved)] == [1 << 40, (1 << 40) + 1]
-
-
-def test_log_append_time_replaces_every_records_timestamp() -> None:
-    stamped = with_log_append_time(batch("a", "b"), NOW_MS + 77)
-    header = check_crc(stamped)
-    assert header.log_append_time
-    assert header.base_timestamp == NOW_MS
-    assert [stamp for _, stamp, *_ in read_records(stamped)] == [NOW_MS + 77] * 2
 
 
 def test_batches_are_walked_where_they_lie() -> None:
