@@ -164,8 +164,10 @@ class Connection(asyncio.Protocol):
         if self.lost:
             return
         self._write()
+        if not self._blocked:
+            return
         if not self._may_go_on():
-            if self._blocked and self._server.is_full:
+            if self._server.is_full:
                 self._server.hold_back(self)
             return
         self._blocked = False
@@ -318,8 +320,7 @@ class Connection(asyncio.Protocol):
 
     def _may_go_on(self) -> bool:
         return (
-            self._blocked
-            and self._held is None
+            self._held is None
             and not self._writing_paused
             and self._has_place
             and not self.closing

@@ -1,55 +1,44 @@
 """Which error codes does an answer carry? Found by a collector for each class of response.
 
-A collector is made from the class's declaration when it is first needed. Kafka counts every error
-of a response, those of its partitions and groups too; so do we, without a table typed by hand.
-Kafka's counterpart: `AbstractResponse.errorCounts`.
+A collector is generated from the class's declaration when it is first needed, as the codec is: each
+answer passes here. Kafka counts every error of a response, those of its partitions and groups too;
+so do we, without a table typed by hand. Kafka's counterpart: `AbstractResponse.errorCounts`.
 """
 
-from collections.abc import Callable, Iterable
-from operator import attrgetter
+from collections.abc import Callable, Iterator
 
 from protocol.messages import Response
 from protocol.schema import ERROR_CODE, ArrayOf, Struct, StructOf, fields_of
 
-Collector = Callable[[object, list[int]], None]
+Collector = Callable[[Response], list[int]]
 
-_collectors: dict[type[Struct], Collector | None] = {}
+_collectors: dict[type[Struct], Collector] = {}
 
 
 def errors_in(response: Response) -> list[int]:
     """Every code in the response that is not NONE, as often as it stands there."""
-    cls = type(response)
-    if cls not in _collectors:
-        _collectors[cls] = _collector(cls)
-    collect = _collectors[cls]
-    found: list[int] = []
-    if collect is not None:
-        collect(response, found)
-    return found
+    collect = _collectors.get(type(response))
+    if collect is None:
+        collect = _collectors[type(response)] = _compiled(type(response))
+    return collect(response)
 
 
-def _collector(cls: type[Struct]) -> Collector | None:
-    """None for a class without error codes."""
-    own: list[attrgetter[int]] = []
-    below: list[tuple[attrgetter[Iterable[object] | None], Collector]] = []
+def _compiled(cls: type[Struct]) -> Collector:
+    lines = ["def collect(v0):", " found = []", *_lines(cls, 0), " return found"]
+    namespace: dict[str, Collector] = {}
+    exec("\n".join(lines), namespace)
+    return namespace["collect"]
+
+
+def _lines(cls: type[Struct], depth: int) -> Iterator[str]:
+    """The statements that look into one value, `v<depth>`; none if no code is in it."""
+    indent = " " * (depth + 1)
     for spec in fields_of(cls):
-        wire = spec.mark.wire
+        wire, value = spec.mark.wire, f"v{depth}.{spec.name}"
         if wire is ERROR_CODE:
-            own.append(attrgetter(spec.name))
+            yield f"{indent}if {value}: found.append({value})"
         elif isinstance(wire, ArrayOf) and isinstance(wire.element, StructOf):
-            collect_one = _collector(wire.element.cls)
-            if collect_one is not None:
-                below.append((attrgetter(spec.name), collect_one))
-    if not own and not below:
-        return None
-
-    def collect(value: object, found: list[int]) -> None:
-        for get_code in own:
-            code = get_code(value)
-            if code:
-                found.append(code)
-        for get_elements, collect_one in below:
-            for element in get_elements(value) or ():
-                collect_one(element, found)
-
-    return collect
+            below = [*_lines(wire.element.cls, depth + 1)]
+            if below:
+                yield f"{indent}for v{depth + 1} in {value} or ():"
+                yield from below
