@@ -67,11 +67,14 @@ class Daemon:
         self.data_plane.registry.subscribe(self._topics_changed)
         self.loop.set_exception_handler(self._unexpected)
 
-    async def start(self, listeners: Sequence[Bound]) -> None:
-        """Accept clients, then load; returns when everything that can be served is served."""
+    async def open(self, listeners: Sequence[Bound]) -> None:
+        """Accept clients; all they hear of groups is that these are loading."""
         self.journal.start(self.loop.call_soon)
         self.ticker.start([self.coordinator, self.data_plane, self.server])
         await self.server.serve(self.dispatcher, listeners)
+
+    async def load(self) -> None:
+        """Elect and load; returns when everything that can be served is served."""
         self.dispatcher.look_first(self._load_first)
         await self.ownership.elect(range(self.config.offsets_topic_num_partitions))
         self.dispatcher.look_first(None)

@@ -195,23 +195,36 @@ async def _run(
     told = asyncio.Event()
     for number in STOP_SIGNALS:
         loop.add_signal_handler(number, _on_signal, loop, told)
-    starting = loop.create_task(daemon.start(ports.clients))
+    await daemon.open(ports.clients)
+    notify("READY=1")  # it answers, if only that it loads: a long load is no failed start
+    opening = loop.create_task(_console(daemon, ports.admin, open_console))
+    loading = loop.create_task(daemon.load())
     stopping = loop.create_task(told.wait())
-    console = None
-    await asyncio.wait((starting, stopping), return_when=asyncio.FIRST_COMPLETED)
-    if starting.done():
-        starting.result()
+    await asyncio.wait((loading, stopping), return_when=asyncio.FIRST_COMPLETED)
+    if loading.done():
+        loading.result()
         _say_ready(ports, data_dir.path)
         observer(DaemonStep("Startup complete."))
-        if open_console is not None and ports.admin is not None:
-            console = await open_console(daemon, ports.admin)
-        await stopping
+    await stopping
     notify("STOPPING=1")
-    starting.cancel()
+    loading.cancel()
     clean = await daemon.stop()
-    if console is not None:
+    if (console := await opening) is not None:
         await console.close()
     return EXIT_OK if clean else EXIT_FAILED
+
+
+async def _console(
+    daemon: Daemon, admin: Bound | None, open_console: OpenConsole | None
+) -> Console | None:
+    """A daemon without a console still serves its clients: a fault there is told, no more."""
+    if admin is None or open_console is None:
+        return None
+    try:
+        return await open_console(daemon, admin)
+    except Exception as error:  # noqa: BLE001 - whatever a library raises
+        daemon.observer(PartFailed("console", error))
+        return None
 
 
 def _on_signal(loop: asyncio.AbstractEventLoop, told: asyncio.Event) -> None:
@@ -290,7 +303,6 @@ def _say_ready(ports: Ports, data: str) -> None:
     if ports.admin is not None:
         words += ["admin", address_text(ports.admin.host, ports.admin.port)]
     print(*words, "data", data, flush=True)
-    notify(f"READY=1\nSTATUS=clients {clients}")
 
 
 def _refuse(reason: str, exit_code: int = EXIT_REFUSED) -> int:

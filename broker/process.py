@@ -45,12 +45,3 @@ def notify(state: str) -> bool:
     except OSError:
         return False
     return True
-
-
-def resident_bytes() -> int:
-    """The resident set of this process; 0 where /proc does not say."""
-    try:
-        with open("/proc/self/statm", "rb") as statm:  # noqa: PTH123 - read once a scrape
-            return int(statm.read().split()[1]) * resource.getpagesize()
-    except (OSError, IndexError, ValueError):
-        return 0

@@ -18,7 +18,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -34,13 +34,20 @@ _READY: Final = re.compile(r"rollcall ready: clients (\S+)( admin (\S+))? data (
 class Daemon:
     """`rollcall serve` with its data below `folder`."""
 
-    def __init__(self, folder: Path, settings: Mapping[str, str] = TEST_SETTINGS) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        settings: Mapping[str, str] = TEST_SETTINGS,
+        *,
+        prefix: Sequence[str] = (),
+    ) -> None:
         self.data_dir = folder / "data"
         self.settings = dict(settings)
         self.listen: str | None = "127.0.0.1:0"  # None: the settings say where
         self.admin_listen = "127.0.0.1:0"
         self.arguments: list[str] = []
         self.environment: dict[str, str] = {}
+        self._prefix = prefix  # a command that runs the daemon in its own place
         self.bootstrap = ""
         self.admin = ""
         self._stderr = folder / "daemon.log"
@@ -83,7 +90,7 @@ class Daemon:
         assert not self.running, "the daemon runs already"
         with self._stderr.open("ab") as stderr:
             self._process = subprocess.Popen(
-                self.command(),
+                [*self._prefix, *self.command()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=stderr,

@@ -46,7 +46,8 @@ class Node:
             send_buffer_bytes=-1,
             receive_buffer_bytes=-1,
         )
-        await self.daemon.start([self.listener])
+        await self.daemon.open([self.listener])
+        await self.daemon.load()
         return self
 
     async def __aexit__(self, *exc: object) -> None:

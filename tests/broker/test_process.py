@@ -1,0 +1,129 @@
+"""What the daemon and the operating system say to each other."""
+
+import resource
+import socket
+from pathlib import Path
+
+import pytest
+
+from broker.listeners import Listener
+from broker.peer import client_host, peer_address
+from broker.process import notify, raise_descriptor_limit
+from broker.sockets import CannotListen, address_text, bind, bind_listener
+from tests.broker.daemon import Daemon
+
+
+FEW_DESCRIPTORS = ("sh", "-c", 'ulimit -n 1000 && exec "$@"', "sh")
+
+
+@pytest.fixture
+def service_manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> socket.socket:
+    """The socket on which systemd hears its services."""
+    address = str(tmp_path / "notify")
+    manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    manager.settimeout(30)
+    manager.bind(address)
+    monkeypatch.setenv("NOTIFY_SOCKET", address)
+    return manager
+
+
+def test_systemd_is_told_of_the_start_and_of_the_stop(
+    service_manager: socket.socket, tmp_path: Path
+) -> None:
+    (tmp_path / "node").mkdir()
+    daemon = Daemon(tmp_path / "node").start()
+    assert service_manager.recv(1_000) == b"READY=1"
+    assert daemon.stop() == 0
+    assert service_manager.recv(1_000) == b"STOPPING=1"
+    service_manager.close()
+
+
+def test_without_a_service_manager_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
+    assert not notify("READY=1")
+    monkeypatch.setenv("NOTIFY_SOCKET", "/nowhere/to/be/found")
+    assert not notify("READY=1")
+
+
+def test_the_limit_of_descriptors_is_raised_to_what_is_allowed() -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(512, before[1]), before[1]))
+        assert raise_descriptor_limit() == resource.getrlimit(resource.RLIMIT_NOFILE)[0] >= 512
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_a_small_limit_of_descriptors_is_worth_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "node").mkdir()
+    daemon = Daemon(tmp_path / "node", prefix=FEW_DESCRIPTORS)
+    try:
+        daemon.start()
+        assert "Few file descriptors" in daemon.log()
+        assert "limit=1000" in daemon.log()
+    finally:
+        daemon.close()
+
+
+def test_a_client_is_shown_as_java_shows_it() -> None:
+    assert client_host("127.0.0.1") == "/127.0.0.1"
+    assert client_host("::1") == "/0:0:0:0:0:0:0:1"
+    assert client_host("2001:db8::ff00:42:8329") == "/2001:db8:0:0:0:ff00:42:8329"
+    assert client_host("fe80::1%eth0") == "/fe80:0:0:0:0:0:0:1%eth0"
+
+
+class Transport:
+    def __init__(self, name: object) -> None:
+        self.name = name
+
+    def get_extra_info(self, key: str) -> object:
+        return self.name
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (("10.0.0.7", 5), ("10.0.0.7", "10.0.0.7:5")),
+        (("::ffff:10.0.0.7", 5, 0, 0), ("10.0.0.7", "10.0.0.7:5")),
+        (("::1", 5, 0, 0), ("::1", "[::1]:5")),
+        (None, ("", "")),
+    ],
+)
+def test_a_peer_is_named_as_it_came(name: object, expected: tuple[str, str]) -> None:
+    assert peer_address(Transport(name)) == expected  # type: ignore[arg-type]
+
+
+def test_an_empty_host_listens_everywhere_and_a_name_on_all_its_addresses() -> None:
+    everywhere = bind("ANY", "", 0)
+    try:
+        assert everywhere.port > 0
+        assert everywhere.sockets[0].getsockname()[0] in ("::", "0.0.0.0")
+    finally:
+        everywhere.close()
+    named = bind("NAMED", "localhost", 0)
+    try:
+        assert {sock.getsockname()[1] for sock in named.sockets} == {named.port}
+    finally:
+        named.close()
+
+
+def test_a_port_of_0_is_advertised_as_the_one_that_was_found() -> None:
+    bound = bind_listener(
+        Listener("OUTSIDE", "127.0.0.1", 0, "example.org", 0),
+        backlog=7,
+        send_buffer_bytes=65_536,
+        receive_buffer_bytes=-1,
+    )
+    try:
+        assert (bound.advertised_host, bound.advertised_port) == ("example.org", bound.port)
+        assert str(bound) == f"127.0.0.1:{bound.port}"
+        (sock,) = bound.sockets
+        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) >= 65_536
+    finally:
+        bound.close()
+
+
+def test_an_unknown_host_is_one_clear_line() -> None:
+    with pytest.raises(CannotListen, match=r"^cannot listen on no\.such\.invalid:9092 \(X\): "):
+        bind("X", "no.such.invalid", 9092)
+    assert address_text("::1", 9092) == "[::1]:9092"
