@@ -19,6 +19,8 @@ from protocol.names import GroupState
 def evolve(group: Group, event: events.MembershipEvent) -> None:
     """Write the event into the group."""
     match event:
+        case events.SessionMoved():  # first, for it comes with every commit
+            _session_moved(group, event)
         case events.MemberIdAssigned():
             _member_id_assigned(group, event)
         case events.MemberAdded():
@@ -31,8 +33,6 @@ def evolve(group: Group, event: events.MembershipEvent) -> None:
             _members_removed(group, event)
         case events.PendingMemberRemoved():
             _pending_member_removed(group, event)
-        case events.SessionMoved():
-            _session_moved(group, event)
         case events.SessionPaused():
             _session_paused(group, event)
         case events.MemberLapsed():

@@ -4,6 +4,9 @@ from functools import lru_cache
 from typing import Final
 
 _GROUPS_CACHED: Final = 65_536
+_LENGTH_CACHED: Final = 255
+"""Longer group ids are hashed each time: clients must not fill memory with names they think up."""
+
 _SMALLEST: Final = -(1 << 31)
 
 
@@ -16,9 +19,15 @@ def java_hash(text: str) -> int:
     return value - (1 << 32) if value >= 1 << 31 else value
 
 
-@lru_cache(maxsize=_GROUPS_CACHED)
 def partition_of(group_id: str, partitions: int) -> int:
     """The partition of `__consumer_offsets` that holds this group, and so its coordinator."""
+    if len(group_id) <= _LENGTH_CACHED:
+        return _partition_of(group_id, partitions)
+    return _partition_of.__wrapped__(group_id, partitions)
+
+
+@lru_cache(maxsize=_GROUPS_CACHED)
+def _partition_of(group_id: str, partitions: int) -> int:
     value = java_hash(group_id)
     return (0 if value == _SMALLEST else abs(value)) % partitions
 

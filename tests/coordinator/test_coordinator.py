@@ -55,7 +55,7 @@ A_COMMIT = OffsetCommitRequest(
     ],
 )
 A_JOIN = JoinGroupRequest(G, SESSION_TIMEOUT_MS, SESSION_TIMEOUT_MS, M, None, "consumer", ())
-EVERY_REQUEST = {
+EVERY_REQUEST: dict[str, tuple[Request, int]] = {
     "join": (A_JOIN, 9),
     "sync": (SyncGroupRequest(G, member_id=M), 3),
     "heartbeat": (HeartbeatRequest(G, member_id=M), 4),
@@ -609,3 +609,8 @@ def test_every_group_request_has_a_handler(world: World) -> None:
     assert isinstance(world.coordinator, GroupCoordinator)
     for request, version in EVERY_REQUEST.values():
         assert not world.ask(request, version=version).waits
+
+
+def test_a_group_id_too_long_to_be_remembered_has_its_partition_all_the_same() -> None:
+    long = "my-group" * 100
+    assert partition_of(long, 50) == partition_of(long, 50) == abs(java_hash(long)) % 50
