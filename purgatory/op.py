@@ -12,7 +12,7 @@ CommandT_co = TypeVar("CommandT_co", covariant=True)
 
 
 class DelayedOp(Protocol[CommandT_co]):
-    """Watched under `keys` until it completes, or until the monotonic clock reaches `deadline_ms`."""
+    """Watched under `keys` until it completes or the monotonic clock reaches `deadline_ms`."""
 
     @property
     def keys(self) -> Iterable[Hashable]: ...

@@ -4,9 +4,9 @@
 op may be waiting for calls `check_and_complete(key)`. `expire_due` ends what has waited too long.
 Every way out goes through `_end`, which only the first caller passes: that is the whole promise.
 
-Commands are returned, not carried out: the caller queues them for its next turn. So nothing here can
-re-enter a group, and the deadlocks of Kafka's "story about lock" cannot be written.
-Kafka's counterpart: `DelayedOperationPurgatory`.
+Commands are returned, not carried out: the caller queues them for its next turn. So nothing here
+can re-enter a group, and the deadlocks of Kafka's "story about lock" cannot be written. Kafka's
+counterpart: `DelayedOperationPurgatory`.
 """
 
 from collections.abc import Hashable
