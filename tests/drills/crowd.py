@@ -303,6 +303,17 @@ class Crowd:
     def _acknowledged(self) -> int:
         return sum(member.acknowledged_offset for member in self.members)
 
+    def finish(self) -> None:
+        """Let each commit once more, and then send nothing: no answer is to come any more."""
+        before = {member.name: member.acknowledged_offset for member in self.members}
+        self.go_on_until(
+            lambda: all(m.acknowledged_offset > before[m.name] for m in self.members),
+            "a commit by each",
+        )
+        for member in self.members:
+            if member.asked is not None:
+                member.hear()
+
     def hear_the_last(self) -> None:
         """The coordinator is gone: take what it still sent, and hang up."""
         for member in self.members:
