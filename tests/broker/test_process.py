@@ -12,7 +12,6 @@ from broker.process import notify, raise_descriptor_limit
 from broker.sockets import CannotListen, address_text, bind, bind_listener
 from tests.broker.daemon import Daemon
 
-
 FEW_DESCRIPTORS = ("sh", "-c", 'ulimit -n 1000 && exec "$@"', "sh")
 
 

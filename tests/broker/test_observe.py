@@ -1,0 +1,201 @@
+"""Events become lines and numbers: each kind of event is either told or silent on purpose."""
+
+import io
+import json
+from typing import get_args
+
+import pytest
+
+from broker import events as shell
+from broker import group_words, node_words
+from broker.observe import Observer, open_log
+from coordinator import events as groups
+from coordinator import offset_events as offsets
+from coordinator.commands import RebalanceCause
+from coordinator.events import MemberName, RemovalCause, RemovedMember
+from coordinator.group import CommittedOffset
+from protocol.names import GenerationId, GroupId, GroupState, MemberId, TopicName
+from topics import events as topics
+
+TOLD = group_words.TABLE.keys() | node_words.TABLE.keys()
+
+SILENT = {
+    groups.MemberRejoined,
+    groups.SessionMoved,
+    groups.SessionPaused,
+    groups.SyncParked,
+    groups.MemberSynced,
+    groups.GroupStabilized,  # Kafka's "Stabilized group" is told when the generation begins
+    groups.ChangedTopicsForgotten,
+    offsets.OffsetsCommitted,  # thousands a second
+    topics.RecordsAppended,
+    topics.RecordsFetched,
+    topics.ProduceRefused,  # the producer is told
+    topics.ProducerIdsReserved,
+}
+
+
+def test_every_event_is_told_or_silent_on_purpose() -> None:
+    known = {
+        *get_args(groups.MembershipEvent),
+        *get_args(groups.PartitionEvent),
+        *get_args(offsets.OffsetEvent),
+        *get_args(topics.TopicEvent),
+        *get_args(shell.ShellEvent),
+    }
+    flat = {kind for one in known for kind in (get_args(one) or (one,))}
+    assert flat - TOLD - SILENT == set()
+    assert set() == TOLD & SILENT
+
+
+G = GroupId("billing")
+MEMBER = MemberName(MemberId("m-1"), None, "app", "/10.0.0.7")
+
+
+def rebalance_begun(now_ms: int) -> groups.RebalanceBegun:
+    return groups.RebalanceBegun(
+        group_id=G,
+        at_ms=1,
+        now_ms=now_ms,
+        from_state=GroupState.STABLE,
+        old_generation_id=GenerationId(3),
+        cause=RebalanceCause.MEMBER_JOINED,
+        reason="Adding new member m-1",
+        trigger_ids=(MemberId("m-1"),),
+        waiting_for=tuple(MEMBER._replace(member_id=MemberId(f"m-{n}")) for n in range(30)),
+        rebalance_timeout_ms=1,
+    )
+
+
+def removed(cause: RemovalCause) -> groups.MembersRemoved:
+    return groups.MembersRemoved(
+        group_id=G,
+        at_ms=1,
+        state=GroupState.STABLE,
+        generation_id=GenerationId(3),
+        cause=cause,
+        removed=(RemovedMember(MEMBER, "closing"),),
+    )
+
+
+@pytest.fixture
+def stream() -> io.StringIO:
+    return io.StringIO()
+
+
+def lines(stream: io.StringIO) -> list[dict[str, object]]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("cause", "words"),
+    [
+        (RemovalCause.SESSION_EXPIRED, "Member has failed, removing it from the group"),
+        (RemovalCause.LEFT, "Member has left group through explicit `LeaveGroup` request"),
+        (RemovalCause.DID_NOT_REJOIN, "Group removed dynamic members who haven't joined"),
+        (
+            RemovalCause.DID_NOT_SYNC,
+            "Group removed members who haven't sent their sync requests",
+        ),
+    ],
+)
+def test_a_removal_is_told_in_the_words_of_its_cause(
+    stream: io.StringIO, cause: RemovalCause, words: str
+) -> None:
+    Observer(open_log("json", "info", stream))(removed(cause))
+    (line,) = lines(stream)
+    assert line["event"] == words
+    assert line["group_id"] == "billing"
+
+
+def test_a_line_names_some_members_and_counts_the_rest(stream: io.StringIO) -> None:
+    Observer(open_log("json", "info", stream))(rebalance_begun(0))
+    (line,) = lines(stream)
+    assert line["event"] == "Preparing to rebalance group"
+    assert line["state"] == "PreparingRebalance"
+    assert line["reason"] == "Adding new member m-1"
+    waiting = line["waiting_for"]
+    assert isinstance(waiting, list)
+    assert len(waiting) == 21
+    assert waiting[-1] == "and 10 more"
+
+
+def test_people_read_words_and_facts(stream: io.StringIO) -> None:
+    Observer(open_log("human", "info", stream))(removed(RemovalCause.SESSION_EXPIRED))
+    line = stream.getvalue()
+    assert "[info" in line
+    assert "Member has failed, removing it from the group" in line
+    assert "group_id=billing" in line
+    assert "member_id=m-1" in line
+    assert "client_host=/10.0.0.7" in line
+    assert "\x1b" not in line  # no colours where nobody sees them
+
+
+def test_below_its_level_nothing_is_written(stream: io.StringIO) -> None:
+    Observer(open_log("json", "error", stream))(removed(RemovalCause.LEFT))
+    assert stream.getvalue() == ""
+
+
+def test_a_log_that_cannot_be_written_stops_nothing(stream: io.StringIO) -> None:
+    class Full(io.StringIO):
+        def write(self, text: str) -> int:
+            raise OSError(28, "No space left on device")
+
+    observer = Observer(open_log("json", "info", Full()))
+    observer(removed(RemovalCause.LEFT))
+    assert observer.lines_lost == 1
+    assert observer.counters.members_removed == {"left": 1}
+
+
+def test_rebalances_are_counted_by_cause_and_timed_to_their_end(stream: io.StringIO) -> None:
+    observer = Observer(open_log("json", "error", stream))
+    observer(rebalance_begun(1_000))
+    observer(rebalance_begun(2_000))  # begun anew before it ended: it is one for its clients
+    observer(
+        groups.GroupStabilized(
+            group_id=G,
+            at_ms=1,
+            now_ms=3_500,
+            generation_id=GenerationId(4),
+            assignments={},
+            answered=(),
+        )
+    )
+    counters = observer.counters
+    assert counters.rebalances_begun == {"member_joined": 2}
+    assert counters.rebalances_completed == {"member_joined": 1}
+    assert counters.rebalance_seconds.total == 2.5
+    assert sum(counters.rebalance_seconds.counts) == 1
+
+
+def test_commits_are_counted_by_partition(stream: io.StringIO) -> None:
+    observer = Observer(open_log("json", "error", stream))
+    one = {0: CommittedOffset(1), 1: CommittedOffset(2)}
+    observer(
+        offsets.OffsetsCommitted(
+            group_id=G,
+            at_ms=1,
+            generation_id=GenerationId(1),
+            member_id=MemberId("m"),
+            client_id="c",
+            client_host="/h",
+            offsets=[(TopicName("a"), one), (TopicName("b"), {5: CommittedOffset(9)})],
+        )
+    )
+    assert observer.counters.offsets_committed == 3
+
+
+def test_an_unexpected_error_says_what_and_where(stream: io.StringIO) -> None:
+    try:
+        _make_a_mistake()
+    except ZeroDivisionError as error:
+        Observer(open_log("json", "info", stream))(shell.PartFailed("timer", error))
+    (line,) = lines(stream)
+    assert line["part"] == "timer"
+    assert line["error"] == "ZeroDivisionError('division by zero')"
+    assert str(line["at"]).endswith("_make_a_mistake")
+    assert "Traceback" not in stream.getvalue()
+
+
+def _make_a_mistake() -> None:
+    1 / 0  # noqa: B018 - that is the mistake
