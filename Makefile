@@ -8,7 +8,7 @@ COMPILE := $(BIN)/pip-compile -q --strip-extras --allow-unsafe --generate-hashes
 PROCESSES ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help serve install install-test test fast lint types layers bench golden docs lock clean
+.PHONY: help serve install install-test test fast lint types layers bench golden sim docs lock clean
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -55,6 +55,9 @@ bench: install-test  ## what a heartbeat and a commit cost here
 golden: install-test  ## record a real Kafka's bytes and answers anew: LIBS=its libs DRIVER=its script
 	$(BIN)/python -m tests.protocol.golden.make $(LIBS)
 	$(BIN)/python -m tests.compare.record --driver $(DRIVER)
+
+sim: install-test  ## a simulated world, told again from its seed: SEED=n [STEPS=m]
+	$(BIN)/python -m tests.simulator.run $(SEED) $(STEPS)
 
 docs: install  ## docs/configuration.md from the table of keys
 	$(BIN)/rollcall config --markdown > docs/configuration.md

@@ -1,0 +1,252 @@
+"""The node under test: the real coordinator over the real journal over a disk that can fail.
+
+What the shell does with asyncio and a thread is done here by actions: frames are handed in, the
+journal is pumped (`Journal.pump`), its word reaches the coordinator a little later, deadlines are
+looked at, partitions are loaded in slices. Between any two of these the process may be killed, and
+a disk with `cut_power_at` set ends it in the middle of one. `start` is what a daemon does at start.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Final, Protocol
+from uuid import UUID
+
+from broker.offsets_logs import OffsetsLogs
+from coordinator.coordinator import GroupCoordinator
+from coordinator.events import AnyEvent
+from coordinator.settings import GroupSettings
+from protocol.messages import Response
+from protocol.names import MemberId
+from protocol.reply_token import ReplyToken
+from purgatory.now import Now
+from storage.api import Log, LogSettings, Position, StoredRecord, TopicPartition
+from storage.journal import Journal, JournalLimits
+from storage.log_store import LogStore
+from storage.record_batch import stored_records
+from tests.simulator.disk import PowerCut, SimulatedDisk
+from tests.simulator.network import Network, Token
+from tests.simulator.sim import Sim
+from tests.world import Topics
+
+FOLDER: Final = "/data"
+TOPIC_ID: Final = UUID(int=77)
+WALL_START_MS: Final = 1_700_000_000_000
+
+LIMITS: Final = JournalLimits(
+    queue_bytes=256 << 10,
+    queue_entries=64,
+    batch_bytes=64 << 10,
+    group_bytes=16 << 10,
+    file_bytes=128 << 10,  # so small that a run sees checkpoints
+)
+LOG_SETTINGS: Final = LogSettings(
+    segment_bytes=32 << 10, cleanup_delete=False, cleanup_compact=True
+)
+SLICE_RECORDS: Final = 20
+
+
+class Watcher(Protocol):
+    """What the checkers want to be told."""
+
+    def handling(self, node: "Node", token: Token) -> None: ...
+
+    def replied(self, node: "Node", token: Token, response: Response) -> None: ...
+
+    def happened(self, node: "Node", event: AnyEvent) -> None: ...
+
+
+class Node:
+    """One process. A dead one does nothing more; the next one is another object."""
+
+    def __init__(
+        self,
+        sim: Sim,
+        network: Network,
+        disk: SimulatedDisk,
+        settings: GroupSettings,
+        watcher: Watcher,
+        incarnation: int,
+    ) -> None:
+        self.sim = sim
+        self.disk = disk
+        self.settings = settings
+        self.incarnation = incarnation
+        self.memory = (incarnation, 0)  # what is in memory is forgotten when this changes
+        self.alive = True
+        self.journal_failed = False
+        self.flush_ms = 2.0
+        self.wall_shift_ms = 0
+        self.loading: set[int] = set()
+        self._network = network
+        self._watcher = watcher
+        self._frozen_until_ms = 0
+        self._mono_start_ms = sim.between(0, 1_000_000) - sim.now_ms
+        self._flushing = False
+        self._tick_at_ms: int | None = None
+        self._ids = 0
+        self._open_logs: dict[int, Log] = {}
+
+    @property
+    def now(self) -> Now:
+        wall_ms = WALL_START_MS + self.sim.now_ms + self.wall_shift_ms
+        return Now(self._mono_start_ms + self.sim.now_ms, wall_ms)
+
+    # ------------------------------------------------------------ a start
+
+    def start(self) -> None:
+        """Recover, be elected everywhere, begin to load. Raises what the disk raises."""
+        if not self.disk.exists(FOLDER):
+            self.disk.make_dir(FOLDER)
+            self.disk.sync_dir("/")
+        self.store = LogStore(self.disk, FOLDER, lambda _: LOG_SETTINGS)
+        opened = self.store.open()
+        assert not opened.damaged, f"a crash has damaged {opened.damaged}"
+        self.journal = Journal(
+            self.disk, self.store, on_stored=self._stored, on_failed=self._failed, limits=LIMITS
+        )
+        self.journal.recover()
+        self.logs = OffsetsLogs(self.store, self.journal, TOPIC_ID, LOG_SETTINGS)
+        self.coordinator = GroupCoordinator(
+            self.settings,
+            new_member_id=self._new_member_id,
+            topics=Topics(),
+            endpoint=lambda _: (1, "localhost", 9092),
+            reply=self._reply,
+            observe=partial(self._watcher.happened, self),
+        )
+        for partition in range(self.settings.offsets_topic_num_partitions):
+            self.logs.elect(partition)
+            self._begin_load(partition)
+        self.sim.tell(f"node {self.incarnation} starts")
+
+    def _begin_load(self, partition: int) -> None:
+        log, view = self.logs.open(partition)
+        self._open_logs[partition] = log
+        self.loading.add(partition)
+        self.coordinator.begin_load(partition, log)
+        records = [
+            record
+            for batch in view.batches(view.log_start_offset)
+            for record in stored_records(batch)
+        ]
+        slices = [records[i : i + SLICE_RECORDS] for i in range(0, len(records), SLICE_RECORDS)]
+        self._next_slice(partition, iter(slices))
+
+    def _next_slice(self, partition: int, slices: Iterator[list[StoredRecord]]) -> None:
+        self._later(self.sim.around(2), partial(self._load, partition, slices))
+
+    def _load(self, partition: int, slices: Iterator[list[StoredRecord]]) -> None:
+        records = next(slices, None)
+        if records is None:
+            self.coordinator.finish_load(partition, self.now)
+            self.loading.remove(partition)
+            return
+        self.coordinator.load(partition, records, records[-1].offset + 1)
+        self._next_slice(partition, slices)
+
+    @property
+    def healthy(self) -> bool:
+        return self.alive and not self.journal_failed and not self.loading
+
+    # ------------------------------------------------------------ requests and answers
+
+    def handle(self, token: Token) -> None:
+        self._later(0, partial(self._handle, token))
+
+    def _handle(self, token: Token) -> None:
+        token.incarnation = self.incarnation
+        self._watcher.handling(self, token)
+        self.coordinator.handle(token.request, token, self.now)
+
+    def _reply(self, token: ReplyToken, response: Response) -> None:
+        assert isinstance(token, Token)
+        self._watcher.replied(self, token, response)
+        token.connection.answer(response)
+
+    def _new_member_id(self, prefix: str) -> MemberId:
+        self._ids += 1
+        return MemberId(f"{prefix}-{self.incarnation}.{self._ids}")
+
+    # ------------------------------------------------------------ the shell's other work
+
+    def _later(self, delay_ms: int, action: "partial[None]", *, thaws_last: bool = False) -> None:
+        """An action of this process: not while it is frozen, and never after its end."""
+        self.sim.after(delay_ms, partial(self._act, action, thaws_last=thaws_last))
+
+    def _act(self, action: "partial[None]", *, thaws_last: bool) -> None:
+        if not self.alive:
+            return
+        if self.sim.now_ms < self._frozen_until_ms:
+            again = partial(self._act, action, thaws_last=thaws_last)
+            self.sim.at(self._frozen_until_ms + thaws_last, again)
+            return
+        try:
+            action()
+        except PowerCut:
+            self.sim.tell("the power goes in the middle of a write")
+            self.die()
+            return
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """After each action: is there something to flush, and when is the next deadline?"""
+        if not self._flushing and self._has_queued:
+            self._flushing = True
+            self._later(self.sim.around(self.flush_ms), partial(self._flush))
+        deadline_ms = self.coordinator.next_deadline_ms
+        if deadline_ms is None:
+            return
+        at_ms = max(deadline_ms - self._mono_start_ms, self.sim.now_ms)
+        if self._tick_at_ms is None or at_ms < self._tick_at_ms:
+            self._tick_at_ms = at_ms
+            self._later(at_ms - self.sim.now_ms, partial(self._tick, at_ms), thaws_last=True)
+
+    @property
+    def _has_queued(self) -> bool:
+        return self.journal.closed_because is None and any(
+            log.stored_position < log.end_position for log in self._open_logs.values()
+        )
+
+    def _tick(self, at_ms: int) -> None:
+        if at_ms == self._tick_at_ms:
+            self._tick_at_ms = None
+            self.coordinator.tick(self.now)
+
+    def _flush(self) -> None:
+        self._flushing = False
+        self.journal.pump()
+
+    def _stored(self, stored: list[tuple[TopicPartition, Position]]) -> None:
+        """In the flusher; the loop hears of it a little later."""
+        self._later(self.sim.between(0, 2), partial(self._heard_stored, stored))
+
+    def _heard_stored(self, stored: list[tuple[TopicPartition, Position]]) -> None:
+        for topic_partition, position in stored:
+            self.coordinator.on_stored(topic_partition.partition, position, self.now)
+
+    def _failed(self, failure: Exception) -> None:
+        self.sim.tell(f"the journal fails: {failure}")
+        assert isinstance(failure, OSError), failure
+        self._later(self.sim.between(0, 2), partial(self._heard_failure))
+
+    def _heard_failure(self) -> None:
+        """Serve what is on the disk, refuse all writes: as `Ownership.journal_failed`."""
+        self.journal_failed = True
+        self.memory = (self.incarnation, 1)
+        for partition in range(self.settings.offsets_topic_num_partitions):
+            if partition not in self.loading:
+                self.coordinator.on_log_failed(partition, self.now)
+                self._begin_load(partition)
+
+    # ------------------------------------------------------------ faults
+
+    def freeze(self, for_ms: int) -> None:
+        """SIGSTOP: afterwards what came meanwhile is read before any deadline is looked at."""
+        self.sim.tell(f"the node stands still for {for_ms} ms")
+        self._frozen_until_ms = max(self._frozen_until_ms, self.sim.now_ms + for_ms)
+
+    def die(self) -> None:
+        self.alive = False
+        self._network.cut_all()
+        if self._network.node is self:
+            self._network.node = None

@@ -1,0 +1,134 @@
+"""Would the simulator have noticed? Bugs are planted in the real code, and each must be found.
+
+Every one is a mistake that this kind of code invites. The number of seeds that it takes is the
+measure of the checkers and of the weather: it is bounded here, so that neither gets worse unseen.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from coordinator import decisions, shard
+from coordinator.commands import EndSyncPhase, ExpireSession
+from coordinator.decide import assignment_stored, offset_commit
+from coordinator.decide.end_sync_phase import decide_end_sync_phase
+from coordinator.decide.expire_session import decide_expire_session
+from coordinator.decide.heartbeat import judge_heartbeat
+from coordinator.delayed import DelayedSync
+from coordinator.group import GroupView
+from coordinator.outcome import Outcome
+from coordinator.settings import GroupSettings
+from coordinator.waiting import Answer, WaitingAnswers
+from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.offset_commit import OffsetCommitRequest
+from protocol.names import ErrorCode
+from purgatory.now import Now
+from storage.api import Position
+from storage.write_ahead import WriteAhead
+from tests.simulator.run import simulate
+from tests.simulator.sim import Broken
+
+SEEDS = range(40)
+
+Patch = pytest.MonkeyPatch
+
+
+def reply_before_the_fsync(patch: Patch) -> None:
+    """Answers do not wait for the log position that they depend on."""
+
+    def add(self: WaitingAnswers, position: Position, answer: Answer) -> None:
+        answer.send()
+
+    patch.setattr(WaitingAnswers, "add", add)
+
+
+def an_old_timer_is_not_cancelled(patch: Patch) -> None:
+    """A session's first deadline ends it, though the member has beaten since."""
+    decide = decide_expire_session
+
+    def expire(
+        group: GroupView | None, command: ExpireSession, now: Now, settings: GroupSettings
+    ) -> Outcome:
+        later = now if group is None else now._replace(mono_ms=now.mono_ms + 60_000)
+        return decide(group, command, later, settings)
+
+    patch.setattr(decisions, "decide_expire_session", expire)
+
+
+def an_older_generation_is_accepted(patch: Patch) -> None:
+    """A heartbeat is judged by its member id alone."""
+    judge = judge_heartbeat
+
+    def forgiving(group: GroupView | None, request: HeartbeatRequest) -> ErrorCode:
+        error_code = judge(group, request)
+        return ErrorCode.NONE if error_code is ErrorCode.ILLEGAL_GENERATION else error_code
+
+    patch.setattr(shard, "judge_heartbeat", forgiving)
+
+
+def an_older_generation_may_commit(patch: Patch) -> None:
+    """A member of a past generation overwrites what the present one has committed."""
+    refusal = offset_commit._refusal
+
+    def forgiving(
+        group: GroupView | None, request: OffsetCommitRequest, api_version: int
+    ) -> ErrorCode:
+        error_code = refusal(group, request, api_version)
+        return ErrorCode.NONE if error_code is ErrorCode.ILLEGAL_GENERATION else error_code
+
+    patch.setattr(offset_commit, "_refusal", forgiving)
+
+
+def the_look_back_after_the_store_is_skipped(patch: Patch) -> None:
+    """The assignment takes effect though a rebalance has begun while it was being stored."""
+    patch.setattr(assignment_stored, "_still_wanted", lambda group, generation_id: True)
+
+
+def a_timer_of_an_older_generation_is_honoured(patch: Patch) -> None:
+    """The wait for the syncs of one generation puts members of the next one out."""
+    patch.setattr(
+        DelayedSync, "slot", property(lambda op: ("sync", op.group.group_id, op.generation_id))
+    )
+    patch.setattr(DelayedSync, "try_complete", lambda op: None)
+    decide = decide_end_sync_phase
+
+    def end(group: GroupView | None, command: EndSyncPhase, now: Now) -> Outcome:
+        if group is not None:
+            command = replace(command, generation_id=group.generation_id)
+        return decide(group, command, now)
+
+    patch.setattr(decisions, "decide_end_sync_phase", end)
+
+
+def recovery_drops_the_last_group(patch: Patch) -> None:
+    """What the last flush before a crash wrote is not read back."""
+    groups = WriteAhead.groups
+
+    def all_but_the_last(self: WriteAhead) -> Iterator[tuple[int, bytes]]:
+        yield from list(groups(self))[:-1]
+
+    patch.setattr(WriteAhead, "groups", all_but_the_last)
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        reply_before_the_fsync,
+        an_old_timer_is_not_cancelled,
+        an_older_generation_is_accepted,
+        an_older_generation_may_commit,
+        the_look_back_after_the_store_is_skipped,
+        a_timer_of_an_older_generation_is_honoured,
+        recovery_drops_the_last_group,
+    ],
+)
+def test_a_planted_bug_is_found(plant: Callable[[Patch], None], monkeypatch: Patch) -> None:
+    plant(monkeypatch)
+    for seed in SEEDS:
+        try:
+            simulate(seed)
+        except (Exception, Broken) as found:  # whatever the bug breaks first
+            print(f"{plant.__name__}: seed {seed}: {found}")
+            return
+    pytest.fail(f"{plant.__name__} was not noticed in {len(SEEDS)} seeds")

@@ -1,0 +1,61 @@
+"""Whatever happens to the node, its disk, the network and the clients: are all promises kept?
+
+Two hundred worlds, each from its seed, and those that failed once (seeds.txt). See checkers.py for
+the promises; a failure names its seed, and `make sim SEED=n` tells the story again.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from coordinator.events import AnyEvent
+from tests.simulator.checkers import Checkers
+from tests.simulator.node import Node
+from tests.simulator.run import STEPS, simulate
+
+SEEDS = 200
+
+
+def seeds() -> Iterator[tuple[int, int]]:
+    """(seed, steps)"""
+    yield from ((seed, STEPS) for seed in range(SEEDS))
+    for line in (Path(__file__).parent / "seeds.txt").read_text().splitlines():
+        words = line.split("#")[0].split()
+        if words:
+            yield int(words[0]), int(words[1]) if len(words) > 1 else STEPS
+
+
+@pytest.mark.parametrize(("seed", "steps"), list(seeds()))
+def test_every_promise_is_kept(seed: int, steps: int) -> None:
+    simulate(seed, steps)
+
+
+def test_the_same_seed_tells_the_same_story() -> None:
+    first, second = simulate(7, 500), simulate(7, 500)
+    assert first.sim.now_ms == second.sim.now_ms
+    assert first.sim.steps == second.sim.steps
+    assert first.checkers.told == second.checkers.told
+    assert first.operator.incarnations == second.operator.incarnations
+
+
+def test_the_worlds_are_eventful(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A checker that nobody gives anything to look at is always content."""
+    seen: Counter[str] = Counter()
+    happened = Checkers.happened
+
+    def count(self: Checkers, node: Node, event: AnyEvent) -> None:
+        seen[type(event).__name__] += 1
+        happened(self, node, event)
+
+    monkeypatch.setattr(Checkers, "happened", count)
+    restarts = sum(simulate(seed).operator.incarnations - 1 for seed in range(40))
+    assert restarts >= 20
+    assert seen["GenerationBegun"] >= 400
+    assert seen["StaticMemberReplaced"] >= 50
+    assert seen["MembersRemoved"] >= 100
+    assert seen["OffsetsCommitted"] >= 2_000
+    assert seen["PartitionClosed"] >= 5  # a journal failed under a living node
+    for rare in ("AssignmentDropped", "MemberLapsed", "LapseForgiven", "LeaderChanged"):
+        assert seen[rare] >= 1, rare
