@@ -291,10 +291,9 @@ def _(event: groups.TopicsChanged) -> Iterable[Line]:
 def _(event: groups.PartitionLoaded) -> Iterable[Line]:
     partition = offsets_partition(event.partition)
     if event.groups:
-        words = "Loaded groups"
         yield Line(
-            "info",
-            words,
+            "debug",
+            "Loaded groups",
             {"partition": partition, "groups": event.groups, "members": event.members},
         )
     for skipped in event.skipped[:SKIPPED_NAMED_MAX]:
