@@ -194,7 +194,7 @@ async def _run(
     daemon = build(config, observer, data_dir, loop)
     told = asyncio.Event()
     for number in STOP_SIGNALS:
-        loop.add_signal_handler(number, _on_signal, loop, told)
+        loop.add_signal_handler(number, on_signal, loop, told)
     await daemon.open(ports.clients)
     notify("READY=1")  # it answers, if only that it loads: a long load is no failed start
     opening = loop.create_task(_console(daemon, ports.admin, open_console))
@@ -227,7 +227,7 @@ async def _console(
         return None
 
 
-def _on_signal(loop: asyncio.AbstractEventLoop, told: asyncio.Event) -> None:
+def on_signal(loop: asyncio.AbstractEventLoop, told: asyncio.Event) -> None:
     told.set()
     for number in STOP_SIGNALS:
         loop.remove_signal_handler(number)

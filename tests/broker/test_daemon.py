@@ -1,5 +1,6 @@
 """The daemon as a process: how it starts, dies, comes back, and stops."""
 
+import json
 import signal
 import time
 
@@ -205,6 +206,14 @@ def _free_ports() -> tuple[int, int]:
         one.bind(("127.0.0.1", 0))
         two.bind(("127.0.0.1", 0))
         return one.getsockname()[1], two.getsockname()[1]
+
+
+def test_every_line_of_a_json_log_is_an_object(start_daemon: StartDaemon) -> None:
+    daemon = start_daemon({"rollcall.log.format": "json"})
+    assert daemon.stop() == 0
+    lines = [json.loads(line) for line in daemon.log().splitlines()]
+    assert {"timestamp", "level", "event"} <= set.intersection(*(set(line) for line in lines))
+    assert "Shutdown complete." in [line["event"] for line in lines]
 
 
 def test_it_starts_with_little_memory(daemon: Daemon) -> None:

@@ -1,12 +1,16 @@
 """What the daemon and the operating system say to each other."""
 
+import asyncio
+import os
 import resource
+import signal
 import socket
 from pathlib import Path
 
 import pytest
 
 from broker.listeners import Listener
+from broker.main import STOP_SIGNALS, on_signal
 from broker.peer import client_host, peer_address
 from broker.process import notify, raise_descriptor_limit
 from broker.sockets import CannotListen, address_text, bind, bind_listener
@@ -62,6 +66,20 @@ def test_a_small_limit_of_descriptors_is_worth_a_warning(tmp_path: Path) -> None
         assert "limit=1000" in daemon.log()
     finally:
         daemon.close()
+
+
+async def test_a_second_signal_finds_nobody_who_would_delay_the_end() -> None:
+    before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
+    loop, told = asyncio.get_running_loop(), asyncio.Event()
+    try:
+        for number in STOP_SIGNALS:
+            loop.add_signal_handler(number, on_signal, loop, told)
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.wait_for(told.wait(), 10)
+        assert {signal.getsignal(number) for number in STOP_SIGNALS} == {signal.SIG_DFL}
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def test_a_client_is_shown_as_java_shows_it() -> None:
