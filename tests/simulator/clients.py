@@ -91,6 +91,7 @@ class Client:
         self.name = name
         self.group_id = group_id
         self.gone = False
+        self.committed_ms = -1  # when a commit was last acknowledged
         self._connection: Connection | None = None
         self._question = 0  # grows with each; an answer or a timeout of an older one is stale
 
@@ -284,6 +285,7 @@ class Member(Client):
         assert isinstance(answer, OffsetCommitResponse)
         error_code = answer.topics[0].partitions[0].error_code
         if not self._refused(error_code, self.live):
+            self.committed_ms = self.sim.now_ms
             self.wake(self._pause_ms(), self.live)
 
     def leave(self) -> None:
@@ -360,7 +362,6 @@ class Outsider(Client):
     ) -> None:
         super().__init__(sim, network, name, group_id)
         self._commits = commits
-        self.last_accepted = False
 
     def begin(self) -> None:
         self.commit()
@@ -376,7 +377,8 @@ class Outsider(Client):
         assert isinstance(answer, OffsetCommitResponse)
         error_code = answer.topics[0].partitions[0].error_code
         assert error_code is ErrorCode.NONE or error_code in RETRIABLE, error_code
-        self.last_accepted = error_code is ErrorCode.NONE
+        if error_code is ErrorCode.NONE:
+            self.committed_ms = self.sim.now_ms
         self.wake(self.sim.around(800), self.commit)
 
 

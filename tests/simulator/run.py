@@ -41,6 +41,7 @@ class Run:
         self.clients: list[Client] = []
         self.members: list[Member] = []
         self._names = 0
+        self._healed_ms = 0
         self._calm_since: int | None = None
         self.sim.check = lambda: self.checkers.look(self.operator.node)
 
@@ -109,6 +110,7 @@ class Run:
         self._add(member)
         if len(self.members) > REMEMBERED_MEMBERS:
             self.members = [m for m in self.members[:-20] if not m.gone] + self.members[-20:]
+            self.clients = [client for client in self.clients if not client.gone]
 
     def _population(self) -> None:
         """Processes are started: in the place of one that went, or beside those that are."""
@@ -128,6 +130,7 @@ class Run:
     def heal(self) -> None:
         """No more trouble: everybody finds back, and everything that was asked is answered."""
         self.operator.heal()
+        self._healed_ms = self.sim.now_ms
         for member in self.members:
             member.mischief = 0.0
         deadline_ms = self.sim.now_ms + HEALED_WITHIN_MS
@@ -161,6 +164,10 @@ class Run:
                 and token.handled_ms < node.sim.now_ms - 20_000
             ):
                 return f"unanswered: {token.request}"
+        for client in self.clients:
+            commits = isinstance(client, Member | Outsider) and not client.gone
+            if commits and client.committed_ms < self._healed_ms:
+                return f"{client.name} cannot commit"
         for group_id in GROUPS:
             illness = self._illness_of(group_id)
             if illness is not None:
