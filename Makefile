@@ -6,9 +6,10 @@ COMPILE := $(BIN)/pip-compile -q --strip-extras --allow-unsafe --generate-hashes
   --no-annotate --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --no-emit-options \
   --build-deps-for editable
 PROCESSES ?= 2
+KILLS ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help serve install install-test test fast lint types layers bench golden sim docs lock clean
+.PHONY: help serve install install-test test fast lint types layers bench drill golden sim docs lock clean
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -51,6 +52,9 @@ layers: install-test
 bench: install-test  ## what a heartbeat and a commit cost here
 	$(BIN)/python bench/records.py
 	$(BIN)/python bench/daemon.py
+
+drill: install-test  ## crash drills: each step of a rebalance, and KILLS (200) kills under load
+	DRILL_KILLS=$(KILLS) $(BIN)/python -m pytest tests/drills
 
 golden: install-test  ## record a real Kafka's bytes and answers anew: LIBS=its libs DRIVER=its script
 	$(BIN)/python -m tests.protocol.golden.make $(LIBS)
