@@ -77,7 +77,7 @@ def test_a_group_reads_everything_through_a_lost_member_a_new_one_and_kill_9(
 
     daemon.stop()
     generations = stored_generations(daemon.data_dir, GROUP)
-    assert len(generations) >= 3  # three, the newcomer, and the leavers at the end
+    assert len(generations) >= 2  # the three, and the newcomer; then those who leave at the end
     for generation in generations:
         given = [p for member in generation.members for p in member.assigned.get(TOPIC, ())]
         assert len(given) == len(set(given)), f"two owners in generation {generation.number}"
