@@ -31,6 +31,9 @@ UNREAD_BYTES_MAX: Final = 262_144
 UNANSWERED_MAX: Final = 1_000
 """Requests of one connection that wait for the disk; beyond it the next one is not looked at."""
 
+REQUESTS_A_TURN_MAX: Final = 100
+"""Of one connection; then the others have theirs. A millisecond or two."""
+
 CORKED_ANSWERS_MAX: Final = 64
 CORKED_ANSWER_BYTES_MAX: Final = 16_384
 """One turn's answers are written together, but no more of them, and none that is longer."""
@@ -263,14 +266,21 @@ class Connection(asyncio.Protocol):
         started_s = perf_counter()
         self.active_ms = now.mono_ms
         self._corked = True
+        left = REQUESTS_A_TURN_MAX
         while self._frames and not self._blocked:
             self._request(*self._frames.popleft(), now, started_s)
+            left -= 1
+            if not left:
+                self._blocked = True
         try:
             for buf, start, end in self._reader.feed(data) if data else ():
                 if self._blocked:
                     self._frames.append((buf, start, end))
-                else:
-                    self._request(buf, start, end, now, started_s)
+                    continue
+                self._request(buf, start, end, now, started_s)
+                left -= 1
+                if not left:
+                    self._blocked = True
         except Malformed as bad:
             self._bad_end = f"{bad}{_guess(data)}"
         if self._bad_end and not self._frames and not self._blocked:

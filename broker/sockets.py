@@ -88,6 +88,8 @@ def bind(name: str, host: str, port: int) -> Bound:
             sock = socket.socket(family, socket.SOCK_STREAM)
             sockets.append(sock)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            # Accepted sockets inherit it: a client that is gone without a word is noticed some day.
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             if family == socket.AF_INET6:
                 # Dual-stack only for "every address": then one socket serves both families.
                 sock.setsockopt(
@@ -120,11 +122,11 @@ def _addresses(name: str, host: str, port: int) -> Sequence[tuple[socket.Address
         ) from error
     # A container's hosts file often names ::1 where the kernel has no IPv6; the rest must do then.
     addresses = list(dict.fromkeys((family, str(at[0])) for family, _, _, _, at in found))
-    usable = [one for one in addresses if one[0] != socket.AF_INET6 or _has_ipv6()]
+    usable = [one for one in addresses if one[0] != socket.AF_INET6 or has_ipv6()]
     return usable or addresses
 
 
-def _has_ipv6() -> bool:
+def has_ipv6() -> bool:
     try:
         with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as sock:
             sock.bind(("::1", 0))

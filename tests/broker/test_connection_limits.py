@@ -3,13 +3,14 @@
 import asyncio
 from collections.abc import Callable
 
-from broker.connection import UNANSWERED_MAX, UNREAD_BYTES_MAX
+from broker.connection import REQUESTS_A_TURN_MAX, UNANSWERED_MAX, UNREAD_BYTES_MAX
 from broker.events import PeerFault
 from broker.server import ServerLimits
 from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupResponse
 from protocol.messages.offset_commit import OffsetCommitResponse
+from protocol.names import MemberId
 from tests.broker.shell import WAIT_S, Shell, commit, heartbeat, join
 
 
@@ -104,6 +105,20 @@ async def test_requests_that_wait_for_the_disk_are_bounded() -> None:
             shell.core.answer(token, OffsetCommitResponse())
         for expected in range(1, UNANSWERED_MAX + 11):
             assert (await client.answer())[0] == expected
+
+
+async def test_a_client_with_many_requests_does_not_keep_the_others_waiting() -> None:
+    async with Shell() as shell:
+        busy, modest = await shell.client(), await shell.client()
+        await busy.call(heartbeat())
+        await modest.call(heartbeat())
+        busy.send(b"".join(busy.framed(heartbeat("busy")) for _ in range(2_000)))
+        modest.ask(heartbeat("modest"))
+        await modest.answer()
+        for expected in range(2, 2_002):
+            assert (await busy.answer())[0] == expected
+        members = [r.member_id for r, _ in shell.core.asked if isinstance(r, HeartbeatRequest)]
+        assert members.index(MemberId("modest")) <= 2 + REQUESTS_A_TURN_MAX
 
 
 async def test_queued_request_bytes_of_all_together_are_bounded() -> None:

@@ -4,7 +4,11 @@ import json
 import signal
 import time
 
+import pytest
+
+from broker.sockets import has_ipv6
 from protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from protocol.messages.heartbeat import HeartbeatResponse
@@ -197,6 +201,20 @@ async def test_each_listener_advertises_its_own_address(start_daemon: StartDaemo
         assert isinstance(found, FindCoordinatorResponse)
         assert [(one.host, one.port) for one in found.coordinators] == [expected]
     assert daemon.stop() == 0
+
+
+@pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6")
+async def test_clients_come_over_ipv6_too(start_daemon: StartDaemon) -> None:
+    daemon = start_daemon(listen="[::1]:0")
+    assert daemon.bootstrap.startswith("[::1]:")
+    member = Member(await Client.connect(daemon.port, "::1"))
+    await member.enter()
+    described = await member.client.call(DescribeGroupsRequest(groups=[member.group_id]))
+    assert isinstance(described, DescribeGroupsResponse)
+    assert [one.client_host for one in described.groups[0].members] == ["/0:0:0:0:0:0:0:1"]
+    metadata = await member.client.call(MetadataRequest(topics=()))
+    assert isinstance(metadata, MetadataResponse)
+    assert [(one.host, one.port) for one in metadata.brokers] == [("::1", daemon.port)]
 
 
 def _free_ports() -> tuple[int, int]:
