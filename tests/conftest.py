@@ -4,8 +4,13 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.broker.daemon import TEST_SETTINGS, Daemon
+
+# A slow machine is no failure: property tests are bounded by their examples, not by the clock.
+settings.register_profile("house", deadline=None)
+settings.load_profile("house")
 
 StartDaemon = Callable[..., Daemon]
 
