@@ -15,7 +15,7 @@ from tests.broker.shell import WAIT_S, Shell, commit, heartbeat, join
 
 
 async def test_a_silent_connection_is_closed_and_one_that_waits_is_not() -> None:
-    async with Shell(ServerLimits(connections_max_idle_ms=200)) as shell:
+    async with Shell(ServerLimits(connections_max_idle_ms=500)) as shell:
         silent, waiting = await shell.client(), await shell.client()
         waiting.ask(join())
         await shell.core.until(lambda: len(shell.core.asked) == 1)
@@ -38,7 +38,7 @@ async def test_a_negative_idle_time_closes_nobody() -> None:
 
 
 async def test_a_client_that_never_reads_stops_being_served_and_is_cut_off() -> None:
-    limits = ServerLimits(connection_unsent_max_bytes=65_536, connections_max_idle_ms=400)
+    limits = ServerLimits(connection_unsent_max_bytes=65_536, connections_max_idle_ms=1_000)
     async with Shell(limits) as shell:
         deaf, healthy = await shell.client(), await shell.client()
         long = FindCoordinatorResponse(error_message="x" * 30_000, host="h")

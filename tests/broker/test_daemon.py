@@ -91,13 +91,13 @@ async def test_the_leader_epoch_grows_with_each_start(daemon: Daemon) -> None:
 
 async def test_a_stopped_daemon_ends_no_session(start_daemon: StartDaemon) -> None:
     daemon = start_daemon({**TEST_SETTINGS, "group.min.session.timeout.ms": "1"})
-    member = Member(await Client.connect(daemon.port), session_timeout_ms=1_000)
+    member = Member(await Client.connect(daemon.port), session_timeout_ms=2_000)
     await member.enter()
 
-    # When the daemon is stopped for three sessions, while the member beats.
+    # When the daemon is stopped for two sessions, while the member beats.
     daemon.pause()
     member.client.ask(member.beat_request())
-    time.sleep(3)  # noqa: ASYNC251 - it is the stall
+    time.sleep(4)  # noqa: ASYNC251 - it is the stall
     daemon.resume()
 
     # Then nobody was lost: neither by the beat that waited, nor afterwards.
