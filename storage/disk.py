@@ -155,4 +155,5 @@ def replace_file(disk: Disk, path: str, content: bytes) -> None:
 
 
 def parent(path: str) -> str:
-    return path.rpartition("/")[0] or "."
+    folder, slash, _ = path.rpartition("/")
+    return folder or slash or "."

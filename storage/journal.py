@@ -6,9 +6,8 @@ it (`rollcall.flush=commit`), appends the batches to their segments (page cache 
 the stored positions; what arrives meanwhile makes the next group. When the write-ahead file is
 nearly full, the touched segments are synced and the file begins anew: a checkpoint.
 
-After a crash `recover` writes the batches of the last pass to the segments again, in order, and
-accepts nothing that would leave a gap. A failed write or fsync closes the journal for good: what a
-failed fsync left in the page cache cannot be known, and asking again would lie.
+A failed write or fsync closes the journal for good: what a failed fsync left in the page cache
+cannot be known, and asking again would lie. `recovery.py` is what comes after a crash.
 
 Threads: `append` and `has_room` belong to the event loop's thread, all else to the flusher's. The
 queue is a deque, whose two ends need no lock; each counter has one writer. Without `start` there is
@@ -21,18 +20,17 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import NamedTuple
 
 from storage import write_ahead
-from storage.api import Corrupt, LogClosed, Position, Record, TopicPartition
-from storage.checkpoints import NO_TOPIC_ID
+from storage.api import LogClosed, Position, Record, TopicPartition
 from storage.disk import Disk
 from storage.journaled_view import JournaledView
 from storage.log_store import LogStore
 from storage.partition_log import PartitionLog
-from storage.record_batch import InvalidBatch, encode_batch, read_header
-from storage.segment import Placed, TailCut
-from storage.write_ahead import Declared, WriteAhead
+from storage.record_batch import encode_batch
+from storage.recovery import Recovered, recover
+from storage.segment import Placed
+from storage.write_ahead import WriteAhead
 
 FILE_NAME = "rollcall-journal.wal"
 
@@ -40,7 +38,6 @@ Stored = Callable[[list[tuple[TopicPartition, Position]]], None]
 Failed = Callable[[Exception], None]
 Soon = Callable[[Callable[[], None]], object]
 
-_PORTIONS_PER_SEGMENT = 16  # a recovery appends in portions, so that segments roll near their limit
 _MAX_DECLARE_BYTES = write_ahead.DECLARE_OVERHEAD + 249  # a topic's name is no longer
 
 
@@ -61,15 +58,6 @@ class JournalLimits:
         largest = write_ahead.FIRST_GROUP + self.group_bytes + self.batch_bytes + overhead
         if self.file_bytes < largest:
             raise ValueError(f"file_bytes {self.file_bytes} is below one group's {largest}")
-
-
-class Recovered(NamedTuple):
-    """What a start re-applied, for the shell to log."""
-
-    groups: int
-    batches: int  # seen in the journal
-    reapplied: int  # of them, those that the segments lacked
-    tail: TailCut | None
 
 
 Entry = tuple["JournaledLog", bytes, Position, int]
@@ -323,85 +311,10 @@ class Journal:
 
     def recover(self) -> Recovered:
         """Bring the segments up to what was promised; before any `log`. Raises Corrupt, OSError."""
-        logs: dict[int, PartitionLog] = {}
-        promised: dict[PartitionLog, list[Placed]] = {}
-        groups = 0
-        for position, payload in self._write_ahead.groups():
-            groups += 1
-            try:
-                for entry in write_ahead.read_entries(payload):
-                    if isinstance(entry, Declared):
-                        log = logs[entry.reference] = self._declared_log(entry, position)
-                        promised.setdefault(log, [])
-                    else:
-                        _follow(promised[logs[entry.reference]], entry.batch)
-            except (ValueError, KeyError, InvalidBatch) as fault:
-                raise Corrupt(
-                    self._write_ahead.path, position, f"group {groups}: {fault}"
-                ) from None
-        reapplied = 0
-        for log, batches in promised.items():
-            if batches:
-                reapplied += self._reapply(log, batches)
-            self._touched[log] = None
+        recovered, logs = recover(self._write_ahead, self._store)
+        self._touched = dict.fromkeys(logs)
         self._checkpoint()
-        return Recovered(
-            groups, sum(map(len, promised.values())), reapplied, self._write_ahead.tail
-        )
-
-    def _declared_log(self, entry: Declared, position: int) -> PartitionLog:
-        """The partition that the journal speaks of; made again if a crash took its folder."""
-        key = entry.topic_partition
-        log = self._store.partition_log(key)
-        if log is None:
-            # Raises if it is damaged: this file has its tail, and so must not begin anew.
-            log = self._store.create(key, entry.topic_id, self._store.settings_for(key))
-        if log.topic_id == NO_TOPIC_ID:
-            log.name_topic(entry.topic_id)
-        if log.topic_id != entry.topic_id:
-            reason = (
-                f"{key.topic}-{key.partition} has topic id {entry.topic_id} here, but not there"
-            )
-            raise Corrupt(self._write_ahead.path, position, reason)
-        return log
-
-    def _reapply(self, log: PartitionLog, batches: list[Placed]) -> int:
-        """Write a partition's batches again; returns how many of them the segments lacked.
-
-        Again even where the segments have them: if an fsync failed before the stop, the kernel may
-        hold pages that it takes for written, and only writing makes the next fsync mean them. But
-        never below the recovery point, which trusts what it covers and was written after its fsync.
-        """
-        batches = [placed for placed in batches if placed[1] >= log.recovery_point]
-        if not batches:
-            return 0
-        ended_at = log.log_end_offset
-        start = read_header(batches[0][0]).base_offset
-        if ended_at > batches[-1][1] + 1:
-            return 0  # after a power cut without fsync the segments may be ahead: then they stay
-        log.truncate_to(start)
-        if log.log_end_offset != start:
-            reason = (
-                f"{log.path} ends at offset {log.log_end_offset}, the journal begins at {start}"
-            )
-            raise Corrupt(self._write_ahead.path, 0, reason)
-        portion: list[Placed] = []
-        size = 0
-        for placed in batches:
-            portion.append(placed)
-            size += len(placed[0])
-            if size >= log.settings.segment_bytes // _PORTIONS_PER_SEGMENT or placed is batches[-1]:
-                log.append_placed(portion, placed[2])
-                portion, size = [], 0
-        return sum([last_offset >= ended_at for _, last_offset, _ in batches])
-
-
-def _follow(batches: list[Placed], batch: bytes) -> None:
-    """Add a partition's next batch; ValueError if it does not begin where the last one ended."""
-    header = read_header(batch)
-    if batches and header.base_offset != batches[-1][1] + 1:
-        raise ValueError(f"offset {header.base_offset} follows {batches[-1][1]}")
-    batches.append((batch, header.last_offset, header.max_timestamp))
+        return recovered
 
 
 class JournaledLog:

@@ -27,6 +27,7 @@ from storage.checkpoints import (
 from storage.disk import Disk, parent
 from storage.record_batch import iter_batches, read_header, with_offsets
 from storage.segment import (
+    EVERYTHING,
     INDEX_SUFFIX,
     LOG_SUFFIX,
     TIME_INDEX_SUFFIX,
@@ -123,7 +124,8 @@ class PartitionLog:
         if self._log_start_offset > self.log_end_offset:
             self._restart_at(self._log_start_offset)
         self.recovery_point = min(recovery_point, self.log_end_offset)
-        self._names_are_dirty = any(segment.is_dirty for segment in self._segments)
+        # A process that was killed may have left names of files that only the page cache has.
+        self._names_are_dirty = recovery_point != EVERYTHING and bool(self._segments)
 
     def _sweep(self, names: list[str]) -> set[str]:
         """Remove what a crash left half done; returns the names that stay."""
@@ -152,6 +154,7 @@ class PartitionLog:
             segment.remove()
             reason = f"the log before it ends at offset {end_offset}"
             self.repairs.append(TailCut(segment.path, 0, size, reason))
+        self._disk.sync_dir(self._path)  # see truncate_to
 
     def _restart_at(self, offset: int) -> None:
         """Everything that is left lies below the log start: begin anew there."""
@@ -189,8 +192,13 @@ class PartitionLog:
             last = max(last, read_header(batch).partition_leader_epoch)
         self._epochs = [(epoch, start) for epoch, start in self._epochs if start < end]
         self._epochs.append((last + 1, end))
-        self._write(f"{LEADER_EPOCHS}.tmp", encode_epochs(self._epochs))
-        self._disk.rename(f"{self._path}/{LEADER_EPOCHS}.tmp", f"{self._path}/{LEADER_EPOCHS}")
+        # In place: a rename over a file makes some file systems write it to the disk at once, and a
+        # start does this for every partition.
+        content = encode_epochs(self._epochs)
+        file = self._disk.open(f"{self._path}/{LEADER_EPOCHS}", create=True)
+        file.pwrite(content, 0)
+        file.truncate(len(content))
+        file.close()
         return last + 1
 
     @property
@@ -250,7 +258,7 @@ class PartitionLog:
     def roll(self) -> Segment:
         """Seal the active segment and begin the next one."""
         if self._segments:
-            self._segments[-1].seal(sync=False)
+            self._segments[-1].seal()
         return self._create_segment(self.log_end_offset)
 
     def _create_segment(self, base_offset: int) -> Segment:
@@ -301,6 +309,10 @@ class PartitionLog:
         found = latest.find_max_timestamp()
         self._let_go(latest)
         return found
+
+    def segments_from(self, offset: int) -> list[Segment]:
+        """The segments that hold offsets from this one on."""
+        return self._segments[self._segment_number(offset) :]
 
     def _segment_number(self, offset: int) -> int:
         number = bisect_right(self._segments, offset, key=lambda segment: segment.base_offset)
@@ -365,7 +377,8 @@ class PartitionLog:
         """Drop every batch that holds an offset at or after `offset`, for a repair."""
         while self._segments and self._segments[-1].base_offset >= offset:
             self._segments.pop().remove()
-            self._names_are_dirty = True
+            # At once: a segment that came back would begin in the middle of what is appended next.
+            self._disk.sync_dir(self._path)
         if self._segments:
             self._segments[-1].truncate(offset)
         elif self._log_start_offset:
@@ -404,7 +417,7 @@ class PartitionLog:
         """Flush, complete the indexes and take no more: the next start needs no scan."""
         if self._closed_because is None:
             if self._segments:
-                self._segments[-1].seal(sync=True)
+                self._segments[-1].seal()
             self.flush()
         self.abandon("closed")
 

@@ -163,19 +163,17 @@ class Segment:
             self.is_dirty = True
             raise
 
-    def seal(self, *, sync: bool) -> None:
-        """Complete the indexes: nothing is appended any more, or not before a restart."""
+    def seal(self) -> None:
+        """Complete the indexes, durably: nothing is appended any more, or not before a restart."""
         self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
         for index in (self.offset_index, self.time_index):
             if not index.is_durable or not self._disk.exists(index.path):
-                index.save(self._disk, sync=sync)
+                index.save(self._disk, sync=True)
 
     def truncate(self, offset: int) -> None:
         """Drop every batch that holds an offset at or after `offset`."""
         position = self.position_of(offset)
-        self._opened().truncate(position)
-        self.is_dirty = True
-        self.size = position
+        self._cut(position)
         self.next_offset = self.base_offset
         for index in (self.offset_index, self.time_index):
             index.truncate(offset)
@@ -248,9 +246,14 @@ class Segment:
             return None
         if self.next_offset < trusted_to:
             raise Corrupt(self.path, position, problem)
-        file.truncate(position)
-        self.size = position
+        self._cut(position)
         return TailCut(self.path, position, size - position, problem)
+
+    def _cut(self, position: int) -> None:
+        """At once, for good: bytes that a crash brought back would lie behind what is new."""
+        self._opened().truncate(position)
+        self._opened().sync()
+        self.size = position
 
     def _misplaced(self, position: int, header: BatchHeader) -> str | None:
         """Why this batch, sound in itself, cannot be the next one here; None when it can."""
@@ -284,6 +287,11 @@ class Segment:
             self._opened().truncate(self.size)
         except OSError:  # then the next append writes over it, or the next scan cuts it off
             return
+
+    def write_again(self, content: bytes, position: int) -> None:
+        """Write what is there already, so that the next sync must write it too."""
+        self.is_dirty = True
+        self._opened().pwrite(content, position)
 
     def _account(self, position: int, size: int, last_offset: int, max_timestamp: int) -> None:
         """Keep the indexes and the greatest timestamp; Kafka's own rule for who gets entries."""

@@ -1,9 +1,9 @@
 """Whatever happens to the disk: what was reported stored is there, in order, and nothing but it.
 
-A state machine appends to three partitions through the journal, on a simulated disk, and at any time
-kills the process, cuts the power (losing whatever a real disk may lose of what was not synced),
-stops cleanly, fails an fsync or fills the disk. Its model is a list per partition. After a start a
-partition holds a prefix of what was appended, at least as long as what was reported stored.
+A state machine appends to three partitions through the journal, on a simulated disk, and at any
+time kills the process, cuts the power (losing whatever a real disk may lose of what was not
+synced), stops cleanly, fails an fsync or fills the disk. Its model is a list per partition. After a
+start a partition holds a prefix of what was appended, as long at least as what was reported stored.
 """
 
 import random
@@ -66,9 +66,14 @@ class CrashingLog(RuleBasedStateMachine):
     def pump(self) -> None:
         self.rig.journal.pump()
 
+    def _lose_power(self, dice: random.Random) -> SimulatedDisk:
+        if not self.is_synced:
+            self.promised = dict.fromkeys(PARTITIONS, 0)
+        return self.disk.after_crash(dice)
+
     @rule(chance=st.integers(0, 2**32))
     def cut_power(self, chance: int) -> None:
-        self._start(self.disk.after_crash(random.Random(chance)))
+        self._start(self._lose_power(random.Random(chance)))
 
     @rule(chance=st.integers(0, 2**32), steps=st.integers(0, 12))
     def cut_power_in_a_flush(self, chance: int, steps: int) -> None:
@@ -79,7 +84,7 @@ class CrashingLog(RuleBasedStateMachine):
         except PowerCut:
             pass
         self.note_stored()
-        self._start(self.disk.after_crash(random.Random(chance)))
+        self._start(self._lose_power(random.Random(chance)))
 
     @rule(chance=st.integers(0, 2**32), steps=st.integers(0, 60))
     def cut_power_in_a_stop_and_in_the_start(self, chance: int, steps: int) -> None:
@@ -92,13 +97,13 @@ class CrashingLog(RuleBasedStateMachine):
         self.note_stored()
         dice = random.Random(chance)
         for _ in range(3):
-            self.disk = self.disk.after_crash(dice)
+            self.disk = self._lose_power(dice)
             self.disk.cut_power_at = dice.randrange(60)
             try:
                 Rig(self.disk, is_synced=self.is_synced)
             except PowerCut:
                 continue
-        self._start(self.disk.after_crash(dice))
+        self._start(self._lose_power(dice))
 
     @rule()
     def kill(self) -> None:
@@ -140,6 +145,12 @@ class CrashingLog(RuleBasedStateMachine):
             assert self.rig.keys(partition) == self.appended[partition][: view.high_watermark]
 
 
+class CrashingLogUnsynced(CrashingLog):
+    """`rollcall.flush=os`: a kill loses nothing; a power cut may, but leaves a prefix."""
+
+    is_synced = False
+
+
 bounded = settings(
     max_examples=60,
     stateful_step_count=40,
@@ -148,3 +159,5 @@ bounded = settings(
 )
 TestCrashingLog = CrashingLog.TestCase
 TestCrashingLog.settings = bounded
+TestCrashingLogUnsynced = CrashingLogUnsynced.TestCase
+TestCrashingLogUnsynced.settings = bounded
