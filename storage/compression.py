@@ -23,6 +23,7 @@ _CHUNK_LENGTH = Struct(">i")
 
 _FIRST_BUFFER_BYTES = 64 << 10
 _BUFFER_GROWTH = 8
+_NO_ROOM = "failed to write whole buffer"  # cramjam's words; a test tells when they change
 
 
 def decompress(blob: bytes, compression: int) -> bytes:
@@ -87,8 +88,7 @@ def _unsnappy_block(block: bytes, room: int) -> bytes:
 def _into_buffer(decompress: Callable[[bytes, bytearray], int], blob: bytes) -> bytes:
     """Decompress into a buffer of our own: the library must never choose how much to allocate.
 
-    Too small a buffer and damaged input raise the same error, so the buffer grows a few times
-    before the input is given up.
+    Where the buffer turns out too small it grows, a few times, up to the limit.
     """
     size = max(_FIRST_BUFFER_BYTES, len(blob) * 4)
     while True:
@@ -96,8 +96,8 @@ def _into_buffer(decompress: Callable[[bytes, bytearray], int], blob: bytes) -> 
         buffer = bytearray(size)
         try:
             written = decompress(blob, buffer)
-        except cramjam.DecompressionError:
-            if size == MAX_DECOMPRESSED_BYTES:
+        except cramjam.DecompressionError as fault:
+            if str(fault) != _NO_ROOM or size == MAX_DECOMPRESSED_BYTES:
                 raise
             size *= _BUFFER_GROWTH
             continue

@@ -49,7 +49,7 @@ def _at_once(call: Callable[[], None]) -> None:
 class JournalLimits:
     queue_bytes: int = 16 << 20  # waiting for a flush; beyond it shards decide nothing new
     queue_entries: int = 20_000
-    batch_bytes: int = 8 << 20  # one append; the offsets topic's max.message.bytes is far below
+    batch_bytes: int = 8 << 20  # one append; shards keep to max.message.bytes, which is far below
     group_bytes: int = 4 << 20  # taken into one flush, so that answers come in even portions
     file_bytes: int = 32 << 20  # the write-ahead file; one checkpoint each time it fills
 

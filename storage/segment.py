@@ -222,7 +222,11 @@ class Segment:
         cut = self._scan(self.offset_index.last[1], trusted_to)
         # What a scan finds may be in the page cache only, left there by a process that was killed.
         self.is_dirty = cut is not None or self.next_offset > trusted_to
-        return repairs if cut is None else [*repairs, cut]
+        if cut is not None:
+            return [*repairs, cut]
+        if sealed_at is not None:
+            self.seal()  # or its indexes would be made anew at each start
+        return repairs
 
     def _scan(self, position: int, trusted_to: int) -> TailCut | None:
         """Walk the batches from `position`: the end offset, the indexes, and what must be cut."""

@@ -204,10 +204,15 @@ class WriteAhead:
                 magic, epoch, is_synced = _SLOT.unpack(slot)
                 if magic == _SLOT_MAGIC and epoch > self._epoch:
                     self._epoch, was_synced = epoch, bool(is_synced)
-        if blank:
-            self._epoch = 0  # both are written before the first group: there has been none
-        elif not self._epoch:
-            raise Corrupt(self.path, 0, "neither slot is whole")
+        if not self._epoch:
+            if not blank:  # both are written before the first group
+                raise Corrupt(self.path, 0, "neither slot is whole")
+            return False
+        self._epoch += 1
+        if (
+            self._group_at(FIRST_GROUP, 0) is None
+        ):  # else a pass of which the slot was damaged since
+            self._epoch -= 1
         return was_synced
 
     def _group_at(self, position: int, sequence: int) -> bytes | None:

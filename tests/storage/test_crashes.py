@@ -152,7 +152,7 @@ class CrashingLogUnsynced(CrashingLog):
 
 
 bounded = settings(
-    max_examples=60,
+    max_examples=150,
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],

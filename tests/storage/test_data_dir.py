@@ -1,0 +1,149 @@
+"""The data directory: ours alone, the same over restarts, or refused in one clear line."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from storage.checkpoints import decode_uuid
+from storage.data_dir import (
+    DataDir,
+    DataDirForeign,
+    DataDirLocked,
+    DataDirRefused,
+    DataDirUnusable,
+    random_id,
+)
+from tests.simulator.disk import SimulatedDisk
+
+
+def identity(path: Path, node_id: int = 1) -> tuple[str, int, str]:
+    data_dir = DataDir(str(path), node_id)
+    data_dir.close()
+    kept = data_dir.identity
+    return kept.cluster_id, kept.node_id, kept.directory_id
+
+
+def refused(path: Path, node_id: int = 1) -> DataDirRefused:
+    with pytest.raises(DataDirRefused) as refusal:
+        DataDir(str(path), node_id)
+    assert "\n" not in str(refusal.value)
+    assert str(path) in str(refusal.value)
+    return refusal.value
+
+
+def test_it_is_made_with_an_identity_that_stays(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "data"
+    first = identity(path)
+    assert decode_uuid(first[0]) is not None
+    assert decode_uuid(first[2]) is not None
+    assert first[0] != first[2]
+    assert identity(path) == first
+    lines = (path / "meta.properties").read_text().splitlines()
+    assert sorted(lines) == [
+        f"cluster.id={first[0]}",
+        f"directory.id={first[2]}",
+        "node.id=1",
+        "rollcall.data.version=1",
+        "version=1",
+    ]
+
+
+def test_a_second_daemon_is_refused_by_the_first_ones_pid(tmp_path: Path) -> None:
+    data_dir = DataDir(str(tmp_path), 1)
+    refusal = refused(tmp_path)
+    assert isinstance(refusal, DataDirLocked)
+    assert refusal.pid == os.getpid()
+    assert f"in use by process {os.getpid()}" in str(refusal)
+    data_dir.close()
+    data_dir.close()
+    assert identity(tmp_path)
+
+
+def test_the_lock_of_a_process_that_was_killed_is_free(tmp_path: Path) -> None:
+    code = (
+        "import os, sys; from storage.data_dir import DataDir; "
+        "DataDir(sys.argv[1], 1); print('locked', flush=True); sys.stdin.read()"
+    )
+    holder = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == b"locked\n"
+    refusal = refused(tmp_path)
+    assert isinstance(refusal, DataDirLocked)
+    assert refusal.pid == holder.pid
+    holder.kill()
+    holder.communicate()
+    assert identity(tmp_path)
+
+
+def test_an_unreadable_holder_is_still_a_holder(tmp_path: Path) -> None:
+    data_dir = DataDir(str(tmp_path), 1)
+    (tmp_path / ".lock").write_text("?")
+    refusal = refused(tmp_path)
+    assert isinstance(refusal, DataDirLocked)
+    assert refusal.pid is None
+    data_dir.close()
+
+
+def test_another_nodes_directory_is_refused(tmp_path: Path) -> None:
+    identity(tmp_path, node_id=3)
+    refusal = refused(tmp_path, node_id=4)
+    assert isinstance(refusal, DataDirForeign)
+    assert "belongs to node 3, this is node 4" in str(refusal)
+    assert identity(tmp_path, node_id=3)
+
+
+def test_a_real_kafkas_directory_is_refused_and_left_alone(tmp_path: Path) -> None:
+    kafkas = (
+        "#\n#Sat Nov 21 13:18:09 UTC 2026\nnode.id=1\ndirectory.id=zC_0r00foJWvIY3WcrBocA\n"
+        "version=1\ncluster.id=MkU3OEVBNTcwNTJENDM2Qk\n"
+    )
+    (tmp_path / "meta.properties").write_text(kafkas)
+    refusal = refused(tmp_path)
+    assert isinstance(refusal, DataDirForeign)
+    assert "Apache Kafka" in str(refusal)
+    assert (tmp_path / "meta.properties").read_text() == kafkas
+
+
+def test_data_of_another_version_is_refused(tmp_path: Path) -> None:
+    identity(tmp_path)
+    meta = tmp_path / "meta.properties"
+    meta.write_text(meta.read_text().replace("rollcall.data.version=1", "rollcall.data.version=2"))
+    refusal = refused(tmp_path)
+    assert isinstance(refusal, DataDirForeign)
+    assert "data version 2, this Rollcall knows 1" in str(refusal)
+
+
+@pytest.mark.parametrize("content", ["", "garbage", "rollcall.data.version=1\nnode.id=1\n"])
+def test_a_damaged_identity_is_refused_not_replaced(tmp_path: Path, content: str) -> None:
+    (tmp_path / "meta.properties").write_text(content)
+    assert "damaged" in str(refused(tmp_path))
+    assert (tmp_path / "meta.properties").read_text() == content
+
+
+def test_a_path_that_cannot_be_a_directory_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path / "file", tmp_path / "file" / "data"):
+        assert isinstance(refused(path), DataDirUnusable)
+
+
+def test_a_disk_that_takes_nothing_is_refused_and_the_lock_let_go(tmp_path: Path) -> None:
+    disk = SimulatedDisk()
+    for part in Path(str(tmp_path)).parts[1:]:
+        place = "/".join(("", *tmp_path.parts[1 : tmp_path.parts.index(part) + 1]))
+        if not disk.exists(place):
+            disk.make_dir(place)
+    disk.room = 0
+    with pytest.raises(DataDirUnusable, match="no space left"):
+        DataDir(str(tmp_path), 1, disk=disk)
+    assert identity(tmp_path)
+
+
+def test_a_random_id_never_begins_with_a_dash() -> None:
+    assert all(random_id().bytes[0] >> 2 != 62 for _ in range(300))
+    assert UUID(bytes=random_id().bytes).version == 4

@@ -1,0 +1,364 @@
+"""One partition: offsets without gaps, segments that roll and go, and an opening that is honest."""
+
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storage.api import Corrupt, LogClosed, LogSettings, TopicPartition
+from storage.partition_log import PartitionLog
+from storage.record_batch import check_crc, iter_batches
+from storage.segment import EVERYTHING, IndexRebuilt, TailCut
+from tests.simulator.disk import SimulatedDisk
+from tests.storage.rig import DATA, NOW_MS, TOPIC_ID, batch, keys_in, new_disk
+
+KEY = TopicPartition("orders", 3)
+PATH = f"{DATA}/orders-3"
+SETTINGS = LogSettings(segment_bytes=300, index_interval_bytes=64)
+DAY_MS = 86_400_000
+
+
+def new_log(settings: LogSettings = SETTINGS) -> tuple[SimulatedDisk, PartitionLog]:
+    disk = new_disk()
+    log = PartitionLog(disk, PATH, KEY, settings)
+    log.create(TOPIC_ID)
+    return disk, log
+
+
+def filled(count: int = 12, settings: LogSettings = SETTINGS) -> tuple[SimulatedDisk, PartitionLog]:
+    """One record of about 80 bytes a batch: three to a segment."""
+    disk, log = new_log(settings)
+    for number in range(count):
+        log.append(batch(f"k{number}", timestamp_ms=NOW_MS + number), NOW_MS)
+    return disk, log
+
+
+def reopened(
+    disk: SimulatedDisk, recovery_point: int = 0, log_start_offset: int = 0
+) -> PartitionLog:
+    log = PartitionLog(disk, PATH, KEY, SETTINGS)
+    log.open(recovery_point, log_start_offset)
+    return log
+
+
+def segments(disk: SimulatedDisk) -> list[int]:
+    return sorted(int(name[:20]) for name in disk.listdir(PATH) if name.endswith(".log"))
+
+
+def read_all(log: PartitionLog, max_bytes: int = 100) -> list[str]:
+    keys, offset = [], log.log_start_offset
+    while True:
+        content = log.read(offset, max_bytes, up_to=1 << 40, at_least_one=True)
+        if not content:
+            return keys
+        for position, header in iter_batches(content):
+            keys += keys_in([content[position : position + header.size]])
+            offset = header.next_offset
+
+
+def test_a_new_partition_is_a_folder_with_two_small_files() -> None:
+    disk, log = new_log()
+    assert sorted(disk.listdir(PATH)) == ["leader-epoch-checkpoint", "partition.metadata"]
+    assert (log.log_start_offset, log.log_end_offset, log.size_bytes) == (0, 0, 0)
+    assert log.read(0, 100, up_to=10, at_least_one=True) == b""
+    assert list(log.batches(0)) == []
+    assert log.max_timestamp() is None
+    assert log.offset_for_timestamp(0) is None
+    assert log.enforce_retention(NOW_MS) == 0
+    again = reopened(disk, EVERYTHING)
+    assert (again.topic_id, again.leader_epoch, again.log_end_offset) == (TOPIC_ID, 0, 0)
+
+
+def test_append_gives_out_offsets_and_keeps_the_rest_of_the_batch() -> None:
+    _, log = new_log()
+    assert log.append(batch("a", "b") + batch("c", base_offset=77), NOW_MS) == 0
+    assert log.append(batch("d"), NOW_MS) == 3
+    stored = list(log.batches(0))
+    assert [check_crc(one).base_offset for one in stored] == [0, 2, 3]
+    assert keys_in(stored) == ["a", "b", "c", "d"]
+    assert log.log_end_offset == log.high_watermark == 4
+
+
+def test_segments_roll_by_size_and_reads_go_from_one_to_the_next() -> None:
+    disk, log = filled()
+    assert segments(disk) == [0, 3, 6, 9]
+    assert read_all(log) == [f"k{number}" for number in range(12)]
+    assert keys_in(list(log.batches(4))) == [f"k{number}" for number in range(4, 12)]
+    for offset in (-1, 13):
+        with pytest.raises(IndexError):
+            log.read(offset, 100, up_to=100, at_least_one=True)
+    assert log.read(12, 100, up_to=100, at_least_one=True) == b""
+    assert log.read(5, 1, up_to=100, at_least_one=False) == b""
+
+
+def test_segments_roll_by_the_age_of_their_records() -> None:
+    disk, log = new_log(LogSettings(segment_ms=1000))
+    for moment in (NOW_MS, NOW_MS + 1000, NOW_MS + 1001):
+        log.append(batch("k", timestamp_ms=moment), NOW_MS)
+    assert segments(disk) == [0, 2]
+    log.append(batch("no time", timestamp_ms=-1), NOW_MS + 1500)
+    assert segments(disk) == [0, 2]
+    log.enforce_retention(NOW_MS + 9000)
+    assert segments(disk) == [0, 2, 4]
+
+
+def test_segments_roll_when_the_index_is_full() -> None:
+    disk, log = new_log(LogSettings(index_interval_bytes=0, segment_index_bytes=36))
+    for _ in range(6):
+        log.append(batch("k", timestamp_ms=NOW_MS + log.log_end_offset), NOW_MS)
+    assert segments(disk) == [0, 3]
+
+
+def test_a_batch_larger_than_a_segment_gets_one_of_its_own() -> None:
+    disk, log = filled(1)
+    log.append(batch("x" * 500), NOW_MS)
+    log.append(batch("y"), NOW_MS)
+    assert segments(disk) == [0, 1, 2]
+
+
+def test_moments_are_found_across_segments() -> None:
+    _, log = filled()
+    for number in range(12):
+        assert log.offset_for_timestamp(NOW_MS + number) == (NOW_MS + number, number)
+    assert log.offset_for_timestamp(NOW_MS + 12) is None
+    assert log.max_timestamp() == (NOW_MS + 11, 11)
+    log.delete_before(5)
+    assert log.offset_for_timestamp(0) == (NOW_MS + 5, 5)
+
+
+# --- shrinking -----------------------------------------------------------------------------------
+
+
+def test_delete_before_moves_the_start_and_drops_whole_segments() -> None:
+    disk, log = filled()
+    assert log.delete_before(7) == 7
+    assert segments(disk) == [6, 9]
+    with pytest.raises(IndexError):
+        log.read(6, 100, up_to=100, at_least_one=True)
+    assert keys_in([log.read(7, 1, up_to=100, at_least_one=True)]) == ["k7"]
+    assert log.delete_before(3) == 7
+    assert log.delete_before(99) == 12
+    assert segments(disk) == [12]
+    assert log.append(batch("next"), NOW_MS) == 12
+
+
+def test_what_was_deleted_before_stays_deleted() -> None:
+    disk, log = filled()
+    log.delete_before(7)
+    log.close()
+    assert reopened(disk, EVERYTHING, log_start_offset=7).log_start_offset == 7
+    # Without the checkpoint of log starts the segments say what they can.
+    assert reopened(disk, EVERYTHING).log_start_offset == 6
+    beyond = reopened(disk, EVERYTHING, log_start_offset=40)
+    assert (beyond.log_start_offset, beyond.log_end_offset) == (40, 40)
+    assert segments(disk) == [40]
+
+
+def test_retention_by_time() -> None:
+    disk, log = filled(settings=LogSettings(segment_bytes=300, retention_ms=DAY_MS))
+    assert log.enforce_retention(NOW_MS + DAY_MS) == 0
+    assert log.enforce_retention(NOW_MS + DAY_MS + 3) == 1
+    assert (segments(disk), log.log_start_offset) == ([3, 6, 9], 3)
+    assert log.enforce_retention(NOW_MS + 9 * DAY_MS) == 3
+    assert (segments(disk), log.log_start_offset, log.log_end_offset) == ([12], 12, 12)
+    log.close()
+    assert reopened(disk, EVERYTHING).log_end_offset == 12
+
+
+def test_records_without_a_time_are_not_too_old() -> None:
+    disk, log = new_log(LogSettings(retention_ms=1))
+    log.append(batch("k", timestamp_ms=-1), NOW_MS)
+    assert log.enforce_retention(NOW_MS + DAY_MS) == 0
+    assert segments(disk) == [0]
+
+
+def test_retention_by_size_never_goes_below_the_limit() -> None:
+    disk, log = filled(settings=LogSettings(segment_bytes=300, retention_bytes=450))
+    assert log.enforce_retention(NOW_MS) == 2
+    assert log.size_bytes >= 450
+    assert segments(disk) == [6, 9]
+
+
+def test_a_compacted_topic_keeps_everything() -> None:
+    settings = LogSettings(
+        segment_bytes=300, retention_ms=1, retention_bytes=1, cleanup_delete=False
+    )
+    disk, log = filled(settings=settings)
+    assert log.enforce_retention(NOW_MS + DAY_MS) == 0
+    assert segments(disk) == [0, 3, 6, 9]
+
+
+def test_a_reader_keeps_its_place_while_segments_go() -> None:
+    _, log = filled()
+    walk = log.batches(0)
+    first = next(walk)
+    log.append(batch("late"), NOW_MS)
+    log.delete_before(2)
+    rest = list(walk)
+    assert keys_in([first, *rest])[:12] == [f"k{number}" for number in range(12)]
+
+
+@pytest.mark.parametrize("offset", [0, 1, 3, 4, 11, 12])
+def test_truncation(offset: int) -> None:
+    disk, log = filled()
+    log.truncate_to(offset)
+    assert log.log_end_offset == offset
+    assert read_all(log) == [f"k{number}" for number in range(offset)]
+    assert log.append(batch("next"), NOW_MS) == offset
+    log.close()
+    assert read_all(reopened(disk, EVERYTHING))[-1] == "next"
+
+
+# --- opening -------------------------------------------------------------------------------------
+
+
+def test_a_clean_log_opens_as_it_was() -> None:
+    disk, log = filled()
+    log.close()
+    again = reopened(disk, EVERYTHING)
+    assert again.repairs == []
+    assert read_all(again) == [f"k{number}" for number in range(12)]
+    assert again.max_timestamp() == (NOW_MS + 11, 11)
+    assert again.append(batch("next"), NOW_MS) == 12
+
+
+@pytest.mark.parametrize("recovery_point", [0, 1, 3, 7, 12])
+def test_a_killed_log_opens_whole(recovery_point: int) -> None:
+    disk, _ = filled()
+    again = reopened(disk, recovery_point)
+    assert [repair for repair in again.repairs if isinstance(repair, TailCut)] == []
+    assert read_all(again) == [f"k{number}" for number in range(12)]
+
+
+def test_a_cut_takes_the_segments_behind_it_along() -> None:
+    disk, _ = filled()
+    path = f"{PATH}/{3:020d}.log"
+    disk.open(path).truncate(100)
+    again = reopened(disk)
+    assert again.log_end_offset == 4
+    cuts = [repair for repair in again.repairs if isinstance(repair, TailCut)]
+    assert [(cut.path[-24:-4], cut.position) for cut in cuts] == [
+        (f"{3:020d}", len(batch("k3"))),
+        (f"{6:020d}", 0),
+        (f"{9:020d}", 0),
+    ]
+    assert segments(disk) == [0, 3]
+    assert again.append(batch("next"), NOW_MS) == 4
+
+
+def test_a_lost_tail_that_ended_with_a_batch_is_seen_by_the_gap() -> None:
+    disk, _ = filled()
+    disk.open(f"{PATH}/{3:020d}.log").truncate(len(batch("k3")))
+    again = reopened(disk)
+    assert again.log_end_offset == 4
+    assert segments(disk) == [0, 3]
+
+
+def test_segments_that_overlap_are_corrupt() -> None:
+    disk, _ = filled(5)
+    file = disk.open(f"{PATH}/{0:020d}.log")
+    file.pwrite(disk.open(f"{PATH}/{3:020d}.log").pread(1000, 0), file.size())
+    with pytest.raises(Corrupt, match="runs past the next one, 3"):
+        reopened(disk)
+
+
+def test_a_lost_index_is_made_again() -> None:
+    disk, log = filled()
+    log.close()
+    for name in disk.listdir(PATH):
+        if name.endswith(".index") or (name.endswith(".timeindex") and "3" in name):
+            disk.remove(f"{PATH}/{name}")
+    again = reopened(disk, EVERYTHING)
+    assert {type(repair) for repair in again.repairs} == {IndexRebuilt}
+    assert read_all(again) == [f"k{number}" for number in range(12)]
+    assert again.offset_for_timestamp(NOW_MS + 4) == (NOW_MS + 4, 4)
+    again.close()
+    assert reopened(disk, EVERYTHING).repairs == []
+
+
+def test_leftovers_of_a_crash_are_swept_away() -> None:
+    disk, _ = filled(2)
+    for name in (f"{9:020d}.index", f"{9:020d}.log.deleted", f"{0:020d}.log.cleaned", "x.tmp"):
+        disk.open(f"{PATH}/{name}", create=True)
+    reopened(disk)
+    assert [name for name in disk.listdir(PATH) if "9" in name or "." in name[21:]] == []
+
+
+def test_a_folder_whose_small_files_were_lost_opens_without_its_id() -> None:
+    disk, log = filled(2)
+    disk.remove(f"{PATH}/partition.metadata")
+    disk.open(f"{PATH}/leader-epoch-checkpoint").truncate(3)
+    again = reopened(disk)
+    assert again.topic_id == UUID(int=0)
+    assert again.leader_epoch == 0
+    again.name_topic(log.topic_id)
+    assert reopened(disk).topic_id == TOPIC_ID
+
+
+# --- failures ------------------------------------------------------------------------------------
+
+
+def test_a_closed_log_takes_no_more() -> None:
+    _, log = filled(2)
+    log.close()
+    with pytest.raises(LogClosed, match=r"orders-3: closed"):
+        log.append(batch("late"), NOW_MS)
+
+
+def test_after_a_failed_fsync_nothing_is_appended_and_nothing_synced_again() -> None:
+    disk, log = filled(2)
+    disk.fail_sync(".log")
+    with pytest.raises(OSError, match="input/output"):
+        log.flush()
+    assert log.recovery_point == 0
+    with pytest.raises(LogClosed, match="fsync failed"):
+        log.append(batch("late"), NOW_MS)
+    operations = disk.operations
+    log.close()
+    assert disk.operations == operations
+
+
+def test_a_full_disk_refuses_an_append_and_nothing_is_half_there() -> None:
+    disk, log = filled(2)
+    disk.room = 10
+    with pytest.raises(OSError, match="no space"):
+        log.append(batch("late") + batch("later"), NOW_MS)
+    assert log.log_end_offset == 2
+    disk.room = None
+    assert log.append(batch("now"), NOW_MS) == 2
+    assert read_all(log) == ["k0", "k1", "now"]
+
+
+def test_flush_makes_everything_durable_the_names_too() -> None:
+    disk, log = filled()
+    log.flush()
+    assert log.recovery_point == 12
+    operations = disk.operations
+    log.flush()
+    assert disk.operations == operations
+
+
+@given(st.lists(st.sampled_from(["append", "flush", "delete", "reopen", "close"]), max_size=30))
+def test_any_history_reads_back(acts: list[str]) -> None:
+    disk, log = new_log()
+    expected: list[str] = []
+    for number, act in enumerate(acts):
+        match act:
+            case "append":
+                names = [f"{number}-{each}" for each in range(number % 4 + 1)]
+                log.append(batch(*names), NOW_MS)
+                expected += names
+            case "flush":
+                log.flush()
+            case "delete":
+                log.delete_before(log.log_end_offset // 2)
+            case _:
+                start = log.log_start_offset
+                if act == "close":
+                    log.close()
+                log = reopened(disk, EVERYTHING if act == "close" else log.recovery_point, start)
+        kept = keys_in(list(log.batches(0)))
+        assert len(kept) >= len(expected) - log.log_start_offset
+        assert kept == expected[len(expected) - len(kept) :]
+        assert log.log_end_offset == len(expected)

@@ -1,0 +1,208 @@
+"""The write-ahead file: a group is whole or absent, and those of an earlier pass are absent."""
+
+import random
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storage.api import Corrupt, TopicPartition
+from storage.write_ahead import (
+    FIRST_GROUP,
+    Declared,
+    Journaled,
+    WriteAhead,
+    batch_entry_head,
+    declare,
+    read_entries,
+)
+from tests.simulator.disk import SimulatedDisk
+from tests.storage.rig import TOPIC_ID, new_disk
+
+PATH = "/data/wal"
+CAPACITY = 64 << 10
+
+
+def opened(disk: SimulatedDisk, *, is_synced: bool = True, capacity: int = CAPACITY) -> WriteAhead:
+    return WriteAhead(disk, PATH, capacity, is_synced=is_synced)
+
+
+def started(disk: SimulatedDisk, *, is_synced: bool = True) -> WriteAhead:
+    """Opened, read and in its next pass."""
+    journal = opened(disk, is_synced=is_synced)
+    groups(journal)
+    journal.begin_pass()
+    return journal
+
+
+def groups(journal: WriteAhead) -> list[bytes]:
+    return [payload for _, payload in journal.groups()]
+
+
+def found(disk: SimulatedDisk) -> list[bytes]:
+    return groups(opened(disk))
+
+
+def write(journal: WriteAhead, *payloads: bytes) -> None:
+    for payload in payloads:
+        journal.write([payload])
+        journal.sync()
+
+
+def test_groups_are_read_back_in_order() -> None:
+    disk = new_disk()
+    assert found(disk) == []
+    write(started(disk), b"one", b"two" * 1000, b"")
+    assert found(disk) == [b"one", b"two" * 1000, b""]
+    assert found(disk.after_crash(random.Random(1))) == [b"one", b"two" * 1000, b""]
+
+
+def test_a_new_pass_forgets_even_when_nothing_is_written_over() -> None:
+    disk = new_disk()
+    journal = started(disk)
+    write(journal, b"old 1", b"old 2", b"old 3")
+    journal.begin_pass()
+    assert found(disk) == []
+    write(journal, b"new 1")
+    assert found(disk) == [b"new 1"]  # and not old 2 behind it, whole as it is
+    assert found(disk.after_crash(random.Random(1))) == [b"new 1"]
+
+
+def test_groups_begin_in_sectors_of_their_own() -> None:
+    disk = new_disk()
+    journal = started(disk)
+    write(journal, b"x", b"y" * 500, b"z")
+    positions = [position for position, _ in opened(disk).groups()]
+    assert positions == [FIRST_GROUP, FIRST_GROUP + 512, FIRST_GROUP + 512 + 1024]
+
+
+def test_room_counts_down_to_the_end_of_the_file() -> None:
+    disk = new_disk()
+    journal = started(disk)
+    room = journal.room
+    write(journal, b"x" * (room - 600))
+    assert 0 < journal.room < 600
+    write(journal, b"y" * journal.room)
+    assert journal.room < 0
+    assert len(found(disk)[0]) == room - 600
+    assert disk.open(PATH).size() == CAPACITY
+    journal.begin_pass()
+    assert journal.room == room
+
+
+def test_a_group_that_is_torn_at_any_byte_ends_the_scan() -> None:
+    disk = new_disk()
+    write(started(disk), b"first", b"second group")
+    start = FIRST_GROUP + 512
+    file = disk.open(PATH)
+    whole = file.pread(28 + len(b"second group"), start)
+    for size in range(len(whole)):
+        file.pwrite(whole[:size] + bytes(len(whole) - size), start)
+        journal = opened(disk)
+        assert groups(journal) == [b"first"]
+        if size == len(whole) - 1:
+            assert journal.tail is not None
+            assert journal.tail[:2] == (PATH, start)
+    file.pwrite(whole, start)
+    journal = opened(disk)
+    assert groups(journal) == [b"first", b"second group"]
+    assert journal.tail is None
+
+
+def test_a_damaged_group_before_a_whole_one_is_corrupt_if_each_was_synced() -> None:
+    for is_synced in (True, False):
+        disk = new_disk()
+        write(started(disk, is_synced=is_synced), b"first", b"second", b"third")
+        disk.open(PATH).pwrite(b"?", FIRST_GROUP + 512 + 28)
+        if is_synced:
+            reason = rf"{PATH} at byte {FIRST_GROUP + 512}: group 1 is damaged, though group 2"
+            with pytest.raises(Corrupt, match=reason):
+                found(disk)
+        else:
+            assert found(disk) == [b"first"]
+
+
+def test_one_slot_may_be_torn_but_not_both() -> None:
+    disk = new_disk()
+    journal = started(disk)
+    write(journal, b"kept")
+    file = disk.open(PATH)
+    slots = [file.pread(21, 0), file.pread(21, 4096)]
+    for torn in (0, 1):
+        file.pwrite(b"torn", torn * 4096)
+        assert found(disk) == [b"kept"]
+        file.pwrite(slots[torn], torn * 4096)
+    file.pwrite(b"torn", 0)
+    file.pwrite(b"torn", 4096)
+    with pytest.raises(Corrupt, match="neither slot"):
+        found(disk)
+
+
+def test_a_crash_in_the_first_moments_leaves_an_empty_journal() -> None:
+    for cut in range(12):
+        for seed in range(10):
+            disk = new_disk()
+            disk.cut_power_at = disk.operations + cut
+            try:
+                journal = started(disk)
+                disk.cut_power_at = None
+                assert cut >= 6
+                write(journal, b"x")
+                assert found(disk.after_crash(random.Random(seed))) == [b"x"]
+            except BaseException as failure:
+                if type(failure).__name__ != "PowerCut":
+                    raise
+                assert found(disk.after_crash(random.Random(seed))) == []
+
+
+def test_the_file_takes_a_new_size_at_a_new_pass() -> None:
+    disk = new_disk()
+    write(started(disk), b"x")
+    for capacity in (CAPACITY * 2, CAPACITY // 2):
+        journal = opened(disk, capacity=capacity)
+        groups(journal)
+        journal.begin_pass()
+        assert disk.open(PATH).size() == capacity
+        assert 0 < journal.room < capacity
+
+
+@given(st.lists(st.binary(max_size=3000), max_size=12), st.integers(0, 2**32), st.booleans())
+def test_after_any_crash_a_prefix_is_left_and_all_that_was_synced(
+    payloads: list[bytes], seed: int, finish: bool
+) -> None:
+    disk = new_disk()
+    journal = started(disk)
+    write(journal, *payloads)
+    if not finish:
+        journal.write([b"not synced" * 200])
+    left = found(disk.after_crash(random.Random(seed)))
+    assert left[: len(payloads)] == payloads
+    assert left[len(payloads) :] in ([], [b"not synced" * 200])
+
+
+# --- entries -----------------------------------------------------------------------------------
+
+
+def test_entries_round_trip() -> None:
+    key = TopicPartition("__consumer_offsets", 49)
+    payload = declare(7, key, TOPIC_ID) + batch_entry_head(7, 3) + b"abc" + batch_entry_head(7, 0)
+    assert list(read_entries(payload)) == [
+        Declared(7, key, TOPIC_ID),
+        Journaled(7, b"abc"),
+        Journaled(7, b""),
+    ]
+
+
+@pytest.mark.parametrize("cut", [1, 5, 8, 10])
+def test_cut_entries_are_refused(cut: int) -> None:
+    payload = batch_entry_head(1, 3) + b"abc"
+    with pytest.raises(ValueError, match="cut short"):
+        list(read_entries(payload[:cut]))
+    with pytest.raises(ValueError, match="cut short"):
+        list(read_entries(declare(1, TopicPartition("t", 0), UUID(int=1))[: cut * 2]))
+
+
+def test_an_unknown_kind_of_entry_is_refused() -> None:
+    with pytest.raises(ValueError, match="unknown kind 9"):
+        list(read_entries(b"\x09"))
