@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -53,6 +54,18 @@ class Witness:
     def said(self, member: str, event: str) -> list[dict]:
         """What this member said about such events, in order."""
         return [fact for name, fact in self.events if name == member and fact["event"] == event]
+
+    def about(self, partition: int) -> Iterator[str]:
+        """All that was said about one partition, for the message of a failed test."""
+        for name, fact in self.events:
+            if partition in fact.get("partitions", ()):
+                yield f"{name}: {fact['event']}"
+            elif str(partition) in fact.get("offsets", ()):
+                yield f"{name}: {fact['event']} {fact['offsets'][str(partition)]}"
+            elif fact.get("partition") == partition:
+                yield f"{name}: {fact['event']} {fact['offsets'][0]} to {fact['offsets'][-1]}"
+            elif "why" in fact:
+                yield f"{name}: {fact['event']}, {fact['why']}"
 
     def owned(self, member: str) -> list[int] | None:
         """The partitions that the member was last given and did not give back; None: never any."""
@@ -169,14 +182,15 @@ class Obedient(Member):
         ]
 
     def poll(self) -> dict[int, list[int]]:
-        read = self("poll", 0.2)
+        read = self("poll")
         assert isinstance(read, dict)
         return {int(partition): offsets for partition, offsets in read.items()}
 
     def read(self, enough: Callable[[dict[int, list[int]]], bool]) -> dict[int, list[int]]:
         """Poll until what was read since is enough."""
         read: dict[int, list[int]] = {}
-        for _ in range(int(PATIENCE_S / 0.2)):
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
             for partition, offsets in self.poll().items():
                 read.setdefault(partition, []).extend(offsets)
             if enough(read):

@@ -90,4 +90,5 @@ def test_a_group_reads_everything_through_a_lost_member_a_new_one_and_kill_9(
     commits = stored_commits(daemon.data_dir, GROUP)
     assert {partition for _, partition in commits} == set(range(PARTITIONS))
     for (topic, partition), offsets in commits.items():
-        assert offsets == sorted(offsets), f"a commit of {topic}-{partition} went back"
+        story = "\n".join(witness.about(partition))
+        assert offsets == sorted(offsets), f"a commit of {topic}-{partition} went back:\n{story}"

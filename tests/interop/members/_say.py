@@ -1,11 +1,21 @@
-"""How does a member process tell the test what it saw? One JSON object a line on stdout."""
+"""How does a member process tell the test what it saw, and how is it stopped?
+
+One JSON object a line on stdout; SIGTERM.
+"""
 
 import json
 import signal
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 stopping = threading.Event()
+_polling = False
+
+
+class Stopped(BaseException):
+    """SIGTERM came in the middle of a poll."""
 
 
 def say(event: str, **facts: object) -> None:
@@ -14,4 +24,23 @@ def say(event: str, **facts: object) -> None:
 
 
 def stop_on_sigterm() -> None:
-    signal.signal(signal.SIGTERM, lambda *_: stopping.set())
+    signal.signal(signal.SIGTERM, _on_sigterm)
+
+
+def _on_sigterm(*_: object) -> None:
+    stopping.set()
+    if _polling:
+        raise Stopped
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """SIGTERM ends what is done here at once, rather than when it has yielded something."""
+    global _polling  # noqa: PLW0603 - a signal handler can be told in no other way
+    _polling = True
+    try:
+        yield
+    except Stopped:
+        pass
+    finally:
+        _polling = False

@@ -9,7 +9,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.errors import KafkaError
 from aiokafka.structs import OffsetAndMetadata
-from client import MESSAGES_PER_POLL, Listener, Offsets, Options
+from client import MESSAGES_PER_POLL, POLL_S, Listener, Offsets, Options
 
 T = TypeVar("T")
 
@@ -53,9 +53,9 @@ class AiokafkaClient:
         self._consumer.assign([TopicPartition(self._topic, p) for p in partitions])
         await self._consumer.start()
 
-    def poll(self, timeout_s: float) -> dict[int, list[int]]:
+    def poll(self) -> dict[int, list[int]]:
         batches = self._run(
-            self._consumer.getmany(timeout_ms=int(timeout_s * 1000), max_records=MESSAGES_PER_POLL)
+            self._consumer.getmany(timeout_ms=int(POLL_S * 1000), max_records=MESSAGES_PER_POLL)
         )
         return {tp.partition: [r.offset for r in records] for tp, records in batches.items()}
 

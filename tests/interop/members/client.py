@@ -13,6 +13,7 @@ from typing import Protocol
 
 LIBRARIES = ("confluent", "kafka_python", "aiokafka", "java")
 MESSAGES_PER_POLL = 100
+POLL_S = 0.2
 
 Offsets = Mapping[int, int]
 
@@ -57,8 +58,8 @@ class Client(Protocol):
 
     def assign(self, partitions: list[int]) -> None: ...
 
-    def poll(self, timeout_s: float) -> dict[int, list[int]]:
-        """Partition -> the offsets that were read."""
+    def poll(self) -> dict[int, list[int]]:
+        """Partition -> the offsets that were read; nothing after POLL_S, or as it must be."""
 
     def seek(self, partition: int, offset: int) -> None: ...
 

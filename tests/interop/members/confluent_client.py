@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from client import MESSAGES_PER_POLL, Listener, Offsets, Options
+from client import MESSAGES_PER_POLL, POLL_S, Listener, Offsets, Options
 from confluent_kafka import OFFSET_INVALID, Consumer, TopicPartition
 
 NO_GROUP = "outside-any-group"  # this library insists on a name, used or not
@@ -48,9 +48,9 @@ class ConfluentClient:
     def assign(self, partitions: list[int]) -> None:
         self._consumer.assign([TopicPartition(self._topic, p) for p in partitions])
 
-    def poll(self, timeout_s: float) -> dict[int, list[int]]:
+    def poll(self) -> dict[int, list[int]]:
         read: dict[int, list[int]] = {}
-        for message in self._consumer.consume(MESSAGES_PER_POLL, timeout_s):
+        for message in self._consumer.consume(MESSAGES_PER_POLL, POLL_S):
             if message.error() is None:
                 read.setdefault(message.partition(), []).append(message.offset())
         return read

@@ -6,7 +6,7 @@ The classes are those of the kafka-clients jar, unmodified; nothing is compiled 
 from collections.abc import Callable, Iterable
 
 import jpype
-from client import MESSAGES_PER_POLL, Listener, Offsets, Options
+from client import MESSAGES_PER_POLL, POLL_S, Listener, Offsets, Options
 from jpype import JClass, JException, JImplements, JOverride
 
 _CLIENTS = "org.apache.kafka.clients.consumer"
@@ -73,9 +73,9 @@ class JavaClient:
     def assign(self, partitions: list[int]) -> None:
         self._consumer.assign(self._partitions(partitions))
 
-    def poll(self, timeout_s: float) -> dict[int, list[int]]:
+    def poll(self) -> dict[int, list[int]]:
         read: dict[int, list[int]] = {}
-        for record in self._consumer.poll(self._duration.ofMillis(int(timeout_s * 1000))):
+        for record in self._consumer.poll(self._duration.ofMillis(int(POLL_S * 1000))):
             read.setdefault(int(record.partition()), []).append(int(record.offset()))
         return read
 

@@ -1,20 +1,29 @@
-"""The consumer of kafka-python."""
+"""The consumer of kafka-python.
+
+A poll of 3.0.12 whose time runs out between the answers to JoinGroup and SyncGroup leaves the join
+to the next poll, which finds no reason to rejoin and never looks at the assignment: the member is
+lost, whatever the broker. So a poll here has all the time that a join may need.
+"""
 
 from collections.abc import Callable
 
-from client import MESSAGES_PER_POLL, Listener, Offsets, Options
+from _say import interruptible
+from client import MESSAGES_PER_POLL, POLL_S, Listener, Offsets, Options
 from kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
+from kafka.consumer.fetcher import ConsumerRecord
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.errors import KafkaConnectionError
 from kafka.structs import OffsetAndMetadata
 
+JOIN_S = 30.0
 ASSIGNORS = {"range": RangePartitionAssignor, "cooperative-sticky": CooperativeStickyAssignor}
 
 
 class KafkaPythonClient:
     def __init__(self, options: Options) -> None:
         self._topic = options.topic
+        self._is_member = False
         self._consumer = KafkaConsumer(
             bootstrap_servers=options.bootstrap,
             group_id=options.group,
@@ -27,18 +36,20 @@ class KafkaPythonClient:
             partition_assignment_strategy=(ASSIGNORS[options.assignor],),
             reconnect_backoff_max_ms=500,
         )
-        if options.group is not None:
-            _never_forget_a_join(self._consumer)
 
     def subscribe(self, listener: Listener) -> None:
+        self._is_member = True
         self._consumer.subscribe([self._topic], listener=_Told(self._consumer, listener))
 
     def assign(self, partitions: list[int]) -> None:
         self._consumer.assign([TopicPartition(self._topic, p) for p in partitions])
 
-    def poll(self, timeout_s: float) -> dict[int, list[int]]:
+    def poll(self) -> dict[int, list[int]]:
+        poll_ms = int((JOIN_S if self._is_member else POLL_S) * 1000)
+        batches: dict[TopicPartition, list[ConsumerRecord]] = {}
         try:
-            batches = self._consumer.poll(int(timeout_s * 1000), max_records=MESSAGES_PER_POLL)
+            with interruptible():
+                batches = self._consumer.poll(poll_ms, max_records=MESSAGES_PER_POLL)
         except KafkaConnectionError:
             return {}  # nobody listens at this moment: this library leaves it to us to ask again
         return {tp.partition: [r.offset for r in records] for tp, records in batches.items()}
@@ -100,15 +111,3 @@ class _Told(ConsumerRebalanceListener):
 
 
 open_client = KafkaPythonClient
-
-
-def _never_forget_a_join(consumer: KafkaConsumer) -> None:
-    """Mend a fault of 3.0.12 that would make one test in some hundred wait for ever.
-
-    A poll whose time runs out between the answers to JoinGroup and SyncGroup leaves the join to the
-    next poll, which finds that there is nothing to rejoin for and never looks at the assignment;
-    whatever the broker. As long as a join is unfinished, there is something to rejoin for.
-    """
-    coordinator = consumer._coordinator
-    plain = coordinator.need_rejoin
-    coordinator.need_rejoin = lambda: coordinator._join_task is not None or plain()

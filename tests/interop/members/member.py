@@ -9,8 +9,6 @@ from _say import say, stop_on_sigterm, stopping
 from client import Offsets, Options, open_client
 from store import Store
 
-POLL_S = 0.2
-
 
 class Told:
     def __init__(self, store: Store | None) -> None:
@@ -31,7 +29,7 @@ def main(library: str, options: Options) -> None:
     client.subscribe(Told(store))
     say("subscribed")
     while not stopping.is_set():
-        read = client.poll(POLL_S)
+        read = client.poll()
         if not read:
             continue
         if store is not None:
