@@ -25,8 +25,8 @@ from broker.config_key import (
     text,
     words,
 )
-from broker.fail_points import NEVER, Step
 from broker.listeners import Listener, parse_host_port, resolve_listeners
+from broker.steps import NEVER, Step
 from coordinator.settings import GroupSettings
 from storage.api import LogSettings
 from topics.settings import TopicSettings

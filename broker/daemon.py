@@ -81,6 +81,7 @@ class Daemon:
         # What is loaded stays: the collector need not look at it again and again.
         gc.collect()
         gc.freeze()
+        gc.enable()
 
     async def stop(self) -> bool:
         """See the module's text; False if not everything could be stored."""

@@ -10,10 +10,9 @@ what members may expect of the next coordinator; tests/drills/ holds us to it.
 import os
 import signal
 from collections.abc import Callable
-from enum import StrEnum
-from typing import Final
 
 from broker.request import PendingRequest
+from broker.steps import NEVER, Step
 from coordinator import events
 from protocol.messages import Response
 from protocol.messages.heartbeat import HeartbeatResponse
@@ -24,21 +23,6 @@ from protocol.reply_token import ReplyToken
 
 Reply = Callable[[ReplyToken, Response], None]
 Observe = Callable[[events.AnyEvent], None]
-
-
-NEVER: Final = "never"
-
-
-class Step(StrEnum):
-    """In the order of a rebalance; the last two are the same again for the assignments."""
-
-    REBALANCE_BEGUN = "rebalance-begun"  # all members are to be told, none was
-    SOME_TOLD = "some-told"  # one heartbeat was answered with REBALANCE_IN_PROGRESS
-    SOME_JOINED = "some-joined"  # one member has rejoined and waits for the others
-    GENERATION_STORED = "generation-stored"  # no join was answered
-    SOME_JOINS_ANSWERED = "some-joins-answered"  # one was
-    ASSIGNMENT_STORED = "assignment-stored"  # no sync was answered
-    SOME_SYNCS_ANSWERED = "some-syncs-answered"  # one was
 
 
 _BEFORE_ANSWER = {

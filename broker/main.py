@@ -20,7 +20,7 @@ from broker.config import Config
 from broker.daemon import Daemon
 from broker.dispatch import Dispatcher
 from broker.events import DaemonStep, PartFailed, Warned
-from broker.fail_points import NEVER, fail_at
+from broker.fail_points import fail_at
 from broker.health import Health
 from broker.ids import new_member_id
 from broker.journal_relay import JournalRelay
@@ -31,6 +31,7 @@ from broker.ownership import Ownership
 from broker.process import SMALL_DESCRIPTOR_LIMIT, notify, raise_descriptor_limit
 from broker.server import Server, ServerLimits
 from broker.sockets import Bound, CannotListen, address_text, bind_admin, bind_listener
+from broker.steps import NEVER
 from broker.stored_file import StoredFile
 from broker.ticker import Ticker
 from coordinator.coordinator import GroupCoordinator

@@ -3,6 +3,7 @@
 Reads the options; broker/main.py does all the rest and returns the exit code.
 """
 
+import gc
 from pathlib import Path
 
 import click
@@ -43,6 +44,7 @@ def serve(
         config_file=config_file,
         pairs=pairs,
     )
+    gc.disable()  # a start makes much and drops little; Daemon.start turns it on again
     from broker.main import serve as run_daemon
     from console.start import open_console
 

@@ -1,0 +1,22 @@
+"""Which steps of a rebalance have a name? The values of `rollcall.crash.at`.
+
+Apart from fail_points.py, which acts on them, because the table of keys needs the names and every
+command reads that table: it should not wait for the coordinator to be imported.
+"""
+
+from enum import StrEnum
+from typing import Final
+
+NEVER: Final = "never"
+
+
+class Step(StrEnum):
+    """In the order of a rebalance; the last two are the same again for the assignments."""
+
+    REBALANCE_BEGUN = "rebalance-begun"  # all members are to be told, none was
+    SOME_TOLD = "some-told"  # one heartbeat was answered with REBALANCE_IN_PROGRESS
+    SOME_JOINED = "some-joined"  # one member has rejoined and waits for the others
+    GENERATION_STORED = "generation-stored"  # no join was answered
+    SOME_JOINS_ANSWERED = "some-joins-answered"  # one was
+    ASSIGNMENT_STORED = "assignment-stored"  # no sync was answered
+    SOME_SYNCS_ANSWERED = "some-syncs-answered"  # one was
