@@ -1,0 +1,133 @@
+"""What does it cost to store one record durably? CPU per append through the journal, and its parts.
+
+    .venv/bin/python bench/journal.py [--appends 40000] [--partitions 50] [--dir DIR]
+
+A closed loop: each partition has one record in flight, an offset commit of usual size, and appends
+the next when the last is stored. CPU is the process's, all threads and the kernel's share included.
+`--dir` decides which disk is measured. Figures of one run may be compared, of two runs hardly.
+"""
+
+import argparse
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from queue import SimpleQueue
+from uuid import UUID
+
+from storage.api import LogSettings, Position, Record, TopicPartition
+from storage.disk import RealDisk
+from storage.journal import Journal, JournaledLog
+from storage.log_store import LogStore
+from storage.record_batch import encode_batch
+
+RECORD = Record(b"\x00\x01\x00\x0eorders-service\x00\x06orders\x00\x00\x00\x07", bytes(26))
+NOW_MS = 1_700_000_000_000
+TOPIC_ID = UUID(int=1)
+
+StoredPositions = list[tuple[TopicPartition, Position]]
+
+
+@dataclass
+class Row:
+    name: str
+    cpu_us: float
+    per_second: float
+    group: float  # appends in one flush
+
+
+def measure(name: str, appends: int, run: Callable[[], int]) -> Row:
+    """`run` does the appends and returns the number of flushes."""
+    cpu, clock = time.process_time(), time.perf_counter()
+    flushes = run()
+    cpu, clock = time.process_time() - cpu, time.perf_counter() - clock
+    return Row(name, cpu / appends * 1e6, appends / clock, appends / max(flushes, 1))
+
+
+def encode_only(appends: int) -> Row:
+    def run() -> int:
+        for number in range(appends):
+            encode_batch([RECORD], number, NOW_MS, 3)
+        return 0
+
+    return measure("encode only", appends, run)
+
+
+class Bench:
+    """A journal in a folder of its own."""
+
+    def __init__(self, directory: str | None, partitions: int, *, is_synced: bool) -> None:
+        self.path = tempfile.mkdtemp(dir=directory)
+        self.store = LogStore(RealDisk(), self.path)
+        self.store.open()
+        self.arrived: SimpleQueue[StoredPositions] = SimpleQueue()
+        self.journal = Journal(
+            RealDisk(),
+            self.store,
+            on_stored=self.arrived.put,
+            on_failed=print,
+            is_synced=is_synced,
+        )
+        self.journal.recover()
+        self.logs: dict[TopicPartition, JournaledLog] = {}
+        for number in range(partitions):
+            key = TopicPartition("__consumer_offsets", number)
+            self.store.create(key, TOPIC_ID, LogSettings(segment_bytes=100 << 20))
+            self.logs[key] = self.journal.log(key)
+
+    def run(self, appends: int, *, threaded: bool) -> int:
+        logs, arrived, pump = self.logs, self.arrived, self.journal.pump
+        for log in logs.values():
+            log.append([RECORD], NOW_MS)
+        left = appends - len(logs)
+        flushes = 0
+        pending = len(logs)
+        while pending:
+            if not threaded:
+                pump()
+            stored = arrived.get()
+            flushes += 1
+            pending -= len(stored)
+            for key, _ in stored[:left]:
+                logs[key].append([RECORD], NOW_MS)
+                pending += 1
+            left -= min(len(stored), left)
+        return flushes
+
+    def measured(self, name: str, appends: int, *, threaded: bool) -> Row:
+        if threaded:
+            self.journal.start()
+        try:
+            self.run(len(self.logs) * 4, threaded=threaded)  # files are made, code is warm
+            return measure(name, appends, lambda: self.run(appends, threaded=threaded))
+        finally:
+            self.journal.close()
+            self.store.close()
+            shutil.rmtree(self.path)
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    options.add_argument("--appends", type=int, default=40_000)
+    options.add_argument("--partitions", type=int, default=50)
+    options.add_argument("--dir", help="where to put the files; default: the system's")
+    chosen = options.parse_args()
+
+    rows = [encode_only(chosen.appends)]
+    for threaded in (False, True):
+        for is_synced in (False, True):
+            name = f"{'thread' if threaded else 'pumped'}, {'fsync' if is_synced else 'no fsync'}"
+            bench = Bench(chosen.dir, chosen.partitions, is_synced=is_synced)
+            rows.append(bench.measured(name, chosen.appends, threaded=threaded))
+    base = rows[1].cpu_us
+    print(f"{'':18}{'CPU us':>8}{'ratio':>8}{'appends/s':>12}{'per flush':>11}")
+    for row in rows:
+        print(
+            f"{row.name:18}{row.cpu_us:8.2f}{row.cpu_us / base:8.2f}"
+            f"{row.per_second:12,.0f}{row.group:11.1f}"
+        )
+
+
+if __name__ == "__main__":
+    main()
