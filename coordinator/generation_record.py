@@ -12,7 +12,6 @@ restore.py. See docs/adr for what was weighed. Kafka's counterpart: none.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from struct import Struct
 from typing import Annotated, ClassVar, Final
 
@@ -21,7 +20,7 @@ from coordinator.subscriptions import subscribed_topics
 from protocol.compiler import reader, writer
 from protocol.names import GenerationId, GroupId, GroupInstanceId, GroupState, MemberId
 from protocol.primitives import Malformed
-from protocol.schema import BYTES, INT32, INT64, STRING, array, nullable
+from protocol.schema import BYTES, INT32, INT64, STRING, array, nullable, struct
 from storage.api import Record
 
 GENERATION_BEGUN: Final = 0x7263
@@ -31,7 +30,7 @@ _VERSION: Final = 0
 _INT16: Final = Struct(">h")
 
 
-@dataclass(slots=True)
+@struct
 class GenerationBegunKey:
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = 0
@@ -39,13 +38,13 @@ class GenerationBegunKey:
     group: Annotated[str, STRING] = ""
 
 
-@dataclass(slots=True)
+@struct
 class OfferedProtocol:
     name: Annotated[str, STRING] = ""
     metadata: Annotated[bytes, BYTES] = b""
 
 
-@dataclass(slots=True)
+@struct
 class BegunMember:
     """A member with all that it offers: a client that joins again is compared with the whole."""
 
@@ -58,7 +57,7 @@ class BegunMember:
     protocols: Annotated[Sequence[OfferedProtocol], array(OfferedProtocol)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class GenerationBegunValue:
     """Without members when they would not fit: then only the number is spent."""
 

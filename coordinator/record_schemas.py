@@ -15,7 +15,7 @@ They have an empty default here as well. Kafka's counterpart: `CoordinatorRecord
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, ClassVar, Final, NamedTuple
 
 from protocol.names import ZERO_TOPIC_ID, TopicId
@@ -34,13 +34,14 @@ from protocol.schema import (
     between,
     nullable,
     since,
+    struct,
     tagged,
 )
 
 # ---------------------------------------------------------------- keys, one class for each shape
 
 
-@dataclass(slots=True)
+@struct
 class OffsetCommitKey:
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = NEVER
@@ -50,7 +51,7 @@ class OffsetCommitKey:
     partition: Annotated[int, INT32] = 0
 
 
-@dataclass(slots=True)
+@struct
 class GroupMetadataKey:
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = NEVER
@@ -58,7 +59,7 @@ class GroupMetadataKey:
     group: Annotated[str, STRING] = ""
 
 
-@dataclass(slots=True)
+@struct
 class GroupKey:
     """Of all that a newer group protocol keeps once for a group."""
 
@@ -68,7 +69,7 @@ class GroupKey:
     group_id: Annotated[str, STRING] = ""
 
 
-@dataclass(slots=True)
+@struct
 class GroupMemberKey:
     """Of all that a newer group protocol keeps for each member."""
 
@@ -79,7 +80,7 @@ class GroupMemberKey:
     member_id: Annotated[str, STRING] = ""
 
 
-@dataclass(slots=True)
+@struct
 class RegularExpressionKey:
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = NEVER
@@ -91,7 +92,7 @@ class RegularExpressionKey:
 # ---------------------------------------------------------------- offsets and classic groups
 
 
-@dataclass(slots=True)
+@struct
 class LegacyOffsetCommitValue:
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = NEVER
@@ -101,7 +102,7 @@ class LegacyOffsetCommitValue:
     commit_timestamp: Annotated[int, INT64] = 0
 
 
-@dataclass(slots=True)
+@struct
 class OffsetCommitValue:
     VERSIONS: ClassVar = range(5)
     FLEXIBLE_SINCE: ClassVar = 4
@@ -114,7 +115,7 @@ class OffsetCommitValue:
     topic_id: Annotated[TopicId, tagged(UUID, 0, since=4, ignorable=True)] = ZERO_TOPIC_ID
 
 
-@dataclass(slots=True)
+@struct
 class MemberMetadata:
     member_id: Annotated[str, STRING] = ""
     group_instance_id: Annotated[str | None, since(STRING, 3, nullable=True, ignorable=True)] = None
@@ -126,7 +127,7 @@ class MemberMetadata:
     assignment: Annotated[bytes, BYTES] = b""
 
 
-@dataclass(slots=True)
+@struct
 class GroupMetadataValue:
     VERSIONS: ClassVar = range(5)
     FLEXIBLE_SINCE: ClassVar = 4
@@ -142,7 +143,7 @@ class GroupMetadataValue:
 # ---------------------------------------------------------------- consumer groups (KIP-848)
 
 
-@dataclass(slots=True)
+@struct
 class ConsumerGroupMetadataValue:
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = 0
@@ -151,13 +152,13 @@ class ConsumerGroupMetadataValue:
     metadata_hash: Annotated[int, tagged(INT64, 0)] = 0
 
 
-@dataclass(slots=True)
+@struct
 class PartitionMetadata:
     partition: Annotated[int, INT32] = 0
     racks: Annotated[Sequence[str], array(STRING)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class TopicMetadata:
     topic_id: Annotated[TopicId, UUID] = ZERO_TOPIC_ID
     topic_name: Annotated[str, STRING] = ""
@@ -165,7 +166,7 @@ class TopicMetadata:
     partition_metadata: Annotated[Sequence[PartitionMetadata], array(PartitionMetadata)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class ConsumerGroupPartitionMetadataValue:
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = 0
@@ -173,19 +174,19 @@ class ConsumerGroupPartitionMetadataValue:
     topics: Annotated[Sequence[TopicMetadata], array(TopicMetadata)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class ClassicProtocol:
     name: Annotated[str, STRING] = ""
     metadata: Annotated[bytes, BYTES] = b""
 
 
-@dataclass(slots=True)
+@struct
 class ClassicMemberMetadata:
     session_timeout_ms: Annotated[int, INT32] = 0
     supported_protocols: Annotated[Sequence[ClassicProtocol], array(ClassicProtocol)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class ConsumerGroupMemberMetadataValue:
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = 0
@@ -203,7 +204,7 @@ class ConsumerGroupMemberMetadataValue:
     ] = field(default_factory=ClassicMemberMetadata)
 
 
-@dataclass(slots=True)
+@struct
 class TargetAssignmentMetadataValue:
     """The same for consumer, share and streams groups."""
 
@@ -214,13 +215,13 @@ class TargetAssignmentMetadataValue:
     assignment_timestamp: Annotated[int, tagged(INT64, 0)] = 0
 
 
-@dataclass(slots=True)
+@struct
 class TopicPartitions:
     topic_id: Annotated[TopicId, UUID] = ZERO_TOPIC_ID
     partitions: Annotated[Sequence[int], array(INT32)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class TargetAssignmentMemberValue:
     """The same for consumer and share groups."""
 
@@ -230,14 +231,14 @@ class TargetAssignmentMemberValue:
     topic_partitions: Annotated[Sequence[TopicPartitions], array(TopicPartitions)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class TopicPartitionsWithEpochs:
     topic_id: Annotated[TopicId, UUID] = ZERO_TOPIC_ID
     partitions: Annotated[Sequence[int], array(INT32)] = ()
     assignment_epochs: Annotated[Sequence[int] | None, tagged(array(INT32), 0, nullable=True)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class ConsumerGroupCurrentMemberAssignmentValue:
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = 0
@@ -253,7 +254,7 @@ class ConsumerGroupCurrentMemberAssignmentValue:
     ] = ()
 
 
-@dataclass(slots=True)
+@struct
 class ConsumerGroupRegularExpressionValue:
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = 0
@@ -266,7 +267,7 @@ class ConsumerGroupRegularExpressionValue:
 # ---------------------------------------------------------------- share groups (KIP-932)
 
 
-@dataclass(slots=True)
+@struct
 class ShareGroupMemberMetadataValue:
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = 0
@@ -277,7 +278,7 @@ class ShareGroupMemberMetadataValue:
     subscribed_topic_names: Annotated[Sequence[str], array(STRING)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class ShareGroupMetadataValue:
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = 0
@@ -286,7 +287,7 @@ class ShareGroupMetadataValue:
     metadata_hash: Annotated[int, INT64] = 0
 
 
-@dataclass(slots=True)
+@struct
 class ShareGroupCurrentMemberAssignmentValue:
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = 0
@@ -297,20 +298,20 @@ class ShareGroupCurrentMemberAssignmentValue:
     assigned_partitions: Annotated[Sequence[TopicPartitions], array(TopicPartitions)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class TopicPartitionsInfo:
     topic_id: Annotated[TopicId, UUID] = ZERO_TOPIC_ID
     topic_name: Annotated[str, STRING] = ""
     partitions: Annotated[Sequence[int], array(INT32)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class ShareTopicInfo:
     topic_id: Annotated[TopicId, UUID] = ZERO_TOPIC_ID
     topic_name: Annotated[str, STRING] = ""
 
 
-@dataclass(slots=True)
+@struct
 class ShareGroupStatePartitionMetadataValue:
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = 0
@@ -323,13 +324,13 @@ class ShareGroupStatePartitionMetadataValue:
 # ---------------------------------------------------------------- streams groups (KIP-1071)
 
 
-@dataclass(slots=True)
+@struct
 class KeyValue:
     key: Annotated[str, STRING] = ""
     value: Annotated[str, STRING] = ""
 
 
-@dataclass(slots=True)
+@struct
 class StreamsGroupMetadataValue:
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = 0
@@ -344,13 +345,13 @@ class StreamsGroupMetadataValue:
     failed_description_topology_epoch: Annotated[int, tagged(INT32, 3)] = -1
 
 
-@dataclass(slots=True)
+@struct
 class Endpoint:
     host: Annotated[str, STRING] = ""
     port: Annotated[int, UINT16] = 0
 
 
-@dataclass(slots=True)
+@struct
 class StreamsGroupMemberMetadataValue:
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = 0
@@ -366,13 +367,13 @@ class StreamsGroupMemberMetadataValue:
     client_tags: Annotated[Sequence[KeyValue], array(KeyValue)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class TaskIds:
     subtopology_id: Annotated[str, STRING] = ""
     partitions: Annotated[Sequence[int], array(INT32)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class StreamsGroupTargetAssignmentMemberValue:
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = 0
@@ -382,14 +383,14 @@ class StreamsGroupTargetAssignmentMemberValue:
     warmup_tasks: Annotated[Sequence[TaskIds], array(TaskIds)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class TaskIdsWithEpochs:
     subtopology_id: Annotated[str, STRING] = ""
     partitions: Annotated[Sequence[int], array(INT32)] = ()
     assignment_epochs: Annotated[Sequence[int] | None, tagged(array(INT32), 0, nullable=True)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class StreamsGroupCurrentMemberAssignmentValue:
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = 0
@@ -411,7 +412,7 @@ class StreamsGroupCurrentMemberAssignmentValue:
     ] = ()
 
 
-@dataclass(slots=True)
+@struct
 class StreamsTopicInfo:
     name: Annotated[str, STRING] = ""
     partitions: Annotated[int, INT32] = 0
@@ -419,14 +420,14 @@ class StreamsTopicInfo:
     topic_configs: Annotated[Sequence[KeyValue], array(KeyValue)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class CopartitionGroup:
     source_topics: Annotated[Sequence[int], array(INT16)] = ()
     source_topic_regex: Annotated[Sequence[int], array(INT16)] = ()
     repartition_source_topics: Annotated[Sequence[int], array(INT16)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class Subtopology:
     subtopology_id: Annotated[str, STRING] = ""
     source_topics: Annotated[Sequence[str], array(STRING)] = ()
@@ -437,7 +438,7 @@ class Subtopology:
     copartition_groups: Annotated[Sequence[CopartitionGroup], array(CopartitionGroup)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class StreamsGroupTopologyValue:
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = 0

@@ -11,27 +11,26 @@ Kafka's counterpart: `ConsumerProtocol`, ConsumerProtocolSubscription.json and -
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from struct import Struct
 from typing import Annotated, ClassVar, Final
 
 from protocol.compiler import M, reader, writer
 from protocol.names import NO_GENERATION, GenerationId, TopicName
 from protocol.primitives import Malformed
-from protocol.schema import BYTES, INT32, NEVER, STRING, array, nullable, since
+from protocol.schema import BYTES, INT32, NEVER, STRING, array, nullable, since, struct
 
 PROTOCOL_TYPE: Final = "consumer"
 
 _VERSION: Final = Struct(">h")
 
 
-@dataclass(slots=True)
+@struct
 class TopicPartition:
     topic: Annotated[TopicName, STRING] = TopicName("")
     partitions: Annotated[Sequence[int], array(INT32)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class ConsumerProtocolSubscription:
     VERSIONS: ClassVar = range(4)
     FLEXIBLE_SINCE: ClassVar = NEVER
@@ -45,7 +44,7 @@ class ConsumerProtocolSubscription:
     rack_id: Annotated[str | None, since(STRING, 3, nullable=True, ignorable=True)] = None
 
 
-@dataclass(slots=True)
+@struct
 class ConsumerProtocolAssignment:
     VERSIONS: ClassVar = range(4)
     FLEXIBLE_SINCE: ClassVar = NEVER

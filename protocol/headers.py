@@ -7,14 +7,13 @@ Version notes: each header's newest version has a tag buffer; the client id keep
 even then, because a broker must be able to read it before it knows the version.
 """
 
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from protocol.names import ApiKey
-from protocol.schema import API_KEY, CLIENT_ID, INT16, INT32
+from protocol.schema import API_KEY, CLIENT_ID, INT16, INT32, struct
 
 
-@dataclass(slots=True)
+@struct
 class RequestHeader:
     VERSIONS: ClassVar = range(1, 3)
     FLEXIBLE_SINCE: ClassVar = 2
@@ -25,7 +24,7 @@ class RequestHeader:
     client_id: Annotated[str, CLIENT_ID] = ""
 
 
-@dataclass(slots=True)
+@struct
 class ResponseHeader:
     VERSIONS: ClassVar = range(2)
     FLEXIBLE_SINCE: ClassVar = 1

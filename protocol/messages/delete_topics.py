@@ -4,20 +4,19 @@ Version notes: v4 flexible; v5 error_message; v6 `topics` (name or id) replaces 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from protocol.names import ZERO_TOPIC_ID, ApiKey, ErrorCode, TopicId, TopicName
-from protocol.schema import ERROR_CODE, INT32, STRING, UUID, array, nullable, since, until
+from protocol.schema import ERROR_CODE, INT32, STRING, UUID, array, nullable, since, struct, until
 
 
-@dataclass(slots=True)
+@struct
 class DeleteTopicState:
     name: Annotated[TopicName | None, nullable(STRING)] = None
     topic_id: Annotated[TopicId, UUID] = ZERO_TOPIC_ID
 
 
-@dataclass(slots=True)
+@struct
 class DeleteTopicsRequest:
     API_KEY: ClassVar = ApiKey.DELETE_TOPICS
     VERSIONS: ClassVar = range(1, 7)
@@ -28,7 +27,7 @@ class DeleteTopicsRequest:
     timeout_ms: Annotated[int, INT32] = 0
 
 
-@dataclass(slots=True)
+@struct
 class DeletableTopicResult:
     name: Annotated[TopicName | None, nullable(STRING, since=6)] = TopicName("")
     topic_id: Annotated[TopicId, since(UUID, 6, ignorable=True)] = ZERO_TOPIC_ID
@@ -36,7 +35,7 @@ class DeletableTopicResult:
     error_message: Annotated[str | None, since(STRING, 5, nullable=True, ignorable=True)] = None
 
 
-@dataclass(slots=True)
+@struct
 class DeleteTopicsResponse:
     API_KEY: ClassVar = ApiKey.DELETE_TOPICS
     VERSIONS: ClassVar = range(1, 7)

@@ -4,14 +4,13 @@ Version notes: v1 endpoint_type, brokers or controllers (KIP-919); v2 fenced bro
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from protocol.names import OPERATIONS_NOT_REQUESTED, ApiKey, ErrorCode
-from protocol.schema import BOOL, ERROR_CODE, INT8, INT32, STRING, array, nullable, since
+from protocol.schema import BOOL, ERROR_CODE, INT8, INT32, STRING, array, nullable, since, struct
 
 
-@dataclass(slots=True)
+@struct
 class DescribeClusterRequest:
     API_KEY: ClassVar = ApiKey.DESCRIBE_CLUSTER
     VERSIONS: ClassVar = range(3)
@@ -22,7 +21,7 @@ class DescribeClusterRequest:
     include_fenced_brokers: Annotated[bool, since(BOOL, 2)] = False
 
 
-@dataclass(slots=True)
+@struct
 class DescribeClusterBroker:
     broker_id: Annotated[int, INT32] = 0
     host: Annotated[str, STRING] = ""
@@ -31,7 +30,7 @@ class DescribeClusterBroker:
     is_fenced: Annotated[bool, since(BOOL, 2)] = False
 
 
-@dataclass(slots=True)
+@struct
 class DescribeClusterResponse:
     API_KEY: ClassVar = ApiKey.DESCRIBE_CLUSTER
     VERSIONS: ClassVar = range(3)

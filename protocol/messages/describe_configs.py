@@ -4,21 +4,20 @@ Version notes: v1 config_source and synonyms; v3 config_type and documentation; 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from protocol.names import ApiKey, ErrorCode
-from protocol.schema import BOOL, ERROR_CODE, INT8, INT32, STRING, array, nullable, since
+from protocol.schema import BOOL, ERROR_CODE, INT8, INT32, STRING, array, nullable, since, struct
 
 
-@dataclass(slots=True)
+@struct
 class DescribeConfigsResource:
     resource_type: Annotated[int, INT8] = 0
     resource_name: Annotated[str, STRING] = ""
     configuration_keys: Annotated[Sequence[str] | None, nullable(array(STRING))] = ()
 
 
-@dataclass(slots=True)
+@struct
 class DescribeConfigsRequest:
     API_KEY: ClassVar = ApiKey.DESCRIBE_CONFIGS
     VERSIONS: ClassVar = range(1, 5)
@@ -29,14 +28,14 @@ class DescribeConfigsRequest:
     include_documentation: Annotated[bool, since(BOOL, 3)] = False
 
 
-@dataclass(slots=True)
+@struct
 class DescribeConfigsSynonym:
     name: Annotated[str, STRING] = ""
     value: Annotated[str | None, nullable(STRING)] = ""
     source: Annotated[int, INT8] = 0
 
 
-@dataclass(slots=True)
+@struct
 class DescribeConfigsResourceResult:
     name: Annotated[str, STRING] = ""
     value: Annotated[str | None, nullable(STRING)] = ""
@@ -48,7 +47,7 @@ class DescribeConfigsResourceResult:
     documentation: Annotated[str | None, since(STRING, 3, nullable=True, ignorable=True)] = ""
 
 
-@dataclass(slots=True)
+@struct
 class DescribeConfigsResult:
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
     error_message: Annotated[str | None, nullable(STRING)] = ""
@@ -59,7 +58,7 @@ class DescribeConfigsResult:
     ] = ()
 
 
-@dataclass(slots=True)
+@struct
 class DescribeConfigsResponse:
     API_KEY: ClassVar = ApiKey.DESCRIBE_CONFIGS
     VERSIONS: ClassVar = range(1, 5)

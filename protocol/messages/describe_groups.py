@@ -5,7 +5,6 @@ error_message, and an unknown group is GROUP_ID_NOT_FOUND (KIP-1043); older vers
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from protocol.names import (
@@ -17,10 +16,10 @@ from protocol.names import (
     GroupInstanceId,
     MemberId,
 )
-from protocol.schema import BOOL, BYTES, ERROR_CODE, INT32, STRING, array, since
+from protocol.schema import BOOL, BYTES, ERROR_CODE, INT32, STRING, array, since, struct
 
 
-@dataclass(slots=True)
+@struct
 class DescribeGroupsRequest:
     API_KEY: ClassVar = ApiKey.DESCRIBE_GROUPS
     VERSIONS: ClassVar = range(7)
@@ -30,7 +29,7 @@ class DescribeGroupsRequest:
     include_authorized_operations: Annotated[bool, since(BOOL, 3)] = False
 
 
-@dataclass(slots=True)
+@struct
 class DescribedGroupMember:
     member_id: Annotated[MemberId, STRING] = UNKNOWN_MEMBER_ID
     group_instance_id: Annotated[
@@ -42,7 +41,7 @@ class DescribedGroupMember:
     member_assignment: Annotated[bytes, BYTES] = b""
 
 
-@dataclass(slots=True)
+@struct
 class DescribedGroup:
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
     error_message: Annotated[str | None, since(STRING, 6, nullable=True)] = None
@@ -54,7 +53,7 @@ class DescribedGroup:
     authorized_operations: Annotated[int, since(INT32, 3)] = OPERATIONS_NOT_REQUESTED
 
 
-@dataclass(slots=True)
+@struct
 class DescribeGroupsResponse:
     API_KEY: ClassVar = ApiKey.DESCRIBE_GROUPS
     VERSIONS: ClassVar = range(7)

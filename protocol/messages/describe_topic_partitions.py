@@ -4,7 +4,6 @@ There is only v0. `response_partition_limit` bounds a page; `cursor` says where 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from protocol.names import (
@@ -15,21 +14,21 @@ from protocol.names import (
     TopicId,
     TopicName,
 )
-from protocol.schema import BOOL, ERROR_CODE, INT32, STRING, UUID, array, nullable
+from protocol.schema import BOOL, ERROR_CODE, INT32, STRING, UUID, array, nullable, struct
 
 
-@dataclass(slots=True)
+@struct
 class TopicRequest:
     name: Annotated[TopicName, STRING] = TopicName("")
 
 
-@dataclass(slots=True)
+@struct
 class Cursor:
     topic_name: Annotated[TopicName, STRING] = TopicName("")
     partition_index: Annotated[int, INT32] = 0
 
 
-@dataclass(slots=True)
+@struct
 class DescribeTopicPartitionsRequest:
     API_KEY: ClassVar = ApiKey.DESCRIBE_TOPIC_PARTITIONS
     VERSIONS: ClassVar = range(1)
@@ -40,7 +39,7 @@ class DescribeTopicPartitionsRequest:
     cursor: Annotated[Cursor | None, nullable(Cursor)] = None
 
 
-@dataclass(slots=True)
+@struct
 class DescribeTopicPartitionsResponsePartition:
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
     partition_index: Annotated[int, INT32] = 0
@@ -53,7 +52,7 @@ class DescribeTopicPartitionsResponsePartition:
     offline_replicas: Annotated[Sequence[int], array(INT32)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class DescribeTopicPartitionsResponseTopic:
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
     name: Annotated[TopicName | None, nullable(STRING)] = TopicName("")
@@ -66,7 +65,7 @@ class DescribeTopicPartitionsResponseTopic:
     topic_authorized_operations: Annotated[int, INT32] = OPERATIONS_NOT_REQUESTED
 
 
-@dataclass(slots=True)
+@struct
 class DescribeTopicPartitionsResponse:
     API_KEY: ClassVar = ApiKey.DESCRIBE_TOPIC_PARTITIONS
     VERSIONS: ClassVar = range(1)

@@ -9,7 +9,6 @@ by id (KIP-516); v15 replica_id moves into the tagged replica_state (KIP-903); v
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from protocol.names import (
@@ -34,18 +33,19 @@ from protocol.schema import (
     array,
     nullable,
     since,
+    struct,
     tagged,
     until,
 )
 
 
-@dataclass(slots=True)
+@struct
 class ReplicaState:
     replica_id: Annotated[int, INT32] = -1
     replica_epoch: Annotated[int, INT64] = -1
 
 
-@dataclass(slots=True)
+@struct
 class FetchPartition:
     partition: Annotated[int, INT32] = 0
     current_leader_epoch: Annotated[int, since(INT32, 9, ignorable=True)] = -1
@@ -59,21 +59,21 @@ class FetchPartition:
     high_watermark: Annotated[int, tagged(INT64, 1, since=18, ignorable=True)] = INT64_MAX
 
 
-@dataclass(slots=True)
+@struct
 class FetchTopic:
     topic: Annotated[TopicName, until(STRING, 12, ignorable=True)] = TopicName("")
     topic_id: Annotated[TopicId, since(UUID, 13, ignorable=True)] = ZERO_TOPIC_ID
     partitions: Annotated[Sequence[FetchPartition], array(FetchPartition)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class ForgottenTopic:
     topic: Annotated[TopicName, until(STRING, 12, ignorable=True)] = TopicName("")
     topic_id: Annotated[TopicId, since(UUID, 13, ignorable=True)] = ZERO_TOPIC_ID
     partitions: Annotated[Sequence[int], array(INT32)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class FetchRequest:
     API_KEY: ClassVar = ApiKey.FETCH
     VERSIONS: ClassVar = range(4, 19)
@@ -95,31 +95,31 @@ class FetchRequest:
     rack_id: Annotated[str, since(STRING, 11, ignorable=True)] = ""
 
 
-@dataclass(slots=True)
+@struct
 class EpochEndOffset:
     epoch: Annotated[int, INT32] = -1
     end_offset: Annotated[int, INT64] = -1
 
 
-@dataclass(slots=True)
+@struct
 class LeaderIdAndEpoch:
     leader_id: Annotated[int, INT32] = -1
     leader_epoch: Annotated[int, INT32] = -1
 
 
-@dataclass(slots=True)
+@struct
 class SnapshotId:
     end_offset: Annotated[int, INT64] = -1
     epoch: Annotated[int, INT32] = -1
 
 
-@dataclass(slots=True)
+@struct
 class AbortedTransaction:
     producer_id: Annotated[ProducerId, INT64] = ProducerId(0)
     first_offset: Annotated[int, INT64] = 0
 
 
-@dataclass(slots=True)
+@struct
 class PartitionData:
     partition_index: Annotated[int, INT32] = 0
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
@@ -136,14 +136,14 @@ class PartitionData:
     records: Annotated[bytes | None, nullable(RECORDS)] = None
 
 
-@dataclass(slots=True)
+@struct
 class FetchableTopicResponse:
     topic: Annotated[TopicName, until(STRING, 12, ignorable=True)] = TopicName("")
     topic_id: Annotated[TopicId, since(UUID, 13, ignorable=True)] = ZERO_TOPIC_ID
     partitions: Annotated[Sequence[PartitionData], array(PartitionData)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class NodeEndpoint:
     node_id: Annotated[int, INT32] = 0
     host: Annotated[str, STRING] = ""
@@ -151,7 +151,7 @@ class NodeEndpoint:
     rack: Annotated[str | None, nullable(STRING)] = None
 
 
-@dataclass(slots=True)
+@struct
 class FetchResponse:
     API_KEY: ClassVar = ApiKey.FETCH
     VERSIONS: ClassVar = range(4, 19)

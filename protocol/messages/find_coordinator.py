@@ -5,14 +5,24 @@ single-key fields leave (KIP-699); v5 TRANSACTION_ABORTABLE may be answered; v6 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from protocol.names import ApiKey, ErrorCode
-from protocol.schema import ERROR_CODE, INT8, INT32, STRING, array, between, nullable, since, until
+from protocol.schema import (
+    ERROR_CODE,
+    INT8,
+    INT32,
+    STRING,
+    array,
+    between,
+    nullable,
+    since,
+    struct,
+    until,
+)
 
 
-@dataclass(slots=True)
+@struct
 class FindCoordinatorRequest:
     API_KEY: ClassVar = ApiKey.FIND_COORDINATOR
     VERSIONS: ClassVar = range(7)
@@ -23,7 +33,7 @@ class FindCoordinatorRequest:
     coordinator_keys: Annotated[Sequence[str], since(array(STRING), 4)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class Coordinator:
     key: Annotated[str, STRING] = ""
     node_id: Annotated[int, INT32] = 0
@@ -33,7 +43,7 @@ class Coordinator:
     error_message: Annotated[str | None, nullable(STRING)] = ""
 
 
-@dataclass(slots=True)
+@struct
 class FindCoordinatorResponse:
     API_KEY: ClassVar = ApiKey.FIND_COORDINATOR
     VERSIONS: ClassVar = range(7)

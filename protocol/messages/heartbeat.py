@@ -3,7 +3,6 @@
 Version notes: v1 throttle_time_ms; v3 group_instance_id (KIP-345); v4 flexible (KIP-482).
 """
 
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from protocol.names import (
@@ -15,10 +14,10 @@ from protocol.names import (
     GroupInstanceId,
     MemberId,
 )
-from protocol.schema import ERROR_CODE, INT32, STRING, since
+from protocol.schema import ERROR_CODE, INT32, STRING, since, struct
 
 
-@dataclass(slots=True)
+@struct
 class HeartbeatRequest:
     API_KEY: ClassVar = ApiKey.HEARTBEAT
     VERSIONS: ClassVar = range(5)
@@ -30,7 +29,7 @@ class HeartbeatRequest:
     group_instance_id: Annotated[GroupInstanceId | None, since(STRING, 3, nullable=True)] = None
 
 
-@dataclass(slots=True)
+@struct
 class HeartbeatResponse:
     API_KEY: ClassVar = ApiKey.HEARTBEAT
     VERSIONS: ClassVar = range(5)

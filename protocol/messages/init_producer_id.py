@@ -5,14 +5,13 @@ PRODUCER_FENCED may be answered; v5 TRANSACTION_ABORTABLE. Kafka's v6 (two-phase
 and not advertised, so it is not declared here.
 """
 
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from protocol.names import ApiKey, ErrorCode, ProducerId
-from protocol.schema import ERROR_CODE, INT16, INT32, INT64, STRING, nullable, since
+from protocol.schema import ERROR_CODE, INT16, INT32, INT64, STRING, nullable, since, struct
 
 
-@dataclass(slots=True)
+@struct
 class InitProducerIdRequest:
     API_KEY: ClassVar = ApiKey.INIT_PRODUCER_ID
     VERSIONS: ClassVar = range(6)
@@ -24,7 +23,7 @@ class InitProducerIdRequest:
     producer_epoch: Annotated[int, since(INT16, 3)] = -1
 
 
-@dataclass(slots=True)
+@struct
 class InitProducerIdResponse:
     API_KEY: ClassVar = ApiKey.INIT_PRODUCER_ID
     VERSIONS: ClassVar = range(6)

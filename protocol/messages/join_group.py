@@ -9,7 +9,6 @@ v8 reason (KIP-800); v9 skip_assignment (KIP-814).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from protocol.names import (
@@ -22,16 +21,16 @@ from protocol.names import (
     GroupInstanceId,
     MemberId,
 )
-from protocol.schema import BOOL, BYTES, ERROR_CODE, INT32, STRING, array, nullable, since
+from protocol.schema import BOOL, BYTES, ERROR_CODE, INT32, STRING, array, nullable, since, struct
 
 
-@dataclass(slots=True)
+@struct
 class JoinGroupRequestProtocol:
     name: Annotated[str, STRING] = ""
     metadata: Annotated[bytes, BYTES] = b""
 
 
-@dataclass(slots=True)
+@struct
 class JoinGroupRequest:
     API_KEY: ClassVar = ApiKey.JOIN_GROUP
     VERSIONS: ClassVar = range(10)
@@ -47,7 +46,7 @@ class JoinGroupRequest:
     reason: Annotated[str | None, since(STRING, 8, nullable=True, ignorable=True)] = None
 
 
-@dataclass(slots=True)
+@struct
 class JoinGroupResponseMember:
     member_id: Annotated[MemberId, STRING] = UNKNOWN_MEMBER_ID
     group_instance_id: Annotated[
@@ -56,7 +55,7 @@ class JoinGroupResponseMember:
     metadata: Annotated[bytes, BYTES] = b""
 
 
-@dataclass(slots=True)
+@struct
 class JoinGroupResponse:
     API_KEY: ClassVar = ApiKey.JOIN_GROUP
     VERSIONS: ClassVar = range(10)

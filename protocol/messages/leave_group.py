@@ -5,21 +5,20 @@ Version notes: v1 throttle_time_ms; v3 many members in one request, each with an
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from protocol.names import UNKNOWN_MEMBER_ID, ApiKey, ErrorCode, GroupId, GroupInstanceId, MemberId
-from protocol.schema import ERROR_CODE, INT32, STRING, array, nullable, since, until
+from protocol.schema import ERROR_CODE, INT32, STRING, array, nullable, since, struct, until
 
 
-@dataclass(slots=True)
+@struct
 class MemberIdentity:
     member_id: Annotated[MemberId, STRING] = UNKNOWN_MEMBER_ID
     group_instance_id: Annotated[GroupInstanceId | None, nullable(STRING)] = None
     reason: Annotated[str | None, since(STRING, 5, nullable=True, ignorable=True)] = None
 
 
-@dataclass(slots=True)
+@struct
 class LeaveGroupRequest:
     API_KEY: ClassVar = ApiKey.LEAVE_GROUP
     VERSIONS: ClassVar = range(6)
@@ -30,14 +29,14 @@ class LeaveGroupRequest:
     members: Annotated[Sequence[MemberIdentity], since(array(MemberIdentity), 3)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class MemberResponse:
     member_id: Annotated[MemberId, STRING] = UNKNOWN_MEMBER_ID
     group_instance_id: Annotated[GroupInstanceId | None, nullable(STRING)] = GroupInstanceId("")
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
 
 
-@dataclass(slots=True)
+@struct
 class LeaveGroupResponse:
     API_KEY: ClassVar = ApiKey.LEAVE_GROUP
     VERSIONS: ClassVar = range(6)

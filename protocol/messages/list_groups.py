@@ -5,14 +5,13 @@ Version notes: v1 throttle_time_ms; v3 flexible; v4 a filter by state, and the s
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from protocol.names import ApiKey, ErrorCode, GroupId
-from protocol.schema import ERROR_CODE, INT32, STRING, array, since
+from protocol.schema import ERROR_CODE, INT32, STRING, array, since, struct
 
 
-@dataclass(slots=True)
+@struct
 class ListGroupsRequest:
     API_KEY: ClassVar = ApiKey.LIST_GROUPS
     VERSIONS: ClassVar = range(6)
@@ -22,7 +21,7 @@ class ListGroupsRequest:
     types_filter: Annotated[Sequence[str], since(array(STRING), 5)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class ListedGroup:
     group_id: Annotated[GroupId, STRING] = GroupId("")
     protocol_type: Annotated[str, STRING] = ""
@@ -30,7 +29,7 @@ class ListedGroup:
     group_type: Annotated[str, since(STRING, 5, ignorable=True)] = ""
 
 
-@dataclass(slots=True)
+@struct
 class ListGroupsResponse:
     API_KEY: ClassVar = ApiKey.LIST_GROUPS
     VERSIONS: ClassVar = range(6)

@@ -6,27 +6,26 @@ timestamp -6.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from protocol.names import ApiKey, ErrorCode, TopicName
-from protocol.schema import ERROR_CODE, INT8, INT32, INT64, STRING, array, since
+from protocol.schema import ERROR_CODE, INT8, INT32, INT64, STRING, array, since, struct
 
 
-@dataclass(slots=True)
+@struct
 class ListOffsetsPartition:
     partition_index: Annotated[int, INT32] = 0
     current_leader_epoch: Annotated[int, since(INT32, 4, ignorable=True)] = -1
     timestamp: Annotated[int, INT64] = 0
 
 
-@dataclass(slots=True)
+@struct
 class ListOffsetsTopic:
     name: Annotated[TopicName, STRING] = TopicName("")
     partitions: Annotated[Sequence[ListOffsetsPartition], array(ListOffsetsPartition)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class ListOffsetsRequest:
     API_KEY: ClassVar = ApiKey.LIST_OFFSETS
     VERSIONS: ClassVar = range(1, 12)
@@ -38,7 +37,7 @@ class ListOffsetsRequest:
     timeout_ms: Annotated[int, since(INT32, 10, ignorable=True)] = 0
 
 
-@dataclass(slots=True)
+@struct
 class ListOffsetsPartitionResponse:
     partition_index: Annotated[int, INT32] = 0
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
@@ -47,7 +46,7 @@ class ListOffsetsPartitionResponse:
     leader_epoch: Annotated[int, since(INT32, 4)] = -1
 
 
-@dataclass(slots=True)
+@struct
 class ListOffsetsTopicResponse:
     name: Annotated[TopicName, STRING] = TopicName("")
     partitions: Annotated[
@@ -55,7 +54,7 @@ class ListOffsetsTopicResponse:
     ] = ()
 
 
-@dataclass(slots=True)
+@struct
 class ListOffsetsResponse:
     API_KEY: ClassVar = ApiKey.LIST_OFFSETS
     VERSIONS: ClassVar = range(1, 12)

@@ -7,7 +7,6 @@ authorized operations; v12 topics may be looked up by id, then name is null; v13
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from protocol.names import (
@@ -18,16 +17,27 @@ from protocol.names import (
     TopicId,
     TopicName,
 )
-from protocol.schema import BOOL, ERROR_CODE, INT32, STRING, UUID, array, between, nullable, since
+from protocol.schema import (
+    BOOL,
+    ERROR_CODE,
+    INT32,
+    STRING,
+    UUID,
+    array,
+    between,
+    nullable,
+    since,
+    struct,
+)
 
 
-@dataclass(slots=True)
+@struct
 class MetadataRequestTopic:
     topic_id: Annotated[TopicId, since(UUID, 10, ignorable=True)] = ZERO_TOPIC_ID
     name: Annotated[TopicName | None, nullable(STRING, since=10)] = TopicName("")
 
 
-@dataclass(slots=True)
+@struct
 class MetadataRequest:
     API_KEY: ClassVar = ApiKey.METADATA
     VERSIONS: ClassVar = range(14)
@@ -41,7 +51,7 @@ class MetadataRequest:
     include_topic_authorized_operations: Annotated[bool, since(BOOL, 8)] = False
 
 
-@dataclass(slots=True)
+@struct
 class MetadataResponseBroker:
     node_id: Annotated[int, INT32] = 0
     host: Annotated[str, STRING] = ""
@@ -49,7 +59,7 @@ class MetadataResponseBroker:
     rack: Annotated[str | None, since(STRING, 1, nullable=True, ignorable=True)] = None
 
 
-@dataclass(slots=True)
+@struct
 class MetadataResponsePartition:
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
     partition_index: Annotated[int, INT32] = 0
@@ -60,7 +70,7 @@ class MetadataResponsePartition:
     offline_replicas: Annotated[Sequence[int], since(array(INT32), 5, ignorable=True)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class MetadataResponseTopic:
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
     name: Annotated[TopicName | None, nullable(STRING, since=12)] = TopicName("")
@@ -72,7 +82,7 @@ class MetadataResponseTopic:
     topic_authorized_operations: Annotated[int, since(INT32, 8)] = OPERATIONS_NOT_REQUESTED
 
 
-@dataclass(slots=True)
+@struct
 class MetadataResponse:
     API_KEY: ClassVar = ApiKey.METADATA
     VERSIONS: ClassVar = range(14)

@@ -7,7 +7,6 @@ partition.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from protocol.names import (
@@ -23,10 +22,21 @@ from protocol.names import (
     TopicId,
     TopicName,
 )
-from protocol.schema import ERROR_CODE, INT32, INT64, STRING, UUID, array, nullable, since, until
+from protocol.schema import (
+    ERROR_CODE,
+    INT32,
+    INT64,
+    STRING,
+    UUID,
+    array,
+    nullable,
+    since,
+    struct,
+    until,
+)
 
 
-@dataclass(slots=True)
+@struct
 class OffsetCommitRequestPartition:
     partition_index: Annotated[int, INT32] = 0
     committed_offset: Annotated[int, INT64] = 0
@@ -34,7 +44,7 @@ class OffsetCommitRequestPartition:
     committed_metadata: Annotated[str | None, nullable(STRING)] = ""
 
 
-@dataclass(slots=True)
+@struct
 class OffsetCommitRequestTopic:
     name: Annotated[TopicName, until(STRING, 9, ignorable=True)] = TopicName("")
     topic_id: Annotated[TopicId, since(UUID, 10, ignorable=True)] = ZERO_TOPIC_ID
@@ -43,7 +53,7 @@ class OffsetCommitRequestTopic:
     ] = ()
 
 
-@dataclass(slots=True)
+@struct
 class OffsetCommitRequest:
     API_KEY: ClassVar = ApiKey.OFFSET_COMMIT
     VERSIONS: ClassVar = range(2, 11)
@@ -57,13 +67,13 @@ class OffsetCommitRequest:
     topics: Annotated[Sequence[OffsetCommitRequestTopic], array(OffsetCommitRequestTopic)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class OffsetCommitResponsePartition:
     partition_index: Annotated[int, INT32] = 0
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
 
 
-@dataclass(slots=True)
+@struct
 class OffsetCommitResponseTopic:
     name: Annotated[TopicName, until(STRING, 9, ignorable=True)] = TopicName("")
     topic_id: Annotated[TopicId, since(UUID, 10, ignorable=True)] = ZERO_TOPIC_ID
@@ -72,7 +82,7 @@ class OffsetCommitResponseTopic:
     ] = ()
 
 
-@dataclass(slots=True)
+@struct
 class OffsetCommitResponse:
     API_KEY: ClassVar = ApiKey.OFFSET_COMMIT
     VERSIONS: ClassVar = range(2, 11)

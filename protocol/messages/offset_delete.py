@@ -4,19 +4,18 @@ There is only v0, never flexible. The answer opens with the error; the throttle 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from protocol.names import ApiKey, ErrorCode, GroupId, TopicName
-from protocol.schema import ERROR_CODE, INT32, NEVER, STRING, array
+from protocol.schema import ERROR_CODE, INT32, NEVER, STRING, array, struct
 
 
-@dataclass(slots=True)
+@struct
 class OffsetDeleteRequestPartition:
     partition_index: Annotated[int, INT32] = 0
 
 
-@dataclass(slots=True)
+@struct
 class OffsetDeleteRequestTopic:
     name: Annotated[TopicName, STRING] = TopicName("")
     partitions: Annotated[
@@ -24,7 +23,7 @@ class OffsetDeleteRequestTopic:
     ] = ()
 
 
-@dataclass(slots=True)
+@struct
 class OffsetDeleteRequest:
     API_KEY: ClassVar = ApiKey.OFFSET_DELETE
     VERSIONS: ClassVar = range(1)
@@ -34,13 +33,13 @@ class OffsetDeleteRequest:
     topics: Annotated[Sequence[OffsetDeleteRequestTopic], array(OffsetDeleteRequestTopic)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class OffsetDeleteResponsePartition:
     partition_index: Annotated[int, INT32] = 0
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
 
 
-@dataclass(slots=True)
+@struct
 class OffsetDeleteResponseTopic:
     name: Annotated[TopicName, STRING] = TopicName("")
     partitions: Annotated[
@@ -48,7 +47,7 @@ class OffsetDeleteResponseTopic:
     ] = ()
 
 
-@dataclass(slots=True)
+@struct
 class OffsetDeleteResponse:
     API_KEY: ClassVar = ApiKey.OFFSET_DELETE
     VERSIONS: ClassVar = range(1)

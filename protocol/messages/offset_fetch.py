@@ -9,7 +9,6 @@ So the same facts come in two shapes. Up to v7 `OffsetFetchRequestTopic` and its
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from protocol.names import ZERO_TOPIC_ID, ApiKey, ErrorCode, GroupId, MemberId, TopicId, TopicName
@@ -24,24 +23,25 @@ from protocol.schema import (
     between,
     nullable,
     since,
+    struct,
     until,
 )
 
 
-@dataclass(slots=True)
+@struct
 class OffsetFetchRequestTopic:
     name: Annotated[TopicName, STRING] = TopicName("")
     partition_indexes: Annotated[Sequence[int], array(INT32)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class OffsetFetchRequestTopics:
     name: Annotated[TopicName, until(STRING, 9, ignorable=True)] = TopicName("")
     topic_id: Annotated[TopicId, since(UUID, 10, ignorable=True)] = ZERO_TOPIC_ID
     partition_indexes: Annotated[Sequence[int], array(INT32)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class OffsetFetchRequestGroup:
     group_id: Annotated[GroupId, STRING] = GroupId("")
     member_id: Annotated[MemberId | None, since(STRING, 9, nullable=True, ignorable=True)] = None
@@ -51,7 +51,7 @@ class OffsetFetchRequestGroup:
     ] = ()
 
 
-@dataclass(slots=True)
+@struct
 class OffsetFetchRequest:
     API_KEY: ClassVar = ApiKey.OFFSET_FETCH
     VERSIONS: ClassVar = range(1, 11)
@@ -68,7 +68,7 @@ class OffsetFetchRequest:
     require_stable: Annotated[bool, since(BOOL, 7)] = False
 
 
-@dataclass(slots=True)
+@struct
 class OffsetFetchResponsePartition:
     partition_index: Annotated[int, INT32] = 0
     committed_offset: Annotated[int, INT64] = 0
@@ -77,7 +77,7 @@ class OffsetFetchResponsePartition:
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
 
 
-@dataclass(slots=True)
+@struct
 class OffsetFetchResponseTopic:
     name: Annotated[TopicName, STRING] = TopicName("")
     partitions: Annotated[
@@ -85,7 +85,7 @@ class OffsetFetchResponseTopic:
     ] = ()
 
 
-@dataclass(slots=True)
+@struct
 class OffsetFetchResponsePartitions:
     partition_index: Annotated[int, INT32] = 0
     committed_offset: Annotated[int, INT64] = 0
@@ -94,7 +94,7 @@ class OffsetFetchResponsePartitions:
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
 
 
-@dataclass(slots=True)
+@struct
 class OffsetFetchResponseTopics:
     name: Annotated[TopicName, until(STRING, 9, ignorable=True)] = TopicName("")
     topic_id: Annotated[TopicId, since(UUID, 10, ignorable=True)] = ZERO_TOPIC_ID
@@ -103,14 +103,14 @@ class OffsetFetchResponseTopics:
     ] = ()
 
 
-@dataclass(slots=True)
+@struct
 class OffsetFetchResponseGroup:
     group_id: Annotated[GroupId, STRING] = GroupId("")
     topics: Annotated[Sequence[OffsetFetchResponseTopics], array(OffsetFetchResponseTopics)] = ()
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
 
 
-@dataclass(slots=True)
+@struct
 class OffsetFetchResponse:
     API_KEY: ClassVar = ApiKey.OFFSET_FETCH
     VERSIONS: ClassVar = range(1, 11)

@@ -4,27 +4,26 @@ Version notes: v3 replica_id; v4 flexible. Mind the answer's order: the error co
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from protocol.names import ApiKey, ErrorCode, TopicName
-from protocol.schema import ERROR_CODE, INT32, INT64, STRING, array, since
+from protocol.schema import ERROR_CODE, INT32, INT64, STRING, array, since, struct
 
 
-@dataclass(slots=True)
+@struct
 class OffsetForLeaderPartition:
     partition: Annotated[int, INT32] = 0
     current_leader_epoch: Annotated[int, INT32] = -1
     leader_epoch: Annotated[int, INT32] = 0
 
 
-@dataclass(slots=True)
+@struct
 class OffsetForLeaderTopic:
     topic: Annotated[TopicName, STRING] = TopicName("")
     partitions: Annotated[Sequence[OffsetForLeaderPartition], array(OffsetForLeaderPartition)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class OffsetForLeaderEpochRequest:
     API_KEY: ClassVar = ApiKey.OFFSET_FOR_LEADER_EPOCH
     VERSIONS: ClassVar = range(2, 5)
@@ -34,7 +33,7 @@ class OffsetForLeaderEpochRequest:
     topics: Annotated[Sequence[OffsetForLeaderTopic], array(OffsetForLeaderTopic)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class EpochEndOffset:
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
     partition: Annotated[int, INT32] = 0
@@ -42,13 +41,13 @@ class EpochEndOffset:
     end_offset: Annotated[int, INT64] = -1
 
 
-@dataclass(slots=True)
+@struct
 class OffsetForLeaderTopicResult:
     topic: Annotated[TopicName, STRING] = TopicName("")
     partitions: Annotated[Sequence[EpochEndOffset], array(EpochEndOffset)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class OffsetForLeaderEpochResponse:
     API_KEY: ClassVar = ApiKey.OFFSET_FOR_LEADER_EPOCH
     VERSIONS: ClassVar = range(2, 5)

@@ -10,7 +10,6 @@ librdkafka would otherwise switch itself off (see `api_versions.py`).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from protocol.names import ZERO_TOPIC_ID, ApiKey, ErrorCode, TopicId, TopicName
@@ -25,25 +24,26 @@ from protocol.schema import (
     array,
     nullable,
     since,
+    struct,
     tagged,
     until,
 )
 
 
-@dataclass(slots=True)
+@struct
 class PartitionProduceData:
     index: Annotated[int, INT32] = 0
     records: Annotated[bytes | None, nullable(RECORDS)] = None
 
 
-@dataclass(slots=True)
+@struct
 class TopicProduceData:
     name: Annotated[TopicName, until(STRING, 12, ignorable=True)] = TopicName("")
     topic_id: Annotated[TopicId, since(UUID, 13, ignorable=True)] = ZERO_TOPIC_ID
     partition_data: Annotated[Sequence[PartitionProduceData], array(PartitionProduceData)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class ProduceRequest:
     API_KEY: ClassVar = ApiKey.PRODUCE
     VERSIONS: ClassVar = range(3, 14)
@@ -55,19 +55,19 @@ class ProduceRequest:
     topic_data: Annotated[Sequence[TopicProduceData], array(TopicProduceData)] = ()
 
 
-@dataclass(slots=True)
+@struct
 class BatchIndexAndErrorMessage:
     batch_index: Annotated[int, INT32] = 0
     batch_index_error_message: Annotated[str | None, nullable(STRING)] = None
 
 
-@dataclass(slots=True)
+@struct
 class LeaderIdAndEpoch:
     leader_id: Annotated[int, INT32] = -1
     leader_epoch: Annotated[int, INT32] = -1
 
 
-@dataclass(slots=True)
+@struct
 class PartitionProduceResponse:
     index: Annotated[int, INT32] = 0
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
@@ -82,7 +82,7 @@ class PartitionProduceResponse:
     current_leader: Annotated[LeaderIdAndEpoch | None, tagged(LeaderIdAndEpoch, 0, since=10)] = None
 
 
-@dataclass(slots=True)
+@struct
 class TopicProduceResponse:
     name: Annotated[TopicName, until(STRING, 12, ignorable=True)] = TopicName("")
     topic_id: Annotated[TopicId, since(UUID, 13, ignorable=True)] = ZERO_TOPIC_ID
@@ -91,7 +91,7 @@ class TopicProduceResponse:
     ] = ()
 
 
-@dataclass(slots=True)
+@struct
 class NodeEndpoint:
     node_id: Annotated[int, INT32] = 0
     host: Annotated[str, STRING] = ""
@@ -99,7 +99,7 @@ class NodeEndpoint:
     rack: Annotated[str | None, nullable(STRING)] = None
 
 
-@dataclass(slots=True)
+@struct
 class ProduceResponse:
     API_KEY: ClassVar = ApiKey.PRODUCE
     VERSIONS: ClassVar = range(3, 14)

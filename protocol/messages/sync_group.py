@@ -5,7 +5,6 @@ and protocol_name in both directions, so that a mix-up is noticed (KIP-559).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from protocol.names import (
@@ -17,16 +16,16 @@ from protocol.names import (
     GroupInstanceId,
     MemberId,
 )
-from protocol.schema import BYTES, ERROR_CODE, INT32, STRING, array, since
+from protocol.schema import BYTES, ERROR_CODE, INT32, STRING, array, since, struct
 
 
-@dataclass(slots=True)
+@struct
 class SyncGroupRequestAssignment:
     member_id: Annotated[MemberId, STRING] = UNKNOWN_MEMBER_ID
     assignment: Annotated[bytes, BYTES] = b""
 
 
-@dataclass(slots=True)
+@struct
 class SyncGroupRequest:
     API_KEY: ClassVar = ApiKey.SYNC_GROUP
     VERSIONS: ClassVar = range(6)
@@ -43,7 +42,7 @@ class SyncGroupRequest:
     ] = ()
 
 
-@dataclass(slots=True)
+@struct
 class SyncGroupResponse:
     API_KEY: ClassVar = ApiKey.SYNC_GROUP
     VERSIONS: ClassVar = range(6)
