@@ -49,7 +49,16 @@ def default_settings(_: TopicPartition) -> LogSettings:
 class LogStore:
     """The partitions under one data directory; a LogStore of `storage/api.py`."""
 
-    __slots__ = ("_checkpoint_lock", "_disk", "_logs", "_views", "damaged", "path", "settings_for")
+    __slots__ = (
+        "_checkpoint_lock",
+        "_disk",
+        "_logs",
+        "_views",
+        "damaged",
+        "path",
+        "settings_for",
+        "was_clean",
+    )
 
     def __init__(
         self,
@@ -65,13 +74,14 @@ class LogStore:
         self.path = path
         self.settings_for = settings_for
         self.damaged: dict[TopicPartition, Corrupt] = {}
+        self.was_clean = False
 
     # --- opening and closing -------------------------------------------------------------------
 
     def open(self) -> StoreOpened:
         """Open every partition; one that is damaged goes to `damaged` instead."""
         names = self._disk.listdir(self.path)
-        was_clean = CLEAN_SHUTDOWN in names
+        was_clean = self.was_clean = CLEAN_SHUTDOWN in names
         if was_clean:
             self._disk.remove(f"{self.path}/{CLEAN_SHUTDOWN}")
             self._disk.sync_dir(self.path)

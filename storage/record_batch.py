@@ -48,6 +48,7 @@ _COVERED = Struct(">hiqqqhii")  # what the checksum covers before the records
 _BASE_OFFSET = Struct(">q")
 _LEADER_EPOCH = Struct(">i")
 _EXTENT = Struct(">qiib")
+_PLACING = Struct(">q15xi8xq")
 
 _crc32c = google_crc32c.value
 
@@ -174,6 +175,14 @@ def peek_header(buffer: bytes, position: int) -> BatchHeader:
         ):
             return header
     raise _header_fault(buffer, position)
+
+
+def placing(batch: bytes) -> tuple[int, int, int]:
+    """(base offset, last offset, greatest timestamp) of a batch that is known to be sound."""
+    if len(batch) < HEADER_BYTES:
+        raise TruncatedBatch(0, f"{len(batch)} bytes are too few for a header")
+    base_offset, last_offset_delta, max_timestamp = _PLACING.unpack_from(batch)
+    return base_offset, base_offset + last_offset_delta, max_timestamp
 
 
 def iter_batches(buffer: bytes, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:

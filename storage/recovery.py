@@ -17,7 +17,7 @@ from storage.api import Corrupt
 from storage.checkpoints import NO_TOPIC_ID
 from storage.log_store import LogStore
 from storage.partition_log import PartitionLog
-from storage.record_batch import InvalidBatch, read_header
+from storage.record_batch import InvalidBatch, placing
 from storage.segment import Placed, TailCut
 from storage.write_ahead import Declared, WriteAhead
 
@@ -39,7 +39,7 @@ def recover(journal: WriteAhead, store: LogStore) -> tuple[Recovered, list[Parti
     logs: dict[int, PartitionLog] = {}
     promised: dict[PartitionLog, list[Placed]] = {}
     groups = 0
-    for position, payload in journal.groups():
+    for position, payload in journal.groups(after_clean_stop=store.was_clean):
         groups += 1
         try:
             for entry in write_ahead.read_entries(payload):
@@ -73,10 +73,10 @@ def _declared_log(store: LogStore, entry: Declared) -> PartitionLog:
 
 def _follow(batches: list[Placed], batch: bytes) -> None:
     """Add a partition's next batch; ValueError if it does not begin where the last one ended."""
-    header = read_header(batch)
-    if batches and header.base_offset != batches[-1][1] + 1:
-        raise ValueError(f"offset {header.base_offset} follows {batches[-1][1]}")
-    batches.append((batch, header.last_offset, header.max_timestamp))
+    base_offset, last_offset, max_timestamp = placing(batch)
+    if batches and base_offset != batches[-1][1] + 1:
+        raise ValueError(f"offset {base_offset} follows {batches[-1][1]}")
+    batches.append((batch, last_offset, max_timestamp))
 
 
 def reconcile(log: PartitionLog, batches: list[Placed], journal_path: str) -> int:
@@ -88,7 +88,7 @@ def reconcile(log: PartitionLog, batches: list[Placed], journal_path: str) -> in
     missing = batches[agreed:]
     if not missing:
         return 0  # and if there was no fsync, the segments may be ahead: then they stay so
-    start = read_header(missing[0][0]).base_offset
+    start = placing(missing[0][0])[0]
     if surplus:
         # What stands there instead was never promised: an earlier crash brought it back.
         log.truncate_to(start)
@@ -102,8 +102,8 @@ def reconcile(log: PartitionLog, batches: list[Placed], journal_path: str) -> in
 def _write_again(log: PartitionLog, batches: list[Placed]) -> tuple[int, bool]:
     """Write what the log has of the batches in place; (how many, whether other bytes follow)."""
     agreed = 0
-    for segment in log.segments_from(read_header(batches[0][0]).base_offset):
-        start = segment.position_of(read_header(batches[agreed][0]).base_offset)
+    for segment in log.segments_from(placing(batches[0][0])[0]):
+        start = segment.position_of(placing(batches[agreed][0])[0])
         content = segment.pread(start, segment.size)
         matched = 0
         while agreed < len(batches) and content.startswith(batches[agreed][0], matched):

@@ -27,11 +27,12 @@ from storage.index import (
 from storage.record_batch import (
     HEADER_BYTES,
     NO_TIMESTAMP,
+    BadChecksum,
     BatchHeader,
     InvalidBatch,
     RecordFields,
     TruncatedBatch,
-    check_crc,
+    computed_crc,
     peek_header,
     read_records,
 )
@@ -90,7 +91,9 @@ def whole_batches(file: File, position: int, end: int) -> Iterator[tuple[int, Ba
 def _checked(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
     """(position, header) of each batch whose every byte was read and holds, up to a bad one."""
     for at, header, batch in whole_batches(file, position, end):
-        check_crc(batch)
+        crc = computed_crc(batch, 0, header.size)
+        if crc != header.crc:
+            raise BadChecksum(at, f"stored crc {header.crc}, computed crc {crc}")
         yield at, header
 
 

@@ -37,7 +37,7 @@ from storage.segment import TailCut
 FIRST_GROUP = 8192
 _SLOT_BYTES = 4096
 _SECTOR_BYTES = 512
-_SEARCH_BYTES = 1 << 20
+_READ_BYTES = 1 << 20
 
 _SLOT = Struct(">8sQB")
 _SLOT_CRC = Struct(">I")
@@ -112,11 +112,14 @@ class WriteAhead:
 
     __slots__ = (
         "_capacity",
+        "_chunk",
+        "_chunk_start",
         "_epoch",
         "_file",
         "_is_synced",
         "_position",
         "_sequence",
+        "_was_synced",
         "path",
         "tail",
     )
@@ -126,6 +129,9 @@ class WriteAhead:
         self.tail: TailCut | None = None
         self._capacity = capacity
         self._is_synced = is_synced
+        self._was_synced = False  # in the pass that a start finds
+        self._chunk = b""  # read ahead while a start looks for groups
+        self._chunk_start = 0
         self._epoch = 0
         self._sequence = 0
         self._position = FIRST_GROUP
@@ -174,26 +180,28 @@ class WriteAhead:
 
     # --- after a start -------------------------------------------------------------------------
 
-    def groups(self) -> Iterator[tuple[int, bytes]]:
+    def groups(self, *, after_clean_stop: bool = False) -> Iterator[tuple[int, bytes]]:
         """(position, entries) of each whole group of the last pass, in order.
 
         Corrupt where a promised group is damaged. Sets `tail` if the scan ended in a torn group.
+        A clean stop leaves no groups, and then what lies behind the first place is not searched.
         """
-        was_synced = self._read_slots()
+        self._read_slots()
         position, sequence = FIRST_GROUP, 0
         while self._epoch:
             payload = self._group_at(position, sequence)
             if payload is None:
-                self._judge_tail(position, sequence, was_synced=was_synced)
-                return
+                if sequence or not after_clean_stop:
+                    self._judge_tail(position, sequence)
+                break
             yield position, payload
             position = _next_sector(position + _GROUP.size + len(payload))
             sequence += 1
+        self._chunk = b""
 
-    def _read_slots(self) -> bool:
-        """Find the last pass; returns whether its groups were synced one by one."""
+    def _read_slots(self) -> None:
+        """Find the last pass, and whether its groups were synced one by one."""
         head = self._file.pread(FIRST_GROUP, 0)
-        was_synced = False
         blank = 0
         for start in (0, _SLOT_BYTES):
             slot = head[start : start + _SLOT.size]
@@ -203,33 +211,29 @@ class WriteAhead:
             elif crc == _SLOT_CRC.pack(google_crc32c.value(slot)):
                 magic, epoch, is_synced = _SLOT.unpack(slot)
                 if magic == _SLOT_MAGIC and epoch > self._epoch:
-                    self._epoch, was_synced = epoch, bool(is_synced)
+                    self._epoch, self._was_synced = epoch, bool(is_synced)
         if not self._epoch:
             if not blank:  # both are written before the first group
                 raise Corrupt(self.path, 0, "neither slot is whole")
-            return False
+            return
+        # A first group of the next pass means that the slot of that pass was damaged since.
         self._epoch += 1
-        if (
-            self._group_at(FIRST_GROUP, 0) is None
-        ):  # else a pass of which the slot was damaged since
+        if self._group_at(FIRST_GROUP, 0) is None:
             self._epoch -= 1
-        return was_synced
 
     def _group_at(self, position: int, sequence: int) -> bytes | None:
         """The entries of the group with this sequence number; None when it is not there, whole."""
         length = self._length_at(position, sequence)
-        if length is None:
+        if length is None or position + _GROUP.size + length > self._file.size():
             return None
-        group = self._file.pread(_GROUP.size + length, position)
-        if len(group) < _GROUP.size + length:
-            return None
+        group = self._bytes_at(position, _GROUP.size + length)
         (crc,) = _SLOT_CRC.unpack_from(group, 4)
         if google_crc32c.value(group[_GROUP_CRC_START:]) != crc:
             return None
         return group[_GROUP.size :]
 
     def _length_at(self, position: int, sequence: int) -> int | None:
-        head = self._file.pread(_GROUP.size, position)
+        head = self._bytes_at(position, _GROUP.size)
         if len(head) < _GROUP.size:
             return None
         magic, _, epoch, number, length = _GROUP.unpack(head)
@@ -237,24 +241,41 @@ class WriteAhead:
             return None
         return int(length)
 
-    def _judge_tail(self, position: int, sequence: int, *, was_synced: bool) -> None:
+    def _bytes_at(self, position: int, size: int) -> bytes:
+        """What `pread` returns, out of a chunk that was read ahead."""
+        start = position - self._chunk_start
+        if start < 0 or start + size > len(self._chunk):
+            self._chunk = self._file.pread(max(size, _READ_BYTES), position)
+            self._chunk_start, start = position, 0
+        return self._chunk[start : start + size]
+
+    def _judge_tail(self, position: int, sequence: int) -> None:
         """Nothing is wrong with a torn tail, unless a promised group lies behind it."""
         length = self._length_at(position, sequence)
         if length is not None:
             self.tail = TailCut(self.path, position, length, f"group {sequence} is torn")
-        if not was_synced:
+        if not self._was_synced:
             return
         start = _next_sector(position + 1)
-        while chunk := self._file.pread(_SEARCH_BYTES, start):
-            for sector in range(0, len(chunk) - _GROUP.size + 1, _SECTOR_BYTES):
-                if not chunk.startswith(_GROUP_MAGIC_BYTES, sector):
-                    continue
-                _, _, epoch, number, _ = _GROUP.unpack_from(chunk, sector)
-                later = epoch == self._epoch and number > sequence
-                if later and self._group_at(start + sector, number) is not None:
+        while chunk := self._file.pread(_READ_BYTES, start):
+            at = chunk.find(_GROUP_MAGIC_BYTES)
+            while at >= 0:
+                number = self._later_group(start + at, sequence)
+                if number is not None:
                     reason = f"group {sequence} is damaged, though group {number} was written later"
                     raise Corrupt(self.path, position, reason)
-            start += _SEARCH_BYTES
+                at = chunk.find(_GROUP_MAGIC_BYTES, at + 1)
+            start += _READ_BYTES
+
+    def _later_group(self, position: int, sequence: int) -> int | None:
+        """The number of the whole group of this pass at `position`, if it is a later one."""
+        head = self._bytes_at(position, _GROUP.size)
+        if position % _SECTOR_BYTES or len(head) < _GROUP.size:
+            return None
+        _, _, epoch, number, _ = _GROUP.unpack(head)
+        if epoch != self._epoch or number <= sequence or self._group_at(position, number) is None:
+            return None
+        return int(number)
 
 
 def _next_sector(position: int) -> int:
