@@ -89,11 +89,17 @@ def offset_fetch_response(
 def refuse_offset_fetch(
     wanted: OffsetFetchRequestGroup, api_version: int, error_code: ErrorCode
 ) -> OffsetFetchResponseGroup:
-    """An error for a whole group. Version 1 has no place for it but each of the partitions."""
-    if api_version >= GROUP_ERROR_SINCE:
+    """An error for a whole group. Version 1 has no place for it but each of the partitions.
+
+    Kafka differs: from version 2 on it leaves the partitions out. aiokafka asks in version 3 and
+    looks at nothing but the partitions; it would take the silence of a coordinator that is loading
+    for "nothing was committed", begin at the start of the log and commit that.
+    """
+    if api_version >= GROUPS_SINCE:
         return OffsetFetchResponseGroup(wanted.group_id, error_code=error_code)
     topics = [_without_offsets(topic, topic.name, error_code) for topic in wanted.topics or ()]
-    return OffsetFetchResponseGroup(wanted.group_id, topics)
+    place = error_code if api_version >= GROUP_ERROR_SINCE else ErrorCode.NONE
+    return OffsetFetchResponseGroup(wanted.group_id, topics, place)
 
 
 def fetch_offsets_of_group(
