@@ -6,9 +6,10 @@ from uuid import UUID
 
 from storage.api import LogSettings, Position, Record, TopicPartition
 from storage.disk import Disk
-from storage.journal import Journal, JournaledLog, JournalLimits, Recovered
+from storage.journal import Journal, JournaledLog, JournalLimits
 from storage.log_store import LogStore, StoreOpened
 from storage.record_batch import encode_batch, stored_records
+from storage.recovery import Recovered
 from tests.simulator.disk import SimulatedDisk
 
 DATA = "/data"

@@ -47,7 +47,8 @@ def segments(disk: SimulatedDisk) -> list[int]:
 
 
 def read_all(log: PartitionLog, max_bytes: int = 100) -> list[str]:
-    keys, offset = [], log.log_start_offset
+    keys: list[str] = []
+    offset = log.log_start_offset
     while True:
         content = log.read(offset, max_bytes, up_to=1 << 40, at_least_one=True)
         if not content:

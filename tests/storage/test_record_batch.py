@@ -42,7 +42,7 @@ def golden(name: str) -> bytes:
 def compressed(plain: bytes, codec: int, blob: bytes) -> bytes:
     """A batch like `plain` whose records are this blob."""
     body = (codec).to_bytes(2, "big") + plain[23:HEADER_BYTES] + blob
-    crc = google_crc32c.value(body).to_bytes(4, "big")
+    crc: bytes = google_crc32c.value(body).to_bytes(4, "big")
     return plain[:8] + (9 + len(body)).to_bytes(4, "big") + plain[12:17] + crc + body
 
 
