@@ -19,6 +19,7 @@ HOMES = {
     "click": ("cli/",),
     "cramjam": ("storage/",),
     "google_crc32c": ("storage/",),
+    "msgpack": ("storage/", "history/", "broker/"),
     "prometheus_client": ("broker/", "console/"),
     "sortedcontainers": ("purgatory/", "storage/"),
     "structlog": ("broker/",),
