@@ -1,0 +1,114 @@
+"""Which work is too heavy for the daemon's process, and what does the process do that takes it on?
+
+A job is a plain function over a disk with plain arguments (what msgpack can carry), so tests and
+the simulator call it where they are. `JOBS` names them; each imports what it needs when it is
+called, for the worker starts with next to nothing. `serve` is all that the worker process runs:
+requests from stdin, answers to stdout, each a length and a msgpack map. `worker.py` is the other
+end of the two pipes.
+
+The worker does one job at a time in its main thread. Another thread reads stdin, and where that
+ends the process ends, in the middle of a job too: so it outlives neither a stop of the daemon nor
+its `kill -9`. Every job must therefore leave only what a start knows how to sweep away.
+"""
+
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Mapping
+from queue import SimpleQueue
+from struct import Struct
+from typing import IO, Final
+
+import msgpack
+
+from storage.disk import Disk, RealDisk
+
+Arguments = dict[str, object]
+Job = Callable[[Disk, Arguments], Arguments]
+
+LENGTH: Final = Struct(">I")
+MAX_MESSAGE_BYTES: Final = 64 << 20
+"""Jobs are told names and numbers and leave their work on the disk; more is a mistake."""
+
+NICENESS: Final = 10
+"""The daemon's two threads go first; what is left over is enough for work without a deadline."""
+
+SELF_TEST: Final = "self-test"
+
+
+def _self_test(_disk: Disk, arguments: Arguments) -> Arguments:
+    """Answer with what was asked; `fail` raises it, `exit` ends the process."""
+    if "fail" in arguments:
+        raise ValueError(str(arguments["fail"]))
+    if "exit" in arguments:
+        os._exit(int(str(arguments["exit"])))
+    if "wait" in arguments:
+        threading.Event().wait()
+    return {**arguments, "nice": os.nice(0), "pid": os.getpid()}
+
+
+JOBS: Final[Mapping[str, Job]] = {
+    SELF_TEST: _self_test,
+}
+
+
+def run_job(disk: Disk, job: str, arguments: Arguments) -> Arguments:
+    """What the worker process does for one request; KeyError for a job that is not there."""
+    return JOBS[job](disk, arguments)
+
+
+def write_message(pipe: IO[bytes], message: Mapping[str, object]) -> None:
+    """ValueError or TypeError if it is more, or other, than a message may hold."""
+    content: bytes = msgpack.packb(message)
+    if len(content) > MAX_MESSAGE_BYTES:
+        raise ValueError(f"a message of {len(content)} bytes; {MAX_MESSAGE_BYTES} are the most")
+    pipe.write(LENGTH.pack(len(content)) + content)
+    pipe.flush()
+
+
+def read_message(pipe: IO[bytes]) -> Arguments | None:
+    """The next message; None where the pipe ends, in the middle of one too."""
+    head = pipe.read(LENGTH.size)
+    if len(head) < LENGTH.size:
+        return None
+    (length,) = LENGTH.unpack(head)
+    content = pipe.read(length)
+    if len(content) < length:
+        return None
+    message: Arguments = msgpack.unpackb(content, strict_map_key=False)
+    return message
+
+
+def serve() -> None:
+    """The worker process, until its stdin ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is the daemon's business
+    os.nice(NICENESS)
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # a stray print must not become an answer
+    requests: SimpleQueue[Arguments] = SimpleQueue()
+    threading.Thread(target=_listen, args=(requests,), name="listen", daemon=True).start()
+    disk = RealDisk()
+    while True:
+        write_message(answers, _answer(disk, requests.get()))
+
+
+def _listen(requests: "SimpleQueue[Arguments]") -> None:
+    while (request := read_message(sys.stdin.buffer)) is not None:
+        requests.put(request)
+    os._exit(0)  # in the middle of a job too: nobody is there to hear of it
+
+
+def _answer(disk: Disk, request: Arguments) -> Arguments:
+    try:
+        arguments = request["arguments"]
+        assert isinstance(arguments, dict)
+        return {"result": run_job(disk, str(request["job"]), arguments)}
+    except Exception as error:  # noqa: BLE001 - whatever it is, the daemon tells it
+        trace = "".join(traceback.format_exception(error))
+        return {"kind": type(error).__name__, "reason": str(error), "trace": trace}
+
+
+if __name__ == "__main__":
+    serve()
