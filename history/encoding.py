@@ -1,0 +1,151 @@
+"""How is an event of the history written down, and read back by a later version? msgpack, by name.
+
+Key: the group id, UTF-8, so that a reader can filter without a look at the value. Value: one
+msgpack map {"v": 1, "type": ..., and the fields of the type}, fields of their default left out.
+
+The versioning rule: a type may get more fields at any time; readers ignore what they do not know
+and fill in the default for what is not there. `v` is raised only when the meaning of a field
+changes; a reader skips a value whose `v` is greater than its own, and a type that it does not know.
+
+Declarations are compiled once into a writer and a reader for each type, as in protocol/.
+"""
+
+import types
+from collections.abc import Callable
+from dataclasses import MISSING, fields, is_dataclass
+from enum import StrEnum
+from functools import cache
+from typing import Final, Union, cast, get_args, get_origin, get_type_hints
+
+import msgpack
+
+from history.events import NAMES, TYPES, HistoryEvent
+
+VERSION: Final = 1
+
+Plain = object
+"""What msgpack takes: None, bool, int, float, str, list, dict."""
+
+Write = Callable[[object], Plain]
+Read = Callable[[Plain], object]
+
+
+class UnreadableEvent(Exception):
+    """The value is no event of ours: not msgpack, or not of the types that the fields have."""
+
+
+def encode(event: HistoryEvent) -> tuple[bytes, bytes]:
+    """(key, value) of the event's record."""
+    kind = type(event)
+    value = {"v": VERSION, "type": NAMES[kind], **_write_map(kind, event)}
+    packed: bytes = msgpack.packb(value)
+    return event.group_id.encode(), packed
+
+
+def decode(value: bytes | None) -> HistoryEvent | None:
+    """The event; None for a type or a version from the future. Raises UnreadableEvent."""
+    if value is None:
+        return None
+    try:
+        plain = msgpack.unpackb(value)
+    except (ValueError, msgpack.UnpackException) as fault:
+        raise UnreadableEvent(f"{type(fault).__name__}: {fault}") from None
+    if not isinstance(plain, dict) or not isinstance(plain.get("v"), int):
+        raise UnreadableEvent("no map with a version")
+    kind = TYPES.get(str(plain.get("type")))
+    if kind is None or plain["v"] > VERSION:
+        return None
+    try:
+        return cast("HistoryEvent", _read_map(kind, plain))
+    except (TypeError, ValueError, KeyError, AttributeError) as fault:
+        raise UnreadableEvent(f"{plain['type']}: {type(fault).__name__}: {fault}") from None
+
+
+def as_plain(value: object) -> Plain:
+    """All of a value as maps and lists, defaults included: for JSON."""
+    if isinstance(value, StrEnum):
+        return str(value)
+    if is_dataclass(value) or hasattr(value, "_fields"):
+        kind: type = type(value)
+        return {name: as_plain(getattr(value, name)) for name, *_ in _layout(kind)}
+    if isinstance(value, tuple):
+        return [as_plain(one) for one in value]
+    return value
+
+
+# ---------------------------------------------------------------- one layout for each declaration
+
+Layout = tuple[tuple[str, Write, Read, object], ...]
+"""(name, writer, reader, default or MISSING) of each field."""
+
+
+@cache
+def _layout(kind: type) -> Layout:
+    hints = get_type_hints(kind)
+    if is_dataclass(kind):
+        defaults = {one.name: one.default for one in fields(kind)}
+    else:
+        given = cast("dict[str, object]", getattr(kind, "_field_defaults", {}))
+        defaults = {name: given.get(name, MISSING) for name in hints}
+    return tuple((name, *_codec(hints[name]), defaults[name]) for name in defaults)
+
+
+def _write_map(kind: type, value: object) -> dict[str, Plain]:
+    plain: dict[str, Plain] = {}
+    for name, write, _, default in _layout(kind):
+        content = getattr(value, name)
+        if default is MISSING or content != default:
+            plain[name] = write(content)
+    return plain
+
+
+def _read_map(kind: type, plain: Plain) -> object:
+    if not isinstance(plain, dict):
+        raise TypeError(f"{plain!r} is no {kind.__name__}")
+    given: dict[str, object] = {}
+    for name, _, read, default in _layout(kind):
+        if name in plain:
+            given[name] = read(plain[name])
+        elif default is MISSING:
+            raise KeyError(name)
+    made: object = kind(**given)
+    return made
+
+
+def _codec(hint: object) -> tuple[Write, Read]:
+    """How a field of this type is written and read."""
+    origin = get_origin(hint)
+    if origin in (Union, types.UnionType):
+        (inner,) = (one for one in get_args(hint) if one is not types.NoneType)
+        write, read = _codec(inner)
+        return (
+            lambda value: None if value is None else write(value),
+            lambda plain: None if plain is None else read(plain),
+        )
+    if origin is tuple:
+        write, read = _codec(get_args(hint)[0])
+        return (
+            lambda value: [write(one) for one in cast("tuple[object, ...]", value)],
+            lambda plain: tuple([read(one) for one in _list(plain)]),
+        )
+    assert isinstance(hint, type), hint
+    if issubclass(hint, StrEnum):
+        return str, hint
+    if hint is float:
+        return lambda value: value, lambda plain: float(_of(plain, (int, float)))
+    if hint in (str, int, bool):
+        kind = hint
+        return lambda value: value, lambda plain: _of(plain, (kind,))
+    return lambda value: _write_map(hint, value), lambda plain: _read_map(hint, plain)
+
+
+def _list(plain: Plain) -> list[object]:
+    if not isinstance(plain, list):
+        raise TypeError(f"{plain!r} is no list")
+    return plain
+
+
+def _of(plain: Plain, kinds: tuple[type, ...]) -> float:
+    if not isinstance(plain, kinds):
+        raise TypeError(f"{plain!r} is no {kinds[0].__name__}")
+    return cast("float", plain)

@@ -1,0 +1,455 @@
+"""What can a group's history tell? Typed facts in the past tense, as `__group_history` keeps them.
+
+One record of the topic is one of these, encoded by `encoding.py`: a map of the fields below under
+the type's name (`TYPES`). The writer (broker/history_log.py) makes them from the coordinator's
+events, in the turn that decided them; the console, `rollcall why`, the verdicts and Spark read
+them. docs/history.md describes each field for people.
+
+Times: `*_at_ms` is the wall clock (ms, Unix epoch), `*_ms` a duration. Lists of members and of
+partitions are cut at the limits of the writer; `*_left_out` says how many more there were.
+Every field but `group_id` and `at_ms` has a default, so that a record from before the field was
+added can be read. Kafka's counterpart: none; KIP-1314 asks for one.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+NO_GENERATION: Final = -1
+
+
+class Cause(StrEnum):
+    """Why a group rebalanced. The one list that people, JSON, metrics and verdicts speak of."""
+
+    MEMBER_JOINED = "member_joined"
+    MEMBER_LEFT = "member_left"
+    SESSION_EXPIRED = "session_expired"
+    REBALANCE_TIMEOUT = "rebalance_timeout"  # a member did not rejoin in time and was dropped
+    SYNC_TIMEOUT = "sync_timeout"  # a member did not come for its assignment in time
+    SUBSCRIPTION_CHANGED = "subscription_changed"  # a member offers other metadata or protocols
+    LEADER_REJOINED = "leader_rejoined"
+    PARTITIONS_CHANGED = "partitions_changed"
+    STATIC_MEMBER_REPLACED = "static_member_replaced"
+    COORDINATOR_MOVED = "coordinator_moved"  # the group was loaded: a restart, an election
+    OPERATOR = "operator"  # somebody else than the members asked for it
+
+
+class End(StrEnum):
+    """How a rebalance ended; RUNNING: it has not."""
+
+    RUNNING = "running"
+    STABLE = "stable"  # the assignments were handed out
+    EMPTY = "empty"  # nobody is left in the group
+    OVERTAKEN = "overtaken"  # the next one began before its assignments were handed out
+    INTERRUPTED = "interrupted"  # the coordinator stopped, or moved
+    KEPT = "kept"  # nobody had to rejoin: the generation goes on
+
+
+class WaitEnd(StrEnum):
+    """How the waiting for a member ended."""
+
+    WAITING = "waiting"  # it has not
+    REJOINED = "rejoined"
+    LEFT = "left"
+    EXPIRED = "expired"  # its session ran out
+    DROPPED = "dropped"  # at the rebalance timeout
+    REPLACED = "replaced"  # another process came with its instance id
+    ABSENT = "absent"  # a static member that did not come, and stays a member
+    INTERRUPTED = "interrupted"  # the rebalance ended before
+
+
+class Removal(StrEnum):
+    """Why members are gone."""
+
+    LEFT = "left"
+    OPERATOR = "operator"
+    SESSION_EXPIRED = "session_expired"
+    NEW_MEMBER_TIMED_OUT = "new_member_timed_out"  # its first join waited for too long
+    REBALANCE_TIMEOUT = "rebalance_timeout"
+    SYNC_TIMEOUT = "sync_timeout"
+    GROUP_FULL = "group_full"
+
+
+class OffsetsBy(StrEnum):
+    """By what offsets were moved; members' ordinary commits are not history."""
+
+    COMMIT = "commit"  # of nobody in the group (generation -1): a tool's reset, a simple consumer
+    DELETION = "deletion"  # OffsetDelete
+    EXPIRY = "expiry"  # offsets.retention.minutes
+    TOPIC_DELETION = "topic_deletion"
+    GROUP_DELETION = "group_deletion"
+    GROUP_EXPIRY = "group_expiry"  # with its last offset the group went
+
+
+class Who(NamedTuple):
+    """A member, for people: its ids and where it calls from (as Java prints it: `/10.0.0.7`)."""
+
+    member_id: str = ""
+    group_instance_id: str | None = None
+    client_id: str = ""
+    host: str = ""
+
+
+NOBODY: Final = Who()
+
+
+class Asker(NamedTuple):
+    """The client whose request it was."""
+
+    client_id: str = ""
+    host: str = ""
+
+
+class Wait(NamedTuple):
+    """A member that a rebalance waited for.
+
+    `join_delay_ms`: from the beginning of the rebalance to its JoinGroup; None when none came.
+    """
+
+    who: Who
+    join_delay_ms: int | None = None
+    end: WaitEnd = WaitEnd.WAITING
+
+
+class Joined(NamedTuple):
+    """A member of a new generation, and how long after the rebalance began it joined."""
+
+    who: Who
+    join_delay_ms: int = 0
+
+
+class Gone(NamedTuple):
+    """`reason` is the client's own; `silent_ms` since its last sign of life, if it expired."""
+
+    who: Who
+    reason: str | None = None
+    silent_ms: int | None = None
+
+
+class AlsoCaused(NamedTuple):
+    """What would have begun the rebalance too, if it had not been running already."""
+
+    cause: Cause
+    who: Who | None = None
+    at_ms: int = 0
+
+
+class Move(NamedTuple):
+    """A partition that went from one member to another."""
+
+    topic: str
+    partition: int
+    from_member: str
+    to_member: str
+
+
+class OffsetChange(NamedTuple):
+    """None: there was no offset, or there is none any more."""
+
+    topic: str
+    partition: int
+    old: int | None = None
+    new: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rebalance:
+    """One rebalance, as a whole: what `rollcall why --json` lists, and what the verdicts read.
+
+    `generation_after == generation_before`: no generation came of it (see `end`). While it runs
+    `duration_ms` and `generation_after` are None. The numbers about partitions are None where the
+    assignments are not a consumer's, or were not seen.
+    """
+
+    cause: Cause
+    began_at_ms: int
+    trigger: Who | None = None
+    reason: str = ""  # Kafka's sentence for its beginning
+    began_by: Cause | None = None  # what began it, where `cause` came to light only later
+    end: End = End.RUNNING
+    duration_ms: int | None = None
+    waited_for: tuple[Wait, ...] = ()
+    waited_for_left_out: int = 0
+    joined: tuple[Joined, ...] = ()  # every member of the new generation, the slowest first
+    joined_left_out: int = 0
+    also: tuple[AlsoCaused, ...] = ()
+    generation_before: int = NO_GENERATION
+    generation_after: int | None = None
+    members_before: int = 0
+    members_after: int | None = None
+    partitions_moved: int | None = None
+    unowned_partition_seconds: float | None = None
+
+
+NO_REBALANCE: Final = Rebalance(Cause.MEMBER_JOINED, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCreated:
+    """`simple`: by a commit of a consumer without a group, not by a member."""
+
+    group_id: str
+    at_ms: int
+    simple: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLoaded:
+    """The coordinator of the group is this process from now on: it started, or was elected.
+
+    Only told of groups that had members. `interrupted`: a rebalance was running before.
+    """
+
+    group_id: str
+    at_ms: int
+    generation: int = NO_GENERATION
+    state: str = ""
+    members: int = 0
+    interrupted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDeleted:
+    group_id: str
+    at_ms: int
+    expired: bool = False
+    asker: Asker | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MemberJoined:
+    """`entrance`: dynamic, pending (with an id that it was given), static."""
+
+    group_id: str
+    at_ms: int
+    who: Who = NOBODY
+    entrance: str = ""
+    generation: int = NO_GENERATION  # the group's, before
+    reason: str = ""
+    session_timeout_ms: int = 0
+    rebalance_timeout_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MembersRemoved:
+    """`asker`: whose LeaveGroup it was; None where time removed them."""
+
+    group_id: str
+    at_ms: int
+    cause: Removal = Removal.LEFT
+    generation: int = NO_GENERATION
+    members: tuple[Gone, ...] = ()
+    members_left_out: int = 0
+    asker: Asker | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StaticMemberReplaced:
+    """Another process came with a member's instance id. `settled`: nobody had to rejoin."""
+
+    group_id: str
+    at_ms: int
+    who: Who = NOBODY
+    old_member_id: str = ""
+    generation: int = NO_GENERATION
+    members: int = 0
+    settled: bool = False
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MemberFenced:
+    """A request came from an id that another process has replaced."""
+
+    group_id: str
+    at_ms: int
+    member_id: str = ""
+    group_instance_id: str = ""
+    current_member_id: str = ""
+    request: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MemberLapsed:
+    """A session ran out, and nobody was told yet (rollcall.forgive.slow.member)."""
+
+    group_id: str
+    at_ms: int
+    who: Who = NOBODY
+    generation: int = NO_GENERATION
+    session_timeout_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LapseForgiven:
+    """A lapsed member was heard from in time, and stays."""
+
+    group_id: str
+    at_ms: int
+    who: Who = NOBODY
+    generation: int = NO_GENERATION
+    late_by_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RebalanceBegan:
+    """`waiting_for`: the members that have not rejoined yet. `timeout_ms`: how long at most."""
+
+    group_id: str
+    at_ms: int
+    cause: Cause = Cause.MEMBER_JOINED
+    trigger: Who | None = None
+    reason: str = ""
+    from_state: str = ""
+    generation: int = NO_GENERATION  # the one that ends
+    members: int = 0  # before what began it: one that joins does not count, one that left does
+    waiting_for: tuple[Who, ...] = ()
+    waiting_for_left_out: int = 0
+    timeout_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NobodyRejoined:
+    """Only static members are left, and none of them came: the rebalance goes on waiting."""
+
+    group_id: str
+    at_ms: int
+    waiting_for: tuple[Who, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderChanged:
+    group_id: str
+    at_ms: int
+    old: Who = NOBODY
+    new: Who = NOBODY
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationBegan:
+    """The joins are answered; the assignment is still to come."""
+
+    group_id: str
+    at_ms: int
+    generation: int = NO_GENERATION
+    protocol_type: str = ""
+    protocol: str = ""
+    leader_id: str = ""
+    members: int = 0
+    joined: tuple[Joined, ...] = ()
+    joined_left_out: int = 0
+    absent: tuple[Who, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationAssigned:
+    """The leader's assignments, in one flush with the record of the group that holds them."""
+
+    group_id: str
+    at_ms: int
+    generation: int = NO_GENERATION
+    leader_id: str = ""
+    members: int = 0
+    without_assignment: int = 0
+    partitions: int | None = None
+    partitions_moved: int | None = None
+    moves: tuple[Move, ...] = ()
+    moves_left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AssignmentRefused:
+    """The leader's assignments could not be stored; the group tries again."""
+
+    group_id: str
+    at_ms: int
+    generation: int = NO_GENERATION
+    leader_id: str = ""
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupEmptied:
+    """The last member went; in one flush with the record of the group."""
+
+    group_id: str
+    at_ms: int
+    generation: int = NO_GENERATION
+
+
+@dataclass(frozen=True, slots=True)
+class RebalanceEnded:
+    """The whole of a rebalance in one record: nothing else has to be read to know it."""
+
+    group_id: str
+    at_ms: int
+    rebalance: Rebalance = NO_REBALANCE
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsChanged:
+    """Partitions of subscribed topics came or went (rollcall.rebalance.on.partition.change)."""
+
+    group_id: str
+    at_ms: int
+    topics: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsMoved:
+    """Offsets that no member of a generation moved. `asker`: whose request; None where time did."""
+
+    group_id: str
+    at_ms: int
+    by: OffsetsBy = OffsetsBy.COMMIT
+    changes: tuple[OffsetChange, ...] = ()
+    asker: Asker | None = None
+    member_id: str = ""  # what the request said; often empty
+
+
+HistoryEvent = (
+    GroupCreated
+    | GroupLoaded
+    | GroupDeleted
+    | MemberJoined
+    | MembersRemoved
+    | StaticMemberReplaced
+    | MemberFenced
+    | MemberLapsed
+    | LapseForgiven
+    | RebalanceBegan
+    | NobodyRejoined
+    | LeaderChanged
+    | GenerationBegan
+    | GenerationAssigned
+    | AssignmentRefused
+    | GroupEmptied
+    | RebalanceEnded
+    | TopicsChanged
+    | OffsetsMoved
+)
+
+TYPES: Final[dict[str, type[HistoryEvent]]] = {
+    "group_created": GroupCreated,
+    "group_loaded": GroupLoaded,
+    "group_deleted": GroupDeleted,
+    "member_joined": MemberJoined,
+    "members_removed": MembersRemoved,
+    "static_member_replaced": StaticMemberReplaced,
+    "member_fenced": MemberFenced,
+    "member_lapsed": MemberLapsed,
+    "lapse_forgiven": LapseForgiven,
+    "rebalance_began": RebalanceBegan,
+    "nobody_rejoined": NobodyRejoined,
+    "leader_changed": LeaderChanged,
+    "generation_began": GenerationBegan,
+    "generation_assigned": GenerationAssigned,
+    "assignment_refused": AssignmentRefused,
+    "group_emptied": GroupEmptied,
+    "rebalance_ended": RebalanceEnded,
+    "topics_changed": TopicsChanged,
+    "offsets_moved": OffsetsMoved,
+}
+"""The name under which a type is kept. Never changed, never given to another type."""
+
+NAMES: Final[dict[type[HistoryEvent], str]] = {kind: name for name, kind in TYPES.items()}
