@@ -71,7 +71,9 @@ class Journal:
         "_declared",
         "_disk",
         "_enqueued_bytes",
+        "_errands",
         "_flushed_bytes",
+        "_held",
         "_is_stopping",
         "_is_synced",
         "_is_waking",
@@ -106,7 +108,9 @@ class Journal:
         self._on_failed = on_failed
         self._is_synced = is_synced
         self._limits = limits or JournalLimits()
-        self._queue: deque[Entry] = deque()
+        self._queue: deque[Entry | list[Entry]] = deque()  # a list is never parted
+        self._held: list[Entry] | None = None  # what was appended since `hold`
+        self._errands: deque[Callable[[], None]] = deque()  # for the flusher's thread
         self._enqueued_bytes = 0  # written by the appending thread only
         self._flushed_bytes = 0  # written by the flusher only
         self._sleepers: deque[threading.Lock] = deque()  # the flusher's lock, while it sleeps
@@ -155,8 +159,35 @@ class Journal:
         """Queue a batch and see that the flusher is awake; costs no system call if it is."""
         if self.closed_because is not None:
             raise LogClosed(self.closed_because)
-        self._queue.append(entry)
         self._enqueued_bytes += len(entry[1])
+        if self._held is not None:
+            self._held.append(entry)
+            return
+        self._queue.append(entry)
+        if self._sleepers and not self._is_waking:
+            self._wake_soon()
+
+    def hold(self) -> None:
+        """What is appended from now on, to whichever logs, is stored as a whole or not at all."""
+        assert self._held is None, "a hold within a hold"
+        self._held = []
+
+    def release(self) -> None:
+        """End a `hold`. Held entries go into one flush, however large they are together."""
+        held, self._held = self._held, None
+        if held and self.closed_because is None:
+            self._queue.append(held if len(held) > 1 else held[0])
+            self._wake_soon()
+
+    def between_flushes(self, errand: Callable[[], None]) -> None:
+        """Have this called in the flusher's thread, which alone changes a journaled log's files.
+
+        It must not raise.
+        """
+        self._errands.append(errand)
+        self._wake_soon()
+
+    def _wake_soon(self) -> None:
         if self._sleepers and not self._is_waking:
             self._is_waking = True
             self._soon(self._wake_now)
@@ -203,7 +234,9 @@ class Journal:
 
     def _run(self) -> None:
         while True:
-            if self._queue:
+            if self._errands:
+                self._errands.popleft()()
+            elif self._queue:
                 if not self.pump():
                     return
             elif self._is_stopping:
@@ -216,7 +249,7 @@ class Journal:
         lock = threading.Lock()
         lock.acquire()
         self._sleepers.append(lock)
-        if self._queue or self._is_stopping:
+        if self._queue or self._errands or self._is_stopping:
             self._wake()  # it came in between: take our own lock out, or see that it was taken
         lock.acquire()
 
@@ -246,9 +279,13 @@ class Journal:
         entries: list[Entry] = []
         size = 0
         for _ in range(len(self._queue)):
-            entry = take()
-            entries.append(entry)
-            size += len(entry[1])
+            taken = take()
+            if isinstance(taken, list):
+                entries += taken
+                size += sum([len(entry[1]) for entry in taken])
+            else:
+                entries.append(taken)
+                size += len(taken[1])
             if size >= most:
                 break
         return entries
