@@ -281,6 +281,8 @@ def _limits(config: Config) -> ServerLimits:
 
 def _tell_opened(store: LogStore, observer: Observer) -> None:
     opened = store.open()
+    if store.rolled_back:
+        observer(Warned("An import was interrupted: nothing of it is left"))
     for repair in opened.repairs:
         observer(Warned("Repaired a log", {"kind": type(repair).__name__, **repair._asdict()}))
     for damage in opened.damaged:

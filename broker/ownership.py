@@ -26,7 +26,8 @@ from broker.events import (
 )
 from purgatory.now import Now
 from storage.api import Corrupt, Log, Position, StoredRecord, TopicLog
-from storage.record_batch import InvalidBatch, stored_records
+from storage.record_batch import InvalidBatch
+from storage.transactions import CommittedRecords
 
 SLICE_RECORDS: Final = 500
 """Records that the coordinator takes in one go: about two milliseconds of the loop."""
@@ -238,9 +239,10 @@ class Ownership:
 
     async def _read_all(self, partition: int, log: TopicLog) -> int:
         batches = log.batches(log.log_start_offset)
+        committed = CommittedRecords()
         loop = asyncio.get_running_loop()
         count = 0
-        while records := await loop.run_in_executor(None, _read, batches):
+        while records := await loop.run_in_executor(None, _read, batches, committed):
             for at in range(0, len(records), SLICE_RECORDS):
                 if partition not in self._queued:
                     return count
@@ -317,12 +319,12 @@ class Ownership:
         return self._locks.setdefault(partition, asyncio.Lock())
 
 
-def _read(batches: Iterator[bytes]) -> list[StoredRecord]:
+def _read(batches: Iterator[bytes], committed: CommittedRecords) -> list[StoredRecord]:
     """The next records, in a thread; empty at the end of the log."""
     records: list[StoredRecord] = []
     size = 0
     for batch in batches:
-        records += stored_records(batch)
+        records += committed.take(batch)
         size += len(batch)
         if size >= READ_BYTES and records:
             break

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 from uuid import UUID
 
+from storage import undo
 from storage.api import Corrupt, LogSettings, TopicLog, TopicPartition
 from storage.checkpoints import (
     LOG_STARTS,
@@ -56,6 +57,7 @@ class LogStore:
         "_views",
         "damaged",
         "path",
+        "rolled_back",
         "settings_for",
         "was_clean",
     )
@@ -75,6 +77,7 @@ class LogStore:
         self.settings_for = settings_for
         self.damaged: dict[TopicPartition, Corrupt] = {}
         self.was_clean = False
+        self.rolled_back = False  # an import that was interrupted; known once opened
 
     # --- opening and closing -------------------------------------------------------------------
 
@@ -98,8 +101,19 @@ class LogStore:
         if not was_clean and self._logs:
             # A killed process may have left folders that nobody made durable; now they are.
             self._disk.sync_dir(self.path)
+        self.rolled_back = self._roll_back()
         repairs = [repair for log in self._logs.values() for repair in log.repairs]
         return StoreOpened(was_clean, len(self._logs), tuple(repairs), tuple(self.damaged.values()))
+
+    def _roll_back(self) -> bool:
+        """Undo what a command that was killed had appended so far; whether there was one."""
+        ends = undo.unfinished(self._disk, self.path)
+        if ends is None:
+            return False
+        undo.roll_back(ends, self._logs.get)
+        if self.damaged.keys().isdisjoint(ends):
+            undo.finish(self._disk, self.path)
+        return True
 
     def _open_partition(self, key: TopicPartition, recovery_point: int, log_start: int) -> None:
         log = PartitionLog(self._disk, self._folder(key), key, self.settings_for(key))

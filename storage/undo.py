@@ -1,0 +1,71 @@
+"""How do many appends to many partitions become all or nothing, without the daemon's journal?
+
+A command that writes to a stopped data directory says first, in one small file, where each log
+ends. When all that it appended is durable the file goes. If it is found at the next opening, the
+command died half way: every log is cut back to where it ended, and then the file goes. Cutting
+twice does no harm, so a crash in the middle of that is cut again.
+
+`log_store.py` looks for the file whenever it opens a data directory; `transfer/` does so itself in
+a Kafka's log directory, whose broker would not.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from storage.api import Corrupt, TopicPartition
+from storage.disk import Disk, parent, read_file, replace_file
+from storage.partition_log import PartitionLog
+
+UNDO_FILE: Final = "rollcall-unfinished-import.json"
+_FORMAT: Final = 1
+
+
+def begin(disk: Disk, directory: str, ends: Mapping[TopicPartition, int]) -> None:
+    """From here on an interrupted change is undone; a partition yet to be made ends at 0."""
+    document = {
+        "format": _FORMAT,
+        "log_ends": [[key.topic, key.partition, end] for key, end in sorted(ends.items())],
+    }
+    replace_file(disk, f"{directory}/{UNDO_FILE}", json.dumps(document, indent=1).encode())
+
+
+def finish(disk: Disk, directory: str) -> None:
+    """Everything appended is durable: it stays."""
+    path = f"{directory}/{UNDO_FILE}"
+    disk.remove(path)
+    disk.sync_dir(parent(path))
+
+
+def unfinished(disk: Disk, directory: str) -> dict[TopicPartition, int] | None:
+    """Where the logs ended before a change that was never finished; None if there is none."""
+    path = f"{directory}/{UNDO_FILE}"
+    if not disk.exists(path):
+        return None
+    try:
+        document = json.loads(read_file(disk, path))
+        if document["format"] != _FORMAT:
+            raise Corrupt(path, 0, f"format {document['format']} is not known")
+        return {
+            TopicPartition(str(topic), int(partition)): int(end)
+            for topic, partition, end in document["log_ends"]
+        }
+    except (ValueError, KeyError, TypeError) as fault:
+        raise Corrupt(path, 0, f"{type(fault).__name__}: {fault}") from None
+
+
+def roll_back(
+    ends: Mapping[TopicPartition, int], log_of: Callable[[TopicPartition], PartitionLog | None]
+) -> int:
+    """Cut what was appended, durably; returns how many logs were longer than that."""
+    logs = [(log, end) for key, end in ends.items() if (log := log_of(key)) is not None]
+    longer = [(log, end) for log, end in logs if log.log_end_offset > end]
+    for log, end in longer:
+        log.truncate_to(end)
+    _flush(log for log, _ in longer)
+    return len(longer)
+
+
+def _flush(logs: Iterable[PartitionLog]) -> None:
+    for log in logs:
+        log.flush()
