@@ -1,0 +1,206 @@
+"""How far behind is a group? The numbers that people, programs and dashboards are shown.
+
+`Reading` is what was found of one partition at one instant: the group's commit and the ends of the
+log, read together. `PartitionLag` is what that means, with the rates and the verdict of its window
+(lag_window.py); `GroupLag` gathers the partitions of a group. Nothing here reads a clock or a log.
+None is "not known" or "there is none", never zero: a group that has committed nothing has no lag
+yet, and one that will never catch up has no time to do it in. Times: `*_ms` wall clock.
+Kafka's counterpart: `ConsumerGroupCommand`, `PartitionAssignmentState`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+
+class Verdict(StrEnum):
+    """Burrow's words. Of a group only OK, WARN and ERR are said; ERR is any of the last three."""
+
+    OK = "OK"
+    WARN = "WARN"  # it commits, and falls behind
+    ERR = "ERR"
+    STOP = "STOP"  # it commits no more
+    STALL = "STALL"  # it commits, always the same offset
+    REWIND = "REWIND"  # it went back, and has not made up for it
+
+
+SEVERITY: Final[Mapping[Verdict, int]] = {
+    Verdict.OK: 0, Verdict.WARN: 1, Verdict.ERR: 2,
+    Verdict.STOP: 2, Verdict.STALL: 2, Verdict.REWIND: 2,
+}  # fmt: skip
+
+
+class Note(StrEnum):
+    """What is odd about a partition's numbers; in words in `NOTE_WORDS`."""
+
+    NONE = ""
+    NO_COMMIT = "no_commit"
+    NO_PARTITION = "no_partition"
+    RECREATED = "recreated"
+    BEYOND_END = "beyond_end"
+    LOST = "lost"
+
+
+NOTE_WORDS: Final[Mapping[Note, str]] = {
+    Note.NONE: "",
+    Note.NO_COMMIT: "nothing was committed yet",
+    Note.NO_PARTITION: "there is no such partition here",
+    Note.RECREATED: "the topic was created anew since this was committed",
+    Note.BEYOND_END: "committed beyond the end of the log, which was cut or created anew",
+    Note.LOST: "records were deleted before they were read",
+}
+
+
+class Reading(NamedTuple):
+    """One partition at one instant. `committed_offset` None: no commit; the ends None: no log."""
+
+    topic: str
+    partition: int
+    committed_offset: int | None
+    committed_at_ms: int | None
+    log_start_offset: int | None
+    log_end_offset: int | None
+    recreated: bool = False
+
+    @property
+    def lag(self) -> int | None:
+        """Records behind: never negative, and None where one of the two offsets is missing."""
+        if self.committed_offset is None or self.log_end_offset is None or self.recreated:
+            return None
+        return max(self.log_end_offset - self.committed_offset, 0)
+
+    @property
+    def note(self) -> Note:
+        if self.log_end_offset is None:
+            return Note.NO_PARTITION
+        if self.committed_offset is None:
+            return Note.NO_COMMIT
+        if self.recreated:
+            return Note.RECREATED
+        if self.committed_offset > self.log_end_offset:
+            return Note.BEYOND_END
+        if self.log_start_offset is not None and self.committed_offset < self.log_start_offset:
+            return Note.LOST
+        return Note.NONE
+
+
+class Owner(NamedTuple):
+    """The member that has a partition, by the group's assignment."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+
+
+class Rates(NamedTuple):
+    """Records a second over the window; None while too little was seen."""
+
+    consumed: float | None = None
+    produced: float | None = None
+
+
+NO_RATES: Final = Rates()
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLag:
+    """`seconds` is the age of the oldest record that was not consumed; see docs/lag.md."""
+
+    topic: str
+    partition: int
+    committed_offset: int | None
+    committed_at_ms: int | None
+    log_start_offset: int | None
+    log_end_offset: int | None
+    lag: int | None
+    seconds: float | None
+    seconds_exact: bool
+    rates: Rates
+    catch_up_seconds: float | None
+    verdict: Verdict
+    note: Note
+    owner: Owner | None
+
+
+class Sum(NamedTuple):
+    """Partitions taken together: all of a group, of a topic, of a member."""
+
+    partitions: int
+    lag: int | None  # of those whose lag is known
+    lag_max: int | None
+    seconds_max: float | None
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class GroupLag:
+    """A group's partitions, ordered by topic and partition, all as of `at_ms`."""
+
+    group_id: str
+    state: str
+    at_ms: int
+    partitions: tuple[PartitionLag, ...]
+
+    @property
+    def total(self) -> Sum:
+        return sum_up(self.partitions)
+
+    @property
+    def verdict(self) -> Verdict:
+        return group_verdict(one.verdict for one in self.partitions)
+
+    @property
+    def catch_up_seconds(self) -> float | None:
+        """Of the partition that needs longest; None if one of them never gets there, or unknown."""
+        longest = 0.0
+        for one in self.partitions:
+            if one.lag:
+                if one.catch_up_seconds is None:
+                    return None
+                longest = max(longest, one.catch_up_seconds)
+        return longest if any(one.lag is not None for one in self.partitions) else None
+
+    def by_topic(self) -> dict[str, Sum]:
+        of_topic: dict[str, list[PartitionLag]] = {}
+        for one in self.partitions:
+            of_topic.setdefault(one.topic, []).append(one)
+        return {topic: sum_up(ones) for topic, ones in of_topic.items()}
+
+    def by_member(self) -> dict[Owner | None, Sum]:
+        """None stands for the partitions that nobody has."""
+        of_member: dict[Owner | None, list[PartitionLag]] = {}
+        for one in self.partitions:
+            of_member.setdefault(one.owner, []).append(one)
+        return {owner: sum_up(ones) for owner, ones in of_member.items()}
+
+
+def sum_up(partitions: Sequence[PartitionLag]) -> Sum:
+    lags = [one.lag for one in partitions if one.lag is not None]
+    seconds = [one.seconds for one in partitions if one.seconds is not None]
+    return Sum(
+        len(partitions),
+        sum(lags) if lags else None,
+        max(lags, default=None),
+        max(seconds, default=None),
+        group_verdict(one.verdict for one in partitions),
+    )
+
+
+def group_verdict(verdicts: Iterable[Verdict]) -> Verdict:
+    """The worst, in the words for a group."""
+    worst = max((SEVERITY[verdict] for verdict in verdicts), default=0)
+    return (Verdict.OK, Verdict.WARN, Verdict.ERR)[worst]
+
+
+def catch_up_seconds(lag: int | None, rates: Rates) -> float | None:
+    """How long until nothing is left, if both go on as they do; None: never, or not known."""
+    if lag is None:
+        return None
+    if lag == 0:
+        return 0.0
+    if rates.consumed is None or rates.produced is None:
+        return None
+    gain = rates.consumed - rates.produced
+    return lag / gain if gain > 0 else None

@@ -1,0 +1,265 @@
+"""How far behind is everybody, and since when? The windows of all groups, and what is made of them.
+
+The sampler (broker/lag_sampler.py) hands in what it read, group by group; `judge_group` combines a
+reading with the windows to what people are shown. For numbers without a new reading, as a metrics
+scrape wants them, `windows_of` has each partition's last ones. Bounded: beyond `partitions_max`
+(group, partition) pairs no new window is opened; `left_out` says how many are without one.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from history.lag import (
+    NO_RATES,
+    GroupLag,
+    Note,
+    Owner,
+    PartitionLag,
+    Reading,
+    Verdict,
+    catch_up_seconds,
+    group_verdict,
+)
+from history.lag_window import Commit, Ends, Patience, Window, judge, rates
+
+Key = tuple[str, int]
+"""Topic and partition."""
+
+
+class RecordTime(NamedTuple):
+    """When the record at an offset was written. `exact`: read from the record itself."""
+
+    at_ms: int
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LagLimits:
+    """`interval_ms` between two samples; `window_commits` of them make a window."""
+
+    interval_ms: int = 15_000
+    window_commits: int = 20
+    partitions_max: int = 200_000
+
+    @property
+    def patience(self) -> Patience:
+        return Patience(self.window_commits, self.window_ms)
+
+    @property
+    def window_ms(self) -> int:
+        return self.interval_ms * self.window_commits
+
+
+class Shown(NamedTuple):
+    """A partition's numbers as of the last sample."""
+
+    topic: str
+    partition: int
+    lag: int | None
+    seconds: float | None
+    committed_offset: int | None
+    verdict: Verdict
+
+
+@dataclass(slots=True)
+class GroupWindows:
+    """One group's windows, and what goes for the group as a whole."""
+
+    at_ms: int = 0  # when it was last sampled
+    verdict: Verdict = Verdict.OK
+    written_at_ms: int = 0  # when a sample was last written down
+    windows: dict[Key, Window] = field(default_factory=dict)
+
+    @property
+    def lag(self) -> int | None:
+        """All records behind; None when no partition's lag is known."""
+        known = [window.lag for window in self.windows.values() if window.lag is not None]
+        return sum(known) if known else None
+
+    @property
+    def lag_max(self) -> int | None:
+        return max((w.lag for w in self.windows.values() if w.lag is not None), default=None)
+
+    @property
+    def seconds_max(self) -> float | None:
+        known = [window.seconds for window in self.windows.values() if window.seconds is not None]
+        return max(known, default=None)
+
+
+class LagBook:
+    def __init__(self, limits: LagLimits) -> None:
+        self.limits = limits
+        self.groups: dict[str, GroupWindows] = {}
+        self.ends: dict[Key, Ends] = {}
+        self.windows = 0  # of all groups together
+        self.left_out = 0  # partitions without a window, as of the last round
+        self.at_ms = 0  # of the last complete round
+        self._left_out_now = 0
+        self._ended_at: dict[Key, int] = {}  # ends seen in this round
+
+    # What the sampler hands in.
+
+    def see_end(self, key: Key, log_end_offset: int, at_ms: int) -> None:
+        """Where a log ended at this moment; counted once in a round."""
+        if self._ended_at.get(key) is None:
+            self._ended_at[key] = at_ms
+            ends = self.ends.get(key)
+            if ends is None:
+                ends = self.ends[key] = Ends()
+            ends.see(at_ms, log_end_offset, self.limits.window_commits + 1)
+
+    def see(
+        self, group_id: str, readings: Iterable[Reading], at_ms: int
+    ) -> list[tuple[Key, Commit]]:
+        """Take in a part of a group; the commits that are new."""
+        of_group = self.groups.get(group_id)
+        if of_group is None:
+            of_group = self.groups[group_id] = GroupWindows()
+        of_group.at_ms = at_ms
+        windows, size = of_group.windows, self.limits.window_commits
+        fresh: list[tuple[Key, Commit]] = []
+        for reading in readings:
+            key = (reading.topic, reading.partition)
+            if reading.log_end_offset is not None:
+                self.see_end(key, reading.log_end_offset, at_ms)
+            window = windows.get(key)
+            if window is None:
+                if self.windows >= self.limits.partitions_max:
+                    self._left_out_now += 1
+                    continue
+                window = windows[key] = Window()
+                self.windows += 1
+            if window.see(reading, at_ms, size):
+                assert reading.committed_at_ms is not None
+                assert reading.committed_offset is not None
+                assert window.lag is not None
+                commit = Commit(reading.committed_at_ms, reading.committed_offset, window.lag)
+                fresh.append((key, commit))
+        return fresh
+
+    def end_group(
+        self, group_id: str, keys: set[Key], times: Mapping[Key, RecordTime], at_ms: int
+    ) -> GroupWindows | None:
+        """All of the group was seen: forget what it has no commit for any more, and judge."""
+        of_group = self.groups.get(group_id)
+        if of_group is None:
+            return None
+        if not of_group.windows.keys() <= keys:
+            for key in [key for key in of_group.windows if key not in keys]:
+                del of_group.windows[key]
+                self.windows -= 1
+        patience = self.limits.patience
+        for key, window in of_group.windows.items():
+            window.verdict = judge(window, self.ends.get(key), at_ms, patience)
+            if window.lag:
+                time = times.get(key)
+                window.seconds = None if time is None else max(at_ms - time.at_ms, 0) / 1000
+                window.seconds_exact = time is not None and time.exact
+            else:
+                window.seconds = None if window.lag is None else 0.0
+                window.seconds_exact = window.lag is not None
+        of_group.verdict = group_verdict(w.verdict for w in of_group.windows.values())
+        return of_group
+
+    def end_round(self, alive: set[str], at_ms: int) -> None:
+        """A round is over: forget the groups and the logs that nobody has any more."""
+        for group_id in [group_id for group_id in self.groups if group_id not in alive]:
+            self.forget(group_id)
+        if len(self.ends) > len(self._ended_at):
+            self.ends = {key: ends for key, ends in self.ends.items() if key in self._ended_at}
+        self._ended_at = {}
+        self.left_out, self._left_out_now = self._left_out_now, 0
+        self.at_ms = at_ms
+
+    def forget(self, group_id: str) -> None:
+        gone = self.groups.pop(group_id, None)
+        if gone is not None:
+            self.windows -= len(gone.windows)
+
+    def restore(self, group_id: str, key: Key, commits: Sequence[Commit]) -> None:
+        """What was written down before a restart."""
+        if self.windows >= self.limits.partitions_max:
+            return
+        of_group = self.groups.setdefault(group_id, GroupWindows())
+        window = of_group.windows.get(key)
+        if window is None:
+            window = of_group.windows[key] = Window()
+            self.windows += 1
+        window.restore(commits, self.limits.window_commits)
+
+    # What others ask.
+
+    def windows_of(self, group_id: str) -> Iterator[Shown]:
+        """The last sample's numbers of a group, for a scrape; cheap."""
+        of_group = self.groups.get(group_id)
+        if of_group is None:
+            return
+        for (topic, partition), window in of_group.windows.items():
+            yield Shown(
+                topic,
+                partition,
+                window.lag,
+                window.seconds,
+                window.committed_offset,
+                window.verdict,
+            )
+
+    def estimated_time(self, key: Key, offset: int) -> RecordTime | None:
+        """About when the record at this offset was appended, from where the log ended when."""
+        ends = self.ends.get(key)
+        at_ms = None if ends is None else ends.appended_at_ms(offset)
+        return None if at_ms is None else RecordTime(at_ms, exact=False)
+
+    def judge_group(
+        self,
+        group_id: str,
+        state: str,
+        readings: Iterable[Reading],
+        times: Mapping[Key, RecordTime],
+        owners: Mapping[Key, Owner],
+        at_ms: int,
+    ) -> GroupLag:
+        """What a group's readings of this moment mean."""
+        of_group = self.groups.get(group_id)
+        windows = {} if of_group is None else of_group.windows
+        partitions = [self._judged(reading, windows, times, owners, at_ms) for reading in readings]
+        partitions.sort(key=lambda one: (one.topic, one.partition))
+        return GroupLag(group_id, state, at_ms, tuple(partitions))
+
+    def _judged(
+        self,
+        reading: Reading,
+        windows: Mapping[Key, Window],
+        times: Mapping[Key, RecordTime],
+        owners: Mapping[Key, Owner],
+        at_ms: int,
+    ) -> PartitionLag:
+        key = (reading.topic, reading.partition)
+        window, ends, lag = windows.get(key), self.ends.get(key), reading.lag
+        both = NO_RATES
+        if reading.note is not Note.NO_PARTITION:
+            both = rates(window, ends, reading.log_end_offset, at_ms, self.limits.window_ms)
+        time = times.get(key) if lag else None
+        seconds = None if lag is None or (lag and time is None) else 0.0
+        if time is not None:
+            seconds = max(at_ms - time.at_ms, 0) / 1000
+        verdict = Verdict.OK
+        if window is not None and lag:
+            verdict = judge(window, ends, at_ms, self.limits.patience)
+        return PartitionLag(
+            topic=reading.topic,
+            partition=reading.partition,
+            committed_offset=reading.committed_offset,
+            committed_at_ms=reading.committed_at_ms,
+            log_start_offset=reading.log_start_offset,
+            log_end_offset=reading.log_end_offset,
+            lag=lag,
+            seconds=seconds,
+            seconds_exact=seconds is not None and (not lag or (time is not None and time.exact)),
+            rates=both,
+            catch_up_seconds=catch_up_seconds(lag, both),
+            verdict=verdict,
+            note=reading.note,
+            owner=owners.get(key),
+        )

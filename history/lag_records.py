@@ -1,0 +1,86 @@
+"""How do samples lie in `__group_lag`? Key and value of a record, versioned, in msgpack.
+
+One record tells of one group and one topic: the commits that a round of the sampler found new, or,
+now and then, all that the windows hold (`whole`), so that a start need read no more than the tail.
+Any Kafka client can read them. The key is the group id alone, as in `__group_history`, so that a
+reader can pick its groups without a look at the values; versions that it does not know it skips.
+
+    key    the group id, UTF-8
+    value  {v: 1, topic: name, at: ms, whole: bool, partitions: [[n, [[at_ms, offset, lag], ...]]]}
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+import msgpack
+
+from history.lag_window import Commit
+
+VERSION: Final = 1
+
+
+class UnreadableSample(Exception):
+    """These bytes are no sample of a version that is known here."""
+
+
+class Sample(NamedTuple):
+    group_id: str
+    topic: str
+    at_ms: int
+    whole: bool
+    partitions: Mapping[int, Sequence[Commit]]
+
+
+def encode_sample(sample: Sample) -> tuple[bytes, bytes]:
+    """Key and value."""
+    partitions = [
+        [partition, [list(commit) for commit in commits]]
+        for partition, commits in sample.partitions.items()
+    ]
+    value = msgpack.packb(
+        {
+            "v": VERSION,
+            "topic": sample.topic,
+            "at": sample.at_ms,
+            "whole": sample.whole,
+            "partitions": partitions,
+        }
+    )
+    assert isinstance(value, bytes)
+    return sample.group_id.encode(), value
+
+
+def decode_sample(key: bytes | None, value: bytes | None) -> Sample:
+    """Raises UnreadableSample."""
+    if key is None or value is None:
+        raise UnreadableSample("a sample has a key and a value")
+    try:
+        group_id = key.decode()
+        said: object = msgpack.unpackb(value)
+    except (ValueError, msgpack.UnpackException) as fault:
+        raise UnreadableSample(str(fault)) from None
+    match said:
+        case {
+            "v": 1,
+            "topic": str(topic),
+            "at": int(at_ms),
+            "whole": bool(whole),
+            "partitions": list(listed),
+        }:
+            partitions = dict(_partition(one) for one in listed)
+            return Sample(group_id, topic, at_ms, whole, partitions)
+    raise UnreadableSample(f"not a sample of version {VERSION}")
+
+
+def _partition(listed: object) -> tuple[int, list[Commit]]:
+    match listed:
+        case [int(partition), list(commits)]:
+            return partition, [_commit(commit) for commit in commits]
+    raise UnreadableSample("not a partition's commits")
+
+
+def _commit(listed: object) -> Commit:
+    match listed:
+        case [int(at_ms), int(offset), int(lag)]:
+            return Commit(at_ms, offset, lag)
+    raise UnreadableSample("not a commit")

@@ -1,0 +1,249 @@
+"""What did a partition's lag do lately? The window of one partition, and Burrow's rules over it.
+
+A window keeps the newest commits of one group for one partition, at most one for each sample: when
+it was made, which offset, and the lag then. It moves with the commits and not with the clock, so a
+consumer that commits each minute is judged over a longer time than one that commits each second.
+`Ends` keeps, once for all groups, where the log of a partition ended at each sample.
+
+The rules are those that Burrow documents (github.com/linkedin/Burrow, wiki "Consumer Lag
+Evaluation Rules", with its pull requests 338 and 716 on idle topics and on rewinds), in our words:
+  no lag now                                                                        OK
+  an offset fell below an earlier one, and has not come back up to it               REWIND
+  no commit for longer than the window spans, and there was lag in all of Ends      STOP
+  the lag was zero at some commit of the window                                     OK
+  all commits have the same offset                                                  STALL
+  the lag never became less from one commit to the next                             WARN
+Rollcall differs: before a window is full, nothing is called STALL or WARN, and STOP needs a silence
+of a full window's time and of twice the longest pause between two commits. Burrow judges one commit
+like twenty, which calls each consumer that has just begun stopped.
+"""
+
+from array import array
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from history.lag import Rates, Reading, Verdict
+
+_FIELDS: Final = 3
+
+
+class Commit(NamedTuple):
+    committed_at_ms: int
+    committed_offset: int
+    lag: int
+
+
+class Window:
+    """One group's commits for one partition, and what was last seen and judged of it.
+
+    Numbers in one array: there may be hundreds of thousands of windows.
+    """
+
+    __slots__ = (
+        "_commits",
+        "committed_offset",
+        "lag",
+        "lagging_since_ms",
+        "moved_at_ms",
+        "seconds",
+        "seconds_exact",
+        "verdict",
+    )
+
+    def __init__(self) -> None:
+        self._commits = array("q")
+        self.committed_offset: int | None = None
+        self.lag: int | None = None
+        self.seconds: float | None = None
+        self.seconds_exact = False
+        self.verdict = Verdict.OK
+        self.moved_at_ms = 0  # when the committed offset last became another
+        self.lagging_since_ms = 0  # since when there is lag without a pause; 0: there is none
+
+    def __len__(self) -> int:
+        return len(self._commits) // _FIELDS
+
+    def commits(self) -> Iterator[Commit]:
+        """Oldest first."""
+        numbers = self._commits
+        for at in range(0, len(numbers), _FIELDS):
+            yield Commit(numbers[at], numbers[at + 1], numbers[at + 2])
+
+    def see(self, reading: Reading, at_ms: int, size: int) -> bool:
+        """Take in what was read; True if there is a commit that was not seen before."""
+        offset, committed_at_ms, lag = (
+            reading.committed_offset, reading.committed_at_ms, reading.lag,
+        )  # fmt: skip
+        self.lag = lag
+        if not lag:
+            self.lagging_since_ms = 0
+        elif not self.lagging_since_ms:
+            self.lagging_since_ms = at_ms
+        if offset is None or committed_at_ms is None or lag is None:
+            return False
+        if offset != self.committed_offset:
+            self.committed_offset = offset
+            self.moved_at_ms = committed_at_ms
+        return self.add(Commit(committed_at_ms, offset, lag), size)
+
+    def add(self, commit: Commit, size: int) -> bool:
+        """Keep a commit, unless it is not newer than those that are kept."""
+        numbers = self._commits
+        if numbers:
+            if commit.committed_at_ms < numbers[-3]:
+                return False
+            if commit.committed_at_ms == numbers[-3] and commit.committed_offset == numbers[-2]:
+                return False
+        numbers.extend(commit)
+        if len(numbers) > size * _FIELDS:
+            del numbers[: len(numbers) - size * _FIELDS]
+        return True
+
+    def restore(self, commits: Sequence[Commit], size: int) -> None:
+        """What was kept before a restart; older than anything seen since."""
+        seen = tuple(self.commits())
+        self._commits = array("q")
+        for commit in (*commits, *seen):
+            self.add(commit, size)
+        offset = None
+        for commit in self.commits():
+            if commit.committed_offset != offset:
+                offset, self.moved_at_ms = commit.committed_offset, commit.committed_at_ms
+
+    def consumed_per_second(self, now_ms: int, window_ms: int) -> float | None:
+        """Over the window's time, or over what was seen of it; None with a single moment."""
+        numbers = self._commits
+        if not numbers:
+            return None
+        from_ms, from_offset = numbers[0], numbers[1]
+        horizon_ms = now_ms - window_ms
+        for at in range(_FIELDS, len(numbers), _FIELDS):
+            if numbers[at] > horizon_ms:
+                break
+            from_ms, from_offset = numbers[at], numbers[at + 1]
+        elapsed_ms = now_ms - max(from_ms, horizon_ms)
+        if elapsed_ms <= 0 or (len(numbers) == _FIELDS and from_ms > horizon_ms):
+            return None
+        return max(numbers[-2] - from_offset, 0) * 1000 / elapsed_ms
+
+    @property
+    def longest_pause_ms(self) -> int:
+        """Between two commits of the window; 0 with fewer than two."""
+        numbers = self._commits
+        times = numbers[::_FIELDS]
+        return max((b - a for a, b in pairwise(times)), default=0)
+
+
+class Ends:
+    """Where one partition's log ended, sample by sample; for all groups that read it."""
+
+    __slots__ = ("_numbers", "lowest")
+
+    def __init__(self) -> None:
+        self._numbers = array("q")  # at_ms, log_end_offset, ...
+        self.lowest: int | None = None
+
+    def __len__(self) -> int:
+        return len(self._numbers) // 2
+
+    def see(self, at_ms: int, log_end_offset: int, size: int) -> None:
+        numbers = self._numbers
+        if numbers and (at_ms <= numbers[-2] or log_end_offset < numbers[-1]):
+            if at_ms <= numbers[-2]:
+                return
+            del numbers[:]  # the log was cut or created anew: what was before says nothing
+        numbers.append(at_ms)
+        numbers.append(log_end_offset)
+        if len(numbers) > 2 * size:
+            del numbers[: len(numbers) - 2 * size]
+        self.lowest = numbers[1]
+
+    @property
+    def newest(self) -> tuple[int, int] | None:
+        numbers = self._numbers
+        return (numbers[-2], numbers[-1]) if numbers else None
+
+    def produced_per_second(self, now_ms: int, end_offset: int, window_ms: int) -> float | None:
+        numbers = self._numbers
+        horizon_ms = now_ms - window_ms
+        for at in range(0, len(numbers), 2):
+            if numbers[at] >= horizon_ms:
+                elapsed_ms = now_ms - numbers[at]
+                if elapsed_ms <= 0:
+                    return None
+                return max(end_offset - numbers[at + 1], 0) * 1000 / elapsed_ms
+        return None
+
+    def appended_at_ms(self, offset: int) -> int | None:
+        """About when the record at this offset was appended; None if that was before all this."""
+        numbers = self._numbers
+        if not numbers or numbers[1] > offset:
+            return None
+        for at in range(2, len(numbers), 2):
+            end = numbers[at + 1]
+            if end > offset:
+                since_ms, since = numbers[at - 2], numbers[at - 1]
+                share = (offset - since) / (end - since)
+                return since_ms + int((numbers[at] - since_ms) * share)
+        return None
+
+
+class Patience(NamedTuple):
+    """How much must be seen: `commits` make a window full, `window_ms` is their usual time."""
+
+    commits: int
+    window_ms: int
+
+
+def judge(window: Window, ends: Ends | None, now_ms: int, patience: Patience) -> Verdict:
+    """The verdict on one partition; see the module's text."""
+    lag = window.lag
+    if not lag:
+        return Verdict.OK
+    commits = tuple(window.commits())
+    if not commits:
+        return Verdict.OK
+    if _is_rewound(commits):
+        return Verdict.REWIND
+    is_full = len(commits) >= patience.commits
+    last = commits[-1]
+    needed_ms = last.committed_at_ms - commits[0].committed_at_ms
+    if not is_full:
+        needed_ms = max(needed_ms, patience.window_ms, 2 * window.longest_pause_ms)
+    if now_ms - last.committed_at_ms > needed_ms and not _was_at_the_end(last, ends):
+        return Verdict.STOP
+    if not is_full or any(commit.lag == 0 for commit in commits):
+        return Verdict.OK
+    if all(commit.committed_offset == last.committed_offset for commit in commits):
+        return Verdict.STALL
+    if all(b.lag >= a.lag for a, b in pairwise(commits)):
+        return Verdict.WARN
+    return Verdict.OK
+
+
+def _is_rewound(commits: Sequence[Commit]) -> bool:
+    """Did an offset fall, and is the last one still below what it fell from?"""
+    highest = commits[0].committed_offset
+    fell = False
+    for commit in commits:
+        if commit.committed_offset < highest:
+            fell = True
+        highest = max(highest, commit.committed_offset)
+    return fell and commits[-1].committed_offset < highest
+
+
+def _was_at_the_end(last: Commit, ends: Ends | None) -> bool:
+    """Was nothing to be read at some recent sample? Then it has had too little time to commit."""
+    return ends is not None and ends.lowest is not None and ends.lowest <= last.committed_offset
+
+
+def rates(
+    window: Window | None, ends: Ends | None, end_offset: int | None, now_ms: int, window_ms: int
+) -> Rates:
+    """Both rates over the window's time, as of now."""
+    consumed = None if window is None else window.consumed_per_second(now_ms, window_ms)
+    produced = None
+    if ends is not None and end_offset is not None:
+        produced = ends.produced_per_second(now_ms, end_offset, window_ms)
+    return Rates(consumed, produced)
