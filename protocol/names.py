@@ -23,6 +23,8 @@ NO_GENERATION: Final = GenerationId(-1)
 ZERO_TOPIC_ID: Final = UUID(int=0)
 OPERATIONS_NOT_REQUESTED: Final = -(1 << 31)  # In place of a set of authorized operations.
 OFFSETS_TOPIC: Final = TopicName("__consumer_offsets")
+HISTORY_TOPIC: Final = TopicName("__group_history")
+LAG_TOPIC: Final = TopicName("__group_lag")
 
 
 class ApiKey(IntEnum):

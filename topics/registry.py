@@ -25,7 +25,7 @@ from topics.events import (
     TopicEvent,
 )
 from topics.partition import Partition
-from topics.settings import TopicSettings
+from topics.settings import InternalTopic, TopicSettings
 from topics.topic_ids import random_topic_id
 from topics.topic_names import collision_key, is_internal
 
@@ -207,7 +207,7 @@ class TopicRegistry:
         self._next_producer_id = catalog.next_producer_id
         self._remove_deleted(catalog)
         known = {entry.name for entry in catalog.topics}
-        entries = catalog.topics + self._adopted(known)
+        entries = [*catalog.topics, *self._adopted(known)]
         if OFFSETS_TOPIC not in known:
             entries.append(
                 TopicEntry(
@@ -217,6 +217,8 @@ class TopicRegistry:
                     _offsets_topic_configs(settings),
                 )
             )
+        for name, topic in settings.internal_topics.items():
+            _place_internal(entries, name, topic, self.new_topic_id)
         if entries != catalog.topics or content is None:
             self._save(entries)
         for entry in entries:
@@ -302,6 +304,21 @@ def _check_id(topic: Topic, log: TopicLog) -> None:
         name, index = log.topic_partition
         ids = f"topic id {log.topic_id}, the catalog says {topic.topic_id}"
         raise Corrupt(f"{name}-{index}", 0, ids)
+
+
+def _place_internal(
+    entries: list[TopicEntry],
+    name: TopicName,
+    topic: InternalTopic,
+    new_topic_id: Callable[[], TopicId],
+) -> None:
+    """Its configs are the daemon's, which may have changed; partitions are never taken away."""
+    for place, entry in enumerate(entries):
+        if entry.name == name:
+            partitions = max(entry.partitions, topic.partitions)
+            entries[place] = TopicEntry(name, entry.topic_id, partitions, topic.configs)
+            return
+    entries.append(TopicEntry(name, new_topic_id(), topic.partitions, topic.configs))
 
 
 def _offsets_topic_configs(settings: TopicSettings) -> dict[str, str]:

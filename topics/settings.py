@@ -7,10 +7,19 @@ holds the broker's own keys as they were set, and a topic's defaults are derived
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
+
+from protocol.names import TopicName
 
 MAX_PARTITIONS_PER_REQUEST: Final = 10_000
 """Of one CreateTopics; a constant in Kafka too (`ReplicationControlManager`)."""
+
+
+class InternalTopic(NamedTuple):
+    """A topic that the daemon itself writes; made at a start, with these configs from then on."""
+
+    partitions: int
+    configs: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,5 +38,7 @@ class TopicSettings:
     # Kafka writes a producer snapshot when a segment is rolled; ours bounds what a start has to
     # read, by time: after kill -9 the batches of the last minute are read again.
     producer_snapshot_interval_ms: int = 60_000
+    internal_topics: Mapping[TopicName, InternalTopic] = field(default_factory=dict)
+    """Besides the offsets topic. Each is read through the log that the shell attaches."""
     broker_properties: Mapping[str, str] = field(default_factory=dict)
     """The broker's keys that some source set, as text: `log.retention.hours` -> `24`."""

@@ -6,10 +6,12 @@ by everything that says whether a topic is internal. Kafka's counterpart: `Topic
 
 from typing import Final
 
-from protocol.names import OFFSETS_TOPIC
+from protocol.names import HISTORY_TOPIC, LAG_TOPIC, OFFSETS_TOPIC
 
 MAX_NAME_LENGTH: Final = 249  # a folder is called name-partition, and 255 is the limit of a folder
-INTERNAL_TOPICS: Final = frozenset({OFFSETS_TOPIC, "__transaction_state", "__share_group_state"})
+INTERNAL_TOPICS: Final = frozenset(
+    {OFFSETS_TOPIC, HISTORY_TOPIC, LAG_TOPIC, "__transaction_state", "__share_group_state"}
+)
 CLUSTER_METADATA_TOPIC: Final = "__cluster_metadata"
 
 _LEGAL: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
