@@ -14,6 +14,7 @@ import click
 from broker.config_sources import BadConfig
 from cli.completion import completion
 from cli.config import show_config
+from cli.log import log
 from cli.serve import serve
 from rollcall import __version__
 
@@ -37,6 +38,7 @@ def cli() -> None:
 
 cli.add_command(serve)
 cli.add_command(show_config)
+cli.add_command(log)
 cli.add_command(completion)
 
 

@@ -1,0 +1,17 @@
+"""`rollcall log`: what is in the log files, is it sound, and what takes the space?"""
+
+import click
+
+from cli.log_dump import log_dump
+
+
+@click.group(
+    name="log",
+    epilog="PATH is a data directory, a partition's folder or a segment's file, of Rollcall or of a "
+    "real Kafka. Only `clean` changes anything.",
+)
+def log() -> None:
+    """Look into the log files: dump, lint, stat; and clean them."""
+
+
+log.add_command(log_dump)

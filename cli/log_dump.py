@@ -1,0 +1,144 @@
+"""`rollcall log dump`: what do these segments say, record by record?
+
+Reads the options; logtools/dump.py does the rest. Objects go to stdout, damage to stderr.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from click.shell_completion import CompletionItem
+
+from cli.log_options import (
+    FINDINGS,
+    Moment,
+    log_topic_option,
+    look_at,
+    partition_option,
+    paths_argument,
+)
+
+if TYPE_CHECKING:
+    from logtools.walk import Damage
+
+
+def _type_names() -> list[str]:
+    from logtools.group_records import SCHEMAS
+    from logtools.shown import CONTROL, PLAIN, UNKNOWN
+
+    return [*(schema.name for schema in SCHEMAS.values()), UNKNOWN, CONTROL, PLAIN]
+
+
+class RecordType(click.ParamType):
+    """The name or the number of a record type."""
+
+    name = "type"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, context: click.Context | None
+    ) -> str:
+        text = str(value).lower()
+        if not text.isdecimal() and text not in {name.lower() for name in _type_names()}:
+            names = ", ".join(_type_names())
+            self.fail(f"{value!r} is no record type: a number, or one of {names}", param, context)
+        return text
+
+    def shell_complete(
+        self, context: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        start = incomplete.lower()
+        return [CompletionItem(name) for name in _type_names() if name.lower().startswith(start)]
+
+
+@click.command(
+    name="dump",
+    epilog="\b\nExamples:\n"
+    "  rollcall log dump rollcall-data --group billing\n"
+    "  rollcall log dump rollcall-data --type GroupMetadata --since 1h\n"
+    "  rollcall log dump rollcall-data --topic orders:3 | jq -r .value.data.offset\n"
+    "  rollcall log dump /var/kafka/__consumer_offsets-12 --batches --no-records\n"
+    "\n"
+    "Exit code 1 means that some bytes could not be read; stderr says which.",
+)
+@paths_argument
+@click.option("--group", "groups", metavar="ID", multiple=True, help="Only this group's records.")
+@click.option(
+    "--topic",
+    "topics",
+    metavar="TOPIC[:N]",
+    multiple=True,
+    help="Only commits for this topic, or for one partition of it.",
+)
+@click.option(
+    "--type",
+    "kinds",
+    type=RecordType(),
+    multiple=True,
+    help="Only records of this type: OffsetCommit, GroupMetadata, ..., Unknown, or a number.",
+)
+@click.option("--from-offset", type=click.IntRange(min=0), default=0, help="Begin at this offset.")
+@click.option("--since", type=Moment(), help="Not before: 2026-11-21T12:00 (UTC), ms, or 2h (ago).")
+@click.option("--until", type=Moment(), help="Not after, written as --since.")
+@partition_option
+@log_topic_option
+@click.option("--batches", is_flag=True, help="Add an object for each batch, before its records.")
+@click.option("--records/--no-records", default=True, help="Records as well as batches, or not.")
+def log_dump(
+    *,
+    paths: tuple[Path, ...],
+    groups: tuple[str, ...],
+    topics: tuple[str, ...],
+    kinds: tuple[str, ...],
+    from_offset: int,
+    since: int | None,
+    until: int | None,
+    partitions: tuple[int, ...],
+    log_topics: tuple[str, ...],
+    batches: bool,
+    records: bool,
+) -> int:
+    """Print the records of log segments as JSON lines.
+
+    PATH is a data directory, a partition's folder or a segment's file, of Rollcall or of a real
+    Kafka. Nothing is changed, and a running daemon is not disturbed. Records of __consumer_offsets
+    have the fields that kafka-dump-log prints; a tombstone's value is null, and bytes that cannot
+    be understood are shown in base64.
+    """
+    from logtools.dump import Wanted, dump
+
+    wanted = Wanted(
+        frozenset(groups),
+        frozenset(_topic_partition(text) for text in topics),
+        frozenset(kinds),
+        from_offset,
+        since,
+        until,
+        with_batches=batches,
+        with_records=records,
+    )
+    damaged = 0
+
+    def on_damage(path: Path, damage: "Damage") -> None:
+        nonlocal damaged
+        damaged += 1
+        sys.stdout.flush()
+        what = f"{damage.size} bytes cannot be read: {damage.reason}"
+        click.echo(f"rollcall: {path} at byte {damage.position}: {what}", err=True)
+
+    encode = json.JSONEncoder(separators=(",", ":")).encode
+    places = [look_at(path, log_topics, partitions) for path in paths]
+    for place in places:
+        for line in dump(place, wanted, on_damage):
+            sys.stdout.write(encode(line) + "\n")
+    return FINDINGS if damaged else 0
+
+
+def _topic_partition(text: str) -> tuple[str, int | None]:
+    topic, colon, partition = text.rpartition(":")
+    if not colon:
+        return text, None
+    if not partition.isdecimal():
+        raise click.UsageError(f"--topic {text}: {partition!r} is no partition")
+    return topic, int(partition)

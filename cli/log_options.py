@@ -1,0 +1,100 @@
+"""Which options have the `rollcall log` commands in common, and how are their values read?
+
+Paths, moments in time, and the topic of a file whose folder does not say it.
+"""
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, TypeVar
+
+import click
+
+from logtools.places import DataPlace, NothingThere, place_at
+from protocol.names import OFFSETS_TOPIC
+
+CommandFunction = TypeVar("CommandFunction", bound=Callable[..., object])
+
+FINDINGS: Final = 1
+"""The exit code where something is wrong with the files, as against 2 for a wrong command."""
+
+_AGO: Final = re.compile(r"(\d+)\s*(ms|s|m|h|d)(?:\s+ago)?")
+_UNIT_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def now_ms() -> int:
+    return round(datetime.now(UTC).timestamp() * 1_000)
+
+
+class Moment(click.ParamType):
+    """A point in time, as ms since 1970."""
+
+    name = "time"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, context: click.Context | None
+    ) -> int:
+        if isinstance(value, int):
+            return value
+        text = str(value).strip()
+        ago = _AGO.fullmatch(text)
+        if ago is not None:
+            return now_ms() - int(ago[1]) * _UNIT_MS[ago[2]]
+        if text.isdecimal():
+            return int(text)
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            self.fail(
+                f"{text!r} is no time: write 2026-11-21T12:00 (UTC), ms since 1970, or 2h (ago)",
+                param,
+                context,
+            )
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return round(moment.timestamp() * 1_000)
+
+
+paths_argument = click.argument(
+    "paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
+
+log_topic_option = click.option(
+    "--log-topic",
+    "log_topics",
+    metavar="TOPIC",
+    multiple=True,
+    help="Whose logs to read in a data directory, and what a lone file is taken for. May be "
+    f"repeated; `all` is every topic.  [default: {OFFSETS_TOPIC}]",
+)
+
+partition_option = click.option(
+    "--partition",
+    "partitions",
+    metavar="N",
+    multiple=True,
+    type=click.IntRange(min=0),
+    help="Only this partition's log. May be repeated.",
+)
+
+
+def look_at(
+    path: Path, log_topics: tuple[str, ...], partitions: tuple[int, ...] = ()
+) -> DataPlace:
+    """What is at the path, of these topics; a wrong path is a usage error."""
+    named = [topic for topic in log_topics if topic != "all"]
+    try:
+        place = place_at(path, topic=named[0] if named else OFFSETS_TOPIC)
+    except NothingThere as nothing:
+        raise click.UsageError(str(nothing)) from None
+    except OSError as fault:
+        raise click.UsageError(f"{path}: {fault.strerror or fault}") from None
+    if not place.is_data_dir:
+        return place.only((), partitions)
+    topics = () if "all" in log_topics else tuple(named) or (OFFSETS_TOPIC,)
+    chosen = place.only(topics, partitions)
+    if not chosen.partitions:
+        there = ", ".join(sorted(place.topics))
+        raise click.UsageError(f"{path} has no such log; it has {there}")
+    return chosen

@@ -1,0 +1,72 @@
+"""What does a record of this topic say? A table of decoders by topic, and the one for all others.
+
+A decoder turns key and value into what `dump` prints and filters by. It never drops a record: what
+it does not understand it shows in base64, with the reason. `DECODERS` has the topics whose records
+have a form of their own; the others hold whatever their producers like, and are shown as text where
+they are text.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from logtools.group_records import decode_group_record
+from logtools.printed import Json, base64_text
+from logtools.shown import CONTROL, PLAIN, Shown
+from protocol.names import OFFSETS_TOPIC
+
+Decoder = Callable[[bytes | None, bytes | None], Shown]
+
+
+def decode_plain(key: bytes | None, value: bytes | None) -> Shown:
+    """A record of any topic."""
+    return Shown(PLAIN, _text(key), _text(value))
+
+
+def _text(raw: bytes | None) -> Json:
+    """Text where it is text, and otherwise its bytes."""
+    if raw is None:
+        return None
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return {"bytes": base64_text(raw)}
+
+
+CONTROL_TYPES: Final = {
+    0: "ABORT",
+    1: "COMMIT",
+    2: "LEADER_CHANGE",
+    3: "SNAPSHOT_HEADER",
+    4: "SNAPSHOT_FOOTER",
+    5: "KRAFT_VERSION",
+    6: "KRAFT_VOTERS",
+}
+_TRANSACTION_ENDS: Final = (0, 1)
+
+
+def decode_control(key: bytes | None, value: bytes | None) -> Shown:
+    """A record of a control batch: how a transaction ended, or something of Kafka's controller."""
+    if key is None or len(key) < 4:
+        return Shown(CONTROL, _bytes(key), _bytes(value), problem="a control record's key")
+    version, kind = int.from_bytes(key[:2], signed=True), int.from_bytes(key[2:4], signed=True)
+    shown_key: dict[str, Json] = {"version": version, "type": CONTROL_TYPES.get(kind, kind)}
+    if kind in _TRANSACTION_ENDS and value is not None and len(value) >= 6:
+        shown_value: Json = {
+            "version": int.from_bytes(value[:2], signed=True),
+            "data": {"coordinatorEpoch": int.from_bytes(value[2:6], signed=True)},
+        }
+    else:
+        shown_value = _bytes(value)
+    return Shown(CONTROL, shown_key, shown_value)
+
+
+def _bytes(raw: bytes | None) -> Json:
+    return None if raw is None else {"bytes": base64_text(raw)}
+
+
+DECODERS: Final[dict[str, Decoder]] = {OFFSETS_TOPIC: decode_group_record}
+"""Topics whose records have a form of their own."""
+
+
+def decoder_for(topic: str) -> Decoder:
+    return DECODERS.get(topic, decode_plain)

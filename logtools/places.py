@@ -1,0 +1,133 @@
+"""What is at this path: a data directory, a partition's folder, or one segment's file?
+
+The tools read whatever an operator points them at: Rollcall's data, a real Kafka's, a folder that
+somebody copied, a single file. Nothing here writes, and nothing needs a lock. Siblings: `walk.py`
+reads what was found here.
+"""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, NamedTuple
+
+LOG_SUFFIX: Final = ".log"
+_PARTITION_FOLDER: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>\d{1,10})")
+_SEGMENT_FILE: Final = re.compile(r"(?P<base>\d{1,20})\.log(?P<leftover>\.[a-z]+)?")
+
+
+class NothingThere(Exception):
+    """There is no log at this path; the message says so in one line."""
+
+
+class SegmentFile(NamedTuple):
+    """One .log file. `leftover` is ".deleted", ".cleaned" or ".swap" where it has such an end."""
+
+    path: Path
+    base_offset: int
+    leftover: str = ""
+
+    @property
+    def stem(self) -> str:
+        """The path up to ".log": what the names of its indexes begin with."""
+        return str(self.path).partition(LOG_SUFFIX)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionPlace:
+    """The segments of one partition, in order; `folder` is None for a file that stands alone."""
+
+    topic: str
+    partition: int | None
+    folder: Path | None
+    segments: tuple[SegmentFile, ...]
+
+    def __str__(self) -> str:
+        return self.topic if self.partition is None else f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class DataPlace:
+    """Everything at one path. `is_data_dir`: it may have checkpoints and a journal besides."""
+
+    path: Path
+    is_data_dir: bool
+    partitions: tuple[PartitionPlace, ...]
+
+    @property
+    def topics(self) -> set[str]:
+        return {place.topic for place in self.partitions}
+
+    def only(self, topics: Iterable[str], partitions: Iterable[int]) -> "DataPlace":
+        """The same without other topics' and partitions' logs; an empty choice is all of them."""
+        wanted, numbers = set(topics), set(partitions)
+        return replace(
+            self,
+            partitions=tuple(
+                place
+                for place in self.partitions
+                if (not wanted or place.topic in wanted)
+                and (not numbers or place.partition in numbers)
+            ),
+        )
+
+
+def place_at(path: Path, *, topic: str) -> DataPlace:
+    """Look at a path; raises NothingThere. `topic` is whose log a file is whose folder is silent."""
+    if path.is_dir():
+        return _folder(path, topic)
+    name = _SEGMENT_FILE.fullmatch(path.name)
+    if not path.exists():
+        raise NothingThere(f"{path} does not exist")
+    if name is None:
+        raise NothingThere(f"{path} is no segment: its name is not an offset and .log")
+    segment = SegmentFile(path, int(name["base"]), name["leftover"] or "")
+    owner = _PARTITION_FOLDER.fullmatch(path.absolute().parent.name)
+    named = (owner["topic"], int(owner["partition"])) if owner is not None else (topic, None)
+    return DataPlace(path, False, (PartitionPlace(*named, None, (segment,)),))
+
+
+def _folder(path: Path, topic: str) -> DataPlace:
+    segments = _segments(path)
+    owner = _PARTITION_FOLDER.fullmatch(path.absolute().name)
+    if segments or (owner is not None and _is_partition(path)):
+        named = (owner["topic"], int(owner["partition"])) if owner is not None else (topic, None)
+        return DataPlace(path, False, (PartitionPlace(*named, path, segments),))
+    partitions = tuple(_partitions(path))
+    if not partitions:
+        raise NothingThere(f"{path} holds no partition's log")
+    return DataPlace(path, True, partitions)
+
+
+def _is_partition(path: Path) -> bool:
+    """Has this folder, which holds no segment yet, what every partition's folder has?"""
+    return any((path / name).exists() for name in ("partition.metadata", "leader-epoch-checkpoint"))
+
+
+def _partitions(path: Path) -> Iterator[PartitionPlace]:
+    found = []
+    for child in path.iterdir():
+        name = _PARTITION_FOLDER.fullmatch(child.name)
+        if name is not None and child.is_dir():
+            found.append((name["topic"], int(name["partition"]), child))
+    for topic, partition, child in sorted(found):
+        yield PartitionPlace(topic, partition, child, _segments(child))
+
+
+def _segments(folder: Path) -> tuple[SegmentFile, ...]:
+    found = []
+    for name in os.listdir(folder):  # noqa: PTH208  names are all that is needed
+        match = _SEGMENT_FILE.fullmatch(name)
+        if match is not None and match["leftover"] is None:
+            found.append(SegmentFile(folder / name, int(match["base"])))
+    return tuple(sorted(found, key=lambda segment: segment.base_offset))
+
+
+def after_offset(segments: Sequence[SegmentFile], offset: int) -> Sequence[SegmentFile]:
+    """The segments that may hold this offset or a later one."""
+    first = 0
+    for number, segment in enumerate(segments):
+        if segment.base_offset <= offset:
+            first = number
+    return segments[first:]
