@@ -1,0 +1,1 @@
+"""Analyses of commit logs and group history, on Spark."""
