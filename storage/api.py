@@ -39,6 +39,10 @@ class LogClosed(Exception):
     """The log takes no more writes (a failed write or fsync, a resignation, a shutdown)."""
 
 
+class SyncFailed(OSError):
+    """An fsync failed: what it covered may be on the disk or not, and asking again would lie."""
+
+
 class Corrupt(Exception):
     """What the disk holds is not what was written: fails the partition, never the process."""
 

@@ -2,13 +2,20 @@
 
 `Disk` is as small as the log allows, so that a simulated one (`tests/simulator/disk.py`) can lose
 what was not synced, tear a write, fill up or fail an fsync, and the very same log runs above it.
-Paths are strings; errors are OSError, as the system raises them. Nothing here retries.
+Paths are strings; errors are OSError, as the system raises them, and a failed fsync is told apart
+as SyncFailed. Nothing here retries.
 
 Only the data dir's lock (`data_dir.py`) goes past this seam: a lock is about processes.
 """
 
+import errno
 import os
+from time import monotonic
 from typing import Protocol
+
+from storage.api import SyncFailed
+
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class File(Protocol):
@@ -28,7 +35,10 @@ class File(Protocol):
         """Make the file at least `size` bytes long, the new ones zero and their room reserved."""
 
     def sync(self) -> None:
-        """Return when the content, and what is needed to read it, is durable (fdatasync)."""
+        """Return when the content, and what is needed to read it, is durable (fdatasync).
+
+        Raises SyncFailed.
+        """
 
     def close(self) -> None: ...
 
@@ -52,7 +62,10 @@ class Disk(Protocol):
         """The directory must be empty."""
 
     def sync_dir(self, path: str) -> None:
-        """Make the names in a directory durable: creations, renames and removals."""
+        """Make the names in a directory durable: what came, went or moved. Raises SyncFailed."""
+
+    def free_bytes(self, path: str) -> int:
+        """How much more fits into the file system that holds this path."""
 
 
 class RealFile:
@@ -85,7 +98,10 @@ class RealFile:
         os.posix_fallocate(self._fd, 0, size)
 
     def sync(self) -> None:
-        os.fdatasync(self._fd)
+        try:
+            os.fdatasync(self._fd)
+        except OSError as failure:
+            raise SyncFailed(failure.errno, f"fsync failed: {failure.strerror}") from None
 
     def close(self) -> None:
         fd, self._fd = self._fd, -1
@@ -127,8 +143,50 @@ class RealDisk:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(fd)
+        except OSError as failure:
+            raise SyncFailed(failure.errno, f"fsync failed: {failure.strerror}", path) from None
         finally:
             os.close(fd)
+
+    def free_bytes(self, path: str) -> int:
+        system = os.statvfs(path)
+        return system.f_bavail * system.f_frsize
+
+
+def lacks_room(failure: Exception) -> bool:
+    """Was this refused for want of room alone, so that it may succeed when there is some?
+
+    Not if an fsync says so: then it is unknown what became of bytes that were taken already.
+    """
+    if not isinstance(failure, OSError) or isinstance(failure, SyncFailed):
+        return False
+    return failure.errno in _NO_ROOM
+
+
+class Reserve:
+    """Room that is left to others: whoever asks here first fails early, with nothing half done."""
+
+    __slots__ = ("_checked_at", "_disk", "_path", "_pause_s", "reserve_bytes")
+
+    def __init__(self, disk: Disk, path: str, reserve_bytes: int, *, pause_s: float = 0.5) -> None:
+        """Looks at the disk once in `pause_s`; with no reserve, never."""
+        self._disk = disk
+        self._path = path
+        self._pause_s = pause_s
+        self._checked_at = 0.0
+        self.reserve_bytes = reserve_bytes
+
+    def check(self) -> None:
+        """Raises OSError (ENOSPC) while less is free than the reserve."""
+        if not self.reserve_bytes:
+            return
+        now = monotonic()
+        if now - self._checked_at >= self._pause_s:
+            free = self._disk.free_bytes(self._path)
+            if free < self.reserve_bytes:
+                words = f"{free} bytes are free, the reserve is {self.reserve_bytes}"
+                raise OSError(errno.ENOSPC, words, self._path)
+            self._checked_at = now
 
 
 def read_file(disk: Disk, path: str) -> bytes:

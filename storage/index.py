@@ -96,9 +96,11 @@ class OffsetIndex:
         self._offsets, self._positions = offsets, positions
         self._saved = self._synced = len(offsets)
 
-    def save(self, disk: Disk, *, sync: bool) -> None:
-        """Write the entries that the file lacks and cut what it has too much."""
-        entries = zip(self._offsets[self._saved :], self._positions[self._saved :], strict=True)
+    def save(self, disk: Disk, *, sync: bool, up_to: int | None = None) -> None:
+        """Write the entries that the file lacks, or the first `up_to`; cut what it has too much."""
+        end = len(self._offsets) if up_to is None else max(up_to, self._saved)
+        lacking = slice(self._saved, end)
+        entries = zip(self._offsets[lacking], self._positions[lacking], strict=True)
         content = b"".join([_OFFSET_ENTRY.pack(*entry) for entry in entries])
         _save(disk, self.path, content, self._saved * OFFSET_ENTRY_BYTES, sync=sync)
         self._saved += len(content) // OFFSET_ENTRY_BYTES
@@ -167,8 +169,10 @@ class TimeIndex:
         self._timestamps, self._offsets = timestamps, offsets
         self._saved = self._synced = len(offsets)
 
-    def save(self, disk: Disk, *, sync: bool) -> None:
-        entries = zip(self._timestamps[self._saved :], self._offsets[self._saved :], strict=True)
+    def save(self, disk: Disk, *, sync: bool, up_to: int | None = None) -> None:
+        end = len(self._timestamps) if up_to is None else max(up_to, self._saved)
+        lacking = slice(self._saved, end)
+        entries = zip(self._timestamps[lacking], self._offsets[lacking], strict=True)
         content = b"".join([_TIME_ENTRY.pack(*entry) for entry in entries])
         _save(disk, self.path, content, self._saved * TIME_ENTRY_BYTES, sync=sync)
         self._saved += len(content) // TIME_ENTRY_BYTES

@@ -3,36 +3,39 @@
 A shard appends to its `JournaledLog`: the batch is encoded, gets its offsets and is queued; nothing
 waits. The flusher takes all that is queued, writes it as one group to the write-ahead file, syncs
 it (`rollcall.flush=commit`), appends the batches to their segments (page cache only) and reports
-the stored positions; what arrives meanwhile makes the next group. When the write-ahead file is
-nearly full, the touched segments are synced and the file begins anew: a checkpoint.
+the stored positions; what arrives meanwhile makes the next group. When the file has enough, the
+flusher goes on in the other one while a checkpoint syncs the segments of all that the first one
+holds, in a thread of its own, so that no commit waits for that.
 
-A failed write or fsync closes the journal for good: what a failed fsync left in the page cache
-cannot be known, and asking again would lie. `recovery.py` is what comes after a crash.
+A failed write or fsync closes the journal: what a failed fsync left in the page cache cannot be
+known, and asking again would lie. Only if room alone was lacking, it opens again once there is
+some (`try_reopen`): the segments are reconciled as after a crash, and both files begin anew.
+`recovery.py` is that, and what comes after a crash.
 
-Threads: `append` and `has_room` belong to the event loop's thread, all else to the flusher's. The
-queue is a deque, whose two ends need no lock; each counter has one writer. Without `start` there is
-no thread, and `pump` does one flush: the simulator and tests in virtual time run this class so.
+Threads: `append`, `has_room` and `failure_is_known` belong to the event loop's thread, the
+checkpoint to its own, all else to the flusher's. The queue is a deque, whose two ends need no lock;
+each counter has one writer. Without `start` there are no threads: `pump` does one flush, and
+`checkpoint` the checkpoint that is due; the simulator and tests in virtual time run this class so.
 Kafka's counterpart is none: it syncs each partition's file by itself.
 """
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
 from storage import write_ahead
-from storage.api import LogClosed, Position, Record, TopicPartition
-from storage.disk import Disk
+from storage.api import Corrupt, LogClosed, Position, Record, TopicPartition
+from storage.checkpointer import Checkpointer
+from storage.disk import Disk, Reserve, lacks_room
 from storage.journaled_view import JournaledView
 from storage.log_store import LogStore
 from storage.partition_log import PartitionLog
 from storage.record_batch import encode_batch
 from storage.recovery import Recovered, recover
 from storage.segment import Placed
-from storage.write_ahead import WriteAhead
-
-FILE_NAME = "rollcall-journal.wal"
+from storage.write_ahead_pair import WriteAheadPair
 
 Stored = Callable[[list[tuple[TopicPartition, Position]]], None]
 Failed = Callable[[Exception], None]
@@ -51,7 +54,11 @@ class JournalLimits:
     queue_entries: int = 20_000
     batch_bytes: int = 8 << 20  # one append; shards keep to max.message.bytes, which is far below
     group_bytes: int = 4 << 20  # taken into one flush, so that answers come in even portions
-    file_bytes: int = 32 << 20  # the write-ahead file; one checkpoint each time it fills
+    file_bytes: int = 32 << 20  # each of the two write-ahead files
+    pass_bytes: int = 8 << 20  # in one of them, then a checkpoint; what a start has to go through
+    idle_ms: int = 5_000  # without an append, then a checkpoint, so that a start finds nothing
+    reserve_bytes: int = 0  # of the disk, not for commits
+    retry_ms: int = 1_000  # a full disk is looked at again after this
 
     def __post_init__(self) -> None:
         overhead = (write_ahead.BATCH_OVERHEAD + _MAX_DECLARE_BYTES) * self.queue_entries
@@ -65,13 +72,14 @@ Entry = tuple["JournaledLog", bytes, Position, int]
 
 
 class Journal:
-    """The write-ahead file and its flusher; makes the JournaledLog of each partition."""
+    """The write-ahead files and their flusher; makes the JournaledLog of each partition."""
 
     __slots__ = (
         "_declared",
         "_disk",
         "_enqueued_bytes",
         "_errands",
+        "_failure_is_known",
         "_flushed_bytes",
         "_held",
         "_is_stopping",
@@ -79,16 +87,22 @@ class Journal:
         "_is_waking",
         "_limits",
         "_on_failed",
+        "_on_reopened",
         "_on_stored",
         "_queue",
+        "_reserve",
         "_sleepers",
         "_soon",
         "_store",
         "_thread",
         "_touched",
         "_write_ahead",
+        "checkpointer",
         "closed_because",
         "flush_seconds",
+        "is_full",
+        "stored_bytes",
+        "term",
     )
 
     def __init__(
@@ -98,32 +112,43 @@ class Journal:
         *,
         on_stored: Stored,
         on_failed: Failed,
+        on_reopened: Callable[[], None] = lambda: None,
         is_synced: bool = True,
         limits: JournalLimits | None = None,
     ) -> None:
-        """`is_synced` is `rollcall.flush=commit`. Both callbacks run in the flusher's thread."""
+        """`is_synced` is `rollcall.flush=commit`. The callbacks run in the flusher's thread."""
         self._disk = disk
         self._store = store
         self._on_stored = on_stored
         self._on_failed = on_failed
+        self._on_reopened = on_reopened
         self._is_synced = is_synced
         self._limits = limits or JournalLimits()
+        self._reserve = Reserve(disk, store.path, self._limits.reserve_bytes)
         self._queue: deque[Entry | list[Entry]] = deque()  # a list is never parted
         self._held: list[Entry] | None = None  # what was appended since `hold`
         self._errands: deque[Callable[[], None]] = deque()  # for the flusher's thread
         self._enqueued_bytes = 0  # written by the appending thread only
         self._flushed_bytes = 0  # written by the flusher only
         self._sleepers: deque[threading.Lock] = deque()  # the flusher's lock, while it sleeps
-        self._declared: dict[JournaledLog, int] = {}  # in this pass of the write-ahead file
-        self._touched: dict[PartitionLog, None] = {}  # appended to since the last checkpoint
+        self._declared: dict[JournaledLog, int] = {}  # in this pass of the active file
+        self._touched: dict[PartitionLog, None] = {}  # appended to in this pass
+        self.checkpointer = Checkpointer(store, self._wake)
         self._is_stopping = False
         self._is_waking = False  # a wake-up is on its way; the appending thread's
         self._soon: Soon = _at_once
         self._thread: threading.Thread | None = None
+        self._failure_is_known = False
         self.closed_because: str | None = None
-        self.flush_seconds = 0.0  # spent in writing and syncing the write-ahead file
-        self._write_ahead = WriteAhead(
-            disk, f"{store.path}/{FILE_NAME}", self._limits.file_bytes, is_synced=is_synced
+        self.is_full = False  # closed for want of room, and for nothing else
+        self.term = 0  # what was given out before the journal opened again is of an earlier one
+        self.stored_bytes = 0
+        self.flush_seconds = 0.0  # spent in writing and syncing the active file
+        self._write_ahead = self._open_files()
+
+    def _open_files(self) -> WriteAheadPair:
+        return WriteAheadPair(
+            self._disk, self._store.path, self._limits.file_bytes, is_synced=self._is_synced
         )
 
     # --- the event loop's side -----------------------------------------------------------------
@@ -142,11 +167,6 @@ class Journal:
         """What waits for a flush, or is in one."""
         return self._enqueued_bytes - self._flushed_bytes
 
-    @property
-    def stored_bytes(self) -> int:
-        """Batches that were stored since the start."""
-        return self._flushed_bytes
-
     def has_room(self) -> bool:
         limits = self._limits
         return (
@@ -155,10 +175,12 @@ class Journal:
             and self._enqueued_bytes - self._flushed_bytes < limits.queue_bytes
         )
 
-    def enqueue(self, entry: Entry) -> None:
+    def enqueue(self, entry: Entry, term: int) -> None:
         """Queue a batch and see that the flusher is awake; costs no system call if it is."""
-        if self.closed_because is not None:
-            raise LogClosed(self.closed_because)
+        if self.closed_because is not None or term != self.term:
+            raise LogClosed(self.closed_because or "the journal was opened anew since")
+        if len(entry[1]) > self._limits.batch_bytes:
+            raise ValueError(f"{len(entry[1])} bytes exceed batch_bytes {self._limits.batch_bytes}")
         self._enqueued_bytes += len(entry[1])
         if self._held is not None:
             self._held.append(entry)
@@ -182,7 +204,7 @@ class Journal:
     def between_flushes(self, errand: Callable[[], None]) -> None:
         """Have this called in the flusher's thread, which alone changes a journaled log's files.
 
-        It must not raise.
+        Not while a checkpoint syncs them. It must not raise.
         """
         self._errands.append(errand)
         self._wake_soon()
@@ -204,8 +226,13 @@ class Journal:
         it (a commit's CPU fell by a fifth; bench/daemon.py).
         """
         self._soon = soon
+        self.checkpointer.is_threaded = True
         self._thread = threading.Thread(target=self._run, name="journal-flusher", daemon=True)
         self._thread.start()
+
+    def failure_is_known(self) -> None:
+        """Nobody appends to the logs of before any more: the journal may open again."""
+        self._failure_is_known = True
 
     def close(self) -> bool:
         """Flush what is queued, then a checkpoint; False if the journal had failed or does so now.
@@ -220,38 +247,60 @@ class Journal:
             pass
         if self.closed_because is None:
             try:
-                self._checkpoint()
-            except (OSError, LogClosed) as failure:
+                self.checkpointer.finish()
+                self._settle(self._touched)
+            except Exception as failure:  # noqa: BLE001  as in `pump`
                 self._fail(failure)
-            else:
-                self.closed_because = "shut down"
-                self._write_ahead.close()
-                return True
+        self.checkpointer.join()
         self._write_ahead.close()
-        return False
+        is_sound = self.closed_because is None
+        self.closed_because = self.closed_because or "shut down"
+        return is_sound
 
     # --- the flusher's side --------------------------------------------------------------------
 
     def _run(self) -> None:
+        idle_s, retry_s = self._limits.idle_ms / 1000, self._limits.retry_ms / 1000
         while True:
-            if self._errands:
+            if self._has_errand:
                 self._errands.popleft()()
-            elif self._queue:
-                if not self.pump():
+            elif self.closed_because is not None:
+                if not self.is_full or self._is_stopping:
                     return
+                if not self._sleep(retry_s):
+                    self.try_reopen()
+            elif self._queue or self._has_failed_checkpoint:
+                self.pump()
             elif self._is_stopping:
                 return
-            else:
-                self._sleep()
+            elif not self._sleep(idle_s if self._touched else None):
+                self._checkpoint_when_idle()
 
-    def _sleep(self) -> None:
-        """Wait until something is queued. Whoever takes the lock out of `_sleepers` releases it."""
+    def _sleep(self, timeout_s: float | None) -> bool:
+        """Wait until something is queued; False if the time is up first.
+
+        Whoever takes the lock out of `_sleepers` releases it.
+        """
         lock = threading.Lock()
         lock.acquire()
         self._sleepers.append(lock)
-        if self._queue or self._errands or self._is_stopping:
+        if self._queue or self._has_errand or self._is_stopping or self._has_failed_checkpoint:
             self._wake()  # it came in between: take our own lock out, or see that it was taken
-        lock.acquire()
+        if lock.acquire(timeout=-1 if timeout_s is None else timeout_s):
+            return True
+        try:
+            self._sleepers.pop()
+        except IndexError:
+            return True  # somebody woke us at the last moment
+        return False
+
+    @property
+    def _has_errand(self) -> bool:
+        return bool(self._errands) and not self.checkpointer.is_running
+
+    @property
+    def _has_failed_checkpoint(self) -> bool:
+        return self.checkpointer.failure is not None and self.closed_because is None
 
     def _wake(self) -> None:
         try:
@@ -261,9 +310,15 @@ class Journal:
 
     def pump(self) -> bool:
         """One flush of what is queued; False when there was nothing or the journal is closed."""
-        if not self._queue or self.closed_because is not None:
+        if self.closed_because is not None:
+            return False
+        if self.checkpointer.failure is not None:
+            self._fail(self.checkpointer.failure)
+            return False
+        if not self._queue:
             return False
         try:
+            self._reserve.check()
             entries = self._take()
             stored = self._flush(entries)
             self._on_stored(stored)
@@ -295,8 +350,11 @@ class Journal:
         size = sum([len(entry[1]) for entry in entries])
         overhead = write_ahead.BATCH_OVERHEAD * len(entries)
         declares = _MAX_DECLARE_BYTES * len({entry[0] for entry in entries} - self._declared.keys())
-        if size + overhead + declares > self._write_ahead.room:
-            self._checkpoint()
+        files = self._write_ahead
+        if size + overhead + declares > files.room or (
+            files.written_bytes >= self._limits.pass_bytes and not self.checkpointer.is_running
+        ):
+            self._switch()
         parts: list[bytes] = []
         placed: dict[JournaledLog, list[Placed]] = {}
         for log, batch, end, timestamp_ms in entries:
@@ -309,9 +367,9 @@ class Journal:
                 reference = self._declare(log, parts)
             parts += (write_ahead.batch_entry_head(reference, len(batch)), batch)
         started = perf_counter()
-        self._write_ahead.write(parts)
+        files.write(parts)
         if self._is_synced:
-            self._write_ahead.sync()
+            files.sync()
         self.flush_seconds += perf_counter() - started
         for log, batches in placed.items():
             log.partition_log.append_placed(batches, batches[-1][2])
@@ -321,6 +379,7 @@ class Journal:
             log.stored_position = batches[-1][1] + 1
             stored.append((log.topic_partition, log.stored_position))
         self._flushed_bytes += size
+        self.stored_bytes += size
         return stored
 
     def _declare(self, log: "JournaledLog", parts: list[bytes]) -> int:
@@ -329,29 +388,81 @@ class Journal:
         parts.append(write_ahead.declare(reference, log.topic_partition, partition_log.topic_id))
         return reference
 
-    def _checkpoint(self) -> None:
-        """Sync the segments of everything in the write-ahead file, then begin it anew."""
-        for partition_log in self._touched:
-            partition_log.flush()
-        if self._touched:
-            self._store.write_checkpoints()
-        self._touched.clear()
-        self._declared.clear()
-        self._write_ahead.begin_pass()
-
     def _fail(self, failure: Exception) -> None:
-        self.closed_because = f"{type(failure).__name__}: {failure}"
+        self.is_full = lacks_room(failure)
+        self._failure_is_known = False
+        words = str(failure) if isinstance(failure, OSError) else repr(failure)
+        self.closed_because = f"{'disk full' if self.is_full else 'storage failed'}: {words}"
         self._queue.clear()
         self._on_failed(failure)
 
-    # --- after a start -------------------------------------------------------------------------
+    # --- checkpoints ---------------------------------------------------------------------------
+
+    def _switch(self) -> None:
+        """Go on in the other file; the segments of what this one promised are synced meanwhile."""
+        self.checkpointer.finish()
+        self._write_ahead.switch()
+        self._declared.clear()
+        touched, self._touched = self._touched, {}
+        self.checkpointer.begin(self._write_ahead, touched)
+
+    def _checkpoint_when_idle(self) -> None:
+        if self._touched and not self.checkpointer.is_running:
+            try:
+                self._switch()
+            except Exception as failure:  # noqa: BLE001  as in `pump`
+                self._fail(failure)
+
+    def _settle(self, logs: Iterable[PartitionLog]) -> None:
+        """Make durable what both files hold and begin anew in both."""
+        self.checkpointer.make_durable(logs)
+        self._write_ahead.begin()
+        self._touched.clear()
+        self._declared.clear()
+
+    # --- after a start, and after a full disk --------------------------------------------------
 
     def recover(self) -> Recovered:
         """Bring the segments up to what was promised; before any `log`. Raises Corrupt, OSError."""
-        recovered, logs = recover(self._write_ahead, self._store)
-        self._touched = dict.fromkeys(logs)
-        self._checkpoint()
+        recovered, logs = recover(
+            self._write_ahead, self._store, after_clean_stop=self._store.was_clean
+        )
+        self._settle(logs)
         return recovered
+
+    def try_reopen(self) -> bool:
+        """After a full disk: take appends again if there is room. What was promised is kept.
+
+        What was refused meanwhile may have reached the disk: its readers must look again.
+        """
+        if not self.is_full or not self._failure_is_known:
+            return False
+        try:
+            self._reserve.check()
+            self._reopen()
+        except (OSError, LogClosed, Corrupt) as failure:
+            if lacks_room(failure):
+                return False
+            self._fail(failure)
+            return False
+        self._on_reopened()
+        return True
+
+    def _reopen(self) -> None:
+        self.checkpointer.join()
+        touched = {**self.checkpointer.logs, **self._touched}
+        for log in touched:
+            log.drop_partial_write()
+        self._write_ahead.close()
+        self._write_ahead = self._open_files()
+        _, logs = recover(self._write_ahead, self._store, after_clean_stop=False)
+        self._settle({**touched, **dict.fromkeys(logs)})
+        self.checkpointer.forget()
+        self._queue.clear()
+        self._flushed_bytes = self._enqueued_bytes
+        self.term += 1
+        self.is_full = False
+        self.closed_because = None
 
 
 class JournaledLog:
@@ -360,6 +471,7 @@ class JournaledLog:
     __slots__ = (
         "_journal",
         "_leader_epoch",
+        "_term",
         "end_position",
         "partition_log",
         "stored_position",
@@ -368,6 +480,7 @@ class JournaledLog:
 
     def __init__(self, journal: Journal, partition_log: PartitionLog) -> None:
         self._journal = journal
+        self._term = journal.term
         self._leader_epoch = partition_log.leader_epoch
         self.partition_log = partition_log
         self.topic_partition = partition_log.topic_partition
@@ -375,12 +488,12 @@ class JournaledLog:
         self.stored_position = partition_log.log_end_offset
 
     def has_room(self) -> bool:
-        return self._journal.has_room()
+        return self._journal.has_room() and self._term == self._journal.term
 
     def append(self, records: Sequence[Record], timestamp_ms: int) -> Position:
         start = self.end_position
         batch = encode_batch(records, start, timestamp_ms, self._leader_epoch)
         end = start + len(records)
-        self._journal.enqueue((self, batch, end, timestamp_ms))
+        self._journal.enqueue((self, batch, end, timestamp_ms), self._term)
         self.end_position = end
         return end

@@ -5,16 +5,21 @@ partition of the offsets topic only `journal.py` appends, from the flusher threa
 were given out when the shard appended. Nothing is created before it is needed: a new partition is
 a folder with two small files, and its first segment comes with its first batch.
 
+The flusher appends while another thread syncs for a checkpoint: `_files_lock` keeps the steps apart
+in which segments come, go or are synced. Readers need none, and neither does an append to a segment
+that is there.
+
 Opening tells three cases apart: closed cleanly (nothing is scanned), killed (what lies above the
 recovery point is scanned and a torn tail is cut), damaged (Corrupt, which fails this partition).
 Kafka's counterparts: UnifiedLog, LocalLog, LogLoader.
 """
 
+import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from uuid import UUID
 
-from storage.api import Corrupt, LogClosed, LogSettings, TopicPartition
+from storage.api import Corrupt, LogClosed, LogSettings, SyncFailed, TopicPartition
 from storage.checkpoints import (
     LEADER_EPOCHS,
     NO_TOPIC_ID,
@@ -50,6 +55,7 @@ class PartitionLog:
         "_closed_because",
         "_disk",
         "_epochs",
+        "_files_lock",
         "_log_start_offset",
         "_names_are_dirty",
         "_path",
@@ -76,6 +82,7 @@ class PartitionLog:
         self.is_new = False  # its folder's name and first files were never synced
         self._names_are_dirty = False  # a segment was created or removed since the last sync
         self._closed_because: str | None = None
+        self._files_lock = threading.RLock()
         self.settings = settings
         self.recovery_point = 0  # everything below it is durable
         self.repairs: list[Repair] = []  # what opening had to do; the shell logs it
@@ -257,16 +264,18 @@ class PartitionLog:
 
     def roll(self) -> Segment:
         """Seal the active segment and begin the next one."""
-        if self._segments:
-            self._segments[-1].seal()
-        return self._create_segment(self.log_end_offset)
+        with self._files_lock:
+            if self._segments:
+                self._segments[-1].seal()
+            return self._create_segment(self.log_end_offset)
 
     def _create_segment(self, base_offset: int) -> Segment:
-        segment = self._new_segment(base_offset)
-        segment.create()
-        self._names_are_dirty = True
-        self._segments.append(segment)
-        return segment
+        with self._files_lock:
+            segment = self._new_segment(base_offset)
+            segment.create()
+            self._names_are_dirty = True
+            self._segments.append(segment)
+            return segment
 
     def _new_segment(self, base_offset: int) -> Segment:
         return Segment(self._disk, self._path, base_offset, self.settings.index_interval_bytes)
@@ -366,49 +375,57 @@ class PartitionLog:
                 break
             if is_active:
                 self.roll()
-            # A new list: whoever walks the old one is not led astray.
-            self._segments = self._segments[1:]
-            oldest.remove()
-            self._names_are_dirty = True
+            with self._files_lock:
+                # A new list: whoever walks the old one is not led astray.
+                self._segments = self._segments[1:]
+                oldest.remove()
+                self._names_are_dirty = True
             removed += 1
         return removed
 
     def truncate_to(self, offset: int) -> None:
         """Drop every batch that holds an offset at or after `offset`, for a repair."""
-        while self._segments and self._segments[-1].base_offset >= offset:
-            self._segments.pop().remove()
-            # At once: a segment that came back would begin in the middle of what is appended next.
-            self._disk.sync_dir(self._path)
-        if self._segments:
-            self._segments[-1].truncate(offset)
-        elif self._log_start_offset:
-            self._create_segment(self._log_start_offset)
-        self.recovery_point = min(self.recovery_point, self.log_end_offset)
+        with self._files_lock:
+            while self._segments and self._segments[-1].base_offset >= offset:
+                self._segments.pop().remove()
+                # At once: a segment that came back would begin in the middle of what comes next.
+                self._disk.sync_dir(self._path)
+            if self._segments:
+                self._segments[-1].truncate(offset)
+            elif self._log_start_offset:
+                self._create_segment(self._log_start_offset)
+            self.recovery_point = min(self.recovery_point, self.log_end_offset)
 
     # --- durability ----------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """fsync what was appended, then the names; a failure closes the log for good."""
-        end_offset = self.log_end_offset
-        try:
-            for segment in list(self._segments):
-                if segment.is_dirty:
-                    segment.sync()
-                    self._let_go(segment)
-            self._flush_names()
-        except OSError as fault:
-            # The kernel may have dropped the pages: a second fsync would lie.
-            self._closed_because = f"fsync failed: {fault}"
-            raise
-        self.recovery_point = end_offset
+        """fsync what was appended, then the names; a failed fsync closes the log for good."""
+        with self._files_lock:
+            end_offset = self.log_end_offset
+            try:
+                for segment in list(self._segments):
+                    if segment.is_dirty:
+                        segment.sync()
+                        self._let_go(segment)
+                self._flush_names()
+            except SyncFailed as fault:
+                # The kernel may have dropped the pages: a second fsync would lie.
+                self._closed_because = str(fault)
+                raise
+            self.recovery_point = end_offset
+
+    def drop_partial_write(self) -> None:
+        """Cut off what an append that failed may have left behind the last batch."""
+        if self._segments:
+            self._segments[-1].drop_partial_write()
 
     def _flush_names(self) -> None:
         if self.is_new:
             for name in (PARTITION_METADATA, LEADER_EPOCHS):
                 self._disk.open(f"{self._path}/{name}").sync()
         if self.is_new or self._names_are_dirty:
-            self._names_are_dirty = False
             self._disk.sync_dir(self._path)
+            self._names_are_dirty = False
         if self.is_new:
             self._disk.sync_dir(parent(self._path))
             self.is_new = False

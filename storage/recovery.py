@@ -1,9 +1,10 @@
 """What did a crash leave undone? Brings the segments up to what the write-ahead file promised.
 
 Runs once at a start, after `log_store.py` opened the partitions (which cuts torn tails) and before
-anything is appended. The last pass of the write-ahead file holds every batch since the partitions'
-recovery points; what the segments have of it is compared byte for byte and written once more, what
-they lack is appended, and nothing is accepted that would leave a gap.
+anything is appended; and again when a full disk has room. The last passes of the write-ahead files
+hold every batch since the partitions' recovery points; what the segments have of it is compared
+byte for byte and written once more, what they lack is appended, and nothing is accepted that would
+leave a gap.
 
 Written once more, because a failed fsync may have gone before the stop: the kernel then holds pages
 that it takes for written though the disk has not got them, and only writing them again makes the
@@ -19,7 +20,8 @@ from storage.log_store import LogStore
 from storage.partition_log import PartitionLog
 from storage.record_batch import InvalidBatch, placing
 from storage.segment import Placed, TailCut
-from storage.write_ahead import Declared, WriteAhead
+from storage.write_ahead import Declared
+from storage.write_ahead_pair import WriteAheadPair
 
 _PORTIONS_PER_SEGMENT = 16  # appended in portions, so that segments roll near their limit
 
@@ -33,27 +35,30 @@ class Recovered(NamedTuple):
     tail: TailCut | None
 
 
-def recover(journal: WriteAhead, store: LogStore) -> tuple[Recovered, list[PartitionLog]]:
-    """Re-apply the last pass; also returns the logs it speaks of, which need a sync before the
-    next pass may begin. Raises Corrupt, OSError."""
-    logs: dict[int, PartitionLog] = {}
+def recover(
+    journal: WriteAheadPair, store: LogStore, *, after_clean_stop: bool
+) -> tuple[Recovered, list[PartitionLog]]:
+    """Re-apply what counts; also returns the logs it speaks of, which need a sync before the
+    next passes may begin. Raises Corrupt, OSError."""
+    logs: dict[tuple[int, int], PartitionLog] = {}  # by pass and reference
     promised: dict[PartitionLog, list[Placed]] = {}
     groups = 0
-    for position, payload in journal.groups(after_clean_stop=store.was_clean):
+    path = ""
+    for path, epoch, group in journal.groups(after_clean_stop=after_clean_stop):
         groups += 1
         try:
-            for entry in write_ahead.read_entries(payload):
+            for entry in write_ahead.read_entries(group.payload):
                 if isinstance(entry, Declared):
-                    log = logs[entry.reference] = _declared_log(store, entry)
+                    log = logs[epoch, entry.reference] = _declared_log(store, entry)
                     promised.setdefault(log, [])
                 else:
-                    _follow(promised[logs[entry.reference]], entry.batch)
+                    _follow(promised[logs[epoch, entry.reference]], entry.batch)
         except (ValueError, KeyError, InvalidBatch) as fault:
-            raise Corrupt(journal.path, position, f"group {groups}: {fault}") from None
+            raise Corrupt(path, group.position, f"group {group.sequence}: {fault}") from None
     batches = reapplied = 0
     for log, placed in promised.items():
         batches += len(placed)
-        reapplied += reconcile(log, placed, journal.path)
+        reapplied += reconcile(log, placed, path)
     return Recovered(groups, batches, reapplied, journal.tail), list(promised)
 
 

@@ -12,6 +12,7 @@ Kafka's counterparts: LogSegment.append, read, recover, findOffsetByTimestamp; F
 
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from storage.api import Corrupt
@@ -155,13 +156,17 @@ class Segment:
         self._file = None
 
     def sync(self) -> None:
-        """Make the batches durable, and the index entries that a recovery point makes trusted."""
+        """Make the batches durable, and the index entries that a recovery point makes trusted.
+
+        Others may be appended meanwhile; entries of theirs wait for the next time.
+        """
         self.is_dirty = False  # before: what is appended meanwhile is not covered
+        offsets, times = len(self.offset_index), len(self.time_index)
         try:
             self._opened().sync()
             if not self.offset_index.is_durable or not self.time_index.is_durable:
-                self.offset_index.save(self._disk, sync=True)
-                self.time_index.save(self._disk, sync=True)
+                self.offset_index.save(self._disk, sync=True, up_to=offsets)
+                self.time_index.save(self._disk, sync=True, up_to=times)
         except OSError:
             self.is_dirty = True
             raise
@@ -280,7 +285,8 @@ class Segment:
         try:
             self._opened().pwrite(content, position)
         except OSError:
-            self._drop_partial_write()
+            with suppress(OSError):  # then the next append writes over it, or a scan cuts it off
+                self.drop_partial_write()
             raise
         for batch, last_offset, max_timestamp in batches:
             self._account(position, len(batch), last_offset, max_timestamp)
@@ -289,11 +295,11 @@ class Segment:
         self.next_offset = batches[-1][1] + 1
         self.size = position
 
-    def _drop_partial_write(self) -> None:
-        try:
-            self._opened().truncate(self.size)
-        except OSError:  # then the next append writes over it, or the next scan cuts it off
-            return
+    def drop_partial_write(self) -> None:
+        """Cut off what an append that failed may have left at the end."""
+        file = self._opened()
+        if file.size() > self.size:
+            file.truncate(self.size)
 
     def write_again(self, content: bytes, position: int) -> None:
         """Write what is there already, so that the next sync must write it too."""

@@ -1,8 +1,8 @@
-"""Which batches were promised before their segments were synced? The journal's write-ahead file.
+"""Which batches were promised before their segments were synced? The journal's write-ahead files.
 
-One preallocated file, written from the front in *passes*. A pass ends when everything in it is
-durable in the segments (a checkpoint); then the next pass begins at the front again. Layout, all
-integers big-endian:
+There are two, each preallocated and written from the front in *passes*. While one file takes
+groups, what the other has promised is synced in the segments (a checkpoint); then that one begins
+a new pass at its front. Epochs order the passes of both files. Layout, all integers big-endian:
 
     byte 0 and 4096   two slots, written in turn; the whole one with the greater epoch counts:
                       magic "RollWAL1", epoch u64, is_synced u8, crc32c u32 of what precedes it
@@ -15,11 +15,12 @@ integers big-endian:
 A group is what one flush made durable: all of it counts or nothing. Bytes of an earlier pass carry
 an earlier epoch, so they never pass for groups of this one; the slots alternate so that a torn slot
 leaves the other. A group begins in a sector of its own, so that a torn write cannot reach into one
-that was promised before.
+that was promised before. Sequence numbers run on from one file to the other, so that a group that
+is missing at the end of a pass is missed.
 
 A group that is torn ends the scan: it was never promised. Where each group was synced before the
-next one was written (`is_synced`), a whole group *behind* a torn one proves that a promised one was
-damaged: that is Corrupt, not a tail.
+next one was written (`is_synced`), a whole group *behind* a torn one, in this file or in the next
+pass, proves that a promised one was damaged: that is Corrupt, not a tail.
 """
 
 from collections.abc import Iterator, Sequence
@@ -107,34 +108,44 @@ def read_entries(payload: bytes) -> Iterator[Declared | Journaled]:
         raise ValueError("the last entry is cut short")
 
 
+class Group(NamedTuple):
+    """What one flush wrote: where it lies, its number, its entries."""
+
+    position: int
+    sequence: int
+    payload: bytes
+
+
 class WriteAhead:
-    """The file, opened. `groups` first, then `begin_pass`, then `write` and `sync`."""
+    """One file, opened. `find_pass` and `groups` first, then `begin_pass`, `write` and `sync`."""
 
     __slots__ = (
         "_capacity",
         "_chunk",
         "_chunk_start",
-        "_epoch",
         "_file",
         "_is_synced",
+        "_next_slot",
         "_position",
-        "_sequence",
-        "_was_synced",
+        "end_position",
+        "epoch",
         "path",
         "tail",
+        "was_synced",
     )
 
     def __init__(self, disk: Disk, path: str, capacity: int, *, is_synced: bool) -> None:
         self.path = path
         self.tail: TailCut | None = None
+        self.epoch = 0  # of the last pass; 0 in a file that never had one
+        self.was_synced = False  # in the pass that a start finds
         self._capacity = capacity
         self._is_synced = is_synced
-        self._was_synced = False  # in the pass that a start finds
         self._chunk = b""  # read ahead while a start looks for groups
         self._chunk_start = 0
-        self._epoch = 0
-        self._sequence = 0
+        self._next_slot = 0  # never the one that counts
         self._position = FIRST_GROUP
+        self.end_position = FIRST_GROUP  # where the scan of a start ended
         is_new = not disk.exists(path)
         self._file: File = disk.open(path, create=True)
         if is_new:
@@ -145,81 +156,103 @@ class WriteAhead:
         """Bytes of entries that the next group may have."""
         return self._capacity - self._position - _GROUP.size
 
-    def write(self, entries: Sequence[bytes]) -> None:
+    @property
+    def written_bytes(self) -> int:
+        """What the groups of this pass take up."""
+        return self._position - FIRST_GROUP
+
+    def write(self, entries: Sequence[bytes], sequence: int) -> None:
         """Write one group; durable after `sync`. Raises OSError, after which nothing is certain."""
         payload = b"".join(entries)
-        covered = _GROUP_COVERED.pack(self._epoch, self._sequence, len(payload)) + payload
+        covered = _GROUP_COVERED.pack(self.epoch, sequence, len(payload)) + payload
         group = _GROUP_PREFIX.pack(_GROUP_MAGIC, google_crc32c.value(covered)) + covered
         self._file.pwrite(group, self._position)
-        self._sequence += 1
         self._position = _next_sector(self._position + len(group))
 
     def sync(self) -> None:
         self._file.sync()
 
-    def begin_pass(self) -> None:
+    def begin_pass(self, epoch: int) -> None:
         """Forget every group: all of them are durable elsewhere. Durable when it returns."""
-        if self._file.size() != self._capacity:
-            self._file.truncate(min(self._file.size(), self._capacity))
+        assert epoch > self.epoch, "the epochs of passes rise"
+        size = self._file.size()
+        if size > self._capacity:
+            self._file.truncate(self._capacity)
+        if size != self._capacity:
             self._file.allocate(self._capacity)
-        if not self._epoch:
-            self._write_slot()  # a file with groups in it has no blank slot, ever
-        self._write_slot()
+        if not self.epoch:
+            self._write_slot(epoch)  # a file with groups in it has no blank slot, ever
+        self._write_slot(epoch)
         self._position = FIRST_GROUP
-        self._sequence = 0
 
-    def _write_slot(self) -> None:
-        self._epoch += 1
-        slot = _SLOT.pack(_SLOT_MAGIC, self._epoch, self._is_synced)
+    def _write_slot(self, epoch: int) -> None:
+        slot = _SLOT.pack(_SLOT_MAGIC, epoch, self._is_synced)
         slot += _SLOT_CRC.pack(google_crc32c.value(slot))
-        self._file.pwrite(slot, self._epoch % 2 * _SLOT_BYTES)
+        self._file.pwrite(slot, self._next_slot * _SLOT_BYTES)
         self._file.sync()
+        self.epoch = epoch
+        self._next_slot = 1 - self._next_slot
 
     def close(self) -> None:
         self._file.close()
 
     # --- after a start -------------------------------------------------------------------------
 
-    def groups(self, *, after_clean_stop: bool = False) -> Iterator[tuple[int, bytes]]:
-        """(position, entries) of each whole group of the last pass, in order.
-
-        Corrupt where a promised group is damaged. Sets `tail` if the scan ended in a torn group.
-        A clean stop leaves no groups, and then what lies behind the first place is not searched.
-        """
-        self._read_slots()
-        position, sequence = FIRST_GROUP, 0
-        while self._epoch:
-            payload = self._group_at(position, sequence)
-            if payload is None:
-                if sequence or not after_clean_stop:
-                    self._judge_tail(position, sequence)
-                break
-            yield position, payload
-            position = _next_sector(position + _GROUP.size + len(payload))
-            sequence += 1
-        self._chunk = b""
-
-    def _read_slots(self) -> None:
-        """Find the last pass, and whether its groups were synced one by one."""
+    def find_pass(self) -> None:
+        """Find the last pass, and whether its groups were synced one by one. Raises Corrupt."""
         head = self._file.pread(FIRST_GROUP, 0)
         blank = 0
-        for start in (0, _SLOT_BYTES):
+        for number in (0, 1):
+            start = number * _SLOT_BYTES
             slot = head[start : start + _SLOT.size]
             crc = head[start + _SLOT.size : start + _SLOT.size + _SLOT_CRC.size]
             if not slot.strip(b"\x00"):
                 blank += 1
             elif crc == _SLOT_CRC.pack(google_crc32c.value(slot)):
                 magic, epoch, is_synced = _SLOT.unpack(slot)
-                if magic == _SLOT_MAGIC and epoch > self._epoch:
-                    self._epoch, self._was_synced = epoch, bool(is_synced)
-        if not self._epoch:
+                if magic == _SLOT_MAGIC and epoch > self.epoch:
+                    self.epoch, self.was_synced = epoch, bool(is_synced)
+                    self._next_slot = 1 - number
+        if not self.epoch:
             if not blank:  # both are written before the first group
                 raise Corrupt(self.path, 0, "neither slot is whole")
             return
-        # A first group of the next pass means that the slot of that pass was damaged since.
-        self._epoch += 1
-        if self._group_at(FIRST_GROUP, 0) is None:
-            self._epoch -= 1
+        # A first group of a later pass means that the slot of that pass was damaged since.
+        first = self._head_at(FIRST_GROUP)
+        if first is not None and first[0] > self.epoch:
+            known, self.epoch = self.epoch, first[0]
+            if self._group_at(FIRST_GROUP, first[1]) is None:
+                self.epoch = known
+
+    def groups(self, *, after_clean_stop: bool = False) -> Iterator[Group]:
+        """Each whole group of the last pass, in order; the first may have any number.
+
+        Corrupt where a promised group is damaged. Sets `tail` if the scan ended in a torn group.
+        A clean stop leaves no groups, and then what lies behind the first place is not searched.
+        """
+        position = FIRST_GROUP
+        head = self._head_at(position)
+        sequence = head[1] if head is not None and head[0] == self.epoch else 0
+        found = False
+        while self.epoch:
+            payload = self._group_at(position, sequence)
+            if payload is None:
+                if found or not after_clean_stop:
+                    self._judge_tail(position, sequence, is_first=not found)
+                break
+            found = True
+            yield Group(position, sequence, payload)
+            position = self.end_position = _next_sector(position + _GROUP.size + len(payload))
+            sequence += 1
+        self._chunk = b""
+
+    def _head_at(self, position: int) -> tuple[int, int, int] | None:
+        """(epoch, sequence, length) of what may be a group; None where none begins."""
+        head = self._bytes_at(position, _GROUP.size)
+        if len(head) < _GROUP.size:
+            return None
+        magic, _, epoch, sequence, length = _GROUP.unpack(head)
+        return (epoch, sequence, length) if magic == _GROUP_MAGIC else None
 
     def _group_at(self, position: int, sequence: int) -> bytes | None:
         """The entries of the group with this sequence number; None when it is not there, whole."""
@@ -233,13 +266,8 @@ class WriteAhead:
         return group[_GROUP.size :]
 
     def _length_at(self, position: int, sequence: int) -> int | None:
-        head = self._bytes_at(position, _GROUP.size)
-        if len(head) < _GROUP.size:
-            return None
-        magic, _, epoch, number, length = _GROUP.unpack(head)
-        if (magic, epoch, number) != (_GROUP_MAGIC, self._epoch, sequence):
-            return None
-        return int(length)
+        head = self._head_at(position)
+        return head[2] if head is not None and head[:2] == (self.epoch, sequence) else None
 
     def _bytes_at(self, position: int, size: int) -> bytes:
         """What `pread` returns, out of a chunk that was read ahead."""
@@ -249,33 +277,38 @@ class WriteAhead:
             self._chunk_start, start = position, 0
         return self._chunk[start : start + size]
 
-    def _judge_tail(self, position: int, sequence: int) -> None:
+    def _judge_tail(self, position: int, sequence: int, *, is_first: bool) -> None:
         """Nothing is wrong with a torn tail, unless a promised group lies behind it."""
         length = self._length_at(position, sequence)
         if length is not None:
             self.tail = TailCut(self.path, position, length, f"group {sequence} is torn")
-        if not self._was_synced:
+        if not self.was_synced:
             return
+        for later in self.later_groups(position, -1 if is_first else sequence):
+            what = "the first group" if is_first else f"group {sequence}"
+            reason = f"{what} is damaged, though group {later.sequence} was written later"
+            raise Corrupt(self.path, position, reason)
+
+    def later_groups(self, position: int, sequence: int) -> Iterator[Group]:
+        """Whole groups of this pass with greater numbers than this, anywhere behind `position`."""
         start = _next_sector(position + 1)
         while chunk := self._file.pread(_READ_BYTES, start):
             at = chunk.find(_GROUP_MAGIC_BYTES)
             while at >= 0:
-                number = self._later_group(start + at, sequence)
-                if number is not None:
-                    reason = f"group {sequence} is damaged, though group {number} was written later"
-                    raise Corrupt(self.path, position, reason)
+                found = self._later_group(start + at, sequence)
+                if found is not None:
+                    yield found
+                    sequence = found.sequence
                 at = chunk.find(_GROUP_MAGIC_BYTES, at + 1)
             start += _READ_BYTES
 
-    def _later_group(self, position: int, sequence: int) -> int | None:
-        """The number of the whole group of this pass at `position`, if it is a later one."""
-        head = self._bytes_at(position, _GROUP.size)
-        if position % _SECTOR_BYTES or len(head) < _GROUP.size:
+    def _later_group(self, position: int, sequence: int) -> Group | None:
+        """The whole group of this pass at `position`, if it is a later one."""
+        head = self._head_at(position) if not position % _SECTOR_BYTES else None
+        if head is None or head[0] != self.epoch or head[1] <= sequence:
             return None
-        _, _, epoch, number, _ = _GROUP.unpack(head)
-        if epoch != self._epoch or number <= sequence or self._group_at(position, number) is None:
-            return None
-        return int(number)
+        payload = self._group_at(position, head[1])
+        return None if payload is None else Group(position, head[1], payload)
 
 
 def _next_sector(position: int) -> int:

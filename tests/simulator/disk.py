@@ -11,8 +11,11 @@ what was to be synced is in doubt for good), `room` (ENOSPC, after a part was wr
 
 import errno
 import random
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+
+from storage.api import SyncFailed
 
 SECTOR_BYTES = 512
 
@@ -229,7 +232,11 @@ class SimulatedDisk:
         for part in self._failing_syncs:
             if part in path:
                 self._failing_syncs.remove(part)
-                raise OSError(errno.EIO, "input/output error", path)
+                raise SyncFailed(errno.EIO, "fsync failed: input/output error", path)
+
+    def free_bytes(self, path: str) -> int:
+        assert self.exists(path)
+        return sys.maxsize if self.room is None else self.room
 
     # --- for files -----------------------------------------------------------------------------
 

@@ -214,6 +214,14 @@ class Node:
 
     def _flush(self) -> None:
         self._flushing = False
+        before = self.journal.checkpointer.logs
+        self.journal.pump()
+        if self.journal.checkpointer.logs is not before:
+            self._later(self.sim.around(20), partial(self._checkpoint))
+
+    def _checkpoint(self) -> None:
+        """In the daemon a thread does it; a failure is the flusher's to tell."""
+        self.journal.checkpointer.run()
         self.journal.pump()
 
     def _stored(self, stored: list[tuple[TopicPartition, Position]]) -> None:

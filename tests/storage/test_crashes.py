@@ -7,6 +7,7 @@ start a partition holds a prefix of what was appended, as long at least as what 
 """
 
 import random
+from contextlib import suppress
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -65,6 +66,18 @@ class CrashingLog(RuleBasedStateMachine):
     @rule()
     def pump(self) -> None:
         self.rig.journal.pump()
+
+    @rule()
+    def checkpoint(self) -> None:
+        """What the daemon does in a thread of its own, at any moment after a file was passed."""
+        self.rig.journal.checkpointer.run()
+
+    @rule(chance=st.integers(0, 2**32), steps=st.integers(0, 30))
+    def cut_power_in_a_checkpoint(self, chance: int, steps: int) -> None:
+        self.disk.cut_power_at = self.disk.operations + steps
+        with suppress(PowerCut):
+            self.rig.journal.checkpointer.run()
+        self._start(self._lose_power(random.Random(chance)))
 
     def _lose_power(self, dice: random.Random) -> SimulatedDisk:
         if not self.is_synced:

@@ -7,9 +7,10 @@ import pytest
 
 from storage.api import LogClosed, LogSettings, TopicPartition
 from storage.disk import RealDisk
-from storage.journal import FILE_NAME, Journal, JournalLimits
+from storage.journal import Journal, JournalLimits
 from storage.log_store import LogStore
 from storage.record_batch import read_header
+from storage.write_ahead_pair import FILE_NAMES
 from tests.simulator.disk import SimulatedDisk
 from tests.storage.rig import (
     DATA,
@@ -23,7 +24,7 @@ from tests.storage.rig import (
     records,
 )
 
-WAL = f"{DATA}/{FILE_NAME}"
+WAL = f"{DATA}/{FILE_NAMES[0]}"
 
 
 def key(partition: int) -> TopicPartition:
@@ -171,7 +172,7 @@ def test_after_a_failure_nothing_is_acknowledged_or_taken(fault: str) -> None:
     rig.stored.clear()
     match fault:
         case "sync":
-            disk.fail_sync(FILE_NAME)
+            disk.fail_sync(FILE_NAMES[0])
         case "room":
             disk.room = 0  # the journal is preallocated: the segment has no room
         case "segment":
@@ -202,7 +203,7 @@ def test_what_was_acknowledged_is_still_read_after_a_failure() -> None:
     log = rig.log()
     log.append(records("acknowledged"), NOW_MS)
     rig.journal.pump()
-    disk.fail_sync(FILE_NAME)
+    disk.fail_sync(FILE_NAMES[0])
     log.append(records("lost"), NOW_MS)
     rig.journal.pump()
     assert rig.keys() == ["acknowledged"]

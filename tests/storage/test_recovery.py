@@ -5,12 +5,12 @@ import random
 import pytest
 
 from storage.api import Corrupt, TopicPartition
-from storage.journal import FILE_NAME
 from storage.write_ahead import FIRST_GROUP
+from storage.write_ahead_pair import FILE_NAMES
 from tests.simulator.disk import PowerCut, SimulatedDisk
 from tests.storage.rig import DATA, NOW_MS, OFFSETS, Rig, new_disk, records
 
-WAL = f"{DATA}/{FILE_NAME}"
+WAL = f"{DATA}/{FILE_NAMES[0]}"
 SEGMENT = f"{DATA}/{OFFSETS}-0/{0:020d}.log"
 
 
@@ -163,7 +163,7 @@ def test_the_journal_of_another_topic_is_refused() -> None:
     metadata = f"{DATA}/{OFFSETS}-0/partition.metadata"
     content = left.open(metadata).pread(100, 0)
     left.open(metadata).pwrite(content[::-1][:1] * 10, len(content) - 22)
-    with pytest.raises(Corrupt, match=f"{FILE_NAME} at byte {FIRST_GROUP}: group 1: .* topic id"):
+    with pytest.raises(Corrupt, match=f"{WAL} at byte {FIRST_GROUP}: group 0: .* topic id"):
         rig.restarted_on(left)
 
 

@@ -32,12 +32,13 @@ def started(disk: SimulatedDisk, *, is_synced: bool = True) -> WriteAhead:
     """Opened, read and in its next pass."""
     journal = opened(disk, is_synced=is_synced)
     groups(journal)
-    journal.begin_pass()
+    journal.begin_pass(journal.epoch + 1)
     return journal
 
 
 def groups(journal: WriteAhead) -> list[bytes]:
-    return [payload for _, payload in journal.groups()]
+    journal.find_pass()
+    return [group.payload for group in journal.groups()]
 
 
 def found(disk: SimulatedDisk) -> list[bytes]:
@@ -45,8 +46,8 @@ def found(disk: SimulatedDisk) -> list[bytes]:
 
 
 def write(journal: WriteAhead, *payloads: bytes) -> None:
-    for payload in payloads:
-        journal.write([payload])
+    for sequence, payload in enumerate(payloads):
+        journal.write([payload], sequence)
         journal.sync()
 
 
@@ -62,7 +63,7 @@ def test_a_new_pass_forgets_even_when_nothing_is_written_over() -> None:
     disk = new_disk()
     journal = started(disk)
     write(journal, b"old 1", b"old 2", b"old 3")
-    journal.begin_pass()
+    journal.begin_pass(journal.epoch + 2)
     assert found(disk) == []
     write(journal, b"new 1")
     assert found(disk) == [b"new 1"]  # and not old 2 behind it, whole as it is
@@ -73,7 +74,9 @@ def test_groups_begin_in_sectors_of_their_own() -> None:
     disk = new_disk()
     journal = started(disk)
     write(journal, b"x", b"y" * 500, b"z")
-    positions = [position for position, _ in opened(disk).groups()]
+    journal = opened(disk)
+    journal.find_pass()
+    positions = [group.position for group in journal.groups()]
     assert positions == [FIRST_GROUP, FIRST_GROUP + 512, FIRST_GROUP + 512 + 1024]
 
 
@@ -83,11 +86,11 @@ def test_room_counts_down_to_the_end_of_the_file() -> None:
     room = journal.room
     write(journal, b"x" * (room - 600))
     assert 0 < journal.room < 600
-    write(journal, b"y" * journal.room)
+    journal.write([b"y" * journal.room], 1)
     assert journal.room < 0
     assert len(found(disk)[0]) == room - 600
     assert disk.open(PATH).size() == CAPACITY
-    journal.begin_pass()
+    journal.begin_pass(journal.epoch + 1)
     assert journal.room == room
 
 
@@ -162,7 +165,7 @@ def test_the_file_takes_a_new_size_at_a_new_pass() -> None:
     for capacity in (CAPACITY * 2, CAPACITY // 2):
         journal = opened(disk, capacity=capacity)
         groups(journal)
-        journal.begin_pass()
+        journal.begin_pass(journal.epoch + 1)
         assert disk.open(PATH).size() == capacity
         assert 0 < journal.room < capacity
 
@@ -175,7 +178,7 @@ def test_after_any_crash_a_prefix_is_left_and_all_that_was_synced(
     journal = started(disk)
     write(journal, *payloads)
     if not finish:
-        journal.write([b"not synced" * 200])
+        journal.write([b"not synced" * 200], len(payloads))
     left = found(disk.after_crash(random.Random(seed)))
     assert left[: len(payloads)] == payloads
     assert left[len(payloads) :] in ([], [b"not synced" * 200])

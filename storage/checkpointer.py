@@ -1,0 +1,114 @@
+"""When may a write-ahead file begin anew? When the segments have, durably, all that it promised.
+
+While commits go on in the other file, `Checkpointer` syncs the segments of every partition that the
+passed file speaks of, writes the recovery points down and lets the file begin its next pass. That
+is some fifty fsyncs, so it has a thread of its own; without threads, `run` does it when called.
+`journal.py` starts one when a file has enough, and waits for it only before it needs the file.
+"""
+
+import threading
+from collections.abc import Callable, Iterable
+from time import perf_counter
+
+from storage.log_store import LogStore
+from storage.partition_log import PartitionLog
+from storage.write_ahead_pair import WriteAheadPair
+
+
+class Checkpointer:
+    """At most one checkpoint at a time. `begin` and `finish` belong to the flusher's thread."""
+
+    __slots__ = (
+        "_files",
+        "_is_due",
+        "_on_end",
+        "_store",
+        "_thread",
+        "checkpoints",
+        "failure",
+        "is_threaded",
+        "logs",
+        "seconds",
+        "wait_seconds",
+    )
+
+    def __init__(self, store: LogStore, on_end: Callable[[], None]) -> None:
+        """`on_end` is called in the checkpoint's thread, after success or failure."""
+        self._store = store
+        self._on_end = on_end
+        self._files: WriteAheadPair | None = None
+        self._is_due = False
+        self._thread: threading.Thread | None = None
+        self.is_threaded = False
+        self.logs: dict[PartitionLog, None] = {}  # what the passed file speaks of
+        self.failure: Exception | None = None
+        self.checkpoints = 0
+        self.seconds = 0.0
+        self.wait_seconds = 0.0  # by the flusher
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a thread is at it."""
+        return self._is_due and self.failure is None and self._thread is not None
+
+    def begin(self, files: WriteAheadPair, logs: dict[PartitionLog, None]) -> None:
+        """The file that was just passed speaks of these."""
+        assert not self._is_due, "a checkpoint within a checkpoint"
+        self._files, self.logs = files, logs
+        self._is_due = True
+        if self.is_threaded:
+            self._thread = threading.Thread(target=self.run, name="journal-checkpoint", daemon=True)
+            self._thread.start()
+
+    def run(self) -> bool:
+        """Do what is due; False if nothing is, or it fails."""
+        if not self._is_due or self.failure is not None:
+            return False
+        assert self._files is not None
+        started = perf_counter()
+        try:
+            self.make_durable(self.logs)
+            self._files.renew_passed()
+        except Exception as failure:  # noqa: BLE001  whatever it is, the flusher must hear of it
+            self.failure = failure
+            self._on_end()
+            return False
+        self.checkpoints += 1
+        self.seconds += perf_counter() - started
+        self._is_due = False
+        self._on_end()
+        return True
+
+    def finish(self) -> None:
+        """Return when nothing is due any more. Raises what the checkpoint raised."""
+        if not self._is_due:
+            return
+        started = perf_counter()
+        if self._thread is None:
+            self.run()
+        self.join()
+        self.wait_seconds += perf_counter() - started
+        if self.failure is not None:
+            raise self.failure
+
+    def join(self) -> None:
+        """Wait for the thread, however it ends."""
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def forget(self) -> None:
+        """Everything was made durable by other means."""
+        self.join()
+        self._is_due = False
+        self.logs = {}
+        self.failure = None
+
+    def make_durable(self, logs: Iterable[PartitionLog]) -> None:
+        """Sync these logs, and write down that they are."""
+        is_any = False
+        for log in logs:
+            log.flush()
+            is_any = True
+        if is_any:
+            self._store.write_checkpoints()

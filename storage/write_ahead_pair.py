@@ -1,0 +1,115 @@
+"""How does the journal go on while a full file is being emptied? Two write-ahead files, in turn.
+
+One is active and takes groups. When it has enough of them the other becomes active (`switch`), and
+while that fills, all that the first one promised is made durable elsewhere, whereupon it may begin
+its next pass (`renew_passed`, from whichever thread did the syncing). Epochs rise from pass to pass
+over both files and sequence numbers from group to group, so a start knows which came first, and
+that nothing between them is missing.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from storage.api import Corrupt
+from storage.disk import Disk
+from storage.segment import TailCut
+from storage.write_ahead import Group, WriteAhead
+
+FILE_NAMES = ("rollcall-journal.wal", "rollcall-journal-2.wal")
+
+
+class Promise(NamedTuple):
+    """A group that counts, and in which file and pass it lies: references hold within a pass."""
+
+    path: str
+    epoch: int
+    group: Group
+
+
+class WriteAheadPair:
+    """Both files, opened. `groups` and `begin` first, then the rest."""
+
+    __slots__ = ("_active", "_epoch", "_files", "_sequence", "tail")
+
+    def __init__(self, disk: Disk, folder: str, capacity: int, *, is_synced: bool) -> None:
+        self._files = [
+            WriteAhead(disk, f"{folder}/{name}", capacity, is_synced=is_synced)
+            for name in FILE_NAMES
+        ]
+        self._active = self._files[0]
+        self._epoch = 0
+        self._sequence = 0
+        self.tail: TailCut | None = None  # of the scan, where it ended in a torn group
+
+    @property
+    def _other(self) -> WriteAhead:
+        first, second = self._files
+        return second if self._active is first else first
+
+    # --- after a start -------------------------------------------------------------------------
+
+    def groups(self, *, after_clean_stop: bool = False) -> Iterator[Promise]:
+        """Each whole group of the last pass of each file, the older pass first. Raises Corrupt."""
+        for file in self._files:
+            file.find_pass()
+        self._files.sort(key=lambda file: file.epoch)
+        older, newer = self._files
+        follows: int | None = None
+        for group in older.groups(after_clean_stop=after_clean_stop):
+            yield Promise(older.path, older.epoch, group)
+            follows = group.sequence + 1
+        self.tail = older.tail
+        for group in newer.groups(after_clean_stop=after_clean_stop):
+            # A pass begins to be used when the one before it has groups, and not earlier.
+            if older.epoch and follows != group.sequence:
+                if newer.was_synced:
+                    reason = f"what comes before group {group.sequence} in {newer.path} is missing"
+                    raise Corrupt(older.path, older.end_position, reason)
+                return  # an unsynced file lost its tail: what follows it does not count
+            yield Promise(newer.path, newer.epoch, group)
+            follows = group.sequence + 1
+        self.tail = self.tail or newer.tail
+
+    def begin(self) -> None:
+        """All that was found is durable elsewhere: begin a new pass in both files."""
+        self._files.sort(key=lambda file: file.epoch)
+        self._epoch = max(file.epoch for file in self._files)
+        for file in self._files:
+            self._renew(file)
+        self._active = self._files[0]
+
+    def _renew(self, file: WriteAhead) -> None:
+        file.begin_pass(self._epoch + 1)
+        self._epoch += 1
+
+    # --- while running -------------------------------------------------------------------------
+
+    @property
+    def room(self) -> int:
+        """Bytes of entries that the next group may have in the active file."""
+        return self._active.room
+
+    @property
+    def written_bytes(self) -> int:
+        """What the groups in the active file take up."""
+        return self._active.written_bytes
+
+    def write(self, entries: Sequence[bytes]) -> None:
+        """Write one group; durable after `sync`. Raises OSError, after which nothing is certain."""
+        self._active.write(entries, self._sequence)
+        self._sequence += 1
+
+    def sync(self) -> None:
+        self._active.sync()
+
+    def switch(self) -> None:
+        """The next group goes to the other file, which must have begun its pass."""
+        self._active = self._other
+
+    def renew_passed(self) -> None:
+        """What the file that is not active promised is durable elsewhere: forget it, durably."""
+        self._renew(self._other)
+
+    def close(self) -> None:
+        for file in self._files:
+            file.close()
