@@ -7,7 +7,7 @@ shards. A failure inside a shard (a bug of ours) ends the shard, which the shell
 and nothing else. Kafka's counterpart: `GroupCoordinatorService`, `CoordinatorRuntime`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Final
@@ -475,6 +475,17 @@ class GroupCoordinator:
         for shard in self._active:
             if shard is not None:
                 yield from shard.groups.values()
+
+    def groups_of(self, partition: int) -> tuple[GroupView, ...]:
+        """Those of one partition, as they are now: for who walks over all and takes breaths."""
+        shard = self._active[partition]
+        return () if shard is None else tuple(shard.groups.values())
+
+    def groups_by_partition(self) -> Iterator[Collection[GroupView]]:
+        """The same, partition by partition: for those who have to take breaths."""
+        for shard in self._active:
+            if shard is not None:
+                yield shard.groups.values()
 
     def group(self, group_id: GroupId) -> GroupView | None:
         shard = self._active[self.partition_for(group_id)]
