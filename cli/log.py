@@ -3,6 +3,7 @@
 import click
 
 from cli.log_dump import log_dump
+from cli.log_lint import log_lint
 
 
 @click.group(
@@ -15,3 +16,4 @@ def log() -> None:
 
 
 log.add_command(log_dump)
+log.add_command(log_lint)

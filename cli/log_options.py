@@ -98,3 +98,22 @@ def look_at(
         there = ", ".join(sorted(place.topics))
         raise click.UsageError(f"{path} has no such log; it has {there}")
     return chosen
+
+
+def note_running_daemon(place: DataPlace) -> None:
+    """Say so if somebody writes to these files: then what is half written is no damage."""
+    if place.is_data_dir and _is_locked(place.path / ".lock"):
+        click.echo(
+            f"rollcall: note: a daemon runs on {place.path}; what it is just writing may look wrong",
+            err=True,
+        )
+
+
+def _is_locked(lock: Path) -> bool:
+    """Does any process hold it? Asks the system's list, and so never stands in a daemon's way."""
+    try:
+        inode = lock.stat().st_ino
+        held = Path("/proc/locks").read_text()
+    except OSError:
+        return False
+    return any(line.split()[5].endswith(f":{inode}") for line in held.splitlines())

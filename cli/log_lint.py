@@ -1,0 +1,74 @@
+"""`rollcall log lint`: is everything in these log files as it must be?
+
+Reads the options; logtools/lint.py looks.
+"""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import click
+
+from cli.log_options import (
+    FINDINGS,
+    log_topic_option,
+    look_at,
+    note_running_daemon,
+    partition_option,
+    paths_argument,
+)
+
+
+@click.command(
+    name="lint",
+    epilog="\b\nExamples:\n"
+    "  rollcall log lint rollcall-data\n"
+    "  rollcall log lint --json /var/kafka/data/__consumer_offsets-12\n"
+    "  rollcall log lint --log-topic __consumer_offsets --partition 12 rollcall-data\n"
+    "\n"
+    "Exit code 0: all is sound; 1: something is not; 2: the command is wrong.",
+)
+@paths_argument
+@partition_option
+@log_topic_option
+@click.option(
+    "--offsets-partitions",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="How many partitions __consumer_offsets has.  [default: as the files say, else 50]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Findings as JSON lines, for programs.")
+def log_lint(
+    *,
+    paths: tuple[Path, ...],
+    partitions: tuple[int, ...],
+    log_topics: tuple[str, ...],
+    offsets_partitions: int | None,
+    as_json: bool,
+) -> int:
+    """Check every invariant of log files.
+
+    Batches (checksums, sizes, offsets, counts, times, leader epochs), both indexes against their
+    log, checkpoints against the logs, the journal, snapshots, topic ids, and what a crash has left
+    behind. Of __consumer_offsets also that each record can be read and each group is in the
+    partition where it belongs. Without --log-topic all topics of a data directory are checked.
+    """
+    from logtools.findings import Tally
+    from logtools.lint import findings
+
+    tally = Tally()
+    found: Counter[str] = Counter()
+    places = [look_at(path, log_topics or ("all",), partitions) for path in paths]
+    for place in places:
+        note_running_daemon(place)
+        for finding in findings(place, tally, offsets_partitions):
+            found[finding.check] += 1
+            click.echo(json.dumps(finding._asdict()) if as_json else str(finding))
+    looked = (
+        f"{tally.files} files, {tally.bytes} bytes, {tally.batches} batches, "
+        f"{tally.records} records"
+    )
+    kinds = ", ".join(f"{count} {check}" for check, count in found.most_common())
+    summary = f"{found.total()} findings ({kinds})" if found else "all is sound"
+    click.echo(f"{looked}: {summary}", err=as_json)
+    return FINDINGS if found else 0

@@ -1,0 +1,72 @@
+"""Is what lies here sound? Every invariant of the log, the files beside it and the journal.
+
+`findings` goes partition by partition, then to what a data directory has besides, and answers with
+one `Finding` for each thing that is wrong. Nothing is changed.
+"""
+
+import json
+from pathlib import Path
+
+from logtools.findings import Findings, Tally
+from logtools.lint_files import (
+    TOPICS_FILE,
+    Known,
+    leftover_folders,
+    leftovers,
+    lint_checkpoints,
+    lint_folder,
+    lint_topic_ids,
+)
+from logtools.lint_segment import PartitionLint
+from logtools.places import DataPlace
+from protocol.names import OFFSETS_TOPIC
+from storage.api import TopicPartition
+
+USUAL_OFFSETS_PARTITIONS = 50
+
+
+def findings(place: DataPlace, tally: Tally, offsets_partitions: int | None = None) -> Findings:
+    """`offsets_partitions` is the offsets topic's number of partitions, where it is known."""
+    partitions = offsets_partitions or _offsets_partitions(place)
+    known: Known = {}
+    for partition in place.partitions:
+        lint = PartitionLint(partition, tally, partitions)
+        yield from lint.segments()
+        if partition.folder is not None:
+            yield from lint_folder(lint, partition.folder)
+        if partition.partition is not None:
+            known[TopicPartition(partition.topic, partition.partition)] = lint
+    if place.is_data_dir:
+        names = sorted(path.name for path in place.path.iterdir())
+        yield from leftovers(place.path, names)
+        yield from leftover_folders(place.path)
+        yield from lint_checkpoints(place.path, known)
+        yield from lint_topic_ids(place.path, known)
+
+
+def _offsets_partitions(place: DataPlace) -> int | None:
+    """As the catalog says, else Kafka's default, unless a folder contradicts it."""
+    data_dir = place.path if place.is_data_dir else place.path.parent
+    said = _catalog_partitions(data_dir / TOPICS_FILE)
+    if said is not None:
+        return said
+    numbers = [
+        part.partition
+        for part in place.partitions
+        if part.topic == OFFSETS_TOPIC and part.partition is not None
+    ]
+    if any(number >= USUAL_OFFSETS_PARTITIONS for number in numbers):
+        return None
+    if place.is_data_dir and numbers and set(numbers) == set(range(len(numbers))):
+        return len(numbers)
+    return USUAL_OFFSETS_PARTITIONS
+
+
+def _catalog_partitions(path: Path) -> int | None:
+    try:
+        for topic in json.loads(path.read_bytes())["topics"]:
+            if topic["name"] == OFFSETS_TOPIC:
+                return int(topic["partitions"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return None

@@ -1,0 +1,132 @@
+"""Do the two indexes of a segment say what its batches say?
+
+Each index is read as a whole (it is small) and compared while the batches pass by once, in
+constant memory. An offset entry must point at the beginning of a batch, and no later batch may
+hold offsets that the entry promises farther on; a time entry must name the greatest timestamp up to
+its offset. Zeros at the end are the room that Kafka preallocates.
+Kafka's counterparts: OffsetIndex.sanityCheck, TimeIndex.sanityCheck, DumpLogSegments.
+"""
+
+from collections import deque
+from pathlib import Path
+from struct import Struct
+from typing import Final
+
+from logtools.findings import Finding, Findings
+from storage.record_batch import BatchHeader
+
+_OFFSET_ENTRY: Final = Struct(">II")
+_TIME_ENTRY: Final = Struct(">qI")
+
+
+class OffsetIndexCheck:
+    """Feed it every batch of the segment, then ask `finish`."""
+
+    def __init__(self, path: Path, base_offset: int) -> None:
+        self._path = str(path)
+        self._base = base_offset
+        self._entries, self._faults = _read(path, _OFFSET_ENTRY)
+        self._faults += _not_rising(self._path, self._entries, _OFFSET_ENTRY.size)
+        self._waiting = deque(sorted(self._entries, key=lambda entry: entry[2]))
+        self._unmatched: dict[int, int] = {}  # offset -> entry, until a batch ends with it
+
+    def batch(self, position: int, header: BatchHeader) -> None:
+        while self._waiting and self._waiting[0][2] < position:
+            at, relative, target = self._waiting.popleft()
+            self._fault(at, f"offset {self._base + relative} is said to be at byte {target}, "
+                        "where no batch begins")  # fmt: skip
+        if self._waiting and self._waiting[0][2] == position:
+            at, relative, _ = self._waiting.popleft()
+            offset = self._base + relative
+            if offset < header.base_offset:
+                self._fault(at, f"offset {offset} is said to be at byte {position}, where "
+                            f"{header.base_offset} begins")  # fmt: skip
+            else:
+                self._unmatched[offset] = at
+        # Old brokers indexed an append of several batches by its last offset: any end will do.
+        self._unmatched.pop(header.last_offset, None)
+
+    def finish(self) -> Findings:
+        for at, relative, target in self._waiting:
+            self._fault(at, f"offset {self._base + relative} is said to be at byte {target}, "
+                        "where no batch begins")  # fmt: skip
+        for offset, at in self._unmatched.items():
+            self._fault(at, f"no batch ends with offset {offset}")
+        yield from self._faults
+
+    def _fault(self, at: int, problem: str) -> None:
+        self._faults.append(Finding(self._path, at, "index", problem))
+
+
+class TimeIndexCheck:
+    """Feed it every batch of the segment, then ask `finish`."""
+
+    def __init__(self, path: Path, base_offset: int, *, sealed: bool) -> None:
+        self._path = str(path)
+        self._base = base_offset
+        self._sealed = sealed
+        self._entries, self._faults = _read(path, _TIME_ENTRY)
+        self._faults += _not_rising(self._path, self._entries, _TIME_ENTRY.size)
+        self._waiting = deque(self._entries)
+        self._latest = -1
+        self._end = base_offset - 1
+
+    def batch(self, header: BatchHeader) -> None:
+        self._judge_before(header.base_offset)
+        self._latest = max(self._latest, header.max_timestamp)
+        self._end = header.last_offset
+
+    def _judge_before(self, offset: int) -> None:
+        while self._waiting and self._base + self._waiting[0][2] < offset:
+            at, timestamp, relative = self._waiting.popleft()
+            if timestamp != self._latest:
+                self._fault(at, f"up to offset {self._base + relative} the greatest timestamp is "
+                            f"{self._latest}, not {timestamp}")  # fmt: skip
+
+    def finish(self) -> Findings:
+        self._judge_before(self._end + 1)
+        for at, _, relative in self._waiting:
+            self._fault(at, f"offset {self._base + relative} is past the end, {self._end}")
+        last = self._entries[-1][1] if self._entries else -1
+        if self._sealed and not self._waiting and last < self._latest:
+            self._fault(None, f"ends at timestamp {last}, but the segment reaches {self._latest}")
+        yield from self._faults
+
+    def _fault(self, at: int | None, problem: str) -> None:
+        self._faults.append(Finding(self._path, at, "timeindex", problem))
+
+
+_Entries = list[tuple[int, int, int]]
+"""(byte in the index, first field, second field)"""
+
+
+def _read(path: Path, entry: Struct) -> tuple[_Entries, list[Finding]]:
+    content = path.read_bytes()
+    faults: list[Finding] = []
+    whole = len(content) - len(content) % entry.size
+    if whole != len(content):
+        problem = f"{len(content)} bytes are no whole number of entries of {entry.size}"
+        faults.append(Finding(str(path), whole, _name(path), problem))
+    entries = [
+        (number * entry.size, *fields)
+        for number, fields in enumerate(entry.iter_unpack(content[:whole]))
+    ]
+    while entries and entries[-1][1:] == (0, 0):
+        entries.pop()
+    return entries, faults
+
+
+def _not_rising(path: str, entries: _Entries, size: int) -> list[Finding]:
+    """Every entry must be greater than the one before it, in both of its fields."""
+    faults = []
+    previous = (-1, -1)
+    for at, *fields in entries:
+        if fields[0] <= previous[0] or fields[1] <= previous[1]:
+            problem = f"entry {at // size} is {tuple(fields)} after {previous}: it does not rise"
+            faults.append(Finding(path, at, _name(Path(path)), problem))
+        previous = (fields[0], fields[1])
+    return faults
+
+
+def _name(path: Path) -> str:
+    return path.suffix.removeprefix(".")

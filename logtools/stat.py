@@ -1,0 +1,374 @@
+"""What takes the space, who makes it, and what would cleaning free?
+
+One pass over each partition, in the order of its offsets. Every key's newest record is kept in
+mind, which is the only thing that grows: with the keys of one partition, not with the records and
+not with the partitions, because a group's records all lie in one. Whatever a later record
+supersedes is counted as dead at that moment; what was dead when the pass left the segments that the
+cleaner may touch is what cleaning would free now, what is dead at the end is the most it ever could.
+Kafka's counterpart is none; the rules are those of LogCleanerManager and Cleaner.
+"""
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from heapq import nlargest
+from typing import Final
+
+from logtools.key_owner import Owners, group_and_topic
+from logtools.places import DataPlace, PartitionPlace, SegmentFile
+from logtools.sized import Unreadable, sized_records
+from logtools.walk import Batch, Damage, walk
+from protocol.names import OFFSETS_TOPIC
+from storage.record_batch import HEADER_BYTES, BatchHeader
+
+NOBODY: Final = "(no member)"
+"""Who committed where no member of the group was assigned the partition."""
+
+
+@dataclass(frozen=True, slots=True)
+class CleanerRules:
+    """Kafka's configs of the same names, as the offsets topic has them by default."""
+
+    min_cleanable_dirty_ratio: float = 0.5
+    min_compaction_lag_ms: int = 0
+
+
+@dataclass(slots=True)
+class Freed:
+    """What cleaning takes away."""
+
+    records: int = 0
+    bytes: int = 0
+
+    def add(self, other: "Freed") -> None:
+        self.records += other.records
+        self.bytes += other.bytes
+
+
+@dataclass(slots=True)
+class Counts:
+    """The figures of one partition, or of all together."""
+
+    segments: int = 0
+    bytes: int = 0
+    batches: int = 0
+    records: int = 0
+    damaged_bytes: int = 0
+    tombstones: int = 0
+    live_records: int = 0
+    live_bytes: int = 0
+    commits: int = 0
+    oldest_ms: int | None = None
+    newest_ms: int | None = None
+    by_type: Counter[str] = field(default_factory=Counter)
+    dirty_ratio: float | None = None
+    """Of one partition that has been written to; as the cleaner computes it."""
+    frees_now: Freed = field(default_factory=Freed)
+    frees_at_most: Freed = field(default_factory=Freed)
+
+    def add(self, other: "Counts") -> None:
+        for name in _SUMS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.by_type.update(other.by_type)
+        self.frees_now.add(other.frees_now)
+        self.frees_at_most.add(other.frees_at_most)
+        self.saw(other.oldest_ms, other.newest_ms)
+
+    def saw(self, oldest_ms: int | None, newest_ms: int | None) -> None:
+        if oldest_ms is not None:
+            self.oldest_ms = min(oldest_ms, self.oldest_ms or oldest_ms)
+        if newest_ms is not None:
+            self.newest_ms = max(newest_ms, self.newest_ms or newest_ms)
+
+    @property
+    def records_per_batch(self) -> float:
+        return self.records / self.batches if self.batches else 0.0
+
+    @property
+    def commits_per_second(self) -> float | None:
+        """Over the time from the oldest record to the newest; None if that is no time."""
+        if self.oldest_ms is None or self.newest_ms is None or self.newest_ms <= self.oldest_ms:
+            return None
+        return self.commits * 1_000 / (self.newest_ms - self.oldest_ms)
+
+
+_SUMS: Final = (
+    "segments", "bytes", "batches", "records", "damaged_bytes", "tombstones", "live_records",
+    "live_bytes", "commits",
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class Share:
+    """One group, topic or member: what it wrote."""
+
+    name: str
+    commits: int = 0
+    records: int = 0
+    bytes: int = 0
+
+
+class Tops:
+    """The largest writers. Groups are whole within a partition, so only the best are carried on."""
+
+    __slots__ = ("_best", "_keep", "topics")
+
+    def __init__(self, keep: int) -> None:
+        self._keep = keep
+        self._best: dict[str, list[Share]] = {}
+        self.topics: dict[str, Share] = {}
+
+    def offer(self, kind: str, shares: Iterator[Share]) -> None:
+        best = [*self._best.get(kind, ()), *shares]
+        self._best[kind] = nlargest(self._keep, best, key=_weight)
+
+    def of(self, kind: str) -> list[Share]:
+        if kind == "topics":
+            return nlargest(self._keep, self.topics.values(), key=_weight)
+        return self._best.get(kind, [])
+
+
+def _weight(share: Share) -> tuple[int, int, str]:
+    return share.bytes, share.commits, share.name
+
+
+@dataclass(slots=True)
+class Statistics:
+    partitions: list[tuple[PartitionPlace, Counts]]
+    total: Counts
+    tops: Tops
+
+
+class _Key:
+    """The newest record of a key, and what all of them came to."""
+
+    __slots__ = ("batch", "commits", "is_dead", "live_bytes", "total_bytes")
+
+    def __init__(self) -> None:
+        self.batch = 0
+        self.live_bytes = 0
+        self.is_dead = False  # a tombstone whose time is over: dropped, newest or not
+        self.commits = 0
+        self.total_bytes = 0
+
+
+def statistics(
+    place: DataPlace,
+    now_ms: int,
+    *,
+    keep: int = 10,
+    rules: CleanerRules | None = None,
+    first_dirty: Mapping[tuple[str, int], int] | None = None,
+    on_partition: Callable[[PartitionPlace], None] = lambda place: None,
+) -> Statistics:
+    """Count everything. `first_dirty` is the cleaner's checkpoint, by topic and partition."""
+    total, tops = Counts(), Tops(keep)
+    partitions = []
+    for partition in place.partitions:
+        on_partition(partition)
+        dirty_from = 0
+        if first_dirty is not None and partition.partition is not None:
+            dirty_from = first_dirty.get((partition.topic, partition.partition), 0)
+        counter = _PartitionCounter(partition, now_ms, rules or CleanerRules(), dirty_from)
+        counter.run()
+        counter.tell(tops)
+        total.add(counter.counts)
+        partitions.append((partition, counter.counts))
+    return Statistics(partitions, total, tops)
+
+
+class _PartitionCounter:
+    def __init__(
+        self, place: PartitionPlace, now_ms: int, rules: CleanerRules, dirty_from: int
+    ) -> None:
+        self.counts = Counts()
+        self._place = place
+        self._now_ms = now_ms
+        self._rules = rules
+        self._dirty_from = dirty_from
+        self._is_offsets = place.topic == OFFSETS_TOPIC
+        self._keys: dict[bytes, _Key] = {}
+        self._left = array("I")  # by batch: records that are still the newest of their key
+        self._bare = 0  # batches that have none left
+        self._dead = Freed()
+        self._owners = Owners()
+        self._members: dict[str, Share] = {}
+        self._groups: dict[str, Share] = {}
+        self._topics: dict[str, Share] = {}
+        self._clean_bytes = self._dirty_bytes = 0
+
+    def run(self) -> None:
+        may_clean = True
+        for number, segment in enumerate(self._place.segments):
+            is_active = number == len(self._place.segments) - 1
+            if may_clean and (is_active or not self._is_old_enough(segment)):
+                may_clean = False
+                self._close_cleanable()
+            before = self.counts.bytes
+            self._segment(segment)
+            grown = self.counts.bytes - before
+            if may_clean:
+                following = self._place.segments[number + 1].base_offset
+                if following <= self._dirty_from:
+                    self._clean_bytes += grown
+                else:
+                    self._dirty_bytes += grown
+        self._close()
+
+    def _is_old_enough(self, segment: SegmentFile) -> bool:
+        """Has no record in it been written within min.compaction.lag.ms?"""
+        lag_ms = self._rules.min_compaction_lag_ms
+        if not lag_ms:
+            return True
+        latest = -1
+        for found in walk(segment.path):
+            if isinstance(found, Batch):
+                latest = max(latest, found.header.max_timestamp)
+        return latest <= self._now_ms - lag_ms
+
+    def _segment(self, segment: SegmentFile) -> None:
+        counts = self.counts
+        counts.segments += 1
+        for found in walk(segment.path):
+            if isinstance(found, Damage):
+                counts.bytes += found.size
+                counts.damaged_bytes += found.size
+                continue
+            header = found.header
+            counts.bytes += header.size
+            counts.batches += 1
+            counts.records += header.records_count
+            if header.records_count:
+                counts.saw(header.max_timestamp, header.max_timestamp)
+            self._left.append(header.records_count)
+            if header.is_control:
+                counts.by_type["Control"] += header.records_count
+                continue
+            try:
+                sized = sized_records(found.content, header)
+            except Unreadable:
+                counts.damaged_bytes += header.size
+                continue
+            if not header.records_count:
+                self._bare += 1
+            self._batch(header, sized.records, sized.scale)
+
+    def _batch(
+        self,
+        header: BatchHeader,
+        records: list[tuple[bytes | None, bytes | None, int]],
+        scale: float,
+    ) -> None:
+        number = len(self._left) - 1
+        expired = header.has_delete_horizon and header.base_timestamp <= self._now_ms
+        keys, by_type = self._keys, self.counts.by_type
+        for raw_key, value, record_size in records:
+            size = record_size if scale == 1.0 else round(record_size * scale)
+            if raw_key is None:
+                self._kill(number, size)  # the cleaner drops records without a key
+                by_type["no key"] += 1
+                continue
+            known = keys.get(raw_key)
+            if known is None:
+                known = keys[raw_key] = _Key()
+            elif not known.is_dead:
+                self._kill(known.batch, abs(known.live_bytes))
+            known.batch = number
+            known.is_dead = False
+            known.total_bytes += size
+            if value is None:
+                self.counts.tombstones += 1
+                known.live_bytes = -size
+                if expired:
+                    known.is_dead = True
+                    self._kill(number, size)
+            else:
+                known.live_bytes = size
+            if self._is_offsets:
+                self._of_offsets(raw_key, value, size, known)
+
+    def _kill(self, batch: int, size: int) -> None:
+        self._dead.records += 1
+        self._dead.bytes += size
+        self._left[batch] -= 1
+        if not self._left[batch]:
+            self._bare += 1
+
+    def _of_offsets(self, key: bytes, value: bytes | None, size: int, known: _Key) -> None:
+        """Who wrote it: by the group in its key, and by whom the group last gave the partition."""
+        kind, group, topic = group_and_topic(key)
+        self.counts.by_type[kind] += 1
+        by_group = self._groups.get(group)
+        if by_group is None:
+            by_group = self._groups[group] = Share(group)
+        by_group.records += 1
+        by_group.bytes += size
+        if topic is None:
+            if value is not None:
+                self._owners.learn(key, value)
+            return
+        by_topic = self._topics.get(topic)
+        if by_topic is None:
+            by_topic = self._topics[topic] = Share(topic)
+        by_topic.records += 1
+        by_topic.bytes += size
+        if value is None:
+            return
+        self.counts.commits += 1
+        known.commits += 1
+        by_group.commits += 1
+        by_topic.commits += 1
+        owner = self._owners.of(key) or f"{group} {NOBODY}"
+        by_member = self._members.get(owner)
+        if by_member is None:
+            by_member = self._members[owner] = Share(owner)
+        by_member.commits += 1
+        by_member.records += 1
+        by_member.bytes += size
+
+    # --- what cleaning would free --------------------------------------------------------------
+
+    def _freed(self) -> Freed:
+        return Freed(self._dead.records, self._dead.bytes + self._bare * HEADER_BYTES)
+
+    def _close_cleanable(self) -> None:
+        """From here on come segments that the cleaner leaves alone for now."""
+        both = self._clean_bytes + self._dirty_bytes
+        self.counts.dirty_ratio = self._dirty_bytes / both if both else 0.0
+        if self.counts.dirty_ratio <= self._rules.min_cleanable_dirty_ratio or not both:
+            return
+        freed = self._freed()
+        if self._left and not self._left[-1]:
+            freed.bytes -= HEADER_BYTES  # the last batch of a cleaning stays, empty, for its offset
+        self.counts.frees_now = freed
+
+    def _close(self) -> None:
+        counts = self.counts
+        for known in self._keys.values():
+            if known.live_bytes > 0:
+                counts.live_records += 1
+                counts.live_bytes += known.live_bytes
+            elif not known.is_dead:
+                self._kill(known.batch, -known.live_bytes)  # a tombstone, once its time is over
+        counts.frees_at_most = self._freed()
+
+    def tell(self, tops: Tops) -> None:
+        """Hand on the largest of this partition."""
+        tops.offer("groups", iter(self._groups.values()))
+        tops.offer("members", iter(self._members.values()))
+        tops.offer("keys", self._key_shares())
+        for name, share in self._topics.items():
+            known = tops.topics.setdefault(name, Share(name))
+            known.commits += share.commits
+            known.records += share.records
+            known.bytes += share.bytes
+
+    def _key_shares(self) -> Iterator[Share]:
+        for key, known in self._keys.items():
+            if known.commits:
+                _, group, topic = group_and_topic(key)
+                partition = int.from_bytes(key[-4:])
+                yield Share(
+                    f"{group} {topic}-{partition}", known.commits, known.commits, known.total_bytes
+                )
