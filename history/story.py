@@ -1,0 +1,271 @@
+"""How do the events of one group make its story? Folded, one by one, into its rebalances.
+
+The same fold runs over the events as they happen and over the events read back from the topic, so
+the two cannot differ. A rebalance that runs is pieced together from what happened so far; one that
+is over is what its `RebalanceEnded` says, which needs nothing that came before it: retention may
+have taken that. docs/history.md says how a rebalance gets its one named cause.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from history.events import (
+    AlsoCaused,
+    Cause,
+    End,
+    GenerationAssigned,
+    GenerationBegan,
+    Gone,
+    GroupEmptied,
+    GroupLoaded,
+    HistoryEvent,
+    MemberJoined,
+    MembersRemoved,
+    Rebalance,
+    RebalanceBegan,
+    RebalanceEnded,
+    Removal,
+    StaticMemberReplaced,
+    Wait,
+    WaitEnd,
+    Who,
+)
+
+ALSO_MAX: Final = 50
+"""Causes that a running rebalance remembers beside its own."""
+
+_WAIT_ENDS: Final[dict[Removal, WaitEnd]] = {
+    Removal.SESSION_EXPIRED: WaitEnd.EXPIRED,
+    Removal.NEW_MEMBER_TIMED_OUT: WaitEnd.EXPIRED,
+    Removal.REBALANCE_TIMEOUT: WaitEnd.DROPPED,
+}
+_REMOVAL_CAUSES: Final[dict[Removal, Cause]] = {
+    Removal.LEFT: Cause.MEMBER_LEFT,
+    Removal.OPERATOR: Cause.OPERATOR,
+    Removal.SESSION_EXPIRED: Cause.SESSION_EXPIRED,
+    Removal.NEW_MEMBER_TIMED_OUT: Cause.SESSION_EXPIRED,
+    Removal.REBALANCE_TIMEOUT: Cause.REBALANCE_TIMEOUT,
+    Removal.SYNC_TIMEOUT: Cause.SYNC_TIMEOUT,
+    Removal.GROUP_FULL: Cause.MEMBER_LEFT,
+}
+
+
+class Story:
+    """The rebalances of one group: those that are over, oldest first, and the one that runs."""
+
+    __slots__ = ("done", "running")
+
+    def __init__(self, kept_max: int | None = None) -> None:
+        self.done: deque[Rebalance] = deque(maxlen=kept_max)
+        self.running: Rebalance | None = None
+
+    def apply(self, event: HistoryEvent) -> None:
+        """Add an event; in the order in which they happened."""
+        tell = _TELLING.get(type(event))
+        if tell is not None:
+            tell(self, event)
+
+    @property
+    def newest_first(self) -> list[Rebalance]:
+        running = [] if self.running is None else [self.running]
+        return running + list(reversed(self.done))
+
+    # ------------------------------------------------------------ what each event adds
+
+    def _began(self, event: HistoryEvent) -> None:
+        assert isinstance(event, RebalanceBegan)
+        self.running = Rebalance(
+            event.cause,
+            event.at_ms,
+            event.trigger,
+            event.reason,
+            waited_for=tuple(Wait(who) for who in event.waiting_for),
+            waited_for_left_out=event.waiting_for_left_out,
+            generation_before=event.generation,
+            members_before=event.members,
+        )
+
+    def _ended(self, event: HistoryEvent) -> None:
+        assert isinstance(event, RebalanceEnded)
+        self.running = None
+        self.done.append(event.rebalance)
+
+    def _loaded(self, event: HistoryEvent) -> None:
+        assert isinstance(event, GroupLoaded)
+        self.running = None
+        reason = f"the coordinator loaded the group as {event.state}"
+        self.done.append(
+            _kept(Cause.COORDINATOR_MOVED, None, event, event.generation, event.members, reason)
+        )
+
+    def _replaced(self, event: HistoryEvent) -> None:
+        assert isinstance(event, StaticMemberReplaced)
+        cause = Cause.STATIC_MEMBER_REPLACED
+        if event.settled:
+            reason = event.reason
+            self.done.append(
+                _kept(cause, event.who, event, event.generation, event.members, reason)
+            )
+            return
+        running = self._gathering
+        if running is None:
+            return
+        delay_ms = event.at_ms - running.began_at_ms
+        self._end_waits({event.old_member_id: Wait(event.who, delay_ms, WaitEnd.REPLACED)})
+        self._also(cause, event.who, event.at_ms)
+
+    def _joined(self, event: HistoryEvent) -> None:
+        assert isinstance(event, MemberJoined)
+        if self._gathering is not None:
+            self._also(Cause.MEMBER_JOINED, event.who, event.at_ms)
+
+    def _removed(self, event: HistoryEvent) -> None:
+        assert isinstance(event, MembersRemoved)
+        running = self._gathering
+        if running is None or not event.members:
+            return
+        end = _WAIT_ENDS.get(event.cause, WaitEnd.LEFT)
+        self._end_waits({gone.who.member_id: Wait(gone.who, None, end) for gone in event.members})
+        first = _first_waited_for(running, event.members)
+        if event.cause is Removal.REBALANCE_TIMEOUT:
+            self._name_anew(Cause.REBALANCE_TIMEOUT, first.who)
+        else:
+            self._also(_REMOVAL_CAUSES[event.cause], first.who, event.at_ms)
+
+    def _generation_began(self, event: HistoryEvent) -> None:
+        assert isinstance(event, GenerationBegan)
+        if self.running is None:
+            return
+        ends = {
+            joined.who.member_id: Wait(joined.who, joined.join_delay_ms, WaitEnd.REJOINED)
+            for joined in event.joined
+        }
+        ends.update({who.member_id: Wait(who, None, WaitEnd.ABSENT) for who in event.absent})
+        self._end_waits(ends)
+        self.running = replace(
+            self.running,
+            joined=event.joined,
+            joined_left_out=event.joined_left_out,
+            generation_after=event.generation,
+            members_after=event.members,
+        )
+
+    def _assigned(self, event: HistoryEvent) -> None:
+        assert isinstance(event, GenerationAssigned)
+        if self.running is not None:
+            self.running = replace(self.running, partitions_moved=event.partitions_moved)
+
+    def _emptied(self, event: HistoryEvent) -> None:
+        assert isinstance(event, GroupEmptied)
+        if self.running is not None:
+            self.running = replace(self.running, generation_after=event.generation, members_after=0)
+
+    # ------------------------------------------------------------ the rebalance that runs
+
+    @property
+    def _gathering(self) -> Rebalance | None:
+        """The rebalance that runs, while it still waits for joins."""
+        running = self.running
+        return None if running is None or running.generation_after is not None else running
+
+    def _also(self, cause: Cause, who: Who, at_ms: int) -> None:
+        running = self.running
+        assert running is not None
+        if len(running.also) < ALSO_MAX:
+            also = (*running.also, AlsoCaused(cause, who, at_ms))
+            self.running = replace(running, also=also)
+
+    def _name_anew(self, cause: Cause, who: Who) -> None:
+        """Name it by what made it last until its timeout; what began it is told beside it."""
+        running = self.running
+        assert running is not None
+        if running.began_by is not None:
+            return
+        before = AlsoCaused(running.cause, running.trigger, running.began_at_ms)
+        self.running = replace(
+            running,
+            cause=cause,
+            trigger=who,
+            began_by=running.cause,
+            also=(before, *running.also[: ALSO_MAX - 1]),
+        )
+
+    def _end_waits(self, ends: dict[str, Wait]) -> None:
+        """The waiting for these members, by id, is over; they are named as they were before."""
+        running = self.running
+        assert running is not None
+        waits = tuple(
+            wait
+            if wait.end is not WaitEnd.WAITING or wait.who.member_id not in ends
+            else ends[wait.who.member_id]._replace(who=wait.who)
+            for wait in running.waited_for
+        )
+        self.running = replace(running, waited_for=waits)
+
+
+_TELLING: Final[dict[type, Callable[[Story, HistoryEvent], None]]] = {
+    RebalanceBegan: Story._began,
+    RebalanceEnded: Story._ended,
+    GroupLoaded: Story._loaded,
+    StaticMemberReplaced: Story._replaced,
+    MemberJoined: Story._joined,
+    MembersRemoved: Story._removed,
+    GenerationBegan: Story._generation_began,
+    GenerationAssigned: Story._assigned,
+    GroupEmptied: Story._emptied,
+}
+
+
+def end(running: Rebalance, how: End, at_ms: int, unowned_ms: int | None = None) -> Rebalance:
+    """A rebalance that is over; whoever is still waited for was not waited for any longer."""
+    after = running.generation_after
+    members_after = running.members_after
+    waits = running.waited_for
+    if after is None:
+        after, members_after = running.generation_before, running.members_before
+    if how is End.INTERRUPTED:
+        waits = tuple(
+            wait._replace(end=WaitEnd.INTERRUPTED) if wait.end is WaitEnd.WAITING else wait
+            for wait in waits
+        )
+    return replace(
+        running,
+        end=how,
+        duration_ms=max(0, at_ms - running.began_at_ms),
+        waited_for=waits,
+        generation_after=after,
+        members_after=members_after,
+        unowned_partition_seconds=None if unowned_ms is None else round(unowned_ms / 1000, 3),
+    )
+
+
+def _kept(
+    cause: Cause,
+    trigger: Who | None,
+    event: HistoryEvent,
+    generation: int,
+    members: int,
+    reason: str,
+) -> Rebalance:
+    """What might have cost a rebalance, and did not."""
+    return Rebalance(
+        cause,
+        event.at_ms,
+        trigger,
+        reason,
+        end=End.KEPT,
+        duration_ms=0,
+        generation_before=generation,
+        generation_after=generation,
+        members_before=members,
+        members_after=members,
+        partitions_moved=0,
+        unowned_partition_seconds=0.0,
+    )
+
+
+def _first_waited_for(running: Rebalance, members: tuple[Gone, ...]) -> Gone:
+    waited_for = {wait.who.member_id for wait in running.waited_for}
+    return next((gone for gone in members if gone.who.member_id in waited_for), members[0])
