@@ -18,9 +18,11 @@ from protocol.names import GroupState
 
 def evolve(group: Group, event: events.MembershipEvent) -> None:
     """Write the event into the group."""
+    if isinstance(event, events.SessionMoved):  # first, for it comes with every commit
+        _session_moved(group, event)
+        return
+    group.open_tables()
     match event:
-        case events.SessionMoved():  # first, for it comes with every commit
-            _session_moved(group, event)
         case events.MemberIdAssigned():
             _member_id_assigned(group, event)
         case events.MemberAdded():

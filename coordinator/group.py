@@ -190,6 +190,17 @@ class Member:
         return b""
 
 
+# A group without members, of which there may be a hundred thousand, has no tables of its own for
+# them: these stand for all of those, and stay empty (`Group.check`).
+_NO_MEMBERS: Final[dict[MemberId, Member]] = {}
+_NO_STATIC_MEMBERS: Final[dict[GroupInstanceId, MemberId]] = {}
+_NO_PENDING_IDS: Final[dict[MemberId, int]] = {}
+_NO_SYNC_IDS: Final[set[MemberId]] = set()
+_NO_COUNTS: Final[dict[str, int]] = {}
+_NO_LAPSED_IDS: Final[dict[MemberId, None]] = {}
+_NO_TOPICS: Final[set[TopicName]] = set()
+
+
 class Group:
     """One classic group, and the offsets committed under its id."""
 
@@ -235,16 +246,16 @@ class Group:
         self.protocol_type: str | None = None
         self.protocol_name: str | None = None
         self.leader_id: MemberId = UNKNOWN_MEMBER_ID
-        self.members: dict[MemberId, Member] = {}
-        self.static_members: dict[GroupInstanceId, MemberId] = {}
-        self.pending_member_ids: dict[MemberId, int] = {}  # -> session deadline, monotonic ms
-        self.pending_sync_ids: set[MemberId] = set()
+        self.members: dict[MemberId, Member] = _NO_MEMBERS
+        self.static_members: dict[GroupInstanceId, MemberId] = _NO_STATIC_MEMBERS
+        self.pending_member_ids: dict[MemberId, int] = _NO_PENDING_IDS  # -> session deadline, ms
+        self.pending_sync_ids: set[MemberId] = _NO_SYNC_IDS
         self.awaiting_join_count = 0
         self.new_member_added = False
         self.assignment_is_stored_now = False  # the leader has synced, the disk has not answered
-        self.protocol_counts: dict[str, int] = {}  # how many members offer each protocol
-        self.lapsed_member_ids: dict[MemberId, None] = {}  # a dict for its order
-        self.changed_topics: set[TopicName] = set()  # rollcall.rebalance.on.partition.change
+        self.protocol_counts: dict[str, int] = _NO_COUNTS  # how many members offer each protocol
+        self.lapsed_member_ids: dict[MemberId, None] = _NO_LAPSED_IDS  # a dict for its order
+        self.changed_topics: set[TopicName] = _NO_TOPICS  # rollcall.rebalance.on.partition.change
         self.rebalance_id = 0  # counts rebalances: one can end without a new generation
         self.subscribed_topics: frozenset[TopicName] | None = None  # None: unknown or opaque
         self.offsets: dict[TopicName, dict[int, CommittedOffset]] = {}
@@ -253,8 +264,20 @@ class Group:
         self.position = 0
         self.offsets_position = 0
 
+    def open_tables(self) -> None:
+        """Tables of its own, before anything about members is entered in them."""
+        if self.members is _NO_MEMBERS:
+            self.members = {}
+            self.static_members = {}
+            self.pending_member_ids = {}
+            self.pending_sync_ids = set()
+            self.protocol_counts = {}
+            self.lapsed_member_ids = {}
+            self.changed_topics = set()
+
     def admit(self, member: Member) -> None:
         """Enter a member in every table; the first one decides the group's protocol type."""
+        self.open_tables()
         if member.group_instance_id is not None:
             assert member.group_instance_id not in self.static_members, "two holders of an instance"
             self.static_members[member.group_instance_id] = member.member_id
@@ -300,6 +323,8 @@ class Group:
 
     def check(self) -> None:
         """Assert what must hold between turns; called by tests and the simulator."""
+        shared = (_NO_MEMBERS, _NO_STATIC_MEMBERS, _NO_PENDING_IDS, _NO_COUNTS, _NO_LAPSED_IDS)
+        assert not any((*shared, _NO_SYNC_IDS, _NO_TOPICS)), "a table that all share was written to"
         assert self.generation_id <= self.newest_generation_id, "a generation was not counted"
         parked = sum(1 for member in self.members.values() if member.awaiting_join is not None)
         assert parked == self.awaiting_join_count, "awaiting_join_count is off"
