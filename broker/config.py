@@ -28,8 +28,9 @@ from broker.config_key import (
 from broker.listeners import Listener, parse_host_port, resolve_listeners
 from broker.steps import NEVER, Step
 from coordinator.settings import GroupSettings
+from protocol.names import LAG_TOPIC
 from storage.api import LogSettings
-from topics.settings import TopicSettings
+from topics.settings import InternalTopic, TopicSettings
 
 _HOUR_MS = 3_600_000
 _MINUTE_MS = 60_000
@@ -215,14 +216,97 @@ class Config:
     )
     rollcall_journal_bytes: int = integer(
         67_108_864,
-        "Size of the preallocated journal; it is cut at checkpoints, before it is full.",
+        "Size of the two preallocated journal files together: while one takes commits, a "
+        "checkpoint syncs what the other one has promised.",
         at_least=1_048_576,
+    )
+    rollcall_checkpoint_bytes: int = integer(
+        8_388_608,
+        "So much in a journal file, then a checkpoint; it bounds what a start has to read again.",
+        at_least=65_536,
+    )
+    rollcall_checkpoint_idle_ms: int = integer(
+        5_000, "Without a commit for so long, then a checkpoint.", at_least=1
+    )
+    rollcall_disk_reserve_bytes: int = integer(
+        16_777_216,
+        "While less than this is free on the data directory's disk, commits and produced records "
+        "are refused, early and with nothing half written; 0 keeps no reserve.",
+        at_least=0,
+        long=True,
+    )
+    rollcall_disk_full_retry_ms: int = integer(
+        1_000, "A disk that was full is looked at again after this, and served on.", at_least=1
     )
     rollcall_journal_queue_max_bytes: int = integer(
         16_777_216,
         "Records that wait for the disk; beyond it commits get "
         "COORDINATOR_NOT_AVAILABLE, which clients retry.",
         at_least=65_536,
+    )
+
+    # What /metrics shows.
+    rollcall_metrics_groups_max: int = integer(
+        10_000,
+        "Groups that have series of their own in /metrics; those that lag most come first, the "
+        "others are summed.",
+        at_least=0,
+    )
+    rollcall_metrics_partitions_max: int = integer(
+        50_000,
+        "Partitions of groups, and of topics, that have series of their own in /metrics.",
+        at_least=0,
+    )
+    rollcall_metrics_aliases: tuple[str, ...] = words(
+        ("kafka_exporter", "kafka-lag-exporter"),
+        "Exporters whose names and labels /metrics has too, for dashboards that were made for "
+        "them; empty: none.",
+        "kafka_exporter",
+        "kafka-lag-exporter",
+    )
+    rollcall_metrics_cluster_name: str = text(
+        "", "The label cluster_name of kafka-lag-exporter's names; empty: the cluster's id."
+    )
+
+    # Lag, and live trouble.
+    rollcall_lag_interval_ms: int = integer(
+        15_000,
+        "How often every group's lag is sampled: as often as dashboards commonly ask.",
+        at_least=100,
+    )
+    rollcall_lag_window_commits: int = integer(
+        20,
+        "Commits of a partition that a lag verdict looks at, one for each sample: with the "
+        "interval above, five minutes of a consumer that commits all the time.",
+        at_least=2,
+        at_most=1_000,
+    )
+    rollcall_lag_partitions_max: int = integer(
+        200_000,
+        "Partitions of groups whose lag is followed over time, at most about a kilobyte of memory "
+        "each; the lag of more is still told, without rate and verdict.",
+        at_least=0,
+    )
+    rollcall_lag_record_times_max: int = integer(
+        2_000,
+        "Records whose time is read from the log in one sample, for the lag in seconds; the "
+        "others are estimated. Who asks for a group gets them all.",
+        at_least=0,
+    )
+    rollcall_lag_keepalive_ms: int = integer(
+        600_000,
+        "How often all of a group's window is written to __group_lag: so much of it is read back "
+        "at a start.",
+        at_least=1_000,
+    )
+    rollcall_lag_tail_max_bytes: int = integer(
+        67_108_864, "The most that is read back of __group_lag at a start.", at_least=65_536
+    )
+    rollcall_lag_retention_ms: int = integer(
+        604_800_000, "How long samples are kept in __group_lag; -1: for ever.", long=True
+    )
+    rollcall_lag_retention_bytes: int = integer(
+        1_073_741_824, "Size beyond which the oldest are deleted; -1: no limit.", long=True
     )
 
     # For drills.
@@ -422,12 +506,22 @@ class Config:
             producer_id_expiration_ms=self.producer_id_expiration_ms,
             producer_id_expiration_check_interval_ms=self.producer_id_expiration_check_interval_ms,
             producer_snapshot_interval_ms=self.rollcall_producer_snapshot_interval_ms,
+            internal_topics={LAG_TOPIC: InternalTopic(1, self._lag_topic)},
             broker_properties={
                 key.name: as_text(self.value(key))
                 for key in keys().values()
                 if key.name in self.origins
             },
         )
+
+    @property
+    def _lag_topic(self) -> dict[str, str]:
+        return {
+            "cleanup.policy": "delete",
+            "retention.ms": str(self.rollcall_lag_retention_ms),
+            "retention.bytes": str(self.rollcall_lag_retention_bytes),
+            "segment.bytes": "67108864",
+        }
 
     def offsets_log_settings(self) -> LogSettings:
         """How the files of __consumer_offsets are cut."""

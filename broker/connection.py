@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, cast
 from broker.events import PeerFault
 from broker.peer import client_host, peer_address
 from broker.request import HANG_UP, NO_ANSWER, PendingRequest
+from broker.stats import LONG_TURN_S
 from protocol.codec import Malformed, UnknownApiKey, UnsupportedVersion, decode_request
 from protocol.framing import Frame, FrameReader
 from purgatory.now import Now
@@ -290,6 +291,9 @@ class Connection(asyncio.Protocol):
         if self._blocked and self._may_go_on():
             self._touch()
         server.turned()
+        took_s = perf_counter() - started_s
+        if took_s >= LONG_TURN_S:
+            server.turn_was_long(took_s)
 
     def _request(self, buf: bytes, start: int, end: int, now: Now, started_s: float) -> None:
         server = self._server
@@ -313,6 +317,7 @@ class Connection(asyncio.Protocol):
             started_s,
         )
         route.stats.by_version[api_version] += 1
+        server.latest_route = route
         self._slots.append(token)
         try:
             route.handle(request, token, now)

@@ -10,14 +10,23 @@ import asyncio
 import gc
 from collections.abc import Sequence
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Final
 
 from broker.clock import SystemClock
 from broker.config import Config
 from broker.dispatch import Dispatcher
-from broker.events import DaemonStep, JournalFailed, LoopStalled, PartFailed, Warned
+from broker.events import (
+    DaemonStep,
+    JournalFailed,
+    JournalReopened,
+    LoopStalled,
+    PartFailed,
+    Warned,
+)
 from broker.health import Health
 from broker.journal_relay import JournalRelay, Stored
+from broker.lag_sampler import LagSampler
 from broker.observe import Observer
 from broker.ownership import Ownership
 from broker.server import Server
@@ -58,11 +67,14 @@ class Daemon:
     ownership: Ownership
     ticker: Ticker
     health: Health
+    lag: LagSampler
 
     def connect(self) -> None:
         """Let each part hear of what concerns it."""
-        self.relay.connect(self._stored, self._journal_failed)
+        self.relay.connect(self._stored, self._journal_failed, self._journal_reopened)
+        self.relay.watch(lambda: self.journal.flush_seconds)
         self.server.turned = self.ticker.arm_soon
+        self.server.turns = self.ticker.turns
         self.clock.on_stall = self._stalled
         self.data_plane.registry.subscribe(self._topics_changed)
         self.loop.set_exception_handler(self._unexpected)
@@ -70,6 +82,7 @@ class Daemon:
     async def open(self, listeners: Sequence[Bound]) -> None:
         """Accept clients; all they hear of groups is that these are loading."""
         self.journal.start(self.loop.call_soon)
+        self.ticker.turns.watch_collector()
         self.ticker.start([self.coordinator, self.data_plane, self.server])
         await self.server.serve(self.dispatcher, listeners)
 
@@ -82,11 +95,13 @@ class Daemon:
         gc.collect()
         gc.freeze()
         gc.enable()
+        self.lag.start()
 
     async def stop(self) -> bool:
         """See the module's text; False if not everything could be stored."""
         self.health.stopping = True
         self.observer(DaemonStep("Shutting down."))
+        await self.lag.stop()
         self.server.stop_accepting()
         self.server.finish_all()
         self.data_plane.close(self.clock.now())
@@ -95,6 +110,7 @@ class Daemon:
         self.ownership.resign_all()
         await self.server.drain(DRAIN_TIMEOUT_S)
         self.ticker.stop()
+        self.ticker.turns.leave_collector()
         clean = await self.loop.run_in_executor(None, self._close_logs)
         self.observer(DaemonStep("Shutdown complete."))
         return clean
@@ -125,16 +141,24 @@ class Daemon:
 
     def _stored(self, stored: Stored) -> None:
         now = self.clock.now()
+        began_s = perf_counter()
         for topic_partition, position in stored:
             self.ownership.on_stored(topic_partition.partition, position, now)
             self.data_plane.advanced(topic_partition, now)
         self.ticker.arm()
+        self.ticker.turns.took("answers that were stored", perf_counter() - began_s)
 
     def _journal_failed(self, failure: Exception) -> None:
         reason = self.journal.closed_because or str(failure)
         self.health.journal_failed = reason
-        self.observer(JournalFailed(reason))
+        self.observer(JournalFailed(reason, is_full=self.journal.is_full))
         self.ownership.journal_failed()
+        self.journal.failure_is_known()
+
+    def _journal_reopened(self) -> None:
+        self.health.journal_failed = None
+        self.observer(JournalReopened())
+        self.ownership.journal_reopened()
 
     def _stalled(self, stalled_ms: int) -> None:
         self.observer(LoopStalled(stalled_ms))

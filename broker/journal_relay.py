@@ -7,10 +7,17 @@ comes by. After the loop is closed nobody listens, and nothing is lost: what was
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Final
 
+from broker.stats import Histogram
 from storage.api import Position, TopicPartition
 
 Stored = list[tuple[TopicPartition, Position]]
+
+FLUSH_BUCKETS_S: Final = (
+    0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0,
+)  # fmt: skip
+PARTITION_BUCKETS: Final = (1, 2, 3, 5, 10, 20, 50)
 
 
 class JournalRelay:
@@ -18,19 +25,35 @@ class JournalRelay:
         self._loop = loop
         self._on_stored: Callable[[Stored], None] | None = None
         self._on_failed: Callable[[Exception], None] | None = None
+        self._on_reopened: Callable[[], None] | None = None
         self.flushes = 0
-        self.partitions_flushed = 0
+        self.flush_seconds = Histogram(FLUSH_BUCKETS_S)  # both by the flusher's thread alone
+        self.flush_partitions = Histogram(PARTITION_BUCKETS)
+        self._seconds_of = _none
+        self._seconds_seen = 0.0
 
     def connect(
-        self, on_stored: Callable[[Stored], None], on_failed: Callable[[Exception], None]
+        self,
+        on_stored: Callable[[Stored], None],
+        on_failed: Callable[[Exception], None],
+        on_reopened: Callable[[], None],
     ) -> None:
-        """Both are called on the loop."""
+        """All are called on the loop."""
         self._on_stored = on_stored
         self._on_failed = on_failed
+        self._on_reopened = on_reopened
+
+    def watch(self, seconds_of: Callable[[], float]) -> None:
+        """`seconds_of` says how long all flushes took together."""
+        self._seconds_of = seconds_of
 
     # In the flusher's thread.
 
     def stored(self, stored: Stored) -> None:
+        seconds = self._seconds_of()
+        self.flush_seconds.add(seconds - self._seconds_seen)
+        self._seconds_seen = seconds
+        self.flush_partitions.add(len(stored))
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._deliver, stored)
 
@@ -38,14 +61,25 @@ class JournalRelay:
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._deliver_failure, failure)
 
+    def reopened(self) -> None:
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._deliver_reopening)
+
     # On the loop.
 
     def _deliver(self, stored: Stored) -> None:
         self.flushes += 1
-        self.partitions_flushed += len(stored)
         if self._on_stored is not None:
             self._on_stored(stored)
 
     def _deliver_failure(self, failure: Exception) -> None:
         if self._on_failed is not None:
             self._on_failed(failure)
+
+    def _deliver_reopening(self) -> None:
+        if self._on_reopened is not None:
+            self._on_reopened()
+
+
+def _none() -> float:
+    return 0.0

@@ -2,7 +2,7 @@
 
 The cores say what happened and nothing else; group_words.py and node_words.py have the words,
 `Counters` the numbers that only events tell (the rest is read from the parts at scrape time, see
-metrics.py). Lines go to stderr through structlog, for people or as one JSON object each; stdout
+metrics/). Lines go to stderr through structlog, for people or as one JSON object each; stdout
 is left for the ready line.
 """
 
@@ -20,30 +20,40 @@ from broker.log_lines import Table
 from broker.stats import Histogram
 from coordinator import events as groups
 from coordinator import offset_events as offsets
-from protocol.names import GroupId
+from protocol.names import NO_GENERATION, GroupId
 from topics import events as topics
 
 REBALANCE_BUCKETS_S: Final = (0.01, 0.05, 0.1, 0.5, 1.0, 3.0, 6.0, 10.0, 30.0, 60.0, 300.0)
+LOAD_BUCKETS_S: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 RUNNING_REBALANCES_MAX: Final = 100_000
 
 
 class Counters:
-    """Numbers that grow with events; plain integers, read by metrics.py."""
+    """Numbers that grow with events; plain integers, read by metrics/."""
 
     def __init__(self) -> None:
         self.rebalances_begun: dict[str, int] = {}  # by cause
         self.rebalances_completed: dict[str, int] = {}
         self.rebalance_seconds = Histogram(REBALANCE_BUCKETS_S)
+        self.join_wait_seconds = Histogram(REBALANCE_BUCKETS_S)
+        self.assignments_refused = 0
         self.members_added = 0
+        self.members_fenced = 0
+        self.static_members_replaced = 0
         self.members_removed: dict[str, int] = {}
         self.lapses_forgiven = 0
         self.offsets_committed = 0
+        self.offsets_committed_outside = 0  # by no member of the group
         self.offsets_deleted: dict[str, int] = {}
         self.groups_deleted: dict[str, int] = {}
+        self.load_seconds = Histogram(LOAD_BUCKETS_S)
+        self.load_seconds_max = 0.0
+        self.records_loaded = 0
         self.records_appended = 0
         self.bytes_appended = 0
         self.bytes_fetched = 0
         self.parts_failed = 0
+        self.journal_failures = 0
         self.stalls = 0
         self.stalled_ms = 0
         self._running: dict[GroupId, tuple[str, int]] = {}  # rebalances: cause, since
@@ -70,6 +80,38 @@ class Counters:
         assert isinstance(event, groups.GroupEmptied)
         self._running.pop(event.group_id, None)
 
+    def _closed(self, _event: object) -> None:
+        # Its rebalances begin anew wherever it is loaded next. Which were its own is not known
+        # here, and closing is rare: all are forgotten.
+        self._running.clear()
+
+    def _generation_begun(self, event: object) -> None:
+        assert isinstance(event, groups.GenerationBegun)
+        for join in event.joins:
+            self.join_wait_seconds.add(join.waited_ms / 1000)
+
+    def oldest_rebalance_ms(self, now_ms: int) -> int:
+        """How long the longest of those that run has lasted; 0 without one."""
+        for _, since_ms in self._running.values():  # in the order in which they began
+            return now_ms - since_ms
+        return 0
+
+    def _refused(self, _event: object) -> None:
+        self.assignments_refused += 1
+
+    def _fenced(self, _event: object) -> None:
+        self.members_fenced += 1
+
+    def _replaced(self, _event: object) -> None:
+        self.static_members_replaced += 1
+
+    def _loaded(self, event: object) -> None:
+        assert isinstance(event, shell.PartitionRead)
+        seconds = event.load_ms / 1000
+        self.load_seconds.add(seconds)
+        self.load_seconds_max = max(self.load_seconds_max, seconds)
+        self.records_loaded += event.records
+
     def _added(self, _event: object) -> None:
         self.members_added += 1
 
@@ -84,6 +126,8 @@ class Counters:
         assert isinstance(event, offsets.OffsetsCommitted)
         for _, partitions in event.offsets:
             self.offsets_committed += len(partitions)
+            if event.generation_id == NO_GENERATION:
+                self.offsets_committed_outside += len(partitions)
 
     def _deleted(self, event: object) -> None:
         assert isinstance(event, offsets.OffsetsDeleted)
@@ -93,6 +137,7 @@ class Counters:
     def _group_deleted(self, event: object) -> None:
         assert isinstance(event, offsets.GroupDeleted)
         _increment(self.groups_deleted, event.cause)
+        self._running.pop(event.group_id, None)
         count = sum(len(partitions) for _, partitions in event.offsets)
         _increment(self.offsets_deleted, event.cause, count)
 
@@ -108,6 +153,9 @@ class Counters:
     def _failed(self, _event: object) -> None:
         self.parts_failed += 1
 
+    def _journal_failed(self, _event: object) -> None:
+        self.journal_failures += 1
+
     def _stalled(self, event: object) -> None:
         assert isinstance(event, shell.LoopStalled)
         self.stalls += 1
@@ -122,6 +170,11 @@ _COUNTING: Final[dict[type, Callable[[Counters, object], None]]] = {
     groups.RebalanceBegun: Counters._begun,
     groups.GroupStabilized: Counters._completed,
     groups.GroupEmptied: Counters._ended,
+    groups.PartitionClosed: Counters._closed,
+    groups.GenerationBegun: Counters._generation_begun,
+    groups.AssignmentRefused: Counters._refused,
+    groups.MemberFenced: Counters._fenced,
+    groups.StaticMemberReplaced: Counters._replaced,
     groups.MemberAdded: Counters._added,
     groups.MembersRemoved: Counters._removed,
     groups.LapseForgiven: Counters._forgiven,
@@ -130,7 +183,9 @@ _COUNTING: Final[dict[type, Callable[[Counters, object], None]]] = {
     offsets.GroupDeleted: Counters._group_deleted,
     topics.RecordsAppended: Counters._appended,
     topics.RecordsFetched: Counters._fetched,
+    shell.PartitionRead: Counters._loaded,
     shell.PartFailed: Counters._failed,
+    shell.JournalFailed: Counters._journal_failed,
     shell.LoopStalled: Counters._stalled,
 }
 

@@ -23,6 +23,7 @@ from broker.events import PartFailed, PeerFault, RequestFailed, ShellEvent
 from broker.request import HANG_UP, NO_ANSWER, PendingRequest
 from broker.response_errors import errors_in
 from broker.sockets import Bound
+from broker.stats import Turns
 from protocol.codec import encode_response
 from protocol.messages import Response
 from protocol.reply_token import ReplyToken
@@ -75,6 +76,8 @@ class Server:
         self.limits_queue = limits.queued_max_request_bytes > 0
         self.queued_bytes = 0  # of requests that are not answered yet, if there is a limit
         self.turned: Callable[[], None] = _nothing
+        self.turns = Turns()
+        self.latest_route: Route | None = None  # what a turn that takes long was busy with
         self.routes: dict[int, Route] = {}
         self.unserved_api_versions: Route
 
@@ -234,6 +237,11 @@ class Server:
         event = self.complaints.about(fault, connection.host, connection.peer, detail, now_ms)
         if event is not None:
             self._observe(event)
+
+    def turn_was_long(self, seconds: float) -> None:
+        """Count a turn of one connection that kept all others waiting."""
+        route = self.latest_route
+        self.turns.took("connection" if route is None else route.api_key.name.lower(), seconds)
 
     # Time.
 

@@ -1,11 +1,14 @@
 """How many requests, how long, with which errors? Plain integers, counted where answers are made.
 
 A metrics library costs a lock and several calls for each sample; a request costs ten microseconds.
-So the road counts into these, and `metrics.py` turns them into families when somebody scrapes.
+So the road counts into these, and `metrics/` turns them into families when somebody scrapes.
+`Turns` has what held up the event loop: long turns by their kind, and the garbage collector.
 """
 
+import gc
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from time import perf_counter
 from typing import Final
 
 from protocol.names import ApiKey
@@ -64,3 +67,67 @@ class RequestStats:
     def erred(self, error_codes: Iterable[int]) -> None:
         for error_code in error_codes:
             self.errors[error_code] = self.errors.get(error_code, 0) + 1
+
+
+LONG_TURN_S: Final = 0.005
+"""From here on a turn is worth naming: so long every other client waited."""
+
+PEAK_WINDOW_S: Final = 60.0
+
+GC_BUCKETS_S: Final = (0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0)
+
+
+class Turns:
+    """Which kinds of work held the event loop for long, and how long the longest of late was."""
+
+    def __init__(self) -> None:
+        self.long: dict[str, int] = {}
+        self.gc_pauses = Histogram(GC_BUCKETS_S)
+        self._now: dict[str, float] = {}
+        self._before: dict[str, float] = {}
+        self._window_began_s = perf_counter()
+        self._gc_began_s = 0.0
+
+    def begin(self) -> float:
+        """For those who have no stopwatch of their own; see `end`."""
+        return perf_counter()
+
+    def end(self, kind: str, began_s: float) -> None:
+        self.took(kind, perf_counter() - began_s)
+
+    def took(self, kind: str, seconds: float) -> None:
+        """A turn of this kind is over; short ones may be left untold."""
+        if seconds < LONG_TURN_S:
+            return
+        self._renew()
+        self.long[kind] = self.long.get(kind, 0) + 1
+        if seconds > self._now.get(kind, 0.0):
+            self._now[kind] = seconds
+
+    def longest(self) -> dict[str, float]:
+        """By kind, in this window and the one before it: a peak is seen by every scraper."""
+        self._renew()
+        return {
+            kind: max(self._now.get(kind, 0.0), self._before.get(kind, 0.0)) for kind in self.long
+        }
+
+    def _renew(self) -> None:
+        now_s = perf_counter()
+        if now_s - self._window_began_s >= PEAK_WINDOW_S:
+            is_adjacent = now_s - self._window_began_s < 2 * PEAK_WINDOW_S
+            self._before = self._now if is_adjacent else {}
+            self._now = {}
+            self._window_began_s = now_s
+
+    def watch_collector(self) -> None:
+        gc.callbacks.append(self._collecting)
+
+    def leave_collector(self) -> None:
+        if self._collecting in gc.callbacks:
+            gc.callbacks.remove(self._collecting)
+
+    def _collecting(self, phase: str, _info: Mapping[str, int]) -> None:
+        if phase == "start":
+            self._gc_began_s = perf_counter()
+        else:
+            self.gc_pauses.add(perf_counter() - self._gc_began_s)

@@ -8,12 +8,15 @@ clock's ear open (see clock.py) and measures how late the loop runs.
 
 import asyncio
 from collections.abc import Callable, Sequence
+from time import perf_counter
 from typing import Final, Protocol
 
 from broker.clock import PULSE_MS, SystemClock
+from broker.stats import Histogram, Turns
 from purgatory.now import Now
 
 EARLIEST_S: Final = 0.001  # Deadlines are in ms: nothing is due sooner than that.
+LAG_BUCKETS_S: Final = (0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 AFTER_FAULT_S: Final = 0.1  # A tick that fails must not spin: its deadline may still be due.
 
 
@@ -34,6 +37,7 @@ class Ticker:
         loop: asyncio.AbstractEventLoop,
         clock: SystemClock,
         on_fault: Callable[[Exception], None],
+        turns: Turns | None = None,
     ) -> None:
         self._loop = loop
         self._clock = clock
@@ -46,8 +50,10 @@ class Ticker:
         self._pulse_due = 0.0
         self._running = False
         self._is_asked = False
+        self.turns = turns or Turns()
         self.lag_seconds = 0.0  # How late the last pulse was.
         self.lag_seconds_max = 0.0
+        self.lags = Histogram(LAG_BUCKETS_S)
         self.ticks = 0
 
     def start(self, parts: Sequence[Ticking]) -> None:
@@ -104,6 +110,7 @@ class Ticker:
         self.ticks += 1
         now = self._clock.now()
         self._earliest_s = EARLIEST_S
+        began_s = perf_counter()
         for part in self._parts:
             deadline_ms = part.next_deadline_ms
             if deadline_ms is None or deadline_ms > now.mono_ms:
@@ -113,6 +120,9 @@ class Ticker:
             except Exception as error:  # noqa: BLE001 - one part's fault must not stop the others
                 self._earliest_s = AFTER_FAULT_S
                 self._on_fault(error)
+            ended_s = perf_counter()
+            self.turns.took(f"tick of {type(part).__name__}", ended_s - began_s)
+            began_s = ended_s
         self._armed_ms = None
         self.arm()
 
@@ -121,6 +131,7 @@ class Ticker:
         now_s = self._loop.time()
         self.lag_seconds = max(now_s - self._pulse_due, 0.0)
         self.lag_seconds_max = max(self.lag_seconds, self.lag_seconds_max)
+        self.lags.add(self.lag_seconds)
         self._pulse_due = now_s + PULSE_MS / 1000
         if self._running:
             self._pulse = self._loop.call_at(self._pulse_due, self._beat)

@@ -7,22 +7,27 @@ For scrapers, orchestrators and people; GET and HEAD only, nothing here changes 
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from typing import Final
 
 from aiohttp import web
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import Metric
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from broker.daemon import Daemon
 from broker.events import PartFailed
-from broker.metrics import Metrics
+from broker.metrics.scrape import Metrics
 from broker.sockets import ADMIN_BACKLOG, Bound
+from console.scraping import Form, Scrapes, negotiate
 from rollcall import __version__
 
 CLOSE_TIMEOUT_S: Final = 1.0
 HEADER_BYTES_MAX: Final = 8_190
+
+SCRAPERS_MAX: Final = 20
+"""At one time; they share their work, but each holds what it has not read yet."""
+
+SCRAPE_TIMEOUT_S: Final = 60.0
+"""For one scraper to read all of it; Prometheus gives up after ten seconds, by default."""
 
 _INDEX: Final = f"""<!doctype html>
 <html lang="en">
@@ -46,8 +51,8 @@ class Console:
 
     def __init__(self, daemon: Daemon) -> None:
         self._daemon = daemon
-        self._metrics = Metrics(daemon)
-        self._scraping = asyncio.Lock()
+        self._scrapes = Scrapes(Metrics(daemon), daemon.ticker.turns)
+        self._scrapers = 0
         app = web.Application(middlewares=[self._guarded])
         app.add_routes(
             [
@@ -102,16 +107,39 @@ class Console:
         status = 200 if health.ready else 503
         return web.Response(status=status, text=body, content_type="application/json")
 
-    async def _show_metrics(self, _request: web.Request) -> web.Response:
-        async with self._scraping:  # one at a time: a second scraper must not double the work
-            parts: list[bytes] = []
-            for family in self._metrics.families():
-                if family is None:
-                    await asyncio.sleep(0)
-                else:
-                    parts.append(generate_latest(_One(family)))
-        headers = {"Content-Type": CONTENT_TYPE_PLAIN_0_0_4}
-        return web.Response(body=b"".join(parts), headers=headers)
+    async def _show_metrics(self, request: web.Request) -> web.StreamResponse:
+        form = negotiate(
+            request.headers.get("Accept", ""), request.headers.get("Accept-Encoding", "")
+        )
+        if request.method == "HEAD":
+            return web.Response(headers=form.headers)
+        if self._scrapers >= SCRAPERS_MAX:
+            return web.Response(status=503, text=f"{SCRAPERS_MAX} scrapes are under way\n")
+        self._scrapers += 1
+        try:
+            async with aclosing(self._scrapes.chunks(form)) as chunks:
+                return await self._stream(request, form, chunks)
+        finally:
+            self._scrapers -= 1
+
+    async def _stream(
+        self, request: web.Request, form: Form, chunks: AsyncGenerator[bytes, None]
+    ) -> web.StreamResponse:
+        first = await anext(chunks)  # what fails before it is a plain 500
+        response = web.StreamResponse(headers={**form.headers, "Server": "rollcall"})
+        try:
+            async with asyncio.timeout(SCRAPE_TIMEOUT_S):
+                await response.prepare(request)
+                await response.write(first)
+                async for chunk in chunks:
+                    await response.write(chunk)
+                await response.write_eof()
+        except Exception as error:  # noqa: BLE001 - the answer has begun: it can only be cut off
+            if request.transport is not None:
+                request.transport.abort()
+            if not isinstance(error, OSError):  # that one, or a timeout, is the scraper's doing
+                self._daemon.observer(PartFailed("console", error))
+        return response
 
 
 def _silent() -> logging.Logger:
@@ -119,14 +147,3 @@ def _silent() -> logging.Logger:
     logger = logging.getLogger("rollcall.console")
     logger.setLevel(logging.CRITICAL + 1)
     return logger
-
-
-class _One(CollectorRegistry):
-    """A registry of one family, which is what the library can write at a time."""
-
-    def __init__(self, family: Metric) -> None:
-        super().__init__(auto_describe=False)
-        self._family = family
-
-    def collect(self) -> list[Metric]:
-        return [self._family]

@@ -10,12 +10,20 @@ counterpart: `DelayedOperationPurgatory`.
 """
 
 from collections.abc import Hashable
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from purgatory.deadlines import Deadlines, Ticket
 from purgatory.op import DelayedOp
 
 CommandT = TypeVar("CommandT")
+
+
+class OfKind(NamedTuple):
+    """How many ops of one type wait, under how many keys, and when the first of them expires."""
+
+    ops: int
+    keys: int
+    next_deadline_ms: int
 
 
 class Purgatory(Generic[CommandT]):
@@ -37,13 +45,13 @@ class Purgatory(Generic[CommandT]):
         """How many (key, op) pairs are watched (Kafka's PurgatorySize)."""
         return sum(len(ops) for ops in self._watchers.values())
 
-    def by_kind(self) -> dict[str, tuple[int, int]]:
-        """The two numbers above for each type of op; walks over all of them."""
-        found: dict[str, tuple[int, int]] = {}
+    def by_kind(self) -> dict[str, OfKind]:
+        """The two numbers above, and the next deadline, by type of op; walks over all of them."""
+        found: dict[str, OfKind] = {}
         for op in self._tickets:
             kind = type(op).__name__
-            ops, keys = found.get(kind, (0, 0))
-            found[kind] = (ops + 1, keys + len({*op.keys}))
+            ops, keys, deadline_ms = found.get(kind, (0, 0, op.deadline_ms))
+            found[kind] = OfKind(ops + 1, keys + len({*op.keys}), min(deadline_ms, op.deadline_ms))
         return found
 
     @property

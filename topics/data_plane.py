@@ -73,6 +73,7 @@ class DataPlane:
         self.registry.subscribe(self._changed)
         self._settings = settings
         self._cluster = cluster
+        self.cluster_id = cluster.cluster_id
         self._reply = reply
         snapshots = ProducerSnapshots(producer_snapshot, settings.producer_id_expiration_ms)
         self._upkeep = Upkeep(self.registry, snapshots, settings, observe)

@@ -42,15 +42,15 @@ def test_a_group_is_seen_in_the_metrics(daemon: Daemon) -> None:
     consumer.commit(message, asynchronous=False)
 
     seen = samples(daemon)
-    assert seen["group_coordinator_groups{state=Stable}"] == 1
+    assert seen["group_coordinator_groups{protocol=classic,state=Stable}"] == 1
     assert seen["group_coordinator_members{}"] == 1
     assert seen["group_coordinator_offsets{}"] == 1
     assert seen["group_coordinator_offset_commits_total{}"] == 1
     assert seen["group_coordinator_rebalances_completed_total{cause=member_joined}"] == 1
     assert seen["group_coordinator_partitions{state=active}"] == 50
-    assert seen["rollcall_purgatory_delayed_operations{delayedOperation=Heartbeat}"] == 1
+    assert seen["rollcall_purgatory_operations{kind=session,operation=Heartbeat}"] == 1
     assert seen["rollcall_connections{}"] >= 2
-    assert seen["rollcall_records_appended_total{}"] == 10
+    assert seen["rollcall_appended_records_total{}"] == 10
     assert seen["rollcall_journal_flushes_total{}"] >= 2
     assert seen["rollcall_ready{}"] == 1
     joins = [
@@ -62,7 +62,7 @@ def test_a_group_is_seen_in_the_metrics(daemon: Daemon) -> None:
 
     consumer.close()
     seen = samples(daemon)
-    assert seen["group_coordinator_groups{state=Empty}"] == 1
+    assert seen["group_coordinator_groups{protocol=classic,state=Empty}"] == 1
     assert seen["group_coordinator_members_removed_total{cause=left}"] == 1
 
 

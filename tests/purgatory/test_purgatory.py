@@ -108,4 +108,4 @@ def test_parking_an_op_twice_is_a_mistake(purgatory: Purgatory[str]) -> None:
 def test_ops_are_counted_by_kind(purgatory: Purgatory[str]) -> None:
     purgatory.watch(ScriptedOp("a", ("k", "l"), 10))
     purgatory.watch(ScriptedOp("b", ("k",), 10))
-    assert purgatory.by_kind() == {"ScriptedOp": (2, 3)}
+    assert purgatory.by_kind() == {"ScriptedOp": (2, 3, 10)}

@@ -1,0 +1,153 @@
+"""How does each group fare? Its members, state, generation and lag, and what each partition lags.
+
+The families with a label that clients choose; labelled.py keeps their number bounded. They are the
+bulk of a scrape, so their lines are made in the plainest way there is.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from operator import attrgetter
+from typing import Final
+
+from broker.metrics.family import Family, Kind, Number, Portion, Portions, number
+from broker.metrics.labelled import Labelled, ShownGroup
+
+LINES_A_PORTION: Final = 1_000
+"""Half a millisecond's work."""
+
+MEMBERS_OF: Final = attrgetter("members")
+LAG_SUM_OF: Final = attrgetter("lag_records")
+LAG_MAX_OF: Final = attrgetter("lag_max")
+LAG_SECONDS_MAX_OF: Final = attrgetter("lag_seconds_max")
+_GENERATION_OF: Final = attrgetter("generation_id")
+
+GROUP_MEMBERS: Final = Family(
+    "group_coordinator_group_members", Kind.GAUGE, "Members of a group.", ("group",)
+)
+GROUP_STATE: Final = Family(
+    "group_coordinator_group_state",
+    Kind.GAUGE,
+    "1 for the state that the group is in; the other states have no series.",
+    ("group", "state"),
+)
+GROUP_GENERATION: Final = Family(
+    "group_coordinator_group_generation",
+    Kind.GAUGE,
+    "The group's generation; it grows with each rebalance that ends.",
+    ("group",),
+)
+GROUP_LAG: Final = Family(
+    "group_coordinator_group_lag_records",
+    Kind.GAUGE,
+    "Records that the group has not committed yet, all its partitions together.",
+    ("group",),
+)
+GROUP_MAX_LAG: Final = Family(
+    "group_coordinator_group_max_lag_records",
+    Kind.GAUGE,
+    "The same of the partition that lags most.",
+    ("group",),
+)
+COMMITTED_OFFSET: Final = Family(
+    "group_coordinator_committed_offset",
+    Kind.GAUGE,
+    "The offset that the group committed last for a partition.",
+    ("group", "topic", "partition"),
+)
+LAG: Final = Family(
+    "group_coordinator_lag_records",
+    Kind.GAUGE,
+    "Records from the committed offset to the high watermark; never negative.",
+    ("group", "topic", "partition"),
+    kafka="records-lag (of the consumer)",
+)
+LAG_SECONDS: Final = Family(
+    "group_coordinator_lag_seconds",
+    Kind.GAUGE,
+    "How long ago the first record was written that the group has not committed; 0 without one.",
+    ("group", "topic", "partition"),
+)
+GROUP_MAX_LAG_SECONDS: Final = Family(
+    "group_coordinator_group_max_lag_seconds",
+    Kind.GAUGE,
+    "The same of the group's partition that is furthest behind in time.",
+    ("group",),
+)
+GROUPS_LEFT_OUT: Final = Family(
+    "rollcall_metrics_groups_left_out",
+    Kind.GAUGE,
+    "Groups without series of their own, because rollcall.metrics.groups.max is reached.",
+)
+LAG_LEFT_OUT: Final = Family(
+    "rollcall_metrics_left_out_lag_records",
+    Kind.GAUGE,
+    "What those groups lag, all together.",
+)
+PARTITIONS_LEFT_OUT: Final = Family(
+    "rollcall_metrics_partitions_left_out",
+    Kind.GAUGE,
+    "Partitions of groups without series of their own, because of rollcall.metrics.partitions.max "
+    "or because their group has none.",
+)
+
+
+def collect(labelled: Labelled) -> Portions:
+    yield GROUPS_LEFT_OUT.one(labelled.groups_left_out)
+    yield LAG_LEFT_OUT.one(labelled.lag_left_out)
+    yield PARTITIONS_LEFT_OUT.one(labelled.partitions_left_out)
+    groups, rows = labelled.groups, labelled.rows
+    yield from by_group(GROUP_MEMBERS, groups, MEMBERS_OF)
+    head = GROUP_STATE.name
+    yield from in_portions(
+        GROUP_STATE, (f'{head}{{group={g.quoted},state="{g.state}"}} 1\n' for g in groups)
+    )
+    yield from by_group(GROUP_GENERATION, groups, _GENERATION_OF)
+    yield from by_group(GROUP_LAG, groups, LAG_SUM_OF)
+    yield from by_group(GROUP_MAX_LAG, groups, LAG_MAX_OF)
+    yield from by_group(GROUP_MAX_LAG_SECONDS, groups, LAG_SECONDS_MAX_OF)
+    head = COMMITTED_OFFSET.name
+    yield from in_portions(
+        COMMITTED_OFFSET,
+        (f"{head}{{group={group},{place}}} {offset}\n" for group, place, offset, *_ in rows),
+    )
+    head = LAG.name
+    yield from in_portions(
+        LAG,
+        (
+            f"{head}{{group={group},{place}}} {lag}\n"
+            for group, place, _, lag, _, _ in rows
+            if lag is not None
+        ),
+    )
+    head = LAG_SECONDS.name
+    yield from in_portions(
+        LAG_SECONDS,
+        (
+            f"{head}{{group={group},{place}}} {number(seconds)}\n"
+            for group, place, _, _, seconds, _ in rows
+            if seconds is not None
+        ),
+    )
+
+
+def by_group(
+    family: Family,
+    groups: Iterable[ShownGroup],
+    value_of: Callable[[ShownGroup], Number | None],
+    label: str = "group",
+) -> Portions:
+    """A series for each group; `label` is what stands before its id, other labels included."""
+    head = f"{family.name}{{{label}="
+    return in_portions(
+        family,
+        (
+            f"{head}{group.quoted}}} {number(value)}\n"
+            for group in groups
+            if (value := value_of(group)) is not None
+        ),
+    )
+
+
+def in_portions(family: Family, lines: Iterator[str]) -> Portions:
+    while portion := list(islice(lines, LINES_A_PORTION)):
+        yield Portion(family, portion)

@@ -1,0 +1,123 @@
+"""Which series does a dashboard made for danielqsj/kafka_exporter ask for? Its names and labels.
+
+That exporter polls a Kafka from outside; here the same numbers come from inside, so its process is
+not needed. Switched by `rollcall.metrics.aliases`. Its families by ZooKeeper have no counterpart.
+One difference: it shows a lag of -1 for a partition without a commit; here such a partition has no
+series, and no lag is negative.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from broker.metrics.family import Family, Kind, Portions
+from broker.metrics.group_series import MEMBERS_OF, by_group, in_portions
+from broker.metrics.labelled import Labelled
+from broker.metrics.topics import ShownPartition, ShownTopics
+
+EXPORTER: Final = "kafka_exporter"
+GROUP_LABEL: Final = "consumergroup"
+
+
+def _family(name: str, help_text: str, *labels: str) -> Family:
+    return Family(name, Kind.GAUGE, help_text, labels, exporter=EXPORTER)
+
+
+BROKERS = _family("kafka_brokers", "Nodes of the cluster.")
+BROKER_INFO = _family("kafka_broker_info", "1 for each node.", "id", "address")
+TOPIC_PARTITIONS = _family("kafka_topic_partitions", "Partitions of a topic.", "topic")
+
+_PLACE = ("topic", "partition")
+
+CURRENT_OFFSET = _family("kafka_topic_partition_current_offset", "High watermark.", *_PLACE)
+OLDEST_OFFSET = _family("kafka_topic_partition_oldest_offset", "The first offset kept.", *_PLACE)
+LEADER = _family("kafka_topic_partition_leader", "The leader's node id.", *_PLACE)
+IS_PREFERRED = _family(
+    "kafka_topic_partition_leader_is_preferred", "1: the leader is the preferred one.", *_PLACE
+)
+REPLICAS = _family("kafka_topic_partition_replicas", "Copies of a partition.", *_PLACE)
+IN_SYNC = _family("kafka_topic_partition_in_sync_replica", "Those that are in sync.", *_PLACE)
+UNDER_REPLICATED = _family(
+    "kafka_topic_partition_under_replicated_partition", "1: not all copies are in sync.", *_PLACE
+)
+
+GROUP_MEMBERS = _family("kafka_consumergroup_members", "Members of a group.", GROUP_LABEL)
+GROUP_OFFSET = _family(
+    "kafka_consumergroup_current_offset", "The group's committed offset.", GROUP_LABEL, *_PLACE
+)
+GROUP_OFFSET_SUM = _family(
+    "kafka_consumergroup_current_offset_sum",
+    "The group's committed offsets of all partitions of a topic.",
+    GROUP_LABEL,
+    "topic",
+)
+GROUP_LAG = _family(
+    "kafka_consumergroup_lag", "Records the group has not committed.", GROUP_LABEL, *_PLACE
+)
+GROUP_LAG_SUM = _family(
+    "kafka_consumergroup_lag_sum", "The same of all partitions of a topic.", GROUP_LABEL, "topic"
+)
+
+_OF_PARTITIONS: Final[tuple[tuple[Family, Callable[[ShownPartition, int], int]], ...]] = (
+    (CURRENT_OFFSET, lambda partition, _: partition.end_offset),
+    (OLDEST_OFFSET, lambda partition, _: partition.start_offset),
+    # One node is the leader and the only copy of everything.
+    (LEADER, lambda _, node_id: node_id),
+    (IS_PREFERRED, lambda *_: 1),
+    (REPLICAS, lambda *_: 1),
+    (IN_SYNC, lambda *_: 1),
+    (UNDER_REPLICATED, lambda *_: 0),
+)
+
+
+def collect(
+    labelled: Labelled, topics: ShownTopics, node_id: int, addresses: Sequence[str]
+) -> Portions:
+    yield BROKERS.one(1)
+    yield BROKER_INFO.rows(((str(node_id), address), 1) for address in addresses[:1])
+    yield from in_portions(
+        TOPIC_PARTITIONS,
+        (f"{TOPIC_PARTITIONS.name}{{topic={quoted}}} {count}\n" for quoted, count in topics.counts),
+    )
+    for family, value_of in _OF_PARTITIONS:
+        yield from in_portions(
+            family,
+            (
+                f"{family.name}{{{one.labels}}} {value_of(one, node_id)}\n"
+                for one in topics.partitions
+            ),
+        )
+    yield from by_group(GROUP_MEMBERS, labelled.groups, MEMBERS_OF, GROUP_LABEL)
+    yield from _partitions(labelled)
+    yield from _topics(labelled)
+
+
+def _partitions(labelled: Labelled) -> Portions:
+    rows = labelled.rows
+    head = f"{GROUP_OFFSET.name}{{{GROUP_LABEL}="
+    yield from in_portions(
+        GROUP_OFFSET,
+        (f"{head}{group},{place}}} {offset}\n" for group, place, offset, *_ in rows),
+    )
+    head = f"{GROUP_LAG.name}{{{GROUP_LABEL}="
+    yield from in_portions(
+        GROUP_LAG,
+        (
+            f"{head}{group},{place}}} {lag}\n"
+            for group, place, _, lag, _, _ in rows
+            if lag is not None
+        ),
+    )
+
+
+def _topics(labelled: Labelled) -> Portions:
+    for family, which in ((GROUP_OFFSET_SUM, 0), (GROUP_LAG_SUM, 1)):
+        yield from in_portions(family, iter(_topic_lines(family, labelled, which)))
+
+
+def _topic_lines(family: Family, labelled: Labelled, which: int) -> Iterable[str]:
+    head = f"{family.name}{{{GROUP_LABEL}="
+    return (
+        f"{head}{group.quoted},topic={labelled.quoted_topic(topic)}}} {sums[which]}\n"
+        for group in labelled.groups
+        for topic, sums in group.topics.items()
+    )

@@ -1,0 +1,116 @@
+"""Which series does a dashboard made for lightbend's kafka-lag-exporter ask for? Names and labels.
+
+As in kafka_exporter.py, from inside and without its process; switched by
+`rollcall.metrics.aliases`. `cluster_name` is `rollcall.metrics.cluster.name`, else the cluster's
+id. It guesses seconds by interpolation between its polls; here they are read from the records.
+"""
+
+from typing import Final
+
+from broker.metrics.family import Family, Kind, Portions, escaped, number
+from broker.metrics.group_series import (
+    LAG_MAX_OF,
+    LAG_SECONDS_MAX_OF,
+    LAG_SUM_OF,
+    by_group,
+    in_portions,
+)
+from broker.metrics.labelled import Labelled
+from broker.metrics.topics import ShownTopics
+
+EXPORTER: Final = "kafka-lag-exporter"
+
+
+def _family(name: str, help_text: str, *labels: str) -> Family:
+    return Family(name, Kind.GAUGE, help_text, ("cluster_name", *labels), exporter=EXPORTER)
+
+
+_PLACE = ("topic", "partition")
+_OWNED = ("group", *_PLACE, "member_host", "consumer_id", "client_id")
+
+LATEST_OFFSET = _family("kafka_partition_latest_offset", "High watermark.", *_PLACE)
+EARLIEST_OFFSET = _family("kafka_partition_earliest_offset", "The first offset kept.", *_PLACE)
+GROUP_OFFSET = _family("kafka_consumergroup_group_offset", "The group's committed offset.", *_OWNED)
+GROUP_LAG = _family(
+    "kafka_consumergroup_group_lag", "Records the group has not committed.", *_OWNED
+)
+GROUP_LAG_SECONDS = _family(
+    "kafka_consumergroup_group_lag_seconds",
+    "How long ago the first record was written that the group has not committed.",
+    *_OWNED,
+)
+GROUP_MAX_LAG = _family(
+    "kafka_consumergroup_group_max_lag", "Records, of the partition that lags most.", "group"
+)
+GROUP_MAX_LAG_SECONDS = _family(
+    "kafka_consumergroup_group_max_lag_seconds",
+    "Seconds, of the partition that is furthest behind.",
+    "group",
+)
+GROUP_SUM_LAG = _family("kafka_consumergroup_group_sum_lag", "Records, of all partitions.", "group")
+GROUP_TOPIC_SUM_LAG = _family(
+    "kafka_consumergroup_group_topic_sum_lag",
+    "Records, of all partitions of a topic.",
+    "group",
+    "topic",
+)
+POLL_TIME = _family(
+    "kafka_consumergroup_poll_time_ms", "How long all groups took to be read for this scrape."
+)
+
+
+def collect(
+    labelled: Labelled, topics: ShownTopics, cluster_name: str, poll_time_ms: float
+) -> Portions:
+    cluster = f'cluster_name="{escaped(cluster_name)}"'
+    for family, of in ((LATEST_OFFSET, "end_offset"), (EARLIEST_OFFSET, "start_offset")):
+        head = f"{family.name}{{{cluster},"
+        yield from in_portions(
+            family,
+            (f"{head}{one.labels}}} {getattr(one, of)}\n" for one in topics.partitions),
+        )
+    yield from _partitions(labelled, cluster)
+    groups, label = labelled.groups, f"{cluster},group"
+    yield from by_group(GROUP_MAX_LAG, groups, LAG_MAX_OF, label)
+    yield from by_group(GROUP_MAX_LAG_SECONDS, groups, LAG_SECONDS_MAX_OF, label)
+    yield from by_group(GROUP_SUM_LAG, groups, LAG_SUM_OF, label)
+    head = f"{GROUP_TOPIC_SUM_LAG.name}{{{label}="
+    yield from in_portions(
+        GROUP_TOPIC_SUM_LAG,
+        (
+            f"{head}{group.quoted},topic={labelled.quoted_topic(topic)}}} {lag}\n"
+            for group in groups
+            for topic, (_, lag) in group.topics.items()
+        ),
+    )
+    yield POLL_TIME.rows([((cluster_name,), poll_time_ms)])
+
+
+def _partitions(labelled: Labelled, cluster: str) -> Portions:
+    rows = labelled.rows
+    head = f"{GROUP_OFFSET.name}{{{cluster},group="
+    yield from in_portions(
+        GROUP_OFFSET,
+        (
+            f"{head}{group},{place},{owner}}} {offset}\n"
+            for group, place, offset, _, _, owner in rows
+        ),
+    )
+    head = f"{GROUP_LAG.name}{{{cluster},group="
+    yield from in_portions(
+        GROUP_LAG,
+        (
+            f"{head}{group},{place},{owner}}} {lag}\n"
+            for group, place, _, lag, _, owner in rows
+            if lag is not None
+        ),
+    )
+    head = f"{GROUP_LAG_SECONDS.name}{{{cluster},group="
+    yield from in_portions(
+        GROUP_LAG_SECONDS,
+        (
+            f"{head}{group},{place},{owner}}} {number(seconds)}\n"
+            for group, place, _, _, seconds, owner in rows
+            if seconds is not None
+        ),
+    )

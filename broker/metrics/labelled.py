@@ -1,0 +1,205 @@
+"""Which groups get series of their own? At most so many, and those that lag most come first.
+
+Clients choose group ids, and each label value is a series that Prometheus keeps for hours: so
+there are two limits, `rollcall.metrics.groups.max` and `rollcall.metrics.partitions.max`. Within
+them everything is shown. Beyond them groups are ranked by their lag; one that was shown last time
+keeps its place unless another one lags a quarter more, for series that come and go are worse than
+series that are missing; between equals the id that sorts first wins. What is left out is summed
+and counted by three metrics of its own (group_series.py).
+
+`read` walks over all groups in slices: each partition is read at one instant, all of them within
+the time of the scrape.
+"""
+
+from collections.abc import Generator, Iterator
+from heapq import heapify, heappop, heappush, heappushpop
+from operator import attrgetter, neg
+from typing import Final
+
+from broker.metrics.family import escaped
+from broker.metrics.lag import LagReader, PartitionLag
+from broker.metrics.owners import NOBODY, Owners
+from coordinator.coordinator import GroupCoordinator
+from coordinator.group import GroupView
+from protocol.names import GroupId
+
+STEPS_A_BREATH: Final = 500
+"""Groups and partitions together; about half a millisecond."""
+
+Pauses = Generator[None, None, None]
+Rank = tuple[int, bool, tuple[int, ...]]
+Row = tuple[str, str, int, int | None, float | None, str]
+"""Of a shown partition: the group's id in quotes, topic and partition as labels, committed offset,
+lag in records and in seconds, the owner's labels."""
+
+_KEEPS_PLACE: Final = 5  # against 4: a quarter more
+_BY_LAG: Final = attrgetter("lag_records")
+
+
+class ShownGroup:
+    """What one group's series say. `quoted` is its id as a label's value."""
+
+    __slots__ = (
+        "generation_id", "group_id", "lag_max", "lag_records", "lag_seconds_max", "members",
+        "owners", "partitions", "quoted", "state", "topics",
+    )  # fmt: skip
+
+    def __init__(self, group: GroupView) -> None:
+        self.group_id = group.group_id
+        self.quoted = f'"{escaped(group.group_id)}"'
+        self.state = group.state.value
+        self.members = len(group.members)
+        self.generation_id = group.generation_id
+        self.partitions: list[PartitionLag] = []
+        self.topics: dict[str, list[int]] = {}  # -> sums of committed offsets and of lag
+        self.lag_records = self.lag_max = 0
+        self.lag_seconds_max: float | None = None
+        self.owners: dict[tuple[str, int], str] = {}
+
+    def add(self, lag: PartitionLag) -> None:
+        self.partitions.append(lag)
+        sums = self.topics.get(lag.topic)
+        if sums is None:
+            sums = self.topics[lag.topic] = [0, 0]
+        sums[0] += lag.committed_offset
+        records = lag.lag_records
+        if records:
+            sums[1] += records
+            self.lag_records += records
+            self.lag_max = max(self.lag_max, records)
+        seconds = lag.lag_seconds
+        if seconds is not None and seconds > (self.lag_seconds_max or -1.0):
+            self.lag_seconds_max = seconds
+
+
+class Labelled:
+    """The groups and partitions that get series; made anew by each `read`."""
+
+    def __init__(
+        self,
+        coordinator: GroupCoordinator,
+        lag: LagReader,
+        *,
+        groups_max: int,
+        partitions_max: int,
+        with_owners: bool,
+    ) -> None:
+        self._coordinator = coordinator
+        self._lag = lag
+        self._groups_max = groups_max
+        self._partitions_max = partitions_max
+        self._owners = Owners() if with_owners else None
+        self._shown: frozenset[GroupId] = frozenset()  # last time, if there was a choice
+        self._quoted_topics: dict[str, str] = {}
+        self.groups: list[ShownGroup] = []
+        self.rows: list[Row] = []
+        self.groups_left_out = 0
+        self.partitions_left_out = 0
+        self.lag_left_out = 0
+
+    def read(self) -> Pauses:
+        """Choose and collect; at each pause the event loop may go on."""
+        steps = partitions = lag_records = seen = 0
+        must_choose = self._coordinator.census.groups > self._groups_max
+        ranked: list[tuple[Rank, ShownGroup]] = []
+        groups: list[ShownGroup] = []
+        for group in self._all_groups():
+            shown = ShownGroup(group)
+            for lag in self._lag.of(group):
+                shown.add(lag)
+                steps += 1
+                if steps % STEPS_A_BREATH == 0:
+                    yield
+            seen += 1
+            partitions += len(shown.partitions)
+            lag_records += shown.lag_records
+            if not must_choose:
+                groups.append(shown)
+            elif len(ranked) < self._groups_max:
+                heappush(ranked, (self._rank(shown), shown))
+            elif self._groups_max:
+                heappushpop(ranked, (self._rank(shown), shown))
+            steps += 1
+            if steps % STEPS_A_BREATH == 0:
+                yield
+        if must_choose or partitions > self._partitions_max:
+            ranked = ranked or [(self._rank(shown), shown) for shown in groups]
+            yield
+            groups = yield from _best_first(ranked)
+            self._shown = frozenset(shown.group_id for shown in groups)
+        self.groups = groups
+        self.groups_left_out = seen - len(groups)
+        self.lag_left_out = lag_records - sum(map(_BY_LAG, groups))
+        yield from self._collect_rows()
+        self.partitions_left_out = partitions - len(self.rows)
+
+    def forget(self) -> None:
+        """The scrape is over: keep no more than what the next one needs."""
+        self.groups, self.rows = [], []
+        self._quoted_topics.clear()
+
+    def quoted_topic(self, topic: str) -> str:
+        """A topic's name as a label's value."""
+        quoted = self._quoted_topics.get(topic)
+        if quoted is None:
+            quoted = self._quoted_topics[topic] = f'"{escaped(topic)}"'
+        return quoted
+
+    def _all_groups(self) -> Iterator[GroupView]:
+        for groups in self._coordinator.groups_by_partition():
+            yield from tuple(groups)
+
+    def _rank(self, shown: ShownGroup) -> Rank:
+        was_shown = shown.group_id in self._shown
+        weight = _KEEPS_PLACE if was_shown else _KEEPS_PLACE - 1
+        # Of two ids the one that sorts first ranks higher; 1 stands for the end of the text.
+        order = (*map(neg, shown.group_id.encode("utf-8", "surrogatepass")), 1)
+        return (shown.lag_records * weight, was_shown, order)
+
+    def _collect_rows(self) -> Pauses:
+        rows: list[Row] = []
+        places: dict[tuple[str, int], str] = {}  # their labels: many groups share them
+        room = self._partitions_max
+        owners = self._owners
+        steps = 0
+        for shown in self.groups:
+            partitions = shown.partitions
+            if len(partitions) > room:
+                partitions = sorted(partitions, key=_most_lag)[:room]
+            room -= len(partitions)
+            owned = {} if owners is None else owners.of(self._coordinator.group(shown.group_id))
+            quoted = shown.quoted
+            for topic, partition, committed, lag, seconds in partitions:
+                place = (topic, partition)
+                labels = places.get(place)
+                if labels is None:
+                    labels = places[place] = (
+                        f'topic={self.quoted_topic(topic)},partition="{partition}"'
+                    )
+                owner = owned.get(place, NOBODY)
+                rows.append((quoted, labels, committed, lag, seconds, owner))
+                steps += 1
+                if steps % STEPS_A_BREATH == 0:
+                    yield
+            steps += 1
+            if steps % STEPS_A_BREATH == 0:
+                yield
+        if owners is not None:
+            owners.forget_others()
+        self.rows = rows
+
+
+def _best_first(ranked: list[tuple[Rank, ShownGroup]]) -> Generator[None, None, list[ShownGroup]]:
+    """Sorted, but in slices."""
+    heapify(ranked)
+    worst_first: list[ShownGroup] = []
+    while ranked:
+        worst_first.append(heappop(ranked)[1])
+        if len(worst_first) % (STEPS_A_BREATH // 5) == 0:
+            yield
+    worst_first.reverse()
+    return worst_first
+
+
+def _most_lag(lag: PartitionLag) -> tuple[int, str, int]:
+    return (-(lag.lag_records or 0), lag.topic, lag.partition)

@@ -1,0 +1,68 @@
+"""Which member owns a partition? As labels, for the metrics that name the owner.
+
+A consumer's assignment says so, and every version of it can be read. Reading them all at each
+scrape would cost more than the rest of it, so what was read is kept until the group's generation or
+members change. A group that is not Stable has no owners that anybody could name for certain.
+"""
+
+from broker.metrics.family import escaped
+from coordinator.group import GroupView, MemberView
+from coordinator.subscriptions import CONSUMER
+from protocol.consumer_protocol import read_assignment
+from protocol.names import GroupId, GroupState, MemberId
+from protocol.primitives import Malformed
+
+Owned = dict[tuple[str, int], str]
+"""(topic, partition) -> the labels of its owner."""
+
+
+def _labels(host: str, consumer_id: str, client_id: str) -> str:
+    return (
+        f'member_host="{escaped(host)}",consumer_id="{escaped(consumer_id)}",'
+        f'client_id="{escaped(client_id)}"'
+    )
+
+
+NOBODY = _labels("", "", "")
+
+
+class Owners:
+    def __init__(self) -> None:
+        self._kept: dict[GroupId, tuple[int, tuple[MemberId, ...], Owned]] = {}
+        self._asked: dict[GroupId, tuple[int, tuple[MemberId, ...], Owned]] = {}
+
+    def of(self, group: GroupView | None) -> Owned:
+        if group is None or group.state is not GroupState.STABLE or group.protocol_type != CONSUMER:
+            return {}
+        # A static member that comes back changes its id without a new generation.
+        member_ids = tuple(group.members)
+        kept = self._kept.get(group.group_id)
+        if kept is None or kept[0] != group.generation_id or kept[1] != member_ids:
+            kept = (group.generation_id, member_ids, _read(group))
+        self._asked[group.group_id] = kept
+        return kept[2]
+
+    def forget_others(self) -> None:
+        """Keep what was asked for since the last time, so that this never outgrows a scrape."""
+        self._kept, self._asked = self._asked, {}
+
+
+def _read(group: GroupView) -> Owned:
+    owned: Owned = {}
+    for member in group.members.values():
+        labels = _labels(member.client_host, member.member_id, member.client_id)
+        for place in _assigned(member):
+            owned[place] = labels
+    return owned
+
+
+def _assigned(member: MemberView) -> list[tuple[str, int]]:
+    try:
+        assignment = read_assignment(member.assignment)
+    except Malformed:
+        return []
+    return [
+        (topic.topic, partition)
+        for topic in assignment.assigned_partitions
+        for partition in topic.partitions
+    ]

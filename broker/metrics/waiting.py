@@ -1,0 +1,65 @@
+"""Who waits in the purgatory, for what, and until when?
+
+Kafka's names of the two numbers and of the operations are those of its old coordinator, which had a
+purgatory: Heartbeat and Rebalance. `kind` says more: whether members are waited for to join for
+the first time, to rejoin, to sync, or to speak at all.
+Kafka's counterpart: `DelayedOperationPurgatory`.
+"""
+
+from typing import Final
+
+from broker.daemon import Daemon
+from broker.metrics.family import Family, Kind, Portions
+
+_LABELS = ("operation", "kind")
+
+OPERATIONS: Final = Family(
+    "rollcall_purgatory_operations",
+    Kind.GAUGE,
+    "Operations that wait for people or time.",
+    _LABELS,
+    kafka="NumDelayedOperations{delayedOperation}",
+)
+WATCHED: Final = Family(
+    "rollcall_purgatory_watched",
+    Kind.GAUGE,
+    "Pairs of an operation and a key that it is watched under.",
+    _LABELS,
+    kafka="PurgatorySize{delayedOperation}",
+)
+NEXT_DEADLINE: Final = Family(
+    "rollcall_purgatory_next_deadline_seconds",
+    Kind.GAUGE,
+    "From now until the first of these operations ends by time; no series where none waits.",
+    _LABELS,
+)
+
+_SESSION = ("Heartbeat", "session")
+_FETCH = ("Fetch", "fetch")
+_KINDS: Final = {
+    "DelayedHeartbeat": _SESSION,
+    "InitialDelayedJoin": ("Rebalance", "initial_join"),
+    "DelayedJoin": ("Rebalance", "join"),
+    "DelayedSync": ("Rebalance", "sync"),
+}
+
+
+def collect(daemon: Daemon) -> Portions:
+    delayed = dict.fromkeys((*_KINDS.values(), _FETCH), 0)
+    watched = dict(delayed)
+    deadlines: dict[tuple[str, str], int] = {}
+    for purgatory in tuple(daemon.coordinator.purgatories()):
+        for name, (ops, keys, deadline_ms) in purgatory.by_kind().items():
+            kind = _KINDS.get(name, (name, name))
+            delayed[kind] = delayed.get(kind, 0) + ops
+            watched[kind] = watched.get(kind, 0) + keys
+            deadlines[kind] = min(deadline_ms, deadlines.get(kind, deadline_ms))
+        yield None
+    delayed[_FETCH] = daemon.data_plane.delayed_fetches
+    watched[_FETCH] = daemon.data_plane.watched_fetches
+    now_ms = daemon.clock.now().mono_ms
+    yield OPERATIONS.rows(delayed.items())
+    yield WATCHED.rows(watched.items())
+    yield NEXT_DEADLINE.rows(
+        (kind, (deadline_ms - now_ms) / 1000) for kind, deadline_ms in deadlines.items()
+    )
