@@ -123,7 +123,15 @@ class PartitionsResigned:
 
 @dataclass(slots=True)
 class JournalFailed:
+    """Nothing is written any more: until a restart, or only until a full disk has room."""
+
     reason: str
+    is_full: bool
+
+
+@dataclass(slots=True)
+class JournalReopened:
+    """A full disk has room again."""
 
 
 @dataclass(slots=True)
@@ -154,6 +162,7 @@ ShellEvent = (
     | PartitionResigned
     | PartitionsResigned
     | JournalFailed
+    | JournalReopened
     | DaemonStep
     | Warned
 )

@@ -1,6 +1,6 @@
 """Is the daemon alive, and should clients be sent to it? What /livez and /readyz answer.
 
-Not ready while partitions load, once the journal has failed (reads are still served, writes are
+Not ready while partitions load, while the journal has failed (reads are still served, writes are
 refused), and from the moment that it was told to stop. Partitions that could not be loaded are
 named, but do not make the node unready: the others are served.
 """

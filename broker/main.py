@@ -24,6 +24,7 @@ from broker.fail_points import fail_at
 from broker.health import Health
 from broker.ids import new_member_id
 from broker.journal_relay import JournalRelay
+from broker.lag_log import build_lag
 from broker.listeners import BadListeners
 from broker.observe import Observer, log_to_stderr
 from broker.offsets_logs import OffsetsLogs
@@ -123,6 +124,7 @@ def build(
         store,
         on_stored=relay.stored,
         on_failed=relay.failed,
+        on_reopened=relay.reopened,
         is_synced=config.rollcall_flush == "commit",
         limits=_journal_limits(config),
     )
@@ -164,6 +166,7 @@ def build(
     ownership.serve(coordinator)
     dispatcher = Dispatcher(coordinator, data_plane, server.reply)
     health = Health(ownership, config.offsets_topic_num_partitions)
+    lag = build_lag(config, coordinator, data_plane, clock, observer)
     daemon = Daemon(
         config,
         loop,
@@ -179,6 +182,7 @@ def build(
         ownership,
         ticker,
         health,
+        lag,
     )
     daemon.connect()
     return daemon
@@ -260,7 +264,11 @@ def _journal_limits(config: Config) -> JournalLimits:
     try:
         return JournalLimits(
             queue_bytes=config.rollcall_journal_queue_max_bytes,
-            file_bytes=config.rollcall_journal_bytes,
+            file_bytes=config.rollcall_journal_bytes // 2,
+            pass_bytes=config.rollcall_checkpoint_bytes,
+            idle_ms=config.rollcall_checkpoint_idle_ms,
+            reserve_bytes=config.rollcall_disk_reserve_bytes,
+            retry_ms=config.rollcall_disk_full_retry_ms,
         )
     except ValueError as error:
         raise StartRefused(f"rollcall.journal.bytes: {error}") from None

@@ -168,7 +168,14 @@ def _(event: shell.PartitionsResigned) -> Iterable[Line]:
 @told(TABLE, shell.JournalFailed)
 def _(event: shell.JournalFailed) -> Iterable[Line]:
     words = "The journal has failed; nothing is written until a restart"
+    if event.is_full:
+        words = "The journal has failed; nothing is written until the disk has room again"
     yield Line("error", words, {"reason": event.reason})
+
+
+@told(TABLE, shell.JournalReopened)
+def _(event: shell.JournalReopened) -> Iterable[Line]:  # noqa: ARG001 - as of every event
+    yield Line("info", "The disk has room again; the journal is open", {})
 
 
 @told(TABLE, shell.DaemonStep)

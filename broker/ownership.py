@@ -97,6 +97,7 @@ class Ownership:
         self._reloads: dict[int, int] = {}
         self._stored = asyncio.Event()  # something was stored, or never will be
         self._journal_failed = False
+        self._journal_failures = 0
         self._settling = False
         self._background: set[asyncio.Task[None]] = set()
 
@@ -273,7 +274,21 @@ class Ownership:
     def journal_failed(self) -> None:
         """Nothing more will be stored: serve what is on the disk, and refuse all writes."""
         self._journal_failed = True
+        self._journal_failures += 1
         self._stored.set()
+        self._load_all_again()
+
+    def journal_reopened(self) -> None:
+        """It takes writes again, and the disk may have more by now than what was loaded since."""
+        self._in_background(self._serve_again(self._journal_failures))
+
+    async def _serve_again(self, failures: int) -> None:
+        await self._load_queued()  # what still loads would go on with a log of before
+        if failures == self._journal_failures:
+            self._journal_failed = False
+            self._load_all_again()
+
+    def _load_all_again(self) -> None:
         now = self._clock.now()
         for partition in tuple(self._epochs):
             if partition in self._failed or partition in self._queued:
