@@ -68,7 +68,8 @@ class GroupWindows:
 
     at_ms: int = 0  # when it was last sampled
     verdict: Verdict = Verdict.OK
-    written_at_ms: int = 0  # when a sample was last written down
+    whole_at_ms: int = 0  # when all of the windows was last written down
+    has_moved: bool = False  # a commit was seen since
     windows: dict[Key, Window] = field(default_factory=dict)
 
     @property
@@ -138,10 +139,33 @@ class LagBook:
                 fresh.append((key, commit))
         return fresh
 
-    def end_group(
-        self, group_id: str, keys: set[Key], times: Mapping[Key, RecordTime], at_ms: int
-    ) -> GroupWindows | None:
-        """All of the group was seen: forget what it has no commit for any more, and judge."""
+    def judge_windows(
+        self,
+        group_id: str,
+        readings: Iterable[Reading],
+        times: Mapping[Key, RecordTime],
+        at_ms: int,
+    ) -> None:
+        """What was just seen, judged: the verdict and the seconds of each window."""
+        of_group = self.groups[group_id]
+        patience = self.limits.patience
+        for reading in readings:
+            key = (reading.topic, reading.partition)
+            window = of_group.windows.get(key)
+            if window is None:
+                continue
+            if window.lag:
+                window.verdict = judge(window, self.ends.get(key), at_ms, patience)
+                time = times.get(key)
+                window.seconds = None if time is None else max(at_ms - time.at_ms, 0) / 1000
+                window.seconds_exact = time is not None and time.exact
+            else:
+                window.verdict = Verdict.OK
+                window.seconds = None if window.lag is None else 0.0
+                window.seconds_exact = window.lag is not None
+
+    def end_group(self, group_id: str, keys: set[Key]) -> GroupWindows | None:
+        """All of the group was seen: forget what it has no commit for any more."""
         of_group = self.groups.get(group_id)
         if of_group is None:
             return None
@@ -149,18 +173,18 @@ class LagBook:
             for key in [key for key in of_group.windows if key not in keys]:
                 del of_group.windows[key]
                 self.windows -= 1
-        patience = self.limits.patience
-        for key, window in of_group.windows.items():
-            window.verdict = judge(window, self.ends.get(key), at_ms, patience)
-            if window.lag:
-                time = times.get(key)
-                window.seconds = None if time is None else max(at_ms - time.at_ms, 0) / 1000
-                window.seconds_exact = time is not None and time.exact
-            else:
-                window.seconds = None if window.lag is None else 0.0
-                window.seconds_exact = window.lag is not None
-        of_group.verdict = group_verdict(w.verdict for w in of_group.windows.values())
+        of_group.verdict = group_verdict({w.verdict for w in of_group.windows.values()})
         return of_group
+
+    def set_time(self, group_id: str, key: Key, offset: int, time: RecordTime) -> None:
+        """The record at this offset was looked up; it may be too late to matter."""
+        of_group = self.groups.get(group_id)
+        window = None if of_group is None else of_group.windows.get(key)
+        if of_group is None or window is None:
+            return
+        if window.lag and window.committed_offset == offset:
+            window.seconds = max(of_group.at_ms - time.at_ms, 0) / 1000
+            window.seconds_exact = time.exact
 
     def end_round(self, alive: set[str], at_ms: int) -> None:
         """A round is over: forget the groups and the logs that nobody has any more."""

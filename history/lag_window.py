@@ -70,6 +70,11 @@ class Window:
         for at in range(0, len(numbers), _FIELDS):
             yield Commit(numbers[at], numbers[at + 1], numbers[at + 2])
 
+    def columns(self) -> tuple["array[int]", "array[int]", "array[int]"]:
+        """Times, offsets and lags of the commits, oldest first."""
+        numbers = self._commits
+        return numbers[0::_FIELDS], numbers[1::_FIELDS], numbers[2::_FIELDS]
+
     def see(self, reading: Reading, at_ms: int, size: int) -> bool:
         """Take in what was read; True if there is a commit that was not seen before."""
         offset, committed_at_ms, lag = (
@@ -198,44 +203,29 @@ class Patience(NamedTuple):
 
 def judge(window: Window, ends: Ends | None, now_ms: int, patience: Patience) -> Verdict:
     """The verdict on one partition; see the module's text."""
-    lag = window.lag
-    if not lag:
+    times, offsets, lags = window.columns()
+    if not window.lag or not times:
         return Verdict.OK
-    commits = tuple(window.commits())
-    if not commits:
-        return Verdict.OK
-    if _is_rewound(commits):
+    if offsets[-1] < max(offsets):  # it fell at some commit, and is not back
         return Verdict.REWIND
-    is_full = len(commits) >= patience.commits
-    last = commits[-1]
-    needed_ms = last.committed_at_ms - commits[0].committed_at_ms
+    is_full = len(times) >= patience.commits
+    needed_ms = times[-1] - times[0]
     if not is_full:
         needed_ms = max(needed_ms, patience.window_ms, 2 * window.longest_pause_ms)
-    if now_ms - last.committed_at_ms > needed_ms and not _was_at_the_end(last, ends):
+    if now_ms - times[-1] > needed_ms and not _was_at_the_end(offsets[-1], ends):
         return Verdict.STOP
-    if not is_full or any(commit.lag == 0 for commit in commits):
+    if not is_full or not min(lags):
         return Verdict.OK
-    if all(commit.committed_offset == last.committed_offset for commit in commits):
+    if min(offsets) == max(offsets):
         return Verdict.STALL
-    if all(b.lag >= a.lag for a, b in pairwise(commits)):
+    if all(later >= earlier for earlier, later in pairwise(lags)):
         return Verdict.WARN
     return Verdict.OK
 
 
-def _is_rewound(commits: Sequence[Commit]) -> bool:
-    """Did an offset fall, and is the last one still below what it fell from?"""
-    highest = commits[0].committed_offset
-    fell = False
-    for commit in commits:
-        if commit.committed_offset < highest:
-            fell = True
-        highest = max(highest, commit.committed_offset)
-    return fell and commits[-1].committed_offset < highest
-
-
-def _was_at_the_end(last: Commit, ends: Ends | None) -> bool:
+def _was_at_the_end(committed_offset: int, ends: Ends | None) -> bool:
     """Was nothing to be read at some recent sample? Then it has had too little time to commit."""
-    return ends is not None and ends.lowest is not None and ends.lowest <= last.committed_offset
+    return ends is not None and ends.lowest is not None and ends.lowest <= committed_offset
 
 
 def rates(

@@ -19,7 +19,8 @@ def reading(partition: int, committed: int | None, end: int | None, at_ms: int =
 def sample(book: LagBook, at_ms: int, **groups: list[Reading]) -> None:
     for group_id, readings in groups.items():
         book.see(group_id, readings, at_ms)
-        book.end_group(group_id, {(one.topic, one.partition) for one in readings}, {}, at_ms)
+        book.judge_windows(group_id, readings, {}, at_ms)
+        book.end_group(group_id, {(one.topic, one.partition) for one in readings})
     book.end_round(set(groups), at_ms)
 
 

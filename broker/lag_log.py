@@ -1,0 +1,160 @@
+"""Where do lag samples survive a restart? In `__group_lag`: written here, read back at a start.
+
+Samples go straight to the page cache, like topic data and unlike offsets: a crash of the machine
+may take the last of them, and the next round of the sampler makes new ones. The topic is kept for
+a time and not compacted: how lag went over weeks is what people and Spark read it for, and a start
+finds each group's whole window in the last `rollcall.lag.keepalive.ms` (lag_sampler.py sees to
+that). A fault of the disk is told once; sampling goes on without it.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Final
+
+from broker.clock import SystemClock
+from broker.config import Config
+from broker.events import ShellEvent, Warned
+from broker.lag_reader import LagReader
+from broker.lag_sampler import LagSampler
+from coordinator.coordinator import GroupCoordinator
+from history.lag_book import LagBook, LagLimits
+from history.lag_records import Sample, UnreadableSample, decode_sample, encode_sample
+from protocol.names import LAG_TOPIC
+from purgatory.now import Now
+from storage.api import Corrupt, LogClosed, Record, TopicLog, TopicPartition
+from storage.record_batch import InvalidBatch, encode_batch, stored_records
+from topics.data_plane import DataPlane
+from topics.partition import Partition
+
+PARTITION: Final = TopicPartition(LAG_TOPIC, 0)
+RETENTION_CHECK_MS: Final = 300_000
+
+
+class LagTopic:
+    """The one partition of `__group_lag`; implements the sampler's LagLog."""
+
+    def __init__(
+        self,
+        partition: Partition | None,
+        clock: SystemClock,
+        observe: Callable[[ShellEvent], None],
+        *,
+        readable: Callable[[TopicPartition, Now], None],
+        tail_ms: int,
+        tail_bytes_max: int,
+    ) -> None:
+        """`readable` is told of each append; the last `tail_ms` of samples are read back."""
+        self.bytes_written = 0
+        self._partition = partition
+        self._clock = clock
+        self._observe = observe
+        self._readable = readable
+        self._tail_ms = tail_ms
+        self._tail_bytes_max = tail_bytes_max
+        self._failed = False
+        self._retained_at_ms = 0
+
+    @property
+    def _log(self) -> TopicLog | None:
+        return None if self._partition is None else self._partition.log
+
+    def append(self, samples: Sequence[Sample], now_ms: int) -> None:
+        """In one batch, readable at once."""
+        log = self._log
+        if log is None or self._partition is None or self._failed or not samples:
+            return
+        batch = encode_batch([Record(*encode_sample(one)) for one in samples], 0, now_ms)
+        now = self._clock.now()
+        try:
+            log.append(batch, now_ms)
+            if now.mono_ms - self._retained_at_ms >= RETENTION_CHECK_MS:
+                self._retained_at_ms = now.mono_ms
+                log.enforce_retention(now_ms)
+        except (OSError, LogClosed, Corrupt) as fault:
+            self._fail(fault)
+            return
+        self.bytes_written += len(batch)
+        self._partition.appended(len(samples), len(batch), now.mono_ms)
+        self._readable(PARTITION, now)
+
+    async def read_back(self) -> AsyncIterator[list[Sample]]:
+        """Batch by batch, oldest first; as much of the tail as the limits allow."""
+        log = self._log
+        if log is None or log.high_watermark <= log.log_start_offset:
+            return
+        loop = asyncio.get_running_loop()
+        try:
+            tail = await loop.run_in_executor(None, self._read_tail, log)
+        except (OSError, Corrupt, IndexError, InvalidBatch) as fault:
+            # What cannot be read may still be written after: the windows begin anew.
+            self._observe(Warned("Lag samples cannot be read back", {"reason": str(fault)}))
+            return
+        while tail:
+            yield _samples(tail.popleft())
+
+    def _read_tail(self, log: TopicLog) -> deque[bytes]:
+        """In a thread: the raw batches."""
+        newest = log.max_timestamp()
+        found = None if newest is None else log.offset_for_timestamp(newest[0] - self._tail_ms)
+        tail: deque[bytes] = deque()
+        size = 0
+        for batch in log.batches(log.log_start_offset if found is None else found[1]):
+            tail.append(batch)
+            size += len(batch)
+            while size > self._tail_bytes_max:
+                size -= len(tail.popleft())
+        return tail
+
+    def _fail(self, fault: Exception) -> None:
+        self._failed = True
+        self._observe(Warned("Lag samples are not kept any more", {"reason": str(fault)}))
+
+
+def _samples(batch: bytes) -> list[Sample]:
+    """Those of a version that is known here."""
+    samples: list[Sample] = []
+    try:
+        records = stored_records(batch)
+    except InvalidBatch:
+        return samples
+    for record in records:
+        try:
+            samples.append(decode_sample(record.key, record.value))
+        except UnreadableSample:
+            continue
+    return samples
+
+
+def build_lag(
+    config: Config,
+    coordinator: GroupCoordinator,
+    data_plane: DataPlane,
+    clock: SystemClock,
+    observe: Callable[[ShellEvent], None],
+) -> LagSampler:
+    """The sampler with its book and its topic, as the configuration says."""
+    registry = data_plane.registry
+    limits = LagLimits(
+        interval_ms=config.rollcall_lag_interval_ms,
+        window_commits=config.rollcall_lag_window_commits,
+        partitions_max=config.rollcall_lag_partitions_max,
+    )
+    topic = LagTopic(
+        registry.partition(PARTITION.topic, PARTITION.partition),
+        clock,
+        observe,
+        readable=data_plane.advanced,
+        # Each group's whole window was written once in this time, and a little earlier at most.
+        tail_ms=config.rollcall_lag_keepalive_ms + 2 * limits.interval_ms,
+        tail_bytes_max=config.rollcall_lag_tail_max_bytes,
+    )
+    return LagSampler(
+        LagReader(coordinator, registry),
+        LagBook(limits),
+        topic,
+        clock,
+        observe,
+        lookups_max=config.rollcall_lag_record_times_max,
+        keepalive_ms=config.rollcall_lag_keepalive_ms,
+    )

@@ -1,0 +1,123 @@
+"""Where does a group stand, right now? Commit and log end of each partition, read together.
+
+All of one group is read in one turn of the event loop, in which nobody can commit or produce: the
+two numbers belong to one instant, so their difference is exact and never negative by chance. The
+log's end is the high watermark, as Kafka's tools ask for it. Kafka's counterpart:
+`ConsumerGroupService.describePartitions`, which asks two brokers one after the other.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from coordinator.coordinator import GroupCoordinator
+from coordinator.group import CommittedOffset, GroupView
+from history.lag import Owner, Reading
+from history.lag_book import Key
+from protocol.consumer_protocol import PROTOCOL_TYPE, read_assignment
+from protocol.names import (
+    OFFSETS_TOPIC,
+    ZERO_TOPIC_ID,
+    GroupId,
+    GroupState,
+    MemberId,
+    TopicId,
+    TopicName,
+)
+from protocol.primitives import Malformed
+from storage.api import TopicLog
+from topics.registry import TopicRegistry
+
+
+class LagReader:
+    def __init__(self, coordinator: GroupCoordinator, registry: TopicRegistry) -> None:
+        self._coordinator = coordinator
+        self._registry = registry
+        self._partitions = registry.partition_count(OFFSETS_TOPIC) or 0
+
+    def group(self, group_id: GroupId) -> GroupView | None:
+        return self._coordinator.group(group_id)
+
+    def groups(self) -> Iterator[tuple[GroupView, ...]]:
+        """All groups, some at a time; each lot as it is when it is asked for."""
+        for partition in range(self._partitions):
+            yield self._coordinator.groups_of(partition)
+
+    def read_group(self, group: GroupView, owned: Iterable[Key] = ()) -> list[Reading]:
+        """What the group has committed, and what it owns without a commit."""
+        readings = [
+            reading
+            for topic, commits in group.offsets.items()
+            for reading in self.read(topic, commits.items())
+        ]
+        for topic_name, partition in owned:
+            topic = TopicName(topic_name)
+            if partition not in group.offsets.get(topic, ()):
+                log = self.log(topic_name, partition)
+                start, end = _ends(log)
+                readings.append(Reading(topic_name, partition, None, None, start, end))
+        return readings
+
+    def read(
+        self, topic: TopicName, commits: Iterable[tuple[int, CommittedOffset]]
+    ) -> Iterator[Reading]:
+        topic_id = self._registry.topic_id(topic)
+        partition_of = self._registry.partition
+        for index, commit in commits:
+            partition = partition_of(topic, index)
+            log = None if partition is None else partition.log
+            start, end = _ends(log)
+            yield Reading(
+                topic,
+                index,
+                commit.committed_offset,
+                commit.committed_at_ms,
+                start,
+                end,
+                _is_recreated(commit.topic_id, topic_id),
+            )
+
+    def log(self, topic: str, partition: int) -> TopicLog | None:
+        found = self._registry.partition(topic, partition)
+        return None if found is None else found.log
+
+
+def _ends(log: TopicLog | None) -> tuple[int | None, int | None]:
+    return (None, None) if log is None else (log.log_start_offset, log.high_watermark)
+
+
+def _is_recreated(committed_for: TopicId, topic_id: TopicId | None) -> bool:
+    return topic_id is not None and committed_for != ZERO_TOPIC_ID and committed_for != topic_id
+
+
+def owners_of(group: GroupView) -> dict[Key, Owner]:
+    """Who has which partition, by the assignments of a group of consumers; empty for others."""
+    owners: dict[Key, Owner] = {}
+    for member_id, owned in assignments_of(group).items():
+        member = group.members[member_id]
+        owner = Owner(
+            member.member_id, member.group_instance_id, member.client_id, member.client_host
+        )
+        for key in owned:
+            owners[key] = owner
+    return owners
+
+
+def assignments_of(group: GroupView) -> Mapping[MemberId, list[Key]]:
+    """Member -> what it was assigned. Empty while there is no assignment that can be read."""
+    if group.protocol_type != PROTOCOL_TYPE or group.state is not GroupState.STABLE:
+        return {}
+    return {
+        member_id: keys
+        for member_id, member in group.members.items()
+        if (keys := partitions_of_assignment(member.assignment)) is not None
+    }
+
+
+def partitions_of_assignment(assignment: bytes) -> list[Key] | None:
+    """None: these bytes are no assignment."""
+    if not assignment:
+        return []
+    try:
+        read = read_assignment(assignment)
+    except Malformed:
+        return None
+    return [(one.topic, index) for one in read.assigned_partitions for index in one.partitions]

@@ -1,0 +1,77 @@
+"""When was the record at this offset written? Read from its batch, decoding no more than needed.
+
+Lag in seconds is asked about single records, of many partitions again and again: so one batch is
+read, and of it the records are passed over by their lengths. Where the offset is the first of its
+batch, which it is for a consumer that has read all of the one before, the header says it all.
+"""
+
+from storage.api import TopicLog
+from storage.compression import NONE, decompress
+from storage.record_batch import HEADER_BYTES, BadRecords, BatchHeader, read_header
+
+ONE_BATCH = 1
+BATCHES_MAX = 1_000  # control batches in a row that are passed over
+
+
+def time_of_record(log: TopicLog, offset: int) -> int | None:
+    """The timestamp of the first record at or after `offset`; None when there is none, or no time.
+
+    Raises what reading a log raises: IndexError, OSError, Corrupt, InvalidBatch.
+    """
+    for _ in range(BATCHES_MAX):
+        end = log.high_watermark
+        offset = max(offset, log.log_start_offset)
+        if offset >= end:
+            return None
+        batch = log.read(offset, ONE_BATCH, up_to=end, at_least_one=True)
+        if not batch:
+            return None
+        header = read_header(batch)
+        if not header.is_control:
+            found = _find(batch, header, offset)
+            if found is not None:
+                return None if found < 0 else found
+        offset = header.next_offset
+    return None
+
+
+def _find(batch: bytes, header: BatchHeader, offset: int) -> int | None:
+    """The timestamp of the first record of the batch at or after `offset`."""
+    if header.log_append_time:
+        return header.max_timestamp
+    is_whole = header.records_count == header.last_offset_delta + 1
+    if is_whole and offset <= header.base_offset:
+        return header.base_timestamp
+    blob, position = batch, HEADER_BYTES
+    if header.compression != NONE:
+        try:
+            blob, position = decompress(batch[HEADER_BYTES : header.size], header.compression), 0
+        except ValueError as fault:
+            raise BadRecords(0, str(fault)) from None
+    wanted = offset - header.base_offset
+    try:
+        for _ in range(header.records_count):
+            length, position = _varint(blob, position)
+            after = position + length
+            time_delta, position = _varint(blob, position + 1)  # past the attributes
+            offset_delta, position = _varint(blob, position)
+            if offset_delta >= wanted:
+                return header.base_timestamp + time_delta
+            position = after
+    except IndexError:
+        raise BadRecords(0, "a record runs past the end of its batch") from None
+    return None
+
+
+def _varint(blob: bytes, position: int) -> tuple[int, int]:
+    """A zig-zag number and the position after it."""
+    number = shift = 0
+    while True:
+        byte = blob[position]
+        position += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (number >> 1) ^ -(number & 1), position
+        shift += 7
+        if shift > 63:
+            raise BadRecords(0, "a varint of more than ten bytes")
