@@ -14,8 +14,8 @@ from typing import Final
 
 from coordinator.alarm import Alarm
 from coordinator.census import Census
+from coordinator.chronicle import Chronicle
 from coordinator.commands import Command, Join, Leave, Sync
-from coordinator.decide.describe_groups import refuse_describe_group
 from coordinator.decide.heartbeat import HEARTBEAT_ANSWERS
 from coordinator.decide.join_group import NewMemberId
 from coordinator.decide.offset_fetch import (
@@ -28,7 +28,7 @@ from coordinator.find_coordinator import Endpoint, find_coordinator
 from coordinator.gather import Gather
 from coordinator.group import GroupView
 from coordinator.java_hash import partition_of
-from coordinator.refusals import GroupRequest, refuse
+from coordinator.refusals import GroupRequest, delete_refusals, describe_refusals, refuse
 from coordinator.restore import RecordSkipped
 from coordinator.settings import GroupSettings
 from coordinator.shard import Shard
@@ -86,6 +86,7 @@ class GroupCoordinator:
         reply: Callable[[ReplyToken, Response], None],
         observe: Callable[[AnyEvent], None],
         shard_failed: Callable[[int, Exception], None] = _raise,
+        chronicle: Chronicle | None = None,
     ) -> None:
         """`shard_failed` is told when a bug ended a shard: load its partition again."""
         self._settings = settings
@@ -96,6 +97,7 @@ class GroupCoordinator:
         self._reply = reply
         self._observe = observe
         self._shard_failed = shard_failed
+        self._chronicle = chronicle
         self._active: list[Shard | None] = [None] * self._partitions
         self._loading: dict[int, Shard] = {}
         self._skipped: dict[int, list[RecordSkipped]] = {}
@@ -300,7 +302,7 @@ class GroupCoordinator:
         gather = Gather(token, len(by_partition), build, self._reply)
         for partition, group_ids in by_partition.items():
             shard = self._active[partition]
-            refusals = partial(_describe_refusals, group_ids)
+            refusals = partial(describe_refusals, group_ids)
             if shard is None:
                 gather.part((), refusals).refuse(self._absence(group_ids[0]))
                 continue
@@ -322,7 +324,7 @@ class GroupCoordinator:
         gather = Gather(token, len(by_partition), build, self._reply)
         for partition, group_ids in by_partition.items():
             shard = self._active[partition]
-            refusals = partial(_delete_refusals, group_ids)
+            refusals = partial(delete_refusals, group_ids)
             part = gather.part((), refusals)
             if shard is None:
                 part.refuse(self._absence(group_ids[0]))
@@ -360,6 +362,7 @@ class GroupCoordinator:
             observe=self._observe,
             census=self.census,
             alarm=self._alarm,
+            chronicle=self._chronicle,
         )
 
     def load(self, partition: int, records: Sequence[StoredRecord], next_offset: int) -> None:
@@ -507,13 +510,3 @@ def _fetch_refusals(
     place: int, wanted: OffsetFetchRequestGroup, api_version: int, error_code: ErrorCode
 ) -> list[tuple[int, OffsetFetchResponseGroup]]:
     return [(place, refuse_offset_fetch(wanted, api_version, error_code))]
-
-
-def _describe_refusals(group_ids: Sequence[GroupId], error_code: ErrorCode) -> list[DescribedGroup]:
-    return [refuse_describe_group(group_id, error_code) for group_id in group_ids]
-
-
-def _delete_refusals(
-    group_ids: Sequence[GroupId], error_code: ErrorCode
-) -> list[DeletableGroupResult]:
-    return [DeletableGroupResult(group_id, error_code) for group_id in group_ids]

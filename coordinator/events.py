@@ -161,20 +161,25 @@ class MemberFenced:
 
 @dataclass(slots=True)
 class RemovedMember:
-    """`reason` is the client's own, if it gave one."""
+    """`reason` is the client's own, if it gave one; `by_instance`: nobody named its member id."""
 
     member: MemberName
     reason: str | None = None
+    by_instance: bool = False
 
 
 @dataclass(slots=True)
 class MembersRemoved:
+    """The client is the one whose LeaveGroup it was; empty where time removed them."""
+
     group_id: GroupId
     at_ms: int
     state: GroupState
     generation_id: GenerationId
     cause: RemovalCause
     removed: tuple[RemovedMember, ...]
+    client_id: str = ""
+    client_host: str = ""
 
 
 @dataclass(slots=True)
@@ -186,6 +191,8 @@ class PendingMemberRemoved:
     member_id: MemberId
     cause: RemovalCause
     reason: str | None = None
+    client_id: str = ""
+    client_host: str = ""
 
 
 @dataclass(slots=True)
@@ -321,6 +328,7 @@ class AssignmentReceived:
     static_member_count: int
     without_assignment: tuple[MemberId, ...]
     assignment_bytes: int
+    assignments: Mapping[MemberId, bytes]
 
 
 @dataclass(slots=True)

@@ -7,10 +7,13 @@ it waited for failed. Kafka's counterpart: `getErrorResponse` of each request cl
 
 from collections.abc import Sequence
 
+from coordinator.decide.describe_groups import refuse_describe_group
 from coordinator.decide.join_answers import join_refusal
 from coordinator.decide.offset_commit import refuse_offset_commit
 from coordinator.decide.offset_delete import refuse_offset_delete
 from protocol.messages import Response
+from protocol.messages.delete_groups import DeletableGroupResult
+from protocol.messages.describe_groups import DescribedGroup
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
@@ -23,7 +26,7 @@ from protocol.messages.offset_commit import (
 )
 from protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from protocol.names import UNKNOWN_MEMBER_ID, ErrorCode, MemberId
+from protocol.names import UNKNOWN_MEMBER_ID, ErrorCode, GroupId, MemberId
 from protocol.topics_view import TopicsView
 
 GroupRequest = (
@@ -101,3 +104,13 @@ def _refused_commits(
         )
         for topic in topics
     ]
+
+
+def describe_refusals(group_ids: Sequence[GroupId], error_code: ErrorCode) -> list[DescribedGroup]:
+    return [refuse_describe_group(group_id, error_code) for group_id in group_ids]
+
+
+def delete_refusals(
+    group_ids: Sequence[GroupId], error_code: ErrorCode
+) -> list[DeletableGroupResult]:
+    return [DeletableGroupResult(group_id, error_code) for group_id in group_ids]

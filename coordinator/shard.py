@@ -19,6 +19,7 @@ from coordinator import events
 from coordinator.alarm import Alarm
 from coordinator.books import Books
 from coordinator.census import Census
+from coordinator.chronicle import Chronicle, is_history
 from coordinator.commands import Beat, BeginRebalance, Command, RebalanceCause
 from coordinator.decide.delete_groups import decide_delete_group
 from coordinator.decide.describe_groups import describe_group
@@ -34,6 +35,7 @@ from coordinator.decide.partitions_changed import decide_partitions_changed
 from coordinator.decisions import decide
 from coordinator.delayed import DelayedHeartbeat, DelayedSync
 from coordinator.expiry import OffsetExpiry
+from coordinator.group import GroupView
 from coordinator.outcome import Outcome, Reply
 from coordinator.refusals import GroupRequest, refused
 from coordinator.restore import RecordSkipped, apply_record
@@ -81,6 +83,7 @@ class Shard:
         observe: Observe,
         census: Census,
         alarm: Alarm,
+        chronicle: Chronicle | None = None,
     ) -> None:
         self.partition = partition
         self._books = Books(log, settings, census, alarm)
@@ -96,6 +99,7 @@ class Shard:
         self._observe = observe
         self._census = census
         self._alarm = alarm
+        self._chronicle = chronicle
         self._when_stored: deque[tuple[Position, Command]] = deque()
         self._unsent: list[Reply] = []  # answers of a chain that failed
         self._expiry: OffsetExpiry | None = None
@@ -152,8 +156,7 @@ class Shard:
             group.lock.acquire(type(command).__name__)
         try:
             outcome = decide(group, command, now, self._settings, self._new_member_id)
-            position = self._books.append(outcome.records, now)
-            self._books.enter(command.group_id, outcome.events)
+            position = self._write_down(command.group_id, group, outcome, now)
             if position is not None:
                 self._books.members_stored_at(command.group_id, position)
         finally:
@@ -166,6 +169,23 @@ class Shard:
             self._books.file(op)
         self._tell(outcome.events)
         return outcome
+
+    def _write_down(
+        self, group_id: GroupId, group: GroupView | None, outcome: Outcome, now: Now
+    ) -> Position | None:
+        """The records and what people are told of them, as one; then the groups themselves."""
+        chronicle = self._chronicle
+        if chronicle is None or not is_history(outcome.events):
+            position = self._books.append(outcome.records, now)
+        else:
+            chronicle.hold()
+            try:
+                position = self._books.append(outcome.records, now)
+                chronicle.tell(group, outcome.events, now)
+            finally:
+                chronicle.release()
+        self._books.enter(group_id, outcome.events)
+        return position
 
     # ------------------------------------------------------------ room in the log
 
@@ -207,8 +227,7 @@ class Shard:
         if locked is not None:
             locked.lock.acquire("a turn about offsets")
         try:
-            position = self._books.append(outcome.records, now)
-            self._books.enter(group_id, outcome.events)
+            position = self._write_down(group_id, locked, outcome, now)
         finally:
             if locked is not None:
                 locked.lock.release()
@@ -273,7 +292,7 @@ class Shard:
         for group in self.groups.values():
             if group.subscribed_topics and not group.subscribed_topics.isdisjoint(names):
                 outcome = decide_partitions_changed(group, names, now, self._settings)
-                self._books.enter(group.group_id, outcome.events)
+                self._write_down(group.group_id, group, outcome, now)
                 for op in outcome.ops:
                     self._books.file(op)
                 self._tell(outcome.events)
@@ -337,6 +356,8 @@ class Shard:
         """Every member gets a full session; a group over its limit rebalances."""
         self._expiry = OffsetExpiry(self._settings, now)
         self._alarm.lower(self._expiry.due_ms)
+        if self._chronicle is not None:
+            self._chronicle.loaded(self.groups.values(), now)
         for group in list(self.groups.values()):
             self._census.came(group)
             for member in group.members.values():

@@ -39,10 +39,10 @@ def decide_leave_group(group: GroupView | None, command: Leave, now: Now) -> Out
     if group.state is GroupState.DEAD:
         dead = LeaveGroupResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return Outcome(replies=(Reply(token, dead),))
-    leave = _Leave(group, now)
+    leave = _Leave(group, token, now)
     for one in leaving:
         leave.consider(one)
-    return leave.outcome(token)
+    return leave.outcome()
 
 
 def named_in(request: LeaveGroupRequest, api_version: int) -> Sequence[MemberIdentity]:
@@ -65,8 +65,9 @@ def _answer(one: MemberIdentity, error_code: ErrorCode = ErrorCode.NONE) -> Memb
 class _Leave:
     """One request's members, considered one after the other: a second naming finds nobody."""
 
-    def __init__(self, group: GroupView, now: Now) -> None:
+    def __init__(self, group: GroupView, token: ReplyToken, now: Now) -> None:
         self.group = group
+        self.token = token
         self.now = now
         self.answers: list[MemberResponse] = []
         self.replies: list[Reply] = []
@@ -91,12 +92,15 @@ class _Leave:
                     member_id,
                     RemovalCause.LEFT,
                     one.reason,
+                    self.token.client_id,
+                    self.token.client_host,
                 )
             )
             return
         member = self.group.members[member_id]
         self._dismiss(member)
-        self.gone[member_id] = RemovedMember(name_of(member), one.reason)
+        by_instance = one.member_id == UNKNOWN_MEMBER_ID
+        self.gone[member_id] = RemovedMember(name_of(member), one.reason, by_instance)
 
     def _refusal(self, one: MemberIdentity) -> ErrorCode:
         group = self.group
@@ -137,7 +141,7 @@ class _Leave:
             gone = SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
             self.replies.append(Reply(member.awaiting_sync, gone))
 
-    def outcome(self, token: ReplyToken) -> Outcome:
+    def outcome(self) -> Outcome:
         group = self.group
         if self.gone:
             self.happened.append(
@@ -148,6 +152,8 @@ class _Leave:
                     group.generation_id,
                     RemovalCause.LEFT,
                     tuple(self.gone.values()),
+                    self.token.client_id,
+                    self.token.client_host,
                 )
             )
         then: tuple[Command, ...] = ()
@@ -163,7 +169,7 @@ class _Leave:
                 BeginRebalance(group.group_id, RebalanceCause.MEMBER_LEFT, reason, trigger_ids),
             )
         return Outcome(
-            replies=(*self.replies, leave_answer(token, self.answers)),
+            replies=(*self.replies, leave_answer(self.token, self.answers)),
             events=self.happened,
             then=then,
         )

@@ -102,6 +102,7 @@ def _park(
         static_member_count=len(group.static_members),
         without_assignment=without,
         assignment_bytes=sum(map(len, assignments.values())),
+        assignments=assignments,
     )
     record = _record(group, assignments)
     if batch_bytes_at_most((record,)) > settings.max_batch_bytes:

@@ -1,0 +1,39 @@
+"""Who writes down what happens to groups, for people? Told of each turn, in that very turn.
+
+The shell implements it (broker/history_log.py). A turn's records and its history are appended
+between `hold` and `release`, so that they are stored in one flush: a crash has both or neither.
+Nothing here may raise: a history that cannot be written is no reason to refuse a client.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from coordinator.group import GroupView
+from coordinator.offset_events import OffsetsCommitted
+from protocol.names import NO_GENERATION
+from purgatory.now import Now
+
+if TYPE_CHECKING:
+    from coordinator.events import Event
+
+
+class Chronicle(Protocol):
+    def hold(self) -> None:
+        """What is appended from now on belongs together."""
+
+    def tell(self, group: GroupView | None, happened: Sequence["Event"], now: Now) -> None:
+        """One turn's events; the group is as it was before them, None if there was none."""
+
+    def release(self) -> None:
+        """That was all."""
+
+    def loaded(self, groups: Iterable[GroupView], now: Now) -> None:
+        """A partition is served from now on, with these groups."""
+
+
+def is_history(happened: Sequence["Event"]) -> bool:
+    """Not if nothing happened, nor if a member committed: that is its work, not its story."""
+    if not happened:
+        return False
+    last = happened[-1]
+    return not isinstance(last, OffsetsCommitted) or last.generation_id == NO_GENERATION
