@@ -25,7 +25,7 @@ from broker.events import (
     ShellEvent,
 )
 from purgatory.now import Now
-from storage.api import Corrupt, Log, Position, StoredRecord, TopicLog
+from storage.api import Corrupt, Log, LogClosed, Position, StoredRecord, TopicLog
 from storage.record_batch import InvalidBatch
 from storage.transactions import CommittedRecords
 
@@ -268,6 +268,8 @@ class Ownership:
 
     def shard_failed(self, partition: int, error: Exception) -> None:
         """A bug of ours ended a shard: what is on the disk is loaded again."""
+        if isinstance(error, LogClosed):
+            return  # no bug: the journal has just failed, and says so in a moment
         self._observe(PartFailed(f"shard of partition {partition}", error))
         self._in_background(self._reload(partition, error))
 
