@@ -4,12 +4,13 @@ import click
 
 from cli.log_dump import log_dump
 from cli.log_lint import log_lint
+from cli.log_stat import log_stat
 
 
 @click.group(
     name="log",
-    epilog="PATH is a data directory, a partition's folder or a segment's file, of Rollcall or of a "
-    "real Kafka. Only `clean` changes anything.",
+    epilog="PATH is a data directory, a partition's folder or a segment's file, of Rollcall or "
+    "of a real Kafka. Only `clean` changes anything.",
 )
 def log() -> None:
     """Look into the log files: dump, lint, stat; and clean them."""
@@ -17,3 +18,4 @@ def log() -> None:
 
 log.add_command(log_dump)
 log.add_command(log_lint)
+log.add_command(log_stat)

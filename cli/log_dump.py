@@ -13,9 +13,9 @@ from click.shell_completion import CompletionItem
 
 from cli.log_options import (
     FINDINGS,
-    Moment,
     log_topic_option,
     look_at,
+    moment,
     partition_option,
     paths_argument,
 )
@@ -31,25 +31,23 @@ def _type_names() -> list[str]:
     return [*(schema.name for schema in SCHEMAS.values()), UNKNOWN, CONTROL, PLAIN]
 
 
-class RecordType(click.ParamType):
-    """The name or the number of a record type."""
+def _known_types(
+    _c: click.Context, parameter: click.Parameter, types: tuple[str, ...]
+) -> frozenset[str]:
+    """Names or numbers of record types, in lower case."""
+    names = _type_names() if types else []
+    for text in types:
+        if not text.isdecimal() and text.lower() not in map(str.lower, names):
+            raise click.BadParameter(
+                f"{text!r} is no record type: a number, or one of {', '.join(names)}",
+                param=parameter,
+            )
+    return frozenset(map(str.lower, types))
 
-    name = "type"
 
-    def convert(
-        self, value: object, param: click.Parameter | None, context: click.Context | None
-    ) -> str:
-        text = str(value).lower()
-        if not text.isdecimal() and text not in {name.lower() for name in _type_names()}:
-            names = ", ".join(_type_names())
-            self.fail(f"{value!r} is no record type: a number, or one of {names}", param, context)
-        return text
-
-    def shell_complete(
-        self, context: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        start = incomplete.lower()
-        return [CompletionItem(name) for name in _type_names() if name.lower().startswith(start)]
+def _complete_type(_c: click.Context, _p: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    start = incomplete.lower()
+    return [CompletionItem(name) for name in _type_names() if name.lower().startswith(start)]
 
 
 @click.command(
@@ -74,13 +72,20 @@ class RecordType(click.ParamType):
 @click.option(
     "--type",
     "kinds",
-    type=RecordType(),
+    metavar="TYPE",
+    callback=_known_types,
+    shell_complete=_complete_type,
     multiple=True,
     help="Only records of this type: OffsetCommit, GroupMetadata, ..., Unknown, or a number.",
 )
 @click.option("--from-offset", type=click.IntRange(min=0), default=0, help="Begin at this offset.")
-@click.option("--since", type=Moment(), help="Not before: 2026-11-21T12:00 (UTC), ms, or 2h (ago).")
-@click.option("--until", type=Moment(), help="Not after, written as --since.")
+@click.option(
+    "--since",
+    metavar="TIME",
+    callback=moment,
+    help="Not before: 2026-11-21T12:00 (UTC), ms, or 2h (ago).",
+)
+@click.option("--until", metavar="TIME", callback=moment, help="Not after, written as --since.")
 @partition_option
 @log_topic_option
 @click.option("--batches", is_flag=True, help="Add an object for each batch, before its records.")
@@ -90,7 +95,7 @@ def log_dump(
     paths: tuple[Path, ...],
     groups: tuple[str, ...],
     topics: tuple[str, ...],
-    kinds: tuple[str, ...],
+    kinds: frozenset[str],
     from_offset: int,
     since: int | None,
     until: int | None,
@@ -111,7 +116,7 @@ def log_dump(
     wanted = Wanted(
         frozenset(groups),
         frozenset(_topic_partition(text) for text in topics),
-        frozenset(kinds),
+        kinds,
         from_offset,
         since,
         until,

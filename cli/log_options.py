@@ -27,33 +27,25 @@ def now_ms() -> int:
     return round(datetime.now(UTC).timestamp() * 1_000)
 
 
-class Moment(click.ParamType):
-    """A point in time, as ms since 1970."""
-
-    name = "time"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, context: click.Context | None
-    ) -> int:
-        if isinstance(value, int):
-            return value
-        text = str(value).strip()
-        ago = _AGO.fullmatch(text)
-        if ago is not None:
-            return now_ms() - int(ago[1]) * _UNIT_MS[ago[2]]
-        if text.isdecimal():
-            return int(text)
-        try:
-            moment = datetime.fromisoformat(text)
-        except ValueError:
-            self.fail(
-                f"{text!r} is no time: write 2026-11-21T12:00 (UTC), ms since 1970, or 2h (ago)",
-                param,
-                context,
-            )
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC)
-        return round(moment.timestamp() * 1_000)
+def moment(_c: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
+    """A point in time as an option's value: ms since 1970."""
+    if text is None:
+        return None
+    ago = _AGO.fullmatch(text.strip())
+    if ago is not None:
+        return now_ms() - int(ago[1]) * _UNIT_MS[ago[2]]
+    if text.isdecimal():
+        return int(text)
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.BadParameter(
+            f"{text!r} is no time: write 2026-11-21T12:00 (UTC), ms since 1970, or 2h (ago)",
+            param=parameter,
+        ) from None
+    if found.tzinfo is None:
+        found = found.replace(tzinfo=UTC)
+    return round(found.timestamp() * 1_000)
 
 
 paths_argument = click.argument(
@@ -79,9 +71,7 @@ partition_option = click.option(
 )
 
 
-def look_at(
-    path: Path, log_topics: tuple[str, ...], partitions: tuple[int, ...] = ()
-) -> DataPlace:
+def look_at(path: Path, log_topics: tuple[str, ...], partitions: tuple[int, ...] = ()) -> DataPlace:
     """What is at the path, of these topics; a wrong path is a usage error."""
     named = [topic for topic in log_topics if topic != "all"]
     try:
@@ -104,7 +94,7 @@ def note_running_daemon(place: DataPlace) -> None:
     """Say so if somebody writes to these files: then what is half written is no damage."""
     if place.is_data_dir and _is_locked(place.path / ".lock"):
         click.echo(
-            f"rollcall: note: a daemon runs on {place.path}; what it is just writing may look wrong",
+            f"rollcall: note: a daemon runs on {place.path}; what it just writes may look wrong",
             err=True,
         )
 

@@ -38,6 +38,7 @@ SCHEMAS: Final[dict[int, RecordSchema]] = {
 }
 """Every record type by number: Kafka's and ours."""
 
+
 def decode_group_record(key: bytes | None, value: bytes | None) -> Shown:
     """One record, key and value; nothing raises."""
     if key is None or len(key) < 2:

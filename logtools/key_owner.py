@@ -68,22 +68,20 @@ class Owners:
     def of(self, key: bytes) -> str | None:
         return self._by_key.get(key)
 
-    def learn(self, key: bytes, value: bytes) -> None:
-        """A group's record: from now on its partitions belong to these members."""
-        if int.from_bytes(key[:2], signed=True) != GROUP_METADATA or len(value) < 2:
-            return
-        version = int.from_bytes(value[:2], signed=True)
-        if version not in GroupMetadataValue.VERSIONS:
+    def learn(self, key: bytes, value: bytes | None) -> None:
+        """A group's record: from now on its partitions belong to these members, or to nobody."""
+        if int.from_bytes(key[:2], signed=True) != GROUP_METADATA:
             return
         _, group, _ = _other(key)
+        for old in self._by_group.pop(group, ()):
+            del self._by_key[old]
+        version = -1 if value is None else int.from_bytes(value[:2], signed=True)
+        if value is None or version not in GroupMetadataValue.VERSIONS:
+            return
         try:
             stored = reader(GroupMetadataValue, version)(value, 2, len(value))
         except Malformed:
             return
-        if not stored.members:
-            return  # the last ones have committed and left: what follows is still told of them
-        for old in self._by_group.pop(group, ()):
-            del self._by_key[old]
         keys = self._by_group[group] = []
         for member in stored.members:
             name = f"{group} {member.member_id} ({member.client_id}@{member.client_host})"

@@ -7,6 +7,7 @@ ProducerStateManager's snapshots, TransactionIndex.
 
 import json
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from pathlib import Path
 from struct import Struct
 from typing import Final
@@ -16,6 +17,7 @@ import google_crc32c
 from logtools.findings import Finding, Findings
 from logtools.lint_segment import PartitionLint
 from logtools.read_only import ReadOnlyDisk
+from logtools.upkeep_files import CLEANER_OFFSETS
 from storage.api import Corrupt, TopicPartition
 from storage.checkpoints import (
     LEADER_EPOCHS,
@@ -28,7 +30,6 @@ from storage.checkpoints import (
     read_topic_id,
 )
 
-CLEANER_OFFSETS: Final = "cleaner-offset-checkpoint"
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 TOPICS_FILE: Final = "rollcall-topics.json"
 
@@ -88,7 +89,7 @@ def _epochs(lint: PartitionLint, folder: Path) -> Findings:
     except Corrupt as damage:
         yield Finding(path, None, "epochs", damage.reason)
         return
-    for before, (epoch, start) in zip(epochs, epochs[1:], strict=False):
+    for before, (epoch, start) in pairwise(epochs):
         if epoch <= before[0] or start < before[1]:
             problem = f"epoch {epoch} from offset {start} after epoch {before[0]} from {before[1]}"
             yield Finding(path, None, "epochs", problem)

@@ -32,27 +32,29 @@ class OffsetIndexCheck:
 
     def batch(self, position: int, header: BatchHeader) -> None:
         while self._waiting and self._waiting[0][2] < position:
-            at, relative, target = self._waiting.popleft()
-            self._fault(at, f"offset {self._base + relative} is said to be at byte {target}, "
-                        "where no batch begins")  # fmt: skip
+            self._stray(self._waiting.popleft())
         if self._waiting and self._waiting[0][2] == position:
             at, relative, _ = self._waiting.popleft()
             offset = self._base + relative
             if offset < header.base_offset:
-                self._fault(at, f"offset {offset} is said to be at byte {position}, where "
-                            f"{header.base_offset} begins")  # fmt: skip
+                where = f"byte {position}, where {header.base_offset} begins"
+                self._fault(at, f"offset {offset} is said to be at {where}")
             else:
                 self._unmatched[offset] = at
         # Old brokers indexed an append of several batches by its last offset: any end will do.
         self._unmatched.pop(header.last_offset, None)
 
     def finish(self) -> Findings:
-        for at, relative, target in self._waiting:
-            self._fault(at, f"offset {self._base + relative} is said to be at byte {target}, "
-                        "where no batch begins")  # fmt: skip
+        for entry in self._waiting:
+            self._stray(entry)
         for offset, at in self._unmatched.items():
             self._fault(at, f"no batch ends with offset {offset}")
         yield from self._faults
+
+    def _stray(self, entry: tuple[int, int, int]) -> None:
+        at, relative, target = entry
+        where = f"byte {target}, where no batch begins"
+        self._fault(at, f"offset {self._base + relative} is said to be at {where}")
 
     def _fault(self, at: int, problem: str) -> None:
         self._faults.append(Finding(self._path, at, "index", problem))
@@ -80,8 +82,8 @@ class TimeIndexCheck:
         while self._waiting and self._base + self._waiting[0][2] < offset:
             at, timestamp, relative = self._waiting.popleft()
             if timestamp != self._latest:
-                self._fault(at, f"up to offset {self._base + relative} the greatest timestamp is "
-                            f"{self._latest}, not {timestamp}")  # fmt: skip
+                upto = f"up to offset {self._base + relative} the greatest timestamp is"
+                self._fault(at, f"{upto} {self._latest}, not {timestamp}")
 
     def finish(self) -> Findings:
         self._judge_before(self._end + 1)

@@ -141,10 +141,8 @@ def _record_faults(header: BatchHeader, records: list[RecordFields]) -> list[tup
     previous = header.base_offset - 1
     for fields in records:
         if not previous < fields[0] <= header.last_offset:
-            faults.append(
-                ("offsets", f"record {fields[0]} after {previous}, the batch ends with "
-                 f"{header.last_offset}")
-            )  # fmt: skip
+            problem = f"record {fields[0]} after {previous}; the batch ends with "
+            faults.append(("offsets", f"{problem}{header.last_offset}"))
         previous = fields[0]
     if records and not header.log_append_time:
         latest = max(fields[1] for fields in records)

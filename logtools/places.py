@@ -52,8 +52,8 @@ class DataPlace:
     """Everything at one path. `is_data_dir`: it may have checkpoints and a journal besides."""
 
     path: Path
-    is_data_dir: bool
     partitions: tuple[PartitionPlace, ...]
+    is_data_dir: bool = False
 
     @property
     def topics(self) -> set[str]:
@@ -74,7 +74,7 @@ class DataPlace:
 
 
 def place_at(path: Path, *, topic: str) -> DataPlace:
-    """Look at a path; raises NothingThere. `topic` is whose log a file is whose folder is silent."""
+    """Look at a path; raises NothingThere. `topic` is the name where no folder tells it."""
     if path.is_dir():
         return _folder(path, topic)
     name = _SEGMENT_FILE.fullmatch(path.name)
@@ -85,7 +85,7 @@ def place_at(path: Path, *, topic: str) -> DataPlace:
     segment = SegmentFile(path, int(name["base"]), name["leftover"] or "")
     owner = _PARTITION_FOLDER.fullmatch(path.absolute().parent.name)
     named = (owner["topic"], int(owner["partition"])) if owner is not None else (topic, None)
-    return DataPlace(path, False, (PartitionPlace(*named, None, (segment,)),))
+    return DataPlace(path, (PartitionPlace(*named, None, (segment,)),))
 
 
 def _folder(path: Path, topic: str) -> DataPlace:
@@ -93,11 +93,11 @@ def _folder(path: Path, topic: str) -> DataPlace:
     owner = _PARTITION_FOLDER.fullmatch(path.absolute().name)
     if segments or (owner is not None and _is_partition(path)):
         named = (owner["topic"], int(owner["partition"])) if owner is not None else (topic, None)
-        return DataPlace(path, False, (PartitionPlace(*named, path, segments),))
+        return DataPlace(path, (PartitionPlace(*named, path, segments),))
     partitions = tuple(_partitions(path))
     if not partitions:
         raise NothingThere(f"{path} holds no partition's log")
-    return DataPlace(path, True, partitions)
+    return DataPlace(path, partitions, is_data_dir=True)
 
 
 def _is_partition(path: Path) -> bool:

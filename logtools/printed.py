@@ -13,7 +13,7 @@ from operator import attrgetter
 from protocol.schema import ArrayOf, FieldSpec, Message, Struct, StructOf, Wire, WireType, fields_of
 from storage.checkpoints import encode_uuid
 
-Json = None | bool | int | str | Sequence["Json"] | dict[str, "Json"]
+Json = None | bool | int | float | str | Sequence["Json"] | dict[str, "Json"]
 
 _Print = Callable[..., Json]
 

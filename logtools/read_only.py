@@ -25,7 +25,7 @@ class ReadOnlyDisk(RealDisk):
         raise _refused(path)
 
     def rename(self, old: str, new: str) -> None:
-        raise _refused(old)
+        raise _refused(f"{old} -> {new}")
 
     def remove(self, path: str) -> None:
         raise _refused(path)
@@ -34,7 +34,7 @@ class ReadOnlyDisk(RealDisk):
         raise _refused(path)
 
     def sync_dir(self, path: str) -> None:
-        return None  # nothing was changed that could be lost
+        """Nothing was changed that could be lost."""
 
 
 def _refused(path: str) -> OSError:

@@ -3,14 +3,15 @@
 One pass over each partition, in the order of its offsets. Every key's newest record is kept in
 mind, which is the only thing that grows: with the keys of one partition, not with the records and
 not with the partitions, because a group's records all lie in one. Whatever a later record
-supersedes is counted as dead at that moment; what was dead when the pass left the segments that the
-cleaner may touch is what cleaning would free now, what is dead at the end is the most it ever could.
+supersedes is counted as dead at that moment; what was dead when the pass left the segments that
+the cleaner may touch is what cleaning would free now, what is dead at the end is the most it ever
+could.
 Kafka's counterpart is none; the rules are those of LogCleanerManager and Cleaner.
 """
 
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from heapq import nlargest
 from typing import Final
@@ -21,9 +22,6 @@ from logtools.sized import Unreadable, sized_records
 from logtools.walk import Batch, Damage, walk
 from protocol.names import OFFSETS_TOPIC
 from storage.record_batch import HEADER_BYTES, BatchHeader
-
-NOBODY: Final = "(no member)"
-"""Who committed where no member of the group was assigned the partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +57,8 @@ class Counts:
     live_records: int = 0
     live_bytes: int = 0
     commits: int = 0
+    memberless_commits: int = 0
+    """Of partitions that no member of the group had at the time."""
     oldest_ms: int | None = None
     newest_ms: int | None = None
     by_type: Counter[str] = field(default_factory=Counter)
@@ -95,7 +95,7 @@ class Counts:
 
 _SUMS: Final = (
     "segments", "bytes", "batches", "records", "damaged_bytes", "tombstones", "live_records",
-    "live_bytes", "commits",
+    "live_bytes", "commits", "memberless_commits",
 )  # fmt: skip
 
 
@@ -160,13 +160,11 @@ def statistics(
     keep: int = 10,
     rules: CleanerRules | None = None,
     first_dirty: Mapping[tuple[str, int], int] | None = None,
-    on_partition: Callable[[PartitionPlace], None] = lambda place: None,
 ) -> Statistics:
     """Count everything. `first_dirty` is the cleaner's checkpoint, by topic and partition."""
     total, tops = Counts(), Tops(keep)
     partitions = []
     for partition in place.partitions:
-        on_partition(partition)
         dirty_from = 0
         if first_dirty is not None and partition.partition is not None:
             dirty_from = first_dirty.get((partition.topic, partition.partition), 0)
@@ -240,7 +238,8 @@ class _PartitionCounter:
             counts.batches += 1
             counts.records += header.records_count
             if header.records_count:
-                counts.saw(header.max_timestamp, header.max_timestamp)
+                first_ms = None if header.has_delete_horizon else header.base_timestamp
+                counts.saw(first_ms, header.max_timestamp)
             self._left.append(header.records_count)
             if header.is_control:
                 counts.by_type["Control"] += header.records_count
@@ -305,8 +304,7 @@ class _PartitionCounter:
         by_group.records += 1
         by_group.bytes += size
         if topic is None:
-            if value is not None:
-                self._owners.learn(key, value)
+            self._owners.learn(key, value)
             return
         by_topic = self._topics.get(topic)
         if by_topic is None:
@@ -319,7 +317,10 @@ class _PartitionCounter:
         known.commits += 1
         by_group.commits += 1
         by_topic.commits += 1
-        owner = self._owners.of(key) or f"{group} {NOBODY}"
+        owner = self._owners.of(key)
+        if owner is None:  # an administrator, a simple consumer, a partition assigned by hand
+            self.counts.memberless_commits += 1
+            return
         by_member = self._members.get(owner)
         if by_member is None:
             by_member = self._members[owner] = Share(owner)

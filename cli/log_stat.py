@@ -1,0 +1,69 @@
+"""`rollcall log stat`: what takes the space in the log files, and what would cleaning free?
+
+Reads the options; logtools/stat.py counts and logtools/stat_report.py shows.
+"""
+
+import json
+from pathlib import Path
+
+import click
+
+from cli.log_options import log_topic_option, look_at, now_ms, partition_option
+
+
+@click.command(
+    name="stat",
+    epilog="\b\nExamples:\n"
+    "  rollcall log stat rollcall-data\n"
+    "  rollcall log stat --top 3 --partition 12 /var/kafka/data\n"
+    "  rollcall log stat --json rollcall-data | jq .top.groups\n"
+    "\n"
+    "What cleaning would free counts by the cleaner's rules: whole segments but the active one, "
+    "where the dirty part outweighs --min-cleanable-dirty-ratio; `at most` is what is left over "
+    "if everything were cleaned and every tombstone's time were over.",
+)
+@click.argument("path", metavar="PATH", type=click.Path(path_type=Path))
+@partition_option
+@log_topic_option
+@click.option("--top", metavar="N", type=click.IntRange(1, 1_000), default=10, show_default=True,
+              help="How many groups, members, topics and partitions to list.")  # fmt: skip
+@click.option("--min-cleanable-dirty-ratio", type=click.FloatRange(0, 1), default=0.5,
+              show_default=True, help="The cleaner's, for what it would free now.")  # fmt: skip
+@click.option("--min-compaction-lag-ms", type=click.IntRange(min=0), default=0,
+              show_default=True, help="Likewise.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+def log_stat(
+    *,
+    path: Path,
+    partitions: tuple[int, ...],
+    log_topics: tuple[str, ...],
+    top: int,
+    min_cleanable_dirty_ratio: float,
+    min_compaction_lag_ms: int,
+    as_json: bool,
+) -> None:
+    """Say what takes the space in log files, and what cleaning would free.
+
+    By partition: segments, bytes, records, how many of them are live (the newest of their key) and
+    tombstones. In all: record types, times, commit rate, and the groups, members, topics and
+    partitions that commit most. A commit is told of the member to whom the group's newest
+    generation gave the partition. Memory grows with the keys of the largest partition only.
+    """
+    from logtools.stat import CleanerRules, statistics
+    from logtools.stat_report import as_json as to_json
+    from logtools.stat_report import as_table
+    from logtools.upkeep_files import first_dirty_offsets
+
+    place = look_at(path, log_topics, partitions)
+    counted = statistics(
+        place,
+        now_ms(),
+        keep=top,
+        rules=CleanerRules(min_cleanable_dirty_ratio, min_compaction_lag_ms),
+        first_dirty=first_dirty_offsets(place),
+    )
+    if as_json:
+        click.echo(json.dumps(to_json(counted), indent=2))
+        return
+    for line in as_table(counted):
+        click.echo(line)
