@@ -17,6 +17,7 @@ from broker.daemon import Daemon
 from broker.events import PartFailed
 from broker.metrics.scrape import Metrics
 from broker.sockets import ADMIN_BACKLOG, Bound
+from console.lag_api import LagApi
 from console.scraping import Form, Scrapes, negotiate
 from rollcall import __version__
 
@@ -39,6 +40,7 @@ _INDEX: Final = f"""<!doctype html>
 <li><a href="/metrics">/metrics</a> for Prometheus
 <li><a href="/readyz">/readyz</a> whether clients should be sent here, and why not
 <li><a href="/livez">/livez</a> whether the process is alive
+<li><a href="/api/lag">/api/lag</a> how far behind the groups are; ?group=G for one of them
 </ul>
 </html>
 """
@@ -60,6 +62,7 @@ class Console:
                 web.get("/metrics", self._show_metrics),
                 web.get("/livez", self._livez),
                 web.get("/readyz", self._readyz),
+                *LagApi(daemon).routes(),
             ]
         )
         self._runner = web.AppRunner(

@@ -65,16 +65,16 @@ class Metrics:
     def portions(self) -> Portions:
         """At each of them, and at each None, the loop may be let go on."""
         daemon, labelled = self._daemon, self._labelled
-        began_s = perf_counter()
-        for _ in labelled.read():
-            yield None
-        read_ms = round((perf_counter() - began_s) * 1000, 3)
-        shown = ShownTopics(
-            daemon.data_plane.registry, daemon.config.rollcall_metrics_partitions_max
-        )
-        for _ in shown.read():
-            yield None
         try:
+            began_s = perf_counter()
+            for _ in labelled.read():
+                yield None
+            read_ms = round((perf_counter() - began_s) * 1000, 3)
+            shown = ShownTopics(
+                daemon.data_plane.registry, daemon.config.rollcall_metrics_partitions_max
+            )
+            for _ in shown.read():
+                yield None
             yield from groups.collect(daemon)
             yield from group_series.collect(labelled)
             yield from waiting.collect(daemon)
@@ -82,17 +82,20 @@ class Metrics:
             yield from durability.collect(daemon)
             yield from topics.collect(daemon, shown)
             yield from node.collect(daemon, self._started_s)
-            if kafka_exporter.EXPORTER in self._aliases:
-                config = daemon.config
-                addresses = [
-                    f"{one.advertised_host}:{one.advertised_port}" for one in config.endpoints
-                ]
-                yield from kafka_exporter.collect(labelled, shown, config.node_id, addresses)
-            if kafka_lag_exporter.EXPORTER in self._aliases:
-                name = daemon.config.rollcall_metrics_cluster_name or daemon.data_plane.cluster_id
-                yield from kafka_lag_exporter.collect(labelled, shown, name, read_ms)
+            yield from self._of_exporters(shown, read_ms)
+            for _ in labelled.let_go():
+                yield None
         finally:
-            labelled.forget()
+            labelled.drop()  # whoever breaks off does not wait for slices
+
+    def _of_exporters(self, shown: ShownTopics, read_ms: float) -> Portions:
+        daemon, config, labelled = self._daemon, self._daemon.config, self._labelled
+        if kafka_exporter.EXPORTER in self._aliases:
+            addresses = [f"{one.advertised_host}:{one.advertised_port}" for one in config.endpoints]
+            yield from kafka_exporter.collect(labelled, shown, config.node_id, addresses)
+        if kafka_lag_exporter.EXPORTER in self._aliases:
+            name = config.rollcall_metrics_cluster_name or daemon.data_plane.cluster_id
+            yield from kafka_lag_exporter.collect(labelled, shown, name, read_ms)
 
 
 def text(portions: Iterator[Portion | None], *, openmetrics: bool) -> Iterator[str | None]:

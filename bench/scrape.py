@@ -1,0 +1,247 @@
+"""How long does a scrape of many groups take, and what do heartbeats notice of it?
+
+    .venv/bin/python bench/scrape.py [--groups 10000] [--partitions 5] [--scrapes 5] [--no-aliases]
+
+Starts a daemon of its own on free ports and an empty folder. Forms the groups over raw sockets: one
+member each, a real assignment, a commit for each partition, records that are not consumed. Then
+fifty members send heartbeats every 10 ms, first alone and then while another process scrapes again
+and again, in plain text and compressed. Machines are shared and noisy: compare figures of one run.
+"""
+
+import argparse
+import asyncio
+import http.client
+import json
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+from protocol.codec import decode_response, encode_request
+from protocol.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    TopicPartition,
+    write_assignment,
+    write_subscription,
+)
+from protocol.headers import RequestHeader
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from protocol.names import ApiKey, ErrorCode
+
+VERSIONS = {
+    ApiKey.CREATE_TOPICS: 7,
+    ApiKey.JOIN_GROUP: 9,
+    ApiKey.SYNC_GROUP: 5,
+    ApiKey.HEARTBEAT: 4,
+    ApiKey.OFFSET_COMMIT: 9,
+}
+TOPIC = "bench"
+CONNECTIONS = 50
+BEAT_EVERY_S = 0.01
+
+
+class Seat:
+    """A connection, and the members that it speaks for, one group after the other."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+        self.heartbeat = b""
+
+    async def ask(self, request: Any) -> Any:
+        answer = await self.send(frame(request))
+        version = VERSIONS[request.API_KEY]
+        return decode_response(request.API_KEY, version, answer, 0, len(answer))[1]
+
+    async def send(self, asked: bytes) -> bytes:
+        self._writer.write(asked)
+        size = int.from_bytes(await self._reader.readexactly(4), "big")
+        return await self._reader.readexactly(size)
+
+    async def form(self, group_id: str, partitions: int) -> None:
+        """A group of one member that owns and commits all partitions of the topic."""
+        join = JoinGroupRequest(
+            group_id=group_id,
+            session_timeout_ms=1_800_000,
+            rebalance_timeout_ms=60_000,
+            protocol_type="consumer",
+            protocols=(
+                JoinGroupRequestProtocol(
+                    "range", write_subscription(ConsumerProtocolSubscription((TOPIC,)))
+                ),
+            ),
+        )
+        joined = await self.ask(join)
+        while joined.error_code is not ErrorCode.NONE:
+            if joined.error_code is ErrorCode.MEMBER_ID_REQUIRED:
+                join.member_id = joined.member_id
+            joined = await self.ask(join)
+        assignment = write_assignment(
+            ConsumerProtocolAssignment((TopicPartition(TOPIC, tuple(range(partitions))),))
+        )
+        synced = await self.ask(
+            SyncGroupRequest(
+                group_id=group_id,
+                generation_id=joined.generation_id,
+                member_id=joined.member_id,
+                protocol_type="consumer",
+                protocol_name="range",
+                assignments=(SyncGroupRequestAssignment(joined.member_id, assignment),),
+            )
+        )
+        assert synced.error_code is ErrorCode.NONE, synced.error_code
+        rows = tuple(OffsetCommitRequestPartition(n, 0) for n in range(partitions))
+        await self.ask(
+            OffsetCommitRequest(
+                group_id=group_id,
+                generation_id_or_member_epoch=joined.generation_id,
+                member_id=joined.member_id,
+                topics=(OffsetCommitRequestTopic(name=TOPIC, partitions=rows),),
+            )
+        )
+        self.heartbeat = frame(HeartbeatRequest(group_id, joined.generation_id, joined.member_id))
+
+
+def frame(request: Any) -> bytes:
+    header = RequestHeader(request.API_KEY, VERSIONS[request.API_KEY], 7, "bench")
+    return encode_request(header, request)
+
+
+async def form_groups(seats: list[Seat], groups: int, partitions: int) -> None:
+    async def some(first: int, seat: Seat) -> None:
+        for number in range(first, groups, len(seats)):
+            await seat.form(f"group-{number:06}", partitions)
+
+    await asyncio.gather(*(some(first, seat) for first, seat in enumerate(seats)))
+
+
+async def beat(seats: list[Seat], stop: asyncio.Event) -> list[float]:
+    """How long each heartbeat took until `stop`."""
+    took: list[float] = []
+
+    async def one(seat: Seat) -> None:
+        while not stop.is_set():
+            began = time.perf_counter()
+            await seat.send(seat.heartbeat)
+            took.append(time.perf_counter() - began)
+            await asyncio.sleep(BEAT_EVERY_S)
+
+    await asyncio.gather(*(one(seat) for seat in seats))
+    return took
+
+
+def scrape_again_and_again(host: str, port: int, count: int, encoding: str) -> None:
+    """The other process: prints the seconds of each scrape, its bytes and its samples."""
+    results = []
+    for _ in range(count):
+        began = time.perf_counter()
+        connection = http.client.HTTPConnection(host, port)
+        connection.request("GET", "/metrics", headers={"Accept-Encoding": encoding})
+        answer = connection.getresponse()
+        size = samples = 0
+        while piece := answer.read(1 << 20):
+            size += len(piece)
+            samples += 0 if encoding == "gzip" else piece.count(b"\n")
+        results.append((time.perf_counter() - began, size, samples))
+        connection.close()
+    print(json.dumps(results))
+
+
+async def scrape(host: str, port: int, count: int, encoding: str) -> list[tuple[float, int, int]]:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, __file__, "--scraper", f"{host}:{port}", "--scrapes", str(count)),
+        *("--encoding", encoding),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    output, _ = await process.communicate()
+    return [tuple(one) for one in json.loads(output)]
+
+
+def told(name: str, beats: list[float]) -> None:
+    in_ms = sorted(one * 1000 for one in beats)
+    at = {share: in_ms[int(len(in_ms) * share / 1000)] for share in (500, 990, 999)}
+    print(
+        f"  heartbeats {name}: {len(in_ms)}, p50 {at[500]:.2f} ms, p99 {at[990]:.2f} ms, "
+        f"p99.9 {at[999]:.2f} ms, max {in_ms[-1]:.2f} ms"
+    )
+
+
+async def measure(arguments: argparse.Namespace, clients: int, admin: int) -> None:
+    host = "127.0.0.1"
+    seats = [Seat(*await asyncio.open_connection(host, clients)) for _ in range(CONNECTIONS)]
+    topic = CreatableTopic(TOPIC, num_partitions=arguments.partitions, replication_factor=1)
+    await seats[0].ask(CreateTopicsRequest(topics=(topic,)))
+    began = time.perf_counter()
+    await form_groups(seats, arguments.groups, arguments.partitions)
+    print(f"{arguments.groups} groups formed in {time.perf_counter() - began:.1f} s")
+
+    for name, encoding in (("alone", ""), ("plain", "identity"), ("gzip", "gzip")):
+        stop = asyncio.Event()
+        beating = asyncio.create_task(beat(seats, stop))
+        if encoding:
+            results = await scrape(host, admin, arguments.scrapes, encoding)
+            seconds = [one[0] for one in results]
+            _, size, samples = results[-1]
+            lines = f", {samples} lines" if samples else ""
+            print(
+                f"{name}: median {statistics.median(seconds):.2f} s, max {max(seconds):.2f} s, "
+                f"{size / 1e6:.1f} MB{lines}"
+            )
+        else:
+            await asyncio.sleep(5)
+        stop.set()
+        told("alone" if not encoding else "meanwhile", await beating)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--groups", type=int, default=10_000)
+    parser.add_argument("--partitions", type=int, default=5)
+    parser.add_argument("--scrapes", type=int, default=5)
+    parser.add_argument("--no-aliases", action="store_true")
+    parser.add_argument("--scraper", help=argparse.SUPPRESS)
+    parser.add_argument("--encoding", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.scraper:
+        host, _, port = arguments.scraper.partition(":")
+        scrape_again_and_again(host, int(port), arguments.scrapes, arguments.encoding)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        command = [
+            *(str(Path(sys.executable).with_name("rollcall")), "serve", "--data-dir", folder),
+            *("--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"),
+            *("--set", "group.initial.rebalance.delay.ms=0", "--set", "rollcall.flush=os"),
+            *(("--set", "rollcall.metrics.aliases=") if arguments.no_aliases else ()),
+        ]
+        daemon = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+        assert daemon.stdout is not None
+        try:
+            ready = next((line for line in daemon.stdout if "ready" in line), "")
+            ports = re.findall(r"127\.0\.0\.1:(\d+)", ready)
+            if len(ports) < 2:
+                raise SystemExit("the daemon did not get ready")
+            uvloop.run(measure(arguments, int(ports[0]), int(ports[1])))
+        finally:
+            daemon.send_signal(signal.SIGTERM)
+            daemon.wait(30)
+
+
+if __name__ == "__main__":
+    main()
