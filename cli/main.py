@@ -14,7 +14,9 @@ import click
 from broker.config_sources import BadConfig
 from cli.completion import completion
 from cli.config import show_config
+from cli.lag import show_lag
 from cli.log import log
+from cli.offsets import offsets
 from cli.serve import serve
 from rollcall import __version__
 
@@ -39,6 +41,8 @@ def cli() -> None:
 cli.add_command(serve)
 cli.add_command(show_config)
 cli.add_command(log)
+cli.add_command(offsets)
+cli.add_command(show_lag)
 cli.add_command(completion)
 
 

@@ -1,0 +1,146 @@
+"""What do `rollcall offsets import` and `export` have in common? Options, and where offsets lie.
+
+A place is a stopped daemon's data directory (--data-dir) or a running cluster (--bootstrap). What
+transfer/ refuses in one line becomes a usage error here: exit code 2.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import click
+
+from broker.clock import SystemClock
+from broker.config import Config
+from cli.options import read_options
+from storage.api import Corrupt, LogClosed
+from storage.data_dir import DataDirLocked, DataDirRefused
+from transfer.log_folders import NoOffsets
+from transfer.plan import Rule
+from transfer.report import Report, as_json, as_text
+from transfer.rollcall_dir import Unusable
+from transfer.selection import BadPattern, Selection
+from transfer.text_files import BadText
+from transfer.wire import ClusterFault
+
+CommandFunction = TypeVar("CommandFunction", bound=Callable[..., object])
+
+
+class Failed(click.ClickException):
+    """The content is at fault, or the disk."""
+
+    exit_code = 1
+
+
+_OPTIONS = (
+    click.option(
+        "--data-dir",
+        metavar="DIR",
+        type=click.Path(file_okay=False),
+        help="The data directory of a daemon that does not run.  [default: ./rollcall-data]",
+    ),
+    click.option(
+        "--bootstrap",
+        metavar="HOST:PORT",
+        help="Instead of a data directory: a cluster that runs, Rollcall or Kafka.",
+    ),
+    click.option(
+        "--config",
+        "config_file",
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        envvar="ROLLCALL_CONFIG",
+        show_envvar=True,
+        help="The daemon's configuration, if it has one.",
+    ),
+    click.option(
+        "--set", "pairs", metavar="NAME=VALUE", multiple=True, help="As for `rollcall serve`."
+    ),
+    click.option(
+        "--group",
+        "wanted",
+        metavar="PATTERN",
+        multiple=True,
+        help="Only these groups: a glob, or re:REGEX. May be repeated.",
+    ),
+    click.option(
+        "--exclude",
+        "excluded",
+        metavar="PATTERN",
+        multiple=True,
+        help="Not these groups. May be repeated.",
+    ),
+    click.option("--dry-run", is_flag=True, help="Say what would be done, and write nothing."),
+    click.option(
+        "--merge",
+        is_flag=True,
+        help="Where the target has groups: of each offset the newer commit counts.",
+    ),
+    click.option(
+        "--overwrite",
+        is_flag=True,
+        help="Where the target has groups: what comes in counts, whatever is there.",
+    ),
+)
+
+
+def transfer_options(command: CommandFunction) -> CommandFunction:
+    """The options of both commands."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def rule_of(*, merge: bool, overwrite: bool) -> Rule:
+    if merge and overwrite:
+        raise click.UsageError("--merge and --overwrite exclude each other")
+    return Rule.MERGE if merge else Rule.OVERWRITE if overwrite else Rule.REFUSE
+
+
+def config_of(data_dir: str | None, config_file: Path | None, pairs: tuple[str, ...]) -> Config:
+    return read_options(
+        data_dir=data_dir,
+        listen=(),
+        advertise=(),
+        admin=None,
+        config_file=config_file,
+        pairs=pairs,
+    )
+
+
+def check_place(bootstrap: str | None, data_dir: str | None) -> None:
+    if bootstrap is not None and data_dir is not None:
+        raise click.UsageError("--bootstrap and --data-dir exclude each other")
+
+
+def selection_of(wanted: Sequence[str], excluded: Sequence[str]) -> Selection:
+    try:
+        return Selection(wanted, excluded)
+    except BadPattern as bad:
+        raise click.UsageError(str(bad)) from None
+
+
+def now_ms() -> int:
+    return SystemClock().now().wall_ms
+
+
+@contextmanager
+def in_one_line() -> Iterator[None]:
+    """Refusals end the command with exit code 2, failures of the disk and damage with 1."""
+    try:
+        yield
+    except DataDirLocked as locked:
+        raise click.UsageError(f"{locked}: stop it first, or use --bootstrap") from None
+    except (Unusable, NoOffsets, DataDirRefused, ClusterFault) as refused:
+        raise click.UsageError(str(refused)) from None
+    except (BadText, Corrupt, LogClosed) as bad:
+        raise Failed(str(bad)) from None
+    except OSError as failed:
+        raise Failed(f"{failed.filename or 'disk'}: {failed.strerror or failed}") from None
+
+
+def show(report: Report, *, machine: bool, to_stderr: bool = False) -> None:
+    text = json.dumps(as_json(report), indent=2) + "\n" if machine else as_text(report)
+    click.echo(text, nl=False, err=to_stderr)

@@ -1,0 +1,85 @@
+"""How are records of many different times put into batches? As Kafka's cleaner leaves them.
+
+A coordinator's own batches have one timestamp for all their records; what is imported has kept its
+times, so these batches count each record's time from the first one's. Never larger than a broker
+takes, and a group's records follow one another.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from struct import Struct
+from typing import Final, NamedTuple
+
+import google_crc32c
+
+from storage.record_batch import CRC_START, LOG_OVERHEAD, NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+
+
+class TimedRecord(NamedTuple):
+    """A keyed record with a time of its own; `value is None` is a tombstone."""
+
+    timestamp_ms: int
+    key: bytes
+    value: bytes | None
+
+
+BATCH_BYTES: Final = 512 << 10
+"""A batch is closed when it would grow beyond this: half of what Kafka's default takes."""
+
+_PREFIX: Final = Struct(">qiibI")
+_COVERED: Final = Struct(">hiqqqhii")
+_RECORD_OVERHEAD: Final = 32  # no record has more around its key and value
+_NO_SEQUENCE: Final = -1
+
+
+def batches_of(records: Iterable[TimedRecord]) -> Iterator[tuple[bytes, int]]:
+    """Batches that begin at offset 0, each with its number of records."""
+    pending: list[TimedRecord] = []
+    size = 0
+    for record in records:
+        bytes_more = len(record.key) + len(record.value or b"") + _RECORD_OVERHEAD
+        if pending and size + bytes_more > BATCH_BYTES:
+            yield encode(pending), len(pending)
+            pending, size = [], 0
+        pending.append(record)
+        size += bytes_more
+    if pending:
+        yield encode(pending), len(pending)
+
+
+def encode(records: Sequence[TimedRecord]) -> bytes:
+    """One uncompressed batch; at least one record."""
+    base_ms = records[0].timestamp_ms
+    parts = [b""]
+    for delta, record in enumerate(records):
+        key, value = record.key, record.value
+        body = b"".join(
+            (
+                b"\x00",
+                varint(record.timestamp_ms - base_ms),
+                varint(delta),
+                varint(len(key)),
+                key,
+                varint(-1) if value is None else varint(len(value)) + value,
+                b"\x00",
+            )
+        )
+        parts += (varint(len(body)), body)
+    count = len(records)
+    parts[0] = _COVERED.pack(
+        0, count - 1, base_ms, max(record.timestamp_ms for record in records),
+        NO_PRODUCER_ID, NO_PRODUCER_EPOCH, _NO_SEQUENCE, count,
+    )  # fmt: skip
+    covered = b"".join(parts)
+    length = len(covered) + CRC_START - LOG_OVERHEAD
+    return _PREFIX.pack(0, length, 0, 2, google_crc32c.value(covered)) + covered
+
+
+def varint(number: int) -> bytes:
+    """Zig-zag, of up to 64 bits."""
+    number = (number << 1) ^ (number >> 63)
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    out.append(number)
+    return bytes(out)

@@ -1,0 +1,74 @@
+"""How does a plan reach the disk so that a crash leaves all of it or nothing? By `storage/undo.py`.
+
+In order: what the logs hold already is made durable / the undo file says where each of them ends /
+the records go to their partitions / everything is synced / the undo file goes. Whoever opens the
+directory before that last step cuts the logs back.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from protocol.names import OFFSETS_TOPIC
+from storage import undo
+from storage.api import TopicPartition
+from storage.disk import Disk
+from storage.partition_log import PartitionLog
+from storage.timed_batches import TimedRecord, batches_of
+from transfer.contents import home_of
+from transfer.plan import Plan
+
+
+class Target(Protocol):
+    """A stopped broker's directory, opened for writing."""
+
+    disk: Disk
+    path: str
+    partitions: int
+
+    def existing(self, partition: int) -> PartitionLog | None: ...
+
+    def log(self, partition: int) -> PartitionLog:
+        """The partition's log; made if it is not there yet."""
+
+
+class Appended(NamedTuple):
+    """What was written."""
+
+    partitions: int
+    records: int
+    batches: int
+    bytes: int
+
+
+def apply_plan(target: Target, plan: Plan, now_ms: int) -> Appended:
+    """Write it, all or nothing. Raises OSError, LogClosed; then the next opening undoes it."""
+    per_partition: dict[int, list[TimedRecord]] = {}
+    for change in plan.changes:
+        home = home_of(change.group_id, target.partitions)
+        per_partition.setdefault(home, []).extend(change.records)
+    if not per_partition:
+        return Appended(0, 0, 0, 0)
+    partitions = sorted(per_partition)
+    _begin(target, partitions)
+    batches = size = 0
+    for partition in partitions:
+        log = target.log(partition)
+        for batch, _count in batches_of(per_partition[partition]):
+            log.append(batch, now_ms)
+            batches += 1
+            size += len(batch)
+    for partition in partitions:
+        target.log(partition).flush()
+    undo.finish(target.disk, target.path)
+    return Appended(len(partitions), plan.records, batches, size)
+
+
+def _begin(target: Target, partitions: Sequence[int]) -> None:
+    ends: dict[TopicPartition, int] = {}
+    for partition in partitions:
+        log = target.existing(partition)
+        if log is not None:
+            log.flush()  # a killed process may have left it in the page cache
+        key = TopicPartition(OFFSETS_TOPIC, partition)
+        ends[key] = 0 if log is None else log.log_end_offset
+    undo.begin(target.disk, target.path, ends)

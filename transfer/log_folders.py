@@ -1,0 +1,151 @@
+"""What do the `__consumer_offsets-*` folders of a broker hold? Read as they lie, never written to.
+
+Any broker's: a Kafka of 2.x to 4.x, stopped, killed or copied to somewhere else. All that a start
+of that broker would get out of them, this gets: room that was never written and a tail that a kill
+has torn are left aside, as is what a cleaner had not finished; what it had finished and not yet put
+in place counts. Indexes are not needed. Kafka's counterparts: LogLoader, LogSegments.
+"""
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from logtools.walk import Batch, Damage, walk
+from protocol.names import OFFSETS_TOPIC
+from storage.checkpoints import LOG_STARTS, RECOVERY_POINTS
+from storage.log_store import CLEAN_SHUTDOWN
+from transfer.contents import Contents
+from transfer.replay import Replay
+from transfer.tally import ROOM, Damaged, Place, Tally, TornTail
+
+_FOLDER: Final = re.compile(re.escape(OFFSETS_TOPIC) + r"-(0|[1-9][0-9]{0,5})")
+_SEGMENT: Final = re.compile(r"([0-9]{20})\.log(\.swap)?")
+
+
+class NoOffsets(Exception):
+    """There is nothing to read; one line for the user."""
+
+
+class Partition(NamedTuple):
+    """One folder, and what the directory above it says of it."""
+
+    number: int
+    folder: Path
+    log_start: int
+    durable_to: int
+    """Below this offset nothing can be a torn tail: it was synced once."""
+
+
+class SegmentFile(NamedTuple):
+    base_offset: int
+    path: Path
+
+
+def partitions_in(directories: Sequence[Path]) -> list[Partition]:
+    """Every partition of the offsets topic in these directories, in order. Raises NoOffsets.
+
+    A directory is a broker's log directory, or the folder of one partition.
+    """
+    found: dict[int, Partition] = {}
+    for directory in directories:
+        for number, folder in _folders(directory):
+            other = found.get(number)
+            if other is not None:
+                raise NoOffsets(f"partition {number} is in {other.folder} and in {folder}")
+            found[number] = _partition(number, folder)
+    if not found:
+        names = ", ".join(str(directory) for directory in directories)
+        raise NoOffsets(f"no folder {OFFSETS_TOPIC}-N in {names}")
+    return [found[number] for number in sorted(found)]
+
+
+def _folders(directory: Path) -> Iterator[tuple[int, Path]]:
+    itself = _FOLDER.fullmatch(directory.name)
+    if itself is not None:
+        yield int(itself[1]), directory
+        return
+    for path in directory.iterdir():
+        match = _FOLDER.fullmatch(path.name)
+        if match is not None and path.is_dir():
+            yield int(match[1]), path
+
+
+def _partition(number: int, folder: Path) -> Partition:
+    above = folder.parent
+    is_clean = (above / CLEAN_SHUTDOWN).exists()
+    durable_to = sys.maxsize if is_clean else _checkpoint(above / RECOVERY_POINTS, number)
+    return Partition(number, folder, _checkpoint(above / LOG_STARTS, number), durable_to)
+
+
+def _checkpoint(path: Path, number: int) -> int:
+    """What an offset checkpoint says of this partition; 0 when it says nothing that can be read.
+
+    Not by way of `storage/`: a backup may be read-only.
+    """
+    if not path.exists():
+        return 0
+    for words in map(str.split, path.read_text("utf-8", "replace").splitlines()):
+        if len(words) == 3 and words[:2] == [OFFSETS_TOPIC, str(number)] and words[2].isdecimal():
+            return int(words[2])
+    return 0
+
+
+def read_partition(partition: Partition, contents: Contents, tally: Tally) -> None:
+    """Add one partition to the contents. Raises OSError."""
+    tally.partitions.append(partition.number)
+    replay = Replay(contents, tally)
+    segments = segments_of(partition.folder)
+    for segment in segments:
+        tally.segments += 1
+        for part in walk(segment.path):
+            if isinstance(part, Damage):
+                is_last = segment is segments[-1]
+                _note_damage(part, segment, partition, replay, tally, is_last=is_last)
+            elif part.header.next_offset > partition.log_start:
+                replay.take(part.content, Place(str(segment.path), part.position))
+    replay.finish()
+
+
+def _note_damage(
+    damage: Damage,
+    segment: SegmentFile,
+    partition: Partition,
+    replay: Replay,
+    tally: Tally,
+    *,
+    is_last: bool,
+) -> None:
+    reaches_end = damage.position + damage.size >= segment.path.stat().st_size
+    if is_last and reaches_end:
+        if damage.reason == ROOM:
+            return
+        if replay.next_offset >= partition.durable_to:
+            tally.torn_tails.append(TornTail(str(segment.path), damage.position, damage.size))
+            return
+    tally.damaged.append(Damaged(str(segment.path), damage.position, -1, damage.reason))
+
+
+def segments_of(folder: Path) -> list[SegmentFile]:
+    """The files that make up the log, in order; what a cleaner finished takes its place."""
+    files: dict[int, Path] = {}
+    swaps: dict[int, Path] = {}
+    for path in folder.iterdir():
+        match = _SEGMENT.fullmatch(path.name)
+        if match is not None:
+            (swaps if match[2] else files)[int(match[1])] = path
+    for base_offset, path in swaps.items():
+        end = _end_of(path, base_offset)
+        for covered in [base for base in files if base_offset <= base < end]:
+            del files[covered]
+    files |= swaps
+    return [SegmentFile(base_offset, files[base_offset]) for base_offset in sorted(files)]
+
+
+def _end_of(path: Path, base_offset: int) -> int:
+    end = base_offset + 1
+    for part in walk(path):
+        if isinstance(part, Batch):
+            end = max(end, part.header.next_offset)
+    return end

@@ -1,0 +1,188 @@
+"""What has to be written so that a target holds what is imported? Pure: contents and contents.
+
+A target that has groups already is refused, unless a rule says whose word counts: with MERGE the
+newer commit of each partition, and the newer state of a group as a whole; with OVERWRITE the
+import's, for every group that it names. Groups that it does not name are never touched. Planning
+the same import a second time plans nothing.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+
+from coordinator.generation_record import GENERATION_BEGUN
+from coordinator.group import CommittedOffset
+from coordinator.records import offset_commit_value, record_type
+from protocol.names import ZERO_TOPIC_ID, GroupId, TopicId
+from storage.timed_batches import TimedRecord
+from transfer.contents import (
+    SIMPLE,
+    UNKNOWN,
+    Contents,
+    GroupContents,
+    Kept,
+    kind_of,
+    offset_key,
+)
+
+
+class Rule(Enum):
+    """What to do about groups that are there already."""
+
+    REFUSE = "refuse"
+    MERGE = "merge"
+    OVERWRITE = "overwrite"
+
+
+@dataclass(slots=True)
+class Change:
+    """What is to be written of one group, in this order."""
+
+    group_id: GroupId
+    records: list[TimedRecord] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Plan:
+    """All changes, and what the report says of them."""
+
+    changes: list[Change] = field(default_factory=list)
+    groups_added: int = 0
+    groups_changed: int = 0
+    groups_unchanged: int = 0
+    offsets_written: int = 0
+    offsets_kept: int = 0  # the target's was the newer one
+    states_kept: int = 0  # likewise
+    topic_ids_dropped: int = 0
+
+    @property
+    def records(self) -> int:
+        return sum(len(change.records) for change in self.changes)
+
+
+class TargetNotEmpty(Exception):
+    """It has groups, and no rule was given."""
+
+    def __init__(self, groups: int) -> None:
+        super().__init__(f"the target has {groups} groups already; choose --merge or --overwrite")
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How records are written for this target."""
+
+    rule: Rule
+    now_ms: int
+    value_version: int = 4
+    topic_ids: dict[str, TopicId] = field(default_factory=dict)
+    """Of the topics that the target has: an id of another topic would hide the offset from clients
+    that ask by id, so it is dropped unless it is the target's own."""
+
+
+def make_plan(source: Contents, target: Contents, terms: Terms) -> Plan:
+    """Raises TargetNotEmpty."""
+    if target.groups and terms.rule is Rule.REFUSE:
+        raise TargetNotEmpty(len(target.groups))
+    plan = Plan()
+    for group_id, group in source.groups.items():
+        there = target.groups.get(group_id)
+        change = Change(group_id)
+        _plan_state(plan, change, group, there, terms)
+        _plan_offsets(plan, change, group, there, terms)
+        if there is None:
+            plan.groups_added += 1
+        elif change.records:
+            plan.groups_changed += 1
+        else:
+            plan.groups_unchanged += 1
+        if change.records:
+            plan.changes.append(change)
+    return plan
+
+
+def _plan_state(
+    plan: Plan, change: Change, group: GroupContents, there: GroupContents | None, terms: Terms
+) -> None:
+    before: dict[bytes, Kept] = {} if there is None else there.state
+    if before and terms.rule is Rule.MERGE:
+        assert there is not None
+        if not group.state:
+            return
+        if group.newest_state_ms <= there.newest_state_ms:
+            plan.states_kept += before != group.state
+            return
+    gone = [key for key in before if key not in group.state]
+    change.records += [
+        TimedRecord(terms.now_ms, key, None) for key in sorted(gone, key=_burial_order)
+    ]
+    change.records += [
+        TimedRecord(kept.timestamp_ms, key, kept.value)
+        for key, kept in group.state.items()
+        if key not in before or before[key].value != kept.value
+    ]
+
+
+def _plan_offsets(
+    plan: Plan, change: Change, group: GroupContents, there: GroupContents | None, terms: Terms
+) -> None:
+    before = {} if there is None else there.offsets
+    if terms.rule is Rule.OVERWRITE:
+        change.records += [
+            TimedRecord(terms.now_ms, offset_key(group.group_id, place), None)
+            for place in before
+            if place not in group.offsets
+        ]
+    for place, (found, timestamp_ms) in group.offsets.items():
+        commit = _with_own_topic_id(plan, place[0], found, terms)
+        if place in before:
+            old = before[place][0]
+            if old == commit:
+                continue
+            if terms.rule is Rule.MERGE and old.committed_at_ms >= commit.committed_at_ms:
+                plan.offsets_kept += 1
+                continue
+        value = offset_commit_value(commit, terms.value_version)
+        key = offset_key(group.group_id, place)
+        change.records.append(TimedRecord(timestamp_ms, key, value))
+        plan.offsets_written += 1
+
+
+def _with_own_topic_id(
+    plan: Plan, topic: str, commit: CommittedOffset, terms: Terms
+) -> CommittedOffset:
+    if commit.topic_id in (ZERO_TOPIC_ID, terms.topic_ids.get(topic)):
+        return commit
+    plan.topic_ids_dropped += 1
+    return commit._replace(topic_id=ZERO_TOPIC_ID)
+
+
+# A coordinator takes a member's tombstone only after those of what it was assigned, and a group's
+# last of all.
+_BURIAL_ORDER: Final = (8, 14, 22, 7, 13, 21, 6, 12, 20, 5, 10, 19, 16, 4, 15, 23, 3, 11, 17, 2)
+
+
+def _burial_order(key: bytes) -> int:
+    kind = record_type(key)
+    return _BURIAL_ORDER.index(kind) if kind in _BURIAL_ORDER else len(_BURIAL_ORDER)
+
+
+def for_kafka(contents: Contents) -> Iterator[tuple[GroupId, str]]:
+    """Leave out what only we understand, and what a Kafka would stumble over; says what that was.
+
+    A group whose kind changed keeps the newer one's records: a Kafka that meets both fails to load
+    the whole partition.
+    """
+    for group_id, group in list(contents.groups.items()):
+        kinds = group.kinds
+        for key in list(group.state):
+            if record_type(key) == GENERATION_BEGUN:
+                del group.state[key]
+        if len(real := [kind for kind in kinds if kind not in (UNKNOWN, SIMPLE)]) > 1:
+            for key in list(group.state):
+                if kind_of(record_type(key)) in real[:-1]:
+                    del group.state[key]
+            yield group_id, f"was {' and '.join(real)}, is written as {real[-1]}"
+        if not group.state and not group.offsets:
+            del contents.groups[group_id]
+            yield group_id, "has nothing that a Kafka understands"

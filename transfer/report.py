@@ -1,0 +1,255 @@
+"""What was read, what was left out and why, and what was written? For people, and as JSON.
+
+The same facts in both. What a reader must not miss (damage, offsets of open transactions, groups
+that could not be taken whole) is listed one by one; of the rest there are counts.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from coordinator.records import record_type
+from transfer.append import Appended
+from transfer.contents import GROUP_KINDS, Contents, kind_of, type_name
+from transfer.plan import Plan
+from transfer.tally import Tally
+from transfer.text_files import Json
+from transfer.wire import Refused
+
+LISTED_MAX: Final = 20
+"""Of each kind of finding, for people; --json has them all."""
+
+SERVED: Final = ("classic", "simple")
+
+
+@dataclass(slots=True)
+class Report:
+    """One import or export."""
+
+    command: str
+    tally: Tally
+    destination: str
+    dry_run: bool = False
+    groups: Counter[str] = field(default_factory=Counter)
+    offsets: int = 0
+    kept_records: Counter[str] = field(default_factory=Counter)
+    """Of types that are not served here: written byte for byte."""
+    groups_left_out: int = 0
+    notes: list[tuple[str, str]] = field(default_factory=list)
+    """(group, what was done to it)"""
+    plan: Plan | None = None
+    appended: Appended | None = None
+    refused: list[Refused] = field(default_factory=list)
+    reason: str = ""
+    """Why nothing was written."""
+
+    def describe(self, contents: Contents) -> None:
+        """Take note of what is to be written."""
+        self.groups = Counter(group.kind for group in contents.groups.values())
+        self.offsets = contents.offsets
+        for group in contents.groups.values():
+            for key in group.state:
+                kind = record_type(key)
+                if kind_of(kind) not in SERVED:
+                    self.kept_records[type_name(kind)] += 1
+
+    @property
+    def exit_code(self) -> int:
+        return 1 if self.reason or self.refused else 0
+
+
+def as_json(report: Report) -> Json:
+    tally, plan, appended = report.tally, report.plan, report.appended
+    transactions = tally.transactions
+    by_type: dict[str, Json] = {}
+    for (name, version), count in sorted(tally.by_type.items()):
+        versions = by_type.setdefault(name, {})
+        assert isinstance(versions, dict)
+        versions[version] = count
+    return {
+        "command": report.command,
+        "dry_run": report.dry_run,
+        "done": not report.reason and not report.dry_run,
+        "reason": report.reason or None,
+        "source": {
+            "path": tally.source,
+            "kind": tally.kind,
+            "partitions": len(tally.partitions),
+            "missing_partitions": list[Json](tally.missing_partitions),
+            "segments": tally.segments,
+            "batches": tally.batches,
+            "empty_batches": tally.empty_batches,
+            "compressed_batches": tally.compressed_batches,
+            "control_batches": tally.control_batches,
+            "records": tally.records,
+            "tombstones": tally.tombstones,
+            "records_by_type": by_type,
+            "kept_undecoded": tally.kept_undecoded,
+            "transactions": {
+                "committed": transactions.committed,
+                "committed_records": transactions.committed_records,
+                "aborted": transactions.aborted,
+                "aborted_records": transactions.aborted_records,
+                "pending": [dict(one._asdict()) for one in transactions.pending],
+            },
+            "torn_tails": [dict(one._asdict()) for one in tally.torn_tails],
+            "damaged": [dict(one._asdict()) for one in tally.damaged],
+        },
+        "groups": {kind: report.groups[kind] for kind in GROUP_KINDS},
+        "groups_left_out": report.groups_left_out,
+        "offsets": report.offsets,
+        "kept_records": dict[str, Json](report.kept_records),
+        "notes": [{"group": group, "note": note} for group, note in report.notes],
+        "destination": report.destination,
+        "plan": None
+        if plan is None
+        else {
+            "groups_added": plan.groups_added,
+            "groups_changed": plan.groups_changed,
+            "groups_unchanged": plan.groups_unchanged,
+            "offsets_written": plan.offsets_written,
+            "offsets_kept": plan.offsets_kept,
+            "states_kept": plan.states_kept,
+            "topic_ids_dropped": plan.topic_ids_dropped,
+            "records": plan.records,
+        },
+        "written": None if appended is None else dict[str, Json](appended._asdict()),
+        "refused": [dict(one._asdict()) for one in report.refused],
+    }
+
+
+def as_text(report: Report) -> str:
+    return "".join(f"{line}\n" for line in _lines(report))
+
+
+def _lines(report: Report) -> Iterator[str]:
+    yield f"{report.command}: {report.tally.source} -> {report.destination}"
+    yield from _read_lines(report.tally)
+    yield from _found_lines(report)
+    yield from _findings(report)
+    yield from _written_lines(report)
+
+
+def _read_lines(tally: Tally) -> Iterator[str]:
+    if not tally.segments:
+        return
+    yield _line(
+        "read",
+        _count(tally.records, "record"),
+        f"{_count(tally.batches, 'batch', 'batches')} of "
+        f"{_count(len(tally.partitions), 'partition')}",
+        _some(tally.compressed_batches, "compressed"),
+        _some(tally.empty_batches, "left empty by the cleaner"),
+        _some(tally.tombstones, "tombstone", "tombstones"),
+    )
+    names: dict[str, list[str]] = {}
+    for (name, version), count in sorted(tally.by_type.items()):
+        names.setdefault(name, []).append(f"{version} {_number(count)}")
+    for name, versions in names.items():
+        yield _line("", f"{name}: {', '.join(versions)}")
+    sums = tally.transactions
+    if sums.committed or sums.aborted or sums.pending:
+        yield _line(
+            "transactions",
+            _some(sums.committed, f"committed ({_count(sums.committed_records, 'offset')})"),
+            _some(sums.aborted, f"aborted ({_count(sums.aborted_records, 'offset')} dropped)"),
+            _some(len(sums.pending), "pending offset, not shown", "pending offsets, not shown"),
+        )
+
+
+def _found_lines(report: Report) -> Iterator[str]:
+    kinds = [
+        f"{_number(report.groups[kind])} {kind}" for kind in GROUP_KINDS if report.groups[kind]
+    ]
+    total = sum(report.groups.values())
+    yield _line(
+        "found",
+        _count(total, "group") + (f" ({', '.join(kinds)})" if kinds else ""),
+        _count(report.offsets, "offset"),
+        _some(report.groups_left_out, "group left out", "groups left out"),
+    )
+    if report.kept_records:
+        kept = sum(report.kept_records.values())
+        names = ", ".join(f"{name} {count}" for name, count in report.kept_records.items())
+        yield _line("", f"{_count(kept, 'record')} of types not served, kept as they are: {names}")
+
+
+def _findings(report: Report) -> Iterator[str]:
+    tally = report.tally
+    if tally.missing_partitions:
+        yield _line("note", f"partitions {tally.missing_partitions} are not in the source")
+    yield from _listed(
+        "pending",
+        [
+            f"{p.group} {p.topic}-{p.partition} at {p.offset} (producer {p.producer_id})"
+            for p in tally.transactions.pending
+        ],
+    )
+    yield from _listed(
+        "torn tail", [f"{t.file} at byte {t.position}: {t.size} bytes" for t in tally.torn_tails]
+    )
+    yield from _listed(
+        "damaged",
+        [
+            f"{d.file} at byte {d.position}"
+            + (f", offset {d.offset}" if d.offset >= 0 else "")
+            + f": {d.reason}"
+            for d in tally.damaged
+        ],
+    )
+    yield from _listed("note", [f"{group} {note}" for group, note in report.notes])
+    yield from _listed(
+        "refused",
+        [
+            f"{r.group}{f' {r.topic}-{r.partition}' if r.topic else ''}: {r.error}"
+            for r in report.refused
+        ],
+    )
+
+
+def _written_lines(report: Report) -> Iterator[str]:
+    plan, appended = report.plan, report.appended
+    if plan is not None:
+        yield _line(
+            "to write" if appended is None else "wrote",
+            _count(plan.records, "record"),
+            _some(plan.groups_added, "new group", "new groups"),
+            _some(plan.groups_changed, "group changed", "groups changed"),
+            _some(plan.groups_unchanged, "group unchanged", "groups unchanged"),
+            _some(plan.offsets_kept, "offset older than the target's", "offsets older"),
+            _some(plan.topic_ids_dropped, "foreign topic id dropped", "foreign topic ids dropped"),
+        )
+    if report.reason:
+        yield _line("NOT DONE", report.reason)
+    elif report.dry_run:
+        yield _line("dry run", "nothing was written")
+    elif appended is not None:
+        yield _line(
+            "done",
+            f"{_count(appended.batches, 'batch', 'batches')}, {_number(appended.bytes)} bytes, "
+            f"into {_count(appended.partitions, 'partition')}",
+        )
+
+
+def _listed(title: str, lines: Sequence[str]) -> Iterator[str]:
+    for line in lines[:LISTED_MAX]:
+        yield _line(title, line)
+    if len(lines) > LISTED_MAX:
+        yield _line("", f"and {len(lines) - LISTED_MAX} more; --json lists them all")
+
+
+def _line(title: str, *facts: str) -> str:
+    return f"  {title:<13} {', '.join(fact for fact in facts if fact)}"
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{_number(number)} {one if number == 1 else many or one + 's'}"
+
+
+def _some(number: int, one: str, many: str = "") -> str:
+    return _count(number, one, many or one) if number else ""
+
+
+def _number(number: int) -> str:
+    return f"{number:,}".replace(",", " ")

@@ -1,0 +1,149 @@
+"""How does a command use a data directory on which no daemon runs? As a daemon starts on it.
+
+Takes the lock, opens the logs, lets the journal have its say and reads the catalog, so that a
+directory whose daemon was killed is as good as any other; closes it cleanly at the end. What it may
+not touch it refuses in one line.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from broker.config import Config
+from broker.stored_file import StoredFile
+from protocol.names import OFFSETS_TOPIC, TopicId
+from storage.api import Corrupt, TopicPartition
+from storage.data_dir import META_PROPERTIES, DataDir
+from storage.disk import Disk, RealDisk
+from storage.journal import Journal, JournalLimits
+from storage.log_store import LogStore
+from storage.partition_log import PartitionLog
+from topics.registry import TopicRegistry
+from transfer.contents import Contents
+from transfer.replay import Replay
+from transfer.tally import Place, Tally
+
+TOPICS_FILE: Final = "rollcall-topics.json"
+
+
+class Unusable(Exception):
+    """The directory cannot be used like this; one line for the user."""
+
+
+class RollcallDir:
+    """A stopped daemon's data directory, locked until `close`. A `Target` of append.py."""
+
+    def __init__(self, config: Config, *, must_exist: bool) -> None:
+        """Raises Unusable, DataDirRefused, Corrupt, OSError."""
+        self.path = str(config.data_dir)
+        if must_exist and not Path(self.path, META_PROPERTIES).exists():
+            raise Unusable(f"{self.path} is no data directory of Rollcall")
+        self.disk: Disk = RealDisk()
+        self._settings = config.offsets_log_settings()
+        self._data_dir = DataDir(self.path, config.node_id)
+        try:
+            self._open(config)
+        except BaseException:
+            self._data_dir.close()
+            raise
+
+    def _open(self, config: Config) -> None:
+        self._store = LogStore(self.disk, self.path)
+        damaged = self._store.open().damaged
+        for damage in damaged:
+            if f"/{OFFSETS_TOPIC}-" in damage.path:
+                raise damage
+        self.rolled_back = self._store.rolled_back
+        self._journal = Journal(
+            self.disk,
+            self._store,
+            on_stored=lambda _: None,
+            on_failed=lambda _: None,
+            limits=JournalLimits(
+                queue_bytes=config.rollcall_journal_queue_max_bytes,
+                file_bytes=config.rollcall_journal_bytes,
+            ),
+        )
+        self._journal.recover()
+        self.registry = TopicRegistry(
+            self._store,
+            StoredFile(self.disk, f"{self.path}/{TOPICS_FILE}"),
+            config.topic_settings(),
+            lambda _: None,
+        )
+        topic_id = self.registry.topic_id(OFFSETS_TOPIC)
+        count = self.registry.partition_count(OFFSETS_TOPIC)
+        assert topic_id is not None
+        assert count is not None
+        self._topic_id = topic_id
+        self.partitions = count
+        if count != config.offsets_topic_num_partitions:
+            raise Unusable(
+                f"{self.path} has {count} partitions of {OFFSETS_TOPIC}, "
+                f"offsets.topic.num.partitions is {config.offsets_topic_num_partitions}"
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            self.abandon()
+
+    def close(self) -> None:
+        """Leave it as a daemon does that was stopped. Raises OSError."""
+        try:
+            if not self._journal.close():
+                raise OSError(f"{self.path}: {self._journal.closed_because}")
+            for failure in self._store.close():
+                raise failure
+        finally:
+            self._data_dir.close()
+
+    def abandon(self) -> None:
+        """Leave it as it is; the next opening recovers, and undoes what was not finished."""
+        self._store.abandon("the command failed")
+        self._data_dir.close()
+
+    # --- as a target ---------------------------------------------------------------------------
+
+    def existing(self, partition: int) -> PartitionLog | None:
+        return self._store.partition_log(TopicPartition(OFFSETS_TOPIC, partition))
+
+    def log(self, partition: int) -> PartitionLog:
+        log = self.existing(partition)
+        if log is None:
+            key = TopicPartition(OFFSETS_TOPIC, partition)
+            log = self._store.create(key, self._topic_id, self._settings)
+        log.settings = self._settings
+        return log
+
+    @property
+    def logs(self) -> list[PartitionLog]:
+        found = (self.existing(partition) for partition in range(self.partitions))
+        return [log for log in found if log is not None]
+
+    def topic_ids(self) -> dict[str, TopicId]:
+        found = {name: self.registry.topic_id(name) for name in self.registry.names()}
+        return {name: topic_id for name, topic_id in found.items() if topic_id is not None}
+
+
+def read_logs(logs: Sequence[PartitionLog], contents: Contents, tally: Tally) -> None:
+    """What a target holds already. Raises Corrupt."""
+    for log in logs:
+        replay = Replay(contents, tally)
+        tally.partitions.append(log.topic_partition.partition)
+        for batch in log.batches(log.log_start_offset):
+            replay.take(batch, Place(log.path, 0))
+        replay.finish()
+    if tally.damaged:
+        bad = tally.damaged[0]
+        raise Corrupt(bad.file, bad.position, f"offset {bad.offset}: {bad.reason}")

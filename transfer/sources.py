@@ -1,0 +1,75 @@
+"""Where do the offsets come from? Opens any source and reads it whole: contents and tally."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from broker.config import Config
+from storage.data_dir import META_PROPERTIES
+from transfer.contents import Contents
+from transfer.log_folders import NoOffsets, partitions_in, read_partition
+from transfer.rollcall_dir import RollcallDir, read_logs
+from transfer.selection import Selection
+from transfer.tally import Tally
+from transfer.text_files import BadText, from_csv, from_json
+from transfer.wire import Cluster, Refused
+
+
+class Source(NamedTuple):
+    contents: Contents
+    tally: Tally
+
+
+def read_paths(paths: Sequence[Path], for_group: str | None, now_ms: int) -> Source:
+    """Directories of brokers, or one CSV or JSON file. Raises NoOffsets, BadText, Unusable, ..."""
+    for path in paths:
+        if not path.exists():
+            raise NoOffsets(f"{path} does not exist")
+    if len(paths) == 1 and paths[0].is_file():
+        return read_file(paths[0], for_group, now_ms)
+    for path in paths:
+        if not path.is_dir():
+            raise NoOffsets(f"{path} is a file: one file at a time")
+    if len(paths) == 1 and is_rollcalls(paths[0]):
+        return read_data_dir(Config(log_dirs=(str(paths[0]),)))
+    contents = Contents()
+    tally = Tally(", ".join(map(str, paths)), "kafka")
+    for partition in partitions_in(paths):
+        read_partition(partition, contents, tally)
+    return Source(contents, tally)
+
+
+def is_rollcalls(path: Path) -> bool:
+    meta = path / META_PROPERTIES
+    return meta.exists() and b"rollcall.data.version" in meta.read_bytes()
+
+
+def read_file(path: Path, for_group: str | None, now_ms: int) -> Source:
+    try:
+        text = path.read_text("utf-8-sig")
+    except UnicodeDecodeError as fault:
+        raise BadText(f"{path} is no text in UTF-8: {fault.reason}") from None
+    if text.lstrip().startswith("{"):
+        return Source(from_json(text, str(path), now_ms), Tally(str(path), "json"))
+    return Source(from_csv(text, str(path), for_group, now_ms), Tally(str(path), "csv"))
+
+
+def read_data_dir(config: Config) -> Source:
+    """A stopped daemon's. Raises Unusable, DataDirRefused, Corrupt, OSError."""
+    with RollcallDir(config, must_exist=True) as data_dir:
+        contents, tally = Contents(), Tally(data_dir.path, "rollcall")
+        read_logs(data_dir.logs, contents, tally)
+    return Source(contents, tally)
+
+
+def read_cluster(bootstrap: str, selection: Selection) -> tuple[Source, list[Refused]]:
+    """A running one's; of share groups the wire tells nothing. Raises ClusterFault."""
+    contents, refused = Contents(), list[Refused]()
+    cluster = Cluster(bootstrap)
+    try:
+        for group_id, kind in cluster.group_ids():
+            if selection.has(group_id) and kind != "share":
+                refused += cluster.fetch(group_id, contents)
+    finally:
+        cluster.close()
+    return Source(contents, Tally(bootstrap, "cluster")), refused

@@ -1,0 +1,83 @@
+"""What was met on the way through a source? Counts, transactions, and every place that is damaged.
+
+Filled by the readers, shown by `words.py`, and printed whole by --json.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+ROOM: Final = "only zero bytes: room that was never written"
+
+
+class Place(NamedTuple):
+    """A batch in a file."""
+
+    file: str
+    position: int
+
+
+class Damaged(NamedTuple):
+    """Bytes that are no batch (`offset` is -1), or a record that cannot be understood."""
+
+    file: str
+    position: int
+    offset: int
+    reason: str
+
+
+class TornTail(NamedTuple):
+    """What a killed broker had not written whole: nobody was ever told that it was there."""
+
+    file: str
+    position: int
+    size: int
+
+
+class Pending(NamedTuple):
+    """An offset that an open transaction holds back."""
+
+    group: str
+    topic: str
+    partition: int
+    offset: int
+    producer_id: int
+
+
+@dataclass(slots=True)
+class Transactions:
+    committed: int = 0
+    committed_records: int = 0
+    aborted: int = 0
+    aborted_records: int = 0
+    pending: list[Pending] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Tally:
+    """One reading of a source."""
+
+    source: str
+    kind: str  # "kafka", "rollcall", "csv", "json" or "cluster"
+    partitions: list[int] = field(default_factory=list)
+    segments: int = 0
+    batches: int = 0
+    empty_batches: int = 0
+    compressed_batches: int = 0
+    control_batches: int = 0
+    records: int = 0
+    tombstones: int = 0
+    by_type: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """(type, "v3" or "tombstone"): those that count, with transactions that committed."""
+    transactions: Transactions = field(default_factory=Transactions)
+    damaged: list[Damaged] = field(default_factory=list)
+    torn_tails: list[TornTail] = field(default_factory=list)
+    kept_undecoded: int = 0
+    """Records of types and versions that nobody here can read: kept as they are."""
+
+    @property
+    def missing_partitions(self) -> list[int]:
+        """Gaps: a source that has only some of a topic's partitions lacks their groups."""
+        if not self.partitions:
+            return []
+        return sorted(set(range(max(self.partitions) + 1)) - set(self.partitions))

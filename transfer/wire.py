@@ -1,0 +1,302 @@
+"""How are offsets read from a running cluster, and committed to one? As any client would.
+
+For `--bootstrap`: ListGroups of every broker, OffsetFetch of each group from its coordinator, and
+OffsetCommit by nobody (generation -1), which a coordinator takes for a group without members. One
+blocking connection per broker, the newest version that both sides speak; by name, not by topic id.
+What a broker answers while it loads or moves a partition is asked again a few times.
+"""
+
+import socket
+import struct
+import threading
+from collections.abc import Sequence
+from typing import Final, NamedTuple, TypeVar
+
+from protocol.codec import RequestHeader, decode_response, encode_request
+from protocol.messages import Request, Response
+from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from protocol.messages.metadata import MetadataRequest, MetadataResponse
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponse,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+)
+from protocol.names import ApiKey, ErrorCode, GroupId, TopicName
+from protocol.primitives import Malformed
+from transfer.contents import Contents, GroupContents
+
+CLIENT_ID: Final = "rollcall-offsets"
+TIMEOUT_S: Final = 30.0
+ATTEMPTS: Final = 20
+PAUSE_S: Final = 0.25
+FRAME_BYTES_MAX: Final = 256 << 20
+PARTITIONS_PER_COMMIT: Final = 2_000
+BY_NAME: Final = {ApiKey.OFFSET_FETCH: 9, ApiKey.OFFSET_COMMIT: 9}
+"""Later versions name topics by their ids, which mean nothing elsewhere."""
+
+_RETRIABLE: Final = (
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.NOT_ENOUGH_REPLICAS,
+    ErrorCode.REQUEST_TIMED_OUT,
+)
+_SIZE: Final = struct.Struct(">i")
+
+R = TypeVar("R", bound=Response)
+
+
+class ClusterFault(Exception):
+    """It cannot be reached, or does not speak as it should; one line for the user."""
+
+
+class Refused(NamedTuple):
+    """What a coordinator did not take or give."""
+
+    group: str
+    topic: str  # "" for the group as a whole
+    partition: int
+    error: str
+
+
+class Connection:
+    """One broker."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._name = f"{host}:{port}"
+        self._correlation_id = 0
+        self._versions: dict[int, tuple[int, int]] = {}
+        try:
+            self._socket = socket.create_connection((host, port), timeout=TIMEOUT_S)
+        except OSError as fault:
+            raise ClusterFault(f"{self._name}: {fault.strerror or fault}") from None
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        offered = self._ask(ApiVersionsRequest(), ApiVersionsResponse, 0)
+        self._versions = {
+            api.api_key: (api.min_version, api.max_version) for api in offered.api_keys
+        }
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def ask(self, request: Request, answer: type[R]) -> R:
+        """Raises ClusterFault."""
+        return self._ask(request, answer, self.version_of(request))
+
+    def version_of(self, request: Request) -> int:
+        """The newest version that both sides speak."""
+        api_key = request.API_KEY
+        if api_key not in self._versions:
+            raise ClusterFault(f"{self._name} does not serve {api_key.name}")
+        low, high = self._versions[api_key]
+        ours = request.VERSIONS
+        version = min(high, ours[-1], BY_NAME.get(api_key, ours[-1]))
+        if version < max(low, ours[0]):
+            raise ClusterFault(f"{self._name} serves {api_key.name} v{low} to v{high} only")
+        return version
+
+    def _ask(self, request: Request, answer: type[R], version: int) -> R:
+        self._correlation_id += 1
+        header = RequestHeader(request.API_KEY, version, self._correlation_id, CLIENT_ID)
+        try:
+            self._socket.sendall(encode_request(header, request))
+            (size,) = _SIZE.unpack(self._receive(_SIZE.size))
+            if not 4 <= size <= FRAME_BYTES_MAX:
+                raise ClusterFault(f"{self._name} does not speak Kafka's protocol")
+            frame = self._receive(size)
+            heard, response = decode_response(request.API_KEY, version, frame, 0, size)
+        except (OSError, Malformed) as fault:
+            raise ClusterFault(f"{self._name}: {request.API_KEY.name}: {fault}") from None
+        if heard.correlation_id != self._correlation_id or not isinstance(response, answer):
+            raise ClusterFault(f"{self._name} answered another request")
+        return response
+
+    def _receive(self, size: int) -> bytes:
+        parts: list[bytes] = []
+        while size:
+            part = self._socket.recv(min(size, 1 << 20))
+            if not part:
+                raise ClusterFault(f"{self._name} closed the connection")
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+
+class Cluster:
+    """A running Rollcall or Kafka, by way of any of its brokers."""
+
+    def __init__(self, bootstrap: str) -> None:
+        """`bootstrap` is HOST:PORT[,HOST:PORT...]. Raises ClusterFault."""
+        self._open: dict[tuple[str, int], Connection] = {}
+        self._pause = threading.Event()
+        self._first = self._bootstrap(bootstrap)
+
+    def close(self) -> None:
+        for connection in self._open.values():
+            connection.close()
+
+    def _bootstrap(self, bootstrap: str) -> Connection:
+        failure = ClusterFault(f"{bootstrap!r} is not HOST:PORT")
+        for address in bootstrap.split(","):
+            host, colon, port = address.strip().rpartition(":")
+            if not colon or not port.isdecimal() or int(port) > 65_535:
+                raise ClusterFault(f"{address.strip()!r} is not HOST:PORT")
+            try:
+                return self._connection(host.strip("[]"), int(port))
+            except ClusterFault as fault:
+                failure = fault
+        raise failure
+
+    def _connection(self, host: str, port: int) -> Connection:
+        found = self._open.get((host, port))
+        if found is None:
+            found = self._open[host, port] = Connection(host, port)
+        return found
+
+    # --- questions -----------------------------------------------------------------------------
+
+    def group_ids(self) -> list[tuple[GroupId, str]]:
+        """(group, type) of every group of every broker; the type is "" where nobody tells."""
+        brokers = self._first.ask(MetadataRequest((), False), MetadataResponse).brokers  # noqa: FBT003
+        found: dict[GroupId, str] = {}
+        for broker in brokers:
+            connection = self._connection(broker.host, broker.port)
+            answer = connection.ask(ListGroupsRequest(), ListGroupsResponse)
+            for _ in range(ATTEMPTS):
+                if answer.error_code not in _RETRIABLE:
+                    break
+                self._wait()
+                answer = connection.ask(ListGroupsRequest(), ListGroupsResponse)
+            if answer.error_code is not ErrorCode.NONE:
+                raise ClusterFault(f"{broker.host}:{broker.port}: {answer.error_code.name}")
+            found |= {group.group_id: group.group_type.lower() for group in answer.groups}
+        return sorted(found.items())
+
+    def fetch(self, group_id: GroupId, into: Contents) -> list[Refused]:
+        """All that a group committed."""
+        error, group, refused = self._fetch_once(group_id)
+        for _ in range(ATTEMPTS):
+            if error not in _RETRIABLE:
+                break
+            self._wait()
+            error, group, refused = self._fetch_once(group_id)
+        if error is not ErrorCode.NONE:
+            return [Refused(group_id, "", -1, error.name)]
+        if group.offsets:
+            into.groups[group_id] = group
+        return refused
+
+    def _fetch_once(self, group_id: GroupId) -> tuple[ErrorCode, GroupContents, list[Refused]]:
+        group, refused = GroupContents(group_id), list[Refused]()
+        error, connection = self._coordinator(group_id)
+        if connection is None:
+            return error, group, refused
+        asked = OffsetFetchRequest()
+        if connection.version_of(asked) >= 8:
+            asked = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id, topics=None)])
+            (answer,) = connection.ask(asked, OffsetFetchResponse).groups
+            error = answer.error_code
+            for topic in answer.topics:
+                _add(group, refused, topic.name, topic.partitions)
+        else:
+            single = connection.ask(
+                OffsetFetchRequest(group_id=group_id, topics=None), OffsetFetchResponse
+            )
+            error = single.error_code
+            for old in single.topics:
+                _add(group, refused, old.name, old.partitions)
+        return error, group, refused
+
+    # --- commits -------------------------------------------------------------------------------
+
+    def commit(self, group: GroupContents) -> list[Refused]:
+        """Commit what this group has, outside of any generation; what was not taken."""
+        refused: list[Refused] = []
+        places = sorted(group.offsets)
+        for start in range(0, len(places), PARTITIONS_PER_COMMIT):
+            part = places[start : start + PARTITIONS_PER_COMMIT]
+            for attempt in range(ATTEMPTS):
+                answers = self._commit_once(group, part)
+                again = [answer for answer in answers if answer.error in _RETRIABLE_NAMES]
+                refused += [answer for answer in answers if answer not in again]
+                if not again or attempt == ATTEMPTS - 1:
+                    refused += again
+                    break
+                part = [(a.topic, a.partition) for a in again if a.topic] or part
+                self._wait()
+        return refused
+
+    def _commit_once(
+        self, group: GroupContents, places: Sequence[tuple[str, int]]
+    ) -> list[Refused]:
+        error, connection = self._coordinator(group.group_id)
+        if connection is None:
+            return [Refused(group.group_id, "", -1, error.name)]
+        by_topic: dict[TopicName, list[OffsetCommitRequestPartition]] = {}
+        for topic, partition in places:
+            commit, _ = group.offsets[topic, partition]
+            by_topic.setdefault(TopicName(topic), []).append(
+                OffsetCommitRequestPartition(
+                    partition, commit.committed_offset, commit.leader_epoch, commit.metadata
+                )
+            )
+        request = OffsetCommitRequest(
+            group_id=group.group_id,
+            topics=[OffsetCommitRequestTopic(name, partitions=by_topic[name]) for name in by_topic],
+        )
+        answer = connection.ask(request, OffsetCommitResponse)
+        return [
+            Refused(group.group_id, topic.name, verdict.partition_index, verdict.error_code.name)
+            for topic in answer.topics
+            for verdict in topic.partitions
+            if verdict.error_code is not ErrorCode.NONE
+        ]
+
+    def _coordinator(self, group_id: GroupId) -> tuple[ErrorCode, Connection | None]:
+        asked = FindCoordinatorRequest()
+        if self._first.version_of(asked) >= 4:
+            asked = FindCoordinatorRequest(coordinator_keys=[group_id])
+            (found,) = self._first.ask(asked, FindCoordinatorResponse).coordinators
+            error, host, port = found.error_code, found.host, found.port
+        else:
+            asked = FindCoordinatorRequest(key=group_id)
+            single = self._first.ask(asked, FindCoordinatorResponse)
+            error, host, port = single.error_code, single.host, single.port
+        if error is not ErrorCode.NONE:
+            return error, None
+        return error, self._connection(host, port)
+
+    def _wait(self) -> None:
+        self._pause.wait(PAUSE_S)
+
+
+_RETRIABLE_NAMES: Final = frozenset(error.name for error in _RETRIABLE)
+
+
+def _add(
+    group: GroupContents,
+    refused: list[Refused],
+    topic: str,
+    partitions: Sequence[OffsetFetchResponsePartition | OffsetFetchResponsePartitions],
+) -> None:
+    for one in partitions:
+        if one.error_code is not ErrorCode.NONE:
+            error = one.error_code.name
+            refused.append(Refused(group.group_id, topic, one.partition_index, error))
+        elif one.committed_offset >= 0:
+            group.put_offset(
+                (topic, one.partition_index),
+                one.committed_offset,
+                one.committed_leader_epoch,
+                one.metadata or "",
+            )
