@@ -7,12 +7,13 @@ from protocol.names import GroupState
 class Census:
     """One for all shards of a coordinator."""
 
-    __slots__ = ("groups", "members", "states")
+    __slots__ = ("awaited", "groups", "members", "states")
 
     def __init__(self) -> None:
         self.states: dict[GroupState, int] = dict.fromkeys(GroupState, 0)
         self.members = 0
         self.groups = 0
+        self.awaited = 0  # groups that a load has found and a shard has not taken yet
 
     def came(self, group: Group) -> None:
         self.states[group.state] += 1

@@ -18,18 +18,20 @@ from coordinator.chronicle import Chronicle
 from coordinator.commands import Command, Join, Leave, Sync
 from coordinator.decide.heartbeat import HEARTBEAT_ANSWERS
 from coordinator.decide.join_group import NewMemberId
-from coordinator.decide.offset_fetch import (
-    offset_fetch_response,
-    refuse_offset_fetch,
-    wanted_groups,
-)
+from coordinator.decide.offset_fetch import offset_fetch_response, wanted_groups
 from coordinator.events import AnyEvent, PartitionLoaded, PartitionLoadFailed
 from coordinator.find_coordinator import Endpoint, find_coordinator
 from coordinator.gather import Gather
 from coordinator.group import GroupView
 from coordinator.java_hash import partition_of
-from coordinator.refusals import GroupRequest, delete_refusals, describe_refusals, refuse
-from coordinator.restore import RecordSkipped
+from coordinator.image import StoredGroups
+from coordinator.refusals import (
+    GroupRequest,
+    delete_refusals,
+    describe_refusals,
+    fetch_refusals,
+    refuse,
+)
 from coordinator.settings import GroupSettings
 from coordinator.shard import Shard
 from protocol.messages import Request, Response
@@ -50,11 +52,7 @@ from protocol.messages.leave_group import LeaveGroupRequest
 from protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.messages.offset_delete import OffsetDeleteRequest
-from protocol.messages.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchResponseGroup,
-)
+from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponseGroup
 from protocol.messages.sync_group import SyncGroupRequest
 from protocol.names import ErrorCode, GroupId, TopicId, TopicName
 from protocol.reply_token import ReplyToken
@@ -100,7 +98,6 @@ class GroupCoordinator:
         self._chronicle = chronicle
         self._active: list[Shard | None] = [None] * self._partitions
         self._loading: dict[int, Shard] = {}
-        self._skipped: dict[int, list[RecordSkipped]] = {}
         self._alarm = Alarm()
         self.census = Census()
         self._handlers: dict[type[Request], Handler] = {
@@ -220,7 +217,8 @@ class GroupCoordinator:
 
     def _is_one_too_many(self, shard: Shard, group_id: GroupId) -> bool:
         """Would this be a group beyond rollcall.groups.max? Kafka differs: it has no limit."""
-        return self.census.groups >= self._settings.groups_max and group_id not in shard.groups
+        groups = self.census.groups + self.census.awaited
+        return groups >= self._settings.groups_max and not shard.knows(group_id)
 
     def _absence(self, group_id: GroupId) -> ErrorCode:
         """Why no shard serves this group."""
@@ -246,7 +244,7 @@ class GroupCoordinator:
 
     # ------------------------------------------------------------ requests over many groups
 
-    def _fetch_offsets(self, request: Request, token: ReplyToken, _now: Now) -> None:
+    def _fetch_offsets(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, OffsetFetchRequest)
         version = token.api_version
         wanted = wanted_groups(request, version)
@@ -261,17 +259,17 @@ class GroupCoordinator:
         gather = Gather(token, len(wanted), build, self._reply)
         for place, one in enumerate(wanted):
             shard = self._active[partition_of(one.group_id, self._partitions)]
-            refusals = partial(_fetch_refusals, place, one, version)
+            refusals = partial(fetch_refusals, place, one, version)
             if shard is None:
                 gather.part((), refusals).refuse(self._absence(one.group_id))
                 continue
-            found, position = shard.fetch_offsets(one, version)
+            found, position = shard.fetch_offsets(one, version, now)
             shard.answers.add(position, gather.part([(place, found)], refusals))
 
     def _list_groups(self, request: Request, token: ReplyToken, _now: Now) -> None:
         assert isinstance(request, ListGroupsRequest)
         shards = [shard for shard in self._active if shard is not None]
-        if self._loading:
+        if self._loading or any(shard.awaited for shard in shards):
             loading = ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
             self._reply(token, loading)
             return
@@ -289,7 +287,7 @@ class GroupCoordinator:
             found, position = shard.list_groups(request.states_filter, request.types_filter)
             shard.answers.add(position, gather.part(found, None))
 
-    def _describe_groups(self, request: Request, token: ReplyToken, _now: Now) -> None:
+    def _describe_groups(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, DescribeGroupsRequest)
 
         def build(found: list[DescribedGroup], _: ErrorCode) -> Response:
@@ -307,7 +305,7 @@ class GroupCoordinator:
                 gather.part((), refusals).refuse(self._absence(group_ids[0]))
                 continue
             found, position = shard.describe_groups(
-                group_ids, token.api_version, operations=request.include_authorized_operations
+                group_ids, token.api_version, now, operations=request.include_authorized_operations
             )
             shard.answers.add(position, gather.part(found, refusals))
 
@@ -351,7 +349,6 @@ class GroupCoordinator:
         """From now on the partition is ours, and loading."""
         assert partition not in self._loading, f"partition {partition} is loading already"
         assert self._active[partition] is None, f"partition {partition} is served already"
-        self._skipped[partition] = []
         self._loading[partition] = Shard(
             partition,
             log,
@@ -365,35 +362,51 @@ class GroupCoordinator:
             chronicle=self._chronicle,
         )
 
+    def load_snapshot(self, partition: int, snapshot: StoredGroups, position: Position) -> None:
+        """What the log said before this position; the log itself follows from there on."""
+        self._loading[partition].load_snapshot(snapshot, position)
+
     def load(self, partition: int, records: Sequence[StoredRecord], next_offset: int) -> None:
         """A slice of the log, up to `next_offset`. May raise UnreadableRecord: `fail_load` then."""
         shard = self._loading[partition]
-        self._skipped[partition].extend(shard.load(records))
+        shard.load(records)
         shard.loaded_to = next_offset
 
     def finish_load(self, partition: int, now: Now) -> None:
+        """The log is read: served from now on. `recall_some` gets the groups ready."""
         shard = self._loading.pop(partition)
         self._active[partition] = shard
         shard.finish_load(now)
-        loaded = PartitionLoaded(
-            partition,
-            now.wall_ms,
-            len(shard.groups),
-            sum(len(group.members) for group in shard.groups.values()),
-            shard.loaded_to,
-            tuple(self._skipped.pop(partition)),
-        )
-        self._observe(loaded)
+
+    def recall_some(self, partition: int, now: Now, budget: int) -> bool:
+        """Get some groups ready that nobody asked for yet; False when all are."""
+        shard = self._active[partition]
+        if shard is None:
+            return False
+        try:
+            skipped = shard.recall_some(now, budget)
+        except Exception as failure:  # noqa: BLE001 - whatever it is, it ends the shard alone
+            self._fail(shard, failure, now)
+            return False
+        if skipped is None:
+            return shard.recalling
+        members = sum(len(group.members) for group in shard.groups.values())
+        groups, end = len(shard.groups), shard.loaded_to
+        self._observe(PartitionLoaded(partition, now.wall_ms, groups, members, end, tuple(skipped)))
+        return False
+
+    def load_left(self, partition: int) -> tuple[int, int]:
+        """How many groups of a partition are not ready yet, and what that takes, in bytes."""
+        shard = self._loading.get(partition) or self._active[partition]
+        return (0, 0) if shard is None else (shard.awaited, shard.load_cost)
 
     def fail_load(self, partition: int, reason: str) -> None:
         """It cannot be read: NOT_COORDINATOR for everybody until somebody loads it again."""
         del self._loading[partition]
-        del self._skipped[partition]
         self._observe(PartitionLoadFailed(partition, reason))
 
     def resign(self, partition: int, now: Now) -> None:
         """The partition is not ours any more."""
-        self._skipped.pop(partition, None)
         if self._loading.pop(partition, None) is None:
             self._close(partition, now)
 
@@ -504,9 +517,3 @@ class GroupCoordinator:
     def delayed_operations(self) -> int:
         """How many ops wait (Kafka's NumDelayedOperations)."""
         return sum(shard.purgatory.delayed for shard in self._active if shard is not None)
-
-
-def _fetch_refusals(
-    place: int, wanted: OffsetFetchRequestGroup, api_version: int, error_code: ErrorCode
-) -> list[tuple[int, OffsetFetchResponseGroup]]:
-    return [(place, refuse_offset_fetch(wanted, api_version, error_code))]

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from struct import Struct
 from typing import Annotated, ClassVar, Final
 
-from coordinator.group import Group, GroupView, Member, MemberView
+from coordinator.group import Group, GroupTable, GroupView, Member, MemberView
 from coordinator.subscriptions import subscribed_topics
 from protocol.compiler import reader, writer
 from protocol.names import GenerationId, GroupId, GroupInstanceId, GroupState, MemberId
@@ -118,7 +118,7 @@ def end_generation_record(group: GroupView) -> tuple[Record, ...]:
     return (generation_tombstone(group.group_id),) if group.generation_recorded else ()
 
 
-def apply_generation_record(groups: dict[GroupId, Group], key: bytes, value: bytes | None) -> None:
+def apply_generation_record(groups: GroupTable, key: bytes, value: bytes | None) -> None:
     """Write the record into `groups`, at load. Raises Malformed for what cannot be read."""
     group_id = GroupId(_read_key(key, _INT16.size, len(key)).group)
     before = groups.get(group_id)
@@ -136,8 +136,8 @@ def apply_generation_record(groups: dict[GroupId, Group], key: bytes, value: byt
     if generation_id <= before.newest_generation_id:
         return
     if begun.members:
-        groups[group_id] = _restored(group_id, begun, before)
-    groups[group_id].newest_generation_id = generation_id
+        before = groups[group_id] = _restored(group_id, begun, before)
+    before.newest_generation_id = generation_id
 
 
 def _restored(group_id: GroupId, begun: GenerationBegunValue, before: Group) -> Group:

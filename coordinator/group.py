@@ -348,3 +348,11 @@ class Group:
             assert parked == 0, f"a join is parked in {self.state}"
         if self.state is GroupState.STABLE:
             assert all(member.awaiting_sync is None for member in self.members.values())
+
+
+class GroupTable(Protocol):
+    """What a load writes records into: a dict of groups by id, or what decodes them when asked."""
+
+    def get(self, group_id: GroupId, /) -> Group | None: ...
+    def __setitem__(self, group_id: GroupId, group: Group, /) -> None: ...
+    def __delitem__(self, group_id: GroupId, /) -> None: ...

@@ -11,6 +11,7 @@ from coordinator.decide.describe_groups import refuse_describe_group
 from coordinator.decide.join_answers import join_refusal
 from coordinator.decide.offset_commit import refuse_offset_commit
 from coordinator.decide.offset_delete import refuse_offset_delete
+from coordinator.decide.offset_fetch import refuse_offset_fetch
 from protocol.messages import Response
 from protocol.messages.delete_groups import DeletableGroupResult
 from protocol.messages.describe_groups import DescribedGroup
@@ -25,6 +26,7 @@ from protocol.messages.offset_commit import (
     OffsetCommitResponseTopic,
 )
 from protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from protocol.names import UNKNOWN_MEMBER_ID, ErrorCode, GroupId, MemberId
 from protocol.topics_view import TopicsView
@@ -114,3 +116,9 @@ def delete_refusals(
     group_ids: Sequence[GroupId], error_code: ErrorCode
 ) -> list[DeletableGroupResult]:
     return [DeletableGroupResult(group_id, error_code) for group_id in group_ids]
+
+
+def fetch_refusals(
+    place: int, wanted: OffsetFetchRequestGroup, api_version: int, error_code: ErrorCode
+) -> list[tuple[int, OffsetFetchResponseGroup]]:
+    return [(place, refuse_offset_fetch(wanted, api_version, error_code))]

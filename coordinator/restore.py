@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from coordinator.generation_record import GENERATION_BEGUN, apply_generation_record
-from coordinator.group import Group, Member
+from coordinator.group import Group, GroupTable, Member
 from coordinator.record_schemas import RECORD_SCHEMAS
 from coordinator.records import (
     GROUP_METADATA,
@@ -45,7 +45,7 @@ class RecordSkipped:
     name: str | None
 
 
-def apply_record(groups: dict[GroupId, Group], record: StoredRecord) -> RecordSkipped | None:
+def apply_record(groups: GroupTable, record: StoredRecord) -> RecordSkipped | None:
     """Write one record of the log into `groups`.
 
     Raises UnreadableRecord for what should have been understood; the partition must not be served
@@ -69,9 +69,7 @@ def apply_record(groups: dict[GroupId, Group], record: StoredRecord) -> RecordSk
     return RecordSkipped(record.offset, kind, None if schema is None else schema.name)
 
 
-def _apply_offset(
-    groups: dict[GroupId, Group], kind: int, key: bytes, record: StoredRecord
-) -> None:
+def _apply_offset(groups: GroupTable, kind: int, key: bytes, record: StoredRecord) -> None:
     group_id, topic, partition = read_offset_key(key)
     group = groups.get(group_id)
     if record.value is None:
@@ -90,7 +88,7 @@ def _apply_offset(
     partitions[partition] = commit
 
 
-def _apply_group(groups: dict[GroupId, Group], key: bytes, record: StoredRecord) -> None:
+def _apply_group(groups: GroupTable, key: bytes, record: StoredRecord) -> None:
     group_id = read_group_key(key)
     before = groups.get(group_id)
     if record.value is None:

@@ -35,10 +35,11 @@ from coordinator.decide.partitions_changed import decide_partitions_changed
 from coordinator.decisions import decide
 from coordinator.delayed import DelayedHeartbeat, DelayedSync
 from coordinator.expiry import OffsetExpiry
-from coordinator.group import GroupView
+from coordinator.group import Group, GroupView
+from coordinator.image import Image, StoredGroups
 from coordinator.outcome import Outcome, Reply
 from coordinator.refusals import GroupRequest, refused
-from coordinator.restore import RecordSkipped, apply_record
+from coordinator.restore import RecordSkipped
 from coordinator.settings import GroupSettings
 from coordinator.waiting import ClientAnswer, Send, WaitingAnswers
 from protocol.messages import Response
@@ -105,11 +106,15 @@ class Shard:
         self._expiry: OffsetExpiry | None = None
         self._postponed_until_ms = 0
         self._deleted_topics: deque[tuple[TopicName, TopicId, list[GroupId]]] = deque()
+        self._image: Image | None = Image()  # the groups that are loaded and not on the books yet
+        self._changed_topics: set[TopicName] = set()  # meanwhile
 
     # ------------------------------------------------------------ questions about membership
 
     def heartbeat(self, request: HeartbeatRequest, token: ReplyToken, now: Now) -> None:
         """The short way: judge, move one number, send a shared answer. All else is a turn."""
+        if self._image is not None:
+            self.recall(request.group_id, now)
         group = self.groups.get(request.group_id)
         error_code = judge_heartbeat(group, request)
         if group is not None and (
@@ -130,6 +135,8 @@ class Shard:
     def turn(self, command: Command, now: Now) -> None:
         """Carry out one command and the whole chain of those that it leads to."""
         group_id = command.group_id
+        if self._image is not None:
+            self.recall(group_id, now)
         replies: list[Reply] = []
         chain = deque((command,))
         turns = 0
@@ -204,19 +211,24 @@ class Shard:
     # ------------------------------------------------------------ questions about offsets
 
     def offset_commit(self, request: OffsetCommitRequest, token: ReplyToken, now: Now) -> None:
+        if self._image is not None:
+            self.recall(request.group_id, now)
         group = self.groups.get(request.group_id)
         outcome = decide_offset_commit(group, request, token, now, self._settings, self._topics)
         self._about_offsets(request.group_id, outcome, now)
 
     def offset_delete(self, request: OffsetDeleteRequest, token: ReplyToken, now: Now) -> None:
+        if self._image is not None:
+            self.recall(request.group_id, now)
         group = self.groups.get(request.group_id)
         outcome = decide_offset_delete(group, request, token, now, self._topics)
         self._about_offsets(request.group_id, outcome, now)
 
     def fetch_offsets(
-        self, wanted: OffsetFetchRequestGroup, api_version: int
+        self, wanted: OffsetFetchRequestGroup, api_version: int, now: Now
     ) -> tuple[OffsetFetchResponseGroup, Position]:
         """The group's offsets, and the position that must be stored before anybody is told."""
+        self.recall(wanted.group_id, now)
         group = self.groups.get(wanted.group_id)
         found = fetch_offsets_of_group(group, wanted, api_version, self._topics)
         return found, self._books.offsets_position(wanted.group_id)
@@ -250,11 +262,12 @@ class Shard:
         )
 
     def describe_groups(
-        self, group_ids: Iterable[GroupId], api_version: int, *, operations: bool
+        self, group_ids: Iterable[GroupId], api_version: int, now: Now, *, operations: bool
     ) -> tuple[list[DescribedGroup], Position]:
         described = []
         position = 0
         for group_id in group_ids:
+            self.recall(group_id, now)
             group = self.groups.get(group_id)
             described.append(
                 describe_group(
@@ -270,6 +283,7 @@ class Shard:
         results = []
         position = 0
         for group_id in group_ids:
+            self.recall(group_id, now)
             group = self.groups.get(group_id)
             error_code, outcome = decide_delete_group(
                 group, now, token.client_id, token.client_host
@@ -283,12 +297,15 @@ class Shard:
 
     def topic_deleted(self, name: TopicName, topic_id: TopicId) -> None:
         """Forget what was committed for it: a chore, done in slices by `tick`."""
-        self._deleted_topics.append((name, topic_id, list(self.groups)))
+        self._deleted_topics.append((name, topic_id, [*self.groups, *(self._image or ())]))
         self._alarm.lower(0)
 
     def partitions_changed(self, names: AbstractSet[TopicName], now: Now) -> None:
         if not self._settings.rebalance_on_partition_change:
             return
+        if self._image is not None:
+            self._changed_topics |= names
+            return  # asked again when all groups are there
         for group in self.groups.values():
             if group.subscribed_topics and not group.subscribed_topics.isdisjoint(names):
                 outcome = decide_partitions_changed(group, names, now, self._settings)
@@ -307,7 +324,7 @@ class Shard:
             return
         for command in self.purgatory.expire_due(now.mono_ms):
             self.turn(command, now)
-        if self._expiry is not None:
+        if self._expiry is not None and self._image is None:
             for group_id, outcome in self._expiry.next_slice(self.groups, now):
                 self._about_offsets(group_id, outcome, now)
         if self._deleted_topics:
@@ -318,7 +335,7 @@ class Shard:
         if self._deleted_topics:
             return self._postponed_until_ms
         deadlines = [self.purgatory.next_deadline_ms]
-        if self._expiry is not None:
+        if self._expiry is not None and self._image is None:
             deadlines.append(self._expiry.due_ms)
         nearest = min((d for d in deadlines if d is not None), default=None)
         return None if nearest is None else max(nearest, self._postponed_until_ms)
@@ -326,6 +343,7 @@ class Shard:
     def _forget_topic(self, now: Now) -> None:
         name, topic_id, group_ids = self._deleted_topics[0]
         for group_id in group_ids[-GROUPS_PER_SLICE:]:
+            self.recall(group_id, now)
             group = self.groups.get(group_id)
             if group is not None and name in group.offsets:
                 outcome = decide_topic_deleted(group, name, topic_id, now)
@@ -343,43 +361,95 @@ class Shard:
             self.turn(command, now)
         self.answers.release(position)
 
-    def load(self, records: Iterable[StoredRecord]) -> list[RecordSkipped]:
+    # ------------------------------------------------------------ the load
+
+    def load_snapshot(self, snapshot: StoredGroups, position: Position) -> None:
+        """Begin with what the log said before this position; before the first record."""
+        self._image = Image(snapshot)
+        self.loaded_to = position
+
+    def load(self, records: Iterable[StoredRecord]) -> None:
         """Write a slice of the log into the groups. Raises UnreadableRecord."""
-        skipped = []
+        assert self._image is not None
+        apply = self._image.apply
         for record in records:
-            nothing = apply_record(self.groups, record)
-            if nothing is not None:
-                skipped.append(nothing)
-        return skipped
+            apply(record)
 
     def finish_load(self, now: Now) -> None:
-        """Every member gets a full session; a group over its limit rebalances."""
+        """The log is read. Groups are ready one by one: when asked for, or by `recall_some`."""
+        assert self._image is not None
+        self._census.awaited += len(self._image)
         self._expiry = OffsetExpiry(self._settings, now)
         self._alarm.lower(self._expiry.due_ms)
-        if self._chronicle is not None:
-            self._chronicle.loaded(self.groups.values(), now)
-        for group in list(self.groups.values()):
-            self._census.came(group)
-            for member in group.members.values():
-                member.session_deadline_ms = now.mono_ms + member.session_timeout_ms
-                self._books.file(
-                    DelayedHeartbeat(group.group_id, member.member_id, member.session_deadline_ms)
-                )
-            if group.state is GroupState.COMPLETING_REBALANCE:
-                # A generation that had begun: its members go on where they were.
-                self._books.file(
-                    DelayedSync(
-                        group, group.generation_id, now.mono_ms + group.rebalance_timeout_ms
-                    )
-                )
-            size, limit = len(group.members), self._settings.group_max_size
-            if size > limit:
-                reason = (
-                    f"Freshly-loaded group {group.group_id} (size {size}) is over capacity "
-                    f"{limit}. Rebalancing in order to give a chance for consumers to commit "
-                    "offsets"
-                )
-                self.turn(BeginRebalance(group.group_id, RebalanceCause.OVER_CAPACITY, reason), now)
+
+    @property
+    def awaited(self) -> int:
+        """How many groups are not ready yet, unless somebody asks for them."""
+        return 0 if self._image is None else len(self._image)
+
+    @property
+    def recalling(self) -> bool:
+        return self._image is not None
+
+    @property
+    def load_cost(self) -> int:
+        """What it takes to get these ready, in bytes."""
+        return 0 if self._image is None else self._image.cost
+
+    def knows(self, group_id: GroupId) -> bool:
+        return group_id in self.groups or (self._image is not None and group_id in self._image)
+
+    def recall(self, group_id: GroupId, now: Now) -> None:
+        """Get a group ready if it is not yet."""
+        if self._image is not None:
+            group = self._image.take(group_id)
+            if group is not None:
+                self._welcome(group, now)
+
+    def recall_some(self, now: Now, budget: int) -> list[RecordSkipped] | None:
+        """Get a slice of the groups ready, up to this cost, and then one more.
+
+        When all are, what the log had besides is returned, once.
+        """
+        image = self._image
+        if image is None:
+            return None
+        while budget >= 0:
+            taken = image.take_next()
+            if taken is None:
+                self._image = None
+                names, self._changed_topics = self._changed_topics, set()
+                self._alarm.lower(self._expiry.due_ms if self._expiry is not None else 0)
+                self.partitions_changed(names, now)
+                return image.skipped
+            group, cost = taken
+            budget -= cost
+            self._welcome(group, now)
+        return None
+
+    def _welcome(self, group: Group, now: Now) -> None:
+        """Every member gets a full session; a group over its limit rebalances."""
+        self.groups[group.group_id] = group
+        self._census.awaited -= 1
+        self._census.came(group)
+        for member in group.members.values():
+            member.session_deadline_ms = now.mono_ms + member.session_timeout_ms
+            self._books.file(
+                DelayedHeartbeat(group.group_id, member.member_id, member.session_deadline_ms)
+            )
+        if group.state is GroupState.COMPLETING_REBALANCE:
+            # A generation that had begun: its members go on where they were.
+            self._books.file(
+                DelayedSync(group, group.generation_id, now.mono_ms + group.rebalance_timeout_ms)
+            )
+        size, limit = len(group.members), self._settings.group_max_size
+        if size > limit:
+            reason = (
+                f"Freshly-loaded group {group.group_id} (size {size}) is over capacity "
+                f"{limit}. Rebalancing in order to give a chance for consumers to commit "
+                "offsets"
+            )
+            self.turn(BeginRebalance(group.group_id, RebalanceCause.OVER_CAPACITY, reason), now)
 
     def close(self, now: Now) -> set[ReplyToken]:
         """Serve no more: everybody who waits is told to look for another coordinator.
@@ -389,6 +459,8 @@ class Shard:
         """
         error_code = ErrorCode.NOT_COORDINATOR
         groups = self._books.take_all()
+        self._census.awaited -= self.awaited
+        self._image = None
         self._when_stored.clear()
         self._deleted_topics.clear()
         self._expiry = None

@@ -58,6 +58,10 @@ class CommittedRecords:
                 self._replace(record)
         return records
 
+    def hold(self, withheld: Withheld) -> None:
+        """What an earlier reading, up to where this one begins, had to hold back."""
+        self._open.setdefault(withheld.producer_id, {})[withheld.record.key] = withheld
+
     @property
     def withheld(self) -> Iterator[Withheld]:
         """What the open transactions hold back."""

@@ -53,6 +53,7 @@ from tests.memory_log import MemoryLog
 
 SESSION_TIMEOUT_MS: Final = 10_000
 REBALANCE_TIMEOUT_MS: Final = 60_000
+RECALL_BUDGET: Final = 1_000
 START: Final = Now(1_000_000, 1_700_000_000_000)
 NEWEST: Final = {
     JoinGroupRequest: 9,
@@ -167,6 +168,8 @@ class World:
             self.coordinator.begin_load(partition, log)
             self.coordinator.load(partition, log.records, log.end_position)
             self.coordinator.finish_load(partition, self.now)
+            while self.coordinator.recall_some(partition, self.now, RECALL_BUDGET):
+                pass
         self.step()
 
     def crash(self) -> None:

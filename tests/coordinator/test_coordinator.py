@@ -360,6 +360,8 @@ def test_loading_in_slices_serves_nothing_until_it_is_finished() -> None:
         assert world.coordinator.group(G) is None
     world.coordinator.finish_load(0, world.now)
     assert world.beat("g", member_id, 1).error is ErrorCode.NONE
+    while world.coordinator.recall_some(0, world.now, 0):
+        pass
     loaded = world.events_of(PartitionLoaded)[-1]
     assert (loaded.groups, loaded.members, loaded.next_offset) == (2, 1, len(records))
 
