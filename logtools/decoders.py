@@ -10,9 +10,10 @@ from collections.abc import Callable
 from typing import Final
 
 from logtools.group_records import decode_group_record
+from logtools.own_records import decode_history, decode_lag
 from logtools.printed import Json, base64_text
 from logtools.shown import CONTROL, PLAIN, Shown
-from protocol.names import OFFSETS_TOPIC
+from protocol.names import HISTORY_TOPIC, LAG_TOPIC, OFFSETS_TOPIC
 
 Decoder = Callable[[bytes | None, bytes | None], Shown]
 
@@ -64,7 +65,11 @@ def _bytes(raw: bytes | None) -> Json:
     return None if raw is None else {"bytes": base64_text(raw)}
 
 
-DECODERS: Final[dict[str, Decoder]] = {OFFSETS_TOPIC: decode_group_record}
+DECODERS: Final[dict[str, Decoder]] = {
+    OFFSETS_TOPIC: decode_group_record,
+    HISTORY_TOPIC: decode_history,
+    LAG_TOPIC: decode_lag,
+}
 """Topics whose records have a form of their own."""
 
 

@@ -42,7 +42,7 @@ SCHEMAS: Final[dict[int, RecordSchema]] = {
 def decode_group_record(key: bytes | None, value: bytes | None) -> Shown:
     """One record, key and value; nothing raises."""
     if key is None or len(key) < 2:
-        raw = None if key is None else {"bytes": base64_text(key)}
+        raw: Json = None if key is None else {"bytes": base64_text(key)}
         return Shown(UNKNOWN, raw, _raw_value(value), problem="the key names no record type")
     kind = int.from_bytes(key[:2], signed=True)
     schema = SCHEMAS.get(kind)

@@ -15,7 +15,8 @@ from coordinator.records import (
     OFFSET_COMMIT,
     offset_commit_key,
 )
-from logtools.group_records import SCHEMAS, UNKNOWN
+from logtools.group_records import SCHEMAS
+from logtools.shown import UNKNOWN
 from protocol.compiler import reader
 from protocol.consumer_protocol import read_assignment
 from protocol.names import GroupId

@@ -17,6 +17,7 @@ from logtools.lint_files import (
     lint_folder,
     lint_topic_ids,
 )
+from logtools.lint_journal import lint_journal
 from logtools.lint_segment import PartitionLint
 from logtools.places import DataPlace
 from protocol.names import OFFSETS_TOPIC
@@ -42,6 +43,7 @@ def findings(place: DataPlace, tally: Tally, offsets_partitions: int | None = No
         yield from leftover_folders(place.path)
         yield from lint_checkpoints(place.path, known)
         yield from lint_topic_ids(place.path, known)
+        yield from lint_journal(place.path, known, tally)
 
 
 def _offsets_partitions(place: DataPlace) -> int | None:

@@ -83,17 +83,22 @@ def place_at(path: Path, *, topic: str) -> DataPlace:
     if name is None:
         raise NothingThere(f"{path} is no segment: its name is not an offset and .log")
     segment = SegmentFile(path, int(name["base"]), name["leftover"] or "")
-    owner = _PARTITION_FOLDER.fullmatch(path.absolute().parent.name)
-    named = (owner["topic"], int(owner["partition"])) if owner is not None else (topic, None)
-    return DataPlace(path, (PartitionPlace(*named, None, (segment,)),))
+    named, number = _named(path.absolute().parent) or (topic, None)
+    return DataPlace(path, (PartitionPlace(named, number, None, (segment,)),))
+
+
+def _named(folder: Path) -> tuple[str, int | None] | None:
+    """The topic and partition in a folder's name."""
+    found = _PARTITION_FOLDER.fullmatch(folder.name)
+    return None if found is None else (found["topic"], int(found["partition"]))
 
 
 def _folder(path: Path, topic: str) -> DataPlace:
     segments = _segments(path)
-    owner = _PARTITION_FOLDER.fullmatch(path.absolute().name)
-    if segments or (owner is not None and _is_partition(path)):
-        named = (owner["topic"], int(owner["partition"])) if owner is not None else (topic, None)
-        return DataPlace(path, (PartitionPlace(*named, path, segments),))
+    own_name = _named(path.absolute())
+    if segments or (own_name is not None and _is_partition(path)):
+        named, number = own_name or (topic, None)
+        return DataPlace(path, (PartitionPlace(named, number, path, segments),))
     partitions = tuple(_partitions(path))
     if not partitions:
         raise NothingThere(f"{path} holds no partition's log")
@@ -108,9 +113,9 @@ def _is_partition(path: Path) -> bool:
 def _partitions(path: Path) -> Iterator[PartitionPlace]:
     found = []
     for child in path.iterdir():
-        name = _PARTITION_FOLDER.fullmatch(child.name)
-        if name is not None and child.is_dir():
-            found.append((name["topic"], int(name["partition"]), child))
+        named = _named(child)
+        if named is not None and child.is_dir():
+            found.append((*named, child))
     for topic, partition, child in sorted(found):
         yield PartitionPlace(topic, partition, child, _segments(child))
 

@@ -1,0 +1,70 @@
+"""What do the records of Rollcall's own topics say: `__group_history` and `__group_lag`?
+
+Read by the code that wrote them; what a later version has written is shown by its bytes.
+"""
+
+from dataclasses import is_dataclass
+from enum import Enum
+
+from history.encoding import UnreadableEvent, as_plain, decode
+from history.events import NAMES
+from history.lag_records import UnreadableSample, decode_sample
+from logtools.printed import Json, base64_text
+from logtools.shown import UNKNOWN, Shown
+
+
+def decode_history(key: bytes | None, value: bytes | None) -> Shown:
+    """An event of a group."""
+    group = None if key is None else key.decode(errors="replace")
+    if value is None:
+        return Shown(UNKNOWN, group, None, group)
+    try:
+        event = decode(value)
+    except UnreadableEvent as fault:
+        return Shown(UNKNOWN, group, {"bytes": base64_text(value)}, group, problem=str(fault))
+    if event is None:  # of a version that is yet to come
+        return Shown(UNKNOWN, group, {"bytes": base64_text(value)}, group)
+    return Shown(NAMES[type(event)], group, _json(as_plain(event)), group)
+
+
+def decode_lag(key: bytes | None, value: bytes | None) -> Shown:
+    """A round's lag of one group and topic."""
+    group = None if key is None else key.decode(errors="replace")
+    if value is None:
+        return Shown(UNKNOWN, group, None, group)
+    try:
+        sample = decode_sample(key, value)
+    except UnreadableSample as fault:
+        return Shown(UNKNOWN, group, {"bytes": base64_text(value)}, group, problem=str(fault))
+    shown: Json = {
+        "topic": sample.topic,
+        "at": sample.at_ms,
+        "whole": sample.whole,
+        "partitions": [
+            {
+                "partition": partition,
+                "commits": [
+                    {"at": at_ms, "offset": offset, "lag": lag} for at_ms, offset, lag in commits
+                ],
+            }
+            for partition, commits in sample.partitions.items()
+        ],
+    }
+    return Shown("LagSample", group, shown, group, sample.topic)
+
+
+def _json(plain: object) -> Json:
+    """Whatever an event is made of, as JSON has it."""
+    if isinstance(plain, Enum):
+        return _json(plain.value)
+    if plain is None or isinstance(plain, bool | int | float | str):
+        return plain
+    if isinstance(plain, dict):
+        return {str(name): _json(value) for name, value in plain.items()}
+    if isinstance(plain, list | tuple | set | frozenset):
+        return [_json(value) for value in plain]
+    if isinstance(plain, bytes):
+        return base64_text(plain)
+    if is_dataclass(plain):
+        return _json(as_plain(plain))
+    return str(plain)
