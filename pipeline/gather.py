@@ -101,6 +101,10 @@ class Bytes:
                 return (number >> 1) ^ -(number & 1), width + 1
         return 0, 0
 
+    def one_blob(self, position: int, length: int) -> bytes | None:
+        """One byte string; null where its length is negative."""
+        return None if length < 0 else self.octets[position : position + length].tobytes()
+
     def texts(self, positions: Ints, lengths: Ints) -> pa.Array:
         """UTF-8 strings, copied once by Arrow; what is no UTF-8 gets replacement characters."""
         binary = self.blobs(positions, lengths)

@@ -56,7 +56,7 @@ class KeyValues:
     def __len__(self) -> int:
         return len(self.key_at)
 
-    def where(self, keep: Flags) -> "KeyValues":
+    def where(self, keep: Flags | Ints) -> "KeyValues":
         return KeyValues(
             self.keys, self.key_at[keep], self.key_bytes[keep],
             self.values, self.value_at[keep], self.value_bytes[keep],

@@ -102,6 +102,7 @@ class Found:
     batches: Batches
     damage: list[Damage]
     consumed: int  # bytes of whole batches; what follows belongs to the next chunk
+    is_lost: bool  # where batches begin after this chunk cannot be known
     batch: Ints  # index into `batches`
     offset: Ints
     timestamp_ms: Ints
@@ -117,7 +118,8 @@ class Found:
 
 def find_records(chunk: bytes, *, is_last: bool, check_crc: bool = True) -> Found:
     """Everything in the chunk's whole batches. `is_last`: a torn batch at the end is damage."""
-    positions, consumed, damage = _hop(chunk, is_last=is_last)
+    hops = _hop(chunk, is_last=is_last)
+    positions, damage = hops.positions, hops.damage
     content = Bytes(chunk)
     batches = _headers(content, positions)
     sound = batches.headers["magic"] == 2
@@ -127,7 +129,7 @@ def find_records(chunk: bytes, *, is_last: bool, check_crc: bool = True) -> Foun
         at = int(positions[first])
         reason = f"no batch of format 2: magic {batches.headers['magic'][first]}"
         damage = [Damage(at, len(chunk) - at, int(batches.headers["base_offset"][first]), reason)]
-        consumed = len(chunk)
+        hops = hops._replace(consumed=len(chunk), is_lost=True)
         batches = batches.where(np.arange(len(batches)) < first)
     if check_crc:
         batches = _check(chunk, batches, damage)
@@ -135,7 +137,7 @@ def find_records(chunk: bytes, *, is_last: bool, check_crc: bool = True) -> Foun
     batches = batches.without(possible, "a negative count of records or offsets", damage)
     content, batches = _open(chunk, content, batches, damage)
     while True:
-        found = _read(content, batches, damage, consumed)
+        found = _read(content, batches, damage, hops)
         if isinstance(found, Found):
             damage.sort()
             return found
@@ -143,18 +145,28 @@ def find_records(chunk: bytes, *, is_last: bool, check_crc: bool = True) -> Foun
         batches = batches.where(np.arange(len(batches)) != found)
 
 
-def _hop(chunk: bytes, *, is_last: bool) -> tuple[Ints, int, list[Damage]]:
-    """(where batches begin, bytes of whole ones, damage that ends the chunk)"""
+class _Hops(NamedTuple):
+    """Where the batches of a chunk begin; `consumed` and `is_lost` as in `Found`."""
+
+    positions: Ints
+    consumed: int
+    is_lost: bool
+    damage: list[Damage]
+
+
+def _hop(chunk: bytes, *, is_last: bool) -> _Hops:
     positions: list[int] = []
     note = positions.append
     length_at = _LENGTH.unpack_from
     position, end = 0, len(chunk)
     damage: list[Damage] = []
+    is_lost = False
     while position + HEADER.itemsize <= end:
         size = length_at(chunk, position + 8)[0] + _LOG_OVERHEAD
         if size < HEADER.itemsize:
             if any(chunk[position:]):
                 damage = [Damage(position, end - position, -1, f"a batch of {size} bytes")]
+                is_lost = True
             # Else: an active segment may be preallocated, and zeros are its end.
             position = end
             break
@@ -165,7 +177,7 @@ def _hop(chunk: bytes, *, is_last: bool) -> tuple[Ints, int, list[Damage]]:
     if is_last and position < end:
         damage = [Damage(position, end - position, -1, "a batch that was not written whole")]
         position = end
-    return np.array(positions, np.int64), position, damage
+    return _Hops(np.array(positions, np.int64), position, is_lost, damage)
 
 
 def _headers(content: Bytes, positions: Ints) -> Batches:
@@ -208,7 +220,7 @@ def _open(
     return Bytes(b"".join(opened)), batches.where(readable)
 
 
-def _read(content: Bytes, batches: Batches, damage: list[Damage], consumed: int) -> Found | int:
+def _read(content: Bytes, batches: Batches, damage: list[Damage], hops: _Hops) -> Found | int:
     """What each record says; or the index of a batch whose records are not right."""
     counts = batches.column("count")
     starts, sizes, bad = _walk(content, batches, counts)
@@ -235,7 +247,7 @@ def _read(content: Bytes, batches: Batches, damage: list[Damage], consumed: int)
     )
     offset = batches.column("base_offset")[of] + offset_delta
     return Found(
-        content, batches, damage, consumed, of, offset, timestamp,
+        content, batches, damage, hops.consumed, hops.is_lost, of, offset, timestamp,
         key_at, key_bytes, value_at, value_bytes,
     )  # fmt: skip
 

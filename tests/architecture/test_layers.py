@@ -23,6 +23,7 @@ HOMES = {
     "numpy": ("pipeline/",),
     "prometheus_client": ("broker/", "console/"),
     "pyarrow": ("pipeline/",),
+    "pyspark": ("pipeline/",),
     "sortedcontainers": ("purgatory/", "storage/"),
     "structlog": ("broker/",),
     "uvloop": ("broker/main.py",),

@@ -1,0 +1,134 @@
+"""Where do a topic's segments lie, and how are they cut into pieces of even work?
+
+A folder is a data directory (with `<topic>-<n>` folders in it), such a folder itself, or one
+segment. A segment longer than a piece is cut at batch boundaries, which the log's own sparse index
+tells of; without a usable index its headers are hopped over. Only names and indexes are read here,
+on the driver. Kafka's counterparts: LocalLog, OffsetIndex.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from struct import Struct
+from typing import Final, NamedTuple
+
+PIECE_BYTES: Final = 32 << 20
+"""Bytes of log that one task decodes."""
+
+LOG_SUFFIX: Final = ".log"
+_FOLDER: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>0|[1-9][0-9]{0,9})")
+_INDEX_ENTRY: Final = Struct(">ii")
+_EXTENT: Final = Struct(">qi")
+_OVERHEAD: Final = 12
+
+
+class NoSegments(Exception):
+    """There is nothing of the topic there; the message is for people."""
+
+
+class Segment(NamedTuple):
+    path: str
+    topic: str
+    partition: int
+    base_offset: int
+    size: int
+
+
+class Piece(NamedTuple):
+    """Bytes `start` to `end` of a segment; both are where a batch begins, or its end."""
+
+    path: str
+    topic: str
+    partition: int
+    start: int
+    end: int
+    is_last: bool  # of its segment: what is torn there stays torn
+
+
+def segments(path: str, topic: str) -> list[Segment]:
+    """All segments of the topic, in order. Raises NoSegments, OSError."""
+    root = Path(path.removeprefix("file://").removeprefix("file:"))
+    if root.suffix == LOG_SUFFIX and root.is_file():
+        found = list(_of_folder([root], root.resolve().parent.name, topic))
+    elif _FOLDER.fullmatch(root.resolve().name) and any(root.glob(f"*{LOG_SUFFIX}")):
+        found = list(_of_folder(root.glob(f"*{LOG_SUFFIX}"), root.resolve().name, topic))
+    elif root.is_dir():
+        found = [
+            segment
+            for folder in root.glob(f"{topic}-*")
+            for segment in _of_folder(folder.glob(f"*{LOG_SUFFIX}"), folder.name, topic)
+        ]
+    else:
+        raise NoSegments(f"{path}: no such folder or segment")
+    if not found:
+        raise NoSegments(f"{path}: no segment of {topic} there")
+    return sorted(found, key=lambda one: (one.partition, one.base_offset))
+
+
+def _of_folder(files: Iterator[Path] | Sequence[Path], name: str, topic: str) -> Iterator[Segment]:
+    match = _FOLDER.fullmatch(name)
+    if match is None or match["topic"] != topic:
+        return
+    for file in files:
+        if file.stem.isdecimal():
+            size = file.stat().st_size
+            yield Segment(str(file), topic, int(match["partition"]), int(file.stem), size)
+
+
+def pieces(segment: Segment, piece_bytes: int = PIECE_BYTES) -> list[Piece]:
+    """The segment in pieces of about this size."""
+    cuts = [0]
+    if segment.size > piece_bytes:
+        for position in _boundaries(segment):
+            if position - cuts[-1] >= piece_bytes and segment.size - position > piece_bytes // 4:
+                cuts.append(position)
+    ends = [*cuts[1:], segment.size]
+    return [
+        Piece(segment.path, segment.topic, segment.partition, start, end, end == segment.size)
+        for start, end in zip(cuts, ends, strict=True)
+        if end > start
+    ]
+
+
+def _boundaries(segment: Segment) -> Iterator[int]:
+    """Rising positions where batches begin: some of them, or all."""
+    with Path(segment.path).open("rb") as log:
+        indexed = _indexed(Path(segment.path).with_suffix(".index"), segment.size)
+        if indexed and all(_begins_batch(log.fileno(), position, segment) for position in indexed):
+            yield from indexed
+            return
+        position = 0
+        while position < segment.size:
+            yield position
+            log.seek(position)
+            head = log.read(_EXTENT.size)
+            length = _EXTENT.unpack(head)[1] if len(head) == _EXTENT.size else 0
+            if length <= 0:
+                return
+            position += length + _OVERHEAD
+
+
+def _indexed(index: Path, size: int) -> list[int]:
+    """Positions from the sparse index, thinned out; empty when it is missing or makes no sense."""
+    try:
+        content = index.read_bytes()
+    except OSError:
+        return []
+    whole = len(content) - len(content) % _INDEX_ENTRY.size
+    positions = [position for _, position in _INDEX_ENTRY.iter_unpack(content[:whole]) if position]
+    rising = all(a < b for a, b in pairwise(positions))
+    if not positions or not rising or positions[-1] >= size:
+        return []
+    step = max(1, len(positions) * (1 << 20) // size)  # one for each MiB is enough
+    return positions[::step]
+
+
+def _begins_batch(descriptor: int, position: int, segment: Segment) -> bool:
+    head = os.pread(descriptor, 17, position)
+    if len(head) < 17:
+        return False
+    base_offset, length = _EXTENT.unpack_from(head)
+    fits = position + length + _OVERHEAD <= segment.size
+    return head[16] == 2 and fits and base_offset >= segment.base_offset

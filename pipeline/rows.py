@@ -1,0 +1,219 @@
+"""What do the records say that are few? Group metadata, newer groups, history, samples: one by one.
+
+A log holds a hundred commits for each of these, so they are decoded by the readers of the daemon
+itself, record by record, and handed on as columns. Nothing raises: what a reader refuses is told
+with the reason, and the caller keeps it aside.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple, cast
+
+from coordinator.record_schemas import GroupMetadataValue
+from history.encoding import UnreadableEvent, as_plain, decode
+from history.events import NAMES, HistoryEvent
+from history.lag_records import UnreadableSample, decode_sample
+from logtools.group_records import SCHEMAS, decode_group_record
+from protocol.compiler import reader
+from protocol.consumer_protocol import (
+    PROTOCOL_TYPE,
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+)
+from protocol.primitives import Malformed
+from protocol.schema import Message
+
+GROUP_METADATA_TYPE: Final = 2
+_EPOCH_TYPES: Final = {3: "consumer", 11: "share", 17: "streams"}
+
+Row = Mapping[str, object]
+
+
+class Rows(NamedTuple):
+    """What one record comes to; `problem` says why it is not all that it should be."""
+
+    rows: tuple[Row, ...] = ()
+    problem: str | None = None
+
+
+Decode = Callable[[bytes | None, bytes | None], Rows]
+
+
+def group_metadata(key: bytes | None, value: bytes | None) -> Rows:
+    """A classic group with its members, or the epoch of a newer one. Other types: nothing."""
+    kind = _type(key)
+    if kind != GROUP_METADATA_TYPE and kind not in _EPOCH_TYPES:
+        return Rows()
+    shown = decode_group_record(key, value)
+    if shown.problem is not None:
+        return Rows(problem=shown.problem)
+    row: dict[str, object] = {
+        "group": shown.group,
+        "group_type": _EPOCH_TYPES.get(kind, "classic"),
+        "tombstone": value is None,
+    }
+    if value is None:
+        return Rows((row,))
+    row["value_version"] = version = int.from_bytes(value[:2], signed=True)
+    if kind == GROUP_METADATA_TYPE:
+        row.update(_classic(reader(GroupMetadataValue, version)(value, 2, len(value))))
+    else:
+        data = cast("dict[str, dict[str, object]]", shown.value)["data"]
+        row["generation"] = data["epoch"]
+    return Rows((row,))
+
+
+def _classic(group: GroupMetadataValue) -> Row:
+    members = [
+        {
+            "member_id": member.member_id,
+            "group_instance_id": member.group_instance_id,
+            "client_id": member.client_id,
+            "client_host": member.client_host,
+            "session_timeout_ms": member.session_timeout,
+            "rebalance_timeout_ms": member.rebalance_timeout,
+            "subscribed_topics": _subscribed(group.protocol_type, member.subscription),
+            "assigned": _assigned(group.protocol_type, member.assignment),
+        }
+        for member in group.members
+    ]
+    since_ms = group.current_state_timestamp
+    return {
+        "protocol_type": group.protocol_type or None,
+        "generation": group.generation,
+        "protocol": group.protocol,
+        "leader": group.leader,
+        "state_timestamp_ms": None if since_ms < 0 else since_ms,
+        "members": members,
+        "member_count": len(members),
+    }
+
+
+def _subscribed(protocol_type: str, raw: bytes) -> list[str] | None:
+    """Null unless they are a consumer's."""
+    message = _embedded(ConsumerProtocolSubscription, protocol_type, raw)
+    return list(message.topics) if isinstance(message, ConsumerProtocolSubscription) else None
+
+
+def _assigned(protocol_type: str, raw: bytes) -> list[Row] | None:
+    message = _embedded(ConsumerProtocolAssignment, protocol_type, raw)
+    if not isinstance(message, ConsumerProtocolAssignment):
+        return None
+    return [
+        {"topic": owned.topic, "partitions": list(owned.partitions)}
+        for owned in message.assigned_partitions
+    ]
+
+
+def _embedded(cls: type[Message], protocol_type: str, raw: bytes) -> Message | None:
+    if protocol_type != PROTOCOL_TYPE or len(raw) < 2:
+        return None
+    version = min(int.from_bytes(raw[:2], signed=True), cls.VERSIONS.stop - 1)
+    if version < 0:
+        return None
+    try:
+        return reader(cls, version)(raw, 2, len(raw))
+    except Malformed:
+        return None
+
+
+def group_records(key: bytes | None, value: bytes | None) -> Rows:
+    """Any other type by name, as JSON."""
+    kind = _type(key)
+    shown = decode_group_record(key, value)
+    if kind not in SCHEMAS:
+        return Rows(problem=shown.problem or f"record type {kind} is not known")
+    if shown.problem is not None:
+        return Rows(problem=shown.problem)
+    version, shown_value = None, None
+    if isinstance(shown.value, dict):
+        version, shown_value = shown.value["version"], json.dumps(shown.value["data"])
+    assert isinstance(shown.key, dict)
+    row = {
+        "record_type": kind,
+        "name": shown.kind,
+        "group": shown.group,
+        "key": json.dumps(shown.key["data"]),
+        "value": shown_value,
+        "value_version": version,
+    }
+    return Rows((row,))
+
+
+def group_events(_key: bytes | None, value: bytes | None) -> Rows:
+    """One event of the history."""
+    try:
+        event = decode(value)
+    except UnreadableEvent as fault:
+        return Rows(problem=str(fault))
+    if event is None:
+        return Rows(problem="an event of a later version")
+    return Rows((_event_row(event),))
+
+
+def _event_row(event: HistoryEvent) -> Row:
+    plain = as_plain(event)
+    assert isinstance(plain, dict)
+    row: dict[str, object] = {
+        "group": event.group_id,
+        "at_ms": event.at_ms,
+        "type": NAMES[type(event)],
+        "event": json.dumps(plain),
+    }
+    whole = plain.get("rebalance") or {}
+    facts = {**plain, **whole}
+    row["cause"] = facts.get("cause", facts.get("by"))
+    row["generation"] = facts.get("generation", facts.get("generation_after"))
+    gone = (facts.get("members") or [{}]) if isinstance(facts.get("members"), list) else [{}]
+    who = facts.get("who") or facts.get("trigger") or facts.get("new") or gone[0].get("who")
+    asker = facts.get("asker") or {}
+    who = who or {}
+    row["member_id"] = who.get("member_id") or facts.get("member_id") or None
+    row["group_instance_id"] = who.get("group_instance_id") or facts.get("group_instance_id")
+    row["client_id"] = who.get("client_id") or asker.get("client_id")
+    row["host"] = who.get("host") or asker.get("host")
+    if whole:
+        row.update({name: whole[name] for name in _OF_A_REBALANCE})
+        row["began_at_ms"] = whole["began_at_ms"]
+    if "changes" in facts:
+        row["changes"] = facts["changes"]
+    return row
+
+
+_OF_A_REBALANCE: Final = (
+    "duration_ms",
+    "generation_before",
+    "generation_after",
+    "members_before",
+    "members_after",
+    "partitions_moved",
+    "unowned_partition_seconds",
+)
+
+
+def lag_samples(key: bytes | None, value: bytes | None) -> Rows:
+    """Each commit that a sample tells of."""
+    try:
+        sample = decode_sample(key, value)
+    except UnreadableSample as fault:
+        return Rows(problem=str(fault))
+    return Rows(
+        tuple(
+            {
+                "group": sample.group_id,
+                "topic": sample.topic,
+                "partition": partition,
+                "at_ms": commit.committed_at_ms,
+                "committed_offset": commit.committed_offset,
+                "lag": commit.lag,
+                "sampled_at_ms": sample.at_ms,
+                "whole": sample.whole,
+            }
+            for partition, commits in sample.partitions.items()
+            for commit in commits
+        )
+    )
+
+
+def _type(key: bytes | None) -> int:
+    return -1 if key is None or len(key) < 2 else int.from_bytes(key[:2], signed=True)

@@ -1,0 +1,117 @@
+"""How does Spark read segments? A Python Data Source that yields Arrow batches: "rollcall-log".
+
+    spark.dataSource.register(RollcallLog)
+    spark.read.format("rollcall-log").option("table", "commits").load("/var/lib/rollcall")
+
+One task reads one piece of a segment in chunks and decodes each at once (decoder.py); nothing is
+held but the chunk. Reads local paths (also mounted shares); for other file systems of Hadoop see
+remote.py, which takes whole files through Spark. Options:
+
+    table       commits, group_metadata, ... (tables.py); "undecodable" may be asked of any topic
+    topic       for "undecodable": of which topic; __consumer_offsets if not said
+    check.crcs  false skips the checksums, as kafka clients name it; true if not said
+    piece.bytes how much of a log one task reads
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from pipeline.decoder import of_segment, rows_of
+from pipeline.places import PIECE_BYTES, Piece, pieces, segments
+from pipeline.tables import COMMITS, OFFSETS_TOPIC, TABLES, Table
+
+FORMAT: Final = "rollcall-log"
+CHUNK_BYTES: Final = 4 << 20
+"""Read and decoded at once; the caches of a core like it."""
+
+_LARGEST_BATCH: Final = 64 << 20
+"""A batch longer than a chunk makes the chunk grow, up to this."""
+
+
+class BadOption(ValueError):
+    """An option that names nothing; the message is for people."""
+
+
+class RollcallLog(DataSource):
+    """Segments of the offsets topic, of Rollcall or of Kafka, and of the topics of the history."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> StructType:
+        return from_arrow_schema(table_of(self.options).schema)
+
+    def reader(self, schema: StructType) -> "LogReader":  # noqa: ARG002  ours is the only one
+        return LogReader(dict(self.options))
+
+
+class Task(InputPartition):
+    def __init__(self, piece: Piece) -> None:
+        super().__init__(piece)
+        self.piece = piece
+
+
+class LogReader(DataSourceReader):
+    def __init__(self, options: dict[str, str]) -> None:
+        self._options = options
+        self._table = table_of(options)
+        self._check_crc = options.get("check.crcs", "true").lower() != "false"
+
+    def partitions(self) -> list[InputPartition]:
+        path = self._options.get("path")
+        if path is None:
+            raise BadOption("no path: say .load(DATA_DIR)")
+        size = int(self._options.get("piece.bytes", PIECE_BYTES))
+        topic = topic_of(self._table, self._options)
+        return [Task(piece) for one in segments(path, topic) for piece in pieces(one, size)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Task)
+        return read_piece(partition.piece, self._table, check_crc=self._check_crc)
+
+
+def table_of(options: Mapping[str, str]) -> Table:
+    name = options.get("table", COMMITS.name)
+    if name not in TABLES:
+        raise BadOption(f"no table {name!r}: there are {', '.join(TABLES)}")
+    return TABLES[name]
+
+
+def topic_of(table: Table, options: Mapping[str, str]) -> str:
+    return table.topic or options.get("topic", OFFSETS_TOPIC)
+
+
+def read_piece(piece: Piece, table: Table, *, check_crc: bool = True) -> Iterator[pa.RecordBatch]:
+    """The rows of the table in a piece, a batch for each chunk."""
+    with open(piece.path, "rb") as file:  # noqa: PTH123  as Spark's workers do
+        position, want = piece.start, CHUNK_BYTES
+        while position < piece.end:
+            file.seek(position)
+            chunk = file.read(min(want, piece.end - position))
+            if not chunk:
+                return  # it was cut since it was looked at: a repair, or the room of a segment
+            at_end = position + len(chunk) >= piece.end
+            records, consumed = of_segment(
+                chunk,
+                piece.topic,
+                piece.partition,
+                file=piece.path,
+                position=position,
+                end=piece.end,
+                is_last=at_end or want >= _LARGEST_BATCH,
+                check_crc=check_crc,
+            )
+            if not consumed and not at_end:
+                want *= 2  # a batch that is longer than a chunk
+                continue
+            want = CHUNK_BYTES
+            position += consumed
+            rows = rows_of(table, records)
+            if rows.num_rows:
+                yield rows

@@ -1,0 +1,27 @@
+"""One small Spark for all tests of the pipeline, started by the first that asks for it."""
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pipeline.java import NoJava, find_java
+from pipeline.session import start_session
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    try:
+        find_java()
+    except NoJava as missing:
+        pytest.skip(str(missing))
+    session = start_session(
+        "local[2]",
+        settings={
+            "spark.sql.shuffle.partitions": "2",
+            "spark.driver.memory": "1g",
+            "spark.log.level": "ERROR",
+        },
+    )
+    yield session
+    session.stop()
