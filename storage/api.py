@@ -86,6 +86,12 @@ class LogSettings:
     retention_bytes: int = -1
     cleanup_delete: bool = True
     cleanup_compact: bool = False
+    min_cleanable_dirty_ratio: float = 0.5
+    min_compaction_lag_ms: int = 0
+    min_compaction_lag_max_bytes: int = -1  # ours: the lag protects no more; -1: no limit
+    max_compaction_lag_ms: int = 2**63 - 1
+    delete_retention_ms: int = 86_400_000
+    file_delete_delay_ms: int = 60_000
 
 
 class TopicLog(Protocol):

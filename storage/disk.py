@@ -58,6 +58,9 @@ class Disk(Protocol):
 
     def remove(self, path: str) -> None: ...
 
+    def keep_time(self, path: str, copy: str) -> None:
+        """Say of a copy that it was last modified when the other file was."""
+
     def remove_dir(self, path: str) -> None:
         """The directory must be empty."""
 
@@ -135,6 +138,10 @@ class RealDisk:
 
     def remove(self, path: str) -> None:
         os.unlink(path)  # noqa: PTH108
+
+    def keep_time(self, path: str, copy: str) -> None:
+        found = os.stat(path)  # noqa: PTH116
+        os.utime(copy, ns=(found.st_atime_ns, found.st_mtime_ns))
 
     def remove_dir(self, path: str) -> None:
         os.rmdir(path)  # noqa: PTH106

@@ -41,6 +41,7 @@ from storage.segment import (
     Segment,
     TailCut,
 )
+from storage.segment_swap import complete_swaps
 
 NO_LIMIT = -1
 
@@ -109,7 +110,8 @@ class PartitionLog:
 
     def open(self, recovery_point: int, log_start_offset: int = 0) -> None:
         """Load the folder; EVERYTHING is the recovery point of a log that was closed cleanly."""
-        names = self._sweep(self._disk.listdir(self._path))
+        listed = self._disk.listdir(self._path)
+        names = self._sweep(complete_swaps(self._disk, self._path, listed))
         self._topic_id = read_topic_id(self._disk, f"{self._path}/{PARTITION_METADATA}")
         self._epochs = self._read_epochs(names)
         bases = sorted(int(name.removesuffix(LOG_SUFFIX)) for name in names if _is_log(name))
@@ -134,10 +136,10 @@ class PartitionLog:
         # A process that was killed may have left names of files that only the page cache has.
         self._names_are_dirty = recovery_point != EVERYTHING and bool(self._segments)
 
-    def _sweep(self, names: list[str]) -> set[str]:
+    def _sweep(self, names: set[str]) -> set[str]:
         """Remove what a crash left half done; returns the names that stay."""
         kept = set(names)
-        for name in names:
+        for name in sorted(names):
             stem, dot, suffix = name.partition(".")
             orphan = dot + suffix in _INDEX_SUFFIXES and stem + LOG_SUFFIX not in kept
             if orphan or name.endswith(_LEFTOVER_SUFFIXES):
@@ -278,7 +280,21 @@ class PartitionLog:
             return segment
 
     def _new_segment(self, base_offset: int) -> Segment:
-        return Segment(self._disk, self._path, base_offset, self.settings.index_interval_bytes)
+        return self.segment(base_offset)
+
+    def segment(self, base_offset: int, suffix: str = "") -> Segment:
+        """A segment of this folder, not of the log: nothing is read or made yet."""
+        interval = self.settings.index_interval_bytes
+        return Segment(self._disk, self._path, base_offset, interval, suffix=suffix)
+
+    def roll_if_old(self, now_ms: int) -> bool:
+        """Seal an active segment whose first record has the age segment.ms; was it so?"""
+        if not self._segments or not self._segments[-1].size:
+            return False
+        if self._is_old(self._segments[-1], now_ms):
+            self.roll()
+            return True
+        return False
 
     # --- reading -------------------------------------------------------------------------------
 
@@ -319,6 +335,13 @@ class PartitionLog:
         self._let_go(latest)
         return found
 
+    def bytes_from(self, offset: int) -> int:
+        """How many bytes of batches there are from this offset on, give or take an index entry."""
+        segments = self.segments_from(offset)
+        if not segments:
+            return 0
+        return sum(one.size for one in segments) - segments[0].offset_index.lookup(offset)
+
     def segments_from(self, offset: int) -> list[Segment]:
         """The segments that hold offsets from this one on."""
         return self._segments[self._segment_number(offset) :]
@@ -345,9 +368,7 @@ class PartitionLog:
         settings = self.settings
         if not self._segments:
             return 0
-        active = self._segments[-1]
-        if active.size and self._is_old(active, now_ms):
-            self.roll()
+        self.roll_if_old(now_ms)
         if not settings.cleanup_delete:
             return 0
         removed = 0
@@ -395,6 +416,54 @@ class PartitionLog:
             elif self._log_start_offset:
                 self._create_segment(self._log_start_offset)
             self.recovery_point = min(self.recovery_point, self.log_end_offset)
+
+    # --- for the cleaner ------------------------------------------------------------------------
+
+    @property
+    def files_lock(self) -> threading.RLock:
+        """Held by whoever changes which segments there are, or what their files are called."""
+        return self._files_lock
+
+    @property
+    def is_open(self) -> bool:
+        return self._closed_because is None
+
+    @property
+    def segments(self) -> Sequence[Segment]:
+        """All of them, the active one last, as of now."""
+        return self._segments
+
+    def sealed_run(self, bases: Sequence[int]) -> list[Segment] | None:
+        """The sealed segments that begin at these offsets; None if the log has other ones."""
+        found = [one for one in self._segments[:-1] if bases[0] <= one.base_offset <= bases[-1]]
+        return found if [one.base_offset for one in found] == list(bases) else None
+
+    def base_after(self, segment: Segment) -> int:
+        """Where the segment after this one begins."""
+        return self._segments[self._segments.index(segment) + 1].base_offset
+
+    def exchange(self, old: Sequence[Segment], new: Segment) -> None:
+        """Put one segment in the place of several, for those who begin to read now."""
+        at = self._segments.index(old[0])
+        self._segments = [*self._segments[:at], new, *self._segments[at + len(old) :]]
+
+    def flush_sealed(self) -> None:
+        """fsync all but the active segment: a crash then finds them whole, as a cleaner needs.
+
+        Without the lock, for nobody appends to them: who rolls need not wait for an fsync.
+        """
+        segments = self._segments
+        try:
+            for segment in segments[:-1]:
+                if segment.is_dirty:
+                    segment.sync()
+            with self._files_lock:
+                self._flush_names()
+                end = segments[-1].base_offset if segments else 0
+                self.recovery_point = max(self.recovery_point, end)
+        except SyncFailed as fault:
+            self._closed_because = str(fault)
+            raise
 
     # --- durability ----------------------------------------------------------------------------
 

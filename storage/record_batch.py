@@ -255,7 +255,7 @@ def _walk(
     append_time = header.max_timestamp if header.log_append_time else None
     records: list[RecordFields] = []
     for _ in range(header.records_count):
-        length, position = _read_varint(blob, position)
+        length, position = read_varint(blob, position)
         record_end = position + length
         if length < 0 or record_end > end:
             raise ValueError(f"a record claims {length} bytes, {end - position} are left")
@@ -264,13 +264,13 @@ def _walk(
         if byte < 0x80:
             delta, position = (byte >> 1) ^ -(byte & 1), position + 1
         else:
-            delta, position = _read_varint(blob, position)
+            delta, position = read_varint(blob, position)
         timestamp = base_timestamp + delta if append_time is None else append_time
         byte = blob[position]
         if byte < 0x80:
             delta, position = (byte >> 1) ^ -(byte & 1), position + 1
         else:
-            delta, position = _read_varint(blob, position)
+            delta, position = read_varint(blob, position)
         key, position = _read_bytes(blob, position, record_end)
         value, position = _read_bytes(blob, position, record_end)
         if blob[position]:
@@ -283,7 +283,7 @@ def _walk(
     return records, position
 
 
-def _read_varint(blob: bytes, position: int) -> tuple[int, int]:
+def read_varint(blob: bytes, position: int) -> tuple[int, int]:
     """A zig-zag varint or varlong and the position after it."""
     byte = blob[position]
     position += 1
@@ -307,7 +307,7 @@ def _read_bytes(blob: bytes, position: int, end: int) -> tuple[bytes | None, int
     if byte < 0x80:
         length, position = (byte >> 1) ^ -(byte & 1), position + 1
     else:
-        length, position = _read_varint(blob, position)
+        length, position = read_varint(blob, position)
     if length < 0:
         if length != -1:
             raise ValueError(f"a length of {length}")
@@ -319,7 +319,7 @@ def _read_bytes(blob: bytes, position: int, end: int) -> tuple[bytes | None, int
 
 
 def _read_headers(blob: bytes, position: int, end: int) -> tuple[Headers, int]:
-    count, position = _read_varint(blob, position)
+    count, position = read_varint(blob, position)
     if not 0 <= count <= end - position:
         raise ValueError(f"{count} headers in {end - position} bytes")
     headers: list[tuple[bytes, bytes | None]] = []
@@ -335,7 +335,7 @@ def _read_headers(blob: bytes, position: int, end: int) -> tuple[Headers, int]:
 # --- writing -----------------------------------------------------------------------------------
 
 
-def _varint(number: int) -> bytes:
+def encode_varint(number: int) -> bytes:
     """A zig-zag varint (or varlong: the bytes are the same)."""
     number = (number << 1) ^ (number >> 63)
     out = bytearray()
@@ -347,11 +347,11 @@ def _varint(number: int) -> bytes:
 
 
 _TABLE_SIZE = 1024  # lengths of offset commits and counts of their records; others are computed
-_VARINTS = [_varint(number) for number in range(_TABLE_SIZE)]
-_NULL = _varint(-1)
+_VARINTS = [encode_varint(number) for number in range(_TABLE_SIZE)]
+_NULL = encode_varint(-1)
 _NO_HEADERS = b"\x00"
 # attributes 0, timestamp delta 0, offset delta: what every record of a coordinator begins with
-_OPENINGS = [b"\x00\x00" + _varint(delta) for delta in range(_TABLE_SIZE)]
+_OPENINGS = [b"\x00\x00" + encode_varint(delta) for delta in range(_TABLE_SIZE)]
 
 
 def encode_batch(
@@ -373,8 +373,8 @@ def encode_batch(
     delta = 0
     for key, value in records:
         key_bytes = len(key)
-        opening = _OPENINGS[delta] if delta < _TABLE_SIZE else b"\x00\x00" + _varint(delta)
-        key_length = varints[key_bytes] if key_bytes < _TABLE_SIZE else _varint(key_bytes)
+        opening = _OPENINGS[delta] if delta < _TABLE_SIZE else b"\x00\x00" + encode_varint(delta)
+        key_length = varints[key_bytes] if key_bytes < _TABLE_SIZE else encode_varint(key_bytes)
         size = len(opening) + len(key_length) + key_bytes
         if value is None:
             value = b""
@@ -382,12 +382,12 @@ def encode_batch(
         else:
             value_bytes = len(value)
             value_length = (
-                varints[value_bytes] if value_bytes < _TABLE_SIZE else _varint(value_bytes)
+                varints[value_bytes] if value_bytes < _TABLE_SIZE else encode_varint(value_bytes)
             )
             size += value_bytes
         size += len(value_length) + 1
         parts += (
-            varints[size] if size < _TABLE_SIZE else _varint(size),
+            varints[size] if size < _TABLE_SIZE else encode_varint(size),
             opening, key_length, key, value_length, value, _NO_HEADERS,
         )  # fmt: skip
         delta += 1

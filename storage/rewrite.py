@@ -37,7 +37,7 @@ def restamped(
     if log_append_time:
         attributes |= LOG_APPEND_TIME
     changed = header._replace(attributes=attributes, max_timestamp=max_timestamp)
-    return _assemble(changed, batch[HEADER_BYTES : header.size])
+    return assemble(changed, batch[HEADER_BYTES : header.size])
 
 
 def recompressed(batch: bytes, header: BatchHeader, compression: int, level: int | None) -> bytes:
@@ -46,15 +46,16 @@ def recompressed(batch: bytes, header: BatchHeader, compression: int, level: int
     if header.compression != NONE:
         records = decompress(records, header.compression)
     if compression != NONE:
-        records = _compress(records, compression, level)
+        records = compress(records, compression, level)
     changed = header._replace(
         attributes=header.attributes & ~COMPRESSION_MASK | compression,
         batch_length=HEADER_BYTES - LOG_OVERHEAD + len(records),
     )
-    return _assemble(changed, records)
+    return assemble(changed, records)
 
 
-def _assemble(header: BatchHeader, records: bytes) -> bytes:
+def assemble(header: BatchHeader, records: bytes) -> bytes:
+    """A batch of these fields and records; its checksum is computed anew."""
     covered = (
         _COVERED.pack(
             header.attributes, header.last_offset_delta, header.base_timestamp,
@@ -75,7 +76,8 @@ def _assemble(header: BatchHeader, records: bytes) -> bytes:
     )
 
 
-def _compress(records: bytes, compression: int, level: int | None) -> bytes:
+def compress(records: bytes, compression: int, level: int | None) -> bytes:
+    """As a batch holds them; without a level, at the codec's own."""
     if compression == GZIP:
         return bytes(cramjam.gzip.compress(records, level if level and level > 0 else 6))
     if compression == SNAPPY:

@@ -105,7 +105,9 @@ class Segment:
         "_disk",
         "_file",
         "_first_timestamp",
+        "_held",
         "_index_interval_bytes",
+        "_stem",
         "_unindexed_bytes",
         "base_offset",
         "is_dirty",
@@ -119,22 +121,30 @@ class Segment:
     )
 
     def __init__(
-        self, disk: Disk, directory: str, base_offset: int, index_interval_bytes: int
+        self,
+        disk: Disk,
+        directory: str,
+        base_offset: int,
+        index_interval_bytes: int,
+        *,
+        suffix: str = "",
     ) -> None:
-        stem = f"{directory}/{base_offset:020d}"
+        """`suffix` ends the names of files that are not, or no more, the log's."""
+        stem = self._stem = f"{directory}/{base_offset:020d}"
         self._disk = disk
         self._file: File | None = None
+        self._held: File | None = None  # while names change; see hold
         self._index_interval_bytes = index_interval_bytes
         self._unindexed_bytes = 0
         self._first_timestamp = NO_TIMESTAMP
-        self.path = stem + LOG_SUFFIX
+        self.path = stem + LOG_SUFFIX + suffix
         self.base_offset = base_offset
         self.next_offset = base_offset
         self.size = 0
         self.max_timestamp = NO_TIMESTAMP
         self.max_timestamp_offset = base_offset  # the last offset of the batch that has it
-        self.offset_index = OffsetIndex(stem + INDEX_SUFFIX, base_offset)
-        self.time_index = TimeIndex(stem + TIME_INDEX_SUFFIX, base_offset)
+        self.offset_index = OffsetIndex(stem + INDEX_SUFFIX + suffix, base_offset)
+        self.time_index = TimeIndex(stem + TIME_INDEX_SUFFIX + suffix, base_offset)
         self.is_dirty = False  # has bytes that no sync has covered
 
     # --- the file ------------------------------------------------------------------------------
@@ -146,14 +156,44 @@ class Segment:
         self.is_dirty = True
 
     def _opened(self) -> File:
-        file = self._file
+        file = self._file or self._held
         if file is None:
-            file = self._file = self._disk.open(self.path)
+            try:
+                file = self._disk.open(self.path)
+            except FileNotFoundError:
+                if self._held is None:
+                    raise
+            # Its name may have been given to another segment just before it was opened.
+            file = self._file = self._held or file
+            assert file is not None
         return file
 
     def release(self) -> None:
         """Let go of the file; the next use opens it again."""
         self._file = None
+
+    def hold(self) -> None:
+        """Keep the file open, whatever its name will be: for readers that have this segment."""
+        self._held = self._disk.open(self.path)
+
+    def end_hold(self) -> None:
+        """The name is its own and stays."""
+        self._held = None
+
+    def rename(self, suffix: str) -> None:
+        """Give the files another ending, the log last; it must be held."""
+        old = self.paths
+        self.offset_index.path = self._stem + INDEX_SUFFIX + suffix
+        self.time_index.path = self._stem + TIME_INDEX_SUFFIX + suffix
+        self.path = self._stem + LOG_SUFFIX + suffix
+        for name, new_name in zip(old, self.paths, strict=True):
+            if name == old[-1] or self._disk.exists(name):
+                self._disk.rename(name, new_name)
+
+    @property
+    def paths(self) -> tuple[str, str, str]:
+        """The indexes' files and the log's."""
+        return self.offset_index.path, self.time_index.path, self.path
 
     def sync(self) -> None:
         """Make the batches durable, and the index entries that a recovery point makes trusted.
@@ -195,10 +235,9 @@ class Segment:
         """Delete the files, the log first: an index without a log is swept away at a start."""
         self._file = None
         self._disk.remove(self.path)
-        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
-            path = self.path.removesuffix(LOG_SUFFIX) + suffix
-            if self._disk.exists(path):
-                self._disk.remove(path)
+        for index in (self.offset_index, self.time_index):
+            if self._disk.exists(index.path):
+                self._disk.remove(index.path)
 
     # --- opening what is there -------------------------------------------------------------------
 

@@ -164,7 +164,7 @@ KEYS: Final[Mapping[str, TopicConfigKey]] = {
         ),
         _key(
             "file.delete.delay.ms", _T.LONG, 60_000,
-            "Kept for Kafka's tools; a deleted file leaves the disk at once.",
+            "A file that compaction has replaced leaves the disk after so long; others at once.",
             "log.segment.delete.delay.ms", check=at_least(0),
         ),
         _key(
@@ -424,5 +424,15 @@ def _effective(values: Mapping[str, Value]) -> EffectiveConfig:
             retention_bytes=number("retention.bytes"),
             cleanup_delete="delete" in policy,
             cleanup_compact=compact,
+            min_cleanable_dirty_ratio=_ratio(values["min.cleanable.dirty.ratio"]),
+            min_compaction_lag_ms=number("min.compaction.lag.ms"),
+            max_compaction_lag_ms=number("max.compaction.lag.ms"),
+            delete_retention_ms=number("delete.retention.ms"),
+            file_delete_delay_ms=number("file.delete.delay.ms"),
         ),
     )
+
+
+def _ratio(value: Value) -> float:
+    assert isinstance(value, float)
+    return value

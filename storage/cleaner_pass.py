@@ -1,0 +1,389 @@
+"""How is one log compacted? A pass: the map of newest offsets, then a copy without the rest.
+
+`run_pass` reads the sealed segments that a `Pass` names and writes `.cleaned` files beside them:
+nothing else, so it may be killed at any moment. The daemon runs it in its worker process
+(`broker/jobs.py`) and then swaps the files in (`segment_swap.py`); tests and the offline command
+call it where they are. Every batch that is copied was read whole and its checksum holds; a damaged
+one is Corrupt, and nothing is swapped.
+
+Segments are put together as long as they fit into one (segment.bytes, the index, the range of
+offsets), so that a log of few live records does not become a folder of many small files.
+Kafka's counterparts: Cleaner.doClean, cleanSegments, cleanInto, groupSegmentsBySize.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Final, NamedTuple
+
+import google_crc32c
+
+from storage.batch_filter import BatchFilter, LastOfProducer
+from storage.chunks import HEADER, Source, Throttle, feed, no_throttle
+from storage.disk import Disk
+from storage.index import MAX_RELATIVE_OFFSET, OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES
+from storage.offset_map import NOT_PLAIN, OffsetMap, build_offset_map
+from storage.record_batch import (
+    CRC_START,
+    HEADER_BYTES,
+    LOG_OVERHEAD,
+    BadChecksum,
+    BadRecords,
+    BatchHeader,
+    InvalidBatch,
+    read_header,
+)
+from storage.segment import LOG_SUFFIX, Placed, Segment
+from storage.segment_swap import CLEANED_SUFFIX, remove_cleaned
+from storage.transaction_ends import (
+    NO_ENDINGS,
+    Endings,
+    Transactions,
+    TransactionsFound,
+    find_endings,
+)
+
+_LENGTH_MIN: Final = HEADER_BYTES - LOG_OVERHEAD
+
+SYNC_BYTES: Final = 4 << 20
+"""Written, then synced: a whole segment at once would keep the disk from the journal for long."""
+
+
+class Extent(NamedTuple):
+    """A segment as the log knows it."""
+
+    base_offset: int
+    next_base: int
+    size: int
+    offset_entries: int = 0  # of its indexes, which a group of segments shares
+    time_entries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """All that a pass must know of a log."""
+
+    folder: str
+    segments: tuple[Extent, ...]
+    """Every segment from the log's start on; those at or after `first_uncleanable` are only looked
+    at for the ends of transactions."""
+    first_dirty: int
+    first_uncleanable: int  # a segment's base offset
+    now_ms: int
+    delete_retention_ms: int
+    segment_bytes: int
+    segment_index_bytes: int
+    index_interval_bytes: int
+    map_bytes: int
+    producers: Mapping[int, LastOfProducer] | None = None
+    """Active ones with what they sent last; None: not known, whoever is last in the log counts."""
+
+    def to_message(self) -> dict[str, object]:
+        """As msgpack carries it."""
+        producers = None
+        if self.producers is not None:
+            producers = [(key, *last) for key, last in self.producers.items()]
+        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {**values, "producers": producers}
+
+    @classmethod
+    def from_message(cls, message: Mapping[str, object]) -> "Pass":
+        values: dict[str, object] = dict(message)
+        segments, producers = values["segments"], values["producers"]
+        assert isinstance(segments, Sequence)
+        values["segments"] = tuple(Extent(*extent) for extent in segments)
+        if producers is not None:
+            assert isinstance(producers, Sequence)
+            values["producers"] = {key: LastOfProducer(*last) for key, *last in producers}
+        # Of what types they are, the other process has said by making them.
+        return cls(**values)  # type: ignore[arg-type]
+
+
+class Replacement(NamedTuple):
+    """A `.cleaned` segment and those that it is to replace, by base offset."""
+
+    base_offset: int
+    sources: tuple[int, ...]
+    size: int
+
+
+@dataclass(slots=True)
+class PassResult:
+    """What a pass did: Kafka's CleanerStats, and what is to be swapped in."""
+
+    end_offset: int  # the log is clean up to here once all is swapped in
+    replacements: list[Replacement] = field(default_factory=list)
+    map_bytes_read: int = 0
+    map_records_read: int = 0
+    map_utilization: float = 0.0
+    bytes_read: int = 0
+    records_read: int = 0
+    bytes_written: int = 0
+    records_written: int = 0
+    records_without_key: int = 0
+
+    def to_message(self) -> dict[str, object]:
+        return asdict(self)
+
+    @classmethod
+    def from_message(cls, message: Mapping[str, object]) -> "PassResult":
+        values: dict[str, object] = dict(message)
+        replacements = values["replacements"]
+        assert isinstance(replacements, Sequence)
+        values["replacements"] = [
+            Replacement(base, tuple(sources), size) for base, sources, size in replacements
+        ]
+        # Of what types they are, the other process has said by making them.
+        return cls(**values)  # type: ignore[arg-type]
+
+
+def run_pass(disk: Disk, job: Pass, throttle: Throttle = no_throttle) -> PassResult:
+    """Write what compaction leaves of a log into `.cleaned` files. Raises Corrupt, OSError."""
+    remove_cleaned(disk, job.folder)
+    sources = [_source(job.folder, extent) for extent in job.segments]
+    round_end = job.first_uncleanable
+    endings = NO_ENDINGS
+    try:
+        offset_map = _map(disk, job, sources, round_end, None, throttle)
+    except TransactionsFound:
+        endings = find_endings(disk, sources, job.first_dirty, throttle)
+        round_end = _stable_end(job, endings)
+        offset_map = _map(disk, job, sources, round_end, endings, throttle)
+    result = PassResult(
+        offset_map.end,
+        map_bytes_read=offset_map.bytes_read,
+        map_records_read=offset_map.records_read,
+        map_utilization=offset_map.utilization,
+    )
+    if offset_map.end <= job.first_dirty:
+        return result  # everything dirty belongs to transactions that have not ended
+    producers = job.producers
+    if producers is None:
+        producers = last_of_producers(disk, sources, throttle)
+    batch_filter = BatchFilter(
+        offset_map,
+        now_ms=job.now_ms,
+        delete_retention_ms=job.delete_retention_ms,
+        round_end=round_end,
+        producers=producers,
+        transactions=Transactions(endings.aborted),
+    )
+    copier = _Copier(disk, job, offset_map, batch_filter, round_end, throttle, result)
+    for group in grouped(job, offset_map.end):
+        copier.copy(group)
+    result.records_without_key = batch_filter.without_key
+    return result
+
+
+def _source(folder: str, extent: Extent) -> Source:
+    path = f"{folder}/{extent.base_offset:020d}{LOG_SUFFIX}"
+    return Source(path, extent.base_offset, extent.next_base, extent.size)
+
+
+def _map(
+    disk: Disk,
+    job: Pass,
+    sources: Sequence[Source],
+    round_end: int,
+    endings: Endings | None,
+    throttle: Throttle,
+) -> OffsetMap:
+    return build_offset_map(
+        disk,
+        sources,
+        start=job.first_dirty,
+        end=round_end,
+        map_bytes=job.map_bytes,
+        transactions=None if endings is None else Transactions(endings.aborted),
+        throttle=throttle,
+    )
+
+
+def _stable_end(job: Pass, endings: Endings) -> int:
+    """The first uncleanable offset, or the segment where an open transaction begins."""
+    if endings.first_open is None or endings.first_open >= job.first_uncleanable:
+        return job.first_uncleanable
+    bases = [one.base_offset for one in job.segments if one.base_offset <= endings.first_open]
+    return max(bases[-1], job.first_dirty)
+
+
+def grouped(job: Pass, end_offset: int) -> Iterator[list[Extent]]:
+    """The segments that hold offsets below `end_offset`, in groups that become one each."""
+    group: list[Extent] = []
+    size = offset_entries = time_entries = 0
+    for extent in job.segments:
+        if extent.base_offset >= min(end_offset, job.first_uncleanable):
+            break
+        fits = (
+            size + extent.size <= job.segment_bytes
+            and (offset_entries + extent.offset_entries) * OFFSET_ENTRY_BYTES
+            <= job.segment_index_bytes
+            and (time_entries + extent.time_entries) * TIME_ENTRY_BYTES <= job.segment_index_bytes
+            and (
+                extent.size == 0
+                or extent.next_base - 1 - (group[0] if group else extent).base_offset
+                <= MAX_RELATIVE_OFFSET
+            )
+        )
+        if group and not fits:
+            yield group
+            group, size, offset_entries, time_entries = [], 0, 0, 0
+        group.append(extent)
+        size += extent.size
+        offset_entries += extent.offset_entries
+        time_entries += extent.time_entries
+    if group:
+        yield group
+
+
+def last_of_producers(
+    disk: Disk, sources: Sequence[Source], throttle: Throttle
+) -> dict[int, LastOfProducer]:
+    """Every producer in the log and what it sent last: as if all of them were active."""
+    last: dict[int, LastOfProducer] = {}
+
+    def take(chunk: bytes, _position: int) -> int:
+        at, latest, end = 0, len(chunk) - HEADER_BYTES, len(chunk)
+        while at <= latest:
+            after = at + HEADER.unpack_from(chunk, at)[1] + LOG_OVERHEAD
+            if after > end:
+                break
+            header = read_header(chunk, at)
+            if header.producer_id >= 0:
+                before = last.get(header.producer_id)
+                offset: int | None = header.last_offset
+                if header.is_control:
+                    offset = None if before is None else before.last_offset
+                last[header.producer_id] = LastOfProducer(offset, header.producer_epoch)
+            at = after
+        return at
+
+    for source in sources:
+        feed(disk, source, take, throttle)
+    return last
+
+
+class _Copier:
+    """Copies group after group, and keeps count."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        job: Pass,
+        offset_map: OffsetMap,
+        batch_filter: BatchFilter,
+        round_end: int,
+        throttle: Throttle,
+        result: PassResult,
+    ) -> None:
+        self._disk = disk
+        self._job = job
+        self._filter = batch_filter
+        self._round_end = round_end
+        self._throttle = throttle
+        self._result = result
+        # What the map has read is known by its offset alone: no key need be looked at again.
+        self._mapped = range(offset_map.start, offset_map.end)
+        self._newest = frozenset(offset_map.offsets.values())
+        self._next_offset = 0
+        self._output: Segment
+        self._is_changed = False
+        self._unsynced_bytes = 0
+
+    def copy(self, group: Sequence[Extent]) -> None:
+        """One `.cleaned` segment out of these."""
+        job, folder = self._job, self._job.folder
+        base_offset = group[0].base_offset
+        output = Segment(
+            self._disk, folder, base_offset, job.index_interval_bytes, suffix=CLEANED_SUFFIX
+        )
+        output.create()
+        self._output, self._is_changed = output, len(group) > 1
+        for extent in group:
+            self._next_offset = extent.base_offset
+            feed(self._disk, _source(folder, extent), self._take, self._throttle)
+        if not self._is_changed:
+            output.remove()  # all of it stays: then so may the file
+            return
+        output.seal()
+        output.sync()
+        self._disk.keep_time(_source(folder, group[-1]).path, output.path)
+        output.release()
+        sources = tuple(extent.base_offset for extent in group)
+        self._result.replacements.append(Replacement(base_offset, sources, output.size))
+
+    def _take(self, chunk: bytes, _position: int) -> int:
+        try:
+            taken, placed, dropped = self._filtered(chunk)
+        except IndexError:
+            raise BadRecords(0, "a record runs past the end of its batch") from None
+        result = self._result
+        result.bytes_read += taken
+        if dropped:
+            self._is_changed = True
+        if placed:
+            self._output.append(placed)
+            written = sum([len(one[0]) for one in placed])
+            result.bytes_written += written
+            self._unsynced_bytes += written
+            self._throttle(written)
+            if self._unsynced_bytes >= SYNC_BYTES:
+                self._output.sync()
+                self._unsynced_bytes = 0
+        return taken
+
+    def _filtered(self, chunk: bytes) -> tuple[int, list[Placed], bool]:
+        """(bytes looked at, what stays of them, whether anything did not)."""
+        unpack, crc32c = HEADER.unpack_from, google_crc32c.value
+        newest, mapped, round_end = self._newest, self._mapped, self._round_end
+        next_offset = self._next_offset
+        at, end, last = 0, len(chunk), len(chunk) - HEADER_BYTES
+        placed: list[Placed] = []
+        is_changed = False
+        read = written = 0
+        while at <= last:
+            fields = unpack(chunk, at)
+            base_offset, last_delta, count = fields[0], fields[6], fields[12]
+            after = at + fields[1] + LOG_OVERHEAD
+            if (
+                count == 1
+                and not last_delta
+                and base_offset not in newest
+                and base_offset in mapped
+                and not fields[5] & NOT_PLAIN
+                and fields[9] < 0  # no producer
+                and base_offset + 1 != round_end
+                and after <= end
+                and base_offset >= next_offset
+            ):
+                # One record that is not the newest of its key, in a batch that was checked when
+                # the map was built.
+                next_offset = base_offset + 1
+                read += 1
+                is_changed = True
+                at = after
+                continue
+            if fields[3] != 2 or fields[1] < _LENGTH_MIN or last_delta < 0 or count < 0:
+                read_header(chunk, at)  # says what is wrong
+            if after > end:
+                break
+            batch = chunk[at:after]
+            if crc32c(batch[CRC_START:]) != fields[4]:
+                raise BadChecksum(at, f"stored crc {fields[4]}, the content has another one")
+            if base_offset < next_offset:
+                raise InvalidBatch(at, f"offset {base_offset} comes after {next_offset - 1}")
+            next_offset = base_offset + last_delta + 1
+            read += count
+            try:
+                left = self._filter.filter(BatchHeader._make(fields), batch)
+            except InvalidBatch as fault:
+                raise InvalidBatch(at, fault.reason) from None
+            if left.batch is not batch:
+                is_changed = True
+            if left.batch is not None:
+                placed.append((left.batch, next_offset - 1, left.max_timestamp))
+                written += left.records
+            at = after
+        self._next_offset = next_offset
+        self._result.records_read += read
+        self._result.records_written += written
+        return at, placed, is_changed

@@ -1,0 +1,126 @@
+"""How do compacted segments take the place of those they were made from, whenever power goes?
+
+    .cleaned    a pass has written and synced it; a start removes it
+    .swap       the decision: from here on a start completes what was begun
+    .deleted    a source that was replaced; goes after file.delete.delay.ms, or at a start
+
+In this order, each line durable before the next: `.cleaned` becomes `.swap` / the sources become
+`.deleted` / `.swap` becomes the segment. Kafka's suffixes and Kafka's order, so either may complete
+what the other has begun. Groups are swapped in the order of their offsets: a tombstone must not go
+while an older value of its key stays in a segment before it.
+
+Whoever reads a source, or begins to, is not disturbed: both are held open while names change, and
+the log's list of segments is replaced as a whole. Kafka's counterparts: LocalLog.replaceSegments,
+LogLoader.removeTempFilesAndCollectSwapFiles.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
+
+from storage.disk import Disk
+from storage.segment import EVERYTHING, LOG_SUFFIX, Segment
+
+if TYPE_CHECKING:
+    from storage.partition_log import PartitionLog
+
+CLEANED_SUFFIX: Final = ".cleaned"
+SWAP_SUFFIX: Final = ".swap"
+DELETED_SUFFIX: Final = ".deleted"
+
+
+class SwapRefused(Exception):
+    """The log is not any more what the pass has read: its segments were removed, or it was."""
+
+
+def swap_in(
+    disk: Disk, log: "PartitionLog", base_offset: int, sources: Sequence[int]
+) -> list[str]:
+    """Put a `.cleaned` segment in the place of its sources; returns their files, now `.deleted`.
+
+    Syncs the folder, so it belongs into a thread. Raises SwapRefused, and nothing was changed;
+    or OSError, after which the log is read as before or as after, but must not be cleaned again
+    before a start has cleared up.
+    """
+    with log.files_lock:
+        if not log.is_open:
+            raise SwapRefused(f"{log.path} is closed")
+        old = log.sealed_run(sources)
+        if old is None:
+            raise SwapRefused(f"{log.path} has lost segments of {list(sources)}")
+        new = log.segment(base_offset, CLEANED_SUFFIX)
+        new.load(EVERYTHING, sealed_at=log.base_after(old[-1]))
+        new.hold()
+        new.rename(SWAP_SUFFIX)
+        disk.sync_dir(log.path)
+        for segment in old:
+            segment.hold()
+        log.exchange(old, new)
+        for segment in old:
+            segment.rename(DELETED_SUFFIX)
+        disk.sync_dir(log.path)
+        new.rename("")
+        disk.sync_dir(log.path)
+        new.end_hold()
+        new.release()
+        return [path for segment in old for path in segment.paths]
+
+
+def remove_deleted(disk: Disk, log: "PartitionLog", paths: Iterable[str]) -> None:
+    """The delay is over; nothing is left to do once the log is closed. Raises OSError."""
+    with log.files_lock:
+        for path in paths if log.is_open else ():
+            if disk.exists(path):
+                disk.remove(path)
+
+
+def remove_cleaned(disk: Disk, folder: str) -> None:
+    """What a pass that came to no end has left, or a swap that was refused."""
+    for name in disk.listdir(folder):
+        if name.endswith(CLEANED_SUFFIX):
+            disk.remove(f"{folder}/{name}")
+
+
+def complete_swaps(disk: Disk, folder: str, listed: Iterable[str]) -> set[str]:
+    """At a start: end what a crash has interrupted; returns the names that are there now."""
+    names = set(listed)
+    unfinished = [base for name in names if (base := _base(name, CLEANED_SUFFIX)) is not None]
+    swaps = {name: base for name in names if (base := _base(name, SWAP_SUFFIX)) is not None}
+    for name, base in tuple(swaps.items()):
+        # Beside a file that is still `.cleaned` the sources are all there: nothing was decided.
+        # Kafka splits a segment in the same way, from its end on; then, too, they are.
+        if unfinished and base >= min(unfinished):
+            disk.remove(f"{folder}/{name}")
+            names.discard(name)
+            del swaps[name]
+    replaced = [
+        range(base, _next_offset(disk, folder, base))
+        for name, base in swaps.items()
+        if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)
+    ]
+    for name in sorted(names - swaps.keys()):
+        base_text, dot, _ = name.partition(".")
+        if dot and base_text.isdecimal() and any(int(base_text) in one for one in replaced):
+            disk.remove(f"{folder}/{name}")
+            names.discard(name)
+    if swaps:
+        disk.sync_dir(folder)
+    # The indexes first: while the log is not in its place, all of this is done once more.
+    for name in sorted(swaps, key=lambda name: (name.endswith(LOG_SUFFIX + SWAP_SUFFIX), name)):
+        final = name.removesuffix(SWAP_SUFFIX)
+        disk.rename(f"{folder}/{name}", f"{folder}/{final}")
+        names.discard(name)
+        names.add(final)
+    if swaps:
+        disk.sync_dir(folder)
+    return names
+
+
+def _base(name: str, suffix: str) -> int | None:
+    base, dot, _ = name.partition(".")
+    return int(base) if dot and base.isdecimal() and name.endswith(suffix) else None
+
+
+def _next_offset(disk: Disk, folder: str, base_offset: int) -> int:
+    segment = Segment(disk, folder, base_offset, 0, suffix=SWAP_SUFFIX)
+    segment.load(EVERYTHING)
+    return max(segment.next_offset, base_offset + 1)

@@ -1,0 +1,123 @@
+"""Which batches of a log were written in transactions that were aborted? For the log cleaner.
+
+A transaction's records come before the marker that says how it ended, so whoever reads in order
+must know beforehand: `find_endings` walks the headers from where the first transactional batch is
+met until every transaction has ended. `Transactions` is then asked batch by batch, in order, and
+says of data whether it was aborted, and of a marker whether anything of its transaction is left: if
+not, the marker may go too, once its time has come. Kafka keeps the aborted ones in `.txnindex`
+files; the log itself says the same.
+Kafka's counterparts: CleanedTransactionMetadata, TransactionIndex.
+"""
+
+from collections.abc import Iterable, Sequence
+from struct import Struct
+from typing import Final, NamedTuple
+
+from storage.chunks import HEADER, Source, Throttle, feed
+from storage.disk import Disk
+from storage.record_batch import HEADER_BYTES, LOG_OVERHEAD, BatchHeader, read_header
+from storage.record_spans import records_of, spans_in
+
+ABORT: Final = 0
+COMMIT: Final = 1
+_MARKER: Final = Struct(">hh")  # version, type
+
+
+class TransactionsFound(Exception):
+    """A transactional batch was met by one who does not know yet how transactions ended."""
+
+
+class Aborted(NamedTuple):
+    first_offset: int
+    producer_id: int
+
+
+class Endings(NamedTuple):
+    aborted: tuple[Aborted, ...]  # by first offset
+    first_open: int | None  # where the oldest transaction begins that has not ended
+
+
+NO_ENDINGS: Final = Endings((), None)
+
+
+def marker_type(batch: bytes, header: BatchHeader) -> int | None:
+    """ABORT, COMMIT, the number of another control record; None of a batch left empty."""
+    if not header.records_count:
+        return None
+    key = spans_in(records_of(batch, header), header.records_count)[0].key
+    if key is None or len(key) < _MARKER.size:
+        return -1
+    kind: int = _MARKER.unpack_from(key)[1]
+    return kind
+
+
+def find_endings(disk: Disk, sources: Iterable[Source], start: int, throttle: Throttle) -> Endings:
+    """How the transactions ended whose batches lie at or after `start`. Raises Corrupt, OSError."""
+    begun: dict[int, int] = {}
+    aborted: list[Aborted] = []
+
+    def take(chunk: bytes, _position: int) -> int:
+        at, last, end = 0, len(chunk) - HEADER_BYTES, len(chunk)
+        while at <= last:
+            fields = HEADER.unpack_from(chunk, at)
+            after = at + fields[1] + LOG_OVERHEAD
+            if after > end:
+                break
+            header = read_header(chunk, at)
+            if header.is_transactional and header.last_offset >= start:
+                if not header.is_control:
+                    begun.setdefault(header.producer_id, header.base_offset)
+                else:
+                    _end(header, chunk[at:after])
+            at = after
+        return at
+
+    def _end(header: BatchHeader, batch: bytes) -> None:
+        if marker_type(batch, header) in (ABORT, COMMIT):
+            first = begun.pop(header.producer_id, None)
+            if first is not None and marker_type(batch, header) == ABORT:
+                aborted.append(Aborted(first, header.producer_id))
+
+    for source in sources:
+        if source.next_base > start:
+            feed(disk, source, take, throttle)
+    return Endings(tuple(sorted(aborted)), min(begun.values(), default=None))
+
+
+class Transactions:
+    """Asked of every transactional or control batch of a log, in the order of the log."""
+
+    __slots__ = ("_aborted", "_next", "_now_aborted", "_seen")
+
+    def __init__(self, aborted: Sequence[Aborted]) -> None:
+        self._aborted = aborted
+        self._next = 0  # of them, the first that does not begin yet
+        self._now_aborted: set[int] = set()
+        self._seen: set[int] = set()  # producers with batches since their last marker
+
+    def may_discard(self, header: BatchHeader, batch: bytes) -> bool:
+        """Of data: was it aborted? Of a marker: is nothing left of its transaction?"""
+        while self._next < len(self._aborted):
+            first_offset, producer_id = self._aborted[self._next]
+            if first_offset > header.last_offset:
+                break
+            self._now_aborted.add(producer_id)
+            self._next += 1
+        if header.is_control:
+            return self._end(header, batch)
+        if not header.is_transactional:
+            return False
+        self._seen.add(header.producer_id)
+        return header.producer_id in self._now_aborted
+
+    def _end(self, header: BatchHeader, batch: bytes) -> bool:
+        kind = marker_type(batch, header)
+        if kind is None:
+            return True  # emptied by an earlier pass
+        if kind not in (ABORT, COMMIT):
+            return False
+        if kind == ABORT:
+            self._now_aborted.discard(header.producer_id)
+        is_left = header.producer_id in self._seen
+        self._seen.discard(header.producer_id)
+        return not is_left
