@@ -116,7 +116,7 @@ def build(
 ) -> Daemon:
     """Open what lies in the data directory and put the parts together. Raises Corrupt, OSError."""
     disk, clock = RealDisk(), SystemClock()
-    store = LogStore(disk, data_dir.path)
+    store = LogStore(disk, data_dir.path, reserve_bytes=config.rollcall_disk_reserve_bytes)
     relay = JournalRelay(loop)
     _tell_opened(store, observer)
     journal = Journal(

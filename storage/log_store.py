@@ -22,7 +22,7 @@ from storage.checkpoints import (
     read_offsets,
     write_offsets,
 )
-from storage.disk import Disk, replace_file
+from storage.disk import Disk, Reserve, replace_file
 from storage.partition_log import PartitionLog
 from storage.segment import EVERYTHING, Repair
 
@@ -54,6 +54,7 @@ class LogStore:
         "_checkpoint_lock",
         "_disk",
         "_logs",
+        "_reserve",
         "_views",
         "damaged",
         "path",
@@ -67,12 +68,16 @@ class LogStore:
         disk: Disk,
         path: str,
         settings_for: Callable[[TopicPartition], LogSettings] = default_settings,
+        *,
+        reserve_bytes: int = 0,
     ) -> None:
+        """`reserve_bytes` of the disk are not for the data plane's appends."""
         self._disk = disk
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._views: dict[TopicPartition, TopicLog] = {}
         # The journal's thread writes the checkpoints, and so does the shell.
         self._checkpoint_lock = threading.Lock()
+        self._reserve = Reserve(disk, path, reserve_bytes)
         self.path = path
         self.settings_for = settings_for
         self.damaged: dict[TopicPartition, Corrupt] = {}
@@ -116,7 +121,7 @@ class LogStore:
         return True
 
     def _open_partition(self, key: TopicPartition, recovery_point: int, log_start: int) -> None:
-        log = PartitionLog(self._disk, self._folder(key), key, self.settings_for(key))
+        log = self._new_log(key, self.settings_for(key))
         try:
             log.open(recovery_point, log_start)
         except NotADirectoryError:
@@ -178,21 +183,33 @@ class LogStore:
                 log.name_topic(topic_id)
             log.settings = settings
             return log
-        log = PartitionLog(self._disk, self._folder(topic_partition), topic_partition, settings)
+        log = self._new_log(topic_partition, settings)
         log.create(topic_id)
         self._logs[topic_partition] = self._views[topic_partition] = log
         return log
 
+    def _new_log(self, key: TopicPartition, settings: LogSettings) -> PartitionLog:
+        log = PartitionLog(self._disk, self._folder(key), key, settings)
+        log.reserve = self._reserve
+        log.start_moved = self.write_log_starts
+        return log
+
     def delete(self, topic_partition: TopicPartition) -> None:
-        log = self._logs.pop(topic_partition)
-        del self._views[topic_partition]
-        log.abandon("deleted")
-        suffix = f".{log.topic_id.hex}{DELETE_SUFFIX}"
+        """Also one that is damaged: nobody wants it any more."""
+        log = self._logs.pop(topic_partition, None)
+        if log is None:
+            del self.damaged[topic_partition]
+            topic_id = NO_TOPIC_ID
+        else:
+            del self._views[topic_partition]
+            log.abandon("deleted")
+            topic_id = log.topic_id
+        suffix = f".{topic_id.hex}{DELETE_SUFFIX}"
         name = f"{topic_partition.topic}-{topic_partition.partition}"
         grave = f"{self.path}/{name[: MAX_NAME_BYTES - len(suffix)]}{suffix}"
         if self._disk.exists(grave):
             self._remove_folder(grave)
-        self._disk.rename(log.path, grave)
+        self._disk.rename(self._folder(topic_partition), grave)
         self._remove_folder(grave)
 
     def sync(self) -> None:
@@ -207,10 +224,18 @@ class LogStore:
             logs = list(self._logs.items())
             recovery_points = {key: log.recovery_point for key, log in logs}
             write_offsets(self._disk, f"{self.path}/{RECOVERY_POINTS}", recovery_points)
-            log_starts = {key: log.log_start_offset for key, log in logs if log.log_start_offset}
-            path = f"{self.path}/{LOG_STARTS}"
-            if log_starts or self._disk.exists(path):
-                write_offsets(self._disk, path, log_starts)
+            self._write_log_starts(logs)
+
+    def write_log_starts(self) -> None:
+        """Write down where each log starts: of what was deleted before, nothing comes back."""
+        with self._checkpoint_lock:
+            self._write_log_starts(list(self._logs.items()))
+
+    def _write_log_starts(self, logs: list[tuple[TopicPartition, PartitionLog]]) -> None:
+        log_starts = {key: log.log_start_offset for key, log in logs if log.log_start_offset}
+        path = f"{self.path}/{LOG_STARTS}"
+        if log_starts or self._disk.exists(path):
+            write_offsets(self._disk, path, log_starts)
 
     def _folder(self, key: TopicPartition) -> str:
         return f"{self.path}/{key.topic}-{key.partition}"

@@ -29,7 +29,7 @@ from storage.checkpoints import (
     read_epochs,
     read_topic_id,
 )
-from storage.disk import Disk, parent
+from storage.disk import Disk, Reserve, parent
 from storage.record_batch import iter_batches, read_header, with_offsets
 from storage.segment import (
     EVERYTHING,
@@ -66,7 +66,9 @@ class PartitionLog:
         "is_new",
         "recovery_point",
         "repairs",
+        "reserve",
         "settings",
+        "start_moved",
     )
 
     def __init__(
@@ -87,6 +89,8 @@ class PartitionLog:
         self.settings = settings
         self.recovery_point = 0  # everything below it is durable
         self.repairs: list[Repair] = []  # what opening had to do; the shell logs it
+        self.reserve: Reserve | None = None  # room that `append` leaves to others
+        self.start_moved: Callable[[], None] = _nobody_cares  # makes the log start durable
 
     # --- creating and opening ------------------------------------------------------------------
 
@@ -230,6 +234,8 @@ class PartitionLog:
     # --- appending -----------------------------------------------------------------------------
 
     def append(self, batches: bytes, now_ms: int) -> int:
+        if self.reserve is not None:
+            self.reserve.check()
         first_offset = offset = self.log_end_offset
         epoch = self.leader_epoch
         placed: list[Placed] = []
@@ -360,7 +366,12 @@ class PartitionLog:
     def delete_before(self, offset: int) -> int:
         offset = min(offset, self.log_end_offset)
         if offset > self._log_start_offset:
-            self._log_start_offset = offset
+            before, self._log_start_offset = self._log_start_offset, offset
+            try:
+                self.start_moved()  # first: nothing comes back that was deleted
+            except OSError:
+                self._log_start_offset = before
+                raise
             self._remove_oldest(lambda segment: segment.next_offset <= offset)
         return self._log_start_offset
 
@@ -512,6 +523,10 @@ class PartitionLog:
         self._closed_because = self._closed_because or reason
         for segment in self._segments:
             segment.release()
+
+
+def _nobody_cares() -> None:
+    pass
 
 
 def _is_log(name: str) -> bool:

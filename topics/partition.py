@@ -5,7 +5,7 @@ topic has no log until the shell attaches the one that the coordinator writes.
 """
 
 from protocol.names import ErrorCode
-from storage.api import TopicLog, TopicPartition
+from storage.api import SyncFailed, TopicLog, TopicPartition
 from topics.producers import Producers
 
 
@@ -70,12 +70,12 @@ class Partition:
         self.seen = (size, self.log.high_watermark)
 
     def flush(self) -> None:
-        """fsync. Raises OSError, and then the partition is offline for good."""
+        """fsync. Raises OSError; once an fsync has failed the partition is offline for good."""
         if self.log is None or self.dirty_since_ms is None:
             return
         try:
             self.log.flush()
-        except OSError:
+        except SyncFailed:
             self.offline = True
             raise
         self.unflushed_records = 0

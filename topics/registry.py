@@ -290,7 +290,7 @@ class TopicRegistry:
     def _remove_log(self, partition: Partition) -> None:
         partition.deleted = True
         del self._partitions[partition.topic_partition]
-        if partition.log is not None:
+        if partition.log is not None or partition.offline:  # a damaged one has none to show
             self._store.delete(partition.topic_partition)
 
     def _tell(self, change: TopicChange) -> None:
