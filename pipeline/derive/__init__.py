@@ -1,0 +1,1 @@
+"""Tables made of tables: one file per question, each a function of data frames, in Spark's own SQL."""

@@ -1,0 +1,87 @@
+"""How often does each group, member and partition commit, and what is unusual?
+
+Per minute: commits, and how far the offsets moved. `member_id` is the owner of the partition by the
+newest generation in the log before the commit; null where nobody was known to own it (a simple
+consumer, a tool, a group whose assignments are not a consumer's).
+
+The baseline of a minute is the median of the group's own minutes in the same hour of the day, and
+its spread the median absolute deviation from it: both hold still when a storm is in the data.
+"""
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as fn
+
+MINUTE_MS: Final = 60_000
+_SPREAD: Final = 1.4826  # the median absolute deviation of a normal distribution, as its sigma
+
+
+def owners(group_metadata: DataFrame) -> DataFrame:
+    """log_partition, log_offset, group, topic, partition, member_id, client_id, client_host."""
+    member = fn.explode("members").alias("member")
+    owned = fn.explode("member.assigned").alias("owned")
+    return (
+        group_metadata.where("members IS NOT NULL")
+        .select("log_partition", "log_offset", "group", member)
+        .select("log_partition", "log_offset", "group", "member", owned)
+        .select(
+            "log_partition", "log_offset", "group",
+            fn.col("owned.topic").alias("topic"),
+            fn.explode("owned.partitions").alias("partition"),
+            fn.struct("member.member_id", "member.client_id", "member.client_host").alias("owner"),
+        )
+    )  # fmt: skip
+
+
+def with_owner(commits: DataFrame, group_metadata: DataFrame) -> DataFrame:
+    """The commits, with member_id, client_id and client_host of the partition's owner."""
+    before = (
+        Window.partitionBy("log_partition", "group", "topic", "partition")
+        .orderBy("log_offset")
+        .rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    )
+    both = commits.withColumn("is_commit", fn.lit(True)).unionByName(  # noqa: FBT003
+        owners(group_metadata), allowMissingColumns=True
+    )
+    owner = fn.last("owner", ignorenulls=True).over(before)
+    return (
+        both.withColumn("owner", owner)
+        .where("is_commit")
+        .select(*commits.columns, "owner.member_id", "owner.client_id", "owner.client_host")
+    )
+
+
+def commit_rate(effective: DataFrame, group_metadata: DataFrame) -> DataFrame:
+    """minute_ms, group, topic, partition, member_id, client_id, commits, advanced (records)."""
+    counted = effective.where("outcome = 'committed' AND NOT tombstone")
+    order = Window.partitionBy("log_partition", "group", "topic", "partition").orderBy("log_offset")
+    advanced = fn.col("committed_offset") - fn.lag("committed_offset").over(order)
+    return (
+        with_owner(counted, group_metadata)
+        .withColumn("advanced", advanced)
+        .groupBy(
+            _minute(fn.col("effective_at_ms")).alias("minute_ms"),
+            "group", "topic", "partition", "member_id", "client_id",
+        )
+        .agg(fn.count("*").alias("commits"), fn.sum("advanced").alias("advanced"))
+    )  # fmt: skip
+
+
+def group_rate(rate: DataFrame) -> DataFrame:
+    """minute_ms, group, commits, baseline, spread (commits a minute), score (spreads above it)."""
+    per_minute = rate.groupBy("minute_ms", "group").agg(fn.sum("commits").alias("commits"))
+    hour = fn.floor(fn.col("minute_ms") / (60 * MINUTE_MS)) % 24
+    per_minute = per_minute.withColumn("hour", hour)
+    alike = Window.partitionBy("group", "hour")
+    scored = per_minute.withColumn("baseline", fn.median("commits").over(alike))
+    away = fn.abs(fn.col("commits") - fn.col("baseline"))
+    scored = scored.withColumn("away", away)
+    scored = scored.withColumn("spread", fn.median("away").over(alike) * _SPREAD)
+    # One commit a minute is the least that counts as a spread: else any steady group is a storm.
+    score = (fn.col("commits") - fn.col("baseline")) / fn.greatest(fn.col("spread"), fn.lit(1.0))
+    return scored.withColumn("score", score).drop("hour", "away")
+
+
+def _minute(at_ms: Column) -> Column:
+    return (at_ms - at_ms % MINUTE_MS).cast("long")

@@ -1,0 +1,32 @@
+"""What were a group's offsets at an instant? The newest commit of each partition that counted then.
+
+The answer is what to reset a group to, to have it go on from where it was. It is as old as the
+history that is there: offsets whose last commit before the instant was compacted away before it
+was ingested are not known, and `oldest_at_ms` tells how far back the log of the group reaches.
+"""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+
+KEY = ["group", "topic", "partition"]
+
+
+def offsets_as_of(effective: DataFrame, at_ms: int) -> DataFrame:
+    """group, topic, partition, committed_offset, leader_epoch, metadata, committed_at_ms,
+    log_offset, oldest_at_ms; deleted offsets are left out."""
+    counted = effective.where(fn.col("effective_at_ms") <= fn.lit(at_ms))
+    newest = counted.groupBy(*KEY).agg(
+        fn.max_by(
+            fn.struct(
+                "committed_offset", "leader_epoch", "metadata", "tombstone", "log_offset",
+                fn.col("effective_at_ms").alias("committed_at_ms"),
+            ),
+            "log_offset",
+        ).alias("newest"),
+        fn.min("effective_at_ms").alias("oldest_at_ms"),
+    )  # fmt: skip
+    return (
+        newest.select(*KEY, "newest.*", "oldest_at_ms")
+        .where(~fn.col("tombstone"))
+        .drop("tombstone")
+    )
