@@ -12,7 +12,7 @@ from protocol.messages.produce import (
     TopicProduceData,
 )
 from protocol.names import OFFSETS_TOPIC, ErrorCode, ProducerId, TopicName
-from storage.api import LogClosed, TopicPartition
+from storage.api import LogClosed, SyncFailed, TopicPartition
 from storage.record_batch import TRANSACTIONAL, read_header
 from tests.topics.batches import batch, damaged, offsets_of, values_of
 from tests.topics.memory_log import MemoryLog
@@ -218,7 +218,7 @@ def test_a_flush_that_fails_takes_the_partition_off_line_for_good(plane: Plane) 
 
 
 def _failing_flush() -> None:
-    raise OSError(5, "Input/output error")
+    raise SyncFailed(5, "Input/output error")
 
 
 def test_stored_batches_bear_the_logs_offsets_and_a_checksum_that_holds(plane: Plane) -> None:

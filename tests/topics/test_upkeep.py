@@ -3,7 +3,7 @@
 import pytest
 
 from protocol.names import OFFSETS_TOPIC, ErrorCode
-from storage.api import Corrupt, TopicPartition
+from storage.api import Corrupt, SyncFailed, TopicPartition
 from tests.topics.batches import offsets_of
 from tests.topics.memory_log import MemoryLog
 from tests.topics.plane import Plane
@@ -85,7 +85,7 @@ def test_flush_ms_is_honoured_once_records_have_waited_for_so_long(plane: Plane)
 def test_a_late_flush_that_fails_takes_the_partition_off_line(plane: Plane) -> None:
     plane.given("a", flush_ms="1000")
     plane.given_records("a", 1)
-    plane.log("a").fail_next = OSError(5, "Input/output error")
+    plane.log("a").fail_next = SyncFailed(5, "Input/output error")
     plane.advance(1_000)
     (event,) = plane.events_of(PartitionFailed)
     assert event.offline
