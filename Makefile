@@ -63,9 +63,10 @@ golden: install-test  ## record a real Kafka's bytes and answers anew: LIBS=its 
 sim: install-test  ## a simulated world, told again from its seed: SEED=n [STEPS=m]
 	$(BIN)/python -m tests.simulator.run $(SEED) $(STEPS)
 
-docs: install  ## docs/configuration.md from the table of keys
+docs: install  ## those pages of docs/ that are made from the code
 	$(BIN)/rollcall config --markdown > docs/configuration.md
 	$(BIN)/python -m docs.make_group_states
+	$(BIN)/python -m docs.make_metrics
 
 lock: install-test  ## renew the locks; they record no index, link or local path
 	$(PIP) pip-tools

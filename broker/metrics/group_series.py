@@ -4,13 +4,14 @@ The families with a label that clients choose; labelled.py keeps their number bo
 bulk of a scrape, so their lines are made in the plainest way there is.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from operator import attrgetter
 from typing import Final
 
 from broker.metrics.family import Family, Kind, Number, Portion, Portions, number
-from broker.metrics.labelled import Labelled, ShownGroup
+from broker.metrics.labelled import Labelled, Row, ShownGroup
+from history.lag import Verdict
 
 LINES_A_PORTION: Final = 500
 """A third of a millisecond's work."""
@@ -73,6 +74,24 @@ GROUP_MAX_LAG_SECONDS: Final = Family(
     "The same of the group's partition that is furthest behind in time.",
     ("group",),
 )
+VERDICT: Final = Family(
+    "group_coordinator_lag_verdict",
+    Kind.GAUGE,
+    "1 for a partition's verdict, in Burrow's words; partitions that are OK have no series.",
+    ("group", "topic", "partition", "verdict"),
+)
+GROUP_VERDICT: Final = Family(
+    "group_coordinator_group_lag_verdict",
+    Kind.GAUGE,
+    "1 for a group's verdict: OK, WARN or ERR; the others have no series.",
+    ("group", "verdict"),
+)
+VERDICTS: Final = Family(
+    "group_coordinator_groups_by_lag_verdict",
+    Kind.GAUGE,
+    "Groups by the verdict on their lag, those without series of their own included.",
+    ("verdict",),
+)
 GROUPS_LEFT_OUT: Final = Family(
     "rollcall_metrics_groups_left_out",
     Kind.GAUGE,
@@ -95,6 +114,7 @@ def collect(labelled: Labelled) -> Portions:
     yield GROUPS_LEFT_OUT.one(labelled.groups_left_out)
     yield LAG_LEFT_OUT.one(labelled.lag_left_out)
     yield PARTITIONS_LEFT_OUT.one(labelled.partitions_left_out)
+    yield VERDICTS.each({verdict.value: count for verdict, count in labelled.verdicts.items()})
     groups, rows = labelled.groups, labelled.rows
     yield from by_group(GROUP_MEMBERS, groups, MEMBERS_OF)
     head = GROUP_STATE.name
@@ -105,6 +125,19 @@ def collect(labelled: Labelled) -> Portions:
     yield from by_group(GROUP_LAG, groups, LAG_SUM_OF)
     yield from by_group(GROUP_MAX_LAG, groups, LAG_MAX_OF)
     yield from by_group(GROUP_MAX_LAG_SECONDS, groups, LAG_SECONDS_MAX_OF)
+    head = GROUP_VERDICT.name
+    yield from in_portions(
+        GROUP_VERDICT,
+        (
+            f'{head}{{group={g.quoted},verdict="{g.verdict.value}"}} 1\n'
+            for g in groups
+            if g.verdict is not None
+        ),
+    )
+    yield from _partitions(rows)
+
+
+def _partitions(rows: Sequence[Row]) -> Portions:
     head = COMMITTED_OFFSET.name
     yield from in_portions(
         COMMITTED_OFFSET,
@@ -115,7 +148,7 @@ def collect(labelled: Labelled) -> Portions:
         LAG,
         (
             f"{head}{{group={group},{place}}} {lag}\n"
-            for group, place, _, lag, _, _ in rows
+            for group, place, _, lag, *_ in rows
             if lag is not None
         ),
     )
@@ -123,9 +156,18 @@ def collect(labelled: Labelled) -> Portions:
     yield from in_portions(
         LAG_SECONDS,
         (
-            f"{head}{{group={group},{place}}} {number(seconds)}\n"
-            for group, place, _, _, seconds, _ in rows
+            f"{head}{{group={group},{place}}} {seconds}\n"
+            for group, place, _, _, seconds, *_ in rows
             if seconds is not None
+        ),
+    )
+    head = VERDICT.name
+    yield from in_portions(
+        VERDICT,
+        (
+            f'{head}{{group={group},{place},verdict="{verdict.value}"}} 1\n'
+            for group, place, *_, verdict in rows
+            if verdict is not None and verdict is not Verdict.OK
         ),
     )
 

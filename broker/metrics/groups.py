@@ -23,7 +23,7 @@ GROUPS: Final = Family(
     Kind.GAUGE,
     "Groups by state.",
     ("protocol", "state"),
-    kafka="group-count{protocol}; NumGroups, NumGroups<State>",
+    kafka="group-count{protocol}; NumGroups, NumGroupsStable and so on",
 )
 MEMBERS: Final = Family("group_coordinator_members", Kind.GAUGE, "Members of all groups.")
 OFFSETS: Final = Family(

@@ -103,7 +103,7 @@ def _partitions(labelled: Labelled) -> Portions:
         GROUP_LAG,
         (
             f"{head}{group},{place}}} {lag}\n"
-            for group, place, _, lag, _, _ in rows
+            for group, place, _, lag, *_ in rows
             if lag is not None
         ),
     )

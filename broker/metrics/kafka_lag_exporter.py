@@ -7,7 +7,7 @@ id. It guesses seconds by interpolation between its polls; here they are read fr
 
 from typing import Final
 
-from broker.metrics.family import Family, Kind, Portions, escaped, number
+from broker.metrics.family import Family, Kind, Portions, escaped
 from broker.metrics.group_series import (
     LAG_MAX_OF,
     LAG_SECONDS_MAX_OF,
@@ -93,7 +93,7 @@ def _partitions(labelled: Labelled, cluster: str) -> Portions:
         GROUP_OFFSET,
         (
             f"{head}{group},{place},{owner}}} {offset}\n"
-            for group, place, offset, _, _, owner in rows
+            for group, place, offset, _, _, owner, _ in rows
         ),
     )
     head = f"{GROUP_LAG.name}{{{cluster},group="
@@ -101,7 +101,7 @@ def _partitions(labelled: Labelled, cluster: str) -> Portions:
         GROUP_LAG,
         (
             f"{head}{group},{place},{owner}}} {lag}\n"
-            for group, place, _, lag, _, owner in rows
+            for group, place, _, lag, _, owner, _ in rows
             if lag is not None
         ),
     )
@@ -109,8 +109,8 @@ def _partitions(labelled: Labelled, cluster: str) -> Portions:
     yield from in_portions(
         GROUP_LAG_SECONDS,
         (
-            f"{head}{group},{place},{owner}}} {number(seconds)}\n"
-            for group, place, _, _, seconds, owner in rows
+            f"{head}{group},{place},{owner}}} {seconds}\n"
+            for group, place, _, _, seconds, owner, _ in rows
             if seconds is not None
         ),
     )

@@ -16,11 +16,12 @@ from heapq import heapify, heappop, heappush, heappushpop
 from operator import attrgetter, neg
 from typing import Final
 
-from broker.metrics.family import escaped
-from broker.metrics.lag import LagReader, PartitionLag
+from broker.metrics.family import escaped, number
+from broker.metrics.lag import LagSource, PartitionLag
 from broker.metrics.owners import NOBODY, Owners
 from coordinator.coordinator import GroupCoordinator
 from coordinator.group import GroupView
+from history.lag import Verdict
 from protocol.names import GroupId
 
 STEPS_A_BREATH: Final = 250
@@ -28,9 +29,11 @@ STEPS_A_BREATH: Final = 250
 
 Pauses = Generator[None, None, None]
 Rank = tuple[int, bool, tuple[int, ...]]
-Row = tuple[str, str, int, int | None, float | None, str]
+Row = tuple[str, str, int, int | None, str | None, str, Verdict | None]
 """Of a shown partition: the group's id in quotes, topic and partition as labels, committed offset,
-lag in records and in seconds, the owner's labels."""
+lag in records and (as text) in seconds, the owner's labels, the verdict."""
+
+GROUP_VERDICTS: Final = (Verdict.OK, Verdict.WARN, Verdict.ERR)
 
 _KEEPS_PLACE: Final = 5  # against 4: a quarter more
 _BY_LAG: Final = attrgetter("lag_records")
@@ -41,10 +44,11 @@ class ShownGroup:
 
     __slots__ = (
         "generation_id", "group_id", "lag_max", "lag_records", "lag_seconds_max", "members",
-        "owners", "partitions", "quoted", "state", "topics",
+        "partitions", "quoted", "state", "topics", "verdict",
     )  # fmt: skip
 
-    def __init__(self, group: GroupView) -> None:
+    def __init__(self, group: GroupView, verdict: Verdict | None) -> None:
+        self.verdict = verdict
         self.group_id = group.group_id
         self.quoted = f'"{escaped(group.group_id)}"'
         self.state = group.state.value
@@ -54,7 +58,6 @@ class ShownGroup:
         self.topics: dict[str, list[int]] = {}  # -> sums of committed offsets and of lag
         self.lag_records = self.lag_max = 0
         self.lag_seconds_max: float | None = None
-        self.owners: dict[tuple[str, int], str] = {}
 
     def add(self, lag: PartitionLag) -> None:
         self.partitions.append(lag)
@@ -68,7 +71,8 @@ class ShownGroup:
             self.lag_records += records
             self.lag_max = max(self.lag_max, records)
         seconds = lag.lag_seconds
-        if seconds is not None and seconds > (self.lag_seconds_max or -1.0):
+        longest = self.lag_seconds_max
+        if seconds is not None and (longest is None or seconds > longest):
             self.lag_seconds_max = seconds
 
 
@@ -78,7 +82,7 @@ class Labelled:
     def __init__(
         self,
         coordinator: GroupCoordinator,
-        lag: LagReader,
+        lag: LagSource,
         *,
         groups_max: int,
         partitions_max: int,
@@ -93,6 +97,7 @@ class Labelled:
         self._quoted_topics: dict[str, str] = {}
         self.groups: list[ShownGroup] = []
         self.rows: list[Row] = []
+        self.verdicts = dict.fromkeys(GROUP_VERDICTS, 0)  # how many groups have each, of all
         self.groups_left_out = 0
         self.partitions_left_out = 0
         self.lag_left_out = 0
@@ -103,8 +108,12 @@ class Labelled:
         must_choose = self._coordinator.census.groups > self._groups_max
         ranked: list[tuple[Rank, ShownGroup]] = []
         groups: list[ShownGroup] = []
+        verdicts = dict.fromkeys(GROUP_VERDICTS, 0)
         for group in self._all_groups():
-            shown = ShownGroup(group)
+            verdict = self._lag.verdict(group)
+            if verdict is not None:
+                verdicts[verdict] += 1
+            shown = ShownGroup(group, verdict)
             for lag in self._lag.of(group):
                 shown.add(lag)
                 steps += 1
@@ -127,7 +136,7 @@ class Labelled:
             yield
             groups = yield from _best_first(ranked)
             self._shown = frozenset(shown.group_id for shown in groups)
-        self.groups = groups
+        self.groups, self.verdicts = groups, verdicts
         self.groups_left_out = seen - len(groups)
         self.lag_left_out = lag_records - sum(map(_BY_LAG, groups))
         yield from self._collect_rows()
@@ -176,7 +185,7 @@ class Labelled:
             room -= len(partitions)
             owned = {} if owners is None else owners.of(self._coordinator.group(shown.group_id))
             quoted = shown.quoted
-            for topic, partition, committed, lag, seconds in partitions:
+            for topic, partition, committed, lag, seconds, verdict in partitions:
                 place = (topic, partition)
                 labels = places.get(place)
                 if labels is None:
@@ -184,7 +193,8 @@ class Labelled:
                         f'topic={self.quoted_topic(topic)},partition="{partition}"'
                     )
                 owner = owned.get(place, NOBODY)
-                rows.append((quoted, labels, committed, lag, seconds, owner))
+                behind = None if seconds is None else number(seconds)
+                rows.append((quoted, labels, committed, lag, behind, owner, verdict))
                 steps += 1
                 if steps % STEPS_A_BREATH == 0:
                     yield

@@ -1,49 +1,62 @@
 """How far is a group behind, partition by partition? The only place where the metrics ask.
 
-What a scrape shows of lag comes through `LagReader`, so that who computes it may change.
-`CommittedLag` takes the committed offset and the partition's end at one instant, in one process:
-unlike a poller's figure it is never negative and never mixes two times.
+Records: from the committed offset and the high watermark at the moment of the scrape, both read at
+one instant (broker/lag_reader.py). Seconds and verdict: from the last sample (lag_sampler.py),
+for they need the times of records and a window of commits; so they are up to
+`rollcall.lag.interval.ms` old. No lag is negative, and none is said where it is not known.
 """
 
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
+from broker.lag_reader import LagReader
 from coordinator.group import GroupView
+from history.lag import Verdict
+from history.lag_book import LagBook
 from protocol.names import TopicName
-from topics.partition import Partition
 
 
 class PartitionLag(NamedTuple):
-    """`lag_records` is None where the partition is not there (any more), or cannot be read."""
+    """`lag_records` is None where the partition is not there (any more), or is another one."""
 
     topic: TopicName
     partition: int
     committed_offset: int
     lag_records: int | None
     lag_seconds: float | None = None
+    verdict: Verdict | None = None
 
 
-class LagReader(Protocol):
+class LagSource(Protocol):
     def of(self, group: GroupView) -> Iterator[PartitionLag]:
         """All partitions that the group has committed; the group may change meanwhile."""
 
+    def verdict(self, group: GroupView) -> Verdict | None:
+        """Of the group as a whole; None before the first sample."""
 
-class PartitionTable(Protocol):
-    def partition(self, topic: str, index: int) -> Partition | None: ...
 
-
-class CommittedLag:
-    """Records between the committed offset and the high watermark."""
-
-    def __init__(self, table: PartitionTable) -> None:
-        self._table = table
+class SampledLag:
+    def __init__(self, reader: LagReader, book: LagBook) -> None:
+        self._reader = reader
+        self._book = book
 
     def of(self, group: GroupView) -> Iterator[PartitionLag]:
-        partition_of = self._table.partition
+        sampled = self._book.groups.get(group.group_id)
+        windows = {} if sampled is None else sampled.windows
         for topic, offsets in tuple(group.offsets.items()):
-            for index, offset in tuple(offsets.items()):
-                committed = offset.committed_offset
-                partition = partition_of(topic, index)
-                log = None if partition is None else partition.log
-                lag = None if log is None else max(log.high_watermark - committed, 0)
-                yield PartitionLag(topic, index, committed, lag)
+            for reading in self._reader.read(topic, tuple(offsets.items())):
+                lag, committed = reading.lag, reading.committed_offset
+                assert committed is not None, "of partitions with a commit"
+                window = windows.get((topic, reading.partition))
+                seconds = verdict = None
+                if lag == 0:
+                    seconds = 0.0
+                elif lag is not None and window is not None:
+                    seconds = window.seconds
+                if window is not None:
+                    verdict = window.verdict
+                yield PartitionLag(topic, reading.partition, committed, lag, seconds, verdict)
+
+    def verdict(self, group: GroupView) -> Verdict | None:
+        sampled = self._book.groups.get(group.group_id)
+        return None if sampled is None else sampled.verdict

@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Final
 
 from broker.daemon import Daemon
+from broker.lag_reader import LagReader
 from broker.metrics import (
     durability,
     group_series,
@@ -25,7 +26,7 @@ from broker.metrics import (
 )
 from broker.metrics.family import Family, Portion, Portions, declared
 from broker.metrics.labelled import Labelled
-from broker.metrics.lag import CommittedLag
+from broker.metrics.lag import SampledLag
 from broker.metrics.topics import ShownTopics
 
 SUBJECTS: Final[tuple[ModuleType, ...]] = (
@@ -56,7 +57,7 @@ class Metrics:
         self._aliases = config.rollcall_metrics_aliases
         self._labelled = Labelled(
             daemon.coordinator,
-            CommittedLag(daemon.data_plane.registry),
+            SampledLag(LagReader(daemon.coordinator, daemon.data_plane.registry), daemon.lag.book),
             groups_max=config.rollcall_metrics_groups_max,
             partitions_max=config.rollcall_metrics_partitions_max,
             with_owners=kafka_lag_exporter.EXPORTER in self._aliases,
