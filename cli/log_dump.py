@@ -18,6 +18,7 @@ from cli.log_options import (
     moment,
     partition_option,
     paths_argument,
+    until_nobody_reads,
 )
 
 if TYPE_CHECKING:
@@ -134,9 +135,11 @@ def log_dump(
 
     encode = json.JSONEncoder(separators=(",", ":")).encode
     places = [look_at(path, log_topics, partitions) for path in paths]
-    for place in places:
-        for line in dump(place, wanted, on_damage):
-            sys.stdout.write(encode(line) + "\n")
+    with until_nobody_reads():
+        for place in places:
+            for line in dump(place, wanted, on_damage):
+                sys.stdout.write(encode(line) + "\n")
+        sys.stdout.flush()
     return FINDINGS if damaged else 0
 
 

@@ -16,6 +16,7 @@ from cli.log_options import (
     note_running_daemon,
     partition_option,
     paths_argument,
+    until_nobody_reads,
 )
 
 
@@ -59,16 +60,21 @@ def log_lint(
     tally = Tally()
     found: Counter[str] = Counter()
     places = [look_at(path, log_topics or ("all",), partitions) for path in paths]
-    for place in places:
-        note_running_daemon(place)
-        for finding in findings(place, tally, offsets_partitions):
-            found[finding.check] += 1
-            click.echo(json.dumps(finding._asdict()) if as_json else str(finding))
+    with until_nobody_reads():
+        for place in places:
+            note_running_daemon(place)
+            for finding in findings(place, tally, offsets_partitions):
+                found[finding.check] += 1
+                click.echo(json.dumps(finding._asdict()) if as_json else str(finding))
     looked = (
         f"{tally.files} files, {tally.bytes} bytes, {tally.batches} batches, "
         f"{tally.records} records"
     )
     kinds = ", ".join(f"{count} {check}" for check, count in found.most_common())
-    summary = f"{found.total()} findings ({kinds})" if found else "all is sound"
+    summary = f"{_counted(found.total())} ({kinds})" if found else "all is sound"
     click.echo(f"{looked}: {summary}", err=as_json)
     return FINDINGS if found else 0
+
+
+def _counted(number: int) -> str:
+    return f"{number} finding" if number == 1 else f"{number} findings"

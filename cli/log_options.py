@@ -3,8 +3,11 @@
 Paths, moments in time, and the topic of a file whose folder does not say it.
 """
 
+import os
 import re
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TypeVar
@@ -88,6 +91,16 @@ def look_at(path: Path, log_topics: tuple[str, ...], partitions: tuple[int, ...]
         there = ", ".join(sorted(place.topics))
         raise click.UsageError(f"{path} has no such log; it has {there}")
     return chosen
+
+
+@contextmanager
+def until_nobody_reads() -> Iterator[None]:
+    """Print what may be long: a reader that has seen enough (`| head`) ends it, and is no fault."""
+    try:
+        yield
+    except BrokenPipeError:
+        # What is still buffered goes nowhere, without another complaint.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def note_running_daemon(place: DataPlace) -> None:
