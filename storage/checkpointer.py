@@ -4,15 +4,23 @@ While commits go on in the other file, `Checkpointer` syncs the segments of ever
 passed file speaks of, writes the recovery points down and lets the file begin its next pass. That
 is some fifty fsyncs, so it has a thread of its own; without threads, `run` does it when called.
 `journal.py` starts one when a file has enough, and waits for it only before it needs the file.
+
+The disk is shared with the commits, whose fsyncs queue behind these: so the thread rests after each
+of its own for as long again and more, unless the flusher has begun to wait.
 """
 
 import threading
 from collections.abc import Callable, Iterable
 from time import perf_counter
+from typing import Final
 
 from storage.log_store import LogStore
 from storage.partition_log import PartitionLog
 from storage.write_ahead_pair import WriteAheadPair
+
+
+_REST: Final = 4.0  # times as long as the sync took: a fifth of the disk's time is ours
+_REST_MAX_S: Final = 0.1
 
 
 class Checkpointer:
@@ -20,6 +28,7 @@ class Checkpointer:
 
     __slots__ = (
         "_files",
+        "_hurry",
         "_is_due",
         "_on_end",
         "_store",
@@ -37,6 +46,7 @@ class Checkpointer:
         self._store = store
         self._on_end = on_end
         self._files: WriteAheadPair | None = None
+        self._hurry = threading.Event()
         self._is_due = False
         self._thread: threading.Thread | None = None
         self.is_threaded = False
@@ -56,6 +66,7 @@ class Checkpointer:
         assert not self._is_due, "a checkpoint within a checkpoint"
         self._files, self.logs = files, logs
         self._is_due = True
+        self._hurry.clear()
         if self.is_threaded:
             self._thread = threading.Thread(target=self.run, name="journal-checkpoint", daemon=True)
             self._thread.start()
@@ -67,7 +78,7 @@ class Checkpointer:
         assert self._files is not None
         started = perf_counter()
         try:
-            self.make_durable(self.logs)
+            self.make_durable(self.logs, paced=self._thread is not None)
             self._files.renew_passed()
         except Exception as failure:  # noqa: BLE001  whatever it is, the flusher must hear of it
             self.failure = failure
@@ -93,6 +104,7 @@ class Checkpointer:
 
     def join(self) -> None:
         """Wait for the thread, however it ends."""
+        self._hurry.set()
         if self._thread is not None:
             self._thread.join()
             self._thread = None
@@ -104,11 +116,15 @@ class Checkpointer:
         self.logs = {}
         self.failure = None
 
-    def make_durable(self, logs: Iterable[PartitionLog]) -> None:
+    def make_durable(self, logs: Iterable[PartitionLog], *, paced: bool = False) -> None:
         """Sync these logs, and write down that they are."""
         is_any = False
         for log in logs:
+            started = perf_counter()
             log.flush()
             is_any = True
+            if paced:
+                took_s = perf_counter() - started
+                self._hurry.wait(min(_REST * took_s, _REST_MAX_S))
         if is_any:
             self._store.write_checkpoints()

@@ -24,6 +24,7 @@ from storage.checkpoints import (
 )
 from storage.disk import Disk, Reserve, replace_file
 from storage.partition_log import PartitionLog
+from storage.repair import Repaired, repair_partition
 from storage.segment import EVERYTHING, Repair
 
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
@@ -41,6 +42,7 @@ class StoreOpened(NamedTuple):
     partitions: int
     repairs: tuple[Repair, ...]
     damaged: tuple[Corrupt, ...]
+    repaired: tuple[Repaired, ...] = ()
 
 
 def default_settings(_: TopicPartition) -> LogSettings:

@@ -89,7 +89,7 @@ def whole_batches(file: File, position: int, end: int) -> Iterator[tuple[int, Ba
         position = after
 
 
-def _checked(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
+def checked_batches(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
     """(position, header) of each batch whose every byte was read and holds, up to a bad one."""
     for at, header, batch in whole_batches(file, position, end):
         crc = computed_crc(batch, 0, header.size)
@@ -281,7 +281,7 @@ class Segment:
         if trusted_to == EVERYTHING:
             batches = self.headers(position, size)
         else:
-            batches = _checked(file, position, size)
+            batches = checked_batches(file, position, size)
         problem = None
         try:
             for at, header in batches:
@@ -296,7 +296,7 @@ class Segment:
         if problem is None:
             return None
         if self.next_offset < trusted_to:
-            raise Corrupt(self.path, position, problem)
+            raise Corrupt(self.path, position, f"{problem}; offset {self.next_offset} is due there")
         self._cut(position)
         return TailCut(self.path, position, size - position, problem)
 
