@@ -36,6 +36,7 @@ NICENESS: Final = 10
 """The daemon's two threads go first; what is left over is enough for work without a deadline."""
 
 SELF_TEST: Final = "self-test"
+CLEAN_LOG: Final = "clean-log"
 
 
 def _self_test(_disk: Disk, arguments: Arguments) -> Arguments:
@@ -49,8 +50,20 @@ def _self_test(_disk: Disk, arguments: Arguments) -> Arguments:
     return {**arguments, "nice": os.nice(0), "pid": os.getpid()}
 
 
+def _clean_log(disk: Disk, arguments: Arguments) -> Arguments:
+    """A cleaner's pass: `pass` as Pass.to_message has it, and how fast it may be."""
+    from broker.io_throttle import IoThrottle
+    from storage.cleaner_pass import Pass, run_pass
+
+    message, rate = arguments["pass"], arguments["io_max_bytes_per_second"]
+    assert isinstance(message, dict)
+    assert isinstance(rate, float)
+    return run_pass(disk, Pass.from_message(message), IoThrottle(rate)).to_message()
+
+
 JOBS: Final[Mapping[str, Job]] = {
     SELF_TEST: _self_test,
+    CLEAN_LOG: _clean_log,
 }
 
 

@@ -13,6 +13,7 @@ Kafka's counterparts: Cleaner.doClean, cleanSegments, cleanInto, groupSegmentsBy
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from struct import Struct
 from typing import Final, NamedTuple
 
 import google_crc32c
@@ -41,6 +42,9 @@ from storage.transaction_ends import (
     TransactionsFound,
     find_endings,
 )
+
+_GLANCE: Final = Struct(">qi9xhi16xq6xi")
+"""Base offset, length, attributes, last offset delta, producer id, number of records."""
 
 _LENGTH_MIN: Final = HEADER_BYTES - LOG_OVERHEAD
 
@@ -333,24 +337,23 @@ class _Copier:
 
     def _filtered(self, chunk: bytes) -> tuple[int, list[Placed], bool]:
         """(bytes looked at, what stays of them, whether anything did not)."""
-        unpack, crc32c = HEADER.unpack_from, google_crc32c.value
+        unpack, glance, crc32c = HEADER.unpack_from, _GLANCE.unpack_from, google_crc32c.value
         newest, mapped, round_end = self._newest, self._mapped, self._round_end
         next_offset = self._next_offset
         at, end, last = 0, len(chunk), len(chunk) - HEADER_BYTES
         placed: list[Placed] = []
         is_changed = False
-        read = written = 0
+        read = written = superseded = 0
         while at <= last:
-            fields = unpack(chunk, at)
-            base_offset, last_delta, count = fields[0], fields[6], fields[12]
-            after = at + fields[1] + LOG_OVERHEAD
+            base_offset, length, attributes, last_delta, producer_id, count = glance(chunk, at)
+            after = at + length + LOG_OVERHEAD
             if (
                 count == 1
-                and not last_delta
                 and base_offset not in newest
+                and not last_delta
                 and base_offset in mapped
-                and not fields[5] & NOT_PLAIN
-                and fields[9] < 0  # no producer
+                and not attributes & NOT_PLAIN
+                and producer_id < 0
                 and base_offset + 1 != round_end
                 and after <= end
                 and base_offset >= next_offset
@@ -358,10 +361,10 @@ class _Copier:
                 # One record that is not the newest of its key, in a batch that was checked when
                 # the map was built.
                 next_offset = base_offset + 1
-                read += 1
-                is_changed = True
+                superseded += 1
                 at = after
                 continue
+            fields = unpack(chunk, at)
             if fields[3] != 2 or fields[1] < _LENGTH_MIN or last_delta < 0 or count < 0:
                 read_header(chunk, at)  # says what is wrong
             if after > end:
@@ -384,6 +387,6 @@ class _Copier:
                 written += left.records
             at = after
         self._next_offset = next_offset
-        self._result.records_read += read
+        self._result.records_read += read + superseded
         self._result.records_written += written
-        return at, placed, is_changed
+        return at, placed, is_changed or superseded > 0
