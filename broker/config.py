@@ -28,12 +28,13 @@ from broker.config_key import (
 from broker.listeners import Listener, parse_host_port, resolve_listeners
 from broker.steps import NEVER, Step
 from coordinator.settings import GroupSettings
-from protocol.names import LAG_TOPIC
+from protocol.names import HISTORY_TOPIC, LAG_TOPIC, TopicName
 from storage.api import LogSettings
 from topics.settings import InternalTopic, TopicSettings
 
 _HOUR_MS = 3_600_000
 _MINUTE_MS = 60_000
+_DAY_MS = 24 * _HOUR_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +267,39 @@ class Config:
     )
     rollcall_metrics_cluster_name: str = text(
         "", "The label cluster_name of kafka-lag-exporter's names; empty: the cluster's id."
+    )
+
+    # What is remembered of groups: __group_history.
+    rollcall_history_enable: bool = boolean(
+        "What happens to groups is kept, with its cause: `rollcall why` tells it.", default=True
+    )
+    rollcall_history_retention_ms: int = integer(
+        2_592_000_000, "How long it is kept, by whole files; -1: for ever.", long=True
+    )
+    rollcall_history_retention_bytes: int = integer(
+        1_073_741_824,
+        "Size of a partition of it beyond which its oldest files are deleted; -1: no limit.",
+        long=True,
+    )
+    rollcall_history_segment_bytes: int = integer(
+        67_108_864, "Size at which a file of it is closed.", at_least=1_048_576
+    )
+    rollcall_history_topic_num_partitions: int = integer(
+        1,
+        "Partitions of __group_history. One keeps the order of all groups; never fewer than "
+        "before.",
+        at_least=1,
+    )
+    rollcall_history_memory_rebalances: int = integer(
+        20_000,
+        "Rebalances kept in memory, some kilobyte each; older ones are read from the topic.",
+        at_least=1,
+    )
+    rollcall_history_memory_rebalances_per_group: int = integer(
+        20, "The same of one group.", at_least=1
+    )
+    rollcall_history_members_max: int = integer(
+        200, "Members named in one record, the slowest first; the rest are counted.", at_least=1
     )
 
     # Lag, and live trouble.
@@ -506,13 +540,35 @@ class Config:
             producer_id_expiration_ms=self.producer_id_expiration_ms,
             producer_id_expiration_check_interval_ms=self.producer_id_expiration_check_interval_ms,
             producer_snapshot_interval_ms=self.rollcall_producer_snapshot_interval_ms,
-            internal_topics={LAG_TOPIC: InternalTopic(1, self._lag_topic)},
+            internal_topics=self._internal_topics,
             broker_properties={
                 key.name: as_text(self.value(key))
                 for key in keys().values()
                 if key.name in self.origins
             },
         )
+
+    @property
+    def _internal_topics(self) -> dict[TopicName, InternalTopic]:
+        topics = {LAG_TOPIC: InternalTopic(1, self._lag_topic)}
+        if self.rollcall_history_enable:
+            partitions = self.rollcall_history_topic_num_partitions
+            topics[HISTORY_TOPIC] = InternalTopic(partitions, self._history_topic)
+        return topics
+
+    @property
+    def _history_topic(self) -> dict[str, str]:
+        # Whole files are deleted: they have to be closed more often than that.
+        roll_ms = _DAY_MS
+        if self.rollcall_history_retention_ms >= 0:
+            roll_ms = max(min(_DAY_MS, self.rollcall_history_retention_ms // 4), 1_000)
+        return {
+            "cleanup.policy": "delete",
+            "retention.ms": str(max(self.rollcall_history_retention_ms, -1)),
+            "retention.bytes": str(max(self.rollcall_history_retention_bytes, -1)),
+            "segment.bytes": str(self.rollcall_history_segment_bytes),
+            "segment.ms": str(roll_ms),
+        }
 
     @property
     def _lag_topic(self) -> dict[str, str]:

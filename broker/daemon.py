@@ -25,6 +25,7 @@ from broker.events import (
     Warned,
 )
 from broker.health import Health
+from broker.history_log import HistoryLog
 from broker.journal_relay import JournalRelay, Stored
 from broker.lag_sampler import LagSampler
 from broker.observe import Observer
@@ -36,7 +37,8 @@ from coordinator.coordinator import GroupCoordinator
 from protocol.messages import Request
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.offset_fetch import OffsetFetchRequest
-from protocol.names import GroupId
+from protocol.names import OFFSETS_TOPIC, GroupId, TopicName
+from purgatory.now import Now
 from storage.journal import Journal
 from storage.log_store import LogStore
 from topics.data_plane import DataPlane
@@ -68,6 +70,7 @@ class Daemon:
     ticker: Ticker
     health: Health
     lag: LagSampler
+    history: HistoryLog | None
 
     def connect(self) -> None:
         """Let each part hear of what concerns it."""
@@ -88,9 +91,13 @@ class Daemon:
 
     async def load(self) -> None:
         """Elect and load; returns when everything that can be served is served."""
+        if self.history is not None:
+            self.history.open(self.store.partitions(), self.data_plane.attach)
         self.dispatcher.look_first(self._load_first)
         await self.ownership.elect(range(self.config.offsets_topic_num_partitions))
         self.dispatcher.look_first(None)
+        if self.history is not None:
+            self.history.settle(self.coordinator.knows, self.clock.now())
         # What is loaded stays: the collector need not look at it again and again.
         gc.collect()
         gc.freeze()
@@ -143,7 +150,8 @@ class Daemon:
         now = self.clock.now()
         began_s = perf_counter()
         for topic_partition, position in stored:
-            self.ownership.on_stored(topic_partition.partition, position, now)
+            if topic_partition.topic == OFFSETS_TOPIC:
+                self.ownership.on_stored(topic_partition.partition, position, now)
             self.data_plane.advanced(topic_partition, now)
         self.ticker.arm()
         self.ticker.turns.took("answers that were stored", perf_counter() - began_s)
@@ -171,10 +179,17 @@ class Daemon:
         now = self.clock.now()
         match change:
             case TopicDeleted(name, topic_id):
+                self._topic_changed(name, now)
                 self.coordinator.topics_deleted([(name, topic_id)], now)
             case TopicCreated(name) | PartitionsAdded(name):
+                self._topic_changed(name, now)
                 self.coordinator.partitions_changed({name}, now)
         self.ticker.arm()
+
+    def _topic_changed(self, name: TopicName, now: Now) -> None:
+        """Its consumers may rejoin for it: the history is to know why."""
+        if self.history is not None:
+            self.history.topics_changed({name}, now)
 
     def _unexpected(self, _loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
         error = context.get("exception")

@@ -65,6 +65,13 @@ class PartFailed:
 
 
 @dataclass(slots=True)
+class HistoryLost:
+    """Facts of groups could not be kept, the first ones; the groups go on all the same."""
+
+    reason: str
+
+
+@dataclass(slots=True)
 class LoopStalled:
     """The daemon heard nobody for a while; the clock of the core was held back by as much."""
 
@@ -155,6 +162,7 @@ ShellEvent = (
     | RequestFailed
     | PartFailed
     | LoopStalled
+    | HistoryLost
     | PartitionElected
     | PartitionsElected
     | PartitionsLoaded

@@ -22,6 +22,8 @@ from broker.dispatch import Dispatcher
 from broker.events import DaemonStep, PartFailed, Warned
 from broker.fail_points import fail_at
 from broker.health import Health
+from broker.history_facts import FactLimits
+from broker.history_log import HistoryLog
 from broker.ids import new_member_id
 from broker.journal_relay import JournalRelay
 from broker.lag_log import build_lag
@@ -36,6 +38,7 @@ from broker.steps import NEVER
 from broker.stored_file import StoredFile
 from broker.ticker import Ticker
 from coordinator.coordinator import GroupCoordinator
+from history.index import HistoryIndex, IndexLimits
 from protocol.names import OFFSETS_TOPIC
 from rollcall import __version__
 from storage.api import Corrupt, TopicPartition
@@ -153,6 +156,7 @@ def build(
         attach=data_plane.attach,
         turned=ticker.arm,
     )
+    history = _history(config, journal, observer)
     reply, observe = fail_at(config.rollcall_crash_at, server.reply, observer)
     coordinator = GroupCoordinator(
         config.group_settings(),
@@ -162,6 +166,7 @@ def build(
         reply=reply,
         observe=observe,
         shard_failed=ownership.shard_failed,
+        chronicle=history,
     )
     ownership.serve(coordinator)
     dispatcher = Dispatcher(coordinator, data_plane, server.reply)
@@ -183,6 +188,7 @@ def build(
         ticker,
         health,
         lag,
+        history,
     )
     daemon.connect()
     return daemon
@@ -272,6 +278,22 @@ def _journal_limits(config: Config) -> JournalLimits:
         )
     except ValueError as error:
         raise StartRefused(f"rollcall.journal.bytes: {error}") from None
+
+
+def _history(config: Config, journal: Journal, observer: Observer) -> HistoryLog | None:
+    if not config.rollcall_history_enable:
+        return None
+    memory = IndexLimits(
+        config.rollcall_history_memory_rebalances_per_group,
+        config.rollcall_history_memory_rebalances,
+    )
+    return HistoryLog(
+        journal,
+        config.rollcall_history_topic_num_partitions,
+        HistoryIndex(memory),
+        FactLimits(members=config.rollcall_history_members_max),
+        observer,
+    )
 
 
 def _limits(config: Config) -> ServerLimits:

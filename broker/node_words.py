@@ -110,6 +110,12 @@ def _(event: shell.LoopStalled) -> Iterable[Line]:
     yield Line("warning", words, {"stalled_ms": event.stalled_ms})
 
 
+@told(TABLE, shell.HistoryLost)
+def _(event: shell.HistoryLost) -> Iterable[Line]:
+    words = "The history of groups has a gap: facts could not be kept"
+    yield Line("warning", words, {"reason": event.reason})
+
+
 @told(TABLE, shell.PartitionElected)
 def _(event: shell.PartitionElected) -> Iterable[Line]:
     facts: Facts = {"partition": event.partition, "epoch": event.epoch}

@@ -5,7 +5,7 @@ between `hold` and `release`, so that they are stored in one flush: a crash has 
 Nothing here may raise: a history that cannot be written is no reason to refuse a client.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from coordinator.group import GroupView
@@ -27,8 +27,8 @@ class Chronicle(Protocol):
     def release(self) -> None:
         """That was all."""
 
-    def loaded(self, groups: Iterable[GroupView], now: Now) -> None:
-        """A partition is served from now on, with these groups."""
+    def loaded(self, group: GroupView, now: Now) -> None:
+        """The group is served from now on, as the log had it."""
 
 
 def is_history(happened: Sequence["Event"]) -> bool:

@@ -126,11 +126,10 @@ class GroupCoordinator:
     def disconnected(self, token: ReplyToken, now: Now) -> None:
         """The client of a parked request went away.
 
-        As in Kafka nothing changes: a request timeout must not throw a member out. It stays, and
-        counts as joined; its answer is made and goes nowhere. Its session runs from that answer on
-        (for a new member from its first join, for five minutes), and ends the member if nobody
-        comes back for it. A client that does come back sends its request again, which takes the
-        place of the parked one.
+        As in Kafka nothing changes: a request timeout must not throw a member out. It counts as
+        joined; its answer is made and goes nowhere. Its session runs from that answer on (a new
+        member's from its first join, for five minutes), and ends the member if nobody comes back.
+        A client that does sends its request again, which takes the place of the parked one.
         """
 
     def _heartbeat(self, request: Request, token: ReplyToken, now: Now) -> None:
@@ -506,6 +505,11 @@ class GroupCoordinator:
     def group(self, group_id: GroupId) -> GroupView | None:
         shard = self._active[self.partition_for(group_id)]
         return None if shard is None else shard.groups.get(group_id)
+
+    def knows(self, group_id: GroupId) -> bool:
+        """While a partition loads, nobody can tell: then there may be."""
+        shard = self._active[self.partition_for(group_id)]
+        return shard is None or shard.knows(group_id)
 
     def purgatories(self) -> Iterator[Purgatory[Command]]:
         """Where ops wait, one for each partition that is served."""

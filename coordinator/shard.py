@@ -432,6 +432,8 @@ class Shard:
         self.groups[group.group_id] = group
         self._census.awaited -= 1
         self._census.came(group)
+        if self._chronicle is not None:
+            self._chronicle.loaded(group, now)
         for member in group.members.values():
             member.session_deadline_ms = now.mono_ms + member.session_timeout_ms
             self._books.file(

@@ -1,7 +1,8 @@
 """How is an event of the history written down, and read back by a later version? msgpack, by name.
 
 Key: the group id, UTF-8, so that a reader can filter without a look at the value. Value: one
-msgpack map {"v": 1, "type": ..., and the fields of the type}, fields of their default left out.
+msgpack map {"v": 1, "type": ..., and the fields of the type}; what is null, empty or false by
+default, and is so here, is left out.
 
 The versioning rule: a type may get more fields at any time; readers ignore what they do not know
 and fill in the default for what is not there. `v` is raised only when the meaning of a field
@@ -94,9 +95,13 @@ def _write_map(kind: type, value: object) -> dict[str, Plain]:
     plain: dict[str, Plain] = {}
     for name, write, _, default in _layout(kind):
         content = getattr(value, name)
-        if default is MISSING or content != default:
+        if content or content != default or not _is_nothing(default):
             plain[name] = write(content)
     return plain
+
+
+def _is_nothing(default: object) -> bool:
+    return default is None or default is False or default in ("", ())
 
 
 def _read_map(kind: type, plain: Plain) -> object:

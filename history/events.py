@@ -165,7 +165,7 @@ class Rebalance:
     began_at_ms: int
     trigger: Who | None = None
     reason: str = ""  # Kafka's sentence for its beginning
-    began_by: Cause | None = None  # what began it, where `cause` came to light only later
+    began_by: Cause | None = None  # what began it, where `cause` is what lies behind that
     end: End = End.RUNNING
     duration_ms: int | None = None
     waited_for: tuple[Wait, ...] = ()
@@ -298,6 +298,7 @@ class RebalanceBegan:
     group_id: str
     at_ms: int
     cause: Cause = Cause.MEMBER_JOINED
+    began_by: Cause | None = None  # as in Rebalance
     trigger: Who | None = None
     reason: str = ""
     from_state: str = ""

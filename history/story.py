@@ -81,6 +81,7 @@ class Story:
             event.at_ms,
             event.trigger,
             event.reason,
+            event.began_by,
             waited_for=tuple(Wait(who) for who in event.waiting_for),
             waited_for_left_out=event.waiting_for_left_out,
             generation_before=event.generation,
@@ -93,28 +94,22 @@ class Story:
         self.done.append(event.rebalance)
 
     def _loaded(self, event: HistoryEvent) -> None:
-        assert isinstance(event, GroupLoaded)
-        self.running = None
-        reason = f"the coordinator loaded the group as {event.state}"
-        self.done.append(
-            _kept(Cause.COORDINATOR_MOVED, None, event, event.generation, event.members, reason)
-        )
+        whole = whole_rebalance(event)
+        assert whole is not None
+        self.done.append(whole)
 
     def _replaced(self, event: HistoryEvent) -> None:
         assert isinstance(event, StaticMemberReplaced)
-        cause = Cause.STATIC_MEMBER_REPLACED
-        if event.settled:
-            reason = event.reason
-            self.done.append(
-                _kept(cause, event.who, event, event.generation, event.members, reason)
-            )
+        whole = whole_rebalance(event)
+        if whole is not None:
+            self.done.append(whole)
             return
         running = self._gathering
         if running is None:
             return
         delay_ms = event.at_ms - running.began_at_ms
         self._end_waits({event.old_member_id: Wait(event.who, delay_ms, WaitEnd.REPLACED)})
-        self._also(cause, event.who, event.at_ms)
+        self._also(Cause.STATIC_MEMBER_REPLACED, event.who, event.at_ms)
 
     def _joined(self, event: HistoryEvent) -> None:
         assert isinstance(event, MemberJoined)
@@ -181,14 +176,14 @@ class Story:
         """Name it by what made it last until its timeout; what began it is told beside it."""
         running = self.running
         assert running is not None
-        if running.began_by is not None:
+        if running.cause is cause:
             return
         before = AlsoCaused(running.cause, running.trigger, running.began_at_ms)
         self.running = replace(
             running,
             cause=cause,
             trigger=who,
-            began_by=running.cause,
+            began_by=running.began_by or running.cause,
             also=(before, *running.also[: ALSO_MAX - 1]),
         )
 
@@ -216,6 +211,21 @@ _TELLING: Final[dict[type, Callable[[Story, HistoryEvent], None]]] = {
     GenerationAssigned: Story._assigned,
     GroupEmptied: Story._emptied,
 }
+
+
+def whole_rebalance(event: HistoryEvent) -> Rebalance | None:
+    """The rebalance that this event tells of all by itself, if it does."""
+    match event:
+        case RebalanceEnded():
+            return event.rebalance
+        case GroupLoaded(generation=generation, members=members):
+            reason = f"the coordinator loaded the group as {event.state}"
+            return _kept(Cause.COORDINATOR_MOVED, None, event, generation, members, reason)
+        case StaticMemberReplaced(who=who, generation=generation, members=members) if event.settled:
+            cause = Cause.STATIC_MEMBER_REPLACED
+            return _kept(cause, who, event, generation, members, event.reason)
+        case _:
+            return None
 
 
 def end(running: Rebalance, how: End, at_ms: int, unowned_ms: int | None = None) -> Rebalance:

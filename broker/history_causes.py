@@ -1,0 +1,95 @@
+"""Why did it happen, and who was it? The names that the history gives to causes and to members.
+
+Pure functions of one event and of the group as it was. docs/history.md tells people the rules.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from coordinator import events as groups
+from coordinator.commands import RebalanceCause
+from coordinator.events import MemberName, RemovalCause
+from coordinator.group import SESSION_PAUSED, GroupView, MemberView
+from history.events import Cause, Removal, Who
+from protocol.consumer_protocol import read_subscription_topics
+from protocol.names import MemberId
+from purgatory.now import Now
+
+ADMIN_REASON: Final = "member was removed by an admin"
+"""How Java's admin client begins the reason that it gives (KIP-800)."""
+
+CAUSES: Final[dict[RebalanceCause, Cause]] = {
+    RebalanceCause.MEMBER_JOINED: Cause.MEMBER_JOINED,
+    RebalanceCause.METADATA_CHANGED: Cause.SUBSCRIPTION_CHANGED,
+    RebalanceCause.LEADER_REJOINED: Cause.LEADER_REJOINED,
+    RebalanceCause.STATIC_MEMBER_CHANGED: Cause.STATIC_MEMBER_REPLACED,
+    RebalanceCause.SESSION_EXPIRED: Cause.SESSION_EXPIRED,
+    RebalanceCause.MEMBER_LEFT: Cause.MEMBER_LEFT,
+    RebalanceCause.DID_NOT_SYNC: Cause.SYNC_TIMEOUT,
+    # What the leader sent cannot be stored: the reason says so, and the trigger is the leader.
+    RebalanceCause.ASSIGNMENT_NOT_STORED: Cause.LEADER_REJOINED,
+    # Found at a load: group.max.size was made smaller before the restart.
+    RebalanceCause.OVER_CAPACITY: Cause.COORDINATOR_MOVED,
+    RebalanceCause.PARTITIONS_CHANGED: Cause.PARTITIONS_CHANGED,
+}
+_REMOVALS: Final[dict[RemovalCause, Removal]] = {
+    RemovalCause.SESSION_EXPIRED: Removal.SESSION_EXPIRED,
+    RemovalCause.NEW_MEMBER_TIMED_OUT: Removal.NEW_MEMBER_TIMED_OUT,
+    RemovalCause.LEFT: Removal.LEFT,
+    RemovalCause.DID_NOT_REJOIN: Removal.REBALANCE_TIMEOUT,
+    RemovalCause.DID_NOT_SYNC: Removal.SYNC_TIMEOUT,
+    RemovalCause.GROUP_FULL: Removal.GROUP_FULL,
+}
+
+
+def removal_of(event: groups.MembersRemoved) -> Removal:
+    """An operator's LeaveGroup comes from another client than the member, or names no member id."""
+    if event.cause is not RemovalCause.LEFT:
+        return _REMOVALS[event.cause]
+    for removed in event.removed:
+        # A static member keeps the client id of the process that it replaced.
+        is_other = (
+            removed.member.group_instance_id is None and removed.member.client_id != event.client_id
+        )
+        by_admin = (removed.reason or "").startswith(ADMIN_REASON)
+        if removed.by_instance or is_other or by_admin:
+            return Removal.OPERATOR
+    return Removal.LEFT
+
+
+def trigger_of(
+    group: GroupView, event: groups.RebalanceBegun, removed: Mapping[MemberId, Who]
+) -> Who | None:
+    for member_id in event.trigger_ids:
+        if member_id in removed:
+            return removed[member_id]
+        member = group.members.get(member_id)
+        if member is not None:
+            return Who(member_id, member.group_instance_id, member.client_id, member.client_host)
+    return Who(event.trigger_ids[0]) if event.trigger_ids else None
+
+
+def last_heard_ms(member: MemberView, now: Now) -> int:
+    """The last sign of life, from where its session ends or ended."""
+    if member.lapsed_at_ms is not None:
+        return member.lapsed_at_ms - member.session_timeout_ms
+    if member.session_deadline_ms == SESSION_PAUSED or member.is_new:
+        return now.mono_ms
+    return min(now.mono_ms, member.session_deadline_ms - member.session_timeout_ms)
+
+
+def owner_of(member: MemberView) -> str:
+    return member.group_instance_id or member.member_id
+
+
+def who_of(name: MemberName) -> Who:
+    return Who(name.member_id, name.group_instance_id, name.client_id, name.client_host)
+
+
+def topics_of(offers: Iterable[tuple[str, bytes]]) -> list[tuple[str, object]]:
+    """The protocols by name with the topics of each; whatever else a consumer says may change."""
+    found: list[tuple[str, object]] = []
+    for name, metadata in offers:
+        topics = read_subscription_topics(metadata)
+        found.append((name, metadata if topics is None else frozenset(topics)))
+    return found

@@ -1,0 +1,500 @@
+"""Which facts of a group's history follow from what the coordinator just decided?
+
+Turns the coordinator's events into the history's (history/events.py), names the cause of each
+rebalance, and keeps what one needs until it is over: whose partitions it takes from whom. Told of a
+turn before its events are written in, so that a group can be asked how it was.
+
+docs/history.md says how causes are attributed; the rules that need more than one event are here:
+an operator is whoever removes others' members; a leader that rejoins after the partitions of its
+topics changed tells of just that; the first rebalance after one that a restart cut off goes back
+to the restart. That a rebalance which ran into its timeout is named by it stands in
+history/story.py.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from broker.history_causes import (
+    CAUSES,
+    last_heard_ms,
+    owner_of,
+    removal_of,
+    topics_of,
+    trigger_of,
+    who_of,
+)
+from broker.history_offsets import offset_facts
+from broker.history_plain import fact_of
+from broker.history_running import (
+    Offered,
+    Removed,
+    Running,
+    interrupted,
+    or_none,
+    release_joined,
+)
+from coordinator import events as groups
+from coordinator import offset_events as offsets
+from coordinator.commands import RebalanceCause
+from coordinator.group import GroupView
+from history import events as facts
+from history.events import Cause, End, Gone, HistoryEvent, Joined, Removal, Who
+from history.index import HistoryIndex
+from history.ownership import Holdings, Shift, owned_by_subscription
+from history.story import end
+from protocol.consumer_protocol import PROTOCOL_TYPE
+from protocol.names import GroupId, GroupState, MemberId, TopicName
+from purgatory.now import Now
+
+INTERRUPTED_MIN_MS: Final = 60_000
+"""For at least so long after a restart a rebalance is the restart's, if one was cut off by it."""
+
+TOPICS_REMEMBERED: Final = 10_000
+"""Topics whose partitions changed, the last ones: a rebalance may come of it."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class FactLimits:
+    members: int = 200  # of a list in one record; the slowest come first
+    moves: int = 200  # partitions by name in one record
+    assignment_bytes: int = 1 << 20  # of all members; beyond it nothing is said of partitions
+    offsets: int = 1_000  # in one record; more go into several
+
+
+class Facts:
+    """Not thread-safe: one for the whole coordinator, on its loop."""
+
+    def __init__(self, index: HistoryIndex, limits: FactLimits) -> None:
+        self._index = index
+        self._limits = limits
+        self._running: dict[GroupId, Running] = {}
+        self._left_over: dict[GroupId, Holdings] = {}  # partitions between two cooperative steps
+        self._interrupted: dict[GroupId, int] = {}  # -> until when it counts, monotonic ms
+        self._topics: OrderedDict[TopicName, int] = OrderedDict()  # -> wall clock ms
+        self._removed: Removed | None = None
+        self._offered: Offered | None = None
+
+    # ------------------------------------------------------------ what is asked
+
+    def of(
+        self, group: GroupView | None, happened: Iterable[groups.Event], now: Now
+    ) -> list[HistoryEvent]:
+        """The facts of one turn, which are in the index then."""
+        found: list[HistoryEvent] = []
+        for event in happened:
+            tell = _TELLING.get(type(event))
+            fresh: Iterable[HistoryEvent] = ()
+            if tell is not None:
+                fresh = tell(self, group, event, now)
+            else:
+                fact = fact_of(group, event)
+                if fact is not None:
+                    fresh = (fact,)
+            for one in fresh:
+                self._index.apply(one)
+                found.append(one)
+        return found
+
+    def loaded(self, group: GroupView, now: Now) -> list[HistoryEvent]:
+        """The facts of a group that this process serves from now on."""
+        group_id = group.group_id
+        running = self._index.running(group_id)
+        self._running.pop(group_id, None)
+        self._left_over.pop(group_id, None)
+        found: list[HistoryEvent] = []
+        if running is not None:
+            goes_on = (
+                group.state is GroupState.COMPLETING_REBALANCE
+                and running.generation_after == group.generation_id
+            )
+            if goes_on:
+                passed_ms = max(0, now.wall_ms - running.began_at_ms)
+                self._running[group_id] = Running(now.mono_ms - passed_ms, None)
+                running = None
+            else:
+                found.append(interrupted(group_id, running, group, now))
+                longest_ms = max(group.rebalance_timeout_ms, INTERRUPTED_MIN_MS)
+                self._interrupted[group_id] = now.mono_ms + longest_ms
+        if group.members or running is not None:
+            found.append(
+                facts.GroupLoaded(
+                    group_id,
+                    now.wall_ms,
+                    group.generation_id,
+                    str(group.state),
+                    len(group.members),
+                    interrupted=running is not None,
+                )
+            )
+        for one in found:
+            self._index.apply(one)
+        return found
+
+    def left_running(self, is_known: Callable[[GroupId], bool], now: Now) -> list[HistoryEvent]:
+        """After a start: what ran in groups that are not there any more is over."""
+        found: list[HistoryEvent] = []
+        for group_id in self._index.groups():
+            running = self._index.running(group_id)
+            if running is not None and not is_known(GroupId(group_id)):
+                found.append(interrupted(GroupId(group_id), running, None, now))
+        for one in found:
+            self._index.apply(one)
+        return found
+
+    def topics_changed(self, names: AbstractSet[TopicName], now: Now) -> None:
+        """Topics came, went, or got more partitions: their consumers will find out."""
+        for name in names:
+            self._topics[name] = now.wall_ms
+            self._topics.move_to_end(name)
+        while len(self._topics) > TOPICS_REMEMBERED:
+            self._topics.popitem(last=False)
+
+    def unowned_seconds(self, group_id: str, now: Now) -> float | None:
+        """So far, in the rebalance that runs."""
+        running = self._running.get(GroupId(group_id))
+        if running is None:
+            return None
+        unowned_ms = or_none(running, lambda shift: shift.unowned_ms(now.mono_ms))
+        return None if unowned_ms is None else round(unowned_ms / 1000, 3)
+
+    def began_ms(self, group_id: str) -> int | None:
+        """Since when, on the monotonic clock, the rebalance runs."""
+        running = self._running.get(GroupId(group_id))
+        return None if running is None else running.began_ms
+
+    def stable_ms(self, group_id: str) -> int | None:
+        """When the assignments were handed out, if only some members have yet to fetch theirs."""
+        running = self._running.get(GroupId(group_id))
+        return None if running is None else running.stable_ms
+
+    # ------------------------------------------------------------ members come and go
+
+    def _member_rejoined(
+        self, group: GroupView | None, event: groups.Event, now: Now
+    ) -> Iterator[HistoryEvent]:
+        assert isinstance(event, groups.MemberRejoined)
+        assert group is not None
+        member = group.members[event.member.member_id]
+        running = self._running.get(group.group_id)
+        if group.state is GroupState.PREPARING_REBALANCE:
+            if running is not None and running.shift is not None:
+                kept = owned_by_subscription(event.protocols)
+                running.shift.release(owner_of(member), now.mono_ms, kept)
+        else:
+            other = topics_of(member.protocols) != topics_of(event.protocols)
+            self._offered = Offered(group.group_id, now.mono_ms, other)
+        yield from ()
+
+    def _static_member_replaced(
+        self, group: GroupView | None, event: groups.Event, now: Now
+    ) -> Iterator[HistoryEvent]:
+        assert isinstance(event, groups.StaticMemberReplaced)
+        assert group is not None
+        old = group.members[event.old_member_id]
+        heard_ms = last_heard_ms(old, now)
+        running = self._running.get(group.group_id)
+        if running is not None and running.shift is not None:
+            running.shift.release(owner_of(old), heard_ms)
+        elif not event.settled:
+            owners = [(owner_of(old), old.assignment, heard_ms)]
+            self._removed = Removed(group.group_id, now.mono_ms, Removal.LEFT, {}, 0, owners)
+        if running is not None and event.old_member_id in running.to_sync:
+            running.to_sync.remove(event.old_member_id)
+            running.to_sync.add(event.member.member_id)
+        fact = fact_of(group, event)
+        assert fact is not None
+        yield fact
+
+    def _members_removed(
+        self, group: GroupView | None, event: groups.Event, now: Now
+    ) -> Iterator[HistoryEvent]:
+        assert isinstance(event, groups.MembersRemoved)
+        assert group is not None
+        removal = removal_of(event)
+        gone: list[Gone] = []
+        owners: list[tuple[str, bytes, int]] = []
+        running = self._running.get(group.group_id)
+        for removed in event.removed:
+            member = group.members[removed.member.member_id]
+            silent_ms = None
+            heard_ms = now.mono_ms
+            if removal is Removal.SESSION_EXPIRED:
+                heard_ms = last_heard_ms(member, now)
+                silent_ms = now.mono_ms - heard_ms
+            gone.append(Gone(who_of(removed.member), removed.reason, silent_ms))
+            owners.append((owner_of(member), member.assignment, heard_ms))
+            if running is not None and running.shift is not None:
+                running.shift.gone(owner_of(member), heard_ms)
+        asker = facts.Asker(event.client_id, event.client_host) if event.client_id else None
+        settled = sum(not group.members[one.member.member_id].is_new for one in event.removed)
+        whos = {MemberId(one.who.member_id): one.who for one in gone}
+        if removal is Removal.OPERATOR and asker is not None:
+            whos = {
+                member_id: who._replace(client_id=asker.client_id, host=asker.host)
+                for member_id, who in whos.items()
+            }
+        self._removed = Removed(group.group_id, now.mono_ms, removal, whos, settled, owners)
+        shown, left_out = self._cut(gone)
+        yield facts.MembersRemoved(
+            group.group_id, now.wall_ms, removal, event.generation_id, shown, left_out, asker
+        )
+        if running is not None and running.stable_ms is not None:
+            running.to_sync -= whos.keys()
+            yield from self._end_if_all_synced(group.group_id, running, now)
+
+    def _pending_removed(
+        self, _: GroupView | None, event: groups.Event, now: Now
+    ) -> Iterator[HistoryEvent]:
+        """No member yet, and no fact; but when one leaves, the group rebalances."""
+        assert isinstance(event, groups.PendingMemberRemoved)
+        who = Who(event.member_id, None, event.client_id, event.client_host)
+        whos = {event.member_id: who}
+        self._removed = Removed(event.group_id, now.mono_ms, Removal.LEFT, whos, 0, [])
+        yield from ()
+
+    # ------------------------------------------------------------ a rebalance, step by step
+
+    def _begun(
+        self, group: GroupView | None, event: groups.Event, now: Now
+    ) -> Iterator[HistoryEvent]:
+        assert isinstance(event, groups.RebalanceBegun)
+        assert group is not None
+        group_id = group.group_id
+        removed, offered = self._removed, self._offered
+        if removed is not None and (removed.group_id, removed.now_ms) != (group_id, now.mono_ms):
+            removed = None
+        if offered is not None and (offered.group_id, offered.now_ms) != (group_id, now.mono_ms):
+            offered = None
+        self._removed = self._offered = None
+
+        before = self._running.get(group_id)
+        shift = None
+        if before is not None and before.stable_ms is None:
+            shift = or_none(before, lambda shift: shift.handed_on(now.mono_ms))
+            yield self._end(group_id, before, End.OVERTAKEN, now)
+        elif before is not None:
+            yield self._end(group_id, before, End.STABLE, now)
+        if shift is None:
+            shift = self._new_shift(group, removed)
+        if shift is not None:
+            release_joined(shift, group, removed)
+        cause = self._cause(group, event, removed, offered)
+        began_by = None
+        if now.mono_ms <= self._interrupted.pop(group_id, -1):
+            cause, began_by = Cause.COORDINATOR_MOVED, cause
+        self._running[group_id] = Running(now.mono_ms, shift)
+        waiting_for, left_out = self._cut([who_of(name) for name in event.waiting_for])
+        settled = sum(not member.is_new for member in group.members.values())
+        yield facts.RebalanceBegan(
+            group_id,
+            now.wall_ms,
+            cause,
+            began_by,
+            trigger_of(group, event, {} if removed is None else removed.whos),
+            event.reason,
+            str(event.from_state),
+            event.old_generation_id,
+            settled + (0 if removed is None else removed.members),
+            waiting_for,
+            left_out,
+            event.rebalance_timeout_ms,
+        )
+
+    def _cause(
+        self,
+        group: GroupView,
+        event: groups.RebalanceBegun,
+        removed: Removed | None,
+        offered: Offered | None,
+    ) -> Cause:
+        if event.cause is RebalanceCause.MEMBER_LEFT:
+            by_operator = removed is not None and removed.removal is Removal.OPERATOR
+            return Cause.OPERATOR if by_operator else Cause.MEMBER_LEFT
+        if event.cause in (RebalanceCause.LEADER_REJOINED, RebalanceCause.METADATA_CHANGED):
+            if offered is not None and offered.other_topics:
+                return Cause.SUBSCRIPTION_CHANGED
+            if self._partitions_changed(group):
+                return Cause.PARTITIONS_CHANGED
+        return CAUSES[event.cause]
+
+    def _partitions_changed(self, group: GroupView) -> bool:
+        """Have they, of the topics subscribed to, since the last rebalance began?"""
+        subscribed = group.subscribed_topics
+        if not subscribed:
+            return False
+        since_ms = group.state_since_ms
+        for last in self._index.rebalances(group.group_id):
+            if last.generation_after != last.generation_before:
+                since_ms = last.began_at_ms
+                break
+        return any(self._topics.get(name, -1) >= since_ms for name in subscribed)
+
+    def _new_shift(self, group: GroupView, removed: Removed | None) -> Shift | None:
+        left_over = self._left_over.pop(group.group_id, None)
+        if group.protocol_type != PROTOCOL_TYPE:
+            return None
+        before = {owner_of(member): member.assignment for member in group.members.values()}
+        if removed is not None:
+            before.update({owner: assignment for owner, assignment, _ in removed.owners})
+        if sum(map(len, before.values())) > self._limits.assignment_bytes:
+            return None
+        return Shift(before, left_over)
+
+    def _generation_begun(
+        self, group: GroupView | None, event: groups.Event, now: Now
+    ) -> Iterator[HistoryEvent]:
+        assert isinstance(event, groups.GenerationBegun)
+        assert group is not None
+        running = self._running.get(group.group_id)
+        began_ms = now.mono_ms if running is None else running.began_ms
+        joined = [
+            Joined(who_of(join.member), max(0, now.mono_ms - join.waited_ms - began_ms))
+            for join in event.joins
+        ]
+        joined.sort(key=lambda one: -one.join_delay_ms)
+        shown, left_out = self._cut(joined)
+        absent, _ = self._cut([who_of(name) for name in event.absent])
+        yield facts.GenerationBegan(
+            group.group_id,
+            now.wall_ms,
+            event.generation_id,
+            event.protocol_type,
+            event.protocol_name,
+            event.leader_id,
+            len(group.members),
+            shown,
+            left_out,
+            absent,
+        )
+
+    def _assigned(
+        self, group: GroupView | None, event: groups.Event, now: Now
+    ) -> Iterator[HistoryEvent]:
+        assert isinstance(event, groups.AssignmentReceived)
+        assert group is not None
+        running = self._running.get(group.group_id)
+        names = {member.member_id: owner_of(member) for member in group.members.values()}
+        assignments = {
+            names.get(member_id, member_id): assignment
+            for member_id, assignment in event.assignments.items()
+        }
+        moved = None
+        if running is not None and sum(map(len, assignments.values())) <= (
+            self._limits.assignment_bytes
+        ):
+            moved = or_none(running, lambda shift: shift.assign(assignments))
+        if moved is None and running is not None:
+            running.shift = None  # it cannot be read, or is too much: nothing is said of it
+        partitions = None
+        if moved is not None and running is not None and running.shift is not None:
+            partitions = running.shift.partitions
+        moves = tuple(facts.Move(*one) for one in (moved or ())[: self._limits.moves])
+        yield facts.GenerationAssigned(
+            group.group_id,
+            now.wall_ms,
+            event.generation_id,
+            event.leader_id,
+            event.member_count,
+            len(event.without_assignment),
+            partitions,
+            None if moved is None else len(moved),
+            moves,
+            0 if moved is None else len(moved) - len(moves),
+        )
+
+    def _stabilized(
+        self, group: GroupView | None, event: groups.Event, now: Now
+    ) -> Iterator[HistoryEvent]:
+        assert isinstance(event, groups.GroupStabilized)
+        assert group is not None
+        running = self._running.get(group.group_id)
+        if running is None:
+            return
+        running.stable_ms = now.mono_ms
+        running.to_sync = set(group.pending_sync_ids)
+        if running.shift is not None:
+            for member_id in event.answered:
+                running.shift.answered(owner_of(group.members[member_id]), now.mono_ms)
+        yield from self._end_if_all_synced(group.group_id, running, now)
+
+    def _synced(
+        self, group: GroupView | None, event: groups.Event, now: Now
+    ) -> Iterator[HistoryEvent]:
+        assert isinstance(event, groups.MemberSynced)
+        assert group is not None
+        running = self._running.get(group.group_id)
+        if running is None or running.stable_ms is None:
+            return
+        running.to_sync.discard(event.member_id)
+        if running.shift is not None:
+            running.shift.answered(owner_of(group.members[event.member_id]), now.mono_ms)
+        yield from self._end_if_all_synced(group.group_id, running, now)
+
+    def _emptied(
+        self, _: GroupView | None, event: groups.Event, now: Now
+    ) -> Iterator[HistoryEvent]:
+        assert isinstance(event, groups.GroupEmptied)
+        emptied = facts.GroupEmptied(event.group_id, now.wall_ms, event.generation_id)
+        yield emptied
+        running = self._running.get(event.group_id)
+        if running is not None:
+            yield self._end(event.group_id, running, End.EMPTY, now)
+
+    def _end_if_all_synced(
+        self, group_id: GroupId, running: Running, now: Now
+    ) -> Iterator[HistoryEvent]:
+        if not running.to_sync:
+            yield self._end(group_id, running, End.STABLE, now)
+
+    def _end(self, group_id: GroupId, running: Running, how: End, now: Now) -> HistoryEvent:
+        """It lasted until the assignments were handed out; until all have theirs, partitions may
+        still be without an owner."""
+        del self._running[group_id]
+        unowned_ms = or_none(running, lambda shift: shift.unowned_ms(now.mono_ms))
+        if how is End.STABLE:
+            left_over = or_none(running, lambda shift: shift.left_over(now.mono_ms))
+            if left_over:
+                self._left_over[group_id] = left_over
+        story = self._index.running(group_id)
+        assert story is not None, "a rebalance without a story"
+        until_ms = now.mono_ms if running.stable_ms is None else running.stable_ms
+        ended_at_ms = story.began_at_ms + until_ms - running.began_ms
+        return facts.RebalanceEnded(group_id, now.wall_ms, end(story, how, ended_at_ms, unowned_ms))
+
+    # ------------------------------------------------------------ offsets, and the whole group
+
+    def _offsets_moved(
+        self, _: GroupView | None, event: groups.Event, now: Now
+    ) -> Iterator[HistoryEvent]:
+        if isinstance(event, offsets.GroupDeleted):
+            self._left_over.pop(event.group_id, None)
+            self._interrupted.pop(event.group_id, None)
+        yield from offset_facts(event, now.wall_ms, self._limits.offsets)
+
+    def _cut(self, things: Sequence[T]) -> tuple[tuple[T, ...], int]:
+        shown = tuple(things[: self._limits.members])
+        return shown, len(things) - len(shown)
+
+
+_Tell = Callable[[Facts, GroupView | None, groups.Event, Now], Iterable[HistoryEvent]]
+
+_TELLING: Final[dict[type, _Tell]] = {
+    groups.MemberRejoined: Facts._member_rejoined,
+    groups.StaticMemberReplaced: Facts._static_member_replaced,
+    groups.MembersRemoved: Facts._members_removed,
+    groups.PendingMemberRemoved: Facts._pending_removed,
+    groups.RebalanceBegun: Facts._begun,
+    groups.GenerationBegun: Facts._generation_begun,
+    groups.AssignmentReceived: Facts._assigned,
+    groups.GroupStabilized: Facts._stabilized,
+    groups.MemberSynced: Facts._synced,
+    groups.GroupEmptied: Facts._emptied,
+    offsets.OffsetsCommitted: Facts._offsets_moved,
+    offsets.OffsetsDeleted: Facts._offsets_moved,
+    offsets.GroupDeleted: Facts._offsets_moved,
+}

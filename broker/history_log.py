@@ -1,0 +1,192 @@
+"""Who writes `__group_history`? The chronicler: facts in the turn that decides them, in one flush.
+
+Implements the coordinator's `Chronicle`. What a turn appends to `__consumer_offsets` and what is
+told of it here go through the journal as one (`hold`, `release`): after a crash both are there or
+neither is. Turns that store nothing of their own are told as well. A fault here is a line in the
+log and a gap in the history; it never fails a turn.
+
+The index in memory is the fold of the very same facts (history/index.py). At a start the last part
+of the topic is read, so that a rebalance which the stop cut off is not forgotten.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Final
+
+from broker.events import HistoryLost, PartFailed, ShellEvent
+from broker.history_facts import FactLimits, Facts
+from broker.history_reader import Window, windows
+from coordinator.events import Event
+from coordinator.group import GroupView
+from coordinator.java_hash import partition_of
+from history.encoding import encode
+from history.events import HistoryEvent
+from history.index import HistoryIndex
+from protocol.names import HISTORY_TOPIC, GroupId, TopicName
+from purgatory.now import Now
+from storage.api import Corrupt, LogClosed, Record, TopicLog, TopicPartition
+from storage.journal import Journal, JournaledLog
+
+EVENTS_PER_BATCH: Final = 16
+"""Cut lists keep an event at some 50 KB: a batch stays below what a Fetch asks for."""
+
+GROUPS_PER_BATCH: Final = 500
+"""Of those that a partition loaded: a fact of each is small."""
+
+TAIL_BYTES: Final = 1 << 20
+"""So much of each partition is read at a start, for the rebalances that were running."""
+
+
+Attach = Callable[[TopicLog], None]
+
+
+def _to_nobody(_: TopicLog) -> None:
+    return
+
+
+class HistoryLog:
+    """All of it runs on the event loop."""
+
+    def __init__(
+        self,
+        journal: Journal,
+        partitions: int,
+        index: HistoryIndex,
+        limits: FactLimits,
+        observe: Callable[[ShellEvent], None],
+    ) -> None:
+        self.index = index
+        self.facts = Facts(index, limits)
+        self.events_written = 0
+        self.events_lost = 0
+        self._journal = journal
+        self._partitions = partitions
+        self._observe = observe
+        self._logs: dict[int, JournaledLog] = {}
+        self._views: Mapping[TopicPartition, TopicLog] = {}
+        self._attach: Attach = _to_nobody
+        self._loaded: list[HistoryEvent] = []  # not appended yet
+        self._listeners: list[Callable[[HistoryEvent], None]] = []
+
+    def subscribe(self, listener: Callable[[HistoryEvent], None]) -> None:
+        """Be told of every fact, within the turn: return soon, and call nobody back."""
+        self._listeners.append(listener)
+
+    def partition_for(self, group_id: str) -> int:
+        """As in the offsets topic: by Java's hash of the group id."""
+        return partition_of(group_id, self._partitions)
+
+    # ------------------------------------------------------------ told by the coordinator
+
+    def hold(self) -> None:
+        self._journal.hold()
+
+    def release(self) -> None:
+        self._journal.release()
+
+    def tell(self, group: GroupView | None, happened: Sequence[Event], now: Now) -> None:
+        try:
+            facts = self.facts.of(group, happened, now)
+            if self._loaded:
+                self._append_loaded(now)  # what comes after it, stands after it
+            self._append(facts, EVENTS_PER_BATCH, now)
+        except Exception as error:  # noqa: BLE001 - a fault here is no reason to refuse a client
+            self._observe(PartFailed("group history", error))
+
+    def loaded(self, group: GroupView, now: Now) -> None:
+        try:
+            self._loaded += self.facts.loaded(group, now)
+            if len(self._loaded) >= GROUPS_PER_BATCH:
+                self._append_loaded(now)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._observe(PartFailed("group history", error))
+
+    # ------------------------------------------------------------ told by the daemon
+
+    def topics_changed(self, names: AbstractSet[TopicName], now: Now) -> None:
+        """Consumers of these will notice, and rejoin."""
+        self.facts.topics_changed(names, now)
+
+    def open(self, views: Mapping[TopicPartition, TopicLog], attach: Attach) -> None:
+        """At a start, before any group is loaded: the logs, and what their tails tell.
+
+        `attach` shows a log to those who read it.
+        """
+        self._views, self._attach = views, attach
+        self._partitions = max(self._partitions, sum(one.topic == HISTORY_TOPIC for one in views))
+        for partition in range(self._partitions):
+            try:
+                self._log(partition)
+                self._recall(self.view(partition))
+            except (OSError, Corrupt, KeyError) as fault:
+                self._lost(f"partition {partition}: {fault}")
+
+    def settle(self, is_known: Callable[[GroupId], bool], now: Now) -> None:
+        """After a start: whatever ran in a group that is not known any more is over."""
+        self._append_loaded(now)
+        self._append(self.facts.left_running(is_known, now), GROUPS_PER_BATCH, now)
+
+    def view(self, partition: int) -> TopicLog:
+        """The log as its readers see it. KeyError if it could not be opened."""
+        return self._views[TopicPartition(HISTORY_TOPIC, partition)]
+
+    def _recall(self, log: TopicLog) -> None:
+        tail: list[Window] = []
+        size = 0
+        for window in windows(log):
+            tail.append(window)
+            size += window.size
+            if size >= TAIL_BYTES:
+                break
+        for window in reversed(tail):
+            for _, event in window.events():
+                self.index.apply(event)
+
+    # ------------------------------------------------------------ the log
+
+    def _append_loaded(self, now: Now) -> None:
+        facts, self._loaded = self._loaded, []
+        self._append(facts, GROUPS_PER_BATCH, now)
+
+    def _append(self, facts: Sequence[HistoryEvent], most: int, now: Now) -> None:
+        by_partition: dict[int, list[HistoryEvent]] = {}
+        for fact in facts:
+            by_partition.setdefault(self.partition_for(fact.group_id), []).append(fact)
+        for partition, some in by_partition.items():
+            for at in range(0, len(some), most):
+                part = some[at : at + most]
+                records = [Record(*encode(fact)) for fact in part]
+                if self._append_to(partition, records, now.wall_ms):
+                    self.events_written += len(part)
+                else:
+                    self.events_lost += len(part)
+        for fact in facts:
+            for listener in self._listeners:
+                listener(fact)
+
+    def _append_to(self, partition: int, records: Sequence[Record], at_ms: int) -> bool:
+        for _ in range(2):
+            try:
+                self._log(partition).append(records, at_ms)
+            except LogClosed:
+                # The journal has failed; or it did, and takes writes again, through new logs only.
+                self._logs.pop(partition, None)
+            except (Corrupt, KeyError) as fault:
+                self._lost(str(fault))
+                return False
+            else:
+                return True
+        self._lost("the journal takes no writes")
+        return False
+
+    def _log(self, partition: int) -> JournaledLog:
+        log = self._logs.get(partition)
+        if log is None:
+            key = TopicPartition(HISTORY_TOPIC, partition)
+            log = self._logs[partition] = self._journal.log(key)
+            self._attach(self._views[key])
+        return log
+
+    def _lost(self, reason: str) -> None:
+        if not self.events_lost:
+            self._observe(HistoryLost(reason))

@@ -1,0 +1,125 @@
+"""Which of the coordinator's events are facts of the history as they are? One for one, by table.
+
+Those that need more than themselves are made in history_facts.py; those that are neither there nor
+here are no history: a session that moves, an id that is handed out, a sync that is parked.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from broker.history_causes import who_of
+from coordinator import events as groups
+from coordinator.group import GroupView
+from history import events as facts
+from history.events import HistoryEvent
+
+
+def fact_of(group: GroupView | None, event: groups.Event) -> HistoryEvent | None:
+    """The fact; None if this is no history. The group is as it was before."""
+    translate = _TRANSLATIONS.get(type(event))
+    return None if translate is None else translate(group, event)
+
+
+def _group_created(_: GroupView | None, event: groups.Event) -> HistoryEvent:
+    assert isinstance(event, groups.GroupCreated)
+    return facts.GroupCreated(event.group_id, event.at_ms, event.simple)
+
+
+def _member_joined(group: GroupView | None, event: groups.Event) -> HistoryEvent:
+    assert isinstance(event, groups.MemberAdded)
+    assert group is not None
+    return facts.MemberJoined(
+        event.group_id,
+        event.at_ms,
+        who_of(event.member),
+        str(event.entrance),
+        group.generation_id,
+        event.reason,
+        event.session_timeout_ms,
+        event.rebalance_timeout_ms,
+    )
+
+
+def _static_member_replaced(group: GroupView | None, event: groups.Event) -> HistoryEvent:
+    assert isinstance(event, groups.StaticMemberReplaced)
+    assert group is not None
+    return facts.StaticMemberReplaced(
+        event.group_id,
+        event.at_ms,
+        who_of(event.member),
+        event.old_member_id,
+        group.generation_id,
+        len(group.members),
+        event.settled,
+        event.reason,
+    )
+
+
+def _member_fenced(_: GroupView | None, event: groups.Event) -> HistoryEvent:
+    assert isinstance(event, groups.MemberFenced)
+    return facts.MemberFenced(
+        event.group_id,
+        event.at_ms,
+        event.member_id,
+        event.group_instance_id,
+        event.current_member_id,
+        event.api_key.name,
+    )
+
+
+def _member_lapsed(_: GroupView | None, event: groups.Event) -> HistoryEvent:
+    assert isinstance(event, groups.MemberLapsed)
+    return facts.MemberLapsed(
+        event.group_id,
+        event.at_ms,
+        who_of(event.member),
+        event.generation_id,
+        event.session_timeout_ms,
+    )
+
+
+def _lapse_forgiven(_: GroupView | None, event: groups.Event) -> HistoryEvent:
+    assert isinstance(event, groups.LapseForgiven)
+    return facts.LapseForgiven(
+        event.group_id, event.at_ms, who_of(event.member), event.generation_id, event.late_by_ms
+    )
+
+
+def _nobody_rejoined(_: GroupView | None, event: groups.Event) -> HistoryEvent:
+    assert isinstance(event, groups.NobodyRejoined)
+    waiting_for = tuple(who_of(name) for name in event.waiting_for[:_NAMED_MAX])
+    return facts.NobodyRejoined(event.group_id, event.at_ms, waiting_for)
+
+
+def _leader_changed(_: GroupView | None, event: groups.Event) -> HistoryEvent:
+    assert isinstance(event, groups.LeaderChanged)
+    old, new = who_of(event.old_leader), who_of(event.new_leader)
+    return facts.LeaderChanged(event.group_id, event.at_ms, old, new)
+
+
+def _assignment_refused(_: GroupView | None, event: groups.Event) -> HistoryEvent:
+    assert isinstance(event, groups.AssignmentRefused)
+    return facts.AssignmentRefused(
+        event.group_id, event.at_ms, event.generation_id, event.leader_id, event.error_code.name
+    )
+
+
+def _topics_changed(_: GroupView | None, event: groups.Event) -> HistoryEvent:
+    assert isinstance(event, groups.TopicsChanged)
+    return facts.TopicsChanged(event.group_id, event.at_ms, tuple(sorted(event.topics)))
+
+
+_NAMED_MAX: Final = 200
+
+_TRANSLATIONS: Final[dict[type, Callable[[GroupView | None, groups.Event], HistoryEvent]]] = {
+    groups.GroupCreated: _group_created,
+    groups.MemberAdded: _member_joined,
+    groups.StaticMemberReplaced: _static_member_replaced,
+    groups.MemberFenced: _member_fenced,
+    groups.MemberLapsed: _member_lapsed,
+    groups.LapseForgiven: _lapse_forgiven,
+    groups.NobodyRejoined: _nobody_rejoined,
+    groups.LeaderChanged: _leader_changed,
+    groups.AssignmentRefused: _assignment_refused,
+    groups.TopicsChanged: _topics_changed,
+}
