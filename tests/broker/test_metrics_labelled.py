@@ -1,0 +1,297 @@
+"""Which groups get series of their own, which do not, and what is said of those."""
+
+from collections.abc import Collection, Iterator
+
+import pytest
+
+from broker.metrics import group_series
+from broker.metrics.labelled import STEPS_A_BREATH, Labelled
+from broker.metrics.lag import PartitionLag
+from coordinator.census import Census
+from coordinator.group import Group, GroupView, Member
+from history.lag import Verdict, group_verdict
+from protocol.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    TopicPartition,
+    write_assignment,
+)
+from protocol.names import GenerationId, GroupId, GroupState, MemberId, TopicName
+
+
+class FakeCoordinator:
+    """Groups in two partitions of the offsets topic."""
+
+    def __init__(self) -> None:
+        self.all: dict[GroupId, Group] = {}
+        self.census = Census()
+
+    def add(self, group_id: str) -> Group:
+        group = self.all[GroupId(group_id)] = Group(GroupId(group_id), 0)
+        self.census.groups += 1
+        return group
+
+    def groups_by_partition(self) -> Iterator[Collection[GroupView]]:
+        groups = list(self.all.values())
+        yield groups[::2]
+        yield groups[1::2]
+
+    def group(self, group_id: GroupId) -> GroupView | None:
+        return self.all.get(group_id)
+
+
+class FakeLag:
+    """Of each group: (topic, partition, lag); everything was committed at offset 100."""
+
+    def __init__(self) -> None:
+        self.lags: dict[str, list[tuple[str, int, int | None]]] = {}
+        self.verdicts: dict[str, Verdict] = {}
+
+    def of(self, group: GroupView) -> Iterator[PartitionLag]:
+        for topic, partition, lag in self.lags.get(group.group_id, []):
+            seconds = None if lag is None else 0.5
+            verdict = self.verdicts.get(group.group_id)
+            yield PartitionLag(TopicName(topic), partition, 100, lag, seconds, verdict)
+
+    def verdict(self, group: GroupView) -> Verdict | None:
+        verdict = self.verdicts.get(group.group_id)
+        return None if verdict is None else group_verdict([verdict])
+
+
+class Place:
+    def __init__(self, groups_max: int, partitions_max: int = 1_000) -> None:
+        self.coordinator = FakeCoordinator()
+        self.lag = FakeLag()
+        self.labelled = Labelled(
+            self.coordinator,  # type: ignore[arg-type]
+            self.lag,
+            groups_max=groups_max,
+            partitions_max=partitions_max,
+            with_owners=True,
+        )
+
+    def add(self, group_id: str, *lags: int | None, topic: str = "t") -> Group:
+        self.lag.lags[group_id] = [(topic, number, lag) for number, lag in enumerate(lags)]
+        return self.coordinator.add(group_id)
+
+    def read(self) -> list[str]:
+        """The ids of the groups that are shown, after one scrape."""
+        for _ in self.labelled.read():
+            pass
+        return sorted(shown.group_id for shown in self.labelled.groups)
+
+
+def test_within_the_limits_everything_is_shown() -> None:
+    place = Place(groups_max=3, partitions_max=4)
+    place.add("a", 1, 2)
+    place.add("b", None)
+    place.add("c", 3)
+
+    assert place.read() == ["a", "b", "c"]
+    assert len(place.labelled.rows) == 4
+    assert place.labelled.groups_left_out == 0
+    assert place.labelled.partitions_left_out == 0
+    assert place.labelled.lag_left_out == 0
+    sums = {shown.group_id: shown for shown in place.labelled.groups}
+    assert (sums["a"].lag_records, sums["a"].lag_max, sums["a"].lag_seconds_max) == (3, 2, 0.5)
+    assert sums["a"].topics == {"t": [200, 3]}
+    assert (sums["b"].lag_records, sums["b"].lag_seconds_max) == (0, None)
+
+
+def test_beyond_the_limit_those_that_lag_most_are_shown_and_the_rest_is_summed() -> None:
+    place = Place(groups_max=2)
+    for number in range(10):
+        place.add(f"g{number}", number, number)
+
+    assert place.read() == ["g8", "g9"]
+    assert place.labelled.groups_left_out == 8
+    assert place.labelled.lag_left_out == 2 * sum(range(8))
+    assert place.labelled.partitions_left_out == 16
+
+
+def test_between_equals_the_first_by_name_is_shown() -> None:
+    place = Place(groups_max=3)
+    for group_id in ("b", "ab", "c", "a", "abc", "B"):
+        place.add(group_id, 7)
+    assert place.read() == ["B", "a", "ab"]
+
+
+def test_a_group_that_is_shown_stays_until_another_lags_a_quarter_more() -> None:
+    place = Place(groups_max=1)
+    place.add("a", 99)
+    place.add("z", 100)
+    assert place.read() == ["z"]
+    place.add("a", 124)
+    assert place.read() == ["z"]
+    place.add("a", 126)
+    assert place.read() == ["a"]
+    place.add("z", 127)
+    assert place.read() == ["a"]
+
+
+def test_without_room_for_groups_they_are_only_counted() -> None:
+    place = Place(groups_max=0)
+    place.add("a", 5)
+    place.add("b", 6)
+    assert place.read() == []
+    assert place.labelled.groups_left_out == 2
+    assert place.labelled.lag_left_out == 11
+    assert place.labelled.rows == []
+
+
+def test_partitions_are_given_to_those_that_lag_most() -> None:
+    place = Place(groups_max=10, partitions_max=3)
+    place.add("small", 1, 1)
+    place.add("large", 50, 0)
+    place.add("middle", 2, 9)
+
+    # All groups have their sums; of the partitions there is room for three.
+    assert place.read() == ["large", "middle", "small"]
+    shown = [(group, labels, lag) for group, labels, _, lag, *_ in place.labelled.rows]
+    assert shown == [
+        ('"large"', 'topic="t",partition="0"', 50),
+        ('"large"', 'topic="t",partition="1"', 0),
+        ('"middle"', 'topic="t",partition="1"', 9),
+    ]
+    assert place.labelled.partitions_left_out == 3
+
+
+def test_groups_are_counted_by_verdict_whether_they_are_shown_or_not() -> None:
+    place = Place(groups_max=1)
+    for number, verdict in enumerate((Verdict.OK, Verdict.OK, Verdict.ERR)):
+        place.add(f"g{number}", 1)
+        place.lag.verdicts[f"g{number}"] = verdict
+    place.add("new", 1)
+    place.read()
+    assert place.labelled.verdicts == {Verdict.OK: 2, Verdict.WARN: 0, Verdict.ERR: 1}
+
+
+def stable(group: Group, member_id: str, assignment: bytes) -> None:
+    group.state = GroupState.STABLE
+    group.admit(
+        Member(
+            member_id=MemberId(member_id),
+            group_instance_id=None,
+            client_id='cli"ent',
+            client_host="/10.0.0.7",
+            session_timeout_ms=1,
+            rebalance_timeout_ms=1,
+            protocol_type="consumer",
+            protocols=(("range", b""),),
+            assignment=assignment,
+        )
+    )
+
+
+def test_the_owner_of_a_partition_is_named_and_a_new_one_is_noticed() -> None:
+    place = Place(groups_max=9)
+    group = place.add("g", 1, 2)
+    one = write_assignment(ConsumerProtocolAssignment((TopicPartition(TopicName("t"), (1,)),)))
+    stable(group, "m-1", one)
+
+    def owners() -> list[str]:
+        place.read()
+        return [row[5] for row in place.labelled.rows]
+
+    nobody = 'member_host="",consumer_id="",client_id=""'
+    assert owners() == [
+        nobody,
+        'member_host="/10.0.0.7",consumer_id="m-1",client_id="cli\\"ent"',
+    ]
+    # A static member came back: the generation is the same, the member's id is not.
+    group.dismiss(MemberId("m-1"))
+    stable(group, "m-2", one)
+    assert 'consumer_id="m-2"' in owners()[1]
+    # A new generation with another assignment.
+    group.members[MemberId("m-2")].assignment = b"opaque"
+    group.generation_id = GenerationId(5)
+    assert owners() == [nobody, nobody]
+
+
+def test_while_a_group_rebalances_nobody_owns_anything() -> None:
+    place = Place(groups_max=9)
+    group = place.add("g", 1)
+    stable(
+        group,
+        "m-1",
+        write_assignment(ConsumerProtocolAssignment((TopicPartition(TopicName("t"), (0,)),))),
+    )
+    group.state = GroupState.PREPARING_REBALANCE
+    place.read()
+    assert 'consumer_id=""' in place.labelled.rows[0][5]
+
+
+@pytest.mark.parametrize("groups_max", [1, 10_000])
+def test_a_walk_over_many_takes_breaths(groups_max: int) -> None:
+    place = Place(groups_max=groups_max, partitions_max=10_000)
+    for number in range(1_000):
+        place.add(f"g{number}", 1, 2, 3)
+    pauses = sum(1 for _ in place.labelled.read())
+    assert pauses >= 4_000 // STEPS_A_BREATH
+
+
+def test_one_huge_group_takes_breaths_as_well() -> None:
+    place = Place(groups_max=1, partitions_max=100)
+    place.add("g", *range(10_000))
+    pauses = sum(1 for _ in place.labelled.read())
+    assert pauses >= 10_000 // STEPS_A_BREATH
+    assert len(place.labelled.rows) == 100
+    assert {row[3] for row in place.labelled.rows} == set(range(9_900, 10_000))
+
+
+def test_a_group_that_changes_during_a_pause_does_no_harm() -> None:
+    place = Place(groups_max=5)
+    for number in range(1_000):
+        place.add(f"g{number}", number)
+    reading = place.labelled.read()
+    next(reading)
+    for number in range(900):
+        del place.coordinator.all[GroupId(f"g{number}")]
+    place.add("late", 10_000)
+    for _ in reading:
+        pass
+    assert len(place.labelled.groups) == 5
+
+
+def test_after_a_scrape_nothing_is_kept() -> None:
+    place = Place(groups_max=5)
+    place.add("g", 1)
+    place.read()
+    for _ in place.labelled.let_go():
+        pass
+    assert place.labelled.groups == []
+    assert place.labelled.rows == []
+
+
+def test_only_trouble_has_a_series_of_its_own_for_each_partition() -> None:
+    place = Place(groups_max=5)
+    for group_id, verdict in (("well", Verdict.OK), ("stuck", Verdict.STALL)):
+        place.add(group_id, 1)
+        place.lag.verdicts[group_id] = verdict
+    place.add("new", 1)
+    place.read()
+    lines = [
+        line
+        for portion in group_series.collect(place.labelled)
+        if portion
+        for line in portion.lines
+    ]
+    of_partitions = [line for line in lines if line.startswith("group_coordinator_lag_verdict")]
+    assert of_partitions == [
+        'group_coordinator_lag_verdict{group="stuck",topic="t",partition="0",verdict="STALL"} 1\n'
+    ]
+    of_groups = [line for line in lines if line.startswith("group_coordinator_group_lag_verdict")]
+    assert len(of_groups) == 2
+
+
+def test_a_lag_that_nobody_knows_has_no_sample() -> None:
+    place = Place(groups_max=5)
+    place.add("g", None, 3)
+    place.read()
+    lines = [
+        line
+        for portion in group_series.collect(place.labelled)
+        if portion
+        for line in portion.lines
+    ]
+    assert sum(line.startswith("group_coordinator_lag_records") for line in lines) == 1
+    assert sum(line.startswith("group_coordinator_committed_offset") for line in lines) == 2
