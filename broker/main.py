@@ -30,6 +30,7 @@ from broker.lag_log import build_lag
 from broker.listeners import BadListeners
 from broker.observe import Observer, log_to_stderr
 from broker.offsets_logs import OffsetsLogs
+from broker.opening import open_logs, recover_journal
 from broker.ownership import Ownership
 from broker.process import SMALL_DESCRIPTOR_LIMIT, notify, raise_descriptor_limit
 from broker.server import Server, ServerLimits
@@ -41,11 +42,12 @@ from coordinator.coordinator import GroupCoordinator
 from history.index import HistoryIndex, IndexLimits
 from protocol.names import OFFSETS_TOPIC
 from rollcall import __version__
-from storage.api import Corrupt, TopicPartition
+from storage.api import Corrupt
 from storage.data_dir import DataDir, DataDirRefused
 from storage.disk import RealDisk
 from storage.journal import Journal, JournalLimits
 from storage.log_store import LogStore
+from storage.repair import choice
 from topics.data_plane import DataPlane
 
 EXIT_OK: Final = 0
@@ -79,8 +81,10 @@ class StartRefused(Exception):
     """What forbids a start; one line for the operator."""
 
 
-def serve(config: Config, open_console: OpenConsole | None = None) -> int:
-    """Run the daemon until it is told to stop; the exit code."""
+def serve(
+    config: Config, open_console: OpenConsole | None = None, *, repair: bool = False
+) -> int:
+    """Run the daemon until it is told to stop; the exit code. `repair` cuts what is damaged."""
     observer = log_to_stderr(config.rollcall_log_format, config.rollcall_log_level)
     descriptors = raise_descriptor_limit()
     try:
@@ -103,8 +107,10 @@ def serve(config: Config, open_console: OpenConsole | None = None) -> int:
     if config.rollcall_crash_at != NEVER:
         observer(Warned("Will crash in the next rebalance", {"at": config.rollcall_crash_at}))
     try:
-        return uvloop.run(_run(config, observer, data_dir, ports, open_console))
-    except (Corrupt, OSError) as error:
+        return uvloop.run(_run(config, observer, data_dir, ports, open_console, repair=repair))
+    except Corrupt as damage:
+        return _refuse(f"cannot start on {data_dir.path}: {choice(damage)}", EXIT_FAILED)
+    except OSError as error:
         return _refuse(f"cannot start on {data_dir.path}: {error}", EXIT_FAILED)
     finally:
         ports.close()
@@ -116,12 +122,14 @@ def build(
     observer: Observer,
     data_dir: DataDir,
     loop: asyncio.AbstractEventLoop,
+    *,
+    repair: bool = False,
 ) -> Daemon:
     """Open what lies in the data directory and put the parts together. Raises Corrupt, OSError."""
     disk, clock = RealDisk(), SystemClock()
     store = LogStore(disk, data_dir.path, reserve_bytes=config.rollcall_disk_reserve_bytes)
     relay = JournalRelay(loop)
-    _tell_opened(store, observer)
+    opened = open_logs(store, observer, repair=repair)
     journal = Journal(
         disk,
         store,
@@ -131,9 +139,7 @@ def build(
         is_synced=config.rollcall_flush == "commit",
         limits=_journal_limits(config),
     )
-    recovered = journal.recover()
-    if recovered.reapplied or recovered.tail is not None:
-        observer(DaemonStep("Recovered the journal", recovered._asdict()))
+    recover_journal(journal, store, opened, observer, repair=repair)
     server = Server(loop, clock, _limits(config), observer)
     cluster = ClusterOfOne(config, data_dir.identity.cluster_id)
     data_plane = DataPlane(
@@ -200,9 +206,11 @@ async def _run(
     data_dir: DataDir,
     ports: Ports,
     open_console: OpenConsole | None,
+    *,
+    repair: bool,
 ) -> int:
     loop = asyncio.get_running_loop()
-    daemon = build(config, observer, data_dir, loop)
+    daemon = build(config, observer, data_dir, loop, repair=repair)
     told = asyncio.Event()
     for number in STOP_SIGNALS:
         loop.add_signal_handler(number, on_signal, loop, told)
@@ -307,26 +315,6 @@ def _limits(config: Config) -> ServerLimits:
         queued_max_request_bytes=config.queued_max_request_bytes,
         connection_unsent_max_bytes=config.rollcall_connection_unsent_max_bytes,
     )
-
-
-def _tell_opened(store: LogStore, observer: Observer) -> None:
-    opened = store.open()
-    if store.rolled_back:
-        observer(Warned("An import was interrupted: nothing of it is left"))
-    for repair in opened.repairs:
-        observer(Warned("Repaired a log", {"kind": type(repair).__name__, **repair._asdict()}))
-    for damage in opened.damaged:
-        observer(Warned("A partition is damaged and not served", {"reason": str(damage)}))
-    if not opened.was_clean:
-        # What a power failure may have taken from a log, its readers must be able to notice.
-        for topic_partition in store.partitions():
-            _begin_epoch(store, topic_partition)
-
-
-def _begin_epoch(store: LogStore, topic_partition: TopicPartition) -> None:
-    log = store.partition_log(topic_partition)
-    if log is not None and topic_partition.topic != OFFSETS_TOPIC:  # ownership elects those
-        log.begin_epoch()
 
 
 def _say_ready(ports: Ports, data: str) -> None:

@@ -21,9 +21,16 @@ from cli.options import configuration_options, read_options
     "ROLLCALL_FLUSH), else from the file, else they have Kafka's defaults; `rollcall config` shows "
     "which. Exit code 2 means that the usage or the configuration is wrong."
 )
+@click.option(
+    "--repair",
+    is_flag=True,
+    help="Cut what is damaged in the data directory, keep it aside as *.damaged files and say what "
+    "was lost; then serve. Without it damaged offsets forbid the start.",
+)
 @configuration_options
 def serve(
     *,
+    repair: bool,
     data_dir: str | None,
     listen: tuple[str, ...],
     advertise: tuple[str, ...],
@@ -48,4 +55,4 @@ def serve(
     from broker.main import serve as run_daemon
     from console.start import open_console
 
-    return run_daemon(config, open_console)
+    return run_daemon(config, open_console, repair=repair)

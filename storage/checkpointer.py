@@ -18,7 +18,6 @@ from storage.log_store import LogStore
 from storage.partition_log import PartitionLog
 from storage.write_ahead_pair import WriteAheadPair
 
-
 _REST: Final = 4.0  # times as long as the sync took: a fifth of the disk's time is ours
 _REST_MAX_S: Final = 0.1
 

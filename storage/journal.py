@@ -33,7 +33,8 @@ from storage.journaled_view import JournaledView
 from storage.log_store import LogStore
 from storage.partition_log import PartitionLog
 from storage.record_batch import encode_batch
-from storage.recovery import Recovered, recover
+from storage.recovery import Recovered, recover, recover_what_is_left
+from storage.repair import Repaired
 from storage.segment import Placed
 from storage.write_ahead_pair import WriteAheadPair
 
@@ -429,6 +430,14 @@ class Journal:
         )
         self._settle(logs)
         return recovered
+
+    def repair(self) -> Repaired | None:
+        """Instead of `recover`: leave out what is damaged, and say what that was."""
+        logs, repaired = recover_what_is_left(
+            self._disk, self._write_ahead, self._store, after_clean_stop=self._store.was_clean
+        )
+        self._settle(logs)
+        return repaired
 
     def try_reopen(self) -> bool:
         """After a full disk: take appends again if there is room. What was promised is kept.

@@ -88,8 +88,12 @@ class LogStore:
 
     # --- opening and closing -------------------------------------------------------------------
 
-    def open(self) -> StoreOpened:
-        """Open every partition; one that is damaged goes to `damaged` instead."""
+    def open(self, *, repair: bool = False) -> StoreOpened:
+        """Open every partition; one that is damaged goes to `damaged` instead.
+
+        With `repair` every byte is read, and what is damaged is cut first (`repair.py`).
+        """
+        repaired: list[Repaired] = []
         names = self._disk.listdir(self.path)
         was_clean = self.was_clean = CLEAN_SHUTDOWN in names
         if was_clean:
@@ -104,13 +108,22 @@ class LogStore:
             elif match is not None:
                 key = TopicPartition(match["topic"], int(match["partition"]))
                 recovery_point = EVERYTHING if was_clean else recovery_points.get(key, 0)
+                if repair:
+                    cut = repair_partition(self._disk, self._folder(key), key, recovery_point)
+                    repaired += [] if cut is None else [cut]
                 self._open_partition(key, recovery_point, log_starts.get(key, 0))
         if not was_clean and self._logs:
             # A killed process may have left folders that nobody made durable; now they are.
             self._disk.sync_dir(self.path)
         self.rolled_back = self._roll_back()
         repairs = [repair for log in self._logs.values() for repair in log.repairs]
-        return StoreOpened(was_clean, len(self._logs), tuple(repairs), tuple(self.damaged.values()))
+        return StoreOpened(
+            was_clean,
+            len(self._logs),
+            tuple(repairs),
+            tuple(self.damaged.values()),
+            tuple(repaired),
+        )
 
     def _roll_back(self) -> bool:
         """Undo what a command that was killed had appended so far; whether there was one."""

@@ -11,17 +11,21 @@ that it takes for written though the disk has not got them, and only writing the
 next fsync mean them. Never below a recovery point, though: that was set after a sound fsync.
 """
 
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from storage import write_ahead
 from storage.api import Corrupt
 from storage.checkpoints import NO_TOPIC_ID
+from storage.disk import Disk
 from storage.log_store import LogStore
 from storage.partition_log import PartitionLog
-from storage.record_batch import InvalidBatch, placing
+from storage.record_batch import InvalidBatch, placing, read_header
+from storage.repair import Repaired, keep_copy, lost_of
 from storage.segment import Placed, TailCut
 from storage.write_ahead import Declared
-from storage.write_ahead_pair import WriteAheadPair
+from storage.write_ahead_pair import Promise, WriteAheadPair
 
 _PORTIONS_PER_SEGMENT = 16  # appended in portions, so that segments roll near their limit
 
@@ -40,26 +44,96 @@ def recover(
 ) -> tuple[Recovered, list[PartitionLog]]:
     """Re-apply what counts; also returns the logs it speaks of, which need a sync before the
     next passes may begin. Raises Corrupt, OSError."""
-    logs: dict[tuple[int, int], PartitionLog] = {}  # by pass and reference
-    promised: dict[PartitionLog, list[Placed]] = {}
+    promises = _Promises(store)
     groups = 0
-    path = ""
-    for path, epoch, group in journal.groups(after_clean_stop=after_clean_stop):
+    for promise in journal.groups(after_clean_stop=after_clean_stop):
         groups += 1
+        promises.add(promise)
+    batches = reapplied = 0
+    for log, placed in promises.batches.items():
+        batches += len(placed)
+        reapplied += reconcile(log, placed, journal.paths[-1])
+    return Recovered(groups, batches, reapplied, journal.tail), list(promises.batches)
+
+
+class _Promises:
+    """The batches of each log that the groups speak of, in their order."""
+
+    __slots__ = ("_logs", "_store", "batches")
+
+    def __init__(self, store: LogStore) -> None:
+        self._store = store
+        self._logs: dict[tuple[int, int], PartitionLog] = {}  # by pass and reference
+        self.batches: dict[PartitionLog, list[Placed]] = {}
+
+    def add(self, promise: Promise) -> None:
+        """Take a group in. Raises Corrupt if it makes no sense, or leaves a gap."""
+        path, _, group = promise
         try:
-            for entry in write_ahead.read_entries(group.payload):
-                if isinstance(entry, Declared):
-                    log = logs[epoch, entry.reference] = _declared_log(store, entry)
-                    promised.setdefault(log, [])
-                else:
-                    _follow(promised[logs[epoch, entry.reference]], entry.batch)
+            for log, batch in self.entries(promise):
+                _follow(self.batches[log], batch)
         except (ValueError, KeyError, InvalidBatch) as fault:
             raise Corrupt(path, group.position, f"group {group.sequence}: {fault}") from None
-    batches = reapplied = 0
-    for log, placed in promised.items():
-        batches += len(placed)
-        reapplied += reconcile(log, placed, path)
-    return Recovered(groups, batches, reapplied, journal.tail), list(promised)
+
+    def entries(self, promise: Promise) -> Iterator[tuple[PartitionLog, bytes]]:
+        """Each batch of a group with its log. Raises Corrupt, ValueError, KeyError."""
+        _, epoch, group = promise
+        for entry in write_ahead.read_entries(group.payload):
+            if isinstance(entry, Declared):
+                log = self._logs[epoch, entry.reference] = _declared_log(self._store, entry)
+                self.batches.setdefault(log, [])
+            else:
+                yield self._logs[epoch, entry.reference], entry.batch
+
+
+def recover_what_is_left(
+    disk: Disk, journal: WriteAheadPair, store: LogStore, *, after_clean_stop: bool
+) -> tuple[list[PartitionLog], Repaired | None]:
+    """As `recover`, for a repair: what is damaged, or does not continue its log, is left out."""
+    promises = _Promises(store)
+    later: list[Promise] = []
+    damage: Corrupt | None = None
+    try:
+        for promise in journal.groups(after_clean_stop=after_clean_stop):
+            promises.add(promise)
+    except Corrupt as fault:
+        damage = fault
+        later += journal.groups_behind(fault)
+    left_out: dict[PartitionLog, list[bytes]] = {}
+    for log, placed in promises.batches.items():
+        try:
+            reconcile(log, placed, journal.paths[-1])
+        except Corrupt as fault:
+            damage = damage or fault
+            left_out[log] = [batch for batch, last, _ in placed if last >= log.log_end_offset]
+    for promise in later:
+        # A group whose partition was declared in the damaged one cannot be told apart: it is in
+        # the copy, and its batches are in their segments unless the power went as well.
+        with suppress(ValueError, KeyError, InvalidBatch):
+            for log, batch in promises.entries(promise):
+                if not _continue(log, batch):
+                    left_out.setdefault(log, []).append(batch)
+    if damage is None:
+        return list(promises.batches), None
+    lost = tuple(
+        lost_of(
+            log.topic_partition,
+            log.log_end_offset,
+            [(read_header(batch), batch) for batch in batches],
+        )
+        for log, batches in left_out.items()
+    )
+    kept = tuple(keep_copy(disk, path) for path in sorted(journal.paths))
+    repaired = Repaired(damage.path, damage.position, damage.reason, 0, kept, lost)
+    return list(promises.batches), repaired
+
+
+def _continue(log: PartitionLog, batch: bytes) -> bool:
+    """Append a batch that comes next in its log; False if something is missing before it."""
+    base_offset, last_offset, max_timestamp = placing(batch)
+    if base_offset == log.log_end_offset:
+        log.append_placed([(batch, last_offset, max_timestamp)], max_timestamp)
+    return last_offset < log.log_end_offset
 
 
 def _declared_log(store: LogStore, entry: Declared) -> PartitionLog:

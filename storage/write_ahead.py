@@ -289,6 +289,10 @@ class WriteAhead:
             reason = f"{what} is damaged, though group {later.sequence} was written later"
             raise Corrupt(self.path, position, reason)
 
+    def all_groups(self) -> Iterator[Group]:
+        """Whole groups of this pass, whatever lies between them."""
+        yield from self.later_groups(FIRST_GROUP - _SECTOR_BYTES, -1)
+
     def later_groups(self, position: int, sequence: int) -> Iterator[Group]:
         """Whole groups of this pass with greater numbers than this, anywhere behind `position`."""
         start = _next_sector(position + 1)

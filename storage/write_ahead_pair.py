@@ -70,6 +70,22 @@ class WriteAheadPair:
             follows = group.sequence + 1
         self.tail = self.tail or newer.tail
 
+    def groups_behind(self, damage: Corrupt) -> Iterator[Promise]:
+        """The whole groups that lie behind what `groups` raised, for a repair."""
+        older, newer = self._files
+        if damage.path == older.path:
+            for group in older.later_groups(damage.position, -1):
+                yield Promise(older.path, older.epoch, group)
+            for group in newer.all_groups():
+                yield Promise(newer.path, newer.epoch, group)
+        else:
+            for group in newer.later_groups(damage.position, -1):
+                yield Promise(newer.path, newer.epoch, group)
+
+    @property
+    def paths(self) -> list[str]:
+        return [file.path for file in self._files]
+
     def begin(self) -> None:
         """All that was found is durable elsewhere: begin a new pass in both files."""
         self._files.sort(key=lambda file: file.epoch)

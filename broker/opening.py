@@ -1,0 +1,113 @@
+"""What does the data directory hold, and was anything wrong with it? Opens the logs and says so.
+
+main.py calls it before anything else is built. A damaged partition of the offsets topic, or a
+damaged journal, forbids the start: groups would go back to older offsets, and nobody would know. A
+damaged partition of another topic is set aside and its clients hear KAFKA_STORAGE_ERROR: it keeps
+no group from being served. With --repair what is damaged is cut, kept aside, and told in full.
+Kafka differs: `LogLoader` cuts such a log without asking, once the broker was not stopped cleanly.
+"""
+
+from typing import Final
+
+from broker.events import DaemonStep, Warned
+from broker.observe import Observer
+from coordinator.records import (
+    LEGACY_OFFSET_COMMIT,
+    OFFSET_COMMIT,
+    UnreadableRecord,
+    read_group_key,
+    read_offset_key,
+    record_type,
+)
+from protocol.names import OFFSETS_TOPIC
+from storage.journal import Journal
+from storage.log_store import LogStore, StoreOpened
+from storage.repair import Repaired
+from storage.segment import TailCut
+
+GROUPS_NAMED_MAX: Final = 1_000
+"""Groups of which a report says what they lost; the copy has the others too."""
+
+
+def open_logs(store: LogStore, observer: Observer, *, repair: bool) -> StoreOpened:
+    """Open all partitions. Raises Corrupt, OSError."""
+    opened = store.open(repair=repair)
+    for repaired in opened.repaired:
+        _tell_repaired(repaired, observer)
+    if store.rolled_back:
+        observer(Warned("An import was interrupted: nothing of it is left"))
+    for key, damage in store.damaged.items():
+        if key.topic == OFFSETS_TOPIC:
+            raise damage
+        observer(Warned("A partition is damaged and not served", {"reason": str(damage)}))
+    if not opened.was_clean:
+        # What a power failure may have taken from a log, its readers must be able to notice.
+        for key in store.partitions():
+            log = store.partition_log(key)
+            if log is not None and key.topic != OFFSETS_TOPIC:  # ownership elects those
+                log.begin_epoch()
+    return opened
+
+
+def recover_journal(
+    journal: Journal, store: LogStore, opened: StoreOpened, observer: Observer, *, repair: bool
+) -> None:
+    """Re-apply what was promised. Raises Corrupt, OSError."""
+    logs = [log for key in store.partitions() if (log := store.partition_log(key)) is not None]
+    ends = [log.log_end_offset for log in logs]
+    if repair:
+        repaired = journal.repair()
+        if repaired is not None:
+            _tell_repaired(repaired, observer)
+        elif not opened.repaired:
+            observer(DaemonStep("Nothing was damaged: there was nothing to repair"))
+    else:
+        recovered = journal.recover()
+        if recovered.reapplied or recovered.tail is not None:
+            observer(DaemonStep("Recovered the journal", recovered._asdict()))
+    for log, end in zip(logs, ends, strict=True):
+        for one in log.repairs:
+            facts = one._asdict()
+            if isinstance(one, TailCut):
+                facts["restored_by_the_journal"] = log.log_end_offset > end
+            observer(Warned("Repaired a log", {"kind": type(one).__name__, **facts}))
+
+
+def _tell_repaired(repaired: Repaired, observer: Observer) -> None:
+    facts = repaired._asdict()
+    del facts["lost"]
+    observer(Warned("Cut what was damaged", {**facts, "kept_as": ", ".join(repaired.kept_as)}))
+    for lost in repaired.lost:
+        topic, partition = lost.topic_partition
+        observer(
+            Warned(
+                "Lost records",
+                {
+                    "partition": f"{topic}-{partition}",
+                    "first_offset": lost.first_offset,
+                    "last_offset": lost.last_offset,
+                    "readable_in_the_copy": lost.records,
+                },
+            )
+        )
+        if topic == OFFSETS_TOPIC:
+            for group, what in list(_by_group(lost.keys).items())[:GROUPS_NAMED_MAX]:
+                observer(
+                    Warned("Lost the newest values of", {"group_id": group, "of": ", ".join(what)})
+                )
+
+
+def _by_group(keys: tuple[bytes, ...]) -> dict[str, list[str]]:
+    """What these keys name, by group."""
+    found: dict[str, list[str]] = {}
+    for key in keys:
+        try:
+            kind = record_type(key)
+            if kind in (LEGACY_OFFSET_COMMIT, OFFSET_COMMIT):
+                group_id, topic, partition = read_offset_key(key)
+                found.setdefault(group_id, []).append(f"{topic}-{partition}")
+            else:
+                found.setdefault(read_group_key(key), []).append("the group itself")
+        except (UnreadableRecord, ValueError, IndexError):
+            found.setdefault("?", []).append(key.hex())
+    return found

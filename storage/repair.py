@@ -1,0 +1,193 @@
+"""What is lost if a damaged log is cut where it is sound no more? Cuts it, keeps the cut, and says.
+
+Only on demand (`rollcall serve --repair`): a start refuses otherwise, for what would be cut was
+stored once, and a copy or a better disk may still have it. Every byte below the recovery point is
+read; at the first batch whose checksum, length or offset is wrong the segment ends from then on.
+The rest of it, and the segments that follow, stay in the folder under names that end in `.damaged`.
+What can be read of them tells which records were lost.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from storage.api import Corrupt, TopicPartition
+from storage.disk import Disk, read_file
+from storage.record_batch import (
+    HEADER_BYTES,
+    BatchHeader,
+    InvalidBatch,
+    check_crc,
+    peek_header,
+    stored_records,
+)
+from storage.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, checked_batches
+
+DAMAGED_SUFFIX = ".damaged"
+
+_MAGIC = b"\x02"
+_MAGIC_AT = 16
+
+
+class Lost(NamedTuple):
+    """Records of one partition that were stored once and are gone; the last offset is at least."""
+
+    topic_partition: TopicPartition
+    first_offset: int
+    last_offset: int
+    records: int  # that can still be read in the copy
+    keys: tuple[bytes, ...]  # of these, in the order of their newest values
+
+
+class Repaired(NamedTuple):
+    """A file that was cut, and what went with it."""
+
+    path: str
+    position: int
+    reason: str
+    bytes_cut: int
+    kept_as: tuple[str, ...]
+    lost: tuple[Lost, ...]
+
+
+class _Damage(NamedTuple):
+    segment: int  # which of them
+    position: int
+    offset: int  # that should come there
+    reason: str
+
+
+def repair_partition(
+    disk: Disk, folder: str, key: TopicPartition, trusted_to: int
+) -> Repaired | None:
+    """Cut a partition at its first damage below `trusted_to`; None if there is none.
+
+    What is torn above it is no damage: opening cuts that, and the journal has it.
+    """
+    names = [name for name in disk.listdir(folder) if name.endswith(LOG_SUFFIX)]
+    bases = sorted(int(stem) for name in names if (stem := name[: -len(LOG_SUFFIX)]).isdecimal())
+    paths = [f"{folder}/{base:020d}" for base in bases]
+    damage = _first_damage(disk, paths, bases, trusted_to)
+    if damage is None:
+        return None
+    path = paths[damage.segment] + LOG_SUFFIX
+    file = disk.open(path)
+    cut = file.pread(file.size(), damage.position)
+    kept = [_keep(disk, path, cut)]
+    found = list(sound_batches(cut))
+    for later in paths[damage.segment + 1 :]:
+        content = read_file(disk, later + LOG_SUFFIX)
+        found += sound_batches(content)
+        cut += content
+        kept.append(_free_name(disk, later + LOG_SUFFIX))
+        disk.rename(later + LOG_SUFFIX, kept[-1])
+    disk.sync_dir(folder)  # the copies are there before anything is gone
+    file.truncate(damage.position)
+    file.sync()
+    for stem in paths[damage.segment :]:
+        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            if disk.exists(stem + suffix):
+                disk.remove(stem + suffix)
+    disk.sync_dir(folder)
+    lost = lost_of(key, damage.offset, found, at_least=(bases[-1] if kept[1:] else 0) - 1)
+    return Repaired(path, damage.position, damage.reason, len(cut), tuple(kept), (lost,))
+
+
+def _first_damage(
+    disk: Disk, paths: Sequence[str], bases: Sequence[int], trusted_to: int
+) -> _Damage | None:
+    for number, base in enumerate(bases):
+        if base >= trusted_to:
+            return None
+        file = disk.open(paths[number] + LOG_SUFFIX)
+        position, offset = 0, base
+        reason = None
+        try:
+            for at, header in checked_batches(file, 0, file.size()):
+                if header.base_offset < offset:
+                    reason = f"offset {header.base_offset} comes after {offset - 1}"
+                    break
+                position, offset = at + header.size, header.next_offset
+        except InvalidBatch as fault:
+            reason = fault.reason
+        if reason is None and number + 1 < len(bases) and offset > bases[number + 1]:
+            reason = f"runs past the next segment, {bases[number + 1]}"
+        if reason is not None:
+            return _Damage(number, position, offset, reason) if offset < trusted_to else None
+    return None
+
+
+def lost_of(
+    key: TopicPartition,
+    first_offset: int,
+    batches: Sequence[tuple[BatchHeader, bytes]],
+    at_least: int = -1,
+) -> Lost:
+    """What these batches, which are not in the log any more, say of what is lost."""
+    last_offset = max(at_least, first_offset)
+    keys: dict[bytes, None] = {}
+    records = 0
+    for header, batch in batches:
+        last_offset = max(last_offset, header.last_offset)
+        try:
+            for record in stored_records(batch):
+                records += 1
+                if record.key is not None:
+                    keys.pop(record.key, None)
+                    keys[record.key] = None
+        except InvalidBatch:
+            continue  # sound by its checksum, and yet unreadable: its offsets are all it says
+    return Lost(key, first_offset, last_offset, records, tuple(keys))
+
+
+def sound_batches(content: bytes) -> Iterator[tuple[BatchHeader, bytes]]:
+    """Every whole batch with a checksum that holds, wherever it begins, in order."""
+    position = 0
+    while position + HEADER_BYTES <= len(content):
+        try:
+            header = check_crc(content, position)
+        except InvalidBatch:
+            position = _next_candidate(content, position)
+            continue
+        yield header, content[position : position + header.size]
+        position += header.size
+
+
+def _next_candidate(content: bytes, position: int) -> int:
+    """Where the next batch may begin: where this one says that it ends, or at the next magic."""
+    try:
+        after = position + peek_header(content, position).size
+        check_crc(content, after)
+    except InvalidBatch:
+        found = content.find(_MAGIC, position + 1 + _MAGIC_AT)
+        return found - _MAGIC_AT if found >= 0 else len(content)
+    return after
+
+
+def keep_copy(disk: Disk, path: str) -> str:
+    """A copy of a whole file beside it; its name."""
+    return _keep(disk, path, read_file(disk, path))
+
+
+def _keep(disk: Disk, path: str, content: bytes) -> str:
+    name = _free_name(disk, path)
+    file = disk.open(name, create=True)
+    file.pwrite(content, 0)
+    file.sync()
+    return name
+
+
+def _free_name(disk: Disk, path: str) -> str:
+    name, number = path + DAMAGED_SUFFIX, 1
+    while disk.exists(name):
+        number += 1
+        name = f"{path}.{number}{DAMAGED_SUFFIX}"
+    return name
+
+
+def choice(damage: Corrupt) -> str:
+    """What an operator can do about it, in a line."""
+    return (
+        f"{damage}; it was stored soundly once, so nothing is cut unasked: bring the file back "
+        "from a copy, or start once with --repair, which cuts there, keeps what it cuts as "
+        "*.damaged and says what was lost"
+    )
