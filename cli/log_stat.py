@@ -49,18 +49,22 @@ def log_stat(
     partitions that commit most. A commit is told of the member to whom the group's newest
     generation gave the partition. Memory grows with the keys of the largest partition only.
     """
-    from logtools.stat import CleanerRules, statistics
+    from logtools.stat import statistics
     from logtools.stat_report import as_json as to_json
     from logtools.stat_report import as_table
-    from logtools.upkeep_files import first_dirty_offsets
+    from logtools.upkeep import upkeep_of
+    from storage.api import LogSettings
 
     place = look_at(path, log_topics, partitions)
     counted = statistics(
         place,
         now_ms(),
         keep=top,
-        rules=CleanerRules(min_cleanable_dirty_ratio, min_compaction_lag_ms),
-        first_dirty=first_dirty_offsets(place),
+        settings=LogSettings(
+            min_cleanable_dirty_ratio=min_cleanable_dirty_ratio,
+            min_compaction_lag_ms=min_compaction_lag_ms,
+        ),
+        upkeep=upkeep_of(place),
     )
     if as_json:
         click.echo(json.dumps(to_json(counted), indent=2))

@@ -17,7 +17,6 @@ import google_crc32c
 from logtools.findings import Finding, Findings
 from logtools.lint_segment import PartitionLint
 from logtools.read_only import ReadOnlyDisk
-from logtools.upkeep_files import CLEANER_OFFSETS
 from storage.api import Corrupt, TopicPartition
 from storage.checkpoints import (
     LEADER_EPOCHS,
@@ -29,6 +28,7 @@ from storage.checkpoints import (
     read_offsets,
     read_topic_id,
 )
+from storage.cleaner_selection import CHECKPOINT as CLEANER_OFFSETS
 from storage.snapshot import SUFFIX as GROUPS_SUFFIX
 from storage.snapshot import Snapshot, Unsound
 

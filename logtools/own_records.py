@@ -21,7 +21,9 @@ def decode_history(key: bytes | None, value: bytes | None) -> Shown:
     try:
         event = decode(value)
     except UnreadableEvent as fault:
-        return Shown(UNKNOWN, group, {"bytes": base64_text(value)}, group, problem=str(fault) or "no msgpack")
+        return Shown(
+            UNKNOWN, group, {"bytes": base64_text(value)}, group, problem=str(fault) or "no msgpack"
+        )
     if event is None:  # of a version that is yet to come
         return Shown(UNKNOWN, group, {"bytes": base64_text(value)}, group)
     return Shown(NAMES[type(event)], group, _json(as_plain(event)), group)
@@ -35,7 +37,9 @@ def decode_lag(key: bytes | None, value: bytes | None) -> Shown:
     try:
         sample = decode_sample(key, value)
     except UnreadableSample as fault:
-        return Shown(UNKNOWN, group, {"bytes": base64_text(value)}, group, problem=str(fault) or "no msgpack")
+        return Shown(
+            UNKNOWN, group, {"bytes": base64_text(value)}, group, problem=str(fault) or "no msgpack"
+        )
     shown: Json = {
         "topic": sample.topic,
         "at": sample.at_ms,

@@ -11,7 +11,7 @@ Kafka's counterpart is none; the rules are those of LogCleanerManager and Cleane
 
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from heapq import nlargest
 from typing import Final
@@ -19,17 +19,11 @@ from typing import Final
 from logtools.key_owner import Owners, group_and_topic
 from logtools.places import DataPlace, PartitionPlace, SegmentFile
 from logtools.sized import Unreadable, sized_records
-from logtools.walk import Batch, Damage, walk
+from logtools.upkeep import Cleanable, Upkeep, cleanable
+from logtools.walk import Damage, walk
 from protocol.names import OFFSETS_TOPIC
+from storage.api import LogSettings
 from storage.record_batch import HEADER_BYTES, BatchHeader
-
-
-@dataclass(frozen=True, slots=True)
-class CleanerRules:
-    """Kafka's configs of the same names, as the offsets topic has them by default."""
-
-    min_cleanable_dirty_ratio: float = 0.5
-    min_compaction_lag_ms: int = 0
 
 
 @dataclass(slots=True)
@@ -158,18 +152,16 @@ def statistics(
     now_ms: int,
     *,
     keep: int = 10,
-    rules: CleanerRules | None = None,
-    first_dirty: Mapping[tuple[str, int], int] | None = None,
+    settings: LogSettings | None = None,
+    upkeep: Upkeep | None = None,
 ) -> Statistics:
-    """Count everything. `first_dirty` is the cleaner's checkpoint, by topic and partition."""
+    """Count everything. `settings` are those by which the logs would be cleaned."""
     total, tops = Counts(), Tops(keep)
     partitions = []
     for partition in place.partitions:
-        dirty_from = 0
-        if first_dirty is not None and partition.partition is not None:
-            dirty_from = first_dirty.get((partition.topic, partition.partition), 0)
-        counter = _PartitionCounter(partition, now_ms, rules or CleanerRules(), dirty_from)
-        counter.run()
+        may_clean = cleanable(partition, upkeep or Upkeep(), settings or LogSettings(), now_ms)
+        counter = _PartitionCounter(partition, now_ms)
+        counter.run(may_clean)
         counter.tell(tops)
         total.add(counter.counts)
         partitions.append((partition, counter.counts))
@@ -177,14 +169,10 @@ def statistics(
 
 
 class _PartitionCounter:
-    def __init__(
-        self, place: PartitionPlace, now_ms: int, rules: CleanerRules, dirty_from: int
-    ) -> None:
+    def __init__(self, place: PartitionPlace, now_ms: int) -> None:
         self.counts = Counts()
         self._place = place
         self._now_ms = now_ms
-        self._rules = rules
-        self._dirty_from = dirty_from
         self._is_offsets = place.topic == OFFSETS_TOPIC
         self._keys: dict[bytes, _Key] = {}
         self._left = array("I")  # by batch: records that are still the newest of their key
@@ -194,36 +182,18 @@ class _PartitionCounter:
         self._members: dict[str, Share] = {}
         self._groups: dict[str, Share] = {}
         self._topics: dict[str, Share] = {}
-        self._clean_bytes = self._dirty_bytes = 0
 
-    def run(self) -> None:
-        may_clean = True
-        for number, segment in enumerate(self._place.segments):
-            is_active = number == len(self._place.segments) - 1
-            if may_clean and (is_active or not self._is_old_enough(segment)):
-                may_clean = False
-                self._close_cleanable()
-            before = self.counts.bytes
+    def run(self, may_clean: Cleanable) -> None:
+        counts = self.counts
+        counts.dirty_ratio = may_clean.dirty_ratio
+        for segment in self._place.segments:
+            if segment.base_offset == may_clean.up_to and may_clean.is_due:
+                counts.frees_now = self._freed()
+                if self._left and not self._left[-1]:
+                    # The last batch of a cleaning stays, empty, to keep its offset.
+                    counts.frees_now.bytes -= HEADER_BYTES
             self._segment(segment)
-            grown = self.counts.bytes - before
-            if may_clean:
-                following = self._place.segments[number + 1].base_offset
-                if following <= self._dirty_from:
-                    self._clean_bytes += grown
-                else:
-                    self._dirty_bytes += grown
         self._close()
-
-    def _is_old_enough(self, segment: SegmentFile) -> bool:
-        """Has no record in it been written within min.compaction.lag.ms?"""
-        lag_ms = self._rules.min_compaction_lag_ms
-        if not lag_ms:
-            return True
-        latest = -1
-        for found in walk(segment.path):
-            if isinstance(found, Batch):
-                latest = max(latest, found.header.max_timestamp)
-        return latest <= self._now_ms - lag_ms
 
     def _segment(self, segment: SegmentFile) -> None:
         counts = self.counts
@@ -332,17 +302,6 @@ class _PartitionCounter:
 
     def _freed(self) -> Freed:
         return Freed(self._dead.records, self._dead.bytes + self._bare * HEADER_BYTES)
-
-    def _close_cleanable(self) -> None:
-        """From here on come segments that the cleaner leaves alone for now."""
-        both = self._clean_bytes + self._dirty_bytes
-        self.counts.dirty_ratio = self._dirty_bytes / both if both else 0.0
-        if self.counts.dirty_ratio <= self._rules.min_cleanable_dirty_ratio or not both:
-            return
-        freed = self._freed()
-        if self._left and not self._left[-1]:
-            freed.bytes -= HEADER_BYTES  # the last batch of a cleaning stays, empty, for its offset
-        self.counts.frees_now = freed
 
     def _close(self) -> None:
         counts = self.counts
