@@ -236,6 +236,13 @@ class Config:
         at_least=0,
         long=True,
     )
+    rollcall_snapshot_bytes: int = integer(
+        1_048_576,
+        "A partition of __consumer_offsets whose log has grown by so much gets a new snapshot: a "
+        "start reads the snapshot and what came after it.",
+        at_least=4_096,
+        long=True,
+    )
     rollcall_disk_full_retry_ms: int = integer(
         1_000, "A disk that was full is looked at again after this, and served on.", at_least=1
     )

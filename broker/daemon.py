@@ -31,8 +31,10 @@ from broker.lag_sampler import LagSampler
 from broker.observe import Observer
 from broker.ownership import Ownership
 from broker.server import Server
+from broker.snapshots import Snapshots
 from broker.sockets import Bound
 from broker.ticker import Ticker
+from broker.worker import WorkerProcess
 from coordinator.coordinator import GroupCoordinator
 from protocol.messages import Request
 from protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -70,6 +72,8 @@ class Daemon:
     ticker: Ticker
     health: Health
     lag: LagSampler
+    worker: WorkerProcess
+    snapshots: Snapshots
     history: HistoryLog | None
 
     def connect(self) -> None:
@@ -96,6 +100,7 @@ class Daemon:
         self.dispatcher.look_first(self._load_first)
         await self.ownership.elect(range(self.config.offsets_topic_num_partitions))
         self.dispatcher.look_first(None)
+        self.snapshots.start()
         if self.history is not None:
             self.history.settle(self.coordinator.knows, self.clock.now())
         # What is loaded stays: the collector need not look at it again and again.
@@ -116,6 +121,8 @@ class Daemon:
             self.observer(Warned("The disk did not take what was appended last in time"))
         self.ownership.resign_all()
         await self.server.drain(DRAIN_TIMEOUT_S)
+        await self.snapshots.stop()
+        await self.worker.stop()
         self.ticker.stop()
         self.ticker.turns.leave_collector()
         clean = await self.loop.run_in_executor(None, self._close_logs)

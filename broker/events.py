@@ -12,6 +12,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from broker.load_progress import LoadReport
+
 PLACE_FRAMES_MAX: Final = 5
 
 
@@ -116,6 +118,42 @@ class PartitionRead:
 
 
 @dataclass(slots=True)
+class LoadProgressed:
+    """A load that takes its time says how far it is."""
+
+    report: LoadReport
+
+
+@dataclass(slots=True)
+class SnapshotIgnored:
+    """A snapshot could not be used: an older one is, or the log from its beginning."""
+
+    partition: int
+    path: str
+    reason: str
+
+
+@dataclass(slots=True)
+class SnapshotTaken:
+    """What the log says up to a position was written down beside it."""
+
+    partition: int
+    position: int
+    groups: int
+    records: int
+    size_bytes: int
+    took_ms: int
+
+
+@dataclass(slots=True)
+class SnapshotFailed:
+    """No snapshot this time: the next start reads more of the log."""
+
+    partition: int
+    reason: str
+
+
+@dataclass(slots=True)
 class PartitionResigned:
     partition: int
     epoch: int
@@ -167,6 +205,10 @@ ShellEvent = (
     | PartitionsElected
     | PartitionsLoaded
     | PartitionRead
+    | LoadProgressed
+    | SnapshotIgnored
+    | SnapshotTaken
+    | SnapshotFailed
     | PartitionResigned
     | PartitionsResigned
     | JournalFailed

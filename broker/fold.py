@@ -9,7 +9,7 @@ whole and durable, before the older snapshots go. See ADR 0008.
 from typing import cast
 from uuid import UUID
 
-from coordinator.image import MEANING, Image, plain_of
+from coordinator.image import MEANING, Beginning, Image, plain_of
 from coordinator.restore import RecordSkipped
 from storage import snapshot
 from storage.api import StoredRecord
@@ -30,16 +30,15 @@ def read_snapshot(
     return snapshot.read_newest(disk, folder, log_end=log_end, topic_id=topic_id, meaning=MEANING)
 
 
-def state_at(base: Snapshot | None) -> tuple[Image, CommittedRecords]:
-    """What stands before the first record that a snapshot does not have."""
-    image, committed = Image(base), CommittedRecords()
-    if base is not None:
-        skipped, withheld = cast("tuple[list[_Skipped], list[_Withheld]]", base.about.notes)
-        image.skipped += [RecordSkipped(*one) for one in skipped]
-        for producer_id, epoch, offset, at_ms, key, value in withheld:
-            record = StoredRecord(offset, at_ms, key, value)
-            committed.hold(Withheld(producer_id, epoch, record))
-    return image, committed
+def carried_on(base: Snapshot | None) -> tuple[list[RecordSkipped], CommittedRecords]:
+    """What a reading of the log from a snapshot's position on has to know besides the groups."""
+    committed = CommittedRecords()
+    if base is None:
+        return [], committed
+    skipped, withheld = cast("tuple[list[_Skipped], list[_Withheld]]", base.about.notes)
+    for producer_id, epoch, offset, at_ms, key, value in withheld:
+        committed.hold(Withheld(producer_id, epoch, StoredRecord(offset, at_ms, key, value)))
+    return [RecordSkipped(*one) for one in skipped], committed
 
 
 _Skipped = tuple[int, int, str | None]
@@ -60,8 +59,10 @@ def fold(disk: Disk, arguments: dict[str, object]) -> dict[str, object]:
     up_to = int(str(arguments["up_to"]))
     topic_id = UUID(str(arguments["topic_id"]))
     base, ignored = read_snapshot(disk, folder, log_end=up_to, topic_id=topic_id)
-    image, committed = state_at(base)
-    position, epoch = (0, 0) if base is None else (base.about.position, base.about.leader_epoch)
+    skipped, committed = carried_on(base)
+    position = 0 if base is None else base.about.position
+    image = Image(Beginning(base, position, skipped))
+    epoch = 0 if base is None else base.about.leader_epoch
     files = LogFiles(disk, folder)
     records = 0
     for next_offset, leader_epoch, batch in files.batches(position, up_to):

@@ -5,6 +5,8 @@ refused), and from the moment that it was told to stop. Partitions that could no
 named, but do not make the node unready: the others are served.
 """
 
+from dataclasses import asdict
+
 from broker.ownership import Ownership
 
 
@@ -36,6 +38,7 @@ class Health:
         """For the body of /readyz."""
         ownership = self._ownership
         failed = {str(partition): why for partition, why in sorted(ownership.failed.items())}
+        progress = ownership.progress
         return {
             "ready": self.ready,
             "reason": self.reason,
@@ -45,4 +48,5 @@ class Health:
                 "loading": ownership.loading,
                 "failed": failed,
             },
+            "loading": None if progress is None else asdict(progress),
         }

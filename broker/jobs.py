@@ -36,6 +36,8 @@ NICENESS: Final = 10
 """The daemon's two threads go first; what is left over is enough for work without a deadline."""
 
 SELF_TEST: Final = "self-test"
+FOLD: Final = "fold"
+"""A snapshot of a partition of the offsets topic; see fold.py."""
 CLEAN_LOG: Final = "clean-log"
 
 
@@ -61,8 +63,15 @@ def _clean_log(disk: Disk, arguments: Arguments) -> Arguments:
     return run_pass(disk, Pass.from_message(message), IoThrottle(rate)).to_message()
 
 
+def _fold(disk: Disk, arguments: Arguments) -> Arguments:
+    from broker.fold import fold
+
+    return fold(disk, arguments)
+
+
 JOBS: Final[Mapping[str, Job]] = {
     SELF_TEST: _self_test,
+    FOLD: _fold,
     CLEAN_LOG: _clean_log,
 }
 

@@ -37,7 +37,9 @@ from broker.server import Server, ServerLimits
 from broker.sockets import Bound, CannotListen, address_text, bind_admin, bind_listener
 from broker.steps import NEVER
 from broker.stored_file import StoredFile
+from broker.snapshots import Snapshots
 from broker.ticker import Ticker
+from broker.worker import WorkerProcess
 from coordinator.coordinator import GroupCoordinator
 from history.index import HistoryIndex, IndexLimits
 from protocol.names import OFFSETS_TOPIC
@@ -81,9 +83,7 @@ class StartRefused(Exception):
     """What forbids a start; one line for the operator."""
 
 
-def serve(
-    config: Config, open_console: OpenConsole | None = None, *, repair: bool = False
-) -> int:
+def serve(config: Config, open_console: OpenConsole | None = None, *, repair: bool = False) -> int:
     """Run the daemon until it is told to stop; the exit code. `repair` cuts what is damaged."""
     observer = log_to_stderr(config.rollcall_log_format, config.rollcall_log_level)
     descriptors = raise_descriptor_limit()
@@ -155,8 +155,9 @@ def build(
     topic_id = data_plane.registry.topic_id(OFFSETS_TOPIC)
     assert topic_id is not None, "the data plane makes the offsets topic"
     ticker = Ticker(loop, clock, lambda error: observer(PartFailed("timer", error)))
+    logs = OffsetsLogs(disk, store, journal, topic_id, config.offsets_log_settings())
     ownership = Ownership(
-        OffsetsLogs(store, journal, topic_id, config.offsets_log_settings()),
+        logs,
         clock,
         observer,
         attach=data_plane.attach,
@@ -178,6 +179,15 @@ def build(
     dispatcher = Dispatcher(coordinator, data_plane, server.reply)
     health = Health(ownership, config.offsets_topic_num_partitions)
     lag = build_lag(config, coordinator, data_plane, clock, observer)
+    worker = WorkerProcess()
+    snapshots = Snapshots(
+        logs,
+        ownership,
+        worker.run,
+        clock,
+        observer,
+        after_bytes=config.rollcall_snapshot_bytes,
+    )
     daemon = Daemon(
         config,
         loop,
@@ -194,6 +204,8 @@ def build(
         ticker,
         health,
         lag,
+        worker,
+        snapshots,
         history,
     )
     daemon.connect()

@@ -159,6 +159,50 @@ def _(event: shell.PartitionRead) -> Iterable[Line]:
     )
 
 
+@told(TABLE, shell.LoadProgressed)
+def _(event: shell.LoadProgressed) -> Iterable[Line]:
+    report = event.report
+    facts: Facts = {
+        "partitions": f"{report.partitions_read}/{report.partitions}",
+        "groups": f"{report.groups_ready}/{report.groups_found}",
+        "records": report.records,
+        "bytes": f"{report.bytes}/{report.bytes_total}",
+        "elapsed_ms": report.elapsed_ms,
+    }
+    if report.left_ms is not None:
+        facts["left_ms"] = report.left_ms
+    yield Line("info", "Loading metadata from __consumer_offsets", facts)
+
+
+@told(TABLE, shell.SnapshotIgnored)
+def _(event: shell.SnapshotIgnored) -> Iterable[Line]:
+    facts: Facts = {"partition": offsets_partition(event.partition), "path": event.path}
+    words = "A snapshot cannot be used; more of the log is read instead"
+    yield Line("warning", words, {**facts, "reason": event.reason})
+
+
+@told(TABLE, shell.SnapshotTaken)
+def _(event: shell.SnapshotTaken) -> Iterable[Line]:
+    yield Line(
+        "debug",
+        "Took a snapshot",
+        {
+            "partition": offsets_partition(event.partition),
+            "position": event.position,
+            "groups": event.groups,
+            "records": event.records,
+            "bytes": event.size_bytes,
+            "took_ms": event.took_ms,
+        },
+    )
+
+
+@told(TABLE, shell.SnapshotFailed)
+def _(event: shell.SnapshotFailed) -> Iterable[Line]:
+    facts: Facts = {"partition": offsets_partition(event.partition), "reason": event.reason}
+    yield Line("warning", "Could not take a snapshot; a start would read more of the log", facts)
+
+
 @told(TABLE, shell.PartitionResigned)
 def _(event: shell.PartitionResigned) -> Iterable[Line]:
     facts: Facts = {"partition": event.partition, "epoch": event.epoch}

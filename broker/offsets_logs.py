@@ -2,26 +2,40 @@
 
 What ownership.py elects and loads: makes a partition's folder when it is first elected, begins a
 leader epoch (kept in Kafka's leader-epoch-checkpoint), and hands out the journal's end of the log
-for the shard and the view of what is stored for readers.
+for the shard and the view of what is stored for readers. Knows which snapshots lie beside the
+segments, and which of them still say what the log says.
 """
 
+from collections.abc import Iterable
 from uuid import UUID
 
+from broker.fold import read_snapshot
+from broker.partition_load import Survey
 from protocol.names import OFFSETS_TOPIC
 from storage.api import Log, LogSettings, TopicLog, TopicPartition
+from storage.disk import Disk
 from storage.journal import Journal
 from storage.log_store import LogStore
+from storage.partition_log import PartitionLog
+from storage.record_batch import read_header
+from storage.snapshot import Ignored, Snapshot, forget_beyond, positions, snapshot_path
 
 
 class OffsetsLogs:
     """Implements ownership's OwnedLogs."""
 
     def __init__(
-        self, store: LogStore, journal: Journal, topic_id: UUID, settings: LogSettings
+        self,
+        disk: Disk,
+        store: LogStore,
+        journal: Journal,
+        topic_id: UUID,
+        settings: LogSettings,
     ) -> None:
+        self._disk = disk
         self._store = store
         self._journal = journal
-        self._topic_id = topic_id
+        self.topic_id = topic_id
         self._settings = settings
 
     def elect(self, partition: int) -> int:
@@ -29,7 +43,7 @@ class OffsetsLogs:
         key = TopicPartition(OFFSETS_TOPIC, partition)
         log = self._store.partition_log(key)
         if log is None:
-            return self._store.create(key, self._topic_id, self._settings).leader_epoch
+            return self._store.create(key, self.topic_id, self._settings).leader_epoch
         log.settings = self._settings
         return log.begin_epoch()
 
@@ -38,3 +52,55 @@ class OffsetsLogs:
         key = TopicPartition(OFFSETS_TOPIC, partition)
         log = self._journal.log(key)
         return log, self._store.partitions()[key]
+
+    def log(self, partition: int) -> PartitionLog | None:
+        return self._store.partition_log(TopicPartition(OFFSETS_TOPIC, partition))
+
+    def survey(self, partitions: Iterable[int]) -> dict[int, Survey]:
+        """How much there is to load; reads no content. Raises OSError."""
+        return {partition: self._survey(partition) for partition in partitions}
+
+    def _survey(self, partition: int) -> Survey:
+        log = self.log(partition)
+        if log is None:
+            return Survey(0, 0)
+        known = positions(self._disk, log.path)
+        position = max((one for one in known if one <= log.log_end_offset), default=0)
+        size = 0
+        if position:
+            file = self._disk.open(snapshot_path(log.path, position))
+            size = file.size()
+            file.close()
+        return Survey(log.bytes_from(position), size)
+
+    def snapshot(self, partition: int) -> tuple[Snapshot | None, list[Ignored]]:
+        """The newest one that can be used, and what was passed over and is gone. Raises OSError."""
+        log = self.log(partition)
+        if log is None:
+            return None, []
+        end = log.log_end_offset
+        # Before anything is appended: once the log is as long again, they would tell of another.
+        forget_beyond(self._disk, log.path, end)
+        snapshot, ignored = read_snapshot(self._disk, log.path, log_end=end, topic_id=self.topic_id)
+        if snapshot is not None and not _has_epoch(log, snapshot):
+            ignored.append(Ignored(snapshot.path, "the log before it is of another leader epoch"))
+            snapshot = None
+        for one in ignored:
+            self._disk.remove(one.path)
+        return snapshot, ignored
+
+    def stands(self, snapshot: Snapshot) -> bool:
+        """May it still be used, or has the log been cleaned since it was read?"""
+        return self._disk.exists(snapshot.path)
+
+
+def _has_epoch(log: PartitionLog, snapshot: Snapshot) -> bool:
+    """Was the last record before its position written in the epoch that the snapshot names?"""
+    last = snapshot.about.position - 1
+    for batch in log.batches(last) if last >= log.log_start_offset else ():
+        header = read_header(batch)
+        return (
+            header.base_offset > last
+            or header.partition_leader_epoch == snapshot.about.leader_epoch
+        )
+    return True

@@ -1,20 +1,21 @@
 """Which partitions of the offsets topic are ours, and are they loaded? Elects, loads, resigns.
 
-A partition goes through: elected in an epoch (from then on clients hear LOADING) / read from its
-log in slices, those that somebody asks for first / served / resigned. One lock for each keeps
-these steps apart, for they wait for the disk and elections may flap. Requests never wait for a
-lock. An embedded node owns all partitions, and each start is an election: the leader epoch grows
-by one. Kafka's counterpart: `GroupCoordinatorService.onElection`,
-`CoordinatorRuntime.scheduleLoadOperation`.
+A partition goes through: elected in an epoch (from then on clients hear LOADING) / read, those that
+somebody asks for first (partition_load.py) / served, while its groups get ready in slices, those
+that somebody asks for at once / resigned. One lock for each keeps these steps apart, for they wait
+for the disk and elections may flap. Requests never wait for a lock. An embedded node owns all
+partitions, and each start is an election: the leader epoch grows by one. Kafka's counterpart:
+`GroupCoordinatorService.onElection`, `CoordinatorRuntime.scheduleLoadOperation`.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from typing import Final, Protocol
 
 from broker.clock import SystemClock
 from broker.events import (
+    LoadProgressed,
     PartFailed,
     PartitionElected,
     PartitionRead,
@@ -24,16 +25,17 @@ from broker.events import (
     PartitionsResigned,
     ShellEvent,
 )
+from broker.load_progress import LoadProgress, LoadReport
+from broker.partition_load import Loading, OwnedLogs, PartitionLoad
 from purgatory.now import Now
-from storage.api import Corrupt, Log, LogClosed, Position, StoredRecord, TopicLog
+from storage.api import Corrupt, Log, LogClosed, Position, TopicLog
 from storage.record_batch import InvalidBatch
-from storage.transactions import CommittedRecords
 
-SLICE_RECORDS: Final = 500
-"""Records that the coordinator takes in one go: about two milliseconds of the loop."""
+RECALL_BUDGET: Final = 16_384
+"""What groups that get ready in one go may cost, in bytes of blobs: about two milliseconds."""
 
-READ_BYTES: Final = 262_144
-"""Bytes of batches that are read and taken apart in one go, off the loop."""
+PROGRESS_INTERVAL_S: Final = 3.0
+"""So often a load says how far it is."""
 
 RELOADS_MAX: Final = 5
 """Shards that a bug of ours ends are loaded again so often; then they stay out of service."""
@@ -41,16 +43,18 @@ RELOADS_MAX: Final = 5
 RELOAD_PAUSE_S: Final = 0.2
 
 
-class Coordinator(Protocol):
+class Coordinator(Loading, Protocol):
     """What ownership needs of the group coordinator."""
 
     def begin_load(self, partition: int, log: Log) -> None: ...
 
-    def load(self, partition: int, records: Sequence[StoredRecord], next_offset: int) -> None: ...
-
     def finish_load(self, partition: int, now: Now) -> None: ...
 
     def fail_load(self, partition: int, reason: str) -> None: ...
+
+    def recall_some(self, partition: int, now: Now, budget: int) -> bool: ...
+
+    def load_left(self, partition: int) -> tuple[int, int]: ...
 
     def resign(self, partition: int, now: Now) -> None: ...
 
@@ -59,18 +63,8 @@ class Coordinator(Protocol):
     def on_log_failed(self, partition: int, now: Now) -> None: ...
 
 
-class OwnedLogs(Protocol):
-    """The logs of the offsets topic, as the daemon opened them."""
-
-    def elect(self, partition: int) -> int:
-        """Begin a leader epoch; which one. Raises OSError or Corrupt."""
-
-    def open(self, partition: int) -> tuple[Log, TopicLog]:
-        """The end to append to, and the view to read. Raises OSError or Corrupt."""
-
-
 class Ownership:
-    """All of it runs on the event loop; only `_read` is called in a thread."""
+    """All of it runs on the event loop."""
 
     def __init__(
         self,
@@ -93,6 +87,9 @@ class Ownership:
         self._epochs: dict[int, int] = {}
         self._queued: dict[int, int] = {}  # elected, not loaded: in which order, since when
         self._wanted: dict[int, None] = {}  # of those, the ones that were asked for
+        self._recalling: dict[int, None] = {}  # served, while some of their groups get ready
+        self._surveyed: set[int] = set()  # of the queued ones, those that the progress expects
+        self._progress: LoadProgress | None = None  # of the load that runs
         self._failed: dict[int, str] = {}
         self._reloads: dict[int, int] = {}
         self._stored = asyncio.Event()  # something was stored, or never will be
@@ -111,7 +108,25 @@ class Ownership:
 
     @property
     def loading(self) -> int:
-        return len(self._queued)
+        """Partitions of which not every group is ready."""
+        return len(self._queued) + len(self._recalling)
+
+    @property
+    def progress(self) -> LoadReport | None:
+        """Of the load that runs."""
+        return None if self._progress is None else self._progress.report(self._now_ms())
+
+    @property
+    def served(self) -> list[int]:
+        """Partitions whose log was read."""
+        return [one for one in self._epochs if one not in self._queued and one not in self._failed]
+
+    @property
+    def writes_are_refused(self) -> bool:
+        return self._journal_failed
+
+    def stored_position(self, partition: int) -> Position:
+        return self._open[partition][0].stored_position
 
     @property
     def failed(self) -> dict[int, str]:
@@ -172,6 +187,7 @@ class Ownership:
         if epoch is None:
             return
         self._queued.pop(partition, None)
+        self._recalling.pop(partition, None)
         self._wanted.pop(partition, None)
         self._failed.pop(partition, None)
         self._coordinator.resign(partition, self._clock.now())
@@ -199,31 +215,74 @@ class Ownership:
     # Loading.
 
     async def _load_queued(self) -> int:
-        """Load what is elected, the wanted first; how many records that were."""
+        """Load what is elected, the wanted first, then get all groups ready; the records read."""
         records = 0
-        while self._queued:
-            partition = next(iter(self._wanted or self._queued))
-            self._wanted.pop(partition, None)
-            async with self._lock(partition):
-                if partition in self._queued:
-                    records += await self._load(partition)
+        begins = self._progress is None
+        progress = self._progress = self._progress or LoadProgress(self._now_ms())
+        telling = asyncio.create_task(self._tell_progress()) if begins else None
+        try:
+            while self._queued or self._recalling:
+                if not self._queued:
+                    self._recall_slice(progress)
+                    await asyncio.sleep(0)
+                    continue
+                await self._survey(progress)
+                partition = next(iter(self._wanted or self._queued), None)
+                if partition is None:
+                    continue  # given up while it was looked at
+                self._wanted.pop(partition, None)
+                async with self._lock(partition):
+                    if partition in self._queued:
+                        records += await self._load(partition, progress)
+        finally:
+            if telling is not None:
+                telling.cancel()
+                self._progress = None
         return records
 
-    async def _load(self, partition: int) -> int:
+    async def _survey(self, progress: LoadProgress) -> None:
+        """How much will it be? Of those that are new in the queue."""
+        unknown = [one for one in self._queued if one not in self._surveyed]
+        if not unknown:
+            return
+        self._surveyed.update(unknown)
+        loop = asyncio.get_running_loop()
+        try:
+            found = await loop.run_in_executor(None, self._logs.survey, unknown)
+        except OSError:
+            return  # whoever reads it will say so
+        for log_bytes, snapshot_bytes in found.values():
+            progress.expect(log_bytes, snapshot_bytes)
+
+    async def _tell_progress(self) -> None:
+        while True:
+            await asyncio.sleep(PROGRESS_INTERVAL_S)
+            report = self.progress
+            if report is not None:
+                self._observe(LoadProgressed(report))
+
+    async def _load(self, partition: int, progress: LoadProgress) -> int:
         queued_ms, started_ms = self._queued[partition], self._now_ms()
         log = self._open[partition][1]
-        records = 0
+        load = PartitionLoad(self._logs, self._coordinator, self._observe, progress)
         try:
-            if log.high_watermark > log.log_start_offset:
-                records = await self._read_all(partition, log)
+            records = await load.run(
+                partition,
+                log,
+                lambda: partition in self._queued,
+                # One that failed again is not to begin with what may have been the reason.
+                use_snapshot=self._reloads.get(partition, 0) < 2,
+            )
         except Exception as error:  # noqa: BLE001 - whatever is in a log, it fails its partition
-            self._queued.pop(partition, None)
+            self._dequeue(partition)
             self._coordinator.fail_load(partition, _reason(error))
             self._fail(partition, error)
-            return records
-        if self._queued.pop(partition, None) is None:
+            return 0
+        if not self._dequeue(partition):
             return records  # it was given up while it was read
         self._coordinator.finish_load(partition, self._clock.now())
+        progress.read(self._coordinator.load_left(partition)[0])
+        self._recalling[partition] = None
         self._attach(log)
         self._turned()
         self._observe(
@@ -238,20 +297,20 @@ class Ownership:
         )
         return records
 
-    async def _read_all(self, partition: int, log: TopicLog) -> int:
-        batches = log.batches(log.log_start_offset)
-        committed = CommittedRecords()
-        loop = asyncio.get_running_loop()
-        count = 0
-        while records := await loop.run_in_executor(None, _read, batches, committed):
-            for at in range(0, len(records), SLICE_RECORDS):
-                if partition not in self._queued:
-                    return count
-                part = records[at : at + SLICE_RECORDS]
-                self._coordinator.load(partition, part, part[-1].offset + 1)
-                count += len(part)
-                await asyncio.sleep(0)
-        return count
+    def _dequeue(self, partition: int) -> bool:
+        self._surveyed.discard(partition)
+        return self._queued.pop(partition, None) is not None
+
+    def _recall_slice(self, progress: LoadProgress) -> None:
+        """Get some groups ready that nobody asked for."""
+        partition = next(iter(self._recalling))
+        groups, cost = self._coordinator.load_left(partition)
+        more = self._coordinator.recall_some(partition, self._clock.now(), RECALL_BUDGET)
+        groups_left, cost_left = self._coordinator.load_left(partition)
+        progress.ready(groups - groups_left, cost - cost_left)
+        self._turned()
+        if not more:
+            self._recalling.pop(partition, None)
 
     def _fail(self, partition: int, error: Exception) -> None:
         self._failed[partition] = _reason(error)
@@ -271,6 +330,7 @@ class Ownership:
         if isinstance(error, LogClosed):
             return  # no bug: the journal has just failed, and says so in a moment
         self._observe(PartFailed(f"shard of partition {partition}", error))
+        self._recalling.pop(partition, None)
         self._in_background(self._reload(partition, error))
 
     def journal_failed(self) -> None:
@@ -296,6 +356,7 @@ class Ownership:
             if partition in self._failed or partition in self._queued:
                 continue
             self._coordinator.on_log_failed(partition, now)
+            self._recalling.pop(partition, None)
             try:
                 self._open[partition] = self._logs.open(partition)
             except (OSError, Corrupt) as error:
@@ -334,18 +395,6 @@ class Ownership:
 
     def _lock(self, partition: int) -> asyncio.Lock:
         return self._locks.setdefault(partition, asyncio.Lock())
-
-
-def _read(batches: Iterator[bytes], committed: CommittedRecords) -> list[StoredRecord]:
-    """The next records, in a thread; empty at the end of the log."""
-    records: list[StoredRecord] = []
-    size = 0
-    for batch in batches:
-        records += committed.take(batch)
-        size += len(batch)
-        if size >= READ_BYTES and records:
-            break
-    return records
 
 
 def _reason(error: Exception) -> str:

@@ -23,8 +23,8 @@ from coordinator.events import AnyEvent, PartitionLoaded, PartitionLoadFailed
 from coordinator.find_coordinator import Endpoint, find_coordinator
 from coordinator.gather import Gather
 from coordinator.group import GroupView
+from coordinator.image import Beginning
 from coordinator.java_hash import partition_of
-from coordinator.image import StoredGroups
 from coordinator.refusals import (
     GroupRequest,
     delete_refusals,
@@ -361,9 +361,9 @@ class GroupCoordinator:
             chronicle=self._chronicle,
         )
 
-    def load_snapshot(self, partition: int, snapshot: StoredGroups, position: Position) -> None:
-        """What the log said before this position; the log itself follows from there on."""
-        self._loading[partition].load_snapshot(snapshot, position)
+    def load_from(self, partition: int, beginning: Beginning) -> None:
+        """Forget what was loaded of it so far, and begin with this; the log goes on from there."""
+        self._loading[partition].load_from(beginning)
 
     def load(self, partition: int, records: Sequence[StoredRecord], next_offset: int) -> None:
         """A slice of the log, up to `next_offset`. May raise UnreadableRecord: `fail_load` then."""

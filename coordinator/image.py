@@ -26,7 +26,7 @@ from protocol.names import (
     TopicName,
 )
 from protocol.primitives import read_uuid
-from storage.api import StoredRecord
+from storage.api import Position, StoredRecord
 
 MEANING: Final = 1
 """Raise it when restore.py learns to read what it skipped, or keeps more of a group than before:
@@ -35,8 +35,8 @@ snapshots of another meaning are passed over, and the log is read."""
 SKIPPED_KEPT_MAX: Final = 20
 """Of the records that say nothing to us; enough to tell what kind they are."""
 
-GROUP_COST: Final = 200
-MEMBER_COST: Final = 300
+GROUP_COST: Final = 50
+MEMBER_COST: Final = 50
 """What it takes to arm a group and its members, in bytes of a blob that takes as long to decode."""
 
 # Only these come out of a log.
@@ -194,19 +194,30 @@ def _member_of(plain: _PlainMember) -> Member:
 # ---------------------------------------------------------------- the groups of a load
 
 
+class Beginning(NamedTuple):
+    """What is known before the first record that a load reads."""
+
+    groups: StoredGroups | None
+    position: Position
+    skipped: Sequence[RecordSkipped]
+
+
+NOTHING: Final = Beginning(None, 0, ())
+
+
 class Image:
     """The groups that a log tells of, while it is read and until the shard has taken them all."""
 
     __slots__ = ("_decoded", "_left", "_snapshot", "skipped")
 
-    def __init__(self, snapshot: StoredGroups | None = None) -> None:
-        self._snapshot = snapshot
+    def __init__(self, beginning: Beginning) -> None:
+        self._snapshot = beginning.groups
         # Of the snapshot, those that nobody needed yet, and how much each is.
         self._left: dict[GroupId, int] = {}
-        if snapshot is not None:
-            self._left = cast("dict[GroupId, int]", snapshot.sizes())
+        if beginning.groups is not None:
+            self._left = cast("dict[GroupId, int]", beginning.groups.sizes())
         self._decoded: dict[GroupId, Group] = {}
-        self.skipped: list[RecordSkipped] = []
+        self.skipped = list(beginning.skipped)
 
     def apply(self, record: StoredRecord) -> None:
         """Write a record of the log into the groups. Raises UnreadableRecord."""

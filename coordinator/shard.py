@@ -36,7 +36,7 @@ from coordinator.decisions import decide
 from coordinator.delayed import DelayedHeartbeat, DelayedSync
 from coordinator.expiry import OffsetExpiry
 from coordinator.group import Group, GroupView
-from coordinator.image import Image, StoredGroups
+from coordinator.image import NOTHING, Beginning, Image
 from coordinator.outcome import Outcome, Reply
 from coordinator.refusals import GroupRequest, refused
 from coordinator.restore import RecordSkipped
@@ -106,7 +106,9 @@ class Shard:
         self._expiry: OffsetExpiry | None = None
         self._postponed_until_ms = 0
         self._deleted_topics: deque[tuple[TopicName, TopicId, list[GroupId]]] = deque()
-        self._image: Image | None = Image()  # the groups that are loaded and not on the books yet
+        self._image: Image | None = Image(
+            NOTHING
+        )  # the groups that are loaded and not on the books yet
         self._changed_topics: set[TopicName] = set()  # meanwhile
 
     # ------------------------------------------------------------ questions about membership
@@ -363,10 +365,10 @@ class Shard:
 
     # ------------------------------------------------------------ the load
 
-    def load_snapshot(self, snapshot: StoredGroups, position: Position) -> None:
-        """Begin with what the log said before this position; before the first record."""
-        self._image = Image(snapshot)
-        self.loaded_to = position
+    def load_from(self, beginning: Beginning) -> None:
+        """What the log said before some position; its records follow."""
+        self._image = Image(beginning)
+        self.loaded_to = beginning.position
 
     def load(self, records: Iterable[StoredRecord]) -> None:
         """Write a slice of the log into the groups. Raises UnreadableRecord."""

@@ -1,12 +1,14 @@
 """Elections and loads: in which order logs are read, who is served, what a fault costs."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from uuid import UUID
 
 from broker.clock import SystemClock
 from broker.events import PartFailed, PartitionRead, PartitionsElected, PartitionsLoaded, ShellEvent
-from broker.ownership import RELOADS_MAX, SLICE_RECORDS, Ownership
+from broker.ownership import RELOADS_MAX, Ownership
+from broker.partition_load import SLICE_RECORDS, Survey
+from coordinator.image import Beginning
 from purgatory.now import Now
 from storage.api import (
     Corrupt,
@@ -19,6 +21,7 @@ from storage.api import (
     TopicPartition,
 )
 from storage.record_batch import encode_batch
+from storage.snapshot import Ignored, Snapshot
 from tests.broker.shell import WAIT_S
 
 
@@ -66,6 +69,10 @@ class MemoryLogs:
         self.logs = [MemoryLog(partition, count) for partition, count in enumerate(records)]
         self.refused: dict[int, Exception] = {}
         self.opened: list[int] = []
+        self.looked_for: list[int] = []
+        self.snapshots: dict[int, Snapshot] = {}
+        self.ignored: dict[int, list[Ignored]] = {}
+        self.cleaned: set[str] = set()  # paths of snapshots that were read and then forgotten
 
     def elect(self, partition: int) -> int:
         if partition in self.refused:
@@ -78,6 +85,16 @@ class MemoryLogs:
         log = self.logs[partition]
         return log, log  # type: ignore[return-value]  # as much of a TopicLog as a load needs
 
+    def survey(self, partitions: Iterable[int]) -> dict[int, Survey]:
+        return {one: Survey(self.logs[one].stored_position, 0) for one in partitions}
+
+    def snapshot(self, partition: int) -> tuple[Snapshot | None, list[Ignored]]:
+        self.looked_for.append(partition)
+        return self.snapshots.get(partition), self.ignored.pop(partition, [])
+
+    def stands(self, snapshot: Snapshot) -> bool:
+        return snapshot.path not in self.cleaned
+
 
 class SeenCoordinator:
     """Notes what it is told, in order."""
@@ -88,10 +105,25 @@ class SeenCoordinator:
         self.slices: list[int] = []
         self.refuse: dict[int, Exception] = {}
         self.on_slice: asyncio.Event | None = None
+        self.beginnings: list[tuple[int, int]] = []
+        self.left: dict[int, int] = {}  # slices of groups until all are ready
 
     def begin_load(self, partition: int, log: Log) -> None:
         self.told.append(("begin", partition))
         self.records[partition] = []
+
+    def load_from(self, partition: int, beginning: Beginning) -> None:
+        self.beginnings.append((partition, beginning.position))
+        self.records[partition] = []
+
+    def recall_some(self, partition: int, now: Now, budget: int) -> bool:
+        self.told.append(("recall", partition))
+        self.left[partition] = max(self.left.get(partition, 0) - 1, 0)
+        return self.left[partition] > 0
+
+    def load_left(self, partition: int) -> tuple[int, int]:
+        left = self.left.get(partition, 0)
+        return left, left * 100
 
     def load(self, partition: int, records: Sequence[StoredRecord], next_offset: int) -> None:
         if partition in self.refuse:

@@ -105,7 +105,7 @@ class Node:
             self.disk, self.store, on_stored=self._stored, on_failed=self._failed, limits=LIMITS
         )
         self.journal.recover()
-        self.logs = OffsetsLogs(self.store, self.journal, TOPIC_ID, LOG_SETTINGS)
+        self.logs = OffsetsLogs(self.disk, self.store, self.journal, TOPIC_ID, LOG_SETTINGS)
         self.coordinator = GroupCoordinator(
             self.settings,
             new_member_id=self._new_member_id,

@@ -1,0 +1,152 @@
+"""How does a partition's state get from the disk into the coordinator? A snapshot, then the log.
+
+The snapshot is read whole, in a thread, and its groups stay undecoded; the log from its position on
+is read and taken apart in the thread, and taken in by the coordinator in slices on the loop. Where
+there is no snapshot that can be used, all of the log is read. `ownership.py` decides which
+partition is next and what follows.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple, Protocol
+
+from broker.events import SnapshotIgnored
+from broker.fold import carried_on
+from broker.load_progress import LoadProgress
+from coordinator.image import Beginning
+from storage.api import Log, Position, StoredRecord, TopicLog
+from storage.record_batch import read_header
+from storage.snapshot import Ignored, Snapshot
+from storage.transactions import CommittedRecords
+
+SLICE_RECORDS: Final = 500
+"""Records that the coordinator takes in one go: about two milliseconds of the loop."""
+
+READ_BYTES: Final = 262_144
+"""Bytes of batches that are read and taken apart in one go, off the loop."""
+
+
+class Survey(NamedTuple):
+    """What loading a partition will take, by a look at names and sizes."""
+
+    log_bytes: int
+    snapshot_bytes: int
+
+
+class OwnedLogs(Protocol):
+    """The logs of the offsets topic, as the daemon opened them."""
+
+    def elect(self, partition: int) -> int:
+        """Begin a leader epoch; which one. Raises OSError or Corrupt."""
+
+    def open(self, partition: int) -> tuple[Log, TopicLog]:
+        """The end to append to, and the view to read. Raises OSError or Corrupt."""
+
+    def survey(self, partitions: Iterable[int]) -> dict[int, Survey]:
+        """How much there is to load; reads no content. In a thread. Raises OSError."""
+
+    def snapshot(self, partition: int) -> tuple[Snapshot | None, list[Ignored]]:
+        """The newest one that can be used, and what was passed over. In a thread."""
+
+    def stands(self, snapshot: Snapshot) -> bool:
+        """May it still be used, or has the log been cleaned since it was read? In a thread."""
+
+
+class Loading(Protocol):
+    """What a load needs of the coordinator."""
+
+    def load_from(self, partition: int, beginning: Beginning) -> None: ...
+
+    def load(self, partition: int, records: Sequence[StoredRecord], next_offset: int) -> None: ...
+
+
+class PartitionLoad:
+    """Loads partitions that the coordinator has begun to, one at a time."""
+
+    __slots__ = ("_coordinator", "_logs", "_observe", "progress")
+
+    def __init__(
+        self,
+        logs: OwnedLogs,
+        coordinator: Loading,
+        observe: Callable[[SnapshotIgnored], None],
+        progress: LoadProgress,
+    ) -> None:
+        self._logs = logs
+        self._coordinator = coordinator
+        self._observe = observe
+        self.progress = progress
+
+    async def run(
+        self, partition: int, log: TopicLog, is_wanted: Callable[[], bool], *, use_snapshot: bool
+    ) -> int:
+        """Read it to its end, or until it is wanted no more; how many records. Raises whatever is
+        in a log."""
+        loop = asyncio.get_running_loop()
+        records = 0
+        while True:
+            snapshot = None
+            if use_snapshot:
+                snapshot, ignored = await loop.run_in_executor(None, self._logs.snapshot, partition)
+                for one in ignored:
+                    self._observe(SnapshotIgnored(partition, one.path, one.reason))
+            if not is_wanted():
+                return records
+            records += await self._read(partition, log, snapshot, is_wanted)
+            if snapshot is None or await loop.run_in_executor(None, self._logs.stands, snapshot):
+                return records
+            # The log was cleaned meanwhile: what it says does not go with that snapshot any more.
+
+    async def _read(
+        self,
+        partition: int,
+        log: TopicLog,
+        snapshot: Snapshot | None,
+        is_wanted: Callable[[], bool],
+    ) -> int:
+        skipped, committed = carried_on(snapshot)
+        position = log.log_start_offset if snapshot is None else snapshot.about.position
+        self._coordinator.load_from(partition, Beginning(snapshot, position, skipped))
+        if position >= log.high_watermark:
+            return 0
+        tail = _Tail(log.batches(position), position, committed)
+        loop = asyncio.get_running_loop()
+        count = 0
+        while await loop.run_in_executor(None, tail.read_on):
+            records, size = tail.records, tail.size
+            for at in range(0, len(records), SLICE_RECORDS):
+                if not is_wanted():
+                    return count
+                part = records[at : at + SLICE_RECORDS]
+                self._coordinator.load(partition, part, part[-1].offset + 1)
+                count += len(part)
+                await asyncio.sleep(0)
+            self.progress.took(len(records), size)
+        return count
+
+
+class _Tail:
+    """A log from some position on, in portions."""
+
+    __slots__ = ("_batches", "_committed", "_position", "records", "size")
+
+    def __init__(
+        self, batches: Iterator[bytes], position: Position, committed: CommittedRecords
+    ) -> None:
+        self._batches = batches
+        self._position = position
+        self._committed = committed
+        self.records: list[StoredRecord] = []
+        self.size = 0
+
+    def read_on(self) -> bool:
+        """The next records, in a thread; False at the end of the log."""
+        self.records, self.size = [], 0
+        for batch in self._batches:
+            # The first one may have begun before the position: that much is known already.
+            if read_header(batch).next_offset > self._position:
+                self.records += self._committed.take(batch)
+            self.size += len(batch)
+            if self.size >= READ_BYTES and self.records:
+                break
+        return bool(self.records)

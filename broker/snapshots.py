@@ -1,0 +1,143 @@
+"""When is a snapshot taken? When a start would have to read too much of the log.
+
+Every second the partitions are looked at: one whose log has grown by `rollcall.snapshot.bytes`
+since its newest snapshot, or by half of that snapshot where it is larger, gets a new one, the
+largest growth first. So a start reads a bounded part of each log, and writing snapshots stays in
+proportion to writing the log. The work itself is a job of the worker process (fold.py); here is
+only the decision, and what becomes of a failure: it costs no more than a longer start, so it is
+told, and tried again when the log has grown as much once more. A clean stop takes those that are
+worth it, for as long as a stop may take.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from typing import Final, Protocol
+from uuid import UUID
+
+from broker.clock import SystemClock
+from broker.events import PartFailed, SnapshotFailed, SnapshotTaken
+from broker.jobs import FOLD
+from broker.ownership import Ownership
+from broker.partition_load import Survey
+from broker.worker import JobFailed
+from storage.partition_log import PartitionLog
+
+LOOK_INTERVAL_S: Final = 1.0
+
+STOP_LIMIT_S: Final = 2.0
+"""What the snapshots of a clean stop may take: less than an operator's patience."""
+
+WORTH_IT_AT_STOP: Final = 16
+"""The part of `rollcall.snapshot.bytes` from which on a stop takes a snapshot too."""
+
+Run = Callable[[str, dict[str, object]], Awaitable[dict[str, object]]]
+
+
+class Logs(Protocol):
+    """The partitions, for one who measures them."""
+
+    topic_id: UUID
+
+    def log(self, partition: int) -> PartitionLog | None: ...
+
+    def survey(self, partitions: Iterable[int]) -> dict[int, Survey]: ...
+
+
+class Snapshots:
+    """On the event loop; `run` hands a job to the worker process."""
+
+    def __init__(
+        self,
+        logs: Logs,
+        ownership: Ownership,
+        run: Run,
+        clock: SystemClock,
+        observe: Callable[[SnapshotTaken | SnapshotFailed | PartFailed], None],
+        *,
+        after_bytes: int,
+    ) -> None:
+        self._logs = logs
+        self._ownership = ownership
+        self._run = run
+        self._clock = clock
+        self._observe = observe
+        self._after_bytes = after_bytes
+        self._failed_at: dict[int, int] = {}  # how much log there was when it last failed
+        self._looking: asyncio.Task[None] | None = None
+        self._taking: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._looking = asyncio.get_running_loop().create_task(self._look_on())
+
+    async def stop(self, limit_s: float = STOP_LIMIT_S) -> None:
+        """Take what is worth it, within the limit, and then no more."""
+        if self._looking is not None:
+            self._looking.cancel()
+            await asyncio.wait([self._looking])
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._take_the_last(), limit_s)
+
+    async def _look_on(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_INTERVAL_S)
+            try:
+                while (next_one := await self._next(self._after_bytes)) is not None:
+                    # Its own task: a stop lets it finish, though it ends this one.
+                    self._taking = asyncio.ensure_future(self._take(*next_one))
+                    await asyncio.shield(self._taking)
+            except Exception as error:  # noqa: BLE001 - the daemon goes on, with longer starts
+                self._observe(PartFailed("snapshots", error))
+
+    async def _take_the_last(self) -> None:
+        if self._taking is not None and not self._taking.done():
+            await self._taking
+        least = max(self._after_bytes // WORTH_IT_AT_STOP, 1)
+        while (next_one := await self._next(least)) is not None:
+            await self._take(*next_one)
+
+    async def _next(self, least: int) -> tuple[int, int] | None:
+        """(growth, partition) of the one that needs a snapshot most; None if none does."""
+        if self._ownership.writes_are_refused:
+            return None  # the disk has other worries
+        loop = asyncio.get_running_loop()
+        try:
+            found = await loop.run_in_executor(None, self._logs.survey, self._ownership.served)
+        except OSError:
+            return None  # a name that went meanwhile, or a disk that fails: others will say so
+        needs = [
+            (one.log_bytes, partition)
+            for partition, one in found.items()
+            if one.log_bytes >= max(least, one.snapshot_bytes // 2)
+            and one.log_bytes >= self._failed_at.get(partition, -least) + least
+        ]
+        return max(needs, default=None)
+
+    async def _take(self, growth: int, partition: int) -> None:
+        """Take a snapshot of what is stored by now."""
+        log = self._logs.log(partition)
+        if log is None:
+            return
+        began = self._clock.now()
+        up_to = self._ownership.stored_position(partition)
+        arguments: dict[str, object] = {
+            "folder": log.path,
+            "up_to": up_to,
+            "topic_id": str(self._logs.topic_id),
+            "now_ms": began.wall_ms,
+        }
+        try:
+            result = await self._run(FOLD, arguments)
+        except JobFailed as failure:
+            self._failed_at[partition] = growth
+            self._observe(SnapshotFailed(partition, str(failure)))
+            return
+        position, size, groups, records = (
+            int(str(result[key])) for key in ("position", "bytes", "groups", "records")
+        )
+        self._failed_at.pop(partition, None)
+        if position < up_to:
+            self._failed_at[partition] = growth  # or it would be the next one again, for ever
+            self._observe(SnapshotFailed(partition, f"the files end at {position}, not {up_to}"))
+        took_ms = self._clock.now().mono_ms - began.mono_ms
+        self._observe(SnapshotTaken(partition, position, groups, records, size, took_ms))
