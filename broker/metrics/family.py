@@ -1,7 +1,7 @@
 """How is a metric declared, and how do its samples become text? One `Family` for each name.
 
 The text is written here and not by the metrics library: a scrape of 10,000 groups is some 500,000
-samples, and the library takes ten microseconds for each (ADR 0008). A subject's file declares its
+samples, and the library takes ten microseconds for each (ADR 0009). A subject's file declares its
 families and yields `Portion`s of finished lines; between two portions the event loop may go on.
 Samples look alike in Prometheus' text format and in OpenMetrics; only the headers differ.
 docs/metrics.md is made from the declarations.
