@@ -25,7 +25,7 @@ from broker.events import PartFailed, ShellEvent, Warned
 from broker.lag_reader import LagReader, owners_of
 from broker.record_times import RecordTimes, Wanted
 from coordinator.group import GroupView
-from history.lag import GroupLag, Reading
+from history.lag import GroupLag, PartitionLag, Reading
 from history.lag_book import GroupWindows, Key, LagBook, RecordTime
 from history.lag_records import Sample
 from history.lag_window import Commit
@@ -125,8 +125,13 @@ class LagSampler:
             one for one in map(self._wanted_time, readings) if one and not self._times.known(one)[0]
         ]
         await self._times.look_up(missing[:LOOKUPS_OF_A_QUESTION])
-        times = self._known_times(readings)
-        return self.book.judge_group(group_id, state, readings, times, owners, now_ms)
+        partitions: list[PartitionLag] = []
+        for at in range(0, len(readings), CHUNK_PARTITIONS):
+            part = readings[at : at + CHUNK_PARTITIONS]
+            times = self._known_times(part)
+            partitions += self.book.judged(group_id, part, times, owners, now_ms)
+            await asyncio.sleep(0)
+        return GroupLag.of(group_id, state, now_ms, partitions)
 
     def _wanted_time(self, reading: Reading) -> Wanted | None:
         """Whose record's time is asked for: the first one that was not consumed."""

@@ -136,12 +136,19 @@ class Sum(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GroupLag:
-    """A group's partitions, ordered by topic and partition, all as of `at_ms`."""
+    """A group's partitions, ordered by topic and partition, all as of `at_ms`; see `of`."""
 
     group_id: str
     state: str
     at_ms: int
     partitions: tuple[PartitionLag, ...]
+
+    @classmethod
+    def of(
+        cls, group_id: str, state: str, at_ms: int, partitions: Iterable[PartitionLag]
+    ) -> "GroupLag":
+        ordered = sorted(partitions, key=lambda one: (one.topic, one.partition))
+        return cls(group_id, state, at_ms, tuple(ordered))
 
     @property
     def total(self) -> Sum:

@@ -1,7 +1,7 @@
 """How far behind is everybody, and since when? The windows of all groups, and what is made of them.
 
-The sampler (broker/lag_sampler.py) hands in what it read, group by group; `judge_group` combines a
-reading with the windows to what people are shown. For numbers without a new reading, as a metrics
+The sampler (broker/lag_sampler.py) hands in what it read, group by group; `judged` makes of a
+reading and its window what people are shown. For numbers without a new reading, as a metrics
 scrape wants them, `windows_of` has each partition's last ones. Bounded: beyond `partitions_max`
 (group, partition) pairs no new window is opened; `left_out` says how many are without one.
 """
@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from history.lag import (
     NO_RATES,
-    GroupLag,
     Note,
     Owner,
     PartitionLag,
@@ -235,21 +234,18 @@ class LagBook:
         at_ms = None if ends is None else ends.appended_at_ms(offset)
         return None if at_ms is None else RecordTime(at_ms, exact=False)
 
-    def judge_group(
+    def judged(
         self,
         group_id: str,
-        state: str,
         readings: Iterable[Reading],
         times: Mapping[Key, RecordTime],
         owners: Mapping[Key, Owner],
         at_ms: int,
-    ) -> GroupLag:
-        """What a group's readings of this moment mean."""
+    ) -> list[PartitionLag]:
+        """What readings of one moment mean; of a part of a group, or of all of it."""
         of_group = self.groups.get(group_id)
         windows = {} if of_group is None else of_group.windows
-        partitions = [self._judged(reading, windows, times, owners, at_ms) for reading in readings]
-        partitions.sort(key=lambda one: (one.topic, one.partition))
-        return GroupLag(group_id, state, at_ms, tuple(partitions))
+        return [self._judged(one, windows, times, owners, at_ms) for one in readings]
 
     def _judged(
         self,

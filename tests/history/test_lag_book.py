@@ -2,13 +2,26 @@
 
 import pytest
 
-from history.lag import Note, Owner, Reading, Verdict
+from history.lag import GroupLag, Note, Owner, Reading, Verdict
 from history.lag_book import LagBook, LagLimits, RecordTime
 from history.lag_records import Sample, UnreadableSample, decode_sample, encode_sample
 from history.lag_window import Commit
 
 START = 1_700_000_000_000
 SECOND = 1_000
+
+
+def judged(
+    book: LagBook,
+    group_id: str,
+    readings: list[Reading],
+    times: dict[tuple[str, int], RecordTime] | None = None,
+    owners: dict[tuple[str, int], Owner] | None = None,
+) -> GroupLag:
+    partitions = book.judged(group_id, readings, times or {}, owners or {}, START)
+    return GroupLag.of(group_id, "Stable", START, partitions)
+
+
 LIMITS = LagLimits(interval_ms=SECOND, window_commits=3, partitions_max=4)
 
 
@@ -28,13 +41,12 @@ def test_sums_of_a_group_a_topic_and_a_member() -> None:
     book = LagBook(LIMITS)
     ann = Owner("m-1", None, "ann", "/10.0.0.1")
     readings = [reading(1, 10, 25), reading(0, 10, 30), reading(2, None, 7), reading(3, 99, 5)]
-    lag = book.judge_group(
+    lag = judged(
+        book,
         "g",
-        "Stable",
         readings,
         {("t", 0): RecordTime(START - 90_000, exact=True)},
         {("t", 0): ann, ("t", 2): ann},
-        START,
     )
     assert [one.partition for one in lag.partitions] == [0, 1, 2, 3]
     assert [one.lag for one in lag.partitions] == [20, 15, None, 0]
@@ -50,13 +62,13 @@ def test_sums_of_a_group_a_topic_and_a_member() -> None:
 
 
 def test_a_group_that_has_committed_nothing_has_no_lag() -> None:
-    lag = LagBook(LIMITS).judge_group("g", "Stable", [reading(0, None, 7)], {}, {}, START)
+    lag = judged(LagBook(LIMITS), "g", [reading(0, None, 7)])
     assert (lag.total.lag, lag.total.lag_max, lag.catch_up_seconds) == (None, None, None)
 
 
 def test_a_record_from_the_future_is_not_negative_seconds_old() -> None:
     time = {("t", 0): RecordTime(START + 5_000, exact=True)}
-    lag = LagBook(LIMITS).judge_group("g", "Stable", [reading(0, 1, 7)], time, {}, START)
+    lag = judged(LagBook(LIMITS), "g", [reading(0, 1, 7)], time)
     assert lag.partitions[0].seconds == 0.0
 
 
@@ -67,7 +79,7 @@ def test_beyond_the_limit_no_window_is_opened_and_that_is_said() -> None:
     )
     assert (book.windows, book.left_out) == (4, 1)
     # What is over the limit still has its lag; it only has no past.
-    lag = book.judge_group("b", "Empty", [reading(1, 1, 5)], {}, {}, START)
+    lag = judged(book, "b", [reading(1, 1, 5)])
     assert lag.partitions[0].lag == 4
     # When the other group is gone there is room again, from the next round on.
     sample(book, START + SECOND, b=[reading(n, 1, 5) for n in (0, 1)])

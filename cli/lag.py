@@ -1,0 +1,135 @@
+"""`rollcall lag`: how far behind is a group, in records and in seconds, and will it catch up?
+
+Asks the admin port of a running daemon (console/lag_api.py). With a group: a row for each
+partition, in the columns of `kafka-consumer-groups --describe` and with what that cannot know;
+without one: every group, the worst first. --json prints what the daemon answered.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+
+import click
+
+from cli.admin import admin_option, ask_admin
+from cli.tables import cell, duration, per_second, table
+
+_PARTITION_COLUMNS = (
+    *("TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "BEHIND", "CONSUMED"),
+    *("PRODUCED", "CATCH-UP", "VERDICT", "CONSUMER-ID", "HOST", "CLIENT-ID"),
+)
+_GROUP_COLUMNS = (
+    *("GROUP", "STATE", "MEMBERS", "PARTITIONS", "LAG", "MAX-LAG", "BEHIND", "VERDICT"),
+)
+
+
+@click.command(
+    name="lag",
+    epilog="\b\nExamples:\n"
+    "  rollcall lag\n"
+    "  rollcall lag billing\n"
+    "  rollcall lag billing --json | jq .lag\n"
+    "\n"
+    "BEHIND is the age of the oldest record not consumed, ~ where it is estimated. CATCH-UP is how "
+    "long it takes at the present rates, `never` if it falls behind. docs/lag.md has the rules.",
+)
+@click.argument("group", required=False)
+@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+@click.option(
+    "--limit", type=click.IntRange(1, 100_000), default=1_000, help="Groups that are shown."
+)
+@admin_option
+def show_lag(*, group: str | None, as_json: bool, limit: int, admin: str) -> None:
+    """Show how far behind a group is, or all groups, the worst first."""
+    query: dict[str, str | int] = {"limit": limit} if group is None else {"group": group}
+    lag = ask_admin(admin, "/api/lag", query)
+    if as_json:
+        click.echo(json.dumps(lag, indent=2))
+    elif group is None:
+        click.echo(_all(lag))
+    else:
+        click.echo(_one(group, lag))
+
+
+def _all(lag: Mapping[str, object]) -> str:
+    groups = _maps(lag.get("groups"))
+    if not groups:
+        return "No group has committed anything."
+    rows = [
+        (
+            cell(one["group"]),
+            cell(one["state"]),
+            cell(one["members"]),
+            cell(one["partitions"]),
+            cell(one["lag"]),
+            cell(one["lag_max"]),
+            duration(one["seconds_max"]),
+            cell(one["verdict"]),
+        )
+        for one in groups
+    ]
+    shown = table(_GROUP_COLUMNS, rows)
+    total = lag.get("groups_total")
+    if isinstance(total, int) and total > len(groups):
+        shown += f"\nand {total - len(groups)} groups more (--limit)"
+    return shown
+
+
+def _one(group: str, lag: Mapping[str, object]) -> str:
+    partitions = _maps(lag.get("partitions"))
+    head = f"Group {group}: {lag['state']}, verdict {lag['verdict']}"
+    if not partitions:
+        return f"{head}; it has committed nothing and owns nothing."
+    head += (
+        f"; {cell(lag['lag'])} records behind, the oldest of them {duration(lag['seconds_max'])} "
+        f"old; catches up {_catch_up(lag, partitions)}"
+    )
+    lines = [head, "", table(_PARTITION_COLUMNS, [_row(one) for one in partitions])]
+    notes = [
+        f"{one['topic']}-{one['partition']}: {one['note_words']}"
+        for one in partitions
+        if one["note_words"] and one["note"] != "no_commit"
+    ]
+    return "\n".join([*lines, "", *notes]) if notes else "\n".join(lines)
+
+
+def _row(one: Mapping[str, object]) -> tuple[str, ...]:
+    member = one["member"]
+    owner = member if isinstance(member, dict) else {}
+    behind = duration(one["seconds"])
+    if one["seconds"] is not None and not one["seconds_exact"]:
+        behind = f"~{behind}"
+    return (
+        cell(one["topic"]),
+        cell(one["partition"]),
+        cell(one["committed_offset"]),
+        cell(one["log_end_offset"]),
+        cell(one["lag"]),
+        behind,
+        per_second(one["consumed_per_second"]),
+        per_second(one["produced_per_second"]),
+        _catching_up(one),
+        cell(one["verdict"]),
+        cell(owner.get("member_id")),
+        cell(owner.get("client_host")),
+        cell(owner.get("client_id")),
+    )
+
+
+def _catching_up(one: Mapping[str, object]) -> str:
+    is_known = one["consumed_per_second"] is not None and one["produced_per_second"] is not None
+    if one["lag"] and is_known and one["catch_up_seconds"] is None:
+        return "never"
+    return duration(one["catch_up_seconds"])
+
+
+def _catch_up(lag: Mapping[str, object], partitions: Sequence[Mapping[str, object]]) -> str:
+    if any(_catching_up(one) == "never" for one in partitions):
+        return "never, as it goes now"
+    seconds = lag["catch_up_seconds"]
+    if seconds is None:
+        return "in a time that is not known yet"
+    return "now" if seconds == 0 else f"in {duration(seconds)}"
+
+
+def _maps(listed: object) -> list[dict[str, object]]:
+    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []

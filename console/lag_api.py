@@ -1,0 +1,167 @@
+"""What does the admin port tell of lag? `/api/lag`: all groups, worst first; or one, in full.
+
+    GET /api/lag[?limit=N]       each group's sums, as of the last sample
+    GET /api/lag?group=G         one group: every partition, read at this moment
+docs/lag.md describes the fields. `rollcall lag` prints what is told here.
+"""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from heapq import nsmallest
+from typing import Final
+
+from aiohttp import web
+
+from broker.daemon import Daemon
+from console.answers import answer_json, refusal, whole_number
+from history.lag import NOTE_WORDS, SEVERITY, GroupLag, Owner, PartitionLag, Sum
+from history.lag_book import GroupWindows
+from protocol.names import GroupId
+
+GROUPS_DEFAULT: Final = 1_000
+GROUPS_MAX: Final = 100_000
+GROUPS_A_BREATH: Final = 50
+
+
+class LagApi:
+    def __init__(self, daemon: Daemon) -> None:
+        self._daemon = daemon
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.get("/api/lag", self._show)]
+
+    async def _show(self, request: web.Request) -> web.Response:
+        group_id = request.query.get("group")
+        if group_id is not None:
+            return await self._show_group(GroupId(group_id))
+        try:
+            limit = whole_number(request, "limit", GROUPS_DEFAULT, GROUPS_MAX)
+        except ValueError as fault:
+            return refusal(400, str(fault))
+        return await self._show_all(limit)
+
+    async def _show_group(self, group_id: GroupId) -> web.Response:
+        if (reason := self._daemon.health.reason) == "loading":
+            return refusal(503, reason)
+        lag = await self._daemon.lag.group_lag(group_id)
+        if lag is None:
+            return refusal(404, f"there is no group {group_id!r}")
+        shown: list[dict[str, object]] = []
+        for number, one in enumerate(lag.partitions, start=1):
+            shown.append(_partition(one))
+            if number % GROUPS_A_BREATH == 0:
+                await asyncio.sleep(0)
+        return await answer_json(_group(lag, shown), rows=len(shown))
+
+    async def _show_all(self, limit: int) -> web.Response:
+        sampler = self._daemon.lag
+        book, coordinator = sampler.book, self._daemon.coordinator
+        groups: list[dict[str, object]] = []
+        for number, group_id in enumerate(tuple(book.groups), start=1):
+            windows = book.groups.get(group_id)
+            group = coordinator.group(GroupId(group_id))
+            if windows is not None and group is not None:
+                groups.append(_sums(group_id, group.state.value, len(group.members), windows))
+            if number % GROUPS_A_BREATH == 0:
+                await asyncio.sleep(0)
+        shown = nsmallest(limit, groups, key=_rank)
+        content: dict[str, object] = {
+            "at_ms": book.at_ms or None,
+            "interval_ms": book.limits.interval_ms,
+            "groups_total": len(groups),
+            "partitions_without_window": book.left_out,
+            "groups": shown,
+        }
+        return await answer_json(content, rows=len(shown))
+
+
+def _rank(group: Mapping[str, object]) -> tuple[int, float, float, str]:
+    """The worst first: by verdict, then by age, then by records."""
+    verdict, seconds, lag = group["verdict"], group["seconds_max"], group["lag"]
+    return (
+        -_SEVERITY[str(verdict)],
+        -(seconds if isinstance(seconds, float) else -1.0),
+        -(lag if isinstance(lag, int) else -1),
+        str(group["group"]),
+    )
+
+
+_SEVERITY: Final[Mapping[str, int]] = {str(word.value): rank for word, rank in SEVERITY.items()}
+
+
+def _sums(group_id: str, state: str, members: int, windows: GroupWindows) -> dict[str, object]:
+    return {
+        "group": group_id,
+        "state": state,
+        "members": members,
+        "verdict": windows.verdict.value,
+        "partitions": len(windows.windows),
+        "lag": windows.lag,
+        "lag_max": windows.lag_max,
+        "seconds_max": windows.seconds_max,
+    }
+
+
+def _group(lag: GroupLag, partitions: list[dict[str, object]]) -> dict[str, object]:
+    total = lag.total
+    return {
+        "group": lag.group_id,
+        "state": lag.state,
+        "at_ms": lag.at_ms,
+        "verdict": lag.verdict.value,
+        "lag": total.lag,
+        "lag_max": total.lag_max,
+        "seconds_max": total.seconds_max,
+        "catch_up_seconds": lag.catch_up_seconds,
+        "topics": [{"topic": topic, **_sum(one)} for topic, one in lag.by_topic().items()],
+        "members": [
+            {**_owner(owner), **_sum(one)}
+            for owner, one in _by_owner(lag.by_member().items())
+            if owner is not None
+        ],
+        "partitions": partitions,
+    }
+
+
+def _by_owner(sums: Iterable[tuple[Owner | None, Sum]]) -> list[tuple[Owner | None, Sum]]:
+    return sorted(sums, key=lambda one: "" if one[0] is None else one[0].member_id)
+
+
+def _sum(total: Sum) -> dict[str, object]:
+    return {
+        "partitions": total.partitions,
+        "lag": total.lag,
+        "lag_max": total.lag_max,
+        "seconds_max": total.seconds_max,
+        "verdict": total.verdict.value,
+    }
+
+
+def _partition(one: PartitionLag) -> dict[str, object]:
+    return {
+        "topic": one.topic,
+        "partition": one.partition,
+        "committed_offset": one.committed_offset,
+        "committed_at_ms": one.committed_at_ms,
+        "log_start_offset": one.log_start_offset,
+        "log_end_offset": one.log_end_offset,
+        "lag": one.lag,
+        "seconds": one.seconds,
+        "seconds_exact": one.seconds_exact,
+        "consumed_per_second": one.rates.consumed,
+        "produced_per_second": one.rates.produced,
+        "catch_up_seconds": one.catch_up_seconds,
+        "verdict": one.verdict.value,
+        "note": one.note.value or None,
+        "note_words": NOTE_WORDS[one.note] or None,
+        "member": None if one.owner is None else _owner(one.owner),
+    }
+
+
+def _owner(owner: Owner) -> dict[str, object]:
+    return {
+        "member_id": owner.member_id,
+        "group_instance_id": owner.group_instance_id,
+        "client_id": owner.client_id,
+        "client_host": owner.client_host,
+    }
