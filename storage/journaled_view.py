@@ -70,7 +70,7 @@ class JournaledView:
 
     def batches(self, from_offset: int) -> Iterator[bytes]:
         up_to = self.high_watermark
-        for batch in self._partition_log.batches(from_offset):
+        for batch in self._partition_log.checked_batches(from_offset):
             if read_header(batch).base_offset >= up_to:
                 return
             yield batch

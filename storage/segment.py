@@ -437,10 +437,14 @@ class Segment:
             raise Corrupt(self.path, start + len(content), "the file is shorter than its log")
         return content
 
-    def batches(self, position: int) -> Iterator[bytes]:
-        """Each whole batch from `position` on, up to the present end."""
+    def batches(self, position: int, *, check: bool = False) -> Iterator[bytes]:
+        """Each whole batch from `position` on, up to the present end; with its checksum checked?"""
         try:
             for at, header, batch in whole_batches(self._opened(), position, self.size):
+                position = at
+                if check and (crc := computed_crc(batch, 0, header.size)) != header.crc:
+                    reason = f"offset {header.base_offset}: stored crc {header.crc}, computed {crc}"
+                    raise Corrupt(self.path, at, reason)
                 position = at + header.size
                 yield batch
         except InvalidBatch as fault:

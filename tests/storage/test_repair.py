@@ -1,0 +1,235 @@
+"""Damage: named with file, byte and offset; refused; and with a repair cut, kept aside and told."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from storage.api import Corrupt, LogSettings, TopicPartition
+from storage.journal import Journal
+from storage.log_store import LogStore, StoreOpened
+from storage.record_batch import HEADER_BYTES
+from storage.repair import Repaired
+from storage.write_ahead import FIRST_GROUP
+from storage.write_ahead_pair import FILE_NAMES
+from tests.simulator.disk import SimulatedDisk
+from tests.storage.rig import (
+    DATA,
+    NOW_MS,
+    OFFSETS,
+    SMALL_LIMITS,
+    SMALL_SEGMENTS,
+    Rig,
+    keys_in,
+    new_disk,
+    records,
+)
+
+KEY = TopicPartition(OFFSETS, 0)
+FOLDER = f"{DATA}/{OFFSETS}-0"
+WAL = f"{DATA}/{FILE_NAMES[0]}"
+ONE_SEGMENT = LogSettings(segment_bytes=1 << 20, index_interval_bytes=256)
+
+
+def segments(disk: SimulatedDisk) -> list[str]:
+    return sorted(f"{FOLDER}/{name}" for name in disk.listdir(FOLDER) if name.endswith(".log"))
+
+
+def stopped(count: int = 40, settings: LogSettings = ONE_SEGMENT) -> SimulatedDisk:
+    """A partition of `count` batches with two records each, closed cleanly."""
+    disk = new_disk()
+    rig = Rig(disk, settings)
+    log = rig.log()
+    for number in range(count):
+        log.append(records(f"{number}a", f"{number}b"), NOW_MS + number)
+        rig.journal.pump()
+    rig.stop()
+    return disk.after_kill()
+
+
+def expected(count: int) -> list[str]:
+    return [f"{number}{letter}" for number in range(count) for letter in "ab"]
+
+
+@dataclass
+class Repair:
+    """A start with --repair."""
+
+    disk: SimulatedDisk
+
+    def __post_init__(self) -> None:
+        self.store = LogStore(self.disk, DATA, lambda _: ONE_SEGMENT)
+        self.opened: StoreOpened = self.store.open(repair=True)
+        assert not self.opened.damaged
+        self.journal = Journal(
+            self.disk,
+            self.store,
+            on_stored=lambda _: None,
+            on_failed=lambda _: None,
+            limits=SMALL_LIMITS,
+        )
+        self.journal_repaired: Repaired | None = self.journal.repair()
+
+    def keys(self, partition: int = 0) -> list[str]:
+        key = TopicPartition(OFFSETS, partition)
+        return keys_in(list(self.store.partitions()[key].batches(0)))
+
+    def goes_on(self) -> None:
+        """It takes appends, stops cleanly, and the next start finds nothing wrong."""
+        log = self.journal.log(KEY)
+        log.append(records("next"), NOW_MS)
+        assert self.journal.pump()
+        after = self.keys()
+        assert after[-1] == "next"
+        assert self.journal.close()
+        assert self.store.close() == []
+        again = Rig(self.disk.after_kill(), ONE_SEGMENT)
+        assert not again.opened.damaged
+        assert again.opened.repairs == ()
+        assert again.keys() == after
+
+
+def test_without_damage_a_repair_changes_nothing() -> None:
+    disk = stopped()
+    before = disk.open(segments(disk)[0]).pread(1 << 20, 0)
+    repair = Repair(disk)
+    assert repair.opened.repaired == ()
+    assert repair.journal_repaired is None
+    assert disk.open(segments(disk)[0]).pread(1 << 20, 0) == before
+    repair.goes_on()
+
+
+@pytest.mark.parametrize("settings", [ONE_SEGMENT, SMALL_SEGMENTS], ids=["one", "many"])
+@pytest.mark.parametrize(
+    ("place", "written", "reason"),
+    [
+        (HEADER_BYTES + 5, b"?", "stored crc"),
+        (16, b"\x07", "magic 7"),
+        (8, b"\x00\x00\x00\x01", "below the header's own"),
+        (0, bytes(8), "offset 0 comes after 19"),
+    ],
+    ids=["a byte of a record", "the magic", "the length", "the offset"],
+)
+def test_a_damaged_batch_is_cut_with_all_that_follows_and_told(
+    place: int, written: bytes, reason: str, settings: LogSettings
+) -> None:
+    disk = stopped(settings=settings)
+    path, position = _batch_at(disk, 20)
+    whole = {name: disk.open(name).pread(1 << 20, 0) for name in segments(disk)}
+    disk.open(path).pwrite(written, position + place)
+
+    repair = Repair(disk)
+
+    (repaired,) = repair.opened.repaired
+    assert (repaired.path, repaired.position) == (path, position)
+    assert reason in repaired.reason
+    assert repair.keys() == expected(10)
+    # What was cut is kept, byte for byte but for the damage.
+    kept = b"".join(disk.open(name).pread(1 << 20, 0) for name in repaired.kept_as)
+    assert all(name.endswith(".damaged") for name in repaired.kept_as)
+    lost = whole[path][position:] + b"".join(
+        content for name, content in whole.items() if name > path
+    )
+    assert len(kept) == len(lost) == repaired.bytes_cut
+    assert kept[place + len(written) :] == lost[place + len(written) :]
+    # And what can be read of it says which records were lost.
+    (gone,) = repaired.lost
+    assert (gone.topic_partition, gone.first_offset, gone.last_offset) == (KEY, 20, 79)
+    readable = [key.decode() for key in gone.keys]
+    assert set(expected(40)[22:]) <= set(readable) <= set(expected(40)[20:])
+    assert gone.records == len(readable)
+    repair.goes_on()
+
+
+def test_damage_is_named_with_file_byte_and_offset_when_it_is_met() -> None:
+    disk = stopped()
+    path, position = _batch_at(disk, 20)
+    disk.open(path).pwrite(b"?", position + HEADER_BYTES + 5)
+    rig = Rig(disk, ONE_SEGMENT)  # closed cleanly: a start does not read all of it
+    rig.log()
+    with pytest.raises(Corrupt, match=rf"{path} at byte {position}: offset 20: stored crc"):
+        rig.keys()
+
+
+def test_a_torn_tail_is_no_damage_and_the_journal_restores_it() -> None:
+    disk = new_disk()
+    rig = Rig(disk, ONE_SEGMENT)
+    log = rig.log()
+    for number in range(10):
+        log.append(records(f"{number}a", f"{number}b"), NOW_MS + number)
+        rig.journal.pump()
+    left = disk.after_kill()
+    path = segments(left)[0]
+    left.open(path).truncate(left.open(path).size() - 7)
+    repair = Repair(left)
+    assert repair.opened.repaired == ()
+    assert repair.journal_repaired is None
+    assert repair.keys() == expected(10)
+
+
+# --- the journal ---------------------------------------------------------------------------------
+
+
+def journaled(count: int = 12) -> SimulatedDisk:
+    """Two partitions, one group of the journal for each pair of batches, then a kill."""
+    disk = new_disk()
+    rig = Rig(disk, ONE_SEGMENT)
+    logs = [rig.log(0), rig.log(1)]
+    for number in range(count):
+        for log in logs:
+            log.append(records(f"{number}a", f"{number}b"), NOW_MS + number)
+        rig.journal.pump()
+    return disk.after_kill()
+
+
+def _damage_group(disk: SimulatedDisk, number: int) -> int:
+    file, position = disk.open(WAL), FIRST_GROUP
+    for _ in range(number):
+        length = int.from_bytes(file.pread(4, position + 24), "big")
+        position += -(-(28 + length) // 512) * 512
+    file.pwrite(b"?", position + 40)
+    return position
+
+
+def test_a_damaged_group_before_others_forbids_the_start() -> None:
+    disk = journaled()
+    position = _damage_group(disk, 5)
+    with pytest.raises(Corrupt, match=f"{WAL} at byte {position}: group 5 is damaged"):
+        Rig(disk, ONE_SEGMENT)
+
+
+def test_with_whole_segments_a_damaged_journal_loses_nothing() -> None:
+    disk = journaled()
+    position = _damage_group(disk, 5)
+    repair = Repair(disk)
+    repaired = repair.journal_repaired
+    assert repaired is not None
+    assert (repaired.path, repaired.position, repaired.lost) == (WAL, position, ())
+    assert repair.keys(0) == repair.keys(1) == expected(12)
+    assert {f"{DATA}/{name}.damaged" for name in FILE_NAMES} == set(repaired.kept_as)
+    repair.goes_on()
+
+
+def test_with_lost_segments_too_a_damaged_journal_loses_what_it_alone_had() -> None:
+    disk = journaled()
+    _damage_group(disk, 5)
+    disk.open(segments(disk)[0]).truncate(0)  # of partition 0; partition 1's is whole
+    repair = Repair(disk)
+    repaired = repair.journal_repaired
+    assert repaired is not None
+    (lost,) = repaired.lost
+    assert (lost.topic_partition, lost.first_offset, lost.last_offset) == (KEY, 10, 23)
+    assert [key.decode() for key in lost.keys] == expected(12)[12:]
+    assert repair.keys(0) == expected(5)
+    assert repair.keys(1) == expected(12)
+    repair.goes_on()
+
+
+def _batch_at(disk: SimulatedDisk, offset: int) -> tuple[str, int]:
+    """(path, position) of the batch that begins with this offset."""
+    for path in segments(disk):
+        content, position = disk.open(path).pread(1 << 20, 0), 0
+        while position < len(content):
+            if int.from_bytes(content[position : position + 8], "big") == offset:
+                return path, position
+            position += 12 + int.from_bytes(content[position + 8 : position + 12], "big")
+    raise AssertionError(f"no batch begins with {offset}")
