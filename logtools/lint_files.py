@@ -12,11 +12,10 @@ from pathlib import Path
 from struct import Struct
 from typing import Final
 
-import google_crc32c
-
 from logtools.findings import Finding, Findings
 from logtools.lint_segment import PartitionLint
 from logtools.read_only import ReadOnlyDisk
+from storage import producer_state
 from storage.api import Corrupt, TopicPartition
 from storage.checkpoints import (
     LEADER_EPOCHS,
@@ -47,8 +46,6 @@ _LEFTOVER_FOLDERS: Final = {
     "-future": "a partition that was being moved to this disk",
 }
 
-_PRODUCER_SNAPSHOT: Final = Struct(">hII")  # version, crc32c of what follows it, entries
-_PRODUCER_ENTRY_BYTES: Final = 54
 _ABORTED: Final = Struct(">hqqqq")
 
 Known = dict[TopicPartition, PartitionLint]
@@ -185,17 +182,9 @@ def _catalog(data_dir: Path) -> dict[str, str] | Finding:
 
 
 def _producer_snapshot(path: Path) -> Findings:
-    content = path.read_bytes()
-    if len(content) < _PRODUCER_SNAPSHOT.size:
-        yield Finding(str(path), 0, "snapshot", f"{len(content)} bytes are too few")
-        return
-    version, crc, count = _PRODUCER_SNAPSHOT.unpack_from(content)
-    computed = google_crc32c.value(content[6:])
-    if crc != computed:
-        problem = f"checksum {crc:#010x} stored, {computed:#010x} computed"
-        yield Finding(str(path), 2, "snapshot", problem)
-    elif version == 1 and len(content) != _PRODUCER_SNAPSHOT.size + count * _PRODUCER_ENTRY_BYTES:
-        yield Finding(str(path), 6, "snapshot", f"{count} entries in {len(content)} bytes")
+    fault = producer_state.fault_in(path.read_bytes())
+    if fault is not None:
+        yield Finding(str(path), fault[0], "snapshot", fault[1])
 
 
 def _groups_snapshot(lint: PartitionLint, path: Path) -> Findings:

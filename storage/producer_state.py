@@ -1,0 +1,29 @@
+"""Is this `.snapshot` of a real Kafka whole: the state of a partition's producers at an offset?
+
+Rollcall keeps its own (`topics/producer_snapshot.py`); this is for whoever looks into Kafka's
+folders. i16 version, u32 crc32c of what follows it, i32 count, then entries of 54 bytes.
+Kafka's counterpart: ProducerStateManager.
+"""
+
+from struct import Struct
+from typing import Final
+
+import google_crc32c
+
+_FRONT: Final = Struct(">hII")
+_CRC_START: Final = 6
+_ENTRY_BYTES: Final = 54
+_KNOWN_VERSION: Final = 1  # later ones may be longer
+
+
+def fault_in(content: bytes) -> tuple[int, str] | None:
+    """Where it is damaged, and how; None when it is whole."""
+    if len(content) < _FRONT.size:
+        return 0, f"{len(content)} bytes are too few"
+    version, crc, count = _FRONT.unpack_from(content)
+    computed = google_crc32c.value(content[_CRC_START:])
+    if crc != computed:
+        return 2, f"checksum {crc:#010x} stored, {computed:#010x} computed"
+    if version == _KNOWN_VERSION and len(content) != _FRONT.size + count * _ENTRY_BYTES:
+        return _CRC_START, f"{count} entries in {len(content)} bytes"
+    return None
