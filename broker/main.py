@@ -10,6 +10,7 @@ import asyncio
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple, Protocol
 
 import uvloop
@@ -51,6 +52,7 @@ from storage.journal import Journal, JournalLimits
 from storage.log_store import LogStore
 from storage.repair import choice
 from topics.data_plane import DataPlane
+from topics.registry import TopicRegistry
 
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1
@@ -152,6 +154,7 @@ def build(
         hang_up=server.hang_up,
         producer_snapshot=StoredFile(disk, f"{data_dir.path}/{PRODUCERS_FILE}"),
     )
+    config = _with_partitions_as_they_are(config, data_plane.registry, observer)
     topic_id = data_plane.registry.topic_id(OFFSETS_TOPIC)
     assert topic_id is not None, "the data plane makes the offsets topic"
     ticker = Ticker(loop, clock, lambda error: observer(PartFailed("timer", error)))
@@ -232,16 +235,23 @@ async def _run(
     loading = loop.create_task(daemon.load())
     stopping = loop.create_task(told.wait())
     await asyncio.wait((loading, stopping), return_when=asyncio.FIRST_COMPLETED)
+    damage = None
     if loading.done():
         loading.result()
-        _say_ready(ports, data_dir.path)
-        observer(DaemonStep("Startup complete."))
+        damage = daemon.ownership.damage
+        if damage is None:
+            _say_ready(ports, data_dir.path)
+            observer(DaemonStep("Startup complete."))
+        else:
+            told.set()  # as if it had been found before the first client came
     await stopping
     notify("STOPPING=1")
     loading.cancel()
     clean = await daemon.stop()
     if (console := await opening) is not None:
         await console.close()
+    if damage is not None:
+        raise damage
     return EXIT_OK if clean else EXIT_FAILED
 
 
@@ -327,6 +337,19 @@ def _limits(config: Config) -> ServerLimits:
         queued_max_request_bytes=config.queued_max_request_bytes,
         connection_unsent_max_bytes=config.rollcall_connection_unsent_max_bytes,
     )
+
+
+def _with_partitions_as_they_are(
+    config: Config, registry: TopicRegistry, observer: Observer
+) -> Config:
+    """As Kafka: a group's partition follows from the topic that is there, not from the key."""
+    there = registry.partition_count(OFFSETS_TOPIC)
+    asked = config.offsets_topic_num_partitions
+    if there is None or there == asked:
+        return config
+    words = "offsets.topic.num.partitions says how many a new topic gets; this one keeps its own"
+    observer(Warned(words, {"asked": asked, "kept": there}))
+    return replace(config, offsets_topic_num_partitions=there)
 
 
 def _say_ready(ports: Ports, data: str) -> None:

@@ -96,6 +96,7 @@ class Ownership:
         self._journal_failed = False
         self._journal_failures = 0
         self._settling = False
+        self.damage: Corrupt | None = None  # the first that a load met
         self._background: set[asyncio.Task[None]] = set()
 
     def serve(self, coordinator: Coordinator) -> None:
@@ -314,6 +315,8 @@ class Ownership:
 
     def _fail(self, partition: int, error: Exception) -> None:
         self._failed[partition] = _reason(error)
+        if isinstance(error, Corrupt):
+            self.damage = self.damage or error
         if not isinstance(error, OSError | Corrupt | InvalidBatch):
             self._observe(PartFailed(f"loading of partition {partition}", error))
 
