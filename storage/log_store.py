@@ -55,6 +55,7 @@ class LogStore:
     __slots__ = (
         "_checkpoint_lock",
         "_disk",
+        "_durable_to",
         "_logs",
         "_reserve",
         "_views",
@@ -79,6 +80,7 @@ class LogStore:
         self._views: dict[TopicPartition, TopicLog] = {}
         # The journal's thread writes the checkpoints, and so does the shell.
         self._checkpoint_lock = threading.Lock()
+        self._durable_to: dict[PartitionLog, int] = {}  # recovery points as the disk has them
         self._reserve = Reserve(disk, path, reserve_bytes)
         self.path = path
         self.settings_for = settings_for
@@ -112,6 +114,8 @@ class LogStore:
                     cut = repair_partition(self._disk, self._folder(key), key, recovery_point)
                     repaired += [] if cut is None else [cut]
                 self._open_partition(key, recovery_point, log_starts.get(key, 0))
+        for key, log in self._logs.items():
+            self._durable_to[log] = min(recovery_points.get(key, 0), log.log_end_offset)
         if not was_clean and self._logs:
             # A killed process may have left folders that nobody made durable; now they are.
             self._disk.sync_dir(self.path)
@@ -214,11 +218,15 @@ class LogStore:
         log = self._logs.pop(topic_partition, None)
         if log is None:
             del self.damaged[topic_partition]
-            topic_id = NO_TOPIC_ID
-        else:
-            del self._views[topic_partition]
+            self._bury(topic_partition, NO_TOPIC_ID)
+            return
+        del self._views[topic_partition]
+        self._durable_to.pop(log, None)
+        with log.files_lock:  # the cleaner may be renaming
             log.abandon("deleted")
-            topic_id = log.topic_id
+            self._bury(topic_partition, log.topic_id)
+
+    def _bury(self, topic_partition: TopicPartition, topic_id: UUID) -> None:
         suffix = f".{topic_id.hex}{DELETE_SUFFIX}"
         name = f"{topic_partition.topic}-{topic_partition.partition}"
         grave = f"{self.path}/{name[: MAX_NAME_BYTES - len(suffix)]}{suffix}"
@@ -239,7 +247,12 @@ class LogStore:
             logs = list(self._logs.items())
             recovery_points = {key: log.recovery_point for key, log in logs}
             write_offsets(self._disk, f"{self.path}/{RECOVERY_POINTS}", recovery_points)
+            self._durable_to.update({log: recovery_points[key] for key, log in logs})
             self._write_log_starts(logs)
+
+    def durable_to(self, log: PartitionLog) -> int:
+        """No start after a crash writes anything below this again, whatever the journal holds."""
+        return self._durable_to.get(log, 0)
 
     def write_log_starts(self) -> None:
         """Write down where each log starts: of what was deleted before, nothing comes back."""

@@ -32,9 +32,7 @@ class SwapRefused(Exception):
     """The log is not any more what the pass has read: its segments were removed, or it was."""
 
 
-def swap_in(
-    disk: Disk, log: "PartitionLog", base_offset: int, sources: Sequence[int]
-) -> list[str]:
+def swap_in(disk: Disk, log: "PartitionLog", base_offset: int, sources: Sequence[int]) -> list[str]:
     """Put a `.cleaned` segment in the place of its sources; returns their files, now `.deleted`.
 
     Syncs the folder, so it belongs into a thread. Raises SwapRefused, and nothing was changed;

@@ -1,0 +1,53 @@
+"""What has the log cleaner done? Its facts; cleaner_words.py has the words, cleaning.py counts."""
+
+from dataclasses import dataclass
+
+from storage.api import TopicPartition
+from storage.cleaner_pass import PassResult
+
+
+@dataclass(slots=True)
+class CleaningBegun:
+    log: TopicPartition
+    first_dirty: int
+    first_uncleanable: int
+    dirty_ratio: float
+    is_overdue: bool
+    """Because of max.compaction.lag.ms."""
+
+
+@dataclass(slots=True)
+class LogCleaned:
+    log: TopicPartition
+    first_dirty: int
+    result: PassResult
+    segments_before: int
+    segments_after: int
+    seconds: float
+
+
+@dataclass(slots=True)
+class CleaningAborted:
+    """The log was deleted or cut meanwhile, or the pass failed in a way that may pass by."""
+
+    log: TopicPartition
+    reason: str
+
+
+@dataclass(slots=True)
+class LogUncleanable:
+    """Not cleaned any more until the daemon starts again."""
+
+    log: TopicPartition
+    reason: str
+
+
+@dataclass(slots=True)
+class CleanOffsetReset:
+    """What the checkpoint said of a log cannot be."""
+
+    log: TopicPartition
+    reason: str
+
+
+CleanerEvent = CleaningBegun | LogCleaned | CleaningAborted | LogUncleanable | CleanOffsetReset

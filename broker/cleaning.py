@@ -1,0 +1,411 @@
+"""When is which log cleaned, and by whom? The daemon's side of the log cleaner.
+
+Every log.cleaner.backoff.ms, and again at once after a log was cleaned: sealed segments of topics
+are synced (Kafka does that when it rolls), every compacted log is surveyed, and the dirtiest of
+those that need it is cleaned. The pass is a job of the worker process, which alone reads and
+writes much; the swap is a thread's, for it waits for the disk. The event loop only decides.
+
+A log that is deleted or cut meanwhile ends its pass. One that cannot be cleaned (a damaged batch, a
+failed rename) is marked uncleanable until the next start and told of; the others go on. What was
+replaced leaves the disk after file.delete.delay.ms. Kafka's counterparts: LogCleaner.CleanerThread,
+LogCleanerManager.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Final, NamedTuple, TypeVar
+
+from broker.cleaner_events import (
+    CleanerEvent,
+    CleaningAborted,
+    CleaningBegun,
+    CleanOffsetReset,
+    LogCleaned,
+    LogUncleanable,
+)
+from broker.clock import SystemClock
+from broker.events import PartFailed
+from broker.jobs import CLEAN_LOG
+from broker.worker import JobFailed, WorkerProcess
+from purgatory.now import Now
+from storage.api import Corrupt, TopicPartition
+from storage.batch_filter import LastOfProducer
+from storage.cleaner import (
+    Survey,
+    finish,
+    plan,
+    read_clean_offsets,
+    survey,
+    write_clean_offsets,
+)
+from storage.cleaner_pass import PassResult
+from storage.cleaner_selection import dirtiest
+from storage.disk import Disk
+from storage.journal import Journal
+from storage.journaled_view import JournaledView
+from storage.log_store import LogStore
+from storage.partition_log import PartitionLog
+from storage.segment_swap import SwapRefused, remove_cleaned, remove_deleted
+
+ATTEMPTS_MAX: Final = 3
+"""Passes of one log that may fail in a row, where the next one might not."""
+
+T = TypeVar("T")
+
+Producers = Callable[[TopicPartition], Mapping[int, LastOfProducer] | None]
+"""The active producers of a partition; None where they are not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class CleaningSettings:
+    is_enabled: bool = True
+    backoff_ms: int = 15_000
+    io_max_bytes_per_second: float = 1.7976931348623157e308
+    map_bytes: int = 128 << 20
+
+
+@dataclass(slots=True)
+class CleaningNumbers:
+    """For metrics; of the last pass what Kafka tells of it."""
+
+    runs: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    seconds: float = 0.0
+    last_look_ms: int | None = None  # monotonic
+    last_pass_seconds: float = 0.0
+    last_utilization: float = 0.0
+    last_recopy_ratio: float = 0.0
+    max_dirty_ratio: float = 0.0
+    max_delay_ms: int = 0
+    uncleanable_bytes: int = 0
+    aborted: int = 0
+
+
+class Surveyed(NamedTuple):
+    key: TopicPartition
+    log: PartitionLog
+    stable_to: int
+    survey: Survey
+
+
+class Cleaning:
+    """All of it on the event loop, but for what `_in_thread` is given."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        store: LogStore,
+        journal: Journal,
+        worker: WorkerProcess,
+        clock: SystemClock,
+        observe: Callable[[CleanerEvent | PartFailed], None],
+        settings: CleaningSettings,
+        *,
+        producers: Producers,
+    ) -> None:
+        self._disk = disk
+        self._store = store
+        self._journal = journal
+        self._worker = worker
+        self._clock = clock
+        self._observe = observe
+        self._settings = settings
+        self._producers = producers
+        self._task: asyncio.Task[None] | None = None
+        self._current: TopicPartition | None = None
+        self._pass: asyncio.Task[dict[str, object]] | None = None
+        self._deletions: list[tuple[int, PartitionLog, list[str]]] = []  # due, whose, which
+        self._failed: dict[PartitionLog, int] = {}  # passes that failed in a row
+        self._blocked: dict[PartitionLog, int] = {}  # no progress up to this offset
+        self.uncleanable: dict[PartitionLog, str] = {}
+        self.numbers = CleaningNumbers()
+
+    def start(self) -> None:
+        if self._settings.is_enabled:
+            self._task = asyncio.get_running_loop().create_task(self._go_on())
+
+    async def stop(self) -> None:
+        """End what runs; nothing of it is touched any more when this returns."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        await self._worker.stop()
+
+    def topic_deleted(self, name: str) -> None:
+        """If it is the one being cleaned, that is over."""
+        if self._current is not None and self._current.topic == name and self._pass is not None:
+            self._pass.cancel()
+
+    async def _go_on(self) -> None:
+        while True:
+            try:
+                was_busy = await self.look()
+            except Exception as error:  # noqa: BLE001 - a bug of ours must not end the cleaner
+                self._observe(PartFailed("log cleaner", error))
+                was_busy = False
+            if not was_busy:
+                await asyncio.sleep(self._pause_s())
+
+    def _pause_s(self) -> float:
+        due = [due_ms for due_ms, _, _ in self._deletions]
+        until_due_ms = min(due, default=1 << 62) - self._clock.now().mono_ms
+        return max(min(self._settings.backoff_ms, until_due_ms), 1) / 1000
+
+    # --- one look ------------------------------------------------------------------------------
+
+    async def look(self) -> bool:
+        """Clean the log that needs it most; False if none did."""
+        now = self._clock.now()
+        await self._remove_replaced(now)
+        if self._journal.closed_because is not None:
+            return False  # the disk has failed or is full: nothing is written
+        self.numbers.last_look_ms = now.mono_ms
+        logs = self._compacted()
+        self._roll_old(logs, now.wall_ms)
+        surveyed = await self._in_thread(self._survey_all, logs, now.wall_ms)
+        chosen = self._choose(surveyed)
+        return chosen is not None and await self._clean(chosen, now)
+
+    def _compacted(self) -> list[tuple[TopicPartition, PartitionLog]]:
+        found = [
+            (key, log)
+            for key in self._store.partitions()
+            if (log := self._store.partition_log(key)) is not None
+            and log.settings.cleanup_compact
+            and log.is_open
+        ]
+        present = {log for _, log in found}
+        for table in (self.uncleanable, self._failed, self._blocked):
+            for log in table.keys() - present:
+                del table[log]
+        return found
+
+    def _roll_old(self, logs: Sequence[tuple[TopicPartition, PartitionLog]], now_ms: int) -> None:
+        """Seal a quiet journaled log's segment at its age (topics': upkeep.py); one at a time, for
+        it costs two fsyncs in the thread that all commits wait for."""
+        views = self._store.partitions()
+        journaled = [log for key, log in logs if isinstance(views.get(key), JournaledView)]
+
+        def roll_one() -> None:
+            with suppress(OSError, Corrupt):  # the next append will tell
+                any(log.roll_if_old(now_ms) for log in journaled)
+
+        if journaled:
+            self._journal.between_flushes(roll_one)
+
+    def _choose(self, surveyed: Sequence[Surveyed]) -> Surveyed | None:
+        numbers = self.numbers
+        numbers.uncleanable_bytes = sum(
+            one.survey.dirt.cleanable_bytes for one in surveyed if one.log in self.uncleanable
+        )
+        candidates = [
+            one
+            for one in surveyed
+            if one.log not in self.uncleanable
+            and self._blocked.get(one.log) != one.survey.found.first_uncleanable
+        ]
+        dirts = [one.survey.dirt for one in candidates]
+        numbers.max_dirty_ratio = max([dirt.ratio for dirt in dirts], default=0.0)
+        numbers.max_delay_ms = max([dirt.delay_ms for dirt in dirts], default=0)
+        place = dirtiest((one.survey.dirt, one.log.settings) for one in candidates)
+        return None if place is None else candidates[place]
+
+    # --- in a thread ---------------------------------------------------------------------------
+
+    def _survey_all(
+        self, logs: Sequence[tuple[TopicPartition, PartitionLog]], now_ms: int
+    ) -> list[Surveyed]:
+        self._sync_sealed(logs)
+        offsets = self._read_offsets()
+        surveyed: list[Surveyed] = []
+        resets: dict[TopicPartition, int] = {}
+        for key, log in logs:
+            view = self._store.partitions().get(key)
+            if view is None or not log.is_open:
+                continue
+            stable_to = min(self._store.durable_to(log), view.high_watermark)
+            try:
+                one = survey(log, checkpoint=offsets.get(key), stable_to=stable_to, now_ms=now_ms)
+            except (OSError, Corrupt) as fault:
+                self._tell_from_thread(self._mark, key, log, str(fault))
+                continue
+            if one.found.reset_because is not None:
+                resets[key] = one.found.first_dirty
+                if not log.settings.cleanup_delete:  # there retention moves the start all the time
+                    reset = CleanOffsetReset(key, one.found.reset_because)
+                    self._tell_from_thread(self._observe, reset)
+            surveyed.append(Surveyed(key, log, stable_to, one))
+        if resets:
+            self._write_offsets(resets)
+        return surveyed
+
+    def _sync_sealed(self, logs: Sequence[tuple[TopicPartition, PartitionLog]]) -> None:
+        views, is_any = self._store.partitions(), False
+        for key, log in logs:
+            if isinstance(views.get(key), JournaledView) or not log.is_open:
+                continue  # the journal's checkpoints do it
+            segments = log.segments
+            if segments and self._store.durable_to(log) < segments[-1].base_offset:
+                try:
+                    log.flush_sealed()
+                except OSError as fault:
+                    self._tell_from_thread(self._mark, key, log, str(fault))
+                else:
+                    is_any = True
+        if is_any:
+            self._store.write_checkpoints()
+
+    def _read_offsets(self) -> dict[TopicPartition, int]:
+        try:
+            return read_clean_offsets(self._disk, self._store.path)
+        except Corrupt as fault:
+            # As if nothing was ever cleaned: that costs time, and loses nothing.
+            self._tell_from_thread(self._observe, PartFailed("cleaner-offset-checkpoint", fault))
+            self._disk.remove(fault.path)
+            return {}
+
+    def _write_offsets(self, changed: Mapping[TopicPartition, int]) -> None:
+        known = self._read_offsets()
+        present = self._store.partitions()
+        offsets = {key: offset for key, offset in known.items() if key in present}
+        write_clean_offsets(self._disk, self._store.path, {**offsets, **changed})
+
+    def _swap(self, key: TopicPartition, log: PartitionLog, result: PassResult) -> list[str]:
+        replaced = finish(self._disk, log, result)
+        self._write_offsets({key: result.end_offset})
+        return replaced
+
+    def _sweep(self, log: PartitionLog) -> None:
+        with suppress(OSError):
+            remove_cleaned(self._disk, log.path)
+
+    def _tell_from_thread(self, tell: Callable[..., object], *arguments: object) -> None:
+        self._loop.call_soon_threadsafe(tell, *arguments)
+
+    # --- one log -------------------------------------------------------------------------------
+
+    async def _clean(self, chosen: Surveyed, now: Now) -> bool:
+        key, log, stable_to, (found, dirt) = chosen
+        self._observe(
+            CleaningBegun(
+                key, found.first_dirty, found.first_uncleanable, dirt.ratio, dirt.delay_ms > 0
+            )
+        )
+        job = plan(
+            log,
+            found,
+            stable_to=stable_to,
+            now_ms=now.wall_ms,
+            map_bytes=self._settings.map_bytes,
+            producers=self._producers(key),
+        )
+        began_s = perf_counter()
+        result = await self._run(key, log, job.to_message())
+        if result is None:
+            return False
+        if result.end_offset <= found.first_dirty:
+            self._blocked[log] = found.first_uncleanable  # by a transaction that has not ended
+            return False
+        segments_before = len(log.segments)
+        try:
+            replaced = await self._in_thread(self._swap, key, log, result)
+        except SwapRefused as refused:
+            await self._in_thread(self._sweep, log)
+            self._abort(key, str(refused))
+            return False
+        except OSError as fault:
+            self._mark(key, log, f"cannot swap in what was cleaned: {fault}")
+            return False
+        self._failed.pop(log, None)
+        due_ms = self._clock.now().mono_ms + log.settings.file_delete_delay_ms
+        if replaced:
+            self._deletions.append((due_ms, log, replaced))
+        seconds = perf_counter() - began_s
+        self._count(result, seconds)
+        self._observe(
+            LogCleaned(key, found.first_dirty, result, segments_before, len(log.segments), seconds)
+        )
+        return True
+
+    async def _run(
+        self, key: TopicPartition, log: PartitionLog, message: dict[str, object]
+    ) -> PassResult | None:
+        """The pass; None if it came to no end."""
+        arguments: dict[str, object] = {
+            "pass": message,
+            "io_max_bytes_per_second": self._settings.io_max_bytes_per_second,
+        }
+        self._current = key
+        loop = asyncio.get_running_loop()
+        self._pass = loop.create_task(self._worker.run(CLEAN_LOG, arguments))
+        try:
+            return PassResult.from_message(await self._pass)
+        except JobFailed as failure:
+            self._job_failed(key, log, failure)
+        except asyncio.CancelledError:
+            us = asyncio.current_task()
+            if us is not None and us.cancelling():
+                raise
+            self._abort(key, "the topic was deleted")
+        finally:
+            if not self._pass.done():
+                self._pass.cancel()
+                await asyncio.wait([self._pass])
+            self._current = self._pass = None
+        if log.is_open:
+            await self._in_thread(self._sweep, log)
+        return None
+
+    def _job_failed(self, key: TopicPartition, log: PartitionLog, failure: JobFailed) -> None:
+        if not log.is_open:
+            self._abort(key, "the topic was deleted")
+            return
+        attempts = self._failed[log] = self._failed.get(log, 0) + 1
+        # A damaged batch stays one; a full disk or a process that was killed may not happen again.
+        if failure.kind != Corrupt.__name__ and attempts < ATTEMPTS_MAX:
+            self._abort(key, str(failure))
+        else:
+            self._mark(key, log, str(failure))
+
+    def _abort(self, key: TopicPartition, reason: str) -> None:
+        self.numbers.aborted += 1
+        self._observe(CleaningAborted(key, reason))
+
+    def _mark(self, key: TopicPartition, log: PartitionLog, reason: str) -> None:
+        if log not in self.uncleanable:
+            self.uncleanable[log] = reason
+            self._observe(LogUncleanable(key, reason))
+
+    def _count(self, result: PassResult, seconds: float) -> None:
+        numbers = self.numbers
+        numbers.runs += 1
+        numbers.bytes_read += result.map_bytes_read + result.bytes_read
+        numbers.bytes_written += result.bytes_written
+        numbers.seconds += seconds
+        numbers.last_pass_seconds = seconds
+        numbers.last_utilization = result.map_utilization
+        numbers.last_recopy_ratio = result.bytes_written / max(result.bytes_read, 1)
+
+    async def _remove_replaced(self, now: Now) -> None:
+        due = [one for one in self._deletions if one[0] <= now.mono_ms]
+        if not due:
+            return
+        self._deletions = [one for one in self._deletions if one[0] > now.mono_ms]
+        for _, log, paths in due:
+            # What cannot be removed goes at the next start.
+            with suppress(OSError):
+                await self._in_thread(remove_deleted, self._disk, log, paths)
+
+    async def _in_thread(self, work: Callable[..., T], *arguments: object) -> T:
+        """Whoever cancels this waits until the thread is done: two must not rename at once."""
+        self._loop = asyncio.get_running_loop()
+        future = self._loop.run_in_executor(None, work, *arguments)
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            await asyncio.wait([future])
+            raise
