@@ -1,1 +1,1 @@
-"""Tables made of tables: one file per question, each a function of data frames, in Spark's own SQL."""
+"""Tables made of tables: one file for each question, in the built-in functions of Spark SQL."""

@@ -1,0 +1,45 @@
+"""Who moved, reset or deleted offsets, when, with which client and from which address?
+
+From the history that the daemon keeps: every change of an offset that no member of a generation
+made. There are no principals yet. A real Kafka keeps no such history; of its log, `suspects` names
+the commits that went backwards and the deletions, without saying who.
+"""
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as fn
+
+
+def audit(events: DataFrame) -> DataFrame:
+    """at_ms, group, topic, partition, old_offset, new_offset, moved (records), by, client_id,
+    host, member_id; null offsets: there was none, there is none."""
+    changes = events.where("type = 'offsets_moved'").dropDuplicates(["log_partition", "log_offset"])
+    change = changes.select("*", fn.explode("changes").alias("change"))
+    return change.select(
+        "at_ms",
+        "group",
+        "change.topic",
+        "change.partition",
+        fn.col("change.old").alias("old_offset"),
+        fn.col("change.new").alias("new_offset"),
+        (fn.col("change.new") - fn.col("change.old")).alias("moved"),
+        fn.col("cause").alias("by"),
+        "client_id",
+        "host",
+        "member_id",
+    )
+
+
+def suspects(effective: DataFrame) -> DataFrame:
+    """at_ms, group, topic, partition, old_offset, new_offset: what went back, or went away."""
+    order = Window.partitionBy("log_partition", "group", "topic", "partition").orderBy("log_offset")
+    counted = effective.where("outcome = 'committed'")
+    before = counted.withColumn("old_offset", fn.lag("committed_offset").over(order))
+    went = before.where("old_offset IS NOT NULL AND (tombstone OR committed_offset < old_offset)")
+    return went.select(
+        fn.col("effective_at_ms").alias("at_ms"),
+        "group",
+        "topic",
+        "partition",
+        "old_offset",
+        fn.col("committed_offset").alias("new_offset"),
+    )

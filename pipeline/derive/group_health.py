@@ -1,0 +1,134 @@
+"""Did the groups keep up? Burrow's rules over sliding windows, in Spark's own functions.
+
+At each evaluation instant a partition is judged by its last commits up to then (`intervals` of
+them), each with the lag at that moment. The rules, in the order of linkedin/Burrow's
+`core/internal/evaluator/caching.go` (2025), whose words the verdicts are:
+
+    no lag now, or no more than is allowed                                         OK
+    silent for longer than the window spans                                        STOP
+    the offset fell, and has not come back to where it was                         REWIND
+    lag at every commit of the window, and the offset stands still                 STALL
+    lag at every commit of the window, and the lag never shrank                    WARN
+    anything else                                                                  OK
+
+A window that is not full is judged by REWIND alone: one commit says nothing about a trend. A group
+is as bad as its worst partition; of a group STOP, STALL and REWIND are said as ERR.
+"""
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as fn
+
+INTERVALS: Final = 10
+"""Commits in a full window, as in Burrow."""
+
+EVERY_MS: Final = 300_000
+"""Between two evaluations."""
+
+EXPIRES_MS: Final = 604_800_000
+"""A partition without a commit for so long is forgotten, as in Burrow."""
+
+KEY: Final = ["group", "topic", "partition"]
+_SEVERITY: Final = {"OK": 0, "WARN": 1, "STALL": 2, "REWIND": 2, "STOP": 2}
+
+
+def partition_health(
+    samples: DataFrame,
+    since_ms: int,
+    until_ms: int,
+    *,
+    every_ms: int = EVERY_MS,
+    intervals: int = INTERVALS,
+    allowed_lag: int = 0,
+) -> DataFrame:
+    """One row for each partition and instant: at_ms, verdict, lag, and what they were judged by.
+
+    `samples` has group, topic, partition, at_ms, committed_offset, lag. Instants are the multiples
+    of `every_ms` from `since_ms` up to, not including, `until_ms`.
+    """
+    commits = samples.select(*KEY, "at_ms", "committed_offset", "lag").dropDuplicates(
+        [*KEY, "at_ms", "committed_offset"]
+    )
+    order = Window.partitionBy(*KEY).orderBy("at_ms", "committed_offset")
+    last_few = order.rowsBetween(1 - intervals, Window.currentRow)
+    commit = fn.struct("at_ms", "committed_offset", "lag")
+    windows = commits.withColumns(
+        {
+            "window": fn.collect_list(commit).over(last_few),
+            "next_ms": fn.coalesce(
+                fn.lead("at_ms").over(order), fn.col("at_ms") + fn.lit(EXPIRES_MS)
+            ),
+        }
+    )
+    # A window is the newest one at the instants from its last commit until the next commit.
+    first = _ceiling(fn.greatest(fn.col("at_ms"), fn.lit(since_ms)), every_ms)
+    end = fn.least(fn.col("next_ms"), fn.lit(until_ms))
+    instants = windows.withColumns({"first": first, "end": end}).where("first < end")
+    instants = instants.withColumn(
+        "now_ms", fn.explode(fn.sequence("first", fn.col("end") - 1, fn.lit(every_ms)))
+    )
+    return (
+        instants.withColumn("verdict", _verdict(intervals, allowed_lag))
+        .select(
+            *KEY,
+            fn.col("now_ms").alias("at_ms"),
+            "verdict",
+            "lag",
+            "committed_offset",
+            fn.size("window").alias("commits"),
+            (fn.col("now_ms") - fn.col("window")[0]["at_ms"]).alias("window_ms"),
+        )
+    )  # fmt: skip
+
+
+def group_health(partitions: DataFrame) -> DataFrame:
+    """One row for each group and instant: its worst partition, its whole lag."""
+    severity = fn.create_map(*[fn.lit(x) for pair in _SEVERITY.items() for x in pair])
+    graded = partitions.withColumn("severity", severity[fn.col("verdict")])
+    worst = fn.struct("severity", "lag", "topic", "partition", "verdict")
+    grouped = graded.groupBy("group", "at_ms").agg(
+        fn.max(worst).alias("worst"),
+        fn.sum("lag").alias("total_lag"),
+        fn.max("lag").alias("max_lag"),
+        fn.count("*").alias("partitions"),
+        fn.count_if(fn.col("severity") > 0).alias("bad_partitions"),
+    )
+    status = fn.when(fn.col("worst.severity") >= 2, "ERR").otherwise(fn.col("worst.verdict"))
+    return grouped.select(
+        "group",
+        "at_ms",
+        status.alias("status"),
+        fn.when(fn.col("worst.severity") > 0, fn.col("worst.topic")).alias("worst_topic"),
+        fn.when(fn.col("worst.severity") > 0, fn.col("worst.partition")).alias("worst_partition"),
+        fn.when(fn.col("worst.severity") > 0, fn.col("worst.verdict")).alias("worst_verdict"),
+        "total_lag",
+        "max_lag",
+        "partitions",
+        "bad_partitions",
+    )
+
+
+def _verdict(intervals: int, allowed_lag: int) -> Column:
+    offsets = fn.col("window.committed_offset")
+    lags = fn.col("window.lag")
+    first_ms, last_ms = fn.col("window")[0]["at_ms"], fn.col("at_ms")
+    is_full = fn.size("window") >= intervals
+    lagging = fn.array_min(lags) > allowed_lag
+    silent = fn.col("now_ms") - last_ms > last_ms - first_ms
+    rewound = fn.array_max(offsets) > fn.col("committed_offset")
+    stands = fn.array_min(offsets) == fn.array_max(offsets)
+    # A lag never shrank if sorting changes nothing.
+    grows = fn.array_sort(lags) == lags
+    return (
+        fn.when(fn.col("lag") <= allowed_lag, "OK")
+        .when(is_full & silent, "STOP")
+        .when(rewound, "REWIND")
+        .when(is_full & lagging & stands, "STALL")
+        .when(is_full & lagging & grows, "WARN")
+        .otherwise("OK")
+    )
+
+
+def _ceiling(at_ms: Column, every_ms: int) -> Column:
+    return (fn.ceil(at_ms / every_ms) * every_ms).cast("long")

@@ -1,0 +1,100 @@
+"""How did the lag go, hour by hour, and when will it be made up for?
+
+Of each hour: the lag's usual and greatest values in records, the delay in seconds, the two rates,
+and the line through the lag's samples (least squares). The delay of a sample is the time since the
+end of the log passed the committed offset; the log's end is known at every sample of any group that
+reads the partition, and is taken to move evenly in between. It is null where the record was written
+before the first sample.
+
+The forecast is that line drawn on: `catch_up_s` from now, null when the lag does not shrink.
+`catch_up_low_s` and `catch_up_high_s` are the same for a slope two standard errors steeper and
+flatter (`high` null: it may never catch up); `r2` tells how much of a line the hour's lag was.
+"""
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as fn
+
+HOUR_MS: Final = 3_600_000
+KEY: Final = ["group", "topic", "partition"]
+_LOG: Final = ["topic", "partition"]
+_ERRORS: Final = 2.0
+
+
+def with_delay(samples: DataFrame) -> DataFrame:
+    """The samples, with `log_end_offset` and `delay_s` (seconds)."""
+    samples = samples.withColumn("log_end_offset", fn.col("committed_offset") + fn.col("lag"))
+    end = fn.struct(fn.col("log_end_offset").alias("offset"), "at_ms")
+    ends = samples.groupBy(*_LOG, "log_end_offset").agg(fn.min("at_ms").alias("at_ms"))
+    ends = ends.select(*_LOG, fn.col("log_end_offset").alias("value"), end.alias("end"))
+    rows = samples.withColumn("value", fn.col("committed_offset")).unionByName(
+        ends, allowMissingColumns=True
+    )
+    # In the order of offsets: the newest end at or below what was committed, and the next above.
+    order = Window.partitionBy(*_LOG).orderBy(fn.col("value"), fn.col("end").isNull())
+    below = fn.last("end", ignorenulls=True).over(order.rowsBetween(Window.unboundedPreceding, 0))
+    above = fn.first("end", ignorenulls=True).over(order.rowsBetween(0, Window.unboundedFollowing))
+    placed = rows.withColumns({"below": below, "above": above}).where("end IS NULL")
+    share = (fn.col("value") - fn.col("below.offset")) / (
+        fn.col("above.offset") - fn.col("below.offset")
+    )
+    passed_ms = fn.col("below.at_ms") + share * (fn.col("above.at_ms") - fn.col("below.at_ms"))
+    delay_s = (fn.col("at_ms") - passed_ms) / 1000
+    return placed.withColumn(
+        "delay_s", fn.when(fn.col("lag") <= 0, 0.0).otherwise(fn.greatest(delay_s, fn.lit(0.0)))
+    ).drop("value", "end", "below", "above")
+
+
+def lag_trend(samples: DataFrame) -> DataFrame:
+    """One row for each partition and hour; see the module's text. Rates in records a second."""
+    at_s = fn.col("at_ms") / 1000
+    # By the hour's own clock: a slope needs no large numbers.
+    x = at_s - fn.col("hour_ms") / 1000
+    delayed = with_delay(samples).withColumn(
+        "hour_ms", (fn.col("at_ms") - fn.col("at_ms") % HOUR_MS).cast("long")
+    )
+    seconds = fn.max(at_s) - fn.min(at_s)
+    hourly = delayed.groupBy(*KEY, "hour_ms").agg(
+        fn.count("*").alias("samples"),
+        fn.percentile("lag", 0.5).alias("lag_p50"),
+        fn.percentile("lag", 0.95).alias("lag_p95"),
+        fn.max("lag").alias("lag_max"),
+        fn.max_by("lag", "at_ms").alias("lag_last"),
+        fn.percentile("delay_s", 0.95).alias("delay_p95_s"),
+        ((fn.max("committed_offset") - fn.min("committed_offset")) / _positive(seconds)).alias(
+            "consumed_per_s"
+        ),
+        ((fn.max("log_end_offset") - fn.min("log_end_offset")) / _positive(seconds)).alias(
+            "produced_per_s"
+        ),
+        fn.regr_slope(fn.col("lag"), x).alias("slope_per_s"),
+        fn.regr_r2(fn.col("lag"), x).alias("r2"),
+        fn.regr_sxx(fn.col("lag"), x).alias("sxx"),
+        fn.regr_syy(fn.col("lag"), x).alias("syy"),
+    )
+    spare = fn.col("samples") - 2
+    error = fn.when(
+        (spare > 0) & (fn.col("sxx") > 0),
+        fn.sqrt((1 - fn.col("r2")) * fn.col("syy") / fn.col("sxx") / spare),
+    )
+    slope = fn.col("slope_per_s")
+    forecast = hourly.withColumn("slope_error_per_s", error)
+    margin = _ERRORS * fn.col("slope_error_per_s")
+    return forecast.withColumns(
+        {
+            "catch_up_s": _until_zero(slope),
+            "catch_up_low_s": _until_zero(slope - margin),
+            "catch_up_high_s": _until_zero(slope + margin),
+        }
+    ).drop("sxx", "syy")
+
+
+def _positive(number: Column) -> Column:
+    """Null instead of a division by nothing."""
+    return fn.when(number > 0, number)
+
+
+def _until_zero(slope: Column) -> Column:
+    lag = fn.col("lag_last")
+    return fn.when(lag <= 0, 0.0).when(slope < 0, lag / -slope)
