@@ -29,8 +29,7 @@ from broker.listeners import Listener, parse_host_port, resolve_listeners
 from broker.steps import NEVER, Step
 from coordinator.settings import GroupSettings
 from protocol.names import HISTORY_TOPIC, LAG_TOPIC, TopicName
-from storage.api import LogSettings
-from storage.journal import JournalLimits
+from storage.api import JOURNALED_BATCH_BYTES_MAX, LogSettings
 from topics.settings import InternalTopic, TopicSettings
 
 _HOUR_MS = 3_600_000
@@ -524,7 +523,7 @@ class Config:
             offsets_retention_minutes=self.offsets_retention_minutes,
             offsets_retention_check_interval_ms=self.offsets_retention_check_interval_ms,
             offsets_value_version=self.rollcall_offsets_value_version,
-            max_batch_bytes=min(self.message_max_bytes, JournalLimits.batch_bytes),
+            max_batch_bytes=min(self.message_max_bytes, JOURNALED_BATCH_BYTES_MAX),
             groups_max=self.rollcall_groups_max,
             pending_members_max=self.rollcall_group_pending_members_max,
             generation_records=self.rollcall_generation_records,

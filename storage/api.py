@@ -14,6 +14,10 @@ Position = int
 """A log end offset: the offset after the last record of an append. Stored when `stored >= it`."""
 
 
+JOURNALED_BATCH_BYTES_MAX = 8 << 20
+"""No append of a coordinator's is larger: what would be is answered with an error instead."""
+
+
 class TopicPartition(NamedTuple):
     topic: str
     partition: int

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from storage import write_ahead
-from storage.api import Corrupt, LogClosed, Position, Record, TopicPartition
+from storage.api import JOURNALED_BATCH_BYTES_MAX, Corrupt, LogClosed, Position, Record, TopicPartition
 from storage.checkpointer import Checkpointer
 from storage.disk import Disk, Reserve, lacks_room
 from storage.journaled_view import JournaledView
@@ -53,7 +53,7 @@ def _at_once(call: Callable[[], None]) -> None:
 class JournalLimits:
     queue_bytes: int = 16 << 20  # waiting for a flush; beyond it shards decide nothing new
     queue_entries: int = 20_000
-    batch_bytes: int = 8 << 20  # one append; shards keep to max.message.bytes, which is far below
+    batch_bytes: int = JOURNALED_BATCH_BYTES_MAX  # one append; shards answer an error before
     group_bytes: int = 4 << 20  # taken into one flush, so that answers come in even portions
     file_bytes: int = 32 << 20  # each of the two write-ahead files
     pass_bytes: int = 8 << 20  # in one of them, then a checkpoint; what a start has to go through
