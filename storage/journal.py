@@ -26,7 +26,14 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from storage import write_ahead
-from storage.api import JOURNALED_BATCH_BYTES_MAX, Corrupt, LogClosed, Position, Record, TopicPartition
+from storage.api import (
+    JOURNALED_BATCH_BYTES_MAX,
+    Corrupt,
+    LogClosed,
+    Position,
+    Record,
+    TopicPartition,
+)
 from storage.checkpointer import Checkpointer
 from storage.disk import Disk, Reserve, lacks_room
 from storage.journaled_view import JournaledView
