@@ -1,0 +1,142 @@
+"""CSV as Kafka's tool has it, and JSON with everything that an offset has."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from protocol.names import GroupId
+from tests.transfer.given import NOW_MS, TOPIC_ID, commit, shown
+from transfer.contents import Contents
+from transfer.text_files import BadText, from_csv, from_json, to_csv, to_json
+
+
+def one_group(name: str, **places: int) -> Contents:
+    made = Contents()
+    for place, offset in places.items():
+        topic, _, partition = place.rpartition("_")
+        made.group(GroupId(name)).offsets[topic, int(partition)] = (commit(offset), NOW_MS)
+    return made
+
+
+def test_four_columns_name_the_group() -> None:
+    made = one_group("billing", orders_0=5, orders_1=7)
+    assert to_csv(made, with_group=True) == "billing,orders,0,5\nbilling,orders,1,7\n"
+
+
+def test_three_columns_are_about_one_group() -> None:
+    made = one_group("billing", orders_0=5)
+    assert to_csv(made, with_group=False) == "orders,0,5\n"
+    back = from_csv("orders,0,5\n", "f.csv", "other", NOW_MS)
+    assert shown(back) == {"other": {("orders", 0): 5}}
+    assert back.groups[GroupId("other")].offsets["orders", 0][0].committed_at_ms == NOW_MS
+
+
+def test_names_are_quoted_as_kafkas_tool_quotes_them() -> None:
+    made = one_group('odd, "very"', orders_0=1)
+    assert to_csv(made, with_group=True) == '"odd, ""very""",orders,0,1\n'
+    long = "a-topic-with-a-rather-long-name-of-42-chars"
+    assert to_csv(one_group("g", **{f"{long}_0": 1}), with_group=False) == f'"{long}",0,1\n'
+
+
+def _encodes(text: str) -> bool:
+    try:
+        return bool(text.encode()) and "\x00" not in text and "\r" not in text
+    except UnicodeEncodeError:
+        return False
+
+
+names = st.text(min_size=1, max_size=40).filter(_encodes)
+
+
+@settings(max_examples=30)
+@given(
+    st.dictionaries(
+        names,
+        st.dictionaries(
+            st.tuples(names, st.integers(0, 2**31 - 1)), st.integers(0, 2**63 - 1), min_size=1
+        ),
+    )
+)
+def test_what_is_written_is_read(groups: dict[str, dict[tuple[str, int], int]]) -> None:
+    made = Contents()
+    for name, places in groups.items():
+        for place, offset in places.items():
+            made.group(GroupId(name)).offsets[place] = (commit(offset), NOW_MS)
+    assert shown(from_csv(to_csv(made, with_group=True), "f", None, NOW_MS)) == groups
+    assert shown(from_json(to_json(made), "f", NOW_MS)) == groups
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("orders,0,5\n", "--for-group"),
+        ("g,orders,0\ng,orders,0,5\n", "--for-group"),
+        ("g,orders,0,5\norders,0,5\n", "line 2: 3 columns, 4 expected"),
+        ("a,b\n", "line 1: 2 columns, 3 or 4 expected"),
+        ("g,orders,x,5\n", "line 1: not a partition: 'x'"),
+        ("g,orders,0,-1\n", "not a offset: '-1'"),
+        ("g,orders,2147483648,1\n", "not a partition"),
+        ("g,orders,0,9223372036854775808\n", "not a offset"),
+        ("g,,0,1\n", "not the name of a topic"),
+        (",orders,0,1\n", "not the name of a group"),
+        ("g,orders,0,1\ng,orders,0,2\n", "orders-0 of g is there twice"),
+        ('g,"orders,0,1\n', "line"),
+    ],
+)
+def test_csv_that_does_not_fit_is_refused_with_its_line(text: str, says: str) -> None:
+    with pytest.raises(BadText, match=says):
+        from_csv(text, "f.csv", None, NOW_MS)
+
+
+def test_json_has_everything_that_an_offset_has() -> None:
+    made = Contents()
+    full = commit(5, NOW_MS - 9, leader_epoch=3, metadata="é", expire_at_ms=9, topic_id=TOPIC_ID)
+    made.group(GroupId("g")).offsets["t", 0] = (full, NOW_MS)
+    made.group(GroupId("g")).offsets["t", 1] = (commit(6, -1), NOW_MS)
+    document = json.loads(to_json(made))
+    assert document["groups"][0]["offsets"][0] == {
+        "topic": "t",
+        "partition": 0,
+        "offset": 5,
+        "leader_epoch": 3,
+        "metadata": "é",
+        "committed_at_ms": NOW_MS - 9,
+        "expire_at_ms": 9,
+        "topic_id": "ovKhwDH3TVqdGw9MOyoZCA",
+    }
+    assert document["groups"][0]["offsets"][1] == {"topic": "t", "partition": 1, "offset": 6}
+    back = from_json(to_json(made), "f", NOW_MS).groups[GroupId("g")].offsets
+    assert back["t", 0][0] == full
+    assert back["t", 1][0].committed_at_ms == NOW_MS, "made now, as nobody says otherwise"
+
+
+def document(**group: object) -> str:
+    return json.dumps({"format": "rollcall-offsets", "version": 1, "groups": [group]})
+
+
+GOOD = {"topic": "t", "partition": 0, "offset": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{", "f.json"),
+        ("[]", "an object is expected"),
+        ('{"format": "other"}', "rollcall-offsets"),
+        ('{"format": "rollcall-offsets", "version": 2, "groups": []}', '"version": 1'),
+        (document(group=1, offsets=[]), "text is expected"),
+        (document(group="", offsets=[]), "not the name of a group"),
+        (document(group="g"), "a list is expected"),
+        (document(group="g", offsets=[GOOD, GOOD]), r"offsets\[1\]: t-0 is there twice"),
+        (document(group="g", offsets=[{**GOOD, "offset": True}]), "not a offset: True"),
+        (document(group="g", offsets=[{**GOOD, "offset": 1.5}]), "not a offset: 1.5"),
+        (document(group="g", offsets=[{**GOOD, "partition": -1}]), "not a partition"),
+        (document(group="g", offsets=[{**GOOD, "topic_id": "short"}]), "not a topic id"),
+        (document(group="g", offsets=[{"topic": "t", "partition": 0}]), "not a offset: None"),
+    ],
+)
+def test_json_that_does_not_fit_is_refused_with_its_place(text: str, says: str) -> None:
+    with pytest.raises(BadText, match=says):
+        from_json(text, "f.json", NOW_MS)
