@@ -10,10 +10,11 @@ from enum import Enum
 from typing import Final
 
 from broker.daemon import Daemon
+from broker.history_causes import CAUSES
 from broker.metrics.family import Family, Kind, Portions
-from coordinator.commands import RebalanceCause
 from coordinator.events import RemovalCause
 from coordinator.offset_events import DeletionCause
+from history.events import Cause
 from protocol.names import GroupState
 
 GROUPS_A_BREATH: Final = 500
@@ -173,8 +174,8 @@ def _offsets(daemon: Daemon) -> Portions:
 def _rebalances(daemon: Daemon) -> Portions:
     counters, now_ms = daemon.observer.counters, daemon.clock.now().mono_ms
     states = daemon.coordinator.census.states
-    yield REBALANCES_BEGUN.each(_by(RebalanceCause, counters.rebalances_begun))
-    yield REBALANCES_COMPLETED.each(_by(RebalanceCause, counters.rebalances_completed))
+    yield REBALANCES_BEGUN.each(_by_cause(counters.rebalances_begun))
+    yield REBALANCES_COMPLETED.each(_by_cause(counters.rebalances_completed))
     yield REBALANCES_RUNNING.one(
         states[GroupState.PREPARING_REBALANCE] + states[GroupState.COMPLETING_REBALANCE]
     )
@@ -207,3 +208,15 @@ def _loads(daemon: Daemon) -> Portions:
 def _by(causes: type[Enum], counts: Mapping[str, int]) -> dict[str, int]:
     """A series for each cause from the start: a rate misses the first of what begins with 1."""
     return {str(cause.value): 0 for cause in causes} | dict(counts)
+
+
+def _by_cause(counts: Mapping[str, int]) -> dict[str, int]:
+    """In the words of the history, which are everybody's; the coordinator's are finer."""
+    found = {cause.value: 0 for cause in Cause}
+    for cause, count in counts.items():
+        word = _WORDS.get(cause, cause)
+        found[word] = found.get(word, 0) + count
+    return found
+
+
+_WORDS: Final = {str(own.value): cause.value for own, cause in CAUSES.items()}

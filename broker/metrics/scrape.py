@@ -21,17 +21,20 @@ from broker.metrics import (
     kafka_lag_exporter,
     node,
     requests,
+    stories,
     topics,
     waiting,
 )
 from broker.metrics.family import Family, Portion, Portions, declared
 from broker.metrics.labelled import Labelled
 from broker.metrics.lag import SampledLag
+from broker.metrics.stories import Stories
 from broker.metrics.topics import ShownTopics
 
 SUBJECTS: Final[tuple[ModuleType, ...]] = (
     groups,
     group_series,
+    stories,
     waiting,
     requests,
     durability,
@@ -54,6 +57,9 @@ class Metrics:
         config = daemon.config
         self._daemon = daemon
         self._started_s = time()
+        self._stories = Stories()
+        if daemon.history is not None:
+            daemon.history.subscribe(self._stories.see)
         self._aliases = config.rollcall_metrics_aliases
         self._labelled = Labelled(
             daemon.coordinator,
@@ -78,6 +84,7 @@ class Metrics:
                 yield None
             yield from groups.collect(daemon)
             yield from group_series.collect(labelled)
+            yield from stories.collect(daemon, self._stories)
             yield from waiting.collect(daemon)
             yield from requests.collect(daemon)
             yield from durability.collect(daemon)
