@@ -241,7 +241,8 @@ class Server:
     def turn_was_long(self, seconds: float) -> None:
         """Count a turn of one connection that kept all others waiting."""
         route = self.latest_route
-        self.turns.took("connection" if route is None else route.api_key.name.lower(), seconds)
+        kind = "connection" if route is None else route.api_key.name.title().replace("_", "")
+        self.turns.took(kind, seconds)
 
     # Time.
 

@@ -74,6 +74,9 @@ LONG_TURN_S: Final = 0.005
 
 PEAK_WINDOW_S: Final = 60.0
 
+ALWAYS_SHOWN: Final = ("connection", "scrape", "answers that were stored")
+"""Kinds of turns that are told of even before one was long."""
+
 GC_BUCKETS_S: Final = (0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0)
 
 
@@ -81,7 +84,7 @@ class Turns:
     """Which kinds of work held the event loop for long, and how long the longest of late was."""
 
     def __init__(self) -> None:
-        self.long: dict[str, int] = {}
+        self.long = dict.fromkeys(ALWAYS_SHOWN, 0)  # by kind
         self.gc_pauses = Histogram(GC_BUCKETS_S)
         self._now: dict[str, float] = {}
         self._before: dict[str, float] = {}
