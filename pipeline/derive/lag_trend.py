@@ -25,8 +25,10 @@ _ERRORS: Final = 2.0
 def with_delay(samples: DataFrame) -> DataFrame:
     """The samples, with `log_end_offset` and `delay_s` (seconds)."""
     samples = samples.withColumn("log_end_offset", fn.col("committed_offset") + fn.col("lag"))
-    end = fn.struct(fn.col("log_end_offset").alias("offset"), "at_ms")
-    ends = samples.groupBy(*_LOG, "log_end_offset").agg(fn.min("at_ms").alias("at_ms"))
+    ends = samples.groupBy(*_LOG, "log_end_offset").agg(
+        fn.min("at_ms").alias("first_ms"), fn.max("at_ms").alias("last_ms")
+    )
+    end = fn.struct(fn.col("log_end_offset").alias("offset"), "first_ms", "last_ms")
     ends = ends.select(*_LOG, fn.col("log_end_offset").alias("value"), end.alias("end"))
     rows = samples.withColumn("value", fn.col("committed_offset")).unionByName(
         ends, allowMissingColumns=True
@@ -39,7 +41,10 @@ def with_delay(samples: DataFrame) -> DataFrame:
     share = (fn.col("value") - fn.col("below.offset")) / (
         fn.col("above.offset") - fn.col("below.offset")
     )
-    passed_ms = fn.col("below.at_ms") + share * (fn.col("above.at_ms") - fn.col("below.at_ms"))
+    # From the last moment at which the log was known to end below, to the first above.
+    passed_ms = fn.col("below.last_ms") + share * (
+        fn.col("above.first_ms") - fn.col("below.last_ms")
+    )
     delay_s = (fn.col("at_ms") - passed_ms) / 1000
     return placed.withColumn(
         "delay_s", fn.when(fn.col("lag") <= 0, 0.0).otherwise(fn.greatest(delay_s, fn.lit(0.0)))

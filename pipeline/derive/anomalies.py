@@ -1,0 +1,176 @@
+"""What was out of the ordinary? One table of findings, each with its evidence.
+
+    commit_storm       a group commits far more often than it does at this hour
+    rewind             a committed offset went back
+    stalled_partition  STALL or STOP at several evaluations in a row
+    flapping_member    a client joined and left again and again
+    hot_partition      a partition of a topic gets far more records than its siblings
+    skewed_assignment  one member owns several partitions more than another
+
+Each finding: kind, group, topic, partition, member (null where it is about none), since_ms,
+until_ms, score (how far beyond its threshold, 1.0 is at it) and evidence (JSON).
+"""
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as fn
+
+STORM_SCORE: Final = 10.0  # spreads above the usual rate
+STORM_COMMITS: Final = 60  # a minute; fewer trouble nobody
+STALLED_INSTANTS: Final = 3  # evaluations in a row
+FLAPS: Final = 3  # times that a client left in one window
+FLAP_WINDOW_MS: Final = 600_000
+HOT_SHARE: Final = 3.0  # times the median of its topic's partitions
+SKEW: Final = 2  # partitions more than the least loaded member
+
+_COLUMNS: Final = [
+    "kind", "group", "topic", "partition", "member", "since_ms", "until_ms", "score", "evidence",
+]  # fmt: skip
+
+
+def commit_storms(group_rates: DataFrame) -> DataFrame:
+    """From commit_rate.group_rate: minutes with far more commits than usual."""
+    stormy = group_rates.where(
+        (fn.col("score") > STORM_SCORE) & (fn.col("commits") > STORM_COMMITS)
+    )
+    return _finding(
+        stormy,
+        "commit_storm",
+        fn.col("minute_ms"),
+        fn.col("minute_ms") + 60_000,
+        fn.col("score") / STORM_SCORE,
+        ["commits", "baseline", "spread"],
+    )
+
+
+def rewinds(suspects: DataFrame) -> DataFrame:
+    """From audit.suspects: those that went back, and were not deleted."""
+    back = suspects.where("new_offset IS NOT NULL")
+    return _finding(
+        back, "rewind", fn.col("at_ms"), fn.col("at_ms"), fn.lit(1.0), ["old_offset", "new_offset"]
+    )
+
+
+def stalled_partitions(health: DataFrame) -> DataFrame:
+    """From group_health.partition_health: runs of STALL or STOP."""
+    order = Window.partitionBy("group", "topic", "partition").orderBy("at_ms")
+    bad = fn.col("verdict").isin("STALL", "STOP")
+    runs = health.withColumn("bad", bad).withColumn(
+        "run", fn.sum(fn.when(bad, 0).otherwise(1)).over(order)
+    )
+    found = (
+        runs.where("bad")
+        .groupBy("group", "topic", "partition", "run")
+        .agg(
+            fn.min("at_ms").alias("since"),
+            fn.max("at_ms").alias("until"),
+            fn.count("*").alias("evaluations"),
+            fn.max("lag").alias("lag"),
+            fn.max_by("verdict", "at_ms").alias("verdict"),
+        )
+        .where(fn.col("evaluations") >= STALLED_INSTANTS)
+    )
+    score = fn.col("evaluations") / STALLED_INSTANTS
+    facts = ["verdict", "lag", "evaluations"]
+    return _finding(found, "stalled_partition", fn.col("since"), fn.col("until"), score, facts)
+
+
+def flapping_members(events: DataFrame) -> DataFrame:
+    """From group_events: clients (by instance id, or client id and host) that left repeatedly."""
+    left = events.where("type = 'members_removed'").dropDuplicates(["log_partition", "log_offset"])
+    gone = "array<struct<who:struct<client_id:string,host:string,group_instance_id:string>>>"
+    members = fn.from_json(fn.get_json_object("event", "$.members"), gone)
+    who = (
+        left.select("group", "at_ms", "cause", fn.explode(members).alias("gone"))
+        .select("group", "at_ms", "cause", "gone.who.*")
+        .withColumn(
+            "member",
+            fn.coalesce("group_instance_id", fn.concat_ws(" ", "client_id", "host")),
+        )
+    )
+    window = (fn.col("at_ms") - fn.col("at_ms") % FLAP_WINDOW_MS).cast("long")
+    found = (
+        who.groupBy("group", "member", window.alias("window_ms"))
+        .agg(
+            fn.count("*").alias("left"),
+            fn.min("at_ms").alias("since"),
+            fn.max("at_ms").alias("until"),
+            fn.array_sort(fn.collect_set("cause")).alias("causes"),
+        )
+        .where(fn.col("left") >= FLAPS)
+    )
+    score = fn.col("left") / FLAPS
+    facts = ["left", "causes"]
+    return _finding(found, "flapping_member", fn.col("since"), fn.col("until"), score, facts)
+
+
+def hot_partitions(samples: DataFrame, *, window_ms: int = 3_600_000) -> DataFrame:
+    """From lag samples: partitions whose log grows far faster than those of the same topic."""
+    window = (fn.col("at_ms") - fn.col("at_ms") % window_ms).cast("long").alias("window_ms")
+    end = fn.col("committed_offset") + fn.col("lag")
+    grown = samples.groupBy("topic", "partition", window).agg(
+        (fn.max(end) - fn.min(end)).alias("records")
+    )
+    siblings = Window.partitionBy("topic", "window_ms")
+    compared = grown.withColumns(
+        {
+            "median": fn.median("records").over(siblings),
+            "siblings": fn.count("*").over(siblings),
+        }
+    )
+    ratio = fn.col("records") / fn.greatest(fn.col("median"), fn.lit(1.0))
+    hot = compared.withColumn("ratio", ratio).where(
+        (fn.col("siblings") >= 2) & (fn.col("ratio") >= HOT_SHARE)
+    )
+    since = fn.col("window_ms")
+    score = fn.col("ratio") / HOT_SHARE
+    facts = ["records", "median", "siblings"]
+    return _finding(hot, "hot_partition", since, since + window_ms, score, facts)
+
+
+def skewed_assignments(group_metadata: DataFrame) -> DataFrame:
+    """From group_metadata: generations in which one member owns far more than another."""
+    member = fn.explode("members").alias("member")
+    listed = group_metadata.where("member_count > 1 AND protocol_type = 'consumer'").dropDuplicates(
+        ["log_partition", "log_offset"]
+    )
+    owned = fn.aggregate(
+        fn.coalesce("member.assigned", fn.array().cast("array<struct<partitions:array<int>>>")),
+        fn.lit(0),
+        lambda total, one: total + fn.size(one["partitions"]),
+    )
+    loads = listed.select("group", "generation", "log_timestamp_ms", member).withColumn(
+        "owned", owned
+    )
+    spread = loads.groupBy("group", "generation").agg(
+        fn.min("log_timestamp_ms").alias("at"),
+        fn.max_by("member.member_id", "owned").alias("member"),
+        fn.max("owned").alias("most"),
+        fn.min("owned").alias("least"),
+    )
+    found = spread.where(fn.col("most") - fn.col("least") >= SKEW)
+    score = (fn.col("most") - fn.col("least")) / SKEW
+    facts = ["generation", "most", "least"]
+    return _finding(found, "skewed_assignment", fn.col("at"), fn.col("at"), score, facts)
+
+
+def _finding(
+    found: DataFrame, kind: str, since: Column, until: Column, score: Column, facts: list[str]
+) -> DataFrame:
+    there = set(found.columns)
+    absent = {
+        name: fn.lit(None).cast(kind_of)
+        for name, kind_of in (
+            ("group", "string"), ("topic", "string"), ("partition", "int"), ("member", "string"),
+        )
+        if name not in there
+    }  # fmt: skip
+    said = {
+        "kind": fn.lit(kind),
+        "since_ms": since.cast("long"),
+        "until_ms": until.cast("long"),
+        "score": score.cast("double"),
+        "evidence": fn.to_json(fn.struct(*facts)),
+    }
+    return found.withColumns({**absent, **said}).select(*_COLUMNS)
