@@ -15,6 +15,9 @@ from protocol.consumer_protocol import read_subscription_topics
 from protocol.names import MemberId
 from purgatory.now import Now
 
+JOIN_REASON: Final = "client reason: "
+NO_REASON: Final = "not provided"
+
 ADMIN_REASON: Final = "member was removed by an admin"
 """How Java's admin client begins the reason that it gives (KIP-800)."""
 
@@ -67,6 +70,14 @@ def trigger_of(
         if member is not None:
             return Who(member_id, member.group_instance_id, member.client_id, member.client_host)
     return Who(event.trigger_ids[0]) if event.trigger_ids else None
+
+
+def client_reason(sentence: str, left: Mapping[MemberId, str]) -> str:
+    """What the client said itself: when it left, or, quoted in Kafka's sentence, when it joined."""
+    if left:
+        return next(iter(left.values()))
+    reason = sentence.partition(JOIN_REASON)[2]
+    return "" if reason == NO_REASON else reason
 
 
 def last_heard_ms(member: MemberView, now: Now) -> int:

@@ -19,6 +19,7 @@ from typing import Final, TypeVar
 
 from broker.history_causes import (
     CAUSES,
+    client_reason,
     last_heard_ms,
     owner_of,
     removal_of,
@@ -202,7 +203,7 @@ class Facts:
             running.shift.release(owner_of(old), heard_ms)
         elif not event.settled:
             owners = [(owner_of(old), old.assignment, heard_ms)]
-            self._removed = Removed(group.group_id, now.mono_ms, Removal.LEFT, {}, 0, owners)
+            self._removed = Removed(group.group_id, now.mono_ms, Removal.LEFT, {}, 0, owners, {})
         if running is not None and event.old_member_id in running.to_sync:
             running.to_sync.remove(event.old_member_id)
             running.to_sync.add(event.member.member_id)
@@ -238,7 +239,10 @@ class Facts:
                 member_id: who._replace(client_id=asker.client_id, host=asker.host)
                 for member_id, who in whos.items()
             }
-        self._removed = Removed(group.group_id, now.mono_ms, removal, whos, settled, owners)
+        reasons = {one.member.member_id: one.reason for one in event.removed if one.reason}
+        self._removed = Removed(
+            group.group_id, now.mono_ms, removal, whos, settled, owners, reasons
+        )
         shown, left_out = self._cut(gone)
         yield facts.MembersRemoved(
             group.group_id, now.wall_ms, removal, event.generation_id, shown, left_out, asker
@@ -254,7 +258,8 @@ class Facts:
         assert isinstance(event, groups.PendingMemberRemoved)
         who = Who(event.member_id, None, event.client_id, event.client_host)
         whos = {event.member_id: who}
-        self._removed = Removed(event.group_id, now.mono_ms, Removal.LEFT, whos, 0, [])
+        reasons = {event.member_id: event.reason} if event.reason else {}
+        self._removed = Removed(event.group_id, now.mono_ms, Removal.LEFT, whos, 0, [], reasons)
         yield from ()
 
     # ------------------------------------------------------------ a rebalance, step by step
@@ -297,6 +302,7 @@ class Facts:
             began_by,
             trigger_of(group, event, {} if removed is None else removed.whos),
             event.reason,
+            client_reason(event.reason, {} if removed is None else removed.reasons),
             str(event.from_state),
             event.old_generation_id,
             settled + (0 if removed is None else removed.members),

@@ -91,24 +91,34 @@ def _read(log: TopicLog, first: int, end: int) -> Iterator[bytes]:
         offset = last.next_offset
 
 
-async def read_events(log: TopicLog, group_id: str, most: int) -> list[Found]:
-    """The group's last events, newest first. Raises OSError, Corrupt."""
+async def read_events(
+    log: TopicLog, group_id: str, most: int, kinds: tuple[type, ...] = ()
+) -> list[Found]:
+    """The group's last events, or those of these types, newest first. Raises OSError, Corrupt."""
     found: list[Found] = []
     for window in windows(log):
-        found += reversed(list(window.events(group_id)))
+        wanted = [one for one in window.events(group_id) if not kinds or isinstance(one[1], kinds)]
+        found += reversed(wanted)
         if len(found) >= most:
-            return found[:most]
+            break
         await asyncio.sleep(0)
-    return found
+    return found[:most]
 
 
-async def read_rebalances(log: TopicLog, group_id: str, most: int) -> list[Rebalance]:
-    """The group's last rebalances that are over, newest first. Raises OSError, Corrupt."""
+async def read_rebalances(
+    log: TopicLog, group_id: str, most: int, generation: int | None = None
+) -> list[Rebalance]:
+    """The group's last rebalances that are over, or those that led to this generation.
+
+    Newest first. Raises OSError, Corrupt.
+    """
     found: list[Rebalance] = []
     for window in windows(log):
-        wholes = [whole_rebalance(event) for _, event in window.events(group_id)]
-        found += [whole for whole in reversed(wholes) if whole is not None]
+        for _, event in reversed(list(window.events(group_id))):
+            whole = whole_rebalance(event)
+            if whole is not None and generation in (None, whole.generation_after):
+                found.append(whole)
         if len(found) >= most:
-            return found[:most]
+            break
         await asyncio.sleep(0)
-    return found
+    return found[:most]

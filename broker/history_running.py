@@ -43,6 +43,7 @@ class Removed:
     whos: dict[MemberId, Who]
     members: int  # that were in a generation
     owners: list[tuple[str, bytes, int]]  # owner, assignment, last sign of life
+    reasons: dict[MemberId, str]  # the clients' own
 
 
 @dataclass(slots=True)

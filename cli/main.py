@@ -18,6 +18,7 @@ from cli.lag import show_lag
 from cli.log import log
 from cli.offsets import offsets
 from cli.serve import serve
+from cli.why import history, why
 from rollcall import __version__
 
 _USAGE_ERROR = 2
@@ -43,6 +44,8 @@ cli.add_command(show_config)
 cli.add_command(log)
 cli.add_command(offsets)
 cli.add_command(show_lag)
+cli.add_command(why)
+cli.add_command(history)
 cli.add_command(completion)
 
 

@@ -17,6 +17,7 @@ from broker.daemon import Daemon
 from broker.events import PartFailed
 from broker.metrics.scrape import Metrics
 from broker.sockets import ADMIN_BACKLOG, Bound
+from console.history_api import HistoryApi
 from console.lag_api import LagApi
 from console.scraping import Form, Scrapes, negotiate
 from rollcall import __version__
@@ -41,6 +42,7 @@ _INDEX: Final = f"""<!doctype html>
 <li><a href="/readyz">/readyz</a> whether clients should be sent here, and why not
 <li><a href="/livez">/livez</a> whether the process is alive
 <li><a href="/api/lag">/api/lag</a> how far behind the groups are; ?group=G for one of them
+<li>/api/rebalances?group=G why a group rebalanced; /api/history?group=G all that happened to it
 </ul>
 </html>
 """
@@ -63,6 +65,7 @@ class Console:
                 web.get("/livez", self._livez),
                 web.get("/readyz", self._readyz),
                 *LagApi(daemon).routes(),
+                *HistoryApi(daemon).routes(),
             ]
         )
         self._runner = web.AppRunner(

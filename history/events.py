@@ -165,6 +165,7 @@ class Rebalance:
     began_at_ms: int
     trigger: Who | None = None
     reason: str = ""  # Kafka's sentence for its beginning
+    client_reason: str = ""  # what the client itself said (KIP-800), if it did
     began_by: Cause | None = None  # what began it, where `cause` is what lies behind that
     end: End = End.RUNNING
     duration_ms: int | None = None
@@ -301,6 +302,7 @@ class RebalanceBegan:
     began_by: Cause | None = None  # as in Rebalance
     trigger: Who | None = None
     reason: str = ""
+    client_reason: str = ""
     from_state: str = ""
     generation: int = NO_GENERATION  # the one that ends
     members: int = 0  # before what began it: one that joins does not count, one that left does

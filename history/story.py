@@ -81,6 +81,7 @@ class Story:
             event.at_ms,
             event.trigger,
             event.reason,
+            event.client_reason,
             event.began_by,
             waited_for=tuple(Wait(who) for who in event.waiting_for),
             waited_for_left_out=event.waiting_for_left_out,
@@ -155,7 +156,9 @@ class Story:
     def _emptied(self, event: HistoryEvent) -> None:
         assert isinstance(event, GroupEmptied)
         if self.running is not None:
-            self.running = replace(self.running, generation_after=event.generation, members_after=0)
+            self.running = replace(
+                self.running, generation_after=event.generation, members_after=0, partitions_moved=0
+            )
 
     # ------------------------------------------------------------ the rebalance that runs
 

@@ -103,6 +103,11 @@ class Purgatory(Generic[CommandT]):
     def watching(self, key: Hashable) -> bool:
         return key in self._watchers
 
+    def deadline_of(self, key: Hashable) -> int | None:
+        """When the nearest op under `key` expires; None if there is none."""
+        deadlines = [op.deadline_ms for op in self._watchers.get(key, ())]
+        return min(deadlines, default=None)
+
     def cancel_all(self) -> int:
         return sum(self._end(op) for op in tuple(self._tickets))
 

@@ -1,0 +1,144 @@
+"""What can be told of a group now? Its last rebalances, and whom it waits for at this moment.
+
+For the console: puts together what memory has, what the topic has besides, and what only the group
+itself knows, such as who of those it waits for has come already.
+"""
+
+from dataclasses import replace
+
+from broker.clock import SystemClock
+from broker.history_log import HistoryLog
+from broker.history_reader import Found, read_events, read_rebalances
+from coordinator.coordinator import GroupCoordinator
+from coordinator.group import SESSION_PAUSED, GroupView, MemberView
+from history.events import Rebalance, Wait, WaitEnd, Who
+from history.waiting import Awaited, For, Waiting
+from protocol.names import GroupId, GroupState, MemberId
+from purgatory.now import Now
+
+
+class HistoryView:
+    def __init__(
+        self, history: HistoryLog, coordinator: GroupCoordinator, clock: SystemClock
+    ) -> None:
+        self._history = history
+        self._coordinator = coordinator
+        self._clock = clock
+
+    async def rebalances(
+        self, group_id: str, most: int, generation: int | None = None
+    ) -> list[Rebalance]:
+        """Newest first; of one generation only those that led to it, or that it outlived.
+
+        Raises OSError, Corrupt.
+        """
+        remembered = self._history.index.rebalances(group_id)
+        if remembered and remembered[0].duration_ms is None:
+            remembered[0] = self._as_it_is(group_id, remembered[0])
+        found = _of(remembered, generation)
+        if len(found) >= most or self._has_generation(remembered, generation):
+            return found[:most]
+        log = self._history.view(self._history.partition_for(group_id))
+        kept = await read_rebalances(log, group_id, most, generation)
+        # What was appended a moment ago is not readable before it is stored.
+        newest = [one for one in found if one not in kept]
+        return (newest + kept)[:most]
+
+    async def events(self, group_id: str, most: int, kinds: tuple[type, ...]) -> list[Found]:
+        """(offset, event), newest first. Raises OSError, Corrupt."""
+        log = self._history.view(self._history.partition_for(group_id))
+        return await read_events(log, group_id, most, kinds)
+
+    @staticmethod
+    def _has_generation(remembered: list[Rebalance], generation: int | None) -> bool:
+        """Is all that concerns this generation in memory? Then older ones are there as well."""
+        return generation is not None and any(
+            one.generation_before < generation for one in remembered
+        )
+
+    # ------------------------------------------------------------ now
+
+    def _as_it_is(self, group_id: str, running: Rebalance) -> Rebalance:
+        """The rebalance that runs, with what only the group and the clock know."""
+        facts, now = self._history.facts, self._clock.now()
+        began_ms, stable_ms = facts.began_ms(group_id), facts.stable_ms(group_id)
+        group = self._coordinator.group(GroupId(group_id))
+        waits = running.waited_for
+        if group is not None and began_ms is not None and running.generation_after is None:
+            waits = tuple(_as_it_waits(wait, group, began_ms) for wait in waits)
+        duration_ms = None
+        if began_ms is not None and stable_ms is not None:
+            duration_ms = stable_ms - began_ms
+        return replace(
+            running,
+            waited_for=waits,
+            duration_ms=duration_ms,
+            unowned_partition_seconds=facts.unowned_seconds(group_id, now),
+        )
+
+    def waiting(self, group_id: str) -> Waiting | None:
+        """What the group waits for; None if there is no group, or nothing."""
+        group = self._coordinator.group(GroupId(group_id))
+        if group is None:
+            return None
+        now = self._clock.now()
+        if group.state is GroupState.PREPARING_REBALANCE:
+            return self._waiting_for_joins(group, now)
+        if group.state is GroupState.COMPLETING_REBALANCE:
+            waits_for = For.DISK if group.assignment_is_stored_now else For.ASSIGNMENT
+            member_ids = [group.leader_id] if waits_for is For.ASSIGNMENT else []
+        elif group.pending_sync_ids:
+            waits_for = For.SYNCS
+            member_ids = sorted(group.pending_sync_ids)
+        else:
+            return None
+        members = [group.members[one] for one in member_ids if one in group.members]
+        return Waiting(
+            str(group.state),
+            waits_for,
+            group.state_since_ms,
+            self._deadline_ms(("sync", group.group_id), now),
+            tuple(_awaited(member, now) for member in members),
+            len(group.members) - len(group.pending_sync_ids),
+        )
+
+    def _waiting_for_joins(self, group: GroupView, now: Now) -> Waiting:
+        missing = [member for member in group.members.values() if member.awaiting_join is None]
+        is_initial = not missing and group.previous_state is GroupState.EMPTY
+        return Waiting(
+            str(group.state),
+            For.MORE_MEMBERS if is_initial else For.JOINS,
+            group.state_since_ms,
+            self._deadline_ms(("join", group.group_id), now),
+            tuple(_awaited(member, now) for member in missing),
+            group.awaiting_join_count,
+            len(group.pending_member_ids),
+        )
+
+    def _deadline_ms(self, slot: tuple[str, GroupId], now: Now) -> int | None:
+        """By the wall clock."""
+        for purgatory in self._coordinator.purgatories():
+            deadline_ms = purgatory.deadline_of(slot)
+            if deadline_ms is not None:
+                return now.wall_ms + max(0, deadline_ms - now.mono_ms)
+        return None
+
+
+def _of(rebalances: list[Rebalance], generation: int | None) -> list[Rebalance]:
+    if generation is None:
+        return rebalances
+    return [one for one in rebalances if one.generation_after == generation]
+
+
+def _as_it_waits(wait: Wait, group: GroupView, began_ms: int) -> Wait:
+    member = group.members.get(MemberId(wait.who.member_id))
+    if wait.end is not WaitEnd.WAITING or member is None or member.awaiting_join is None:
+        return wait
+    return Wait(wait.who, max(0, member.join_parked_at_ms - began_ms), WaitEnd.REJOINED)
+
+
+def _awaited(member: MemberView, now: Now) -> Awaited:
+    who = Who(member.member_id, member.group_instance_id, member.client_id, member.client_host)
+    if member.session_deadline_ms == SESSION_PAUSED:
+        return Awaited(who)
+    return Awaited(who, now.wall_ms + max(0, member.session_deadline_ms - now.mono_ms))

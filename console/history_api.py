@@ -1,0 +1,138 @@
+"""What does the admin port tell of a group's past? Why it rebalanced, and all that happened to it.
+
+    GET /api/rebalances?group=G[&limit=N][&generation=N]   the rebalances, newest first, as
+                                `rollcall why --json` prints them; the same as a story; and, of a
+                                group that waits, whom it waits for
+    GET /api/history?group=G[&limit=N][&offsets=true]      its events, newest first, as they are
+                                kept in __group_history; only those that moved offsets
+docs/history.md describes the fields.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from aiohttp import web
+
+from broker.daemon import Daemon
+from broker.history_view import HistoryView
+from console.answers import answer_json, refusal, whole_number
+from history.encoding import as_plain
+from history.events import NAMES, GroupDeleted, OffsetsMoved
+from history.shown import instant, shown
+from history.telling import tell, tell_waiting
+from history.waiting import Awaited, Waiting
+from protocol.names import GroupId
+from storage.api import Corrupt
+
+REBALANCES_DEFAULT: Final = 20
+REBALANCES_MAX: Final = 1_000
+EVENTS_DEFAULT: Final = 100
+EVENTS_MAX: Final = 10_000
+
+
+class HistoryApi:
+    def __init__(self, daemon: Daemon) -> None:
+        self._daemon = daemon
+        self._view: HistoryView | None = None
+        if daemon.history is not None:
+            self._view = HistoryView(daemon.history, daemon.coordinator, daemon.clock)
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/api/rebalances", self._rebalances),
+            web.get("/api/history", self._history),
+        ]
+
+    async def _rebalances(self, request: web.Request) -> web.Response:
+        view, group_id, refused = self._asked(request)
+        if view is None or refused is not None:
+            return refused or _disabled()
+        try:
+            limit = whole_number(request, "limit", REBALANCES_DEFAULT, REBALANCES_MAX)
+            text = request.query.get("generation")
+            generation = None if text is None else int(text)
+        except ValueError as fault:
+            return refusal(400, str(fault))
+        try:
+            rebalances = await view.rebalances(group_id, limit, generation)
+        except (OSError, Corrupt, KeyError) as fault:
+            return refusal(500, f"the history cannot be read: {fault}")
+        group = self._daemon.coordinator.group(GroupId(group_id))
+        if group is None and not rebalances:
+            return self._unknown(group_id)
+        waiting = view.waiting(group_id) if generation is None else None
+        now_ms = self._daemon.clock.now().wall_ms
+        content: dict[str, object] = {
+            "group": group_id,
+            "state": None if group is None else str(group.state),
+            "generation": None if group is None else group.generation_id,
+            "members": None if group is None else len(group.members),
+            "waiting": None if waiting is None else _waiting(waiting),
+            "waiting_story": [] if waiting is None else tell_waiting(waiting, now_ms),
+            "rebalances": [shown(one) for one in rebalances],
+            "stories": [tell(one) for one in rebalances],
+        }
+        return await answer_json(content, rows=len(rebalances))
+
+    async def _history(self, request: web.Request) -> web.Response:
+        view, group_id, refused = self._asked(request)
+        if view is None or refused is not None:
+            return refused or _disabled()
+        try:
+            limit = whole_number(request, "limit", EVENTS_DEFAULT, EVENTS_MAX)
+        except ValueError as fault:
+            return refusal(400, str(fault))
+        only_offsets = request.query.get("offsets") == "true"
+        kinds = (OffsetsMoved, GroupDeleted) if only_offsets else ()
+        try:
+            found = await view.events(group_id, limit, kinds)
+        except (OSError, Corrupt, KeyError) as fault:
+            return refusal(500, f"the history cannot be read: {fault}")
+        if not found and not self._daemon.coordinator.knows(GroupId(group_id)):
+            return self._unknown(group_id)
+        events: list[object] = []
+        for offset, event in found:
+            plain = as_plain(event)
+            assert isinstance(plain, dict)
+            at = instant(event.at_ms)
+            events.append({"offset": offset, "type": NAMES[type(event)], "at": at, **plain})
+        return await answer_json({"group": group_id, "events": events}, rows=len(events))
+
+    def _asked(self, request: web.Request) -> tuple[HistoryView | None, str, web.Response | None]:
+        """Where to ask, of which group; or why not."""
+        group_id = request.query.get("group")
+        if not group_id:
+            return None, "", refusal(400, "group=G is missing")
+        if self._daemon.health.reason == "loading":
+            return None, group_id, refusal(503, "loading")
+        return self._view, group_id, None
+
+    def _unknown(self, group_id: str) -> web.Response:
+        return refusal(404, f"there is no group {group_id!r}, and none is remembered")
+
+
+def _disabled() -> web.Response:
+    return refusal(404, "no history is kept: rollcall.history.enable is false")
+
+
+def _waiting(waiting: Waiting) -> dict[str, object]:
+    return {
+        "for": str(waiting.waits_for),
+        "since": instant(waiting.since_ms),
+        "until": None if waiting.until_ms is None else instant(waiting.until_ms),
+        "members": list(_awaited(waiting.members)),
+        "joined": waiting.joined,
+        "ids_handed_out": waiting.handed_out,
+    }
+
+
+def _awaited(members: Iterable[Awaited]) -> Iterable[dict[str, object]]:
+    for one in members:
+        ends_at_ms = one.session_ends_at_ms
+        yield {
+            "member_id": one.who.member_id,
+            "group_instance_id": one.who.group_instance_id,
+            "client_id": one.who.client_id,
+            "host": one.who.host,
+            "session_ends": None if ends_at_ms is None else instant(ends_at_ms),
+        }

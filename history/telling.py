@@ -1,0 +1,215 @@
+"""How is a rebalance told to a person? In a few plain lines; those of `rollcall why`.
+
+Pure text from facts. The first line says when, from which generation to which, how long and why;
+what follows tells only what is worth a line: who began it, who was waited for, what it cost.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from history.events import AlsoCaused, Cause, End, Rebalance, Wait, WaitEnd, Who
+from history.shown import instant
+from history.waiting import Awaited, For, Waiting
+
+NAMED_MAX: Final = 5
+"""Members that a line names; the others are counted."""
+
+_TRIGGERED: Final[dict[Cause, str]] = {
+    Cause.MEMBER_JOINED: "{who} joined the group",
+    Cause.MEMBER_LEFT: "{who} left the group",
+    Cause.SESSION_EXPIRED: "the session of {who} expired: no heartbeat came in time",
+    Cause.REBALANCE_TIMEOUT: "{who} did not rejoin before the rebalance timeout, and was dropped",
+    Cause.SYNC_TIMEOUT: "{who} did not fetch its assignment in time, and was removed",
+    Cause.SUBSCRIPTION_CHANGED: "{who} changed what it subscribes to or offers",
+    Cause.LEADER_REJOINED: "the leader {who} asked for a new assignment",
+    Cause.PARTITIONS_CHANGED: "the partitions of a subscribed topic changed; {who} noticed",
+    Cause.STATIC_MEMBER_REPLACED: "another process came as the static member {who}",
+    Cause.COORDINATOR_MOVED: "the coordinator started or moved; {who} had to join anew",
+    Cause.OPERATOR: "an operator ({asker}) removed {member}",
+}
+_UNTRIGGERED: Final[dict[Cause, str]] = {
+    Cause.COORDINATOR_MOVED: "the coordinator of the group started, or moved here",
+    Cause.PARTITIONS_CHANGED: "the partitions of a subscribed topic changed",
+}
+_ENDS: Final[dict[End, str]] = {
+    End.RUNNING: "running",
+    End.STABLE: "took {took}",
+    End.EMPTY: "took {took}; nobody is left",
+    End.OVERTAKEN: "overtaken by the next one after {took}",
+    End.INTERRUPTED: "cut off by the end of the coordinator after {took}",
+    End.KEPT: "nobody had to rejoin",
+}
+_WAITS: Final[dict[WaitEnd, str]] = {
+    WaitEnd.WAITING: "{who} has not rejoined yet",
+    WaitEnd.REJOINED: "{who} rejoined after {delay}",
+    WaitEnd.LEFT: "{who} left",
+    WaitEnd.EXPIRED: "the session of {who} expired",
+    WaitEnd.DROPPED: "{who} was dropped at the rebalance timeout",
+    WaitEnd.REPLACED: "{who} was replaced by another process after {delay}",
+    WaitEnd.ABSENT: "the static member {who} did not come, and stays a member",
+    WaitEnd.INTERRUPTED: "{who} had not rejoined when it ended",
+}
+_WAITING: Final[dict[For, str]] = {
+    For.JOINS: "waits for {count} to rejoin",
+    For.MORE_MEMBERS: "waits for more members to come (group.initial.rebalance.delay.ms)",
+    For.ASSIGNMENT: "waits for the assignment of the leader",
+    For.DISK: "waits for the disk to have the assignment",
+    For.SYNCS: "waits for {count} to fetch their assignment",
+}
+_ENDINGS: Final[dict[For, str]] = {
+    For.JOINS: "It ends when all of them have rejoined, left or expired; then, at the latest, "
+    "whoever is missing is dropped (a static member stays).",
+    For.MORE_MEMBERS: "It ends then, or is put off once more if somebody else comes meanwhile.",
+    For.ASSIGNMENT: "It ends when the leader sends its SyncGroup; then, at the latest, whoever has "
+    "not synced is removed and the others rebalance.",
+    For.DISK: "It ends when the write is durable.",
+    For.SYNCS: "The others go on meanwhile. It ends when they send SyncGroup; then, at the latest, "
+    "they are removed and the others rebalance.",
+}
+
+
+def tell(rebalance: Rebalance) -> list[str]:
+    """The story of one rebalance."""
+    lines = [_headline(rebalance), f"  Cause: {rebalance.cause}. {_cause(rebalance)}."]
+    if rebalance.client_reason:
+        lines.append(f"  Its own reason: {rebalance.client_reason}")
+    lines += _also(rebalance)
+    if rebalance.waited_for:
+        lines.append(f"  Waited for {_members(len(rebalance.waited_for))}: {_waits(rebalance)}.")
+    lines += _cost(rebalance)
+    return lines
+
+
+def tell_waiting(waiting: Waiting, now_ms: int) -> list[str]:
+    """Of a group that waits: for whom, until when, and what would end it."""
+    count = _members(len(waiting.members))
+    what = _WAITING[waiting.waits_for].format(count=count)
+    since = duration(max(0, now_ms - waiting.since_ms))
+    lines = [f"{waiting.state} for {since}: {what}{_until(waiting, now_ms)}."]
+    lines += [f"  - {_awaited(one, now_ms)}" for one in waiting.members[:NAMED_MAX]]
+    more = len(waiting.members) - NAMED_MAX
+    if more > 0:
+        lines.append(f"  - and {more} more")
+    if waiting.handed_out:
+        ids = "one id" if waiting.handed_out == 1 else f"{waiting.handed_out} ids"
+        lines.append(f"  - and for {ids} handed out to new members that have not used them yet")
+    lines.append(f"  {_ENDINGS[waiting.waits_for]}")
+    return lines
+
+
+def duration(ms: int) -> str:
+    """To the accuracy that people use."""
+    if ms < 1_000:
+        return f"{ms} ms"
+    if ms < 120_000:
+        return f"{ms / 1000:.1f} s"
+    return f"{ms // 60_000} min {ms % 60_000 // 1000} s"
+
+
+# ---------------------------------------------------------------- the parts
+
+
+def _headline(rebalance: Rebalance) -> str:
+    before, after = rebalance.generation_before, rebalance.generation_after
+    if after is None:
+        change = f"generation {before} -> ?"
+    elif after == before:
+        change = f"generation {after} stays"
+    else:
+        change = f"generation {before} -> {after}"
+    took = duration(rebalance.duration_ms or 0)
+    end = End.STABLE if _only_syncs_are_missing(rebalance) else rebalance.end
+    members = f"members {rebalance.members_before}"
+    if rebalance.members_after is not None and rebalance.members_after != rebalance.members_before:
+        members += f" -> {rebalance.members_after}"
+    ended = _ENDS[end].format(took=took)
+    return f"{instant(rebalance.began_at_ms)}  {change}, {members}, {ended}"
+
+
+def _only_syncs_are_missing(rebalance: Rebalance) -> bool:
+    return rebalance.end is End.RUNNING and rebalance.duration_ms is not None
+
+
+def _cause(rebalance: Rebalance) -> str:
+    return _sentence(rebalance.cause, rebalance.trigger)
+
+
+def _sentence(cause: Cause, trigger: Who | None) -> str:
+    if trigger is None:
+        text = _UNTRIGGERED.get(cause) or _TRIGGERED[cause].format(
+            who="a member", asker="unknown", member="a member"
+        )
+    else:
+        asker = f"client {trigger.client_id or 'unknown'} at {trigger.host or 'unknown'}"
+        member = trigger.group_instance_id or trigger.member_id
+        text = _TRIGGERED[cause].format(who=name_of(trigger), asker=asker, member=member)
+    return text[0].upper() + text[1:]
+
+
+def _also(rebalance: Rebalance) -> Iterable[str]:
+    first: Sequence[AlsoCaused] = rebalance.also
+    if rebalance.began_by is not None and rebalance.began_by is not rebalance.cause:
+        if first and first[0].at_ms == rebalance.began_at_ms:
+            yield f"  It began because: {_sentence(first[0].cause, first[0].who)}."
+            first = first[1:]
+        else:
+            yield f"  It began as {rebalance.began_by}."
+    if first:
+        shown = "; ".join(_sentence(one.cause, one.who) for one in first[:NAMED_MAX])
+        more = len(first) - NAMED_MAX
+        yield f"  Meanwhile: {shown}{f'; and {more} more' if more > 0 else ''}."
+
+
+def _waits(rebalance: Rebalance) -> str:
+    """The ones worth reading first: those that made it last."""
+    order = sorted(rebalance.waited_for, key=_worth)
+    shown = "; ".join(_wait(wait) for wait in order[:NAMED_MAX])
+    more = len(order) - NAMED_MAX + rebalance.waited_for_left_out
+    return f"{shown}; and {more} more" if more > 0 else shown
+
+
+def _worth(wait: Wait) -> tuple[bool, int]:
+    return wait.end is WaitEnd.REJOINED, -(wait.join_delay_ms or 0)
+
+
+def _wait(wait: Wait) -> str:
+    delay = "an unknown time" if wait.join_delay_ms is None else duration(wait.join_delay_ms)
+    return _WAITS[wait.end].format(who=name_of(wait.who), delay=delay)
+
+
+def _cost(rebalance: Rebalance) -> Iterable[str]:
+    moved, unowned = rebalance.partitions_moved, rebalance.unowned_partition_seconds
+    if rebalance.end is End.KEPT or (moved is None and unowned is None):
+        return
+    parts = []
+    if moved is not None:
+        parts.append(f"{moved} partition{'' if moved == 1 else 's'} moved")
+    if unowned is not None:
+        parts.append(f"{unowned:g} partition-seconds without an owner")
+    yield f"  Cost: {'; '.join(parts)}."
+
+
+def name_of(who: Who) -> str:
+    """A member as its people know it: by client id, and where it is."""
+    name = who.client_id or "a client"
+    known = who.group_instance_id or who.member_id
+    place = f" at {who.host.lstrip('/')}" if who.host else ""
+    return f"{name} ({known}){place}" if known else f"{name}{place}"
+
+
+def _members(count: int) -> str:
+    return "1 member" if count == 1 else f"{count} members"
+
+
+def _until(waiting: Waiting, now_ms: int) -> str:
+    if waiting.until_ms is None:
+        return ""
+    left = duration(max(0, waiting.until_ms - now_ms))
+    return f", until {instant(waiting.until_ms)} at the latest (in {left})"
+
+
+def _awaited(one: Awaited, now_ms: int) -> str:
+    if one.session_ends_at_ms is None:
+        return name_of(one.who)
+    left = duration(max(0, one.session_ends_at_ms - now_ms))
+    return f"{name_of(one.who)}; gone in {left} if it stays silent"
