@@ -27,9 +27,11 @@ from broker.cleaner_events import (
     LogUncleanable,
 )
 from broker.clock import SystemClock
+from broker.config import Config
 from broker.events import PartFailed
 from broker.jobs import CLEAN_LOG
 from broker.worker import JobFailed, WorkerProcess
+from protocol.names import TopicName
 from purgatory.now import Now
 from storage.api import Corrupt, TopicPartition
 from storage.batch_filter import LastOfProducer
@@ -49,6 +51,9 @@ from storage.journaled_view import JournaledView
 from storage.log_store import LogStore
 from storage.partition_log import PartitionLog
 from storage.segment_swap import SwapRefused, remove_cleaned, remove_deleted
+from topics.producers import SEQUENCE_MAX, ProducerEntry
+from topics.registry import TopicRegistry
+from topics.topic_names import is_internal
 
 ATTEMPTS_MAX: Final = 3
 """Passes of one log that may fail in a row, where the next one might not."""
@@ -409,3 +414,49 @@ class Cleaning:
         except asyncio.CancelledError:
             await asyncio.wait([future])
             raise
+
+
+def build_cleaning(
+    config: Config,
+    disk: Disk,
+    store: LogStore,
+    journal: Journal,
+    clock: SystemClock,
+    observe: Callable[[CleanerEvent | PartFailed], None],
+    registry: TopicRegistry,
+) -> Cleaning:
+    """With a worker process of its own: a pass may take long, and snapshots must not wait."""
+
+    def producers(key: TopicPartition) -> Mapping[int, LastOfProducer] | None:
+        partition = registry.partition(*key)
+        if partition is None or is_internal(TopicName(key.topic)):
+            return {}  # our own coordinators number nothing
+        if partition.producers is None:
+            return None
+        return {
+            producer_id: LastOfProducer(_last_offset(entry), entry.epoch)
+            for producer_id, entry in partition.producers.entries.items()
+        }
+
+    return Cleaning(
+        disk,
+        store,
+        journal,
+        WorkerProcess(),
+        clock,
+        observe,
+        CleaningSettings(
+            is_enabled=config.log_cleaner_enable,
+            backoff_ms=config.log_cleaner_backoff_ms,
+            io_max_bytes_per_second=config.log_cleaner_io_max_bytes_per_second,
+            map_bytes=config.log_cleaner_dedupe_buffer_size,
+        ),
+        producers=producers,
+    )
+
+
+def _last_offset(entry: ProducerEntry) -> int | None:
+    if not entry.batches:
+        return None
+    sent = entry.batches[-1]
+    return sent.first_offset + ((sent.last_sequence - sent.first_sequence) & SEQUENCE_MAX)

@@ -22,6 +22,7 @@ from broker.config_key import (
     integer,
     one_of,
     optional_integer,
+    real,
     text,
     words,
 )
@@ -164,6 +165,19 @@ class Config:
     )
     offsets_topic_segment_bytes: int = integer(
         104_857_600, "Size at which a file of __consumer_offsets is closed.", at_least=1
+    )
+    rollcall_offsets_history_ms: int = integer(
+        86_400_000,
+        "min.compaction.lag.ms of __consumer_offsets: for so long every commit is kept, for "
+        "whoever asks how things were (Kafka: log.cleaner.min.compaction.lag.ms, 0).",
+        at_least=0,
+        long=True,
+    )
+    rollcall_offsets_history_bytes: int = integer(
+        268_435_456,
+        "The most that is kept for that in one partition; -1: no limit.",
+        at_least=-1,
+        long=True,
     )
     offsets_topic_replication_factor: int = integer(
         1, "Copies of __consumer_offsets: one node has one. Kafka's default is 3.", at_least=1
@@ -417,6 +431,43 @@ class Config:
     log_retention_check_interval_ms: int = integer(
         300_000, "How often files to delete are looked for.", at_least=1, long=True
     )
+    log_segment_delete_delay_ms: int = integer(
+        60_000,
+        "How long a file that compaction has replaced stays on the disk; others go at once.",
+        at_least=0,
+        long=True,
+    )
+    log_cleaner_enable: bool = boolean("Compacted topics are compacted.", default=True)
+    log_cleaner_threads: int = integer(
+        1, "Taken for Kafka's sake: one process cleans one log at a time.", at_least=0
+    )
+    log_cleaner_backoff_ms: int = integer(
+        15_000, "How often logs to clean are looked for.", at_least=0, long=True
+    )
+    log_cleaner_io_max_bytes_per_second: float = real(
+        1.7976931348623157e308,
+        "How much the cleaner may read and write in a second, on average.",
+        at_least=1.0,
+    )
+    log_cleaner_dedupe_buffer_size: int = integer(
+        134_217_728,
+        "Memory for the map of newest offsets; where it is full, a pass ends there. A key takes "
+        "its length and 220 bytes (Kafka: 24).",
+        at_least=1_048_576,
+        long=True,
+    )
+    log_cleaner_min_cleanable_ratio: float = real(
+        0.5, "Share of uncompacted bytes above which a log is cleaned.", at_least=0.0, at_most=1.0
+    )
+    log_cleaner_delete_retention_ms: int = integer(
+        86_400_000, "How long compaction keeps tombstones.", at_least=0, long=True
+    )
+    log_cleaner_min_compaction_lag_ms: int = integer(
+        0, "A record is not compacted before it has this age.", at_least=0, long=True
+    )
+    log_cleaner_max_compaction_lag_ms: int = integer(
+        LONG_MAX, "A record is compacted, whatever the ratio, at this age.", at_least=1, long=True
+    )
     log_index_interval_bytes: int = integer(
         4_096, "Bytes of a file between two entries of its index.", at_least=0
     )
@@ -590,11 +641,18 @@ class Config:
         """How the files of __consumer_offsets are cut."""
         return LogSettings(
             segment_bytes=self.offsets_topic_segment_bytes,
-            segment_ms=self.roll_ms,
+            # What is not rolled cannot be compacted.
+            segment_ms=min(self.roll_ms, self.log_cleaner_max_compaction_lag_ms),
             segment_index_bytes=self.log_index_size_max_bytes,
             index_interval_bytes=self.log_index_interval_bytes,
             cleanup_delete=False,
             cleanup_compact=True,
+            min_cleanable_dirty_ratio=self.log_cleaner_min_cleanable_ratio,
+            min_compaction_lag_ms=self.rollcall_offsets_history_ms,
+            min_compaction_lag_max_bytes=self.rollcall_offsets_history_bytes,
+            max_compaction_lag_ms=self.log_cleaner_max_compaction_lag_ms,
+            delete_retention_ms=self.log_cleaner_delete_retention_ms,
+            file_delete_delay_ms=self.log_segment_delete_delay_ms,
         )
 
     def value(self, key: Key) -> Value:

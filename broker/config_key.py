@@ -98,6 +98,8 @@ def as_text(value: Value) -> str:
         return "true" if value else "false"
     if isinstance(value, tuple):
         return ",".join(value)
+    if isinstance(value, float):
+        return str(value).replace("e+", "E").replace("e", "E")  # as Java writes it
     return str(value)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Final
 
+from broker.cleaning import Cleaning
 from broker.clock import SystemClock
 from broker.config import Config
 from broker.dispatch import Dispatcher
@@ -74,6 +75,7 @@ class Daemon:
     lag: LagSampler
     worker: WorkerProcess
     snapshots: Snapshots
+    cleaning: Cleaning
     history: HistoryLog | None
 
     def connect(self) -> None:
@@ -101,6 +103,7 @@ class Daemon:
         await self.ownership.elect(range(self.config.offsets_topic_num_partitions))
         self.dispatcher.look_first(None)
         self.snapshots.start()
+        self.cleaning.start()
         if self.history is not None:
             self.history.settle(self.coordinator.knows, self.clock.now())
         # What is loaded stays: the collector need not look at it again and again.
@@ -114,6 +117,7 @@ class Daemon:
         self.health.stopping = True
         self.observer(DaemonStep("Shutting down."))
         await self.lag.stop()
+        await self.cleaning.stop()
         self.server.stop_accepting()
         self.server.finish_all()
         self.data_plane.close(self.clock.now())
@@ -180,6 +184,8 @@ class Daemon:
 
     def _topics_changed(self, change: TopicChange) -> None:
         """Within a turn of the data plane; what the coordinator makes of it comes after."""
+        if isinstance(change, TopicDeleted):
+            self.cleaning.topic_deleted(change.name)
         self.loop.call_soon(self._tell_coordinator, change)
 
     def _tell_coordinator(self, change: TopicChange) -> None:

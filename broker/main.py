@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, Protocol
 
 import uvloop
 
+from broker.cleaning import build_cleaning
 from broker.clock import SystemClock
 from broker.cluster_view import ClusterOfOne
 from broker.config import Config
@@ -35,10 +36,10 @@ from broker.opening import open_logs, recover_journal
 from broker.ownership import Ownership
 from broker.process import SMALL_DESCRIPTOR_LIMIT, notify, raise_descriptor_limit
 from broker.server import Server, ServerLimits
+from broker.snapshots import Snapshots
 from broker.sockets import Bound, CannotListen, address_text, bind_admin, bind_listener
 from broker.steps import NEVER
 from broker.stored_file import StoredFile
-from broker.snapshots import Snapshots
 from broker.ticker import Ticker
 from broker.worker import WorkerProcess
 from coordinator.coordinator import GroupCoordinator
@@ -209,6 +210,7 @@ def build(
         lag,
         worker,
         snapshots,
+        build_cleaning(config, disk, store, journal, clock, observer, data_plane.registry),
         history,
     )
     daemon.connect()

@@ -14,8 +14,8 @@ from typing import Final, TextIO
 
 import structlog
 
+from broker import cleaner_words, group_words, node_words
 from broker import events as shell
-from broker import group_words, node_words
 from broker.log_lines import Table
 from broker.stats import Histogram
 from coordinator import events as groups
@@ -190,7 +190,7 @@ _COUNTING: Final[dict[type, Callable[[Counters, object], None]]] = {
 }
 
 
-_WORDS: Final[Table] = {**group_words.TABLE, **node_words.TABLE}
+_WORDS: Final[Table] = {**group_words.TABLE, **node_words.TABLE, **cleaner_words.TABLE}
 
 
 class Observer:

@@ -14,6 +14,7 @@ from typing import Final
 from broker.daemon import Daemon
 from broker.lag_reader import LagReader
 from broker.metrics import (
+    cleaner,
     durability,
     group_series,
     groups,
@@ -38,6 +39,7 @@ SUBJECTS: Final[tuple[ModuleType, ...]] = (
     waiting,
     requests,
     durability,
+    cleaner,
     topics,
     node,
     kafka_exporter,
@@ -88,6 +90,7 @@ class Metrics:
             yield from waiting.collect(daemon)
             yield from requests.collect(daemon)
             yield from durability.collect(daemon)
+            yield from cleaner.collect(daemon)
             yield from topics.collect(daemon, shown)
             yield from node.collect(daemon, self._started_s)
             yield from self._of_exporters(shown, read_ms)

@@ -63,7 +63,11 @@ def test_the_parts_are_built_with_the_defaults_that_they_declare_themselves() ->
 
     assert config.group_settings() == GroupSettings()
     assert config.offsets_log_settings() == LogSettings(
-        segment_bytes=104_857_600, cleanup_delete=False, cleanup_compact=True
+        segment_bytes=104_857_600,
+        cleanup_delete=False,
+        cleanup_compact=True,
+        min_compaction_lag_ms=config.rollcall_offsets_history_ms,
+        min_compaction_lag_max_bytes=config.rollcall_offsets_history_bytes,
     )
 
 

@@ -6,8 +6,9 @@ from typing import get_args
 
 import pytest
 
+from broker import cleaner_events as cleaner
+from broker import cleaner_words, group_words, node_words
 from broker import events as shell
-from broker import group_words, node_words
 from broker.observe import Observer, open_log
 from coordinator import events as groups
 from coordinator import offset_events as offsets
@@ -17,7 +18,7 @@ from coordinator.group import CommittedOffset
 from protocol.names import GenerationId, GroupId, GroupState, MemberId, TopicName
 from topics import events as topics
 
-TOLD = group_words.TABLE.keys() | node_words.TABLE.keys()
+TOLD = group_words.TABLE.keys() | node_words.TABLE.keys() | cleaner_words.TABLE.keys()
 
 SILENT = {
     groups.MemberRejoined,
@@ -42,6 +43,7 @@ def test_every_event_is_told_or_silent_on_purpose() -> None:
         *get_args(offsets.OffsetEvent),
         *get_args(topics.TopicEvent),
         *get_args(shell.ShellEvent),
+        *get_args(cleaner.CleanerEvent),
     }
     flat = {kind for one in known for kind in (get_args(one) or (one,))}
     assert flat - TOLD - SILENT == set()
