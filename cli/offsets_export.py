@@ -1,33 +1,21 @@
 """`rollcall offsets export`: take groups and offsets out, into a stopped Kafka, as CSV or as JSON.
 
-Exit code 0: done; 1: refused because of what was found; 2: usage.
+Reads the options; transfer/exporting.py does the work. Exit code 0: done; 1: refused because of
+what was found; 2: usage.
 """
 
-import sys
 from pathlib import Path
 
 import click
 
 from cli.offsets_options import (
-    check_place,
+    check_usage,
     config_of,
     in_one_line,
     now_ms,
-    rule_of,
-    selection_of,
     show,
     transfer_options,
 )
-from transfer.append import apply_plan
-from transfer.contents import Contents
-from transfer.kafka_dir import KafkaDir
-from transfer.plan import TargetNotEmpty, Terms, for_kafka, make_plan
-from transfer.report import Report
-from transfer.rollcall_dir import read_logs
-from transfer.sources import read_cluster, read_data_dir
-from transfer.tally import Tally
-from transfer.text_files import to_csv, to_json
-from transfer.wire import Refused
 
 STDOUT = "-"
 
@@ -85,78 +73,33 @@ def offsets_export(
 
     To a Kafka's log directory, a CSV or a JSON file; "-" is the standard output.
     """
-    check_place(bootstrap, data_dir)
-    rule = rule_of(merge=merge, overwrite=overwrite)
+    check_usage(bootstrap, data_dir, merge=merge, overwrite=overwrite)
     places = [place for place in (for_kafka, csv_file, json_file) if place is not None]
     if len(places) != 1:
         raise click.UsageError("one of --for-kafka, --csv and --json is needed")
     if columns is not None and csv_file is None:
         raise click.UsageError("--columns is for --csv")
-    selection = selection_of(wanted, excluded)
     config = config_of(data_dir, config_file, pairs)
     with in_one_line():
-        refused: list[Refused] = []
-        if bootstrap is None:
-            source = read_data_dir(config)
-        else:
-            source, refused = read_cluster(bootstrap, selection)
-        contents = source.contents
-        told = Report("rollcall offsets export", source.tally, places[0], dry_run=dry_run)
-        told.refused = refused
-        told.groups_left_out = contents.keep_only(selection.of(contents.groups))
-        if for_kafka is not None:
-            terms = Terms(rule, now_ms(), int(value_version))
-            _write_for_kafka(for_kafka, contents, terms, told)
-        else:
-            told.describe(contents)
-            _write_text(csv_file, json_file, contents, told, columns=columns)
+        # Here, and not above: no other command should wait for these imports.
+        from transfer.exporting import Export, run_export
+        from transfer.plan import Rule
+        from transfer.selection import Selection
+
+        told = run_export(
+            Export(
+                config=config,
+                bootstrap=bootstrap,
+                kafka_dir=for_kafka,
+                csv_file=csv_file,
+                json_file=json_file,
+                with_group=columns != "3",
+                value_version=int(value_version),
+                rule=Rule.MERGE if merge else Rule.OVERWRITE if overwrite else Rule.REFUSE,
+                selection=Selection(wanted, excluded),
+                dry_run=dry_run,
+                now_ms=now_ms(),
+            )
+        )
     show(told, machine=report == "json", to_stderr=places[0] == STDOUT)
     return told.exit_code
-
-
-def _write_for_kafka(path: str, contents: Contents, terms: Terms, report: Report) -> None:
-    report.notes += for_kafka_notes(contents)
-    report.describe(contents)
-    with KafkaDir(path) as kafka:
-        there = Contents()
-        read_logs(kafka.logs, there, Tally(path, "kafka"))
-        terms.topic_ids.update(kafka.topic_ids())
-        try:
-            report.plan = make_plan(contents, there, terms)
-        except TargetNotEmpty as refused:
-            report.reason = str(refused)
-            return
-        if not report.dry_run:
-            kafka.begin()
-            report.appended = apply_plan(kafka, report.plan, terms.now_ms)
-            kafka.finish()
-
-
-def for_kafka_notes(contents: Contents) -> list[tuple[str, str]]:
-    return [(str(group_id), note) for group_id, note in for_kafka(contents)]
-
-
-def _write_text(
-    csv_file: str | None,
-    json_file: str | None,
-    contents: Contents,
-    report: Report,
-    *,
-    columns: str | None,
-) -> None:
-    if csv_file is not None:
-        with_group = columns != "3"
-        if not with_group and len(contents.groups) > 1:
-            raise click.UsageError(
-                f"three columns hold one group, these are {len(contents.groups)}: choose one with "
-                "--group"
-            )
-        text, place = to_csv(contents, with_group=with_group), csv_file
-    else:
-        text, place = to_json(contents), json_file or STDOUT
-    if report.dry_run:
-        return
-    if place == STDOUT:
-        sys.stdout.write(text)
-    else:
-        Path(place).write_text(text, "utf-8")

@@ -1,32 +1,21 @@
 """`rollcall offsets import`: take groups and offsets over from a Kafka's files, CSV or JSON.
 
-Reads all of the source first, then all of the target, then plans, then writes: nothing is written
-that was not read whole. Exit code 0: done; 1: refused because of what was found; 2: usage.
+Reads the options; transfer/importing.py does the work. Exit code 0: done; 1: refused because of
+what was found; 2: usage.
 """
 
 from pathlib import Path
 
 import click
 
-from broker.config import Config
 from cli.offsets_options import (
-    check_place,
+    check_usage,
     config_of,
     in_one_line,
     now_ms,
-    rule_of,
-    selection_of,
     show,
     transfer_options,
 )
-from transfer.append import apply_plan
-from transfer.contents import Contents
-from transfer.plan import Rule, TargetNotEmpty, Terms, make_plan
-from transfer.report import Report
-from transfer.rollcall_dir import RollcallDir, read_logs
-from transfer.sources import Source, read_paths
-from transfer.tally import Tally
-from transfer.wire import Cluster
 
 
 @click.command(
@@ -77,84 +66,27 @@ def offsets_import(
     overwrite: bool,
 ) -> int:
     """Import groups and their offsets into a data directory, or into a cluster that runs."""
-    check_place(bootstrap, data_dir)
-    rule = rule_of(merge=merge, overwrite=overwrite)
-    selection = selection_of(wanted, excluded)
+    check_usage(bootstrap, data_dir, merge=merge, overwrite=overwrite)
     config = config_of(data_dir, config_file, pairs)
     with in_one_line():
-        at_ms = now_ms()
-        source = read_paths(sources, for_group, at_ms)
-        report = Report(
-            "rollcall offsets import",
-            source.tally,
-            str(config.data_dir) if bootstrap is None else bootstrap,
-            dry_run=dry_run,
+        # Here, and not above: no other command should wait for these imports.
+        from transfer.importing import Import, run_import
+        from transfer.plan import Rule
+        from transfer.selection import Selection
+
+        report = run_import(
+            Import(
+                sources=sources,
+                config=config,
+                bootstrap=bootstrap,
+                rule=Rule.MERGE if merge else Rule.OVERWRITE if overwrite else Rule.REFUSE,
+                selection=Selection(wanted, excluded),
+                for_group=for_group,
+                skip_damaged=skip_damaged,
+                keep_topic_ids=keep_topic_ids,
+                dry_run=dry_run,
+                now_ms=now_ms(),
+            )
         )
-        contents = source.contents
-        report.groups_left_out = contents.keep_only(selection.of(contents.groups))
-        report.describe(contents)
-        if source.tally.damaged and not skip_damaged:
-            report.reason = "the source is damaged; --skip-damaged imports what can be read"
-        elif bootstrap is not None:
-            _commit(bootstrap, source, rule, report)
-        else:
-            terms = Terms(rule, at_ms, config.rollcall_offsets_value_version)
-            _write(config, contents, terms, report, keep_topic_ids=keep_topic_ids)
     show(report, machine=as_json)
     return report.exit_code
-
-
-def _write(
-    config: Config, contents: Contents, terms: Terms, report: Report, *, keep_topic_ids: bool
-) -> None:
-    """Into a data directory. A rehearsal does not make one."""
-    if report.dry_run and not Path(config.data_dir).exists():
-        _plan(contents, Contents(), terms, report, keep_topic_ids=keep_topic_ids)
-        return
-    with RollcallDir(config, must_exist=False) as target:
-        there = Contents()
-        read_logs(target.logs, there, Tally(target.path, "rollcall"))
-        terms.topic_ids.update(target.topic_ids())
-        _plan(contents, there, terms, report, keep_topic_ids=keep_topic_ids)
-        if report.plan is not None and not report.dry_run:
-            report.appended = apply_plan(target, report.plan, terms.now_ms)
-
-
-def _plan(
-    contents: Contents, there: Contents, terms: Terms, report: Report, *, keep_topic_ids: bool
-) -> None:
-    if keep_topic_ids:
-        for group in contents.groups.values():
-            for (topic, _), (commit, _) in group.offsets.items():
-                terms.topic_ids.setdefault(topic, commit.topic_id)
-    try:
-        report.plan = make_plan(contents, there, terms)
-    except TargetNotEmpty as refused:
-        report.reason = str(refused)
-
-
-def _commit(bootstrap: str, source: Source, rule: Rule, report: Report) -> None:
-    """Into a cluster that runs, as a client without a generation."""
-    if rule is Rule.MERGE:
-        raise click.UsageError(
-            "--merge compares commit times, which a running cluster does not tell; --overwrite"
-        )
-    cluster = Cluster(bootstrap)
-    try:
-        if rule is Rule.REFUSE:
-            there = Contents()
-            known = dict(cluster.group_ids())
-            for group_id in source.contents.groups.keys() & known.keys():
-                cluster.fetch(group_id, there)
-            if there.groups:
-                names = ", ".join(sorted(there.groups)[:3])
-                report.reason = (
-                    f"{bootstrap} has offsets of {len(there.groups)} of these groups already "
-                    f"({names} ...); --overwrite commits over them"
-                )
-                return
-        for group in source.contents.groups.values():
-            if group.offsets and not report.dry_run:
-                report.refused += cluster.commit(group)
-    finally:
-        cluster.close()

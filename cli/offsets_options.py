@@ -5,25 +5,18 @@ transfer/ refuses in one line becomes a usage error here: exit code 2.
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from broker.clock import SystemClock
 from broker.config import Config
 from cli.options import read_options
-from storage.api import Corrupt, LogClosed
-from storage.data_dir import DataDirLocked, DataDirRefused
-from transfer.log_folders import NoOffsets
-from transfer.plan import Rule
-from transfer.report import Report, as_json, as_text
-from transfer.rollcall_dir import Unusable
-from transfer.selection import BadPattern, Selection
-from transfer.text_files import BadText
-from transfer.wire import ClusterFault
+
+if TYPE_CHECKING:
+    from transfer.report import Report
 
 CommandFunction = TypeVar("CommandFunction", bound=Callable[..., object])
 
@@ -93,12 +86,6 @@ def transfer_options(command: CommandFunction) -> CommandFunction:
     return command
 
 
-def rule_of(*, merge: bool, overwrite: bool) -> Rule:
-    if merge and overwrite:
-        raise click.UsageError("--merge and --overwrite exclude each other")
-    return Rule.MERGE if merge else Rule.OVERWRITE if overwrite else Rule.REFUSE
-
-
 def config_of(data_dir: str | None, config_file: Path | None, pairs: tuple[str, ...]) -> Config:
     return read_options(
         data_dir=data_dir,
@@ -110,30 +97,33 @@ def config_of(data_dir: str | None, config_file: Path | None, pairs: tuple[str, 
     )
 
 
-def check_place(bootstrap: str | None, data_dir: str | None) -> None:
+def check_usage(
+    bootstrap: str | None, data_dir: str | None, *, merge: bool, overwrite: bool
+) -> None:
+    if merge and overwrite:
+        raise click.UsageError("--merge and --overwrite exclude each other")
     if bootstrap is not None and data_dir is not None:
         raise click.UsageError("--bootstrap and --data-dir exclude each other")
 
 
-def selection_of(wanted: Sequence[str], excluded: Sequence[str]) -> Selection:
-    try:
-        return Selection(wanted, excluded)
-    except BadPattern as bad:
-        raise click.UsageError(str(bad)) from None
-
-
 def now_ms() -> int:
+    from broker.clock import SystemClock
+
     return SystemClock().now().wall_ms
 
 
 @contextmanager
 def in_one_line() -> Iterator[None]:
     """Refusals end the command with exit code 2, failures of the disk and damage with 1."""
+    from storage.api import Corrupt, LogClosed
+    from storage.data_dir import DataDirLocked, DataDirRefused
+    from transfer.refusals import BadText, Unusable
+
     try:
         yield
     except DataDirLocked as locked:
         raise click.UsageError(f"{locked}: stop it first, or use --bootstrap") from None
-    except (Unusable, NoOffsets, DataDirRefused, ClusterFault) as refused:
+    except (Unusable, DataDirRefused) as refused:
         raise click.UsageError(str(refused)) from None
     except (BadText, Corrupt, LogClosed) as bad:
         raise Failed(str(bad)) from None
@@ -141,6 +131,8 @@ def in_one_line() -> Iterator[None]:
         raise Failed(f"{failed.filename or 'disk'}: {failed.strerror or failed}") from None
 
 
-def show(report: Report, *, machine: bool, to_stderr: bool = False) -> None:
+def show(report: "Report", *, machine: bool, to_stderr: bool = False) -> None:
+    from transfer.report import as_json, as_text
+
     text = json.dumps(as_json(report), indent=2) + "\n" if machine else as_text(report)
     click.echo(text, nl=False, err=to_stderr)

@@ -32,7 +32,7 @@ from storage.disk import Disk, RealDisk, read_file, replace_file
 from storage.log_store import CLEAN_SHUTDOWN
 from storage.partition_log import PartitionLog
 from storage.segment import EVERYTHING
-from transfer.rollcall_dir import Unusable
+from transfer.refusals import Unusable
 
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 

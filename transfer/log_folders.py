@@ -17,15 +17,12 @@ from protocol.names import OFFSETS_TOPIC
 from storage.checkpoints import LOG_STARTS, RECOVERY_POINTS
 from storage.log_store import CLEAN_SHUTDOWN
 from transfer.contents import Contents
+from transfer.refusals import NoOffsets
 from transfer.replay import Replay
 from transfer.tally import ROOM, Damaged, Place, Tally, TornTail
 
 _FOLDER: Final = re.compile(re.escape(OFFSETS_TOPIC) + r"-(0|[1-9][0-9]{0,5})")
 _SEGMENT: Final = re.compile(r"([0-9]{20})\.log(\.swap)?")
-
-
-class NoOffsets(Exception):
-    """There is nothing to read; one line for the user."""
 
 
 class Partition(NamedTuple):

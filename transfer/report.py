@@ -11,7 +11,7 @@ from typing import Final
 
 from coordinator.records import record_type
 from transfer.append import Appended
-from transfer.contents import GROUP_KINDS, Contents, kind_of, type_name
+from transfer.contents import GROUP_KINDS, UNKNOWN, Contents, kind_of, type_name
 from transfer.plan import Plan
 from transfer.tally import Tally
 from transfer.text_files import Json
@@ -40,13 +40,18 @@ class Report:
     """(group, what was done to it)"""
     plan: Plan | None = None
     appended: Appended | None = None
+    committed: int = 0
+    """Offsets that a running cluster took."""
     refused: list[Refused] = field(default_factory=list)
     reason: str = ""
     """Why nothing was written."""
 
     def describe(self, contents: Contents) -> None:
         """Take note of what is to be written."""
-        self.groups = Counter(group.kind for group in contents.groups.values())
+        has_state = self.tally.kind in ("kafka", "rollcall")
+        self.groups = Counter(
+            group.kind if has_state else UNKNOWN for group in contents.groups.values()
+        )
         self.offsets = contents.offsets
         for group in contents.groups.values():
             for key in group.state:
@@ -114,6 +119,7 @@ def as_json(report: Report) -> Json:
             "topic_ids_dropped": plan.topic_ids_dropped,
             "records": plan.records,
         },
+        "committed": report.committed,
         "written": None if appended is None else dict[str, Json](appended._asdict()),
         "refused": [dict(one._asdict()) for one in report.refused],
     }
@@ -160,7 +166,9 @@ def _read_lines(tally: Tally) -> Iterator[str]:
 
 def _found_lines(report: Report) -> Iterator[str]:
     kinds = [
-        f"{_number(report.groups[kind])} {kind}" for kind in GROUP_KINDS if report.groups[kind]
+        f"{_number(report.groups[kind])} {kind}"
+        for kind in GROUP_KINDS
+        if report.groups[kind] and report.tally.kind in ("kafka", "rollcall")
     ]
     total = sum(report.groups.values())
     yield _line(
@@ -224,6 +232,8 @@ def _written_lines(report: Report) -> Iterator[str]:
         yield _line("NOT DONE", report.reason)
     elif report.dry_run:
         yield _line("dry run", "nothing was written")
+    elif report.committed:
+        yield _line("done", f"{_count(report.committed, 'offset')} committed")
     elif appended is not None:
         yield _line(
             "done",

@@ -21,14 +21,11 @@ from storage.log_store import LogStore
 from storage.partition_log import PartitionLog
 from topics.registry import TopicRegistry
 from transfer.contents import Contents
+from transfer.refusals import Unusable
 from transfer.replay import Replay
 from transfer.tally import Place, Tally
 
 TOPICS_FILE: Final = "rollcall-topics.json"
-
-
-class Unusable(Exception):
-    """The directory cannot be used like this; one line for the user."""
 
 
 class RollcallDir:

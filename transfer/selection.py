@@ -6,12 +6,9 @@ from fnmatch import translate
 from typing import Final
 
 from protocol.names import GroupId
+from transfer.refusals import BadPattern
 
 REGEX_MARK: Final = "re:"
-
-
-class BadPattern(Exception):
-    """Not a regular expression; one line."""
 
 
 class Selection:

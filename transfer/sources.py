@@ -7,11 +7,12 @@ from typing import NamedTuple
 from broker.config import Config
 from storage.data_dir import META_PROPERTIES
 from transfer.contents import Contents
-from transfer.log_folders import NoOffsets, partitions_in, read_partition
+from transfer.log_folders import partitions_in, read_partition
+from transfer.refusals import BadText, NoOffsets
 from transfer.rollcall_dir import RollcallDir, read_logs
 from transfer.selection import Selection
 from transfer.tally import Tally
-from transfer.text_files import BadText, from_csv, from_json
+from transfer.text_files import from_csv, from_json
 from transfer.wire import Cluster, Refused
 
 

@@ -16,6 +16,7 @@ from coordinator.group import CommittedOffset
 from protocol.names import ZERO_TOPIC_ID, GroupId, TopicId
 from storage.checkpoints import decode_uuid, encode_uuid
 from transfer.contents import Contents, GroupContents
+from transfer.refusals import BadText
 
 JSON_FORMAT: Final = "rollcall-offsets"
 JSON_VERSION: Final = 1
@@ -26,10 +27,6 @@ _INT64_MAX: Final = 2**63 - 1
 _NAME_BYTES_MAX: Final = 2**15 - 1
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
-
-
-class BadText(Exception):
-    """The file is not what it should be; the message names the place."""
 
 
 class Row(NamedTuple):

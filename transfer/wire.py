@@ -34,6 +34,7 @@ from protocol.messages.offset_fetch import (
 from protocol.names import ApiKey, ErrorCode, GroupId, TopicName
 from protocol.primitives import Malformed
 from transfer.contents import Contents, GroupContents
+from transfer.refusals import ClusterFault
 
 CLIENT_ID: Final = "rollcall-offsets"
 TIMEOUT_S: Final = 30.0
@@ -56,10 +57,6 @@ _SIZE: Final = struct.Struct(">i")
 R = TypeVar("R", bound=Response)
 
 
-class ClusterFault(Exception):
-    """It cannot be reached, or does not speak as it should; one line for the user."""
-
-
 class Refused(NamedTuple):
     """What a coordinator did not take or give."""
 
@@ -67,6 +64,7 @@ class Refused(NamedTuple):
     topic: str  # "" for the group as a whole
     partition: int
     error: str
+    refuses: int = 1  # partitions
 
 
 class Connection:
@@ -241,7 +239,7 @@ class Cluster:
     ) -> list[Refused]:
         error, connection = self._coordinator(group.group_id)
         if connection is None:
-            return [Refused(group.group_id, "", -1, error.name)]
+            return [Refused(group.group_id, "", -1, error.name, len(places))]
         by_topic: dict[TopicName, list[OffsetCommitRequestPartition]] = {}
         for topic, partition in places:
             commit, _ = group.offsets[topic, partition]

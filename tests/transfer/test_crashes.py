@@ -196,7 +196,7 @@ def test_a_partition_that_is_damaged_keeps_the_undo_for_later() -> None:
         apply_plan(target, plan, NOW_MS)
     # The first segment of another partition is no log any more, below what was durable.
     folder = f"{DATA}/__consumer_offsets-1"
-    first = sorted(name for name in disk.listdir(folder) if name.endswith(".log"))[0]
+    first = min(name for name in disk.listdir(folder) if name.endswith(".log"))
     for name in disk.listdir(folder):
         if name.endswith("index"):
             disk.remove(f"{folder}/{name}")

@@ -21,7 +21,7 @@ from tests.transfer.given import (
     transactional,
     write_segment,
 )
-from transfer.log_folders import NoOffsets
+from transfer.refusals import NoOffsets
 
 
 def batch(*records, base_offset: int = 0) -> bytes:

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from protocol.names import GroupId
 from tests.transfer.given import NOW_MS, TOPIC_ID, commit, shown
 from transfer.contents import Contents
-from transfer.text_files import BadText, from_csv, from_json, to_csv, to_json
+from transfer.refusals import BadText
+from transfer.text_files import from_csv, from_json, to_csv, to_json
 
 
 def one_group(name: str, **places: int) -> Contents:

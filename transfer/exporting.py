@@ -1,0 +1,104 @@
+"""What does one export do, in which order? Read, leave out what the other cannot take, write.
+
+`rollcall offsets export` makes an Export of its options and shows the Report.
+"""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from broker.config import Config
+from transfer.append import apply_plan
+from transfer.contents import Contents
+from transfer.kafka_dir import KafkaDir
+from transfer.plan import Rule, TargetNotEmpty, Terms, for_kafka, make_plan
+from transfer.refusals import Unusable
+from transfer.report import Report
+from transfer.rollcall_dir import read_logs
+from transfer.selection import Selection
+from transfer.sources import read_cluster, read_data_dir
+from transfer.tally import Tally
+from transfer.text_files import to_csv, to_json
+from transfer.wire import Refused
+
+STDOUT: Final = "-"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Export:
+    """What the user asked for; one of the three destinations."""
+
+    config: Config
+    bootstrap: str | None = None  # instead of the data directory
+    kafka_dir: str | None = None
+    csv_file: str | None = None
+    json_file: str | None = None
+    with_group: bool = True
+    value_version: int = 4
+    rule: Rule = Rule.REFUSE
+    selection: Selection
+    dry_run: bool = False
+    now_ms: int
+
+    @property
+    def destination(self) -> str:
+        return self.kafka_dir or self.csv_file or self.json_file or STDOUT
+
+
+def run_export(order: Export) -> Report:
+    """Raises Unusable, DataDirRefused, Corrupt, OSError."""
+    refused: list[Refused] = []
+    if order.bootstrap is None:
+        source = read_data_dir(order.config)
+    else:
+        source, refused = read_cluster(order.bootstrap, order.selection)
+    contents = source.contents
+    report = Report(
+        "rollcall offsets export", source.tally, order.destination, dry_run=order.dry_run
+    )
+    report.refused += refused
+    report.groups_left_out = contents.keep_only(order.selection.of(contents.groups))
+    if order.kafka_dir is not None:
+        report.notes += [(str(group_id), note) for group_id, note in for_kafka(contents)]
+    report.describe(contents)
+    if order.kafka_dir is not None:
+        _write_for_kafka(order.kafka_dir, contents, order, report)
+    else:
+        _write_text(contents, order)
+    return report
+
+
+def _write_for_kafka(path: str, contents: Contents, order: Export, report: Report) -> None:
+    terms = Terms(order.rule, order.now_ms, order.value_version)
+    with KafkaDir(path) as kafka:
+        there = Contents()
+        read_logs(kafka.logs, there, Tally(path, "kafka"))
+        terms.topic_ids.update(kafka.topic_ids())
+        try:
+            report.plan = make_plan(contents, there, terms)
+        except TargetNotEmpty as refused:
+            report.reason = str(refused)
+            return
+        if not order.dry_run:
+            kafka.begin()
+            report.appended = apply_plan(kafka, report.plan, order.now_ms)
+            kafka.finish()
+
+
+def _write_text(contents: Contents, order: Export) -> None:
+    if order.csv_file is not None:
+        if not order.with_group and len(contents.groups) > 1:
+            raise Unusable(
+                f"three columns hold one group, these are {len(contents.groups)}: choose one with "
+                "--group"
+            )
+        text = to_csv(contents, with_group=order.with_group)
+    else:
+        text = to_json(contents)
+    if order.dry_run:
+        return
+    if order.destination == STDOUT:
+        sys.stdout.write(text)
+    else:
+        Path(order.destination).write_text(text, "utf-8")

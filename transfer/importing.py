@@ -1,0 +1,112 @@
+"""What does one import do, in which order? All of the source, all of the target, the plan, the ink.
+
+Nothing is written that was not read whole before, and planned. `rollcall offsets import` makes an
+Import of its options and shows the Report.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from broker.config import Config
+from transfer.append import apply_plan
+from transfer.contents import Contents
+from transfer.plan import Rule, TargetNotEmpty, Terms, make_plan
+from transfer.refusals import Unusable
+from transfer.report import Report
+from transfer.rollcall_dir import RollcallDir, read_logs
+from transfer.selection import Selection
+from transfer.sources import Source, read_paths
+from transfer.tally import Tally
+from transfer.wire import Cluster
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Import:
+    """What the user asked for."""
+
+    sources: Sequence[Path]
+    config: Config
+    bootstrap: str | None = None  # instead of the data directory
+    rule: Rule = Rule.REFUSE
+    selection: Selection
+    for_group: str | None = None
+    skip_damaged: bool = False
+    keep_topic_ids: bool = False
+    dry_run: bool = False
+    now_ms: int
+
+
+def run_import(order: Import) -> Report:
+    """Raises Unusable, BadText, DataDirRefused, Corrupt, OSError."""
+    if order.bootstrap is not None and order.rule is Rule.MERGE:
+        raise Unusable(
+            "--merge compares commit times, which a running cluster does not tell; use --overwrite"
+        )
+    source = read_paths(order.sources, order.for_group, order.now_ms)
+    contents = source.contents
+    destination = str(order.config.data_dir) if order.bootstrap is None else order.bootstrap
+    report = Report("rollcall offsets import", source.tally, destination, dry_run=order.dry_run)
+    report.groups_left_out = contents.keep_only(order.selection.of(contents.groups))
+    report.describe(contents)
+    if source.tally.damaged and not order.skip_damaged:
+        report.reason = "the source is damaged; --skip-damaged imports what can be read"
+    elif order.bootstrap is not None:
+        _commit(order.bootstrap, source, order, report)
+    else:
+        _write(order, contents, report)
+    return report
+
+
+def _write(order: Import, contents: Contents, report: Report) -> None:
+    """Into a data directory. A rehearsal does not make one."""
+    terms = Terms(order.rule, order.now_ms, order.config.rollcall_offsets_value_version)
+    if order.keep_topic_ids:
+        for group in contents.groups.values():
+            for (topic, _), (commit, _) in group.offsets.items():
+                terms.topic_ids[topic] = commit.topic_id
+    if order.dry_run and not Path(order.config.data_dir).exists():
+        _plan(contents, Contents(), terms, report)
+        return
+    with RollcallDir(order.config, must_exist=False) as target:
+        there = Contents()
+        read_logs(target.logs, there, Tally(target.path, "rollcall"))
+        if not order.keep_topic_ids:
+            terms.topic_ids.update(target.topic_ids())
+        _plan(contents, there, terms, report)
+        if report.plan is not None and not order.dry_run:
+            report.appended = apply_plan(target, report.plan, order.now_ms)
+
+
+def _plan(contents: Contents, there: Contents, terms: Terms, report: Report) -> None:
+    try:
+        report.plan = make_plan(contents, there, terms)
+    except TargetNotEmpty as refused:
+        report.reason = str(refused)
+
+
+def _commit(bootstrap: str, source: Source, order: Import, report: Report) -> None:
+    """Into a cluster that runs, as a client without a generation."""
+    cluster = Cluster(bootstrap)
+    try:
+        if order.rule is Rule.REFUSE:
+            there = Contents()
+            known = dict(cluster.group_ids())
+            for group_id in source.contents.groups.keys() & known.keys():
+                cluster.fetch(group_id, there)
+            if there.groups:
+                names = ", ".join(sorted(there.groups)[:3])
+                report.reason = (
+                    f"{bootstrap} has offsets of {len(there.groups)} of these groups already "
+                    f"({names} ...); --overwrite commits over them"
+                )
+                return
+        if order.dry_run:
+            return
+        for group in source.contents.groups.values():
+            if group.offsets:
+                refused = cluster.commit(group)
+                report.refused += refused
+                report.committed += len(group.offsets) - sum(one.refuses for one in refused)
+    finally:
+        cluster.close()
