@@ -18,7 +18,8 @@ from uuid import UUID
 
 from storage.api import LogSettings, Position, Record, TopicPartition
 from storage.disk import RealDisk
-from storage.journal import Journal, JournaledLog
+from storage.journal import Journal
+from storage.journaled_log import JournaledLog
 from storage.log_store import LogStore
 from storage.record_batch import encode_batch
 

@@ -25,7 +25,8 @@ from history.index import HistoryIndex
 from protocol.names import HISTORY_TOPIC, GroupId, TopicName
 from purgatory.now import Now
 from storage.api import Corrupt, LogClosed, Record, TopicLog, TopicPartition
-from storage.journal import Journal, JournaledLog
+from storage.journal import Journal
+from storage.journaled_log import JournaledLog
 
 EVENTS_PER_BATCH: Final = 16
 """Cut lists keep an event at some 50 KB: a batch stays below what a Fetch asks for."""

@@ -21,7 +21,7 @@ Kafka's counterpart is none: it syncs each partition's file by itself.
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -31,15 +31,14 @@ from storage.api import (
     Corrupt,
     LogClosed,
     Position,
-    Record,
     TopicPartition,
 )
 from storage.checkpointer import Checkpointer
 from storage.disk import Disk, Reserve, lacks_room
+from storage.journaled_log import JournaledLog, is_overfull
 from storage.journaled_view import JournaledView
 from storage.log_store import LogStore
 from storage.partition_log import PartitionLog
-from storage.record_batch import encode_batch
 from storage.recovery import Recovered, recover, recover_what_is_left
 from storage.repair import Repaired
 from storage.segment import Placed
@@ -75,7 +74,7 @@ class JournalLimits:
             raise ValueError(f"file_bytes {self.file_bytes} is below one group's {largest}")
 
 
-Entry = tuple["JournaledLog", bytes, Position, int]
+Entry = tuple[JournaledLog, bytes, Position, int]
 """(log, batch, position after it, timestamp)"""
 
 
@@ -161,7 +160,7 @@ class Journal:
 
     # --- the event loop's side -----------------------------------------------------------------
 
-    def log(self, topic_partition: TopicPartition) -> "JournaledLog":
+    def log(self, topic_partition: TopicPartition) -> JournaledLog:
         """The log of an open partition, written through this journal from now on."""
         partition_log = self._store.partition_log(topic_partition)
         if partition_log is None:
@@ -390,7 +389,7 @@ class Journal:
         self.stored_bytes += size
         return stored
 
-    def _declare(self, log: "JournaledLog", parts: list[bytes]) -> int:
+    def _declare(self, log: JournaledLog, parts: list[bytes]) -> int:
         reference = self._declared[log] = len(self._declared)
         partition_log = log.partition_log
         parts.append(write_ahead.declare(reference, log.topic_partition, partition_log.topic_id))
@@ -427,6 +426,16 @@ class Journal:
         self._write_ahead.begin()
         self._touched.clear()
         self._declared.clear()
+
+    def retain(self, partition_log: PartitionLog, now_ms: int) -> int:
+        """Enforce a log's retention; how many segments went. In the flusher's thread."""
+        if self.closed_because is not None:
+            return 0
+        if is_overfull(partition_log, now_ms):
+            # What goes must be asked for by no start: then neither file may hold it.
+            self.checkpointer.finish()
+            self._settle(self._touched)
+        return partition_log.enforce_retention(now_ms)
 
     # --- after a start, and after a full disk --------------------------------------------------
 
@@ -479,37 +488,3 @@ class Journal:
         self.term += 1
         self.is_full = False
         self.closed_because = None
-
-
-class JournaledLog:
-    """One partition's end of the journal; a `Log` of `storage/api.py`."""
-
-    __slots__ = (
-        "_journal",
-        "_leader_epoch",
-        "_term",
-        "end_position",
-        "partition_log",
-        "stored_position",
-        "topic_partition",
-    )
-
-    def __init__(self, journal: Journal, partition_log: PartitionLog) -> None:
-        self._journal = journal
-        self._term = journal.term
-        self._leader_epoch = partition_log.leader_epoch
-        self.partition_log = partition_log
-        self.topic_partition = partition_log.topic_partition
-        self.end_position = partition_log.log_end_offset
-        self.stored_position = partition_log.log_end_offset
-
-    def has_room(self) -> bool:
-        return self._journal.has_room() and self._term == self._journal.term
-
-    def append(self, records: Sequence[Record], timestamp_ms: int) -> Position:
-        start = self.end_position
-        batch = encode_batch(records, start, timestamp_ms, self._leader_epoch)
-        end = start + len(records)
-        self._journal.enqueue((self, batch, end, timestamp_ms), self._term)
-        self.end_position = end
-        return end

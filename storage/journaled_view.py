@@ -7,11 +7,24 @@ and cleaning are the journal's business. It may be read while the flusher's thre
 """
 
 from collections.abc import Iterator
+from typing import Protocol
 from uuid import UUID
 
-from storage.api import Log, LogClosed, LogSettings, TopicPartition
+from storage.api import LogClosed, LogSettings, Position, TopicPartition
 from storage.partition_log import PartitionLog
 from storage.record_batch import read_header
+
+
+class Written(Protocol):
+    """The journal's end of the same log."""
+
+    @property
+    def end_position(self) -> Position: ...
+
+    @property
+    def stored_position(self) -> Position: ...
+
+    def enforce_retention(self, now_ms: int) -> int: ...
 
 
 class JournaledView:
@@ -19,7 +32,7 @@ class JournaledView:
 
     __slots__ = ("_log", "_partition_log")
 
-    def __init__(self, partition_log: PartitionLog, log: Log) -> None:
+    def __init__(self, partition_log: PartitionLog, log: Written) -> None:
         self._partition_log = partition_log
         self._log = log
 
@@ -60,13 +73,19 @@ class JournaledView:
         self._partition_log.settings = settings
 
     def append(self, batches: bytes, now_ms: int) -> int:  # noqa: ARG002
-        raise LogClosed(f"{self.topic_partition.topic} is written by the group coordinator only")
+        raise LogClosed(f"{self.topic_partition.topic} is written by the daemon itself only")
 
     def read(self, offset: int, max_bytes: int, *, up_to: int, at_least_one: bool) -> bytes:
         up_to = min(up_to, self.high_watermark)
         if up_to <= offset <= self.log_end_offset:
             return b""  # what is queued or in flight: the segments may not have it yet
-        return self._partition_log.read(offset, max_bytes, up_to=up_to, at_least_one=at_least_one)
+        try:
+            return self._partition_log.read(
+                offset, max_bytes, up_to=up_to, at_least_one=at_least_one
+            )
+        except FileNotFoundError:
+            # The journal's thread has dropped that segment at this moment.
+            raise IndexError(f"{offset} is below {self.log_start_offset}") from None
 
     def batches(self, from_offset: int) -> Iterator[bytes]:
         up_to = self.high_watermark
@@ -85,9 +104,11 @@ class JournaledView:
         """Kafka refuses DeleteRecords on a compacted topic; so nothing moves here."""
         return self.log_start_offset
 
-    def enforce_retention(self, now_ms: int) -> int:  # noqa: ARG002
-        """The journal rolls when it appends; what is compacted is not dropped by age or size."""
-        return 0
+    def enforce_retention(self, now_ms: int) -> int:
+        """Done by the journal's thread, a little later: counts what went since the last call."""
+        if not self.settings.cleanup_delete:
+            return 0  # the journal rolls when it appends; what is compacted is not dropped
+        return self._log.enforce_retention(now_ms)
 
     def flush(self) -> None:
         """The journal does, before it reports a position stored."""

@@ -8,7 +8,7 @@ Kafka's counterpart: the tasks that `LogManager.startup` schedules.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from protocol.names import TopicName
+from protocol.names import OFFSETS_TOPIC, TopicName
 from purgatory.now import Now
 from storage.api import Corrupt, LogClosed
 from topics.events import PartitionFailed, SaveFailed, SegmentsDeleted, TopicEvent
@@ -74,8 +74,8 @@ class Upkeep:
         for partition in self._registry.partitions():
             topic = self._registry.by_name(TopicName(partition.topic_partition.topic))
             log = partition.log
-            if log is None or partition.offline or topic is None or topic.is_internal:
-                continue  # an internal topic's log belongs to its coordinator
+            if log is None or partition.offline or topic is None or topic.name == OFFSETS_TOPIC:
+                continue  # the offsets topic's log belongs to the coordinator
             try:
                 segments = log.enforce_retention(now.wall_ms)
             except (OSError, Corrupt, LogClosed) as fault:

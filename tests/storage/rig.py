@@ -6,7 +6,8 @@ from uuid import UUID
 
 from storage.api import LogSettings, Position, Record, TopicPartition
 from storage.disk import Disk
-from storage.journal import Journal, JournaledLog, JournalLimits
+from storage.journal import Journal, JournalLimits
+from storage.journaled_log import JournaledLog
 from storage.log_store import LogStore, StoreOpened
 from storage.record_batch import encode_batch, stored_records
 from storage.recovery import Recovered

@@ -46,7 +46,7 @@ def test_nobody_else_writes_deletes_or_drops() -> None:
     rig.log().append(records("a"), NOW_MS)
     rig.journal.pump()
     view = rig.store.partitions()[KEY]
-    with pytest.raises(LogClosed, match="group coordinator"):
+    with pytest.raises(LogClosed, match="daemon itself"):
         view.append(batch("intruder"), NOW_MS)
     assert view.delete_before(1) == 0
     assert view.enforce_retention(1 << 60) == 0

@@ -1,0 +1,174 @@
+"""What the journal promises to whoever writes two logs at once, and to whoever wants room back."""
+
+import random
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from storage.api import Corrupt, LogSettings, TopicPartition
+from storage.record_batch import iter_batches
+from tests.simulator.disk import PowerCut
+from tests.storage.rig import NOW_MS, OFFSETS, SMALL_LIMITS, Rig, new_disk, records
+
+KEY = TopicPartition(OFFSETS, 0)
+DELETING = LogSettings(
+    segment_bytes=1 << 10, index_interval_bytes=256, retention_ms=10_000, retention_bytes=3 << 10
+)
+
+
+def test_what_is_held_is_stored_in_one_flush_however_large() -> None:
+    rig = Rig(new_disk())
+    first, second = rig.log(0), rig.log(1)
+    large = records(*(f"a record with a long name, {n}" for n in range(40)))
+    for _ in range(3):
+        rig.journal.hold()
+        first.append(large, NOW_MS)  # alone as much as a group takes
+        second.append(records("told"), NOW_MS)
+        rig.journal.release()
+        rig.journal.pump()
+        assert first.stored_position == first.end_position
+        assert second.stored_position == second.end_position
+    assert not rig.journal.pump()
+
+
+def test_nothing_of_it_is_stored_before_the_release() -> None:
+    rig = Rig(new_disk())
+    log = rig.log()
+    rig.journal.hold()
+    log.append(records("a"), NOW_MS)
+    assert not rig.journal.pump()
+    rig.journal.release()
+    assert rig.journal.pump()
+    assert rig.keys() == ["a"]
+
+
+def test_holding_nothing_costs_no_flush_and_a_hold_is_not_for_two() -> None:
+    rig = Rig(new_disk())
+    rig.journal.hold()
+    with pytest.raises(AssertionError, match="within a hold"):
+        rig.journal.hold()
+    rig.journal.release()
+    assert not rig.journal.pump()
+
+
+def test_after_a_crash_all_that_was_held_is_there_or_nothing_is() -> None:
+    """The power goes before each operation of the flush; what was not synced may be lost."""
+    seen = set()
+    for at in range(50):
+        disk = new_disk()
+        rig = Rig(disk)
+        first, second = rig.log(0), rig.log(1)
+        rig.journal.hold()
+        first.append(records(*"abcdef"), NOW_MS)
+        second.append(records("told"), NOW_MS)
+        rig.journal.release()
+        disk.cut_power_at = disk.operations + at
+        survived = _pump(rig)
+        after = Rig(disk.after_crash(random.Random(at)))
+        counts = (_count(after, 0), _count(after, 1))
+        assert counts in {(0, 0), (6, 1)}, f"parted at operation {at}: {counts}"
+        seen.add(counts)
+        if survived:
+            break
+    assert seen == {(0, 0), (6, 1)}
+
+
+def _count(rig: Rig, partition: int) -> int:
+    log = rig.store.partition_log(TopicPartition(OFFSETS, partition))
+    return 0 if log is None else log.log_end_offset
+
+
+def _pump(rig: Rig) -> bool:
+    try:
+        return rig.journal.pump()
+    except PowerCut:
+        return False
+
+
+class Threaded:
+    """A rig whose flusher has its thread, and a way to wait for it."""
+
+    def __init__(self) -> None:
+        self.rig = Rig(new_disk(), settings=DELETING, limits=SMALL_LIMITS)
+        self.log = self.rig.log()
+        self.view = self.rig.store.partitions()[KEY]
+        self.rig.journal.start()
+
+    def settle(self) -> None:
+        """Until the flusher has done all that was asked of it before."""
+        done = threading.Event()
+        self.rig.journal.between_flushes(done.set)
+        assert done.wait(20)
+
+    def fill(self, count: int, at_ms: int) -> None:
+        for n in range(count):
+            while not self.log.has_room():
+                self.settle()
+            self.log.append(records(f"record {n} at {at_ms} " + "x" * 100), at_ms)
+        self.until(lambda: self.log.stored_position == self.log.end_position)
+
+    def until(self, holds: Callable[[], bool]) -> None:
+        for _ in range(1000):
+            if holds():
+                return
+            self.settle()
+        raise AssertionError("it never came")
+
+
+def test_retention_drops_the_oldest_segments_by_size_and_tells_it_later() -> None:
+    one = Threaded()
+    one.fill(60, NOW_MS)
+    assert one.view.size_bytes > 8 << 10
+    assert one.view.enforce_retention(NOW_MS) == 0  # asked; done by the flusher
+    one.settle()
+    assert 3 << 10 <= one.view.size_bytes < 5 << 10
+    assert one.view.log_start_offset > 0
+    assert one.view.enforce_retention(NOW_MS) > 0  # how many went since
+    content = b"".join(one.view.batches(one.view.log_start_offset))
+    offsets = [header.base_offset for _, header in iter_batches(content)]
+    assert offsets == list(range(one.view.log_start_offset, 60))
+    with pytest.raises(IndexError):
+        one.view.read(0, 1000, up_to=1 << 40, at_least_one=True)
+    assert one.rig.journal.close()
+
+
+def test_retention_by_age_closes_the_last_segment_and_the_offsets_go_on() -> None:
+    one = Threaded()
+    one.fill(5, NOW_MS)
+    one.view.enforce_retention(NOW_MS + 20_000)
+    one.settle()
+    assert one.view.log_start_offset == one.view.log_end_offset == 5
+    one.fill(2, NOW_MS + 20_000)
+    assert one.view.high_watermark == 7
+    assert one.rig.journal.close()
+
+
+def test_what_retention_dropped_no_start_asks_for_again() -> None:
+    one = Threaded()
+    one.fill(60, NOW_MS)
+    one.view.enforce_retention(NOW_MS)
+    one.settle()
+    start, end = one.view.log_start_offset, one.view.log_end_offset
+    after = Rig(one.rig.disk, settings=DELETING)  # killed, with what the page cache has
+    log = after.store.partition_log(KEY)
+    assert log is not None
+    assert (log.log_start_offset, log.log_end_offset) == (start, end)
+
+
+def test_what_goes_wrong_in_the_flushers_thread_is_told_to_the_next_who_asks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one = Threaded()
+    one.fill(5, NOW_MS)
+    fault = Corrupt("a-0", 1, "a test")
+
+    def fail(_now_ms: int) -> int:
+        raise fault
+
+    monkeypatch.setattr(type(one.log.partition_log), "enforce_retention", lambda _, ms: fail(ms))
+    one.view.enforce_retention(NOW_MS)
+    one.settle()
+    with pytest.raises(Corrupt, match="a test"):
+        one.view.enforce_retention(NOW_MS)
+    assert one.rig.journal.close()
