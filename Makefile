@@ -67,6 +67,7 @@ docs: install  ## those pages of docs/ that are made from the code
 	$(BIN)/rollcall config --markdown > docs/configuration.md
 	$(BIN)/python -m docs.make_group_states
 	$(BIN)/python -m docs.make_metrics
+	$(BIN)/python -m docs.make_dashboard
 
 lock: install-test  ## renew the locks; they record no index, link or local path
 	$(PIP) pip-tools

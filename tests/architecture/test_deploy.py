@@ -178,3 +178,29 @@ def test_every_command_that_is_written_down_exists(path: str) -> None:
         }
         given = {word.partition("=")[0] for word in arguments if word.startswith("--")}
         assert given <= known, f"{path}: rollcall {words}"
+
+
+def test_the_monitoring_of_compose_finds_its_files_and_its_target(compose: dict) -> None:
+    services = compose["services"]
+    monitoring = {name: one for name, one in services.items() if name != "rollcall"}
+    assert all(one["profiles"] == ["monitoring"] for one in monitoring.values())
+    mounted: dict[str, str] = {}
+    for one in monitoring.values():
+        for mount in one["volumes"]:
+            source, target, *_ = mount.split(":")
+            if source.startswith("./"):
+                assert (DEPLOY / source).is_file(), source
+                mounted[target] = source
+            else:
+                assert source in compose["volumes"]
+    scraped = yaml.safe_load((DEPLOY / "prometheus" / "prometheus.yaml").read_text())
+    (job,) = scraped["scrape_configs"]
+    admin = environment(services["rollcall"]["environment"]).admin_address
+    assert admin is not None
+    assert job["static_configs"] == [{"targets": [f"rollcall:{admin[1]}"]}]
+    assert set(scraped["rule_files"]) <= mounted.keys()
+    # The alerts name the job.
+    assert f'job="{job["job_name"]}"' in (DEPLOY / "prometheus" / "alerts.yaml").read_text()
+    folder = yaml.safe_load((DEPLOY / "grafana" / "dashboards.yaml").read_text())
+    (provider,) = folder["providers"]
+    assert f"{provider['options']['path']}/rollcall.json" in mounted

@@ -1,120 +1,19 @@
 """The exposition of a real daemon after known traffic: every name, every alias, the numbers."""
 
-import gzip
-import urllib.request
-from collections.abc import Callable, Iterator
-
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
 from prometheus_client.openmetrics.parser import (
     text_string_to_metric_families as parse_openmetrics,
 )
-from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from broker.metrics import kafka_exporter, kafka_lag_exporter
 from broker.metrics.family import declared
 from broker.metrics.scrape import all_families
 from tests.broker.daemon import TEST_SETTINGS, Daemon
 from tests.conftest import StartDaemon
+from tests.console.live import COMMITTED, OUTSIDE, RECORDS, Samples, at, create, fetch, samples
 
-RECORDS = 10
-COMMITTED = 4
-OUTSIDE = 'tool "of\\ mine"\n'
-
-Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
-
-
-def fetch(daemon: Daemon, accept: str = "", encoding: str = "") -> tuple[str, dict[str, str]]:
-    request = urllib.request.Request(f"http://{daemon.admin}/metrics")
-    if accept:
-        request.add_header("Accept", accept)
-    if encoding:
-        request.add_header("Accept-Encoding", encoding)
-    with urllib.request.urlopen(request, timeout=30) as answer:
-        body = answer.read()
-        headers = {name.lower(): value for name, value in answer.headers.items()}
-    if headers.get("content-encoding") == "gzip":
-        body = gzip.decompress(body)
-    return body.decode(), headers
-
-
-def samples(text: str) -> Samples:
-    return {
-        (sample.name, frozenset(sample.labels.items())): sample.value
-        for family in parse_text(text)
-        for sample in family.samples
-    }
-
-
-def at(name: str, **labels: str) -> tuple[str, frozenset[tuple[str, str]]]:
-    return name, frozenset(labels.items())
-
-
-@pytest.fixture(scope="module")
-def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    """One daemon for this file: a member that lags, a group without members, a known rebalance."""
-    daemon = Daemon(
-        tmp_path_factory.mktemp("busy"),
-        {**TEST_SETTINGS, "rollcall.lag.interval.ms": "100"},
-    ).start()
-    try:
-        with_traffic(daemon)
-        yield daemon
-    finally:
-        daemon.close()
-
-
-def with_traffic(daemon: Daemon) -> None:
-    servers = {"bootstrap.servers": daemon.bootstrap}
-    create(daemon, "orders", 2)
-    producer = Producer(servers)
-    for number in range(RECORDS):
-        producer.produce("orders", value=str(number), partition=0)
-    assert producer.flush(30) == 0
-    member = Consumer(
-        {
-            **servers,
-            "group.id": "billing",
-            "client.id": "clerk",
-            "auto.offset.reset": "earliest",
-            "enable.auto.commit": False,
-        }
-    )
-    member.subscribe(["orders"])
-    message = member.poll(30)
-    assert message is not None
-    assert message.error() is None
-    member.commit(
-        offsets=[TopicPartition("orders", 0, COMMITTED), TopicPartition("orders", 1, 0)],
-        asynchronous=False,
-    )
-    KEPT.append(member)  # it has to go on living
-    outsider = Consumer({**servers, "group.id": OUTSIDE, "enable.auto.commit": False})
-    outsider.commit(offsets=[TopicPartition("orders", 0, RECORDS)], asynchronous=False)
-    outsider.close()
-
-
-KEPT: list[Consumer] = []
-
-
-def create(daemon: Daemon, topic: str, partitions: int) -> None:
-    admin = AdminClient({"bootstrap.servers": daemon.bootstrap})
-    admin.create_topics([NewTopic(topic, partitions)])[topic].result(30)
-
-
-@pytest.fixture(scope="module")
-def shown(busy: Daemon) -> Samples:
-    """Once the first lag in seconds was sampled."""
-    wanted = at("group_coordinator_lag_seconds", group="billing", topic="orders", partition="0")
-    return until(busy, lambda found: wanted in found)
-
-
-def until(daemon: Daemon, is_there: Callable[[Samples], bool]) -> Samples:
-    while True:
-        found = samples(fetch(daemon)[0])
-        if is_there(found):
-            return found
+pytestmark = pytest.mark.xdist_group("console")
 
 
 def test_the_numbers_are_those_of_the_traffic(shown: Samples) -> None:

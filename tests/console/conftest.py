@@ -1,0 +1,29 @@
+"""One daemon with known traffic for all tests that only look at it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.broker.daemon import TEST_SETTINGS, Daemon
+from tests.console.live import Samples, at, until, with_traffic
+
+
+@pytest.fixture(scope="package")
+def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    """A member that lags, a group without members, a known rebalance."""
+    daemon = Daemon(
+        tmp_path_factory.mktemp("busy"),
+        {**TEST_SETTINGS, "rollcall.lag.interval.ms": "100"},
+    ).start()
+    try:
+        with_traffic(daemon)
+        yield daemon
+    finally:
+        daemon.close()
+
+
+@pytest.fixture(scope="package")
+def shown(busy: Daemon) -> Samples:
+    """Once the first lag in seconds was sampled."""
+    wanted = at("group_coordinator_lag_seconds", group="billing", topic="orders", partition="0")
+    return until(busy, lambda found: wanted in found)
