@@ -67,13 +67,14 @@ class BatchFilter:
     ) -> None:
         """`round_end` is the first offset that the round might not clean, full map or not."""
         self._offsets = offset_map.offsets
+        self._map_start = offset_map.start
         self._map_end = offset_map.end
         self._now_ms = now_ms
         self._horizon_ms = now_ms + delete_retention_ms
         self._round_end = round_end
         self._producers = producers
         self._transactions = transactions
-        self.without_key = 0  # records that were dropped because they have none
+        self.without_key = offset_map.records_without_key  # dropped, for no newer one is known
 
     def filter(self, header: BatchHeader, batch: bytes) -> Filtered:
         """Raises InvalidBatch where the records are not what the header says."""
@@ -109,7 +110,7 @@ class BatchFilter:
             if offset >= self._map_end:
                 kept.append(span)
             elif span.key is None:
-                self.without_key += 1
+                self.without_key += offset < self._map_start
             elif offset >= newest.get(span.key, -1) and (span.has_value or not is_past):
                 kept.append(span)
         return kept

@@ -58,6 +58,7 @@ class OffsetMap:
     used_bytes: int = 0
     bytes_read: int = 0
     records_read: int = 0
+    records_without_key: int = 0
 
     @property
     def utilization(self) -> float:
@@ -177,10 +178,14 @@ class _Builder:
             if header.attributes & (TRANSACTIONAL | CONTROL) and not self._counts(header, batch):
                 return
             for span in spans_in(records_of(batch, header), header.records_count):
-                if span.key is not None and base + span.offset_delta >= start:
-                    offsets[span.key] = base + span.offset_delta
-                    self._keys_seen += 1
-                    self._key_bytes_seen += len(span.key)
+                if base + span.offset_delta < start:
+                    continue
+                if span.key is None:
+                    self.map.records_without_key += 1
+                    continue
+                offsets[span.key] = base + span.offset_delta
+                self._keys_seen += 1
+                self._key_bytes_seen += len(span.key)
         except InvalidBatch as fault:
             raise InvalidBatch(position, fault.reason) from None
 
