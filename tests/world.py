@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Final, TypeVar
 from uuid import UUID
 
+from coordinator.chronicle import Chronicle
 from coordinator.coordinator import GroupCoordinator
 from coordinator.events import AnyEvent
 from coordinator.group import Group
@@ -139,6 +140,8 @@ class Topics:
 
 
 class World:
+    chronicle: Chronicle | None = None
+
     def __init__(self, settings: GroupSettings | None = None) -> None:
         kafka = GroupSettings(offsets_topic_num_partitions=1, forgive_slow_member=False)
         self.settings = kafka if settings is None else settings
@@ -163,6 +166,7 @@ class World:
             endpoint=lambda _: (1, "localhost", 9092),
             reply=self._reply,
             observe=self.events.append,
+            chronicle=self.chronicle,
         )
         for partition, log in logs.items():
             self.coordinator.begin_load(partition, log)

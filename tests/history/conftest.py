@@ -1,0 +1,10 @@
+"""A fresh world, told on, for every test that wants one."""
+
+import pytest
+
+from tests.history.told import ToldWorld
+
+
+@pytest.fixture
+def world() -> ToldWorld:
+    return ToldWorld()
