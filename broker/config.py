@@ -364,6 +364,61 @@ class Config:
         1_073_741_824, "Size beyond which the oldest are deleted; -1: no limit.", long=True
     )
 
+    rollcall_trouble_window_ms: int = integer(
+        600_000,
+        "How long what happened to a group counts for verdicts on live trouble: two of Kafka's "
+        "longest waits (max.poll.interval.ms) in a row.",
+        at_least=1_000,
+    )
+    rollcall_trouble_flapping_returns: int = integer(
+        3,
+        "Returns of one member within that window that make it a flapping one: a restart and its "
+        "repetition are two.",
+        at_least=1,
+    )
+    rollcall_trouble_loop_rebalances: int = integer(
+        5,
+        "Rebalances within that window without an offset moving that make a loop.",
+        at_least=2,
+    )
+    rollcall_trouble_slow_join_ms: int = integer(
+        10_000,
+        "So long a member may keep the others waiting in a rebalance: a poll loop rarely takes "
+        "longer.",
+        at_least=1,
+    )
+    rollcall_trouble_stuck_ms: int = integer(
+        15_000, "So long a group may be between two generations.", at_least=1
+    )
+    rollcall_trouble_settle_ms: int = integer(
+        60_000,
+        "So long members may differ (a rollout) or partitions may have no owner (a cooperative "
+        "rebalance) before it is trouble.",
+        at_least=0,
+    )
+    rollcall_trouble_no_progress_ms: int = integer(
+        120_000,
+        "So long a member may have records to read and commit nothing new; twice its longest "
+        "pause between commits if that is longer.",
+        at_least=1,
+    )
+    rollcall_trouble_commits_per_second: int = integer(
+        100,
+        "Commits of one client that are a storm: a commit for each poll is well below.",
+        at_least=1,
+    )
+    rollcall_trouble_skew_percent: int = integer(
+        200,
+        "A member's share, in percent of an even one, from which on it is skewed.",
+        at_least=101,
+    )
+    rollcall_trouble_groups_max: int = integer(
+        10_000,
+        "Groups whose recent past is remembered for verdicts, some kilobytes each; beyond it the "
+        "one with the oldest news is forgotten.",
+        at_least=1,
+    )
+
     # For drills.
     rollcall_crash_at: str = one_of(
         NEVER,

@@ -35,6 +35,7 @@ from broker.server import Server
 from broker.snapshots import Snapshots
 from broker.sockets import Bound
 from broker.ticker import Ticker
+from broker.trouble_watch import TroubleWatch
 from broker.worker import WorkerProcess
 from coordinator.coordinator import GroupCoordinator
 from protocol.messages import Request
@@ -73,6 +74,7 @@ class Daemon:
     ticker: Ticker
     health: Health
     lag: LagSampler
+    troubles: TroubleWatch
     worker: WorkerProcess
     snapshots: Snapshots
     cleaning: Cleaning

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from broker.load_progress import LoadReport
+from history.trouble import Trouble
 
 PLACE_FRAMES_MAX: Final = 5
 
@@ -195,6 +196,21 @@ class Warned:
     facts: Mapping[str, object] = field(default_factory=dict)
 
 
+@dataclass(slots=True)
+class TroubleFound:
+    """A verdict on a group that did not hold before; see history/trouble.py."""
+
+    trouble: Trouble
+
+
+@dataclass(slots=True)
+class TroubleCleared:
+    """A verdict that does not hold any more."""
+
+    trouble: Trouble
+    lasted_ms: int
+
+
 ShellEvent = (
     ConnectionDropped
     | RequestFailed
@@ -215,6 +231,8 @@ ShellEvent = (
     | JournalReopened
     | DaemonStep
     | Warned
+    | TroubleFound
+    | TroubleCleared
 )
 
 

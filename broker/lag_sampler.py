@@ -13,7 +13,7 @@ but a group that has neither lag nor made a commit since is not written any more
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from time import perf_counter
@@ -30,6 +30,7 @@ from history.lag_book import GroupWindows, Key, LagBook, RecordTime
 from history.lag_records import Sample
 from history.lag_window import Commit
 from protocol.names import GroupId, GroupState
+from purgatory.now import Now
 
 SLICE_S: Final = 0.001
 PAUSE_S: Final = 0.004
@@ -57,12 +58,18 @@ class LagLog(Protocol):
         """The samples of the tail, oldest first, a part at a time."""
 
 
+Breathe = Callable[[], Awaitable[None]]
+"""Lets others have the loop, if it is time to."""
+
+
 class Watcher(Protocol):
     """Who looks at each group after its lag was sampled: trouble_watch.py."""
 
-    def look(self, group: GroupView, windows: GroupWindows | None, now_ms: int) -> None: ...
+    async def look(
+        self, group: GroupView, windows: GroupWindows | None, now: Now, breathe: Breathe
+    ) -> None: ...
 
-    def end_round(self, now_ms: int) -> None: ...
+    def end_round(self, alive: set[str], now: Now) -> None: ...
 
 
 class LagSampler:
@@ -201,7 +208,7 @@ class LagSampler:
         self.book.end_round(alive, now_ms)
         await self._write(now_ms, at_least=1)
         if self.watcher is not None:
-            self.watcher.end_round(now_ms)
+            self.watcher.end_round(alive, self._clock.now())
         self.rounds += 1
         self._tell_left_out()
         await self._look_up()
@@ -226,7 +233,7 @@ class LagSampler:
         if windows is not None:
             self._note(group.group_id, windows, fresh, now_ms)
         if self.watcher is not None:
-            self.watcher.look(group, windows, now_ms)
+            await self.watcher.look(group, windows, self._clock.now(), self._breathe)
         await self._write(now_ms, at_least=COMMITS_AT_ONCE)
         await self._breathe()
 

@@ -41,6 +41,7 @@ from broker.sockets import Bound, CannotListen, address_text, bind_admin, bind_l
 from broker.steps import NEVER
 from broker.stored_file import StoredFile
 from broker.ticker import Ticker
+from broker.trouble_watch import build_watch
 from broker.worker import WorkerProcess
 from coordinator.coordinator import GroupCoordinator
 from history.index import HistoryIndex, IndexLimits
@@ -208,6 +209,7 @@ def build(
         ticker,
         health,
         lag,
+        build_watch(config, data_plane.registry, history, lag, observer),
         worker,
         snapshots,
         build_cleaning(config, disk, store, journal, clock, observer, data_plane.registry),

@@ -238,5 +238,21 @@ def _(event: shell.Warned) -> Iterable[Line]:
     yield Line("warning", event.words, dict(event.facts))
 
 
+@told(TABLE, shell.TroubleFound)
+def _(event: shell.TroubleFound) -> Iterable[Line]:
+    trouble = event.trouble
+    facts: Facts = {"group_id": trouble.group_id, "verdict": trouble.kind.value}
+    yield Line("warning", f"Trouble: {trouble.summary}", {**facts, "remedy": trouble.remedy})
+
+
+@told(TABLE, shell.TroubleCleared)
+def _(event: shell.TroubleCleared) -> Iterable[Line]:
+    trouble = event.trouble
+    facts: Facts = {"group_id": trouble.group_id, "verdict": trouble.kind.value}
+    if trouble.subject:
+        facts["subject"] = trouble.subject
+    yield Line("info", "Trouble is over", {**facts, "lasted_ms": event.lasted_ms})
+
+
 def _partition(topic_partition: tuple[str, int]) -> str:
     return f"{topic_partition[0]}-{topic_partition[1]}"

@@ -58,6 +58,9 @@ class Counters:
         self.stalled_ms = 0
         self._running: dict[GroupId, tuple[str, int]] = {}  # rebalances: cause, since
 
+        # Told of each commit: who commits how often (commit_meter.py).
+        self.meter: Callable[[offsets.OffsetsCommitted], None] | None = None
+
     def count(self, event: object) -> None:
         counting = _COUNTING.get(type(event))
         if counting is not None:
@@ -124,6 +127,8 @@ class Counters:
 
     def _committed(self, event: object) -> None:
         assert isinstance(event, offsets.OffsetsCommitted)
+        if self.meter is not None:
+            self.meter(event)
         for _, partitions in event.offsets:
             self.offsets_committed += len(partitions)
             if event.generation_id == NO_GENERATION:

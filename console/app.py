@@ -65,6 +65,7 @@ class Console:
                 web.get("/livez", self._livez),
                 web.get("/readyz", self._readyz),
                 *LagApi(daemon).routes(),
+                *VerdictsApi(daemon).routes(),
                 *HistoryApi(daemon).routes(),
             ]
         )

@@ -69,6 +69,7 @@ class GroupWindows:
     verdict: Verdict = Verdict.OK
     whole_at_ms: int = 0  # when all of the windows was last written down
     has_moved: bool = False  # a commit was seen since
+    still_since_ms: int = 0  # the longest that a partition has had lag and no other offset; 0: none
     windows: dict[Key, Window] = field(default_factory=dict)
 
     @property
@@ -173,6 +174,14 @@ class LagBook:
                 del of_group.windows[key]
                 self.windows -= 1
         of_group.verdict = group_verdict({w.verdict for w in of_group.windows.values()})
+        of_group.still_since_ms = min(
+            (
+                max(window.moved_at_ms, window.lagging_since_ms)
+                for window in of_group.windows.values()
+                if window.lag
+            ),
+            default=0,
+        )
         return of_group
 
     def set_time(self, group_id: str, key: Key, offset: int, time: RecordTime) -> None:

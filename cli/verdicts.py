@@ -1,0 +1,59 @@
+"""`rollcall verdicts`: is a group in trouble, how does that show, and what would help?
+
+Asks the admin port of a running daemon (console/verdicts_api.py). Exit code 0: no verdict holds;
+1: some do, or nobody could be asked (then the line is on stderr); 2: bad usage.
+"""
+
+import json
+import textwrap
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import click
+
+from cli.admin import admin_option, ask_admin
+
+_WIDTH = 100
+
+
+@click.command(
+    name="verdicts",
+    epilog="\b\nExamples:\n"
+    "  rollcall verdicts\n"
+    "  rollcall verdicts billing || echo billing is in trouble\n"
+    "  rollcall verdicts --json | jq '.verdicts[].remedy'\n"
+    "\n"
+    "Exit code 0: no verdict; 1: some. docs/verdicts.md has the rules and their limits.",
+)
+@click.argument("group", required=False)
+@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+@admin_option
+def show_verdicts(*, group: str | None, as_json: bool, admin: str) -> int:
+    """Show which groups are in trouble, the evidence, and the remedy."""
+    answer = ask_admin(admin, "/api/verdicts", {} if group is None else {"group": group})
+    listed = answer.get("verdicts")
+    verdicts = listed if isinstance(listed, list) else []
+    if as_json:
+        click.echo(json.dumps(answer, indent=2))
+    elif not verdicts:
+        whose = "no group is" if group is None else f"{group} is not"
+        click.echo(f"No verdict: {whose} in trouble.")
+    else:
+        click.echo("\n\n".join(_told(one) for one in verdicts))
+    return 1 if verdicts else 0
+
+
+def _told(verdict: Mapping[str, object]) -> str:
+    since = datetime.fromtimestamp(_ms(verdict["since_ms"]) / 1000, UTC)
+    head = f"{verdict['group']}: {verdict['verdict']} (since {since:%Y-%m-%d %H:%M:%S} UTC)"
+    return "\n".join(
+        [head, _indented(str(verdict["summary"])), _indented(f"Remedy: {verdict['remedy']}")]
+    )
+
+
+def _indented(words: str) -> str:
+    return textwrap.fill(words, _WIDTH, initial_indent="  ", subsequent_indent="    ")
+
+
+def _ms(at: object) -> int:
+    return at if isinstance(at, int) else 0

@@ -1,0 +1,61 @@
+"""What does the admin port tell of live trouble? `/api/verdicts`: each verdict with its evidence.
+
+    GET /api/verdicts            all groups, the longest standing first
+    GET /api/verdicts?group=G    of one group
+docs/verdicts.md describes the verdicts. `rollcall verdicts` prints what is told here.
+"""
+
+from typing import Final
+
+from aiohttp import web
+
+from broker.daemon import Daemon
+from broker.trouble_watch import Standing
+from console.answers import answer_json, refusal, whole_number
+from protocol.names import GroupId
+
+VERDICTS_DEFAULT: Final = 1_000
+VERDICTS_MAX: Final = 100_000
+
+
+class VerdictsApi:
+    def __init__(self, daemon: Daemon) -> None:
+        self._daemon = daemon
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.get("/api/verdicts", self._show)]
+
+    async def _show(self, request: web.Request) -> web.Response:
+        group_id = request.query.get("group")
+        if group_id is not None and not self._daemon.coordinator.knows(GroupId(group_id)):
+            reason = self._daemon.health.reason
+            if reason == "loading":
+                return refusal(503, reason)
+            return refusal(404, f"there is no group {group_id!r}")
+        try:
+            limit = whole_number(request, "limit", VERDICTS_DEFAULT, VERDICTS_MAX)
+        except ValueError as fault:
+            return refusal(400, str(fault))
+        watch = self._daemon.troubles
+        standing = list(watch.standing(group_id))
+        shown = [_verdict(one) for one in standing[:limit]]
+        content: dict[str, object] = {
+            "at_ms": self._daemon.lag.book.at_ms or None,
+            "interval_ms": self._daemon.lag.book.limits.interval_ms,
+            "verdicts_total": len(standing),
+            "verdicts": shown,
+        }
+        return await answer_json(content, rows=len(shown))
+
+
+def _verdict(one: Standing) -> dict[str, object]:
+    trouble = one.trouble
+    return {
+        "group": trouble.group_id,
+        "verdict": trouble.kind.value,
+        "subject": trouble.subject or None,
+        "since_ms": one.since_ms,
+        "summary": trouble.summary,
+        "remedy": trouble.remedy,
+        "evidence": dict(trouble.evidence),
+    }

@@ -1,0 +1,195 @@
+"""Did the leader assign well? Two owners, none, too much for one, or moved for nothing.
+
+In Kafka the leader of a group computes the assignment, and the coordinator hands it out unread. So
+a custom assignor's mistake is nobody's business, until somebody looks. Ordinary states on the way
+(the first half of a cooperative rebalance, partitions that consumers have yet to notice) are given
+time before anything is said.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from history.trouble import (
+    NAMED_MAX,
+    GroupFacts,
+    Key,
+    Trouble,
+    TroubleKind,
+    TroubleLimits,
+    name_of,
+    partitions_named,
+    seconds,
+    who_is,
+)
+from history.trouble_past import Past, Shape
+
+METADATA_MAX_AGE_MS: Final = 300_000
+"""Kafka's default of metadata.max.age.ms: so long a consumer may not know of new partitions."""
+
+
+def shape_of(facts: GroupFacts) -> Shape | None:
+    """Who has what; None while there is no assignment, or none that can be read."""
+    if not facts.is_stable or any(member.assigned is None for member in facts.members):
+        return None
+    owners = {key: m.who.member_id for m in facts.members for key in m.assigned or ()}
+    return Shape(
+        facts.generation,
+        frozenset(member.who.member_id for member in facts.members),
+        owners,
+        dict(facts.partition_counts),
+        frozenset(member.topics for member in facts.members),
+    )
+
+
+def two_owners(facts: GroupFacts, _past: Past, _limits: TroubleLimits) -> Iterator[Trouble]:
+    """A partition that two members read: each of its records is processed twice."""
+    owners: dict[Key, list[str]] = {}
+    if not facts.is_stable:
+        return
+    for member in facts.members:
+        for key in member.assigned or ():
+            owners.setdefault(key, []).append(name_of(member.who))
+    twice = {key: names for key, names in owners.items() if len(names) > 1}
+    if twice:
+        first, names = min(twice.items())
+        yield Trouble(
+            facts.group_id,
+            TroubleKind.TWO_OWNERS,
+            "",
+            f"{len(twice)} partitions have more than one owner: {partitions_named(list(twice))}; "
+            f"{first[0]}-{first[1]} belongs to {' and '.join(names[:3])}",
+            f"The leader's assignor ({facts.protocol}) is wrong: look at "
+            "partition.assignment.strategy, and at the version of the client that leads.",
+            {
+                "partitions": {
+                    f"{topic}-{index}": twice[topic, index]
+                    for topic, index in sorted(twice)[:NAMED_MAX]
+                },
+                "partitions_total": len(twice),
+                **_leader(facts),
+            },
+        )
+
+
+def orphan_partitions(facts: GroupFacts, past: Past, limits: TroubleLimits) -> Iterator[Trouble]:
+    """A partition of a subscribed topic that nobody reads, though there are members."""
+    shape = past.shape
+    if shape is None or not facts.is_stable or shape.generation != facts.generation:
+        return
+    known: list[Key] = []
+    fresh: list[Key] = []
+    for topic, count in facts.partition_counts.items():
+        for index in range(count):
+            if (topic, index) not in shape.owners:
+                is_fresh = index >= shape.counts.get(topic, 0)
+                (fresh if is_fresh else known).append((topic, index))
+    if facts.state_ms < limits.settle_ms:
+        known = []
+    # Twice the age: metadata may have been asked for just before.
+    patience_ms = limits.settle_ms + 2 * METADATA_MAX_AGE_MS
+    fresh = [
+        key
+        for key in fresh
+        if facts.at_ms - past.grown_at_ms.get(key[0], facts.at_ms) >= patience_ms
+    ]
+    orphans = sorted([*known, *fresh])
+    if orphans:
+        lag = sum(facts.windows[key].lag or 0 for key in orphans if key in facts.windows)
+        remedy = (
+            "The consumers have not noticed partitions that were added: metadata.max.age.ms says "
+            "how long that may take; a restart of one member assigns them."
+            if not known
+            else f"The leader's assignor ({facts.protocol}) leaves them out: look at "
+            "partition.assignment.strategy; a restart of one member makes the leader try again."
+        )
+        yield Trouble(
+            facts.group_id,
+            TroubleKind.ORPHAN_PARTITIONS,
+            "",
+            f"Nobody reads {partitions_named(orphans)}, for {seconds(facts.state_ms)}",
+            remedy,
+            {
+                "partitions": [f"{topic}-{index}" for topic, index in orphans[:NAMED_MAX]],
+                "partitions_total": len(orphans),
+                "lag": lag,
+                "added_later": len(fresh),
+                "stable_since_ms": facts.state_since_ms,
+                **_leader(facts),
+            },
+        )
+
+
+def skewed_assignments(facts: GroupFacts, past: Past, limits: TroubleLimits) -> Iterator[Trouble]:
+    """One member has far more partitions than its share, and the others could take them."""
+    shape = past.shape
+    if shape is None or shape.generation != facts.generation or len(shape.topics) > 1:
+        return
+    if facts.state_ms < limits.settle_ms or len(facts.members) < 2:
+        return
+    fair = -(-len(shape.owners) // len(facts.members))
+    heaviest = max(facts.members, key=lambda member: len(member.assigned or ()))
+    lightest = min(facts.members, key=lambda member: len(member.assigned or ()))
+    most, least = len(heaviest.assigned or ()), len(lightest.assigned or ())
+    if most * 100 < fair * limits.skew_percent or most < fair + 2:
+        return
+    yield Trouble(
+        facts.group_id,
+        TroubleKind.SKEWED_ASSIGNMENT,
+        heaviest.who.member_id,
+        f"{name_of(heaviest.who)} has {most} of {len(shape.owners)} partitions and "
+        f"{name_of(lightest.who)} has {least}; an even share is {fair}",
+        "range gives each topic's first partitions to the same members: choose "
+        "partition.assignment.strategy=cooperative-sticky or roundrobin."
+        if facts.protocol == "range"
+        else f"Look at what the assignor ({facts.protocol}) balances by; cooperative-sticky and "
+        "roundrobin share partitions out evenly (partition.assignment.strategy).",
+        {
+            "member": who_is(heaviest.who),
+            "partitions": most,
+            "least": least,
+            "fair": fair,
+            "members": len(facts.members),
+            **_leader(facts),
+        },
+    )
+
+
+def needless_moves(facts: GroupFacts, past: Past, _limits: TroubleLimits) -> Iterator[Trouble]:
+    """The same members, the same topics, and yet partitions changed hands."""
+    before, after = past.shape_before, past.shape
+    if before is None or after is None or after.generation != facts.generation:
+        return
+    is_same = (
+        before.members == after.members
+        and before.counts == after.counts
+        and before.topics == after.topics
+    )
+    if not is_same or after.largest < before.largest:
+        return  # somebody came or went, or the load is spread better now
+    moved = [key for key, owner in after.owners.items() if before.owners.get(key, owner) != owner]
+    if not moved:
+        return
+    yield Trouble(
+        facts.group_id,
+        TroubleKind.NEEDLESS_MOVES,
+        "",
+        f"{len(moved)} of {len(after.owners)} partitions changed hands in generation "
+        f"{after.generation} although no member came or went: {partitions_named(moved)}",
+        f"The assignor ({facts.protocol}) is not sticky: choose partition.assignment.strategy="
+        "cooperative-sticky, so that caches and open work stay where they are.",
+        {
+            "partitions": [f"{topic}-{index}" for topic, index in sorted(moved)[:NAMED_MAX]],
+            "partitions_total": len(moved),
+            "generation_before": before.generation,
+            "generation_after": after.generation,
+            **_leader(facts),
+        },
+    )
+
+
+def _leader(facts: GroupFacts) -> dict[str, object]:
+    leader = next((m for m in facts.members if m.who.member_id == facts.leader_id), None)
+    return {
+        "protocol": facts.protocol,
+        "leader": None if leader is None else who_is(leader.who),
+    }

@@ -1,0 +1,210 @@
+"""What is wrong with a group as a whole? It rebalances or waits for ever, or does not agree."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from history.events import Cause
+from history.trouble import (
+    NAMED_MAX,
+    GroupFacts,
+    MemberFacts,
+    Trouble,
+    TroubleKind,
+    TroubleLimits,
+    name_of,
+    seconds,
+    who_is,
+)
+from history.trouble_past import Past
+
+COOPERATIVE: Final = "cooperative"  # what such an assignor's name begins with
+
+_LOOP_REMEDIES: Final[Mapping[Cause, str]] = {
+    Cause.SESSION_EXPIRED: "Members lose their session before they are done: raise "
+    "session.timeout.ms, and look for long pauses of the processes.",
+    Cause.REBALANCE_TIMEOUT: "A member does not come back to poll in time: raise "
+    "max.poll.interval.ms, or lower max.poll.records.",
+    Cause.SYNC_TIMEOUT: "A member joins and does not come for its assignment: look at its log, and "
+    "at the time that its assignor takes.",
+    Cause.SUBSCRIPTION_CHANGED: "A member changes what it subscribes to again and again: look for "
+    "a subscribe() in its poll loop, and for patterns that match topics which come and go.",
+    Cause.STATIC_MEMBER_REPLACED: "Two processes use one group.instance.id: give each its own.",
+}
+_LOOP_REMEDY: Final = (
+    "Members come and go faster than the group settles: look for processes that crash or take "
+    "longer than max.poll.interval.ms between two polls; group.instance.id keeps a restart from "
+    "being a rebalance."
+)
+
+
+def rebalance_loops(facts: GroupFacts, past: Past, limits: TroubleLimits) -> Iterator[Trouble]:
+    """Rebalance after rebalance, and between them no offset moved though there is work."""
+    begun = list(past.without_progress)
+    if len(begun) < limits.loop_rebalances or not facts.lag:
+        return
+    causes = Counter(one.cause for one in begun)
+    triggers = Counter(name_of(one.trigger) for one in begun if one.trigger is not None)
+    cause = causes.most_common(1)[0][0]
+    whose = triggers.most_common(1)
+    by = f", {whose[0][1]} of them because of {whose[0][0]}" if whose else ""
+    yield Trouble(
+        facts.group_id,
+        TroubleKind.REBALANCE_LOOP,
+        "",
+        f"{len(begun)} rebalances within {seconds(facts.at_ms - begun[0].at_ms)} and no offset "
+        f"moved, with {facts.lag} records to read; mostly {cause.value}{by}",
+        _LOOP_REMEDIES.get(cause, _LOOP_REMEDY),
+        {
+            "rebalances": len(begun),
+            "first_at_ms": begun[0].at_ms,
+            "last_at_ms": begun[-1].at_ms,
+            "causes": {name.value: count for name, count in causes.items()},
+            "triggers": dict(triggers.most_common(NAMED_MAX)),
+            "lag": facts.lag,
+        },
+    )
+
+
+def stuck_groups(facts: GroupFacts, past: Past, limits: TroubleLimits) -> Iterator[Trouble]:
+    """It has been between two generations for long: for whom, and until when?"""
+    if facts.state_ms < limits.stuck_ms or not facts.members:
+        return
+    if facts.state == "PreparingRebalance":
+        waiting = [member for member in facts.members if not member.has_rejoined]
+        what, remedy = (
+            "to rejoin",
+            (
+                "A member rejoins when it polls: if it only works for long, lower max.poll.records "
+                "or raise max.poll.interval.ms to what it needs; if it hangs, end it. How long the "
+                "others wait at most is the largest max.poll.interval.ms of the group."
+            ),
+        )
+    elif facts.state == "CompletingRebalance":
+        waiting, what = _awaited_syncs(facts)
+        remedy = (
+            "The generation waits for an assignment: look at the log of the member named here, "
+            "above all at the time that its assignor takes. It is given up at max.poll.interval.ms."
+        )
+    else:
+        return
+    if not waiting and not facts.pending_member_ids:
+        return  # an empty group that waits for more members to come
+    until_ms = _until_ms(facts, past)
+    names = ", ".join(name_of(member.who) for member in waiting[:NAMED_MAX])
+    if not waiting:
+        names = f"{len(facts.pending_member_ids)} that were given an id and did not come back"
+    elif len(waiting) > NAMED_MAX:
+        names += f" and {len(waiting) - NAMED_MAX} more"
+    silent_ms = max((member.silent_ms for member in waiting), default=0)
+    yield Trouble(
+        facts.group_id,
+        TroubleKind.STUCK_GROUP,
+        "",
+        f"{facts.state} for {seconds(facts.state_ms)}: it waits for {names} {what}, for "
+        f"{seconds(max(until_ms - facts.at_ms, 0))} more at most; last heard {seconds(silent_ms)} "
+        "ago",
+        remedy,
+        {
+            "state": facts.state,
+            "state_since_ms": facts.state_since_ms,
+            "waiting_for": [
+                {**who_is(member.who), "silent_ms": member.silent_ms,
+                 "session_timeout_ms": member.session_timeout_ms}
+                for member in waiting[:NAMED_MAX]
+            ],
+            "waiting_total": len(waiting),
+            "pending_members": len(facts.pending_member_ids),
+            "until_ms": until_ms,
+        },
+    )  # fmt: skip
+
+
+def _awaited_syncs(facts: GroupFacts) -> tuple[list[MemberFacts], str]:
+    leader = [member for member in facts.members if member.who.member_id == facts.leader_id]
+    if leader and not leader[0].waits_for_sync:
+        return leader, "to assign the partitions (it leads)"
+    return [member for member in facts.members if member.is_to_sync], "to fetch its assignment"
+
+
+def _until_ms(facts: GroupFacts, past: Past) -> int:
+    """When the waiting ends by itself: at the rebalance timeout, or when those awaited expire."""
+    timeout_ms = max((member.rebalance_timeout_ms for member in facts.members), default=0)
+    until_ms = facts.state_since_ms + timeout_ms
+    if facts.state == "PreparingRebalance" and past.rebalances:
+        until_ms = past.rebalances[-1].deadline_ms
+        awaited = [member for member in facts.members if not member.has_rejoined]
+        if awaited and not facts.pending_member_ids:
+            left_ms = max(member.session_timeout_ms - member.silent_ms for member in awaited)
+            until_ms = min(until_ms, facts.at_ms + max(left_ms, 0))
+    return until_ms
+
+
+def mixed_members(facts: GroupFacts, past: Past, limits: TroubleLimits) -> Iterator[Trouble]:
+    """Members that do not subscribe to the same, or do not offer the same assignors."""
+    by_topics: dict[tuple[str, ...], list[MemberFacts]] = {}
+    by_protocols: dict[tuple[str, ...], list[MemberFacts]] = {}
+    for member in facts.members:
+        if member.topics is not None:
+            by_topics.setdefault(tuple(sorted(member.topics)), []).append(member)
+        by_protocols.setdefault(tuple(sorted(member.protocols)), []).append(member)
+    since_ms = past.mixed("topics", is_mixed=len(by_topics) > 1, at_ms=facts.at_ms)
+    if since_ms is not None and facts.at_ms - since_ms >= limits.settle_ms:
+        yield Trouble(
+            facts.group_id,
+            TroubleKind.MIXED_SUBSCRIPTIONS,
+            "",
+            f"The members subscribe differently for {seconds(facts.at_ms - since_ms)}: "
+            f"{_parties(by_topics)}",
+            "Members of one group should call subscribe() with the same topics: finish the rollout "
+            "that is under way, or give each application a group.id of its own.",
+            {"since_ms": since_ms, "parties": _party_facts(by_topics, "topics")},
+        )
+    since_ms = past.mixed("protocols", is_mixed=len(by_protocols) > 1, at_ms=facts.at_ms)
+    if since_ms is not None and facts.at_ms - since_ms >= limits.settle_ms:
+        yield Trouble(
+            facts.group_id,
+            TroubleKind.MIXED_PROTOCOLS,
+            "",
+            f"The members offer different assignors for {seconds(facts.at_ms - since_ms)}, so the "
+            f"group uses {facts.protocol}, which all have: {_parties(by_protocols)}",
+            _protocols_remedy(by_protocols),
+            {
+                "since_ms": since_ms,
+                "protocol": facts.protocol,
+                "parties": _party_facts(by_protocols, "protocols"),
+            },
+        )
+
+
+def _protocols_remedy(by_protocols: Mapping[tuple[str, ...], list[MemberFacts]]) -> str:
+    cooperative = {any(name.startswith(COOPERATIVE) for name in names) for names in by_protocols}
+    if len(cooperative) > 1:
+        return (
+            "Some members could rebalance cooperatively and some cannot, so all stop at each "
+            "rebalance: give all the same partition.assignment.strategy. From range to "
+            "cooperative-sticky it takes two rollouts: first both, then cooperative-sticky alone."
+        )
+    return "Give all members the same partition.assignment.strategy, in the same order."
+
+
+def _parties(parties: Mapping[tuple[str, ...], list[MemberFacts]]) -> str:
+    told = [
+        f"{len(members)} ({name_of(members[0].who)}{', …' if len(members) > 1 else ''}) "
+        f"{' + '.join(names) or 'nothing'}"
+        for names, members in sorted(parties.items(), key=lambda party: -len(party[1]))
+    ]
+    return "; ".join(told[:4])
+
+
+def _party_facts(
+    parties: Mapping[tuple[str, ...], list[MemberFacts]], name: str
+) -> list[dict[str, object]]:
+    return [
+        {
+            name: list(names),
+            "members": [who_is(member.who) for member in members[:NAMED_MAX]],
+            "members_total": len(members),
+        }
+        for names, members in sorted(parties.items())[:NAMED_MAX]
+    ]

@@ -1,0 +1,213 @@
+"""Which member makes trouble? It comes and goes, is late, commits too often, or gets nowhere."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from history.events import WaitEnd
+from history.trouble import (
+    NAMED_MAX,
+    CommitRate,
+    GroupFacts,
+    Key,
+    MemberFacts,
+    Trouble,
+    TroubleKind,
+    TroubleLimits,
+    name_of,
+    partitions_named,
+    seconds,
+    who_is,
+)
+from history.trouble_past import Past
+
+POLL_TIMEOUT: Final = "poll timeout"  # as Java's and librdkafka's consumers say it when they leave
+REPLACED: Final = "replaced"
+
+
+def flapping_members(facts: GroupFacts, past: Past, limits: TroubleLimits) -> Iterator[Trouble]:
+    """It came back, after a short stay, again and again."""
+    for identity, returns in past.returns.items():
+        if len(returns) < limits.flapping_returns:
+            continue
+        last = returns[-1]
+        reasons = Counter(one.reason for one in returns)
+        hosts = sorted({one.who.host.lstrip("/") for one in returns})
+        yield Trouble(
+            facts.group_id,
+            TroubleKind.FLAPPING_MEMBER,
+            identity,
+            f"{name_of(last.who)} came back {len(returns)} times within "
+            f"{seconds(last.at_ms - returns[0].at_ms)}; it left because of: "
+            f"{', '.join(f'{reason} ({count})' for reason, count in reasons.most_common(3))}",
+            _flapping_remedy(reasons, hosts),
+            {
+                "member": who_is(last.who),
+                "returns": len(returns),
+                "first_at_ms": returns[0].at_ms,
+                "last_at_ms": last.at_ms,
+                "stayed_ms": _median([one.stayed_ms for one in returns]),
+                "away_ms": _median([one.away_ms for one in returns]),
+                "reasons": dict(reasons),
+                "hosts": hosts,
+            },
+        )
+
+
+def _flapping_remedy(reasons: Counter[str], hosts: list[str]) -> str:
+    reason = reasons.most_common(1)[0][0]
+    if reason == REPLACED:
+        where = f" ({', '.join(hosts)})" if len(hosts) > 1 else ""
+        return (
+            "Two processes use one group.instance.id and throw each other out"
+            f"{where}: give each its own."
+        )
+    if POLL_TIMEOUT in reason:
+        return (
+            "It takes too long between two polls: raise max.poll.interval.ms, or lower "
+            "max.poll.records so that each poll has less to do."
+        )
+    if reason == "session_expired":
+        return (
+            "Its heartbeats stop: look for long pauses of the process or its network, raise "
+            "session.timeout.ms, keep heartbeat.interval.ms at a third of it."
+        )
+    return (
+        "Find out why the process restarts (a crash loop, an autoscaler). If it must, give it a "
+        "group.instance.id: a static member that is back within session.timeout.ms causes no "
+        "rebalance."
+    )
+
+
+def _median(numbers: list[int]) -> int:
+    return sorted(numbers)[len(numbers) // 2]
+
+
+def slow_joiners(facts: GroupFacts, past: Past, limits: TroubleLimits) -> Iterator[Trouble]:
+    """In the last rebalance the others waited long for it to rejoin."""
+    last = past.last
+    if last is None or last.members_before < 2:
+        return
+    for wait in last.waited_for:
+        if wait.end not in (WaitEnd.REJOINED, WaitEnd.DROPPED, WaitEnd.ABSENT):
+            continue
+        delay_ms = wait.join_delay_ms
+        if delay_ms is None:
+            delay_ms = last.duration_ms or 0
+        if delay_ms < limits.slow_join_ms:
+            continue
+        member = next((m for m in facts.members if m.who.member_id == wait.who.member_id), None)
+        timeout_ms = None if member is None else member.rebalance_timeout_ms
+        took = "rejoined" if wait.end is WaitEnd.REJOINED else "had not rejoined"
+        of = "" if not timeout_ms else f" of the {seconds(timeout_ms)} it may take"
+        yield Trouble(
+            facts.group_id,
+            TroubleKind.SLOW_JOINER,
+            wait.who.member_id,
+            f"{name_of(wait.who)} {took} {seconds(delay_ms)} after the rebalance began{of}; "
+            f"{last.members_before - 1} others waited for it",
+            "It rejoins only when its poll loop comes round: lower max.poll.records or do the work "
+            "in another thread; with partition.assignment.strategy=cooperative-sticky the others "
+            "go on meanwhile. How long they wait at most is max.poll.interval.ms.",
+            {
+                "member": who_is(wait.who),
+                "join_delay_ms": delay_ms,
+                "ended": wait.end.value,
+                "rebalance_timeout_ms": timeout_ms,
+                "members_before": last.members_before,
+                "began_at_ms": last.began_at_ms,
+                "generation": last.generation_after,
+            },
+        )
+
+
+def commit_storms(facts: GroupFacts, _past: Past, limits: TroubleLimits) -> Iterator[Trouble]:
+    """One client commits far more often than anything is gained by."""
+    for rate in facts.commit_rates:
+        if rate.commits_per_second >= limits.commits_per_second:
+            yield _storm(facts, rate, limits)
+
+
+def _storm(facts: GroupFacts, rate: CommitRate, limits: TroubleLimits) -> Trouble:
+    name = rate.client_id or rate.client
+    if rate.host:
+        name = f"{name} at {rate.host.lstrip('/')}"
+    return Trouble(
+        facts.group_id,
+        TroubleKind.COMMIT_STORM,
+        rate.client,
+        f"{name} commits {rate.commits_per_second:.0f} times a second, {rate.partitions} "
+        f"partitions each: about {rate.bytes_per_second:,.0f} bytes a second of log",
+        "Commit once for each poll and not for each record, or let the client do it: "
+        "enable.auto.commit=true with auto.commit.interval.ms=5000.",
+        {
+            "member_id": rate.client,
+            "client_id": rate.client_id,
+            "host": rate.host,
+            "commits_per_second": round(rate.commits_per_second, 1),
+            "partitions": rate.partitions,
+            "bytes_per_second": round(rate.bytes_per_second),
+            "limit_per_second": limits.commits_per_second,
+        },
+    )
+
+
+def members_without_progress(
+    facts: GroupFacts, _past: Past, limits: TroubleLimits
+) -> Iterator[Trouble]:
+    """It is heard, it has records to read, and its commits do not move."""
+    if not facts.is_stable or facts.state_ms < limits.no_progress_ms:
+        return
+    for member in facts.members:
+        if member.silent_ms >= member.session_timeout_ms:
+            continue
+        stuck = [key for key in member.assigned or () if _stands_still(facts, key, limits)]
+        if stuck:
+            yield _no_progress(facts, member, stuck)
+
+
+def _stands_still(facts: GroupFacts, key: Key, limits: TroubleLimits) -> bool:
+    window = facts.windows.get(key)
+    if window is None or not window.lag:
+        return False
+    # A consumer that usually commits once an hour is given two.
+    patience_ms = max(limits.no_progress_ms, 2 * window.longest_pause_ms)
+    since_ms = max(window.moved_at_ms, window.lagging_since_ms)
+    return facts.at_ms - since_ms >= patience_ms
+
+
+def _no_progress(facts: GroupFacts, member: MemberFacts, stuck: list[Key]) -> Trouble:
+    windows = [facts.windows[key] for key in stuck]
+    moved_at_ms = max(window.moved_at_ms for window in windows)
+    still_commits = any(
+        commit.committed_at_ms > window.moved_at_ms
+        for window in windows
+        for commit in window.commits()
+    )
+    lag = sum(window.lag or 0 for window in windows)
+    how = "commits the same offset" if still_commits else "commits nothing"
+    remedy = (
+        "Look at the record at the committed offset: it may fail again and again. Catch its error, "
+        "and skip it or send it to another topic."
+        if still_commits
+        else "Its heartbeats come from a thread of their own: look at the one that polls (a "
+        "deadlock, a call without a timeout, partitions that were paused), and whether it commits "
+        "at all (enable.auto.commit). max.poll.interval.ms throws out a member that does not poll."
+    )
+    return Trouble(
+        facts.group_id,
+        TroubleKind.NO_PROGRESS,
+        member.who.member_id,
+        f"{name_of(member.who)} sends heartbeats and {how} on {partitions_named(stuck)} for "
+        f"{seconds(facts.at_ms - moved_at_ms)}, with {lag} records to read",
+        remedy,
+        {
+            "member": who_is(member.who),
+            "partitions": [f"{topic}-{index}" for topic, index in sorted(stuck)[:NAMED_MAX]],
+            "partitions_total": len(stuck),
+            "lag": lag,
+            "moved_at_ms": moved_at_ms,
+            "still_commits": still_commits,
+            "silent_ms": member.silent_ms,
+        },
+    )

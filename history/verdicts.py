@@ -1,0 +1,48 @@
+"""Which troubles does a group have now? All detectors, one after the other.
+
+Pure: facts of this moment and the group's past go in, verdicts come out; a verdict that does not
+come out any more has cleared. Who looks when, and who is told, is broker/trouble_watch.py's.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from history.trouble import GroupFacts, Trouble, TroubleLimits
+from history.trouble_assignment import (
+    needless_moves,
+    orphan_partitions,
+    shape_of,
+    skewed_assignments,
+    two_owners,
+)
+from history.trouble_group import mixed_members, rebalance_loops, stuck_groups
+from history.trouble_members import (
+    commit_storms,
+    flapping_members,
+    members_without_progress,
+    slow_joiners,
+)
+from history.trouble_past import Past
+
+Detector = Callable[[GroupFacts, Past, TroubleLimits], Iterator[Trouble]]
+
+DETECTORS: Final[tuple[Detector, ...]] = (
+    stuck_groups,
+    rebalance_loops,
+    flapping_members,
+    slow_joiners,
+    members_without_progress,
+    commit_storms,
+    two_owners,
+    orphan_partitions,
+    skewed_assignments,
+    needless_moves,
+    mixed_members,
+)
+
+
+def find_troubles(facts: GroupFacts, past: Past, limits: TroubleLimits) -> list[Trouble]:
+    """Enter this look into the past, and judge."""
+    past.forget(facts.at_ms, limits.window_ms)
+    past.look(facts, shape_of(facts))
+    return [trouble for detect in DETECTORS for trouble in detect(facts, past, limits)]
