@@ -1,6 +1,8 @@
 """Which number does Java make of a string? Kafka's choice of partitions and of ties hangs on it."""
 
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from operator import mul
 from typing import Final
 
 _GROUPS_CACHED: Final = 65_536
@@ -8,14 +10,22 @@ _LENGTH_CACHED: Final = 255
 """Longer group ids are hashed each time: clients must not fill memory with names they think up."""
 
 _SMALLEST: Final = -(1 << 31)
+_POWERS: Final = tuple(pow(31, n, 1 << 32) for n in range(_LENGTH_CACHED))
+
+_KEYS_CACHED: Final = 16_384
+"""Of maps that are walked through again and again: the members of groups that rebalance."""
 
 
 def java_hash(text: str) -> int:
     """`String.hashCode()`: over UTF-16 code units, wrapped to a signed 32-bit number."""
-    value = 0
-    units = text.encode("utf-16-be", "surrogatepass")
-    for high, low in zip(units[::2], units[1::2], strict=True):
-        value = (31 * value + (high << 8 | low)) & 0xFFFF_FFFF
+    if len(text) <= _LENGTH_CACHED and text.isascii():
+        products: Iterable[int] = map(mul, reversed(text.encode()), _POWERS)
+        value = sum(products) & 0xFFFF_FFFF
+    else:
+        value = 0
+        units = text.encode("utf-16-be", "surrogatepass")
+        for high, low in zip(units[::2], units[1::2], strict=True):
+            value = (31 * value + (high << 8 | low)) & 0xFFFF_FFFF
     return value - (1 << 32) if value >= 1 << 31 else value
 
 
@@ -32,14 +42,16 @@ def _partition_of(group_id: str, partitions: int) -> int:
     return (0 if value == _SMALLEST else abs(value)) % partitions
 
 
-def hash_map_order(keys: list[str]) -> list[str]:
+def hash_map_order(keys: Sequence[str]) -> list[str]:
     """The order in which a `java.util.HashMap` walks through these keys."""
     buckets = 16
     while len(keys) * 4 > buckets * 3:
         buckets *= 2
 
-    def bucket(key: str) -> int:
-        value = java_hash(key) & 0xFFFF_FFFF
-        return (value ^ value >> 16) & (buckets - 1)
+    return sorted(keys, key=lambda key: _spread(key) & (buckets - 1))
 
-    return sorted(keys, key=bucket)
+
+@lru_cache(maxsize=_KEYS_CACHED)
+def _spread(key: str) -> int:
+    value = java_hash(key) & 0xFFFF_FFFF
+    return value ^ value >> 16

@@ -20,6 +20,7 @@ from sys import intern
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 from coordinator.group import CommittedOffset
+from coordinator.java_hash import hash_map_order
 from coordinator.record_schemas import (
     RECORD_SCHEMAS,
     GroupMetadataKey,
@@ -296,8 +297,12 @@ def group_metadata_record(
 ) -> Record:
     """A group and all its members in one record: they are stored together or not at all.
 
-    No leader and no protocol, as in an empty group, are nulls; no protocol type is "".
+    No leader and no protocol, as in an empty group, are nulls; no protocol type is "". The members
+    stand in the order in which Java walks through a map of them.
     """
+    members = list(members)
+    ids = [member.member_id for member in members]
+    places = {member_id: place for place, member_id in enumerate(hash_map_order(ids))}
     value = GroupMetadataValue(
         protocol_type or "",
         generation_id,
@@ -315,7 +320,7 @@ def group_metadata_record(
                 member.subscription,
                 member.assignment,
             )
-            for member in members
+            for member in sorted(members, key=lambda member: places[member.member_id])
         ],
     )
     return Record(group_metadata_key(group_id), _write_group_metadata(value))

@@ -22,6 +22,7 @@ from tests.compare import recordings
 from tests.compare.catalogue import scenarios
 from tests.compare.script import NOTHING, Scenario, perform
 from tests.compare.servers import PROFILES, kafka
+from tests.compare.stored import stored_lines
 from tests.compare.warm_up import until_serving
 
 SLOW_S: Final = 5.0
@@ -38,14 +39,19 @@ def main() -> int:
     if not options.driver:
         parser.error("name the driver script with --driver or KAFKA_DRIVER")
     chosen = [s for s in scenarios().values() if not options.names or s.name in options.names]
-    recorded = record(chosen, options.driver, options.port)
-    failed = len(recorded) < len(chosen)
-    return int(compare(recorded) if options.check else keep(recorded)) or int(failed)
+    said, stored = record(chosen, options.driver, options.port)
+    failed = len(said) < len(chosen)
+    use = compare if options.check else keep
+    return use(said) | use(stored, recordings.STORED) | int(failed)
 
 
-def record(chosen: list[Scenario], driver: str, port: int) -> dict[str, list[str]]:
-    """Scenario name -> what Kafka said."""
-    transcripts: dict[str, list[str]] = {}
+Recorded = dict[str, list[str]]
+
+
+def record(chosen: list[Scenario], driver: str, port: int) -> tuple[Recorded, Recorded]:
+    """Scenario name -> what Kafka said, and what it then had in its log."""
+    transcripts: Recorded = {}
+    stored: Recorded = {}
     for number, profile in enumerate(PROFILES):
         due = [scenario for scenario in chosen if scenario.profile == profile]
         if not due:
@@ -62,26 +68,32 @@ def record(chosen: list[Scenario], driver: str, port: int) -> dict[str, list[str
                     transcript = perform(scenario, at)
                     assert not any(line.endswith(NOTHING) for line in transcript), transcript
                     transcripts[scenario.name] = transcript
+                    lines = stored_lines(Path(folder) / "data", scenario.name)
+                    if lines:
+                        stored[scenario.name] = lines
                 except Exception:  # one broken scenario must not cost the whole recording
                     print(f"not recorded: {scenario.name}", file=sys.stderr)
                     traceback.print_exc()
                 if time.monotonic() - began > SLOW_S:
                     print(f"slow: {scenario.name}", file=sys.stderr)
-    return transcripts
+    return transcripts, stored
 
 
-def keep(recorded: dict[str, list[str]]) -> int:
+def keep(recorded: Recorded, kind: str = "") -> int:
     for chapter, members in groupby(scenarios().values(), key=lambda s: s.chapter):
-        old = recordings.transcripts(chapter)
+        old = recordings.transcripts(kind + chapter)
         sections = [(s.name, recorded.get(s.name) or old.get(s.name, [])) for s in members]
-        recordings.write(chapter, sections)
+        if kind:  # many a scenario stores nothing
+            sections = [(name, lines) for name, lines in sections if lines]
+        if sections:
+            recordings.write(kind + chapter, sections)
     return 0
 
 
-def compare(recorded: dict[str, list[str]]) -> int:
+def compare(recorded: Recorded, kind: str = "") -> int:
     differing = 0
     for name, transcript in recorded.items():
-        before = recordings.transcripts(scenarios()[name].chapter).get(name, [])
+        before = recordings.transcripts(kind + scenarios()[name].chapter).get(name, [])
         if before != transcript:
             differing += 1
             sys.stdout.writelines(

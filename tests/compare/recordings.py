@@ -14,6 +14,8 @@ from typing import Final
 
 FOLDER: Final = Path(__file__).parent / "golden"
 RECORDED_FROM: Final = "Apache Kafka 4.3.1"
+STORED: Final = "stored_"
+"""What the chapters of this beginning tell is what was left in `__consumer_offsets`."""
 
 
 @cache

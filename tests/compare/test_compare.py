@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -17,6 +18,7 @@ from tests.compare.catalogue import scenarios
 from tests.compare.differences import RULES, as_ours, changes, exceptions
 from tests.compare.script import Scenario, perform
 from tests.compare.servers import PROFILES, rollcall
+from tests.compare.stored import stored_lines
 from tests.compare.warm_up import until_serving
 
 AT_ONCE = 6
@@ -24,10 +26,22 @@ AT_ONCE = 6
 pytestmark = pytest.mark.xdist_group("compare")  # one process plays them all
 
 
+class Outcome(NamedTuple):
+    """What a scenario has come to at our daemon."""
+
+    transcript: list[str]
+    stored: list[str]
+
+
+def play(scenario: Scenario, port: int, folder: Path) -> Outcome:
+    transcript = perform(scenario, port)
+    return Outcome(transcript, stored_lines(folder / "data", scenario.name))
+
+
 @pytest.fixture(scope="module")
-def transcript_of(
+def outcome_of(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Callable[[Scenario], list[str]]]:
+) -> Iterator[Callable[[Scenario], Outcome]]:
     """Play all scenarios that were chosen, when the first of their profile is asked for."""
     chosen = [
         scenarios()[str(item.callspec.params["name"])]
@@ -35,35 +49,58 @@ def transcript_of(
         if isinstance(item, pytest.Function) and item.module is request.module
         if "name" in getattr(getattr(item, "callspec", None), "params", {})
     ]
-    playing: dict[str, Future[list[str]]] = {}
+    playing: dict[str, Future[Outcome]] = {}
     with ExitStack() as stack:
         pool = stack.enter_context(ThreadPoolExecutor(AT_ONCE))
 
-        def transcript(scenario: Scenario) -> list[str]:
+        def outcome(scenario: Scenario) -> Outcome:
             if scenario.name not in playing:
                 folder: Path = tmp_path_factory.mktemp("compare")
                 port = stack.enter_context(rollcall(scenario.profile, folder))
                 until_serving(port)
                 for due in chosen:
-                    if due.profile == scenario.profile:
-                        playing[due.name] = pool.submit(perform, due, port)
+                    if due.profile == scenario.profile and due.name not in playing:
+                        playing[due.name] = pool.submit(play, due, port, folder)
             return playing[scenario.name].result()
 
-        yield transcript
+        yield outcome
 
 
 @pytest.mark.parametrize("name", list(scenarios()))
 def test_a_client_cannot_tell_us_from_kafka(
-    name: str, transcript_of: Callable[[Scenario], list[str]]
+    name: str, outcome_of: Callable[[Scenario], Outcome]
 ) -> None:
     scenario = scenarios()[name]
     kafkas = recordings.transcripts(scenario.chapter).get(name)
     assert kafkas, "not recorded: run `make golden`"
-    ours = transcript_of(scenario)
+    ours = outcome_of(scenario).transcript
     if name in exceptions():
         assert changes(kafkas, ours) == exceptions()[name].changes
         return
     difference = difflib.unified_diff(as_ours(kafkas), ours, "kafka", "rollcall", lineterm="")
+    assert not (text := "\n".join(difference)), text
+
+
+STORED_OTHERWISE = {
+    "the_last_of_two_commits_in_one_request_stands": "two commits of one partition in a request: "
+    "Kafka writes both of them down, we write the one that stands",
+}
+
+
+@pytest.mark.parametrize("name", list(scenarios()))
+def test_the_log_says_what_kafkas_says(
+    name: str, outcome_of: Callable[[Scenario], Outcome]
+) -> None:
+    """Key by key and value by value; `stored.py` says what is taken for equal."""
+    scenario = scenarios()[name]
+    kafkas = recordings.transcripts(recordings.STORED + scenario.chapter).get(name, [])
+    ours = outcome_of(scenario).stored
+    if name in STORED_OTHERWISE:
+        assert ours != kafkas, "no longer a difference"
+        newest = [dict(line.split(" v", 1) for line in lines) for lines in (ours, kafkas)]
+        assert newest[0] == newest[1]
+        return
+    difference = difflib.unified_diff(kafkas, ours, "kafka", "rollcall", lineterm="")
     assert not (text := "\n".join(difference)), text
 
 
