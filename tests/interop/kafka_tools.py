@@ -65,14 +65,16 @@ class KafkaTools:
     java: Path
     jars: tuple[Path, ...]
 
-    def command(self, main_class: str, *arguments: str | Path) -> list[str | Path]:
+    def command(
+        self, main_class: str, *arguments: str | Path, level: str = "warn"
+    ) -> list[str | Path]:
         return [
             self.java,
             "-XX:TieredStopAtLevel=1",  # short runs: start quickly, never optimise
             "-XX:+UseSerialGC",
             "-Xshare:auto",
             "-Xmx256m",
-            "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+            f"-Dorg.slf4j.simpleLogger.defaultLogLevel={level}",
             "-Dlog4j2.level=WARN",
             "-cp",
             os.pathsep.join(map(str, self.jars)),

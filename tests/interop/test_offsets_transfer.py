@@ -1,0 +1,259 @@
+"""Groups and offsets go from a real Kafka to Rollcall and on to another Kafka; and as CSV.
+
+Both sides are asked by Kafka's own tool, and by librdkafka. The short form has a few groups of each
+kind that a client can make quickly; OFFSETS_ROUND_TRIP=1 has hundreds.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.broker.daemon import Daemon
+from tests.interop.kafka_broker import is_wanted, kafka_broker
+from tests.interop.kafka_tools import CONSUMER_GROUPS, KafkaTools, require_kafka_tools
+
+ROLLCALL = Path(sys.executable).with_name("rollcall")
+TOPICS = ("orders", "a-topic-with-a-rather-long-name-of-42-chars")
+PARTITIONS = 6
+
+
+@pytest.fixture(scope="module")
+def kafka_tools() -> KafkaTools:
+    return require_kafka_tools()
+
+
+def rollcall(*arguments: str | Path, exit_code: int = 0) -> str:
+    done = subprocess.run(
+        [ROLLCALL, "offsets", *arguments], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == exit_code, done.stdout + done.stderr
+    return done.stdout
+
+
+def given_topics(bootstrap: str, messages: int = 60) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    new = [NewTopic(topic, num_partitions=PARTITIONS, replication_factor=1) for topic in TOPICS]
+    for created in admin.create_topics(new).values():
+        created.result(60)
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for topic in TOPICS:
+        for number in range(messages):
+            producer.produce(topic, f"m{number}", partition=number % PARTITIONS)
+    assert producer.flush(60) == 0
+
+
+def consumer(bootstrap: str, group: str, **settings: object) -> Consumer:
+    return Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            **{name.replace("_", "."): value for name, value in settings.items()},
+        }
+    )
+
+
+def commit(bootstrap: str, group: str, *offsets: TopicPartition) -> None:
+    """By nobody: the group has no members."""
+    client = consumer(bootstrap, group)
+    client.commit(offsets=list(offsets), asynchronous=False)
+    client.close()
+
+
+def read_and_leave(bootstrap: str, group: str, **settings: object) -> None:
+    client = consumer(bootstrap, group, **settings)
+    client.subscribe([TOPICS[0]])
+    while (message := client.poll(60)) is None or message.error():
+        continue
+    client.commit(message=message, asynchronous=False)
+    client.close()
+
+
+def transaction(bootstrap: str, group: str, offset: int, end: str) -> None:
+    """`end` is commit or abort; anything else leaves it open."""
+    client = consumer(bootstrap, group)
+    client.subscribe([TOPICS[0]])
+    while not client.assignment():
+        client.poll(0.1)
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "transactional.id": f"{group}-{end}",
+            "transaction.timeout.ms": 600_000,
+        }
+    )
+    producer.init_transactions(60)
+    producer.begin_transaction()
+    offsets = [TopicPartition(TOPICS[0], n, offset) for n in range(3)]
+    producer.send_offsets_to_transaction(offsets, client.consumer_group_metadata(), 60)
+    if end == "commit":
+        producer.commit_transaction(60)
+    elif end == "abort":
+        producer.abort_transaction(60)
+    else:
+        # A record in it as well: then the broker has heard of all that came before.
+        producer.produce(TOPICS[0], "in the open transaction")
+        producer.flush(60)
+    client.close()
+
+
+def given_groups(bootstrap: str) -> int:
+    """How many; members have left all of them, or are thrown out by the next start."""
+    given_topics(bootstrap)
+    simple = 300 if is_wanted() else 7
+    for number in range(simple):
+        places = [
+            TopicPartition(topic, n, number + n, metadata='é "m"' if n % 2 else "")
+            for topic in TOPICS
+            for n in range(number % PARTITIONS + 1)
+        ]
+        commit(bootstrap, f"simple-{number}", *places)
+    commit(bootstrap, 'odd, "very"', TopicPartition(TOPICS[1], 1, 3))
+    read_and_leave(bootstrap, "classic")
+    read_and_leave(bootstrap, "static", group_instance_id="one")
+    read_and_leave(bootstrap, "modern", group_protocol="consumer")
+    commit(bootstrap, "transactional", TopicPartition(TOPICS[0], 0, 1))
+    transaction(bootstrap, "transactional", 20, "commit")
+    transaction(bootstrap, "transactional", 30, "abort")
+    transaction(bootstrap, "transactional", 40, "open")
+    commit(bootstrap, "deleted", TopicPartition(TOPICS[0], 0, 9))
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.delete_consumer_groups(["deleted"])["deleted"].result(60)
+    return simple + 5
+
+
+def listed(bootstrap: str) -> dict[str, str]:
+    """group -> type."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    answer = admin.list_consumer_groups(request_timeout=60).result()
+    assert answer.errors == []
+    return {group.group_id: group.type.name for group in answer.valid}
+
+
+def described(tools: KafkaTools, bootstrap: str) -> dict[tuple[str, str, int], int]:
+    """(group, topic, partition) -> committed offset, by Kafka's own tool."""
+    done = tools.run(
+        CONSUMER_GROUPS, "--bootstrap-server", bootstrap, "--describe", "--offsets", "--all-groups"
+    )
+    assert done.exit_code == 0, done.err
+    rows = re.findall(r"^(.*\S) +([\w.-]+) +(\d+) +(\d+) +\d+ +-?\d+ ", done.out, re.MULTILINE)
+    return {(group, topic, int(n)): int(offset) for group, topic, n, offset in rows}
+
+
+@pytest.mark.timeout(600)
+def test_from_a_kafka_to_rollcall_and_on_to_another_kafka(
+    kafka_tools: KafkaTools, start_daemon, tmp_path: Path
+) -> None:
+    # Given a Kafka with groups of several kinds, stopped with a transaction still open.
+    with kafka_broker(kafka_tools, tmp_path / "a", offsets_topic_num_partitions=50) as first:
+        count = given_groups(first.bootstrap)
+        kinds = listed(first.bootstrap)
+        offsets = described(kafka_tools, first.bootstrap)
+    assert len(kinds) == count
+    assert kinds["modern"] == "CONSUMER"
+    assert offsets["transactional", TOPICS[0], 0] == 20
+
+    # When its files are imported, and Rollcall starts on them.
+    daemon = start_daemon()
+    daemon.stop()
+    report = rollcall("import", "--from", first.log_dir, "--data-dir", daemon.data_dir)
+    assert "3 pending offsets, not shown" in report
+    daemon.start()
+
+    # Then Kafka's tool finds the same groups and offsets there, and so does librdkafka.
+    given_topics(daemon.bootstrap)
+    assert set(listed(daemon.bootstrap)) == set(kinds)
+    assert described(kafka_tools, daemon.bootstrap) == offsets
+    places = [TopicPartition(TOPICS[0], n) for n in range(3)]
+    fetched = consumer(daemon.bootstrap, "transactional").committed(places, 60)
+    assert [place.offset for place in fetched] == [20, 20, 20]
+    (fetched,) = consumer(daemon.bootstrap, "simple-1").committed(
+        [TopicPartition(TOPICS[0], 1)], 60
+    )
+    assert (fetched.offset, fetched.metadata) == (2, 'é "m"')
+
+    # When they are exported to a Kafka that has fewer partitions for them.
+    daemon.stop()
+    with kafka_broker(kafka_tools, tmp_path / "b", offsets_topic_num_partitions=7) as second:
+        given_topics(second.bootstrap)
+        # To be asked for a coordinator is what makes it create the topic.
+        consumer(second.bootstrap, "nobody").committed([TopicPartition(TOPICS[0], 0)], 60)
+        running = ("export", "--for-kafka", second.log_dir, "--data-dir", daemon.data_dir)
+        rollcall(*running, exit_code=2)
+        second.stop()
+        rollcall(*running)
+        second.start()
+
+        # Then that one says of every group and offset what the first one said.
+        assert listed(second.bootstrap) == kinds
+        assert described(kafka_tools, second.bootstrap) == offsets
+        # And its groups go on from there.
+        read_and_leave(second.bootstrap, "modern", group_protocol="consumer")
+        read_and_leave(second.bootstrap, "classic")
+
+
+def test_csv_of_kafkas_tool_and_ours_are_one(
+    kafka_tools: KafkaTools, daemon: Daemon, tmp_path: Path
+) -> None:
+    given_topics(daemon.bootstrap)
+    commit(daemon.bootstrap, 'odd, "very"', TopicPartition(TOPICS[0], 1, 3))
+    commit(daemon.bootstrap, "g", *[TopicPartition(TOPICS[1], n, n) for n in range(PARTITIONS)])
+    both = ("--group", 'odd, "very"', "--group", "g")
+
+    def reset(*arguments: str | Path) -> str:
+        done = kafka_tools.run(
+            *(CONSUMER_GROUPS, "--bootstrap-server", daemon.bootstrap, "--reset-offsets"),
+            *arguments,
+        )
+        assert done.exit_code == 0, done.err
+        return done.out
+
+    def ours(*arguments: str) -> list[str]:
+        return lines(rollcall("export", "--csv", "-", "--bootstrap", daemon.bootstrap, *arguments))
+
+    current = ("--all-topics", "--to-current", "--dry-run", "--export")
+    assert ours() == lines(reset(*both, *current))
+    three = lines(reset("--group", "g", *current))
+    assert ours("--columns", "3", "--group", "g") == three
+
+    # The tool takes ours, changed.
+    moved = tmp_path / "moved.csv"
+    moved.write_text("".join(re.sub(r",\d+$", ",7\n", line) for line in ours()))
+    reset(*both, "--from-file", moved, "--execute")
+    assert ours() == lines(moved.read_text())
+
+    # And we take the tool's.
+    theirs = tmp_path / "theirs.csv"
+    theirs.write_text("\n".join(three))
+    into = ("--bootstrap", daemon.bootstrap)
+    rollcall("import", "--from", theirs, "--for-group", "g", *into, exit_code=1)
+    rollcall("import", "--from", theirs, "--for-group", "g", "--overwrite", *into)
+    assert ours("--columns", "3", "--group", "g") == three
+
+
+def lines(text: str) -> list[str]:
+    """The tool's are in the order of a hash map, with an empty one before them."""
+    return sorted(line for line in text.split("\n") if line)
+
+
+def test_what_a_running_cluster_does_not_take_is_told(daemon: Daemon, tmp_path: Path) -> None:
+    given_topics(daemon.bootstrap, messages=0)
+    live = consumer(daemon.bootstrap, "live")
+    live.subscribe([TOPICS[0]])
+    while not live.assignment():
+        live.poll(0.1)
+    file = tmp_path / "f.csv"
+    file.write_text("g,orders,0,1\ng,nowhere,0,1\nlive,orders,0,1\n")
+    out = rollcall("import", "--from", file, "--bootstrap", daemon.bootstrap, exit_code=1)
+    assert "refused       g nowhere-0: UNKNOWN_TOPIC_OR_PARTITION" in out
+    assert "refused       live orders-0: UNKNOWN_MEMBER_ID" in out
+    assert "done          1 offset committed" in out
+    live.close()
+    json = rollcall("export", "--json", "-", "--bootstrap", daemon.bootstrap)
+    assert '"group": "g"' in json
