@@ -20,6 +20,7 @@ from broker.sockets import ADMIN_BACKLOG, Bound
 from console.history_api import HistoryApi
 from console.lag_api import LagApi
 from console.scraping import Form, Scrapes, negotiate
+from console.verdicts_api import VerdictsApi
 from rollcall import __version__
 
 CLOSE_TIMEOUT_S: Final = 1.0
