@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.broker.daemon import Daemon
@@ -20,6 +20,11 @@ from tests.interop.kafka_tools import CONSUMER_GROUPS, KafkaTools, require_kafka
 ROLLCALL = Path(sys.executable).with_name("rollcall")
 TOPICS = ("orders", "a-topic-with-a-rather-long-name-of-42-chars")
 PARTITIONS = 6
+MOVING = (
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +67,14 @@ def consumer(bootstrap: str, group: str, **settings: object) -> Consumer:
 def commit(bootstrap: str, group: str, *offsets: TopicPartition) -> None:
     """By nobody: the group has no members."""
     client = consumer(bootstrap, group)
-    client.commit(offsets=list(offsets), asynchronous=False)
+    while True:
+        try:
+            client.commit(offsets=list(offsets), asynchronous=False)
+            break
+        except KafkaException as fault:  # a broker's first: its coordinator is just moving in
+            if fault.args[0].code() not in MOVING:
+                raise
+            client.poll(0.1)
     client.close()
 
 
