@@ -333,7 +333,7 @@ def test_the_marker_of_an_active_producer_stays() -> None:
         log.clean(at=at, producers=last)
         log.write(a=at)
         log.roll()
-    assert [(h.is_control, h.records_count) for h in log.headers()][0] == (True, 0)
+    assert next((h.is_control, h.records_count) for h in log.headers()) == (True, 0)
 
 
 def test_nothing_behind_the_begin_of_an_open_transaction_is_cleaned() -> None:
