@@ -398,7 +398,7 @@ class Config:
     )
     rollcall_trouble_no_progress_ms: int = integer(
         120_000,
-        "So long a member may have records to read and commit nothing new; twice its longest "
+        "So long a member may have records to read and commit nothing new; twice its usual "
         "pause between commits if that is longer.",
         at_least=1,
     )

@@ -140,6 +140,14 @@ class Window:
         return max((b - a for a, b in pairwise(times)), default=0)
 
 
+    @property
+    def usual_pause_ms(self) -> int:
+        """The median pause between two commits; 0 with fewer than two."""
+        times = self._commits[::_FIELDS]
+        pauses = sorted(later - earlier for earlier, later in pairwise(times))
+        return pauses[len(pauses) // 2] if pauses else 0
+
+
 class Ends:
     """Where one partition's log ended, sample by sample; for all groups that read it."""
 

@@ -171,7 +171,7 @@ def _stands_still(facts: GroupFacts, key: Key, limits: TroubleLimits) -> bool:
     if window is None or not window.lag:
         return False
     # A consumer that usually commits once an hour is given two.
-    patience_ms = max(limits.no_progress_ms, 2 * window.longest_pause_ms)
+    patience_ms = max(limits.no_progress_ms, 2 * window.usual_pause_ms)
     since_ms = max(window.moved_at_ms, window.lagging_since_ms)
     return facts.at_ms - since_ms >= patience_ms
 
