@@ -9,6 +9,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.broker.daemon import Daemon
 
+pytestmark = pytest.mark.xdist_group("console")
+
 
 def samples(daemon: Daemon) -> dict[str, float]:
     """All samples, by name and labels as they are written."""
@@ -74,15 +76,16 @@ def test_a_healthy_daemon_says_so(daemon: Daemon) -> None:
         "ready": True,
         "reason": None,
         "partitions": {"total": 50, "owned": 50, "loading": 0, "failed": {}},
+        "loading": None,
     }
     status, body = daemon.get("/")
     assert status == 200
     assert "/metrics" in body
 
 
-def test_an_unknown_page_and_a_wrong_method_are_refused_plainly(daemon: Daemon) -> None:
-    assert daemon.get("/nope") == (404, "404 Not Found\n")
-    answer = ask(daemon, b"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+def test_an_unknown_page_and_a_wrong_method_are_refused_plainly(busy: Daemon) -> None:
+    assert busy.get("/nope") == (404, "404 Not Found\n")
+    answer = ask(busy, b"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 405 ")
     assert b"\r\nAllow: GET, HEAD\r\n" in answer
 
@@ -99,10 +102,10 @@ def test_an_unknown_page_and_a_wrong_method_are_refused_plainly(daemon: Daemon) 
         bytes.fromhex("0000000a 0012 0000 00000001 ffff"),  # a Kafka client on the wrong port
     ],
 )
-def test_nonsense_is_answered_with_a_400_and_no_traceback(daemon: Daemon, nonsense: bytes) -> None:
-    assert ask(daemon, nonsense).startswith(b"HTTP/1.0 400 ")
-    assert daemon.get("/livez")[0] == 200
-    assert "Traceback" not in daemon.log()
+def test_nonsense_is_answered_with_a_400_and_no_traceback(busy: Daemon, nonsense: bytes) -> None:
+    assert ask(busy, nonsense).startswith(b"HTTP/1.0 400 ")
+    assert busy.get("/livez")[0] == 200
+    assert "Traceback" not in busy.log()
 
 
 def ask(daemon: Daemon, request: bytes) -> bytes:
