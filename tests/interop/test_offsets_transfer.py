@@ -7,7 +7,9 @@ kind that a client can make quickly; OFFSETS_ROUND_TRIP=1 has hundreds.
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
@@ -20,6 +22,7 @@ from tests.interop.kafka_tools import CONSUMER_GROUPS, KafkaTools, require_kafka
 ROLLCALL = Path(sys.executable).with_name("rollcall")
 TOPICS = ("orders", "a-topic-with-a-rather-long-name-of-42-chars")
 PARTITIONS = 6
+T = TypeVar("T")
 MOVING = (
     KafkaError.NOT_COORDINATOR,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
@@ -64,17 +67,20 @@ def consumer(bootstrap: str, group: str, **settings: object) -> Consumer:
     )
 
 
+def patiently(call: Callable[[], T]) -> T:
+    """A broker's first requests may find its coordinator just moving in."""
+    while True:
+        try:
+            return call()
+        except KafkaException as fault:
+            if fault.args[0].code() not in MOVING:
+                raise
+
+
 def commit(bootstrap: str, group: str, *offsets: TopicPartition) -> None:
     """By nobody: the group has no members."""
     client = consumer(bootstrap, group)
-    while True:
-        try:
-            client.commit(offsets=list(offsets), asynchronous=False)
-            break
-        except KafkaException as fault:  # a broker's first: its coordinator is just moving in
-            if fault.args[0].code() not in MOVING:
-                raise
-            client.poll(0.1)
+    patiently(lambda: client.commit(offsets=list(offsets), asynchronous=False))
     client.close()
 
 
@@ -195,7 +201,9 @@ def test_from_a_kafka_to_rollcall_and_on_to_another_kafka(
     with kafka_broker(kafka_tools, tmp_path / "b", offsets_topic_num_partitions=7) as second:
         given_topics(second.bootstrap)
         # To be asked for a coordinator is what makes it create the topic.
-        consumer(second.bootstrap, "nobody").committed([TopicPartition(TOPICS[0], 0)], 60)
+        nobody = consumer(second.bootstrap, "nobody")
+        patiently(lambda: nobody.committed([TopicPartition(TOPICS[0], 0)], 60))
+        nobody.close()
         running = ("export", "--for-kafka", second.log_dir, "--data-dir", daemon.data_dir)
         rollcall(*running, exit_code=2)
         second.stop()
