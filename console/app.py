@@ -57,7 +57,7 @@ class Console:
     def __init__(self, daemon: Daemon) -> None:
         self._daemon = daemon
         self._scrapes = Scrapes(Metrics(daemon), daemon.ticker.turns)
-        self._scrapers = 0
+        self.scrapers = 0
         app = web.Application(middlewares=[self._guarded])
         app.add_routes(
             [
@@ -121,14 +121,14 @@ class Console:
         )
         if request.method == "HEAD":
             return web.Response(headers=form.headers)
-        if self._scrapers >= SCRAPERS_MAX:
+        if self.scrapers >= SCRAPERS_MAX:
             return web.Response(status=503, text=f"{SCRAPERS_MAX} scrapes are under way\n")
-        self._scrapers += 1
+        self.scrapers += 1
         try:
             async with aclosing(self._scrapes.chunks(form)) as chunks:
                 return await self._stream(request, form, chunks)
         finally:
-            self._scrapers -= 1
+            self.scrapers -= 1
 
     async def _stream(
         self, request: web.Request, form: Form, chunks: AsyncGenerator[bytes, None]

@@ -1,11 +1,19 @@
-"""One daemon with known traffic for all tests that only look at it."""
+"""One daemon with known traffic for all tests that only look at it; and the daemon's own loop."""
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
 
 import pytest
+import uvloop
 
 from tests.broker.daemon import TEST_SETTINGS, Daemon
 from tests.console.live import Samples, at, until, with_traffic
+
+
+def pytest_asyncio_loop_factories(
+    config: pytest.Config, item: pytest.Item
+) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    return {"uvloop": uvloop.new_event_loop}
 
 
 @pytest.fixture(scope="package")
