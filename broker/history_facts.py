@@ -147,6 +147,13 @@ class Facts:
             self._index.apply(one)
         return found
 
+    def clear(self) -> None:
+        """Forget what runs; what changed in the topics is known as before."""
+        self._running.clear()
+        self._left_over.clear()
+        self._interrupted.clear()
+        self._removed = self._offered = None
+
     def topics_changed(self, names: AbstractSet[TopicName], now: Now) -> None:
         """Topics came, went, or got more partitions: their consumers will find out."""
         for name in names:
@@ -383,6 +390,8 @@ class Facts:
     ) -> Iterator[HistoryEvent]:
         assert isinstance(event, groups.AssignmentReceived)
         assert group is not None
+        if not event.fits:
+            return
         running = self._running.get(group.group_id)
         names = {member.member_id: owner_of(member) for member in group.members.values()}
         assignments = {

@@ -115,6 +115,17 @@ class HistoryLog:
         """
         self._views, self._attach = views, attach
         self._partitions = max(self._partitions, sum(one.topic == HISTORY_TOPIC for one in views))
+        self._recall_all()
+
+    def reopen(self) -> None:
+        """The journal takes writes again: only what it had stored has happened."""
+        self._logs.clear()
+        self._loaded.clear()
+        self.index.clear()
+        self.facts.clear()
+        self._recall_all()
+
+    def _recall_all(self) -> None:
         for partition in range(self._partitions):
             try:
                 self._log(partition)

@@ -329,6 +329,7 @@ class AssignmentReceived:
     without_assignment: tuple[MemberId, ...]
     assignment_bytes: int
     assignments: Mapping[MemberId, bytes]
+    fits: bool = True  # or it is more than the log takes, and will be refused
 
 
 @dataclass(slots=True)

@@ -45,6 +45,10 @@ class HistoryIndex:
         if self.kept > self._limits.rebalances:
             self._forget()
 
+    def clear(self) -> None:
+        self._stories.clear()
+        self.kept = 0
+
     def _forget(self) -> None:
         """Drop the rebalances of the groups that were touched longest ago."""
         for group_id in tuple(self._stories):

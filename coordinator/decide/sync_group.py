@@ -106,6 +106,7 @@ def _park(
     )
     record = _record(group, assignments)
     if batch_bytes_at_most((record,)) > settings.max_batch_bytes:
+        received.fits = False
         refuse = RefuseAssignment(
             group.group_id,
             group.generation_id,

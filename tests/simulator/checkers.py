@@ -30,6 +30,7 @@ from protocol.names import (
     MemberId,
 )
 from tests.simulator.clients import PARTITIONS, REBALANCE_MS, TOPIC, decode_assignment
+from tests.simulator.history_checker import check_history
 from tests.simulator.network import Token
 from tests.simulator.node import Node
 from tests.simulator.registers import Registers
@@ -58,8 +59,10 @@ class Checkers:
         self._leaders: dict[Generation, str] = {}
         self._owners: dict[Generation, dict[int, str]] = defaultdict(dict)
         self.told: dict[GroupId, GenerationId] = {}  # the newest that a client heard of
+        self.generations: set[Generation] = set()  # all that clients heard of
         self._in_memory: dict[GroupId, GenerationId] = {}
         self._memory = (0, 0)
+        self._history_is_checked = False  # since the last load
         self._sessions: dict[MemberId, int] = {}
         self._heard_ms: dict[MemberId, int] = {}
         self._begun_ms: dict[Generation, int] = {}
@@ -158,6 +161,7 @@ class Checkers:
         if not node.settings.generation_records:
             return  # as in Kafka, a generation that nobody has synced may be given out again
         self.told[request.group_id] = response.generation_id
+        self.generations.add(generation)
         listed = frozenset(m.group_instance_id or m.member_id for m in response.members)
         if listed:
             before = self._listed.setdefault(generation, listed)
@@ -269,9 +273,13 @@ class Checkers:
         if node.memory != self._memory:
             self._memory = node.memory
             self._in_memory.clear()
+            self._history_is_checked = False
             self.asked = {t: None for t in self.asked if t.incarnation == node.incarnation}
         if node.loading:
             return
+        if not self._history_is_checked and not node.journal_failed:
+            self._history_is_checked = True
+            check_history(node, self.generations)
         groups = list(node.coordinator.groups())
         if not groups:
             return
@@ -284,6 +292,7 @@ class Checkers:
                 purgatory.check()
 
     def look_at_everything(self, node: Node) -> None:
+        check_history(node, self.generations)
         for view in node.coordinator.groups():
             assert isinstance(view, Group)
             self._look_at(view)

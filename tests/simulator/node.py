@@ -11,12 +11,16 @@ from functools import partial
 from typing import Final, Protocol
 from uuid import UUID
 
+from broker.events import PartFailed, ShellEvent
+from broker.history_facts import FactLimits
+from broker.history_log import HistoryLog
 from broker.offsets_logs import OffsetsLogs
 from coordinator.coordinator import GroupCoordinator
 from coordinator.events import AnyEvent
 from coordinator.settings import GroupSettings
+from history.index import HistoryIndex, IndexLimits
 from protocol.messages import Response
-from protocol.names import MemberId
+from protocol.names import HISTORY_TOPIC, OFFSETS_TOPIC, MemberId
 from protocol.reply_token import ReplyToken
 from purgatory.now import Now
 from storage.api import Log, LogSettings, Position, StoredRecord, TopicPartition
@@ -30,6 +34,8 @@ from tests.world import Topics
 
 FOLDER: Final = "/data"
 TOPIC_ID: Final = UUID(int=77)
+HISTORY: Final = TopicPartition(HISTORY_TOPIC, 0)
+HISTORY_ID: Final = UUID(int=78)
 WALL_START_MS: Final = 1_700_000_000_000
 
 LIMITS: Final = JournalLimits(
@@ -43,6 +49,13 @@ LOG_SETTINGS: Final = LogSettings(
     segment_bytes=32 << 10, cleanup_delete=False, cleanup_compact=True
 )
 SLICE_RECORDS: Final = 20
+RECALL_BUDGET: Final = 100
+
+
+def _fail_on_fault(event: ShellEvent) -> None:
+    """A journal that has failed takes no history; whatever else is told here is our mistake."""
+    if isinstance(event, PartFailed):
+        raise event.error
 
 
 class Watcher(Protocol):
@@ -105,6 +118,7 @@ class Node:
             self.disk, self.store, on_stored=self._stored, on_failed=self._failed, limits=LIMITS
         )
         self.journal.recover()
+        self.history = self._open_history()
         self.logs = OffsetsLogs(self.disk, self.store, self.journal, TOPIC_ID, LOG_SETTINGS)
         self.coordinator = GroupCoordinator(
             self.settings,
@@ -113,11 +127,21 @@ class Node:
             endpoint=lambda _: (1, "localhost", 9092),
             reply=self._reply,
             observe=partial(self._watcher.happened, self),
+            chronicle=self.history,
         )
         for partition in range(self.settings.offsets_topic_num_partitions):
             self.logs.elect(partition)
             self._begin_load(partition)
         self.sim.tell(f"node {self.incarnation} starts")
+
+    def _open_history(self) -> HistoryLog:
+        if self.store.partition_log(HISTORY) is None:
+            self.store.create(HISTORY, HISTORY_ID, LOG_SETTINGS)
+        history = HistoryLog(
+            self.journal, 1, HistoryIndex(IndexLimits()), FactLimits(), _fail_on_fault
+        )
+        history.open(self.store.partitions(), lambda _: None)
+        return history
 
     def _begin_load(self, partition: int) -> None:
         log, view = self.logs.open(partition)
@@ -139,10 +163,17 @@ class Node:
         records = next(slices, None)
         if records is None:
             self.coordinator.finish_load(partition, self.now)
-            self.loading.remove(partition)
+            self._later(self.sim.around(2), partial(self._recall, partition))
             return
         self.coordinator.load(partition, records, records[-1].offset + 1)
         self._next_slice(partition, slices)
+
+    def _recall(self, partition: int) -> None:
+        """Groups are ready one by one; whoever is asked for comes first."""
+        if self.coordinator.recall_some(partition, self.now, RECALL_BUDGET):
+            self._later(self.sim.around(2), partial(self._recall, partition))
+        else:
+            self.loading.remove(partition)
 
     @property
     def healthy(self) -> bool:
@@ -203,9 +234,7 @@ class Node:
 
     @property
     def _has_queued(self) -> bool:
-        return self.journal.closed_because is None and any(
-            log.stored_position < log.end_position for log in self._open_logs.values()
-        )
+        return self.journal.closed_because is None and self.journal.queued_bytes > 0
 
     def _tick(self, at_ms: int) -> None:
         if at_ms == self._tick_at_ms:
@@ -230,6 +259,8 @@ class Node:
 
     def _heard_stored(self, stored: list[tuple[TopicPartition, Position]]) -> None:
         for topic_partition, position in stored:
+            if topic_partition.topic != OFFSETS_TOPIC:
+                continue
             self.coordinator.on_stored(topic_partition.partition, position, self.now)
 
     def _failed(self, failure: Exception) -> None:

@@ -1,0 +1,89 @@
+"""Does the history tell what was, after whatever crashes? Two logs are compared, and what was told.
+
+The offsets log and the history are read as they lie on the disk: each generation that was stored
+with its members has been told exactly once, in the flush that stored it, and none has been told
+that was not stored. And each generation that a client was told of in a JoinGroup answer came of
+exactly one rebalance.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+
+from coordinator.records import (
+    GROUP_METADATA,
+    read_group_key,
+    read_group_metadata_value,
+    record_type,
+)
+from history.encoding import decode
+from history.events import GenerationAssigned, HistoryEvent
+from history.story import Story
+from protocol.names import OFFSETS_TOPIC, GenerationId, GroupId
+from storage.api import StoredRecord, TopicPartition
+from storage.record_batch import stored_records
+from tests.simulator.node import HISTORY, Node
+from tests.simulator.sim import Broken
+
+Generation = tuple[GroupId, GenerationId]
+
+
+def check_history(node: Node, told: Collection[Generation]) -> None:
+    """`told`: the generations that clients were told of. Raises Broken."""
+    events = list(_events(node))
+    assigned = Counter(
+        (event.group_id, event.generation)
+        for event in events
+        if isinstance(event, GenerationAssigned)
+    )
+    stored = set(_stored_generations(node))
+    _demand(set(assigned) == stored, f"stored {stored ^ set(assigned)}, told otherwise")
+    _demand(set(assigned.values()) <= {1}, f"told more than once: {assigned}")
+
+    rebalances = _rebalances(node, events)
+    _demand(set(rebalances.values()) <= {1}, f"two rebalances for one generation: {rebalances}")
+    missed = [one for one in told if one not in rebalances]
+    _demand(not missed, f"no rebalance led to {missed}")
+
+
+def _rebalances(node: Node, events: list[HistoryEvent]) -> Counter[Generation]:
+    """How many rebalances each generation came of: those on the disk, and what is not there yet."""
+    stories: dict[str, Story] = {}
+    for event in events:
+        stories.setdefault(event.group_id, Story()).apply(event)
+    found: Counter[Generation] = Counter()
+    for group_id, story in stories.items():
+        kept = list(story.done)
+        fresh = [one for one in node.history.index.rebalances(group_id) if one not in kept]
+        for one in kept + fresh:
+            if one.generation_after not in (None, one.generation_before):
+                assert one.generation_after is not None
+                found[GroupId(group_id), GenerationId(one.generation_after)] += 1
+    return found
+
+
+def _events(node: Node) -> Iterator[HistoryEvent]:
+    for record in _records(node, HISTORY):
+        event = decode(record.value)
+        assert event is not None
+        yield event
+
+
+def _stored_generations(node: Node) -> Iterator[Generation]:
+    for partition in range(node.settings.offsets_topic_num_partitions):
+        for record in _records(node, TopicPartition(OFFSETS_TOPIC, partition)):
+            if record_type(record.key) == GROUP_METADATA and record.value is not None:
+                assert record.key is not None
+                group = read_group_metadata_value(record.value)
+                if group.members:
+                    yield read_group_key(record.key), group.generation_id
+
+
+def _records(node: Node, key: TopicPartition) -> Iterator[StoredRecord]:
+    view = node.store.partitions()[key]
+    for batch in view.batches(view.log_start_offset):
+        yield from stored_records(batch)
+
+
+def _demand(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise Broken(otherwise)
