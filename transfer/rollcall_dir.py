@@ -74,12 +74,7 @@ class RollcallDir:
         assert topic_id is not None
         assert count is not None
         self._topic_id = topic_id
-        self.partitions = count
-        if count != config.offsets_topic_num_partitions:
-            raise Unusable(
-                f"{self.path} has {count} partitions of {OFFSETS_TOPIC}, "
-                f"offsets.topic.num.partitions is {config.offsets_topic_num_partitions}"
-            )
+        self.partitions = count  # as the daemon takes it, whatever the configuration says now
 
     def __enter__(self) -> Self:
         return self

@@ -263,6 +263,27 @@ def lines(text: str) -> list[str]:
     return sorted(line for line in text.split("\n") if line)
 
 
+def test_what_is_imported_joins_what_a_daemon_has_written(daemon: Daemon, tmp_path: Path) -> None:
+    given_topics(daemon.bootstrap, messages=0)
+    commit(daemon.bootstrap, "own", TopicPartition("orders", 0, 5), TopicPartition("orders", 1, 6))
+    daemon.kill()  # so that the journal has what the segments may lack
+    file = tmp_path / "f.csv"
+    file.write_text("own,orders,1,9\nnew,orders,2,7\nnew,not-there-yet,0,8\n")
+    into = ("--data-dir", daemon.data_dir)
+    rollcall("import", "--from", file, *into, exit_code=1)
+    rollcall("import", "--from", file, *into, "--merge")
+    for _ in range(2):  # the second time it starts from what it wrote at its stop
+        daemon.start()
+        csv = rollcall("export", "--csv", "-", "--bootstrap", daemon.bootstrap)
+        assert lines(csv) == [
+            "new,not-there-yet,0,8",
+            "new,orders,2,7",
+            "own,orders,0,5",
+            "own,orders,1,9",
+        ]
+        assert daemon.stop() == 0
+
+
 def test_what_a_running_cluster_does_not_take_is_told(daemon: Daemon, tmp_path: Path) -> None:
     given_topics(daemon.bootstrap, messages=0)
     live = consumer(daemon.bootstrap, "live")
