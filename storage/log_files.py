@@ -13,23 +13,27 @@ from storage.disk import Disk
 from storage.index import BadIndex, OffsetIndex
 from storage.record_batch import InvalidBatch
 from storage.segment import INDEX_SUFFIX, LOG_SUFFIX, whole_batches
+from storage.segment_swap import SWAP_SUFFIX
 
 
 class LogFiles:
     """The segments of one partition, as they are when this is made. Raises OSError."""
 
-    __slots__ = ("_disk", "_folder", "_segments")
+    __slots__ = ("_disk", "_folder", "_is_swapping", "_segments")
 
     def __init__(self, disk: Disk, folder: str) -> None:
         self._disk = disk
         self._folder = folder
+        self._is_swapping = False  # was any list made while segments changed their names?
         self._segments = self._list()
 
     def _list(self) -> list[tuple[int, int]]:
         """(base offset, size) of each segment, rising."""
+        names = self._disk.listdir(self._folder)
+        self._is_swapping |= any(name.endswith(SWAP_SUFFIX) for name in names)
         bases = sorted(
             int(name.removesuffix(LOG_SUFFIX))
-            for name in self._disk.listdir(self._folder)
+            for name in names
             if name.endswith(LOG_SUFFIX) and name.removesuffix(LOG_SUFFIX).isdecimal()
         )
         return [(base, self._size(self._path(base))) for base in bases]
@@ -47,8 +51,8 @@ class LogFiles:
     def is_unchanged(self) -> bool:
         """Is every segment that was there as it was, but for what was appended?"""
         before, now = self._segments, self._list()
-        if not before:
-            return True
+        if self._is_swapping or not before:
+            return not self._is_swapping
         *sealed, (last_base, last_size) = before
         grown = dict(now)
         return now[: len(sealed)] == sealed and grown.get(last_base, -1) >= last_size
