@@ -44,6 +44,7 @@ class Partition:
         self.disk: Disk = disk or new_disk()
         self.log = PartitionLog(self.disk, FOLDER, KEY, settings)
         self.clean_to: int | None = None
+        self.now_ms = NOW_MS  # the time of what is written
         if self.disk.exists(FOLDER):
             self.log.open(EVERYTHING)
         else:
@@ -61,18 +62,26 @@ class Partition:
         self.log.append_placed([(batch, header.last_offset, header.max_timestamp)], NOW_MS)
         return header.base_offset
 
-    def write(self, *, at: int = NOW_MS, **values: object) -> int:
-        return self.append(encode_batch(_records(values), self.end, at))
+    def write(self, *, at: int | None = None, **values: object) -> int:
+        at = self.now_ms if at is None else at
+        return self.append(encode_batch(records_of(values), self.end, at))
 
     def produce(self, producer: int, *, epoch: int = 0, sequence: int = 0, **values: object) -> int:
         return self.append(
-            encode_batch(_records(values), self.end, NOW_MS, 0, producer, epoch, sequence)
+            encode_batch(records_of(values), self.end, self.now_ms, 0, producer, epoch, sequence)
         )
 
     def in_transaction(self, producer: int, **values: object) -> int:
         return self.append(
             encode_batch(
-                _records(values), self.end, NOW_MS, 0, producer, 0, 0, attributes=TRANSACTIONAL
+                records_of(values),
+                self.end,
+                self.now_ms,
+                0,
+                producer,
+                0,
+                0,
+                attributes=TRANSACTIONAL,
             )
         )
 
@@ -81,7 +90,7 @@ class Partition:
         record = Record(marker, bytes(6))
         attributes = TRANSACTIONAL | CONTROL
         return self.append(
-            encode_batch([record], self.end, NOW_MS, 0, producer, 0, -1, attributes=attributes)
+            encode_batch([record], self.end, self.now_ms, 0, producer, 0, -1, attributes=attributes)
         )
 
     def roll(self) -> None:
@@ -148,7 +157,7 @@ class Partition:
         return again
 
 
-def _records(values: Mapping[str, object]) -> list[Record]:
+def records_of(values: Mapping[str, object]) -> list[Record]:
     return [
         Record(key.encode(), None if value is None else str(value).encode())
         for key, value in values.items()
