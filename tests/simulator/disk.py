@@ -6,7 +6,8 @@ order; of the names that changed in a directory since it was synced, a prefix su
 synced is never torn by a later write to its sector; a file's new end may be torn at any byte.
 
 Faults are armed by number or by name: `cut_power_at` (an operation), `fail_sync` (EIO, after which
-what was to be synced is in doubt for good), `room` (ENOSPC, after a part was written).
+what was to be synced is in doubt for good), `fail_write` (EIO, after a part was written), `room`
+(ENOSPC, likewise).
 """
 
 import errno
@@ -112,6 +113,7 @@ class SimulatedDisk:
     def __init__(self, root: _Directory | None = None) -> None:
         self._root = root or _Directory()
         self._failing_syncs: list[str] = []
+        self._failing_writes: list[str] = []
         self.operations = 0  # that change something
         self.cut_power_at: int | None = None
         self.room: int | None = None  # bytes by which files may still grow
@@ -121,6 +123,10 @@ class SimulatedDisk:
     def fail_sync(self, path_part: str) -> None:
         """The next sync of a file whose path has this part fails with EIO."""
         self._failing_syncs.append(path_part)
+
+    def fail_write(self, path_part: str) -> None:
+        """The next write to a file whose path has this part fails half way with EIO."""
+        self._failing_writes.append(path_part)
 
     def after_crash(self, chance: random.Random) -> "SimulatedDisk":
         """The disk as the next start finds it; this one is dead."""
@@ -245,8 +251,13 @@ class SimulatedDisk:
 
     # --- for files -----------------------------------------------------------------------------
 
-    def write(self, inode: _Inode, content: bytes, position: int) -> None:
+    def write(self, inode: _Inode, path: str, content: bytes, position: int) -> None:
         self._step()
+        for part in self._failing_writes:
+            if part in path:
+                self._failing_writes.remove(part)
+                inode.change(_Write(position, bytes(content[: len(content) // 2])))
+                raise OSError(errno.EIO, "input/output error", path)
         growth = max(position + len(content) - len(inode.content), 0)
         missing = growth - self._grow(growth)
         written = bytes(content[: len(content) - missing])
@@ -281,7 +292,7 @@ class SimulatedFile:
         return bytes(self._inode.content[position : position + size])
 
     def pwrite(self, content: bytes, position: int) -> None:
-        self._disk.write(self._inode, content, position)
+        self._disk.write(self._inode, self._path, content, position)
 
     def size(self) -> int:
         return len(self._inode.content)

@@ -14,7 +14,7 @@ from tests.simulator.network import Network
 from tests.simulator.node import Node, Watcher
 from tests.simulator.sim import Sim
 
-KINDS: Final = ("kill", "power", "torn", "sync", "full", "slow", "freeze", "wall", "cut")
+KINDS: Final = ("kill", "power", "torn", "sync", "write", "full", "slow", "freeze", "wall", "cut")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,7 @@ class Operator:
         self.healing = False
         self.incarnations = 0
         self.node: Node | None = None
+        self._reopenings_before = 0
         self._wall_shift_ms = 0
         self._starts_later = False
         self._faults: dict[str, Callable[[Node], None]] = {
@@ -59,12 +60,18 @@ class Operator:
             "power": self._power,
             "torn": self._torn,
             "sync": self._sync,
+            "write": self._write,
             "full": self._full,
             "slow": self._slow,
             "freeze": lambda node: node.freeze(sim.around(4_000)),
             "wall": self._wall,
             "cut": self._cut,
         }
+
+    @property
+    def reopenings(self) -> int:
+        """How often a full disk had room again and the node went on."""
+        return self._reopenings_before + (0 if self.node is None else self.node.reopenings)
 
     # ------------------------------------------------------------ starts
 
@@ -76,6 +83,8 @@ class Operator:
             self.sim, self.network, self.disk, self.settings, self.watcher, self.incarnations
         )
         node.wall_shift_ms = self._wall_shift_ms
+        if self.node is not None:
+            self._reopenings_before += self.node.reopenings
         self.node = node
         try:
             node.start()
@@ -111,6 +120,9 @@ class Operator:
             self.sim.tell("the node is down")
         elif not node.alive:
             self._after_power_cut()  # in the middle of a write
+        elif node.journal_failed and node.journal.is_full:
+            if self.sim.happens(0.05):
+                self._kill(node)  # it would have gone on by itself, but nobody has the patience
         elif node.journal_failed and (self.healing or self.sim.happens(0.5)):
             self._kill(node)
         self.sim.after(1_000, self.watch)
@@ -159,8 +171,17 @@ class Operator:
     def _sync(self, _: Node) -> None:
         self.disk.fail_sync(self.sim.dice.choice(("journal", "__consumer_offsets", "/data")))
 
+    def _write(self, _: Node) -> None:
+        self.disk.fail_write(self.sim.dice.choice(("journal", "__consumer_offsets", "/data")))
+
     def _full(self, _: Node) -> None:
-        self.disk.room = self.sim.between(0, 20_000)
+        disk = self.disk
+        disk.room = self.sim.between(0, 6_000)
+
+        def make_room() -> None:
+            disk.room = None
+
+        self.sim.after(self.sim.between(2_000, 8_000), make_room)
 
     def _slow(self, node: Node) -> None:
         slow_ms = float(self.sim.dice.choice((50, 500, 3_000)))

@@ -87,6 +87,7 @@ class Node:
         self.memory = (incarnation, 0)  # what is in memory is forgotten when this changes
         self.alive = True
         self.journal_failed = False
+        self.reopenings = 0
         self.flush_ms = 2.0
         self.wall_shift_ms = 0
         self.loading: set[int] = set()
@@ -115,7 +116,12 @@ class Node:
         opened = self.store.open()
         assert not opened.damaged, f"a crash has damaged {opened.damaged}"
         self.journal = Journal(
-            self.disk, self.store, on_stored=self._stored, on_failed=self._failed, limits=LIMITS
+            self.disk,
+            self.store,
+            on_stored=self._stored,
+            on_failed=self._failed,
+            on_reopened=self._reopened,
+            limits=LIMITS,
         )
         self.journal.recover()
         self.history = self._open_history()
@@ -271,11 +277,41 @@ class Node:
     def _heard_failure(self) -> None:
         """Serve what is on the disk, refuse all writes: as `Ownership.journal_failed`."""
         self.journal_failed = True
-        self.memory = (self.incarnation, 1)
+        self.memory = (self.incarnation, self.memory[1] + 1)
         for partition in range(self.settings.offsets_topic_num_partitions):
             if partition not in self.loading:
                 self.coordinator.on_log_failed(partition, self.now)
                 self._begin_load(partition)
+        self.journal.failure_is_known()
+        if self.journal.is_full:
+            self._look_for_room_later()
+
+    def _look_for_room_later(self) -> None:
+        self._later(self.sim.around(1_000), partial(self._look_for_room))
+
+    def _look_for_room(self) -> None:
+        """In the daemon the flusher does."""
+        if self.journal.is_full and not self.journal.try_reopen():
+            self._look_for_room_later()
+
+    def _reopened(self) -> None:
+        self.sim.tell("the disk has room again")
+        self.reopenings += 1
+        self._later(self.sim.between(0, 2), partial(self._heard_reopening))
+
+    def _heard_reopening(self) -> None:
+        """Load what is on the disk once more: as `Ownership.journal_reopened`."""
+        if self.journal.closed_because is not None:
+            return  # it has failed again, and that is heard next
+        if self.loading:
+            self._later(self.sim.around(5), partial(self._heard_reopening))
+            return
+        self.journal_failed = False
+        self.memory = (self.incarnation, self.memory[1] + 1)
+        self.history.reopen()
+        for partition in range(self.settings.offsets_topic_num_partitions):
+            self.coordinator.on_log_failed(partition, self.now)
+            self._begin_load(partition)
 
     # ------------------------------------------------------------ faults
 
