@@ -1,17 +1,20 @@
 """Is every commit that was ever acknowledged still there after kill -9, at whatever moment it came?
 
-Members of a group and consumers without one commit as fast as they are answered; at a moment drawn
-from a seed the daemon is killed, started again on the same data, and asked. The load then goes on
-where it was. DRILL_KILLS sets how often (`make drill` does it 200 times), DRILL_SEED the moments.
+Members of a group and consumers without one commit as fast as they are answered, and librdkafka
+commits and produces beside them; at a moment drawn from a seed the daemon is killed, started again
+on the same data, and asked. The load then goes on where it was. Segments roll and checkpoints run
+all the time. DRILL_KILLS sets how often (`make drill` does it 200 times), DRILL_SEED the moments.
 """
 
 import os
 import random
 import time
 
+import confluent_kafka
 import pytest
 
 from protocol.names import NO_GENERATION
+from storage.record_batch import iter_batches, stored_records
 from tests.conftest import StartDaemon
 from tests.drills.crowd import Crowd, Place, RawMember, committed_offsets
 from tests.interop.conftest import SETTINGS, create_topic
@@ -24,6 +27,81 @@ TOPIC = "orders"
 MEMBERS = 3
 ALONE = 5  # consumers without a group's membership, each with offsets of its own
 FLUSH_MS = 6  # about two of the disk's: a kill may come at any moment of one
+
+
+SMALL_FILES = {
+    "rollcall.checkpoint.bytes": "65536",
+    "log.roll.ms": "100",
+}
+
+
+class Librdkafka:
+    """Commits and produces through the library, which asks again what was not answered."""
+
+    GROUP = "librdkafka"
+
+    def __init__(self, bootstrap: str, partition: int) -> None:
+        self.partition = partition
+        self.sent = self.acknowledged = self.delivered = 0
+        self.values: set[bytes] = set()  # acknowledged ones
+        self._consumer = confluent_kafka.Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": self.GROUP,
+                "enable.auto.commit": False,
+                "reconnect.backoff.ms": 20,
+                "reconnect.backoff.max.ms": 50,
+                "log_level": 0,
+                "on_commit": self._committed,
+            }
+        )
+        self._producer = confluent_kafka.Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "linger.ms": 0,
+                "reconnect.backoff.ms": 20,
+                "reconnect.backoff.max.ms": 50,
+            }
+        )
+
+    def act(self) -> None:
+        """Some more of both; the library's own threads send them."""
+        for _ in range(5):
+            self.sent += 1
+            position = confluent_kafka.TopicPartition(TOPIC, self.partition, self.sent)
+            self._consumer.commit(offsets=[position], asynchronous=True)
+            value = f"value {self.sent}".encode()
+            self._producer.produce(
+                TOPIC, value, partition=self.partition, on_delivery=self._delivered
+            )
+        self.hear()
+
+    def hear(self) -> None:
+        self._consumer.poll(0)
+        self._producer.poll(0)
+
+    def finish(self) -> None:
+        assert self._producer.flush(60) == 0
+        position = confluent_kafka.TopicPartition(TOPIC, self.partition, self.sent)
+        self._consumer.commit(offsets=[position], asynchronous=False)
+        self.acknowledged = self.sent
+        self._consumer.close()
+
+    def _committed(
+        self,
+        error: confluent_kafka.KafkaError | None,
+        partitions: list[confluent_kafka.TopicPartition],
+    ) -> None:
+        if error is None:
+            offsets = [one.offset for one in partitions if one.error is None]
+            self.acknowledged = max([self.acknowledged, *offsets])
+
+    def _delivered(
+        self, error: confluent_kafka.KafkaError | None, message: confluent_kafka.Message
+    ) -> None:
+        value = message.value()
+        if error is None and value is not None:
+            self.values.add(value)
 
 
 class Alone(RawMember):
@@ -49,8 +127,9 @@ class Alone(RawMember):
 def test_no_acknowledged_commit_is_lost(start_daemon: StartDaemon, flush: str, kills: int) -> None:
     print(f"DRILL_SEED={SEED}")
     moments = random.Random(SEED)
-    daemon = start_daemon({**SETTINGS, "rollcall.flush": flush})
-    create_topic(daemon.bootstrap, TOPIC, MEMBERS + ALONE)
+    daemon = start_daemon({**SETTINGS, **SMALL_FILES, "rollcall.flush": flush})
+    create_topic(daemon.bootstrap, TOPIC, MEMBERS + ALONE + 1)
+    library = Librdkafka(daemon.bootstrap, MEMBERS + ALONE)
     members = [RawMember(f"m{n}", "billing", TOPIC, n) for n in range(MEMBERS)]
     alone = [Alone(f"a{n}", f"alone-{n}", TOPIC, MEMBERS + n) for n in range(ALONE)]
     crowd = Crowd(daemon.port, [*members, *alone])
@@ -66,22 +145,44 @@ def test_no_acknowledged_commit_is_lost(start_daemon: StartDaemon, flush: str, k
         member.errors.clear()  # those of finding together
 
     for _ in range(kills):
+        library.act()
         crowd.commit(moments.randrange(8, 400))
+        library.act()
         time.sleep(moments.uniform(0, FLUSH_MS / 1000))  # the moment of the kill, within a flush
         daemon.kill()
         crowd.hear_the_last()
+        library.hear()
         daemon.start()
 
         for member in crowd.members:
             (committed,) = committed_offsets(daemon.port, member.group, TOPIC, [member.partition])
             assert member.acknowledged_offset <= committed <= member.sent_offset, member.name
+        (committed,) = committed_offsets(daemon.port, library.GROUP, TOPIC, [library.partition])
+        assert library.acknowledged <= committed <= library.sent
 
     # The members went on through all of it in the generation that they had.
     crowd.finish()
+    library.finish()
+    assert library.values
     assert all(m.acknowledged_offset == m.sent_offset for m in crowd.members)
     assert [(m.generation, m.errors) for m in members] == [(generation, [])] * MEMBERS
     daemon.stop()
+    stored = [
+        record.value
+        for path in sorted(daemon.data_dir.glob(f"{TOPIC}-{library.partition}/*.log"))
+        for batch in _batches(path.read_bytes())
+        for record in stored_records(batch)
+    ]
+    assert library.values <= set(stored)
+    assert any(
+        len(list(folder.glob("*.log"))) > 2
+        for folder in daemon.data_dir.glob("__consumer_offsets-*")
+    ), "no segment was rolled"
     for member in crowd.members:
         offsets = stored_commits(daemon.data_dir, member.group)[TOPIC, member.partition]
         assert offsets == sorted(set(offsets)), "a commit went back, or was stored twice"
         assert offsets[-1] == member.acknowledged_offset
+
+
+def _batches(content: bytes) -> list[bytes]:
+    return [content[at : at + header.size] for at, header in iter_batches(content)]
