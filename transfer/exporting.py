@@ -80,9 +80,12 @@ def _write_for_kafka(path: str, contents: Contents, order: Export, report: Repor
         except TargetNotEmpty as refused:
             report.reason = str(refused)
             return
-        if not order.dry_run:
+        if order.dry_run:
+            return
+        if report.plan.records:
             kafka.begin()
-            report.appended = apply_plan(kafka, report.plan, order.now_ms)
+        report.appended = apply_plan(kafka, report.plan, order.now_ms)
+        if report.plan.records:
             kafka.finish()
 
 
