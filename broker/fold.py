@@ -55,6 +55,13 @@ def _notes(image: Image, committed: CommittedRecords) -> object:
 
 def fold(disk: Disk, arguments: dict[str, object]) -> dict[str, object]:
     """The job. Raises FoldAbandoned, UnreadableRecord, Corrupt, InvalidBatch, OSError."""
+    try:
+        return _fold(disk, arguments)
+    except FileNotFoundError as gone:
+        raise FoldAbandoned(f"a file went meanwhile: {gone}") from None
+
+
+def _fold(disk: Disk, arguments: dict[str, object]) -> dict[str, object]:
     folder = str(arguments["folder"])
     up_to = int(str(arguments["up_to"]))
     topic_id = UUID(str(arguments["topic_id"]))

@@ -7,17 +7,15 @@ partition is next and what follows.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from broker.events import SnapshotIgnored
 from broker.fold import carried_on
 from broker.load_progress import LoadProgress
 from coordinator.image import Beginning
-from storage.api import Log, Position, StoredRecord, TopicLog
-from storage.record_batch import read_header
+from storage.api import Log, StoredRecord, TopicLog
 from storage.snapshot import Ignored, Snapshot
-from storage.transactions import CommittedRecords
 
 SLICE_RECORDS: Final = 500
 """Records that the coordinator takes in one go: about two milliseconds of the loop."""
@@ -104,12 +102,10 @@ class PartitionLoad:
         snapshot: Snapshot | None,
         is_wanted: Callable[[], bool],
     ) -> int:
-        skipped, committed = carried_on(snapshot)
-        position = log.log_start_offset if snapshot is None else snapshot.about.position
-        self._coordinator.load_from(partition, Beginning(snapshot, position, skipped))
-        if position >= log.high_watermark:
+        tail = Tail(log, snapshot)
+        self._coordinator.load_from(partition, tail.beginning)
+        if tail.beginning.position >= log.high_watermark:
             return 0
-        tail = _Tail(log.batches(position), position, committed)
         loop = asyncio.get_running_loop()
         count = 0
         while await loop.run_in_executor(None, tail.read_on):
@@ -125,17 +121,16 @@ class PartitionLoad:
         return count
 
 
-class _Tail:
-    """A log from some position on, in portions."""
+class Tail:
+    """What a load reads: where it begins, and the log from there on, in portions."""
 
-    __slots__ = ("_batches", "_committed", "_position", "records", "size")
+    __slots__ = ("_batches", "_committed", "beginning", "records", "size")
 
-    def __init__(
-        self, batches: Iterator[bytes], position: Position, committed: CommittedRecords
-    ) -> None:
-        self._batches = batches
-        self._position = position
-        self._committed = committed
+    def __init__(self, log: TopicLog, snapshot: Snapshot | None) -> None:
+        skipped, self._committed = carried_on(snapshot)
+        position = log.log_start_offset if snapshot is None else snapshot.about.position
+        self.beginning = Beginning(snapshot, position, skipped)
+        self._batches = log.batches(position)
         self.records: list[StoredRecord] = []
         self.size = 0
 
@@ -143,9 +138,7 @@ class _Tail:
         """The next records, in a thread; False at the end of the log."""
         self.records, self.size = [], 0
         for batch in self._batches:
-            # The first one may have begun before the position: that much is known already.
-            if read_header(batch).next_offset > self._position:
-                self.records += self._committed.take(batch)
+            self.records += self._committed.take(batch)
             self.size += len(batch)
             if self.size >= READ_BYTES and self.records:
                 break

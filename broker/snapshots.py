@@ -23,6 +23,9 @@ from broker.partition_load import Survey
 from broker.worker import JobFailed
 from storage.partition_log import PartitionLog
 
+FOLD_ABANDONED: Final = "FoldAbandoned"
+"""The log cleaner came between: nothing is wrong."""
+
 LOOK_INTERVAL_S: Final = 1.0
 
 STOP_LIMIT_S: Final = 2.0
@@ -130,7 +133,8 @@ class Snapshots:
             result = await self._run(FOLD, arguments)
         except JobFailed as failure:
             self._failed_at[partition] = growth
-            self._observe(SnapshotFailed(partition, str(failure)))
+            if failure.kind != FOLD_ABANDONED:
+                self._observe(SnapshotFailed(partition, str(failure)))
             return
         position, size, groups, records = (
             int(str(result[key])) for key in ("position", "bytes", "groups", "records")

@@ -82,6 +82,8 @@ class LogFiles:
                     if from_offset == up_to:
                         return  # what comes next may be half written
             except InvalidBatch as fault:
+                if not self.is_unchanged():
+                    return  # another file has taken its place
                 raise Corrupt(path, position, fault.reason) from None
             finally:
                 file.close()

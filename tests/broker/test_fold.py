@@ -1,0 +1,451 @@
+"""Snapshots of a real log: they say what the log says, whatever happened in it and to the disk.
+
+Histories are drawn at random, with everything that a log may hold: all versions of values, groups
+that end and begin anew, generations without assignments, transactions, types that nobody knows. At
+any cut the snapshot and the log since then must give what the whole log gives; and wherever the
+power goes while a snapshot is taken or the older one removed, a start finds the same.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from broker.fold import FoldAbandoned, fold, read_snapshot
+from broker.partition_load import Tail
+from coordinator.generation_record import generation_record, generation_tombstone
+from coordinator.group import Group, Member
+from coordinator.image import Image
+from coordinator.record_schemas import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    LegacyOffsetCommitValue,
+    MemberMetadata,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+from coordinator.records import add_offset_tombstones, group_tombstone
+from protocol.names import GenerationId, GroupId, GroupInstanceId, MemberId, TopicName
+from storage.api import LogSettings, Record, TopicPartition
+from storage.disk import Disk
+from storage.log_files import LogFiles
+from storage.partition_log import PartitionLog
+from storage.record_batch import encode_batch
+from storage.segment_swap import swap_in
+from storage.snapshot import forget_before, positions, snapshot_path
+from tests.coordinator.golden.samples import record_of
+from tests.simulator.disk import PowerCut, SimulatedDisk
+from tests.transfer.given import marker, transactional
+
+FOLDER = "/data/__consumer_offsets-0"
+TOPIC_ID = UUID(int=77)
+AT_MS = 1_700_000_000_000
+SMALL = LogSettings(segment_bytes=1_500, index_interval_bytes=200)
+
+GROUPS = [GroupId(name) for name in ("red", "green", "")]
+TOPICS = [TopicName("orders"), TopicName("audit")]
+
+
+# ---------------------------------------------------------------- histories
+
+groups = st.sampled_from(GROUPS)
+partitions = st.integers(0, 2)
+members = st.lists(
+    st.tuples(st.sampled_from(("m-1", "m-2", "m-3")), st.sampled_from((None, "i-1"))),
+    max_size=2,
+    unique_by=(lambda one: one[0], lambda one: one[1] or one[0]),
+)
+
+
+@st.composite
+def offset_records(draw: st.DrawFn) -> Record:
+    key = OffsetCommitKey(draw(groups), draw(st.sampled_from(TOPICS)), draw(partitions))
+    version = draw(st.integers(-1, 4))
+    metadata = draw(st.sampled_from(("", "note", "é\N{GRINNING FACE}")))
+    offset, at_ms = draw(st.integers(-1, 1 << 62)), AT_MS + draw(st.integers(0, 3))
+    if version == -1:
+        return record_of(0, key, 0, LegacyOffsetCommitValue(offset, metadata, at_ms))
+    expire = AT_MS + 9 if version == 1 else -1
+    topic_id = draw(st.sampled_from((UUID(int=0), UUID(int=5))))
+    value = OffsetCommitValue(offset, draw(st.integers(-1, 2)), metadata, at_ms, expire, topic_id)
+    return record_of(1, key, version, value)
+
+
+@st.composite
+def group_records(draw: st.DrawFn) -> Record:
+    subscription = draw(
+        st.sampled_from((b"", b"\x00\x00\x00\x00\x00\x01\x00\x01t\xff\xff\xff\xff"))
+    )
+    stored = [
+        MemberMetadata(name, instance, "c", "/h", 60_000, 10_000, subscription, b"\x00\xff")
+        for name, instance in draw(members)
+    ]
+    value = GroupMetadataValue(
+        draw(st.sampled_from(("", "consumer", "connect"))),
+        draw(st.integers(0, 4)),
+        draw(st.sampled_from((None, "range"))),
+        draw(st.sampled_from((None, *[one.member_id for one in stored]))),
+        AT_MS - draw(st.integers(0, 3)),
+        stored,
+    )
+    return record_of(2, GroupMetadataKey(draw(groups)), draw(st.integers(0, 4)), value)
+
+
+@st.composite
+def generation_records(draw: st.DrawFn) -> Record:
+    present = [
+        Member(
+            member_id=MemberId(name),
+            group_instance_id=None if instance is None else GroupInstanceId(instance),
+            client_id="c",
+            client_host="/h",
+            session_timeout_ms=10_000,
+            rebalance_timeout_ms=60_000,
+            protocol_type="consumer",
+            protocols=(("range", b"s"), ("sticky", b"")),
+        )
+        for name, instance in draw(members)
+    ]
+    leader = present[0].member_id if present else MemberId("")
+    generation_id = GenerationId(draw(st.integers(1, 6)))
+    protocol = ("consumer", "range")
+    return generation_record(draw(groups), generation_id, protocol, leader, AT_MS, present)
+
+
+tombstones = st.one_of(
+    st.builds(group_tombstone, groups),
+    st.builds(generation_tombstone, groups),
+    st.builds(
+        lambda group, topic, partition: _offset_tombstone(group, topic, partition),
+        groups, st.sampled_from(TOPICS), partitions,
+    ),
+)  # fmt: skip
+strangers = st.sampled_from([Record(b"\x00\x03\x00\x01g", b"??"), Record(b"\x00\x63x", None)])
+records = st.one_of(
+    offset_records(), offset_records(), group_records(), generation_records(), tombstones, strangers
+)
+
+
+def _offset_tombstone(group_id: GroupId, topic: TopicName, partition: int) -> Record:
+    made: list[Record] = []
+    add_offset_tombstones(made, group_id, topic, [partition])
+    return made[0]
+
+
+@dataclass
+class Batch:
+    """Records, in a transaction of some producer or in none; or the end of its transaction."""
+
+    records: list[Record]
+    producer_id: int = -1
+    commits: bool | None = None
+
+
+batches = st.one_of(
+    st.builds(Batch, st.lists(records, min_size=1, max_size=4)),
+    st.builds(Batch, st.lists(records, min_size=1, max_size=4)),
+    st.builds(Batch, st.lists(offset_records(), min_size=1, max_size=3), st.sampled_from((1, 2))),
+    st.builds(Batch, st.just([]), st.sampled_from((1, 2)), st.booleans()),
+)
+
+
+# ---------------------------------------------------------------- logs and what they say
+
+
+@dataclass
+class Written:
+    """A partition's log on a simulated disk."""
+
+    disk: SimulatedDisk = field(default_factory=SimulatedDisk)
+
+    def __post_init__(self) -> None:
+        if not self.disk.exists(FOLDER):
+            self.disk.make_dir("/data")
+            self.log = self._log()
+            self.log.create(TOPIC_ID)
+        else:
+            self.log = self._log()
+            self.log.open(0)
+
+    def _log(self) -> PartitionLog:
+        return PartitionLog(self.disk, FOLDER, TopicPartition("__consumer_offsets", 0), SMALL)
+
+    def append(self, batch: Batch) -> int:
+        """The position after it."""
+        at = self.log.log_end_offset
+        if batch.commits is not None:
+            content, size = marker(at, batch.producer_id, commits=batch.commits), 1
+        elif batch.producer_id >= 0:
+            content = transactional(batch.records, at, batch.producer_id)
+            size = len(batch.records)
+        else:
+            content, size = encode_batch(batch.records, at, AT_MS), len(batch.records)
+        self.log.append_placed([(content, at + size - 1, AT_MS)], AT_MS)
+        return at + size
+
+    def take(self, up_to: int) -> dict[str, object]:
+        return take(self.disk, up_to)
+
+    def state(self, *, by_snapshot: bool = True) -> "State":
+        snapshot = None
+        if by_snapshot:
+            end = self.log.log_end_offset
+            snapshot, _ = read_snapshot(self.disk, FOLDER, log_end=end, topic_id=TOPIC_ID)
+        tail = Tail(self.log, snapshot)
+        image = Image(tail.beginning)
+        while tail.read_on():
+            for record in tail.records:
+                image.apply(record)
+        skipped = [(one.offset, one.record_type, one.name) for one in image.skipped]
+        found: dict[str, object] = {}
+        while (taken := image.take_next()) is not None:
+            group = taken[0]
+            group.check()
+            found[group.group_id] = portrait(group)
+        return found, skipped
+
+
+State = tuple[dict[str, object], list[tuple[int, int, str | None]]]
+
+
+def take(disk: Disk, up_to: int) -> dict[str, object]:
+    arguments: dict[str, object] = {
+        "folder": FOLDER, "up_to": up_to, "topic_id": str(TOPIC_ID), "now_ms": AT_MS,
+    }  # fmt: skip
+    return fold(disk, arguments)
+
+
+def portrait(thing: Group | Member) -> object:
+    """Everything that a group or a member is, in the order in which it is kept."""
+    facts = []
+    for name in type(thing).__slots__:
+        fact = getattr(thing, name)
+        if name == "lock":
+            continue
+        if name == "members":
+            fact = [(key, portrait(member)) for key, member in fact.items()]
+        elif name == "offsets":
+            fact = [(topic, list(commits.items())) for topic, commits in fact.items()]
+        elif isinstance(fact, dict):
+            fact = list(fact.items())
+        facts.append((name, fact))
+    return facts
+
+
+@settings(max_examples=250, deadline=None)
+@given(st.lists(batches, min_size=1, max_size=25), st.data())
+def test_a_snapshot_and_the_log_since_say_what_the_whole_log_says(
+    history: Sequence[Batch], data: st.DataObject
+) -> None:
+    cuts = data.draw(st.sets(st.integers(0, len(history)), max_size=3))
+    written, ends = Written(), [0]
+    for batch in history:
+        ends.append(written.append(batch))
+    expected = written.state(by_snapshot=False)
+    for cut in sorted(cuts):
+        result = written.take(ends[cut])
+        assert result["position"] == ends[cut]
+        assert positions(written.disk, FOLDER) == [ends[cut]]
+        assert written.state() == expected
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(batches, min_size=4, max_size=12), st.integers(0, 2**32))
+def test_wherever_the_power_goes_a_start_finds_the_same(
+    history: Sequence[Batch], chance: int
+) -> None:
+    """At every write, rename, sync and removal of a snapshot, and of the one that it replaces."""
+    written, ends = Written(), [0]
+    for batch in history:
+        ends.append(written.append(batch))
+    written.log.flush()
+    expected = written.state(by_snapshot=False)
+    middle, end = ends[len(history) // 2], ends[-1]
+    written.take(middle)
+    dice, stops = random.Random(chance), 0
+    while True:
+        trial = SimulatedDisk(written.disk._root.survivor(random.Random(0)))
+        trial.cut_power_at = stops
+        try:
+            take(trial, end)
+        except PowerCut:
+            pass
+        else:
+            break
+        stops += 1
+        for left in (trial.after_crash(dice), trial.after_kill()):
+            after = Written(left)
+            assert after.state() == expected
+            assert not any(name.endswith(".tmp") for name in left.listdir(FOLDER))
+            take(left, end)  # and the next attempt succeeds
+            assert after.state() == expected
+    assert stops >= 6  # created, cut, written, synced, renamed, and so on
+
+
+def test_a_full_disk_or_a_failed_sync_leaves_the_older_snapshot() -> None:
+    written = Written()
+    first = written.append(Batch([record_of_offset(1)]))
+    written.take(first)
+    last = written.append(Batch([record_of_offset(2)]))
+    expected = written.state(by_snapshot=False)
+    written.disk.room = 10
+    with pytest.raises(OSError, match="space"):
+        written.take(last)
+    written.disk.room = None
+    written.disk.fail_sync(".groups.tmp")
+    with pytest.raises(OSError, match="output"):
+        written.take(last)
+    assert positions(written.disk, FOLDER) == [first]
+    assert written.state() == expected
+    written.take(last)
+    assert positions(written.disk, FOLDER) == [last]
+    assert written.state() == expected
+
+
+def record_of_offset(offset: int, partition: int = 0) -> Record:
+    key = OffsetCommitKey("red", "orders", partition)
+    return record_of(1, key, 4, OffsetCommitValue(offset, 1, "", AT_MS, -1, UUID(int=5)))
+
+
+def test_groups_that_no_record_was_about_are_copied_and_not_decoded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    written = Written()
+    for name in ("a", "b", "c"):
+        key = OffsetCommitKey(name, "orders", 0)
+        at = written.append(Batch([record_of(1, key, 4, OffsetCommitValue(1, 1, "", AT_MS))]))
+    written.take(at)
+    at = written.append(Batch([record_of(1, key, 4, OffsetCommitValue(2, 1, "", AT_MS))]))
+    decoded: list[str] = []
+    from coordinator import image
+
+    group_of = image.group_of
+
+    def seen(group_id: GroupId, plain: object) -> Group:
+        decoded.append(group_id)
+        return group_of(group_id, plain)
+
+    monkeypatch.setattr(image, "group_of", seen)
+    result = written.take(at)
+    assert decoded == ["c"]
+    assert (result["groups"], result["records"]) == (3, 1)
+
+
+def test_what_is_not_stored_yet_is_not_in_it() -> None:
+    written = Written()
+    stored = written.append(Batch([record_of_offset(1)]))
+    written.append(Batch([record_of_offset(2)]))
+    assert written.take(stored)["position"] == stored
+    assert written.state() == written.state(by_snapshot=False)
+
+
+def test_a_batch_that_is_being_appended_does_not_disturb() -> None:
+    written = Written()
+    stored = written.append(Batch([record_of_offset(1)]))
+    half = encode_batch([record_of_offset(2)], stored, AT_MS)[:70]
+    path = f"{FOLDER}/{0:020d}.log"
+    file = written.disk.open(path)
+    file.pwrite(half, file.size())
+    assert written.take(stored)["position"] == stored
+
+
+def test_a_damaged_log_gives_no_snapshot() -> None:
+    from storage.api import Corrupt
+
+    written = Written()
+    written.append(Batch([record_of_offset(1)]))
+    end = written.append(Batch([record_of_offset(2)]))
+    written.disk.open(f"{FOLDER}/{0:020d}.log").pwrite(b"\xff", 16)  # the magic of the first
+    with pytest.raises(Corrupt):
+        written.take(end)
+    assert positions(written.disk, FOLDER) == []
+
+
+# ---------------------------------------------------------------- beside the cleaner
+
+
+class DisturbedDisk:
+    """Lets something happen when a file with this ending is opened for the first time."""
+
+    def __init__(self, disk: SimulatedDisk, ending: str, happens: object) -> None:
+        self._disk = disk
+        self._ending = ending
+        self._happens = happens
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._disk, name)
+
+    def open(self, path: str, *, create: bool = False) -> object:
+        happens, self._happens = self._happens, None
+        if happens is not None and path.endswith(self._ending):
+            happens()  # type: ignore[operator]
+        else:
+            self._happens = happens
+        return self._disk.open(path, create=create)
+
+
+def test_a_snapshot_that_the_cleaner_has_taken_away_is_not_built_upon() -> None:
+    written = Written()
+    first = written.append(Batch([record_of_offset(1)]))
+    written.take(first)
+    last = written.append(Batch([_offset_tombstone(GROUPS[0], TOPICS[0], 0)]))
+    disturbed = DisturbedDisk(
+        written.disk, ".index", lambda: forget_before(written.disk, FOLDER, last)
+    )
+    with pytest.raises(FoldAbandoned, match="not to be used"):
+        take(disturbed, last)  # type: ignore[arg-type]
+    assert positions(written.disk, FOLDER) == []
+
+
+def test_segments_that_are_swapped_meanwhile_give_no_snapshot() -> None:
+    written = Written()
+    while len(LogFiles(written.disk, FOLDER)._segments) < 3:
+        end = written.append(Batch([record_of_offset(n, n) for n in range(3)]))
+
+    def swap() -> None:
+        log = written.log
+        sources = [segment.base_offset for segment in log.segments_from(0)][:2]
+        cleaned = log.segment(0, ".cleaned")
+        cleaned.create()
+        batch = encode_batch([record_of_offset(1)], 0, AT_MS)
+        cleaned.append([(batch, 0, AT_MS)])
+        cleaned.seal()
+        cleaned.release()
+        swap_in(written.disk, log, 0, sources)
+
+    with pytest.raises(FoldAbandoned):
+        take(DisturbedDisk(written.disk, ".index", swap), end)  # type: ignore[arg-type]
+    assert positions(written.disk, FOLDER) == []
+    assert written.take(end)["position"] == end
+    assert written.state() == written.state(by_snapshot=False)
+
+
+def test_while_names_change_nothing_is_read() -> None:
+    written = Written()
+    end = written.append(Batch([record_of_offset(1)]))
+    written.disk.open(f"{FOLDER}/{0:020d}.log.swap", create=True)
+    with pytest.raises(FoldAbandoned):
+        written.take(end)
+
+
+def test_a_swap_takes_older_snapshots_away_for_good() -> None:
+    written = Written()
+    while len(LogFiles(written.disk, FOLDER)._segments) < 3:
+        end = written.append(Batch([record_of_offset(n, n) for n in range(3)]))
+        if end == 3:
+            written.take(end)
+    log = written.log
+    sources = [segment.base_offset for segment in log.segments_from(0)][:2]
+    cleaned = log.segment(0, ".cleaned")
+    cleaned.create()
+    last = log.segments_from(0)[1].next_offset - 1
+    cleaned.append([(encode_batch([record_of_offset(1)], last, AT_MS), last, AT_MS)])
+    cleaned.seal()
+    cleaned.release()
+    assert positions(written.disk, FOLDER) == [3]
+    swap_in(written.disk, log, 0, sources)
+    assert not written.disk.exists(snapshot_path(FOLDER, 3))
