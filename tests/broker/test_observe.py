@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 from typing import get_args
 
 import pytest
@@ -201,3 +202,77 @@ def test_an_unexpected_error_says_what_and_where(stream: io.StringIO) -> None:
 
 def _make_a_mistake() -> None:
     1 / 0  # noqa: B018 - that is the mistake
+
+
+def generation_begun(*waited_ms: int) -> groups.GenerationBegun:
+    return groups.GenerationBegun(
+        group_id=G,
+        at_ms=1,
+        now_ms=1,
+        generation_id=GenerationId(4),
+        protocol_type="consumer",
+        protocol_name="range",
+        leader_id=MemberId("m-1"),
+        subscribed_topics=None,
+        recorded=True,
+        joins=tuple(groups.JoinWait(MEMBER, waited) for waited in waited_ms),
+        absent=(),
+    )
+
+
+def test_each_join_is_counted_with_the_time_that_it_waited(stream: io.StringIO) -> None:
+    observer = Observer(open_log("json", "error", stream))
+    observer(generation_begun(5, 2_000, 2_000))
+    waits = observer.counters.join_wait_seconds
+    assert sum(waits.counts) == 3
+    assert waits.total == 4.005
+
+
+def test_the_oldest_rebalance_is_the_one_that_began_first_and_has_not_ended(
+    stream: io.StringIO,
+) -> None:
+    observer = Observer(open_log("json", "error", stream))
+    counters = observer.counters
+    assert counters.oldest_rebalance_ms(1_000) == 0
+    observer(rebalance_begun(100))
+    observer(replace(rebalance_begun(400), group_id=GroupId("other")))
+    observer(rebalance_begun(700))  # again: its members have waited since the first time
+    assert counters.oldest_rebalance_ms(1_000) == 900
+    observer(offsets.GroupDeleted(G, at_ms=1, cause=offsets.DeletionCause.REQUESTED, offsets=()))
+    assert counters.oldest_rebalance_ms(1_000) == 600
+    observer(groups.PartitionClosed(partition=1, at_ms=1, groups=1))
+    assert counters.oldest_rebalance_ms(1_000) == 0
+
+
+@pytest.mark.parametrize(("generation_id", "outside"), [(-1, 2), (7, 0)])
+def test_commits_by_nobody_are_counted_apart(
+    stream: io.StringIO, generation_id: int, outside: int
+) -> None:
+    observer = Observer(open_log("json", "error", stream))
+    committed = {0: CommittedOffset(5), 1: CommittedOffset(6)}
+    observer(
+        offsets.OffsetsCommitted(
+            group_id=G,
+            at_ms=1,
+            generation_id=GenerationId(generation_id),
+            member_id=MemberId(""),
+            client_id="c",
+            client_host="/h",
+            offsets=[(TopicName("t"), committed)],
+        )
+    )
+    assert observer.counters.offsets_committed == 2
+    assert observer.counters.offsets_committed_outside == outside
+
+
+def test_loads_are_timed(stream: io.StringIO) -> None:
+    observer = Observer(open_log("json", "error", stream))
+    for load_ms in (20, 1_500):
+        observer(
+            shell.PartitionRead(
+                partition=1, epoch=1, records=10, size_bytes=1, load_ms=load_ms, queued_ms=0
+            )
+        )
+    assert sum(observer.counters.load_seconds.counts) == 2
+    assert observer.counters.load_seconds_max == 1.5
+    assert observer.counters.records_loaded == 20
