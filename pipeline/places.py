@@ -21,6 +21,7 @@ LOG_SUFFIX: Final = ".log"
 _FOLDER: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>0|[1-9][0-9]{0,9})")
 _INDEX_ENTRY: Final = Struct(">ii")
 _EXTENT: Final = Struct(">qi")
+_HEAD: Final = Struct(">qi4xb6xi")  # base offset, length, magic, last offset delta
 _OVERHEAD: Final = 12
 
 
@@ -75,6 +76,28 @@ def _of_folder(files: Iterator[Path] | Sequence[Path], name: str, topic: str) ->
         if file.stem.isdecimal():
             size = file.stat().st_size
             yield Segment(str(file), topic, int(match["partition"]), int(file.stem), size)
+
+
+def log_ends(found: Sequence[Segment]) -> dict[int, int]:
+    """By partition, the offset after the last whole batch that is there now."""
+    newest = {segment.partition: segment for segment in found}
+    return {partition: _end_offset(segment) for partition, segment in newest.items()}
+
+
+def _end_offset(segment: Segment) -> int:
+    end = segment.base_offset
+    indexed = _indexed(Path(segment.path).with_suffix(".index"), segment.size)
+    with Path(segment.path).open("rb") as log:
+        start = indexed[-1] if indexed else 0
+        if start and not _begins_batch(log.fileno(), start, segment):
+            start = 0
+        while len(head := os.pread(log.fileno(), _HEAD.size, start)) == _HEAD.size:
+            base_offset, length, magic, last_delta = _HEAD.unpack(head)
+            if magic != 2 or length <= 0 or start + length + _OVERHEAD > segment.size:
+                break
+            end = base_offset + last_delta + 1
+            start += length + _OVERHEAD
+    return end
 
 
 def pieces(segment: Segment, piece_bytes: int = PIECE_BYTES) -> list[Piece]:

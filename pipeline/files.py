@@ -1,0 +1,84 @@
+"""How are small files read, written and listed on whatever file system the tables lie on?
+
+Tables are Spark's to read and write; what stands beside them (the manifest) is a file of ours, and
+must be replaced whole. Local paths need no more than Python; any other goes through Hadoop's
+`FileSystem` in the driver's Java, which knows the same schemes as Spark does.
+"""
+
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from py4j.java_gateway import JVMView
+from pyspark.sql import SparkSession
+
+_SCHEME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:")
+
+
+def is_local(path: str) -> bool:
+    """A path of this machine, with or without `file:`."""
+    return path.startswith("file:") or _SCHEME.match(path) is None
+
+
+def local_path(path: str) -> Path:
+    return Path(path.removeprefix("file://").removeprefix("file:"))
+
+
+def read_text(spark: SparkSession, path: str) -> str | None:
+    """All of a small file; None when it is not there."""
+    if is_local(path):
+        with suppress(FileNotFoundError):
+            return local_path(path).read_text()
+        return None
+    java = _java(spark)
+    where = java.org.apache.hadoop.fs.Path(path)
+    system = where.getFileSystem(spark._jsc.hadoopConfiguration())
+    if not system.exists(where):
+        return None
+    stream = system.open(where)
+    try:
+        return bytes(java.org.apache.commons.io.IOUtils.toByteArray(stream)).decode()
+    finally:
+        stream.close()
+
+
+def replace_text(spark: SparkSession, path: str, content: str) -> None:
+    """Write it beside, then rename: a reader finds the old file or the new one."""
+    if is_local(path):
+        target = local_path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        beside = target.with_name(target.name + ".tmp")
+        with beside.open("w") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(target)
+        return
+    java = _java(spark)
+    configuration = spark._jsc.hadoopConfiguration()
+    target_path = java.org.apache.hadoop.fs.Path(path)
+    beside_path = java.org.apache.hadoop.fs.Path(path + ".tmp")
+    context = java.org.apache.hadoop.fs.FileContext.getFileContext(
+        target_path.toUri(), configuration
+    )
+    system = target_path.getFileSystem(configuration)
+    stream = system.create(beside_path, True)  # noqa: FBT003  Java has no keywords
+    try:
+        stream.write(bytearray(content.encode()))
+    finally:
+        stream.close()
+    rename = java.org.apache.hadoop.fs.Options.Rename
+    gateway = spark.sparkContext._gateway
+    assert gateway is not None
+    options = gateway.new_array(rename, 1)
+    options[0] = rename.OVERWRITE
+    context.rename(beside_path, target_path, options)
+
+
+def _java(spark: SparkSession) -> JVMView:
+    """The driver's Java: the only way to Hadoop's file systems."""
+    java = spark._jvm
+    assert java is not None
+    return java

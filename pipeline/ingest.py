@@ -1,0 +1,46 @@
+"""What is new in a source since the last run? It is decoded and landed, each record once.
+
+Of each topic, the records from where the lake's manifest says up to where the log ended when the
+source was opened. What could not be read is landed with its place and counted: a run that meets
+damage says so, and goes on.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame
+
+from pipeline.inputs import Source
+from pipeline.landing import Lake, tables_of
+from pipeline.tables import HISTORY_TOPIC, LAG_TOPIC, OFFSETS_TOPIC, UNDECODABLE
+
+TOPICS = (OFFSETS_TOPIC, HISTORY_TOPIC, LAG_TOPIC)
+
+
+class Ingested(NamedTuple):
+    """`ends`: by topic and partition, where the next run begins; `rows`: by table, of this run."""
+
+    ends: Mapping[str, Mapping[int, int]]
+    rows: Mapping[str, int]
+
+
+def ingest(source: Source, lake: Lake) -> Ingested:
+    """Land what is new of every topic that is there. Raises NoSegments, NoLake."""
+    manifest = lake.manifest()
+    read = {} if manifest is None else manifest.read
+    found: dict[str, DataFrame] = {}
+    ends: dict[str, dict[int, int]] = {}
+    for topic in TOPICS:
+        if topic != OFFSETS_TOPIC and not source.has(topic):
+            continue  # a Kafka's own log
+        log = source.log(topic)
+        begins = read.get(topic, {})
+        ends[topic] = {p: max(end, begins.get(p, 0)) for p, end in log.ends.items()}
+        for table in tables_of(topic):
+            rows = log.rows(table, begins)
+            name = table.name
+            found[name] = found[name].unionByName(rows) if name in found else rows
+    landed = lake.land(found, ends)
+    run = landed.runs[-1]
+    counts = {name: lake.count(name, run) for name in found}
+    return Ingested(ends, {**counts, UNDECODABLE.name: counts.get(UNDECODABLE.name, 0)})

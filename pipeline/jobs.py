@@ -1,0 +1,182 @@
+"""Which jobs are there, and what does each make of which tables?
+
+A job is a function of a source and a span of time; its tables are data frames, and who runs it
+(runner.py, a notebook, spark-submit) decides where they go. Times are ms since the epoch, UTC; the
+span includes `since_ms` and leaves `until_ms` out. Rows of a table are about instants of the span;
+what must be known from before it (the last commits of a window, the owners of partitions) is read
+from all there is.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+
+from pipeline.derive import anomalies as odd
+from pipeline.derive.audit import audit, suspects
+from pipeline.derive.commit_rate import commit_rate, group_rate
+from pipeline.derive.effective import effective_commits
+from pipeline.derive.group_health import group_health, partition_health
+from pipeline.derive.lag_trend import lag_trend
+from pipeline.derive.offsets_as_of import offsets_as_of
+from pipeline.derive.rebalances import of_metadata, rebalance_stats, rebalances
+from pipeline.inputs import Source
+from pipeline.tables import (
+    COMMITS,
+    GROUP_EVENTS,
+    GROUP_METADATA,
+    HISTORY_TOPIC,
+    LAG_SAMPLES,
+    LAG_TOPIC,
+    OFFSETS_TOPIC,
+    TRANSACTION_MARKERS,
+)
+
+Tables = Mapping[str, DataFrame]
+
+
+@dataclass
+class Facts:
+    """The tables of a source, each made once, and the span that a job is asked about."""
+
+    source: Source
+    since_ms: int
+    until_ms: int
+    version_pattern: str | None = None
+
+    def within(self, frame: DataFrame, column: str) -> DataFrame:
+        at = fn.col(column)
+        return frame.where((at >= self.since_ms) & (at < self.until_ms))
+
+    @cached_property
+    def effective(self) -> DataFrame:
+        commits = self.source.table(COMMITS)
+        return effective_commits(commits, self.source.table(TRANSACTION_MARKERS))
+
+    @cached_property
+    def group_metadata(self) -> DataFrame:
+        return self.source.table(GROUP_METADATA)
+
+    @cached_property
+    def has_history(self) -> bool:
+        return self.source.has(HISTORY_TOPIC)
+
+    @cached_property
+    def has_samples(self) -> bool:
+        return self.source.has(LAG_TOPIC)
+
+    @cached_property
+    def events(self) -> DataFrame:
+        return self.source.table(GROUP_EVENTS)
+
+    @cached_property
+    def samples(self) -> DataFrame:
+        return self.source.table(LAG_SAMPLES)
+
+    @cached_property
+    def health(self) -> DataFrame:
+        return partition_health(self.samples, self.since_ms, self.until_ms)
+
+
+@dataclass(frozen=True)
+class Job:
+    """`needs`: topics without which there is nothing to say; `days`: a table's column of time."""
+
+    name: str
+    makes: str
+    needs: tuple[str, ...]
+    run: Callable[[Facts], Tables]
+    days: Mapping[str, str]
+
+
+def _commit_rate(facts: Facts) -> Tables:
+    rate = commit_rate(facts.effective, facts.group_metadata)
+    return {
+        "commit_rate": facts.within(rate, "minute_ms"),
+        "group_commit_rate": facts.within(group_rate(rate), "minute_ms"),
+    }
+
+
+def _lag_trend(facts: Facts) -> Tables:
+    return {"lag_trend": lag_trend(facts.within(facts.samples, "at_ms"))}
+
+
+def _rebalances(facts: Facts) -> Tables:
+    # A log of Kafka's own has no history: then there are generations, and no causes.
+    whole = rebalances(facts.events) if facts.has_history else of_metadata(facts.group_metadata)
+    whole = facts.within(whole, "began_at_ms")
+    return {
+        "rebalances": whole,
+        "rebalance_stats": rebalance_stats(whole, version_pattern=facts.version_pattern),
+    }
+
+
+def _group_health(facts: Facts) -> Tables:
+    return {"partition_health": facts.health, "group_health": group_health(facts.health)}
+
+
+def _anomalies(facts: Facts) -> Tables:
+    rate = group_rate(commit_rate(facts.effective, facts.group_metadata))
+    found = [
+        odd.commit_storms(rate),
+        odd.rewinds(suspects(facts.effective)),
+        odd.skewed_assignments(facts.group_metadata),
+    ]
+    if facts.has_samples:
+        found += [odd.stalled_partitions(facts.health), odd.hot_partitions(facts.samples)]
+    if facts.has_history:
+        found.append(odd.flapping_members(facts.events))
+    every = found[0]
+    for more in found[1:]:
+        every = every.unionByName(more)
+    return {"anomalies": facts.within(every, "since_ms")}
+
+
+def _offsets_as_of(facts: Facts) -> Tables:
+    return {"offsets_as_of": offsets_as_of(facts.effective, facts.until_ms)}
+
+
+def _audit(facts: Facts) -> Tables:
+    moved = {"offset_suspects": facts.within(suspects(facts.effective), "at_ms")}
+    if facts.has_history:
+        moved["audit"] = facts.within(audit(facts.events), "at_ms")
+    return moved
+
+
+JOBS: Final = {
+    job.name: job
+    for job in (
+        Job(
+            "commit_rate", "how often each group, member and partition commits", (OFFSETS_TOPIC,),
+            _commit_rate, {"commit_rate": "minute_ms", "group_commit_rate": "minute_ms"},
+        ),
+        Job(
+            "lag_trend", "lag by the hour, and when it will be made up for", (LAG_TOPIC,),
+            _lag_trend, {"lag_trend": "hour_ms"},
+        ),
+        Job(
+            "rebalance_stats", "rebalances by cause and client, and their cost", (),
+            _rebalances, {"rebalances": "began_at_ms", "rebalance_stats": "window_ms"},
+        ),
+        Job(
+            "group_health", "Burrow's verdicts over sliding windows", (LAG_TOPIC,),
+            _group_health, {"partition_health": "at_ms", "group_health": "at_ms"},
+        ),
+        Job(
+            "anomalies", "storms, rewinds, stalls, flapping, hot partitions, skew",
+            (OFFSETS_TOPIC,), _anomalies, {"anomalies": "since_ms"},
+        ),
+        Job(
+            "offsets_as_of", "each group's offsets at the end of the span", (OFFSETS_TOPIC,),
+            _offsets_as_of, {"offsets_as_of": ""},
+        ),
+        Job(
+            "audit", "who moved, reset or deleted offsets", (OFFSETS_TOPIC,),
+            _audit, {"offset_suspects": "at_ms", "audit": "at_ms"},
+        ),
+    )
+}  # fmt: skip
+"""By name. `ingest` is none of them: it makes no tables of tables (landing.py)."""

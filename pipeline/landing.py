@@ -1,0 +1,139 @@
+"""What was landed already, and how does a run add to it so that each row is there once?
+
+A *lake* is a folder of Parquet tables, each partitioned by day (`dt`) and by run, with a manifest:
+
+    LAKE/manifest.json               the runs that count, and how far each partition was read
+    LAKE/commits/dt=2026-11-21/run=000007-3f2a91c0/*.parquet
+
+A run writes under a name that nobody used before and counts once the manifest names it: the
+manifest is replaced in one step, after all is written. What a run that died has left is not named,
+so it is never read, and the next run begins where the last one that counts has ended. Of compacted
+topics, what was landed stays, though the log forgets it: that is the point of landing it.
+"""
+
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from pipeline.files import read_text, replace_text
+from pipeline.tables import TABLES, Table
+
+MANIFEST: Final = "manifest.json"
+VERSION: Final = 1
+
+Read = Mapping[str, Mapping[int, int]]
+"""By topic and partition: the offset after the last record that was landed."""
+
+
+class NoLake(Exception):
+    """The folder holds no tables of ours; the message is for people."""
+
+
+@dataclass(frozen=True)
+class Manifest:
+    runs: tuple[str, ...] = ()
+    read: Read = field(default_factory=dict)
+
+    def to_json(self) -> str:
+        content = {"version": VERSION, "runs": self.runs, "read": self.read}
+        return json.dumps(content, indent=1, sort_keys=True) + "\n"
+
+
+class Lake:
+    """The tables under one folder."""
+
+    def __init__(self, spark: SparkSession, path: str) -> None:
+        self._spark = spark
+        self.path = path.rstrip("/")
+
+    def manifest(self) -> Manifest | None:
+        """None where nothing was landed yet. Raises NoLake."""
+        content = read_text(self._spark, f"{self.path}/{MANIFEST}")
+        if content is None:
+            return None
+        try:
+            said = json.loads(content)
+            read = {
+                topic: {int(partition): int(end) for partition, end in ends.items()}
+                for topic, ends in said["read"].items()
+            }
+            version, runs = int(said["version"]), tuple(map(str, said["runs"]))
+        except (ValueError, KeyError, TypeError, AttributeError) as fault:
+            raise NoLake(f"{self.path}/{MANIFEST} is damaged: {fault}") from None
+        if version != VERSION:
+            raise NoLake(f"{self.path} has version {version}, this is version {VERSION}")
+        return Manifest(runs, read)
+
+    def table(self, table: Table) -> DataFrame:
+        """What the runs that count have landed of it. Raises NoLake."""
+        manifest = self.manifest()
+        if manifest is None:
+            raise NoLake(f"{self.path}: nothing was landed there (no {MANIFEST})")
+        return self._landed(table).where(fn.col("run").isin(*manifest.runs)).drop("run")
+
+    def _landed(self, table: Table) -> DataFrame:
+        schema = from_arrow_schema(table.schema).add("dt", "date").add("run", "string")
+        try:
+            return self._spark.read.schema(schema).parquet(f"{self.path}/{table.name}")
+        except AnalysisException as fault:
+            if "PATH_NOT_FOUND" not in str(fault):
+                raise
+            return self._spark.createDataFrame([], schema)  # no run has had a row of it
+
+    def count(self, name: str, run: str) -> int:
+        """Rows of a table that one run landed; from the files' own notes."""
+        return self._landed(TABLES[name]).where(fn.col("run") == run).count()
+
+    def land(self, found: Mapping[str, DataFrame], ends: Read) -> Manifest:
+        """Add rows, by table; they count when this returns. `ends`: how far was read by now."""
+        before = self.manifest() or Manifest()
+        run = f"{len(before.runs) + 1:06}-{uuid.uuid4().hex[:8]}"
+        for name, rows in found.items():
+            _write(rows.withColumn("run", fn.lit(run)), f"{self.path}/{name}")
+        read = {topic: dict(partitions) for topic, partitions in before.read.items()}
+        for topic, partitions in ends.items():
+            read.setdefault(topic, {}).update(partitions)
+        after = replace(before, runs=(*before.runs, run), read=read)
+        replace_text(self._spark, f"{self.path}/{MANIFEST}", after.to_json())
+        return after
+
+
+def _write(rows: DataFrame, path: str) -> None:
+    day = fn.to_date(fn.timestamp_millis(fn.coalesce(_time_of(rows), fn.lit(0))))
+    dated = rows.withColumn("dt", day)
+    # All of a day's rows in one file for each task that has a few million of them, not in hundreds.
+    dated.repartition("dt").write.mode("append").partitionBy("dt", "run").parquet(path)
+
+
+def _time_of(rows: DataFrame) -> Column:
+    return fn.col("log_timestamp_ms") if "log_timestamp_ms" in rows.columns else fn.lit(None)
+
+
+def between(rows: DataFrame, begins: Mapping[int, int], ends: Mapping[int, int]) -> DataFrame:
+    """The rows of records from `begins` on and before `ends`, by log partition.
+
+    Bytes that could not be read may have no offset: they are told by each run that meets them.
+    """
+    begin = fn.coalesce(_by_partition(begins), fn.lit(0))
+    end = fn.coalesce(_by_partition(ends), fn.lit(0))
+    offset = fn.col("log_offset")
+    return rows.where(offset.isNull() | ((offset >= begin) & (offset < end)))
+
+
+def _by_partition(offsets: Mapping[int, int]) -> Column:
+    if not offsets:
+        return fn.lit(None).cast("long")
+    pairs = [fn.lit(number) for pair in offsets.items() for number in pair]
+    return fn.create_map(*pairs)[fn.col("log_partition")]
+
+
+def tables_of(topic: str) -> list[Table]:
+    """The tables that are made of a topic's records; what could not be read comes with each."""
+    return [table for table in TABLES.values() if table.topic in (topic, None)]
