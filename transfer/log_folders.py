@@ -6,6 +6,7 @@ has torn are left aside, as is what a cleaner had not finished; what it had fini
 in place counts. Indexes are not needed. Kafka's counterparts: LogLoader, LogSegments.
 """
 
+import fcntl
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,6 +16,7 @@ from typing import Final, NamedTuple
 from logtools.walk import Batch, Damage, walk
 from protocol.names import OFFSETS_TOPIC
 from storage.checkpoints import LOG_STARTS, RECOVERY_POINTS
+from storage.data_dir import LOCK
 from storage.log_store import CLEAN_SHUTDOWN
 from transfer.contents import Contents
 from transfer.refusals import NoOffsets
@@ -56,6 +58,18 @@ def partitions_in(directories: Sequence[Path]) -> list[Partition]:
         names = ", ".join(str(directory) for directory in directories)
         raise NoOffsets(f"no folder {OFFSETS_TOPIC}-N in {names}")
     return [found[number] for number in sorted(found)]
+
+
+def is_in_use(directory: Path) -> bool:
+    """Does a Kafka hold the lock of this log directory? Java locks by fcntl."""
+    try:
+        with (directory / LOCK).open("rb") as lock:
+            fcntl.lockf(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
 
 
 def _folders(directory: Path) -> Iterator[tuple[int, Path]]:

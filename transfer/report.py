@@ -98,6 +98,7 @@ def as_json(report: Report) -> Json:
                 "aborted_records": transactions.aborted_records,
                 "pending": [dict(one._asdict()) for one in transactions.pending],
             },
+            "in_use": list[Json](tally.in_use),
             "torn_tails": [dict(one._asdict()) for one in tally.torn_tails],
             "damaged": [dict(one._asdict()) for one in tally.damaged],
         },
@@ -185,6 +186,8 @@ def _found_lines(report: Report) -> Iterator[str]:
 
 def _findings(report: Report) -> Iterator[str]:
     tally = report.tally
+    for directory in tally.in_use:
+        yield _line("note", f"a broker runs on {directory}: what it writes meanwhile may be missed")
     if tally.missing_partitions:
         yield _line("note", f"partitions {tally.missing_partitions} are not in the source")
     yield from _listed(

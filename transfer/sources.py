@@ -7,7 +7,7 @@ from typing import NamedTuple
 from broker.config import Config
 from storage.data_dir import META_PROPERTIES
 from transfer.contents import Contents
-from transfer.log_folders import partitions_in, read_partition
+from transfer.log_folders import is_in_use, partitions_in, read_partition
 from transfer.refusals import BadText, NoOffsets
 from transfer.rollcall_dir import RollcallDir, read_logs
 from transfer.selection import Selection
@@ -35,6 +35,7 @@ def read_paths(paths: Sequence[Path], for_group: str | None, now_ms: int) -> Sou
         return read_data_dir(Config(log_dirs=(str(paths[0]),)))
     contents = Contents()
     tally = Tally(", ".join(map(str, paths)), "kafka")
+    tally.in_use = [str(path) for path in paths if is_in_use(path)]
     for partition in partitions_in(paths):
         read_partition(partition, contents, tally)
     return Source(contents, tally)

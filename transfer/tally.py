@@ -72,6 +72,8 @@ class Tally:
     transactions: Transactions = field(default_factory=Transactions)
     damaged: list[Damaged] = field(default_factory=list)
     torn_tails: list[TornTail] = field(default_factory=list)
+    in_use: list[str] = field(default_factory=list)
+    """Directories on which a broker runs: what it writes meanwhile may be missed."""
     kept_undecoded: int = 0
     """Records of types and versions that nobody here can read: kept as they are."""
 

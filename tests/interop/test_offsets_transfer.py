@@ -214,6 +214,16 @@ def test_from_a_kafka_to_rollcall_and_on_to_another_kafka(
         # Then that one says of every group and offset what the first one said.
         assert listed(second.bootstrap) == kinds
         assert described(kafka_tools, second.bootstrap) == offsets
+        # As it says to us, over the wire.
+        csv = rollcall("export", "--csv", "-", "--bootstrap", second.bootstrap)
+        assert len(lines(csv)) == len(offsets)
+        file = tmp_path / "wire.csv"
+        file.write_text(csv.replace("simple-1,", "copied,"))
+        into = ("--bootstrap", second.bootstrap)
+        rollcall("import", "--from", file, "--group", "copied", *into)
+        copied = rollcall("export", "--csv", "-", "--group", "copied", *into)
+        assert len(lines(copied)) == csv.count("simple-1,")
+
         # And its groups go on from there.
         read_and_leave(second.bootstrap, "modern", group_protocol="consumer")
         read_and_leave(second.bootstrap, "classic")

@@ -12,6 +12,7 @@ import pytest
 from coordinator.java_hash import partition_of
 from storage.data_dir import DataDir
 from storage.record_batch import encode_batch
+from storage.undo import UNDO_FILE
 from tests.cli.test_command import Command, Outcome
 from tests.transfer.given import (
     NOW_MS,
@@ -294,6 +295,27 @@ def test_a_file_that_is_neither_is_refused_with_its_line(
     assert not (tmp_path / "d").exists()
 
 
+def test_an_import_that_is_killed_leaves_all_or_nothing(rollcall: Rollcall, tmp_path: Path) -> None:
+    lines = "".join(f"group-{n % 500},topic,{n // 500},{n}\n" for n in range(30_000))
+    (tmp_path / "many.csv").write_text(lines)
+    (tmp_path / "few.csv").write_text("own,topic,0,1\n")
+    data = tmp_path / "data"
+    imported(rollcall, tmp_path / "few.csv", data)
+    command = [Path(sys.executable).with_name("rollcall"), "offsets", "import", "--merge"]
+    process = subprocess.Popen([*command, "--from", tmp_path / "many.csv", "--data-dir", data])
+    undo = data / UNDO_FILE
+    while process.poll() is None and not undo.exists():
+        os.sched_yield()
+    process.kill()
+    process.wait()
+    found = exported(rollcall, data)
+    offsets = sum(len(group["offsets"]) for group in found["groups"])
+    assert offsets in (1, 30_001)
+    assert not undo.exists()
+    imported(rollcall, tmp_path / "many.csv", data, "--merge")
+    assert len(exported(rollcall, data)["groups"]) == 501
+
+
 def test_a_broker_that_runs_is_not_written_to(
     rollcall: Rollcall, kafka: Path, tmp_path: Path
 ) -> None:
@@ -312,6 +334,9 @@ def test_a_broker_that_runs_is_not_written_to(
         running = rollcall(*export)
         assert running.exit_code == 2
         assert "a broker runs on" in running.err
+        # To read from it is not forbidden, but told.
+        report = imported(rollcall, kafka, tmp_path / "data", "--merge")
+        assert report["source"]["in_use"] == [str(kafka)]
     finally:
         holder.kill()
         holder.communicate()

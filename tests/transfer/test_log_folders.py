@@ -5,8 +5,19 @@ from pathlib import Path
 
 import pytest
 
+from coordinator.group import CommittedOffset
+from coordinator.record_schemas import (
+    GroupMetadataValue,
+    LegacyOffsetCommitValue,
+    MemberMetadata,
+    OffsetCommitValue,
+)
+from protocol.compiler import writer
+from protocol.names import ZERO_TOPIC_ID
+from storage.api import Record
 from storage.record_batch import encode_batch
 from tests.transfer.given import (
+    FOREIGN_ID,
     NOW_MS,
     classic_group,
     compacted,
@@ -52,6 +63,55 @@ def test_times_epochs_and_metadata_are_kept(tmp_path: Path, version: int) -> Non
     assert (found.committed_offset, found.committed_at_ms) == (5, NOW_MS - 77)
     assert timestamp_ms == NOW_MS
     assert tally.by_type["OffsetCommit", f"v{version}"] == 1
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_offsets_of_every_version_are_read(tmp_path: Path, version: int) -> None:
+    said = OffsetCommitValue(
+        offset=5,
+        leader_epoch=3 if version >= 3 else -1,
+        metadata="m",
+        commit_timestamp=NOW_MS - 7,
+        expire_timestamp=NOW_MS + 7 if version == 1 else -1,
+        topic_id=FOREIGN_ID if version == 4 else ZERO_TOPIC_ID,
+    )
+    value = version.to_bytes(2, "big") + writer(OffsetCommitValue, version)(said)
+    write_segment(tmp_path, 0, 0, batch(Record(offset_record("g", "t", 0, 0).key, value)))
+    contents, tally = read(tmp_path)
+    assert contents.groups["g"].offsets["t", 0][0] == CommittedOffset(
+        5, said.leader_epoch, "m", NOW_MS - 7, said.expire_timestamp, said.topic_id
+    )
+    assert tally.by_type["OffsetCommit", f"v{version}"] == 1
+
+
+def test_offsets_of_the_first_kind_are_read(tmp_path: Path) -> None:
+    said = LegacyOffsetCommitValue(offset=5, metadata="m", commit_timestamp=NOW_MS)
+    value = b"\x00\x00" + writer(LegacyOffsetCommitValue, 0)(said)
+    key = b"\x00\x00" + offset_record("g", "t", 0, 0).key[2:]
+    write_segment(tmp_path, 0, 0, batch(Record(key, value)))
+    contents, _ = read(tmp_path)
+    assert shown(contents) == {"g": {("t", 0): 5}}
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_groups_of_every_version_are_kept_as_they_are(tmp_path: Path, version: int) -> None:
+    said = GroupMetadataValue(
+        protocol_type="consumer", generation=3, protocol="range", leader="m",
+        members=[MemberMetadata("m", None, "c", "/h", session_timeout=9)],
+    )  # fmt: skip
+    value = version.to_bytes(2, "big") + writer(GroupMetadataValue, version)(said)
+    write_segment(tmp_path, 0, 0, batch(Record(classic_group("g").key, value)))
+    contents, tally = read(tmp_path)
+    assert [kept.value for kept in contents.groups["g"].state.values()] == [value]
+    assert tally.by_type["GroupMetadata", f"v{version}"] == 1
+
+
+def test_message_sets_of_before_0_11_are_named(tmp_path: Path) -> None:
+    old = bytes(12) + b"\x00\x00\x00\x00" + b"\x01" + bytes(60)
+    write_segment(tmp_path, 0, 0, old, batch(offset_record("g", "t", 0, 5)))
+    contents, tally = read(tmp_path)
+    assert "magic 1, only magic 2" in tally.damaged[0].reason
+    assert shown(contents) == {"g": {("t", 0): 5}}
 
 
 def test_a_tombstone_takes_an_offset_away_and_a_group_with_its_last(tmp_path: Path) -> None:
