@@ -57,23 +57,19 @@ def make(folder: Path, records: int, live: int) -> int:
     """An offsets partition's segments, all of them sealed; their bytes."""
     log = PartitionLog(RealDisk(), str(folder), KEY, SETTINGS)
     log.create(UUID(int=1))
+    return fill(log, records, live)
+
+
+def fill(log: PartitionLog, records: int, live: int) -> int:
+    """Commits of one record each, a day old; the log is let go, and has so many bytes."""
     started_ms = int(time.time() * 1000) - 86_400_000
     for first in range(0, records, BATCHES_A_WRITE):
-        log.append_placed(
-            [
-                (
-                    encode_batch(
-                        [Record(offset_commit_key(number % live), VALUE)],
-                        number,
-                        started_ms + number // 100,
-                    ),
-                    number,
-                    started_ms + number // 100,
-                )
-                for number in range(first, min(first + BATCHES_A_WRITE, records))
-            ],
-            started_ms,
-        )
+        placed = []
+        for number in range(first, min(first + BATCHES_A_WRITE, records)):
+            record = Record(offset_commit_key(number % live), VALUE)
+            at_ms = started_ms + number // 100
+            placed.append((encode_batch([record], number, at_ms), number, at_ms))
+        log.append_placed(placed, started_ms)
     log.roll()
     log.flush()
     size = log.size_bytes

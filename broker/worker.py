@@ -1,4 +1,4 @@
-"""How does the daemon have heavy work done without its clients feeling it? In one other process.
+"""How does the daemon have heavy work done without its clients feeling it? In another process.
 
 A pass of the log cleaner or the writing of a snapshot is seconds of pure Python: in a thread it
 would hold the interpreter's lock, and every commit would wait for it (ADR 0007). So it runs in a

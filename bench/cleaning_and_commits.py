@@ -1,0 +1,116 @@
+"""What does cleaning cost those who commit meanwhile? Their 99th percentile, without and with it.
+
+    .venv/bin/python -m bench.cleaning_and_commits --loadgen LOADGEN [--seconds 15]
+        [--rate 500] [--records 1000000] [--logs 3] [--rounds 3]
+
+Fills some partitions of __consumer_offsets with so many commits each, of which 1 % live, and starts
+the daemon on a copy of that, with the cleaner and without. LOADGEN (`loadgen commit`, one JSON
+object a run) commits on 50 connections in an open loop; each commit is one fsync away. Told are the
+percentiles, and for how much of the time a pass was running: with fewer records than the machine
+cleans in that time the comparison says little.
+"""
+
+import argparse
+import json
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from bench.cleaner import SETTINGS, fill
+from storage.api import TopicPartition
+from storage.disk import RealDisk
+from storage.partition_log import PartitionLog
+from storage.segment import EVERYTHING
+
+ROLLCALL = Path(sys.executable).with_name("rollcall")
+PLAIN = {
+    "group.initial.rebalance.delay.ms": "0",
+    "rollcall.offsets.history.ms": "0",
+    "log.cleaner.backoff.ms": "200",
+    "log.cleaner.min.cleanable.ratio": "0.01",
+    "rollcall.checkpoint.bytes": "262144",  # a log is cleaned up to the last checkpoint
+}
+
+
+def start(data: Path, log: Path, settings: dict[str, str]) -> tuple["subprocess.Popen[str]", str]:
+    command = [ROLLCALL, "serve", "--data-dir", data, "--listen", "127.0.0.1:0"]
+    command += ["--set", "rollcall.admin.listener="]
+    for key, value in settings.items():
+        command += ["--set", f"{key}={value}"]
+    with log.open("a") as errors:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+    assert process.stdout is not None
+    return process, process.stdout.readline().split("clients ")[1].split()[0]
+
+
+def stop(process: "subprocess.Popen[str]") -> None:
+    process.terminate()
+    process.wait(60)
+
+
+def measure(
+    loadgen: str, data: Path, log: Path, settings: dict[str, str], seconds: int, rate: int
+) -> tuple[dict[str, float], float]:
+    """(the load's figures, the part of the time in which a pass ran)"""
+    process, bootstrap = start(data, log, settings)
+    try:
+        told = subprocess.run(
+            [
+                loadgen, "commit", "--bootstrap", bootstrap, "--members", "50", "--partitions", "1",
+                "--rate", str(rate), "--duration", f"{seconds}s", "--json",
+            ],
+            check=True, capture_output=True, text=True,
+        ).stdout  # fmt: skip
+    finally:
+        stop(process)
+    passes = re.findall(r"Log cleaner cleaned log.*? seconds=([\d.]+)", log.read_text())
+    return json.loads(told), sum(map(float, passes)) / seconds
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--loadgen", required=True)
+    parser.add_argument("--seconds", type=int, default=15)
+    parser.add_argument("--rate", type=int, default=500)
+    parser.add_argument("--records", type=int, default=1_000_000)
+    parser.add_argument("--logs", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=3)
+    options = parser.parse_args()
+    figures: dict[str, list[float]] = {"without": [], "with": []}
+    with tempfile.TemporaryDirectory() as home:
+        made = Path(home, "made")
+        process, _ = start(made, Path(home, "log"), PLAIN)
+        stop(process)
+        for number in range(options.logs):
+            key = TopicPartition("__consumer_offsets", number)
+            log = PartitionLog(RealDisk(), f"{made}/{key.topic}-{key.partition}", key, SETTINGS)
+            log.open(EVERYTHING)
+            fill(log, options.records, options.records // 100)
+        for round_number in range(options.rounds):
+            for kind, is_on in (("without", "false"), ("with", "true")):
+                data = Path(home, f"{kind}-{round_number}")
+                shutil.copytree(made, data)
+                settings = {**PLAIN, "log.cleaner.enable": is_on}
+                told, part = measure(
+                    options.loadgen, data, data.with_suffix(".log"), settings,
+                    options.seconds, options.rate,
+                )  # fmt: skip
+                shutil.rmtree(data)
+                figures[kind].append(told["p99_ms"])
+                print(
+                    f"{kind:8} p50 {told['p50_ms']:7.2f}  p99 {told['p99_ms']:7.2f} ms,"
+                    f" errors {told.get('errors') or 0}, a pass ran {100 * part:.0f} % of the time",
+                    flush=True,
+                )
+                time.sleep(1)
+    without, with_it = (statistics.median(figures[kind]) for kind in ("without", "with"))
+    print(f"median p99: {without:.2f} ms without, {with_it:.2f} ms with: {with_it / without:.2f}x")
+
+
+if __name__ == "__main__":
+    main()
