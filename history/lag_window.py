@@ -106,10 +106,10 @@ class Window:
         return True
 
     def restore(self, commits: Sequence[Commit], size: int) -> None:
-        """What was kept before a restart; older than anything seen since."""
-        seen = tuple(self.commits())
+        """What was written down before a restart, in whatever order and how often it was."""
+        merged = sorted({*commits, *self.commits()})
         self._commits = array("q")
-        for commit in (*commits, *seen):
+        for commit in merged:
             self.add(commit, size)
         offset = None
         for commit in self.commits():
@@ -138,7 +138,6 @@ class Window:
         numbers = self._commits
         times = numbers[::_FIELDS]
         return max((b - a for a, b in pairwise(times)), default=0)
-
 
     @property
     def usual_pause_ms(self) -> int:

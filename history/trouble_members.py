@@ -86,7 +86,10 @@ def _median(numbers: list[int]) -> int:
 def slow_joiners(facts: GroupFacts, past: Past, limits: TroubleLimits) -> Iterator[Trouble]:
     """In the last rebalance the others waited long for it to rejoin."""
     last = past.last
-    if last is None or last.members_before < 2:
+    if last is None:
+        return
+    size = max(last.members_before, last.members_after or 0)  # who joined has waited as well
+    if size < 2:
         return
     for wait in last.waited_for:
         if wait.end not in (WaitEnd.REJOINED, WaitEnd.DROPPED, WaitEnd.ABSENT):
@@ -105,7 +108,7 @@ def slow_joiners(facts: GroupFacts, past: Past, limits: TroubleLimits) -> Iterat
             TroubleKind.SLOW_JOINER,
             wait.who.member_id,
             f"{name_of(wait.who)} {took} {seconds(delay_ms)} after the rebalance began{of}; "
-            f"{last.members_before - 1} others waited for it",
+            f"{size - 1} {'other' if size == 2 else 'others'} waited for it",
             "It rejoins only when its poll loop comes round: lower max.poll.records or do the work "
             "in another thread; with partition.assignment.strategy=cooperative-sticky the others "
             "go on meanwhile. How long they wait at most is max.poll.interval.ms.",
@@ -114,7 +117,7 @@ def slow_joiners(facts: GroupFacts, past: Past, limits: TroubleLimits) -> Iterat
                 "join_delay_ms": delay_ms,
                 "ended": wait.end.value,
                 "rebalance_timeout_ms": timeout_ms,
-                "members_before": last.members_before,
+                "members": size,
                 "began_at_ms": last.began_at_ms,
                 "generation": last.generation_after,
             },

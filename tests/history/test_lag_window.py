@@ -141,6 +141,14 @@ def test_what_was_restored_stands_before_what_was_seen_since() -> None:
     assert made.moved_at_ms == START
 
 
+def test_samples_are_restored_in_any_order_and_once() -> None:
+    kept = [Commit(START + n * MINUTE, 10 + n, 1) for n in range(4)]
+    made = Window()
+    for part in (kept[1:2], kept[2:3], kept, kept[3:]):
+        made.restore(part, 4)
+    assert list(made.commits()) == kept
+
+
 # ------------------------------------------------------------ rates
 
 

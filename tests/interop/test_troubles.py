@@ -1,0 +1,271 @@
+"""Are real clients in trouble told apart, and does each verdict end with its trouble?
+
+One verdict of each family, brought about by real consumers against a daemon whose limits are small.
+Evidence and remedy are read from the admin port, as `rollcall verdicts` shows them.
+"""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from tests.broker.daemon import Daemon
+from tests.interop.conftest import create_topic, produce
+from tests.interop.group import PATIENCE_S, consumers
+from tests.interop.members.client import Options
+
+SETTINGS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "500",
+    "rollcall.lag.interval.ms": "200",
+    "rollcall.trouble.stuck.ms": "1000",
+    "rollcall.trouble.slow.join.ms": "1500",
+    "rollcall.trouble.settle.ms": "500",
+    "rollcall.trouble.no.progress.ms": "1500",
+    "rollcall.trouble.commits.per.second": "100",
+    "rollcall.trouble.window.ms": "60000",
+}
+
+Verdicts = list[dict]
+
+
+@pytest.fixture(scope="module")
+def watchful(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    daemon = Daemon(tmp_path_factory.mktemp("watchful"), SETTINGS)
+    daemon.start()
+    for topic in ("orders", "bills"):
+        create_topic(daemon.bootstrap, topic, 2)
+        produce(daemon.bootstrap, topic, 2, range(200))
+    yield daemon
+    daemon.close()
+
+
+def verdicts(daemon: Daemon, group: str) -> Verdicts:
+    status, body = daemon.get(f"/api/verdicts?group={group}")
+    return json.loads(body)["verdicts"] if status == 200 else []
+
+
+def wait_for(
+    daemon: Daemon,
+    group: str,
+    fact: Callable[[Verdicts], bool],
+    meanwhile: Callable[[], object] = lambda: time.sleep(0.05),
+) -> Verdicts:
+    deadline = time.monotonic() + PATIENCE_S
+    said: Verdicts = []
+    while time.monotonic() < deadline:
+        meanwhile()
+        said = verdicts(daemon, group)
+        if fact(said):
+            return said
+    raise AssertionError(f"in vain; last: {said}\n{daemon.log()[-3_000:]}")
+
+
+def has(kind: str) -> Callable[[Verdicts], bool]:
+    return lambda said: any(one["verdict"] == kind for one in said)
+
+
+def lacks(kind: str) -> Callable[[Verdicts], bool]:
+    return lambda said: all(one["verdict"] != kind for one in said)
+
+
+def the(kind: str, said: Verdicts) -> dict:
+    (one,) = [one for one in said if one["verdict"] == kind]
+    assert one["summary"]
+    assert one["remedy"]
+    return one
+
+
+def consumer(daemon: Daemon, group: str, **config: object) -> Consumer:
+    return Consumer(
+        {
+            "bootstrap.servers": daemon.bootstrap,
+            "group.id": group,
+            "client.id": "ann",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "session.timeout.ms": 30_000,
+            "heartbeat.interval.ms": 200,
+            **config,
+        }
+    )
+
+
+def until_assigned(*consumers: Consumer) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        for one in consumers:
+            one.poll(0.05)
+        if all(one.assignment() for one in consumers):
+            return
+    raise AssertionError("not everybody was assigned something")
+
+
+def run_verdicts(daemon: Daemon, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    rollcall = str(Path(sys.executable).with_name("rollcall"))
+    return subprocess.run(
+        [rollcall, "verdicts", "--admin", daemon.admin, *arguments],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+def test_a_commit_storm(watchful: Daemon) -> None:
+    one = consumer(watchful, "storm")
+    one.subscribe(["orders"])
+    until_assigned(one)
+    commit = [TopicPartition("orders", 0, 10)]
+
+    def storm() -> None:
+        for _ in range(200):
+            one.commit(offsets=commit)
+        one.poll(0.05)
+
+    said = wait_for(watchful, "storm", has("commit_storm"), storm)
+
+    evidence = the("commit_storm", said)["evidence"]
+    assert evidence["client_id"] == "ann"
+    assert evidence["commits_per_second"] >= 100
+    assert evidence["partitions"] == 1
+    assert evidence["bytes_per_second"] > evidence["commits_per_second"] * 61
+    shown = run_verdicts(watchful, "storm")
+    if shown.returncode == 1:  # it has not cleared yet
+        assert "commit_storm" in shown.stdout
+        assert "Remedy:" in shown.stdout
+
+    wait_for(watchful, "storm", lacks("commit_storm"), lambda: one.poll(0.1))
+    one.close()
+
+
+def test_a_member_that_flaps(watchful: Daemon) -> None:
+    stays = consumer(watchful, "flaps", **{"client.id": "bob"})
+    stays.subscribe(["orders"])
+    until_assigned(stays)
+
+    def come_and_go() -> None:
+        guest = consumer(watchful, "flaps")
+        guest.subscribe(["orders"])
+        until_assigned(guest, stays)
+        guest.close()
+
+    said = wait_for(watchful, "flaps", has("flapping_member"), come_and_go)
+
+    verdict = the("flapping_member", said)
+    assert verdict["subject"] == "ann@127.0.0.1"
+    assert verdict["evidence"]["returns"] >= 3
+    assert "group.instance.id" in verdict["remedy"]
+    shown = run_verdicts(watchful, "flaps", "--json")
+    assert shown.returncode == 1
+    assert "flapping_member" in {one["verdict"] for one in json.loads(shown.stdout)["verdicts"]}
+    stays.close()
+
+
+def test_a_group_that_waits_for_a_stopped_member_and_then_knows_who_was_slow(
+    watchful: Daemon,
+) -> None:
+    options = Options(watchful.bootstrap, "orders", "stuck", session_timeout_ms=30_000)
+    with consumers() as (witness, start):
+        stopped = start("stopped", "confluent", options)
+        stopped("subscribe")
+        witness.wait_for(
+            "an assignment", lambda: stopped.poll() is not None and bool(witness.owned("stopped"))
+        )
+        stopped.stall()
+        other = consumer(watchful, "stuck", **{"client.id": "bob"})
+        other.subscribe(["orders"])
+
+        def long_enough(said: Verdicts) -> bool:
+            return any(
+                one["verdict"] == "stuck_group"
+                and time.time() * 1000 - one["evidence"]["state_since_ms"] > 2_000
+                for one in said
+            )
+
+        said = wait_for(watchful, "stuck", long_enough, lambda: other.poll(0.05))
+
+        evidence = the("stuck_group", said)["evidence"]
+        assert evidence["state"] == "PreparingRebalance"
+        assert [who["client_id"] for who in evidence["waiting_for"]] == ["rdkafka"]
+        assert evidence["until_ms"] > evidence["state_since_ms"]
+
+        stopped.go_on()
+
+        def both() -> None:
+            stopped.poll()
+            other.poll(0.05)
+
+        said = wait_for(watchful, "stuck", has("slow_joiner"), both)
+        assert lacks("stuck_group")(said)
+        evidence = the("slow_joiner", said)["evidence"]
+        assert evidence["member"]["client_id"] == "rdkafka"
+        assert evidence["join_delay_ms"] >= 1_500
+        other.close()
+
+
+def test_a_member_that_beats_and_gets_nowhere(watchful: Daemon) -> None:
+    one = consumer(watchful, "nowhere")
+    one.subscribe(["orders"])
+    until_assigned(one)
+    one.commit(offsets=[TopicPartition("orders", 0, 10)], asynchronous=False)
+
+    said = wait_for(watchful, "nowhere", has("no_progress"), lambda: one.poll(0.05))
+
+    verdict = the("no_progress", said)
+    assert verdict["evidence"]["partitions"] == ["orders-0"]
+    assert verdict["evidence"]["lag"] == 90
+    assert verdict["evidence"]["member"]["client_id"] == "ann"
+    assert "commits nothing" in verdict["summary"]
+
+    one.commit(offsets=[TopicPartition("orders", 0, 11)], asynchronous=False)
+    wait_for(watchful, "nowhere", lacks("no_progress"), lambda: one.poll(0.05))
+    one.close()
+
+
+def test_members_that_subscribe_differently(watchful: Daemon) -> None:
+    one = consumer(watchful, "mixed")
+    one.subscribe(["orders"])
+    two = consumer(watchful, "mixed", **{"client.id": "bob"})
+    two.subscribe(["bills"])
+    until_assigned(one, two)
+
+    def both() -> None:
+        one.poll(0.02)
+        two.poll(0.02)
+
+    said = wait_for(watchful, "mixed", has("mixed_subscriptions"), both)
+
+    evidence = the("mixed_subscriptions", said)["evidence"]
+    assert [party["topics"] for party in evidence["parties"]] == [["bills"], ["orders"]]
+
+    two.close()
+    wait_for(watchful, "mixed", lacks("mixed_subscriptions"), lambda: one.poll(0.05))
+    one.close()
+
+
+def test_an_ordinary_life_is_no_trouble(watchful: Daemon) -> None:
+    """Joins, a rebalance, commits, a restart of each member, and the end."""
+    first, second = (consumer(watchful, "calm", **{"client.id": name}) for name in ("a", "b"))
+    for one in (first, second):
+        one.subscribe(["orders"])
+    until_assigned(first, second)
+    for number in range(10):
+        for one in (first, second):
+            message = one.poll(1.0)
+            if number % 3 == 0 and message is not None and message.error() is None:
+                with suppress(KafkaException):  # a rebalance: the next one will do
+                    one.commit(message, asynchronous=False)
+        if number == 5:
+            second.close()
+            second = consumer(watchful, "calm", **{"client.id": "b"})
+            second.subscribe(["orders"])
+            until_assigned(first, second)
+    first.close()
+    second.close()
+    found = [line for line in watchful.log().splitlines() if "Trouble: " in line]
+    assert [line for line in found if "group_id=calm" in line] == []
+    assert run_verdicts(watchful, "calm").returncode == 0
