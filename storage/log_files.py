@@ -62,8 +62,8 @@ class LogFiles:
 
         Below the offset `up_to`. Raises Corrupt, OSError.
         """
-        following = [base for base, _ in self._segments[1:]]
-        for (base, size), next_base in zip(self._segments, [*following, None], strict=True):
+        following = [*(base for base, _ in self._segments[1:]), None]
+        for (base, size), next_base in zip(self._segments, following, strict=False):
             if next_base is not None and next_base <= from_offset:
                 continue
             if base >= up_to:

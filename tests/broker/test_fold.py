@@ -120,7 +120,7 @@ tombstones = st.one_of(
     st.builds(group_tombstone, groups),
     st.builds(generation_tombstone, groups),
     st.builds(
-        lambda group, topic, partition: _offset_tombstone(group, topic, partition),
+        lambda *of: _offset_tombstone(*of),  # noqa: PLW0108 - it is defined below
         groups, st.sampled_from(TOPICS), partitions,
     ),
 )  # fmt: skip
@@ -242,9 +242,8 @@ def test_a_snapshot_and_the_log_since_say_what_the_whole_log_says(
     history: Sequence[Batch], data: st.DataObject
 ) -> None:
     cuts = data.draw(st.sets(st.integers(0, len(history)), max_size=3))
-    written, ends = Written(), [0]
-    for batch in history:
-        ends.append(written.append(batch))
+    written = Written()
+    ends = [0, *map(written.append, history)]
     expected = written.state(by_snapshot=False)
     for cut in sorted(cuts):
         result = written.take(ends[cut])
@@ -259,9 +258,8 @@ def test_wherever_the_power_goes_a_start_finds_the_same(
     history: Sequence[Batch], chance: int
 ) -> None:
     """At every write, rename, sync and removal of a snapshot, and of the one that it replaces."""
-    written, ends = Written(), [0]
-    for batch in history:
-        ends.append(written.append(batch))
+    written = Written()
+    ends = [0, *map(written.append, history)]
     written.log.flush()
     expected = written.state(by_snapshot=False)
     middle, end = ends[len(history) // 2], ends[-1]
@@ -341,6 +339,12 @@ def test_what_is_not_stored_yet_is_not_in_it() -> None:
     written.append(Batch([record_of_offset(2)]))
     assert written.take(stored)["position"] == stored
     assert written.state() == written.state(by_snapshot=False)
+
+
+def test_a_log_without_records_says_nothing() -> None:
+    written = Written()
+    assert written.take(0)["groups"] == 0
+    assert written.state() == ({}, [])
 
 
 def test_a_batch_that_is_being_appended_does_not_disturb() -> None:

@@ -12,9 +12,11 @@ from typing import Final, Protocol
 from uuid import UUID
 
 from broker.events import PartFailed, ShellEvent
+from broker.fold import fold
 from broker.history_facts import FactLimits
 from broker.history_log import HistoryLog
 from broker.offsets_logs import OffsetsLogs
+from broker.partition_load import Tail
 from coordinator.coordinator import GroupCoordinator
 from coordinator.events import AnyEvent
 from coordinator.settings import GroupSettings
@@ -26,7 +28,6 @@ from purgatory.now import Now
 from storage.api import Log, LogSettings, Position, StoredRecord, TopicPartition
 from storage.journal import Journal, JournalLimits
 from storage.log_store import LogStore
-from storage.record_batch import stored_records
 from tests.simulator.disk import PowerCut, SimulatedDisk
 from tests.simulator.network import Network, Token
 from tests.simulator.sim import Sim
@@ -90,7 +91,10 @@ class Node:
         self.reopenings = 0
         self.flush_ms = 2.0
         self.wall_shift_ms = 0
-        self.loading: set[int] = set()
+        self.loading: set[int] = set()  # until all groups of it are ready
+        self.snapshots_taken = self.snapshots_used = 0
+        self._reading: set[int] = set()  # of those, the ones whose log is not read yet
+        self._snapshot_ms = sim.dice.choice((300, 2_000, 20_000))
         self._network = network
         self._watcher = watcher
         self._frozen_until_ms = 0
@@ -138,6 +142,7 @@ class Node:
         for partition in range(self.settings.offsets_topic_num_partitions):
             self.logs.elect(partition)
             self._begin_load(partition)
+        self._snapshots_later()
         self.sim.tell(f"node {self.incarnation} starts")
 
     def _open_history(self) -> HistoryLog:
@@ -153,12 +158,17 @@ class Node:
         log, view = self.logs.open(partition)
         self._open_logs[partition] = log
         self.loading.add(partition)
+        self._reading.add(partition)
         self.coordinator.begin_load(partition, log)
-        records = [
-            record
-            for batch in view.batches(view.log_start_offset)
-            for record in stored_records(batch)
-        ]
+        snapshot, ignored = self.logs.snapshot(partition)
+        if snapshot is not None:
+            self.snapshots_used += 1
+        self.sim.tell(f"partition {partition} begins with {snapshot and snapshot.path} {ignored}")
+        tail = Tail(view, snapshot)
+        self.coordinator.load_from(partition, tail.beginning)
+        records: list[StoredRecord] = []
+        while tail.read_on():
+            records += tail.records
         slices = [records[i : i + SLICE_RECORDS] for i in range(0, len(records), SLICE_RECORDS)]
         self._next_slice(partition, iter(slices))
 
@@ -169,17 +179,44 @@ class Node:
         records = next(slices, None)
         if records is None:
             self.coordinator.finish_load(partition, self.now)
-            self._later(self.sim.around(2), partial(self._recall, partition))
+            self._reading.remove(partition)
+            self._later(self.sim.around(2), partial(self._recall, partition, self.memory))
             return
         self.coordinator.load(partition, records, records[-1].offset + 1)
         self._next_slice(partition, slices)
 
-    def _recall(self, partition: int) -> None:
+    def _recall(self, partition: int, memory: tuple[int, int]) -> None:
         """Groups are ready one by one; whoever is asked for comes first."""
+        if memory != self.memory:
+            return  # it is loaded once more
         if self.coordinator.recall_some(partition, self.now, RECALL_BUDGET):
-            self._later(self.sim.around(2), partial(self._recall, partition))
+            self._later(self.sim.around(2), partial(self._recall, partition, memory))
         else:
             self.loading.remove(partition)
+
+    def _snapshots_later(self) -> None:
+        self._later(self.sim.around(self._snapshot_ms), partial(self._take_snapshot))
+
+    def _take_snapshot(self) -> None:
+        """In the daemon the worker process does it."""
+        self._snapshots_later()
+        partition = self.sim.between(0, self.settings.offsets_topic_num_partitions - 1)
+        log = self.logs.log(partition)
+        if partition in self._reading or log is None:
+            return
+        arguments: dict[str, object] = {
+            "folder": log.path,
+            "up_to": self._open_logs[partition].stored_position,
+            "topic_id": str(TOPIC_ID),
+            "now_ms": self.now.wall_ms,
+        }
+        try:
+            result = fold(self.disk, arguments)
+        except OSError as failure:
+            self.sim.tell(f"no snapshot of partition {partition}: {failure}")
+        else:
+            self.snapshots_taken += 1
+            self.sim.tell(f"a snapshot of partition {partition}: {result}")
 
     @property
     def healthy(self) -> bool:
@@ -279,7 +316,7 @@ class Node:
         self.journal_failed = True
         self.memory = (self.incarnation, self.memory[1] + 1)
         for partition in range(self.settings.offsets_topic_num_partitions):
-            if partition not in self.loading:
+            if partition not in self._reading:
                 self.coordinator.on_log_failed(partition, self.now)
                 self._begin_load(partition)
         self.journal.failure_is_known()

@@ -4,7 +4,7 @@ Every one is a mistake that this kind of code invites. The number of seeds that 
 measure of the checkers and of the weather: it is bounded here, so that neither gets worse unseen.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -24,7 +24,10 @@ from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.names import ErrorCode
 from purgatory.now import Now
+from storage import snapshot
 from storage.api import Position
+from storage.disk import Disk
+from storage.snapshot import About
 from storage.write_ahead import WriteAhead
 from tests.simulator.run import simulate
 from tests.simulator.sim import Broken
@@ -32,6 +35,7 @@ from tests.simulator.sim import Broken
 SEEDS = range(40)
 
 Patch = pytest.MonkeyPatch
+Blobs = Iterable[tuple[str, bytes]]
 
 
 def reply_before_the_fsync(patch: Patch) -> None:
@@ -111,6 +115,16 @@ def recovery_drops_the_last_group(patch: Patch) -> None:
     patch.setattr(WriteAhead, "groups", all_but_the_last)
 
 
+def a_snapshot_claims_a_record_that_it_lacks(patch: Patch) -> None:
+    """The log is read from one record too far on."""
+    write = snapshot.write
+
+    def claiming(disk: Disk, folder: str, about: About, blobs: Blobs) -> int:
+        return write(disk, folder, replace(about, position=about.position + 1), blobs)
+
+    patch.setattr(snapshot, "write", claiming)
+
+
 @pytest.mark.parametrize(
     "plant",
     [
@@ -121,6 +135,7 @@ def recovery_drops_the_last_group(patch: Patch) -> None:
         the_look_back_after_the_store_is_skipped,
         a_timer_of_an_older_generation_is_honoured,
         recovery_drops_the_last_group,
+        a_snapshot_claims_a_record_that_it_lacks,
     ],
 )
 def test_a_planted_bug_is_found(plant: Callable[[Patch], None], monkeypatch: Patch) -> None:

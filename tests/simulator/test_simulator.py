@@ -49,9 +49,19 @@ def test_the_worlds_are_eventful(monkeypatch: pytest.MonkeyPatch) -> None:
         seen[type(event).__name__] += 1
         happened(self, node, event)
 
+    nodes: list[Node] = []
+    start = Node.start
+
+    def remembered(self: Node) -> None:
+        nodes.append(self)
+        start(self)
+
     monkeypatch.setattr(Checkers, "happened", count)
+    monkeypatch.setattr(Node, "start", remembered)
     runs = [simulate(seed) for seed in range(40)]
     assert sum(run.operator.incarnations - 1 for run in runs) >= 20
+    assert sum(node.snapshots_taken for node in nodes) >= 500
+    assert sum(node.snapshots_used for node in nodes) >= 40
     assert sum(run.operator.reopenings for run in runs) >= 1  # a full disk had room again
     assert seen["GenerationBegun"] >= 400
     assert seen["StaticMemberReplaced"] >= 50
