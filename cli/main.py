@@ -17,6 +17,7 @@ from cli.config import show_config
 from cli.lag import show_lag
 from cli.log import log
 from cli.offsets import offsets
+from cli.pipeline import pipeline
 from cli.serve import serve
 from cli.verdicts import show_verdicts
 from cli.why import history, why
@@ -44,6 +45,7 @@ cli.add_command(serve)
 cli.add_command(show_config)
 cli.add_command(log)
 cli.add_command(offsets)
+cli.add_command(pipeline)
 cli.add_command(show_lag)
 cli.add_command(show_verdicts)
 cli.add_command(why)

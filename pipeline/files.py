@@ -7,11 +7,12 @@ must be replaced whole. Local paths need no more than Python; any other goes thr
 
 import os
 import re
+import shutil
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from py4j.java_gateway import JVMView
+from py4j.java_gateway import JavaObject, JVMView
 from pyspark.sql import SparkSession
 
 _SCHEME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:")
@@ -33,8 +34,7 @@ def read_text(spark: SparkSession, path: str) -> str | None:
             return local_path(path).read_text()
         return None
     java = _java(spark)
-    where = java.org.apache.hadoop.fs.Path(path)
-    system = where.getFileSystem(spark._jsc.hadoopConfiguration())
+    system, where = _hadoop(spark, path)
     if not system.exists(where):
         return None
     stream = system.open(where)
@@ -75,6 +75,42 @@ def replace_text(spark: SparkSession, path: str, content: str) -> None:
     options = gateway.new_array(rename, 1)
     options[0] = rename.OVERWRITE
     context.rename(beside_path, target_path, options)
+
+
+def folders(spark: SparkSession, path: str) -> list[str]:
+    """The names of the folders in a folder, in order; none if it is not there."""
+    if is_local(path):
+        where = local_path(path)
+        return sorted(one.name for one in where.iterdir() if one.is_dir()) if where.exists() else []
+    system, found = _hadoop(spark, path)
+    if not system.exists(found):
+        return []
+    return sorted(one.getPath().getName() for one in system.listStatus(found) if one.isDirectory())
+
+
+def remove_folder(spark: SparkSession, path: str) -> None:
+    """With all that is in it."""
+    if is_local(path):
+        shutil.rmtree(local_path(path), ignore_errors=True)
+        return
+    system, found = _hadoop(spark, path)
+    system.delete(found, True)  # noqa: FBT003  Java has no keywords
+
+
+def move_folder(spark: SparkSession, old: str, new: str) -> None:
+    """There must be nothing at the new place."""
+    if is_local(old):
+        local_path(old).rename(local_path(new))
+        return
+    system, found = _hadoop(spark, old)
+    if not system.rename(found, _hadoop(spark, new)[1]):
+        raise OSError(f"{old} could not be renamed to {new}")
+
+
+def _hadoop(spark: SparkSession, path: str) -> tuple[JavaObject, JavaObject]:
+    """(the file system, the path) in Java."""
+    where = _java(spark).org.apache.hadoop.fs.Path(path)
+    return where.getFileSystem(spark._jsc.hadoopConfiguration()), where
 
 
 def _java(spark: SparkSession) -> JVMView:

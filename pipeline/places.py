@@ -14,6 +14,8 @@ from pathlib import Path
 from struct import Struct
 from typing import Final, NamedTuple
 
+from pipeline.refusals import Refusal
+
 PIECE_BYTES: Final = 32 << 20
 """Bytes of log that one task decodes."""
 
@@ -25,7 +27,7 @@ _HEAD: Final = Struct(">qi4xb6xi")  # base offset, length, magic, last offset de
 _OVERHEAD: Final = 12
 
 
-class NoSegments(Exception):
+class NoSegments(Refusal):
     """There is nothing of the topic there; the message is for people."""
 
 

@@ -1,0 +1,84 @@
+"""How does a job's result become files? Parquet by day, replaced whole, the same on every rerun.
+
+    OUT/<table>/dt=2026-11-21/*.parquet
+
+A run replaces those days of its tables that lie in its span, and no others; a day of the span that
+has no rows any more loses its folder. Results are derived: deleting all of them loses nothing.
+"""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as fn
+
+from pipeline.files import folders, move_folder, remove_folder
+from pipeline.inputs import Source
+from pipeline.jobs import Facts, Job
+from pipeline.refusals import Refusal
+
+DAY_MS: Final = 86_400_000
+
+
+class NothingToRead(Refusal):
+    """The source lacks a topic that the job is about; the message is for people."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """From `since_ms` up to, not including, `until_ms`."""
+
+    since_ms: int
+    until_ms: int
+
+    def days(self) -> tuple[str, str]:
+        """The first and the last day that it touches, as `dt` writes them."""
+        return _day(self.since_ms), _day(max(self.since_ms, self.until_ms - 1))
+
+
+def _day(at_ms: int) -> str:
+    return (datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=at_ms)).date().isoformat()
+
+
+def run_job(
+    spark: SparkSession,
+    job: Job,
+    source: Source,
+    out: str,
+    span: Span,
+    *,
+    version_pattern: str | None = None,
+) -> Mapping[str, int]:
+    """Write the job's tables under `out`; the rows of each. Raises NothingToRead."""
+    for topic in job.needs:
+        if not source.has(topic):
+            raise NothingToRead(f"{job.name} is made of {topic}, and {source.where} has none")
+    facts = Facts(source, span.since_ms, span.until_ms, version_pattern)
+    rows = {}
+    for name, table in job.run(facts).items():
+        column = job.days[name]
+        at = fn.col(column) if column else fn.lit(span.until_ms - 1)
+        rows[name] = _replace_days(spark, table, f"{out.rstrip('/')}/{name}", at, span)
+    return rows
+
+
+def _replace_days(
+    spark: SparkSession, table: DataFrame, path: str, at_ms: Column, span: Span
+) -> int:
+    """Write beside, where no reader looks, then put each day of the span in its place."""
+    beside = f"{path}/_new-{uuid.uuid4().hex[:8]}"
+    dated = table.withColumn("dt", fn.to_date(fn.timestamp_millis(at_ms.cast("long"))))
+    dated.repartition("dt").write.partitionBy("dt").parquet(beside)
+    new = [name for name in folders(spark, beside) if name.startswith("dt=")]
+    count = spark.read.parquet(beside).count() if new else 0
+    first, last = span.days()
+    for name in folders(spark, path):
+        if name.startswith("dt=") and first <= name.removeprefix("dt=") <= last:
+            remove_folder(spark, f"{path}/{name}")
+    for name in new:
+        move_folder(spark, f"{beside}/{name}", f"{path}/{name}")
+    remove_folder(spark, beside)
+    return count
