@@ -346,6 +346,17 @@ LAG: Final = Row(
             meaning="STOP: it commits no more. STALL: always the same. REWIND: it went back.",
         ),
         Panel(
+            "Verdicts that hold",
+            [Query(now("group_coordinator_troubles", by="kind"), "{{kind}}")],
+            meaning="On all groups; the log and the console have the evidence and the remedy.",
+            stacked=True,
+        ),
+        Panel(
+            "Groups with verdicts",
+            [Query(f"group_coordinator_group_troubles{{{GROUP}}}", "{{group}} {{kind}}")],
+            kind="table",
+        ),
+        Panel(
             "Consumed",
             [
                 Query(

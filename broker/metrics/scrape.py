@@ -24,6 +24,7 @@ from broker.metrics import (
     requests,
     stories,
     topics,
+    troubles,
     waiting,
 )
 from broker.metrics.family import Family, Portion, Portions, declared
@@ -36,6 +37,7 @@ SUBJECTS: Final[tuple[ModuleType, ...]] = (
     groups,
     group_series,
     stories,
+    troubles,
     waiting,
     requests,
     durability,
@@ -87,6 +89,7 @@ class Metrics:
             yield from groups.collect(daemon)
             yield from group_series.collect(labelled)
             yield from stories.collect(daemon, self._stories)
+            yield from troubles.collect(daemon, labelled)
             yield from waiting.collect(daemon)
             yield from requests.collect(daemon)
             yield from durability.collect(daemon)

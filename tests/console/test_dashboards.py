@@ -13,6 +13,7 @@ from broker.metrics.family import Kind
 from broker.metrics.scrape import all_families
 from docs.make_dashboard import PATH, dashboard_text
 from history.lag import Verdict
+from history.trouble import TroubleKind
 from tests.architecture.tree import ROOT
 from tests.console.live import Samples
 from tests.console.promql import Query, read
@@ -28,6 +29,7 @@ NOT_OURS = {"up"}  # Prometheus' own
 IN_TROUBLE_ONLY = {
     "group_coordinator_lag_verdict": {"verdict": {str(one.value) for one in Verdict}},
     "group_coordinator_group_lag_verdict": {"verdict": {"OK", "WARN", "ERR"}},
+    "group_coordinator_group_troubles": {"kind": {kind.value for kind in TroubleKind}},
 }
 
 

@@ -136,6 +136,7 @@ def test_what_kafka_lag_exporter_shows_is_shown(shown: Samples) -> None:
 
 # What this traffic has no sample of, and where it is shown instead.
 WITHOUT_SAMPLES = {
+    "group_coordinator_group_troubles",  # likewise: tests/broker/test_metrics_troubles.py
     "group_coordinator_lag_verdict",  # all is well: tests/broker/test_metrics_labelled.py
 }
 

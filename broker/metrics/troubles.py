@@ -1,0 +1,62 @@
+"""Which verdicts hold on which groups? What history/verdicts.py finds, as numbers to alert on.
+
+`group_coordinator_troubles` counts all of them; of single groups only those are told that have
+series of their own (labelled.py). The evidence and the remedy are told by the log and the console.
+Kafka's counterpart: none.
+"""
+
+from collections import Counter
+from typing import Final
+
+from broker.daemon import Daemon
+from broker.metrics.family import Family, Kind, Portions
+from broker.metrics.group_series import in_portions
+from broker.metrics.labelled import Labelled
+from history.trouble import TroubleKind
+
+TROUBLES: Final = Family(
+    "group_coordinator_troubles", Kind.GAUGE, "Verdicts that hold now, on all groups.", ("kind",)
+)
+FOUND: Final = Family(
+    "group_coordinator_troubles_found_total",
+    Kind.COUNTER,
+    "Verdicts that began to hold.",
+    ("kind",),
+)
+GROUP_TROUBLES: Final = Family(
+    "group_coordinator_group_troubles",
+    Kind.GAUGE,
+    "Verdicts that hold on a group, by kind; a group that is well has no series.",
+    ("group", "kind"),
+)
+WATCHED: Final = Family(
+    "rollcall_groups_watched", Kind.GAUGE, "Groups whose recent past is remembered for verdicts."
+)
+FORGOTTEN: Final = Family(
+    "rollcall_groups_watched_forgotten_total",
+    Kind.COUNTER,
+    "Groups whose past was dropped because there were too many.",
+)
+
+
+def collect(daemon: Daemon, labelled: Labelled) -> Portions:
+    watch = daemon.troubles
+    yield TROUBLES.each(watch.counts())
+    yield FOUND.each({kind.value: 0 for kind in TroubleKind} | watch.found)
+    yield WATCHED.one(watch.groups_watched)
+    yield FORGOTTEN.one(watch.forgotten)
+    quoted: dict[str, str] = {shown.group_id: shown.quoted for shown in labelled.groups}
+    yield None
+    counts = Counter(
+        (standing.trouble.group_id, standing.trouble.kind.value) for standing in watch.standing()
+    )
+    yield None
+    head = GROUP_TROUBLES.name
+    yield from in_portions(
+        GROUP_TROUBLES,
+        (
+            f'{head}{{group={quoted[group_id]},kind="{kind}"}} {count}\n'
+            for (group_id, kind), count in counts.items()
+            if group_id in quoted
+        ),
+    )
