@@ -1,9 +1,12 @@
 """What does it cost to store one record durably? CPU per append through the journal, and its parts.
 
     .venv/bin/python bench/journal.py [--appends 40000] [--partitions 50] [--dir DIR]
+                                      [--checkpoint-bytes 8388608]
 
 A closed loop: each partition has one record in flight, an offset commit of usual size, and appends
 the next when the last is stored. CPU is the process's, all threads and the kernel's share included.
+Latencies are from an append to the word that it is stored, so the fsyncs of checkpoints show in the
+last percent: `--checkpoint-bytes 262144` has them run all the time, 33554432 none at all.
 `--dir` decides which disk is measured. Figures of one run may be compared, of two runs hardly.
 """
 
@@ -18,7 +21,7 @@ from uuid import UUID
 
 from storage.api import LogSettings, Position, Record, TopicPartition
 from storage.disk import RealDisk
-from storage.journal import Journal
+from storage.journal import Journal, JournalLimits
 from storage.journaled_log import JournaledLog
 from storage.log_store import LogStore
 from storage.record_batch import encode_batch
@@ -36,6 +39,9 @@ class Row:
     cpu_us: float
     per_second: float
     group: float  # appends in one flush
+    p50_ms: float = 0.0
+    p99_ms: float = 0.0
+    checkpoints: int = 0
 
 
 def measure(name: str, appends: int, run: Callable[[], int]) -> Row:
@@ -58,7 +64,9 @@ def encode_only(appends: int) -> Row:
 class Bench:
     """A journal in a folder of its own."""
 
-    def __init__(self, directory: str | None, partitions: int, *, is_synced: bool) -> None:
+    def __init__(
+        self, directory: str | None, partitions: int, *, is_synced: bool, pass_bytes: int
+    ) -> None:
         self.path = tempfile.mkdtemp(dir=directory)
         self.store = LogStore(RealDisk(), self.path)
         self.store.open()
@@ -69,7 +77,9 @@ class Bench:
             on_stored=self.arrived.put,
             on_failed=print,
             is_synced=is_synced,
+            limits=JournalLimits(pass_bytes=pass_bytes),
         )
+        self.waits: list[float] = []  # of each append, in seconds
         self.journal.recover()
         self.logs: dict[TopicPartition, JournaledLog] = {}
         for number in range(partitions):
@@ -79,6 +89,8 @@ class Bench:
 
     def run(self, appends: int, *, threaded: bool) -> int:
         logs, arrived, pump = self.logs, self.arrived, self.journal.pump
+        clock, waits = time.perf_counter, self.waits
+        since = dict.fromkeys(logs, clock())
         for log in logs.values():
             log.append([RECORD], NOW_MS)
         left = appends - len(logs)
@@ -88,6 +100,10 @@ class Bench:
             if not threaded:
                 pump()
             stored = arrived.get()
+            now = clock()
+            for key, _ in stored:
+                waits.append(now - since[key])
+                since[key] = now
             flushes += 1
             pending -= len(stored)
             for key, _ in stored[:left]:
@@ -101,7 +117,14 @@ class Bench:
             self.journal.start()
         try:
             self.run(len(self.logs) * 4, threaded=threaded)  # files are made, code is warm
-            return measure(name, appends, lambda: self.run(appends, threaded=threaded))
+            self.waits.clear()
+            before = self.journal.checkpointer.checkpoints
+            row = measure(name, appends, lambda: self.run(appends, threaded=threaded))
+            self.waits.sort()
+            row.p50_ms = self.waits[len(self.waits) // 2] * 1e3
+            row.p99_ms = self.waits[len(self.waits) * 99 // 100] * 1e3
+            row.checkpoints = self.journal.checkpointer.checkpoints - before
+            return row
         finally:
             self.journal.close()
             self.store.close()
@@ -112,6 +135,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     options.add_argument("--appends", type=int, default=40_000)
     options.add_argument("--partitions", type=int, default=50)
+    options.add_argument("--checkpoint-bytes", type=int, default=JournalLimits().pass_bytes)
     options.add_argument("--dir", help="where to put the files; default: the system's")
     chosen = options.parse_args()
 
@@ -119,14 +143,23 @@ def main() -> None:
     for threaded in (False, True):
         for is_synced in (False, True):
             name = f"{'thread' if threaded else 'pumped'}, {'fsync' if is_synced else 'no fsync'}"
-            bench = Bench(chosen.dir, chosen.partitions, is_synced=is_synced)
+            bench = Bench(
+                chosen.dir,
+                chosen.partitions,
+                is_synced=is_synced,
+                pass_bytes=chosen.checkpoint_bytes,
+            )
             rows.append(bench.measured(name, chosen.appends, threaded=threaded))
     base = rows[1].cpu_us
-    print(f"{'':18}{'CPU us':>8}{'ratio':>8}{'appends/s':>12}{'per flush':>11}")
+    print(
+        f"{'':18}{'CPU us':>8}{'ratio':>8}{'appends/s':>12}{'per flush':>11}"
+        f"{'p50 ms':>8}{'p99 ms':>8}{'checkpoints':>13}"
+    )
     for row in rows:
         print(
             f"{row.name:18}{row.cpu_us:8.2f}{row.cpu_us / base:8.2f}"
             f"{row.per_second:12,.0f}{row.group:11.1f}"
+            f"{row.p50_ms:8.2f}{row.p99_ms:8.2f}{row.checkpoints:13}"
         )
 
 

@@ -42,8 +42,9 @@ class Librdkafka:
 
     def __init__(self, bootstrap: str, partition: int) -> None:
         self.partition = partition
-        self.sent = self.acknowledged = self.delivered = 0
+        self.sent = self.acknowledged = self.produced = 0
         self.values: set[bytes] = set()  # acknowledged ones
+        self._in_flight = False
         self._consumer = confluent_kafka.Consumer(
             {
                 "bootstrap.servers": bootstrap,
@@ -66,11 +67,15 @@ class Librdkafka:
 
     def act(self) -> None:
         """Some more of both; the library's own threads send them."""
-        for _ in range(5):
+        if not self._in_flight:
+            # One at a time: what is asked again after a lost connection may overtake the next.
+            self._in_flight = True
             self.sent += 1
             position = confluent_kafka.TopicPartition(TOPIC, self.partition, self.sent)
             self._consumer.commit(offsets=[position], asynchronous=True)
-            value = f"value {self.sent}".encode()
+        for _ in range(5):
+            self.produced += 1
+            value = f"value {self.produced}".encode()
             self._producer.produce(
                 TOPIC, value, partition=self.partition, on_delivery=self._delivered
             )
@@ -82,6 +87,9 @@ class Librdkafka:
 
     def finish(self) -> None:
         assert self._producer.flush(60) == 0
+        while self._in_flight:
+            self._consumer.poll(0.1)
+        self.sent += 1
         position = confluent_kafka.TopicPartition(TOPIC, self.partition, self.sent)
         self._consumer.commit(offsets=[position], asynchronous=False)
         self.acknowledged = self.sent
@@ -92,6 +100,7 @@ class Librdkafka:
         error: confluent_kafka.KafkaError | None,
         partitions: list[confluent_kafka.TopicPartition],
     ) -> None:
+        self._in_flight = False
         if error is None:
             offsets = [one.offset for one in partitions if one.error is None]
             self.acknowledged = max([self.acknowledged, *offsets])
