@@ -38,7 +38,7 @@ PLAIN = {
 
 
 def start(data: Path, log: Path, settings: dict[str, str]) -> tuple["subprocess.Popen[str]", str]:
-    command = [ROLLCALL, "serve", "--data-dir", data, "--listen", "127.0.0.1:0"]
+    command = [str(ROLLCALL), "serve", "--data-dir", str(data), "--listen", "127.0.0.1:0"]
     command += ["--set", "rollcall.admin.listener="]
     for key, value in settings.items():
         command += ["--set", f"{key}={value}"]

@@ -117,7 +117,7 @@ class Desk:
         return [(one.value or b"").decode() for batch in batches for one in stored_records(batch)]
 
     def told(self, kind: type[CleanerEvent]) -> list[CleanerEvent]:
-        return [event for event in self.events if isinstance(event, kind)]  # type: ignore[misc]  # all are classes
+        return [event for event in self.events if isinstance(event, kind)]
 
 
 async def test_the_dirtiest_log_is_cleaned_first_and_then_the_next() -> None:

@@ -154,13 +154,14 @@ class CleanedLog(RuleBasedStateMachine):
         found: dict[str, str] = {}
         known = {offset: (key, value) for offset, key, value in self.records}
         for batch in self.log.batches(0):
-            for offset, _, key, value, _ in read_records(batch):
-                text = None if value is None else value.decode()
-                assert known[offset] == ((key or b"").decode(), text)
+            for offset, _, raw_key, raw_value, _ in read_records(batch):
+                name = (raw_key or b"").decode()
+                text = None if raw_value is None else raw_value.decode()
+                assert known[offset] == (name, text)
                 if text is None:
-                    found.pop(known[offset][0], None)
+                    found.pop(name, None)
                 else:
-                    found[known[offset][0]] = text
+                    found[name] = text
         assert found == expected
 
 

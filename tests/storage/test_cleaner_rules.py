@@ -390,7 +390,7 @@ def test_segments_are_put_together_as_long_as_they_fit_into_one() -> None:
     )
     log = Partition(settings=settings)
     for _ in range(6):
-        log.write(a=1, **{f"k{log.end}": "x" * 200})
+        log.write(at=NOW_MS, a=1, **{f"k{log.end}": "x" * 200})
         log.roll()
     sizes = [segment.size for segment in log.log.segments[:-1]]
     log.clean()

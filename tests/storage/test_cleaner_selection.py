@@ -106,8 +106,11 @@ def test_a_log_without_segments_has_nothing_to_clean() -> None:
 # How dirty.
 
 
-def dirt(settings: LogSettings = SETTINGS, **about: int) -> Dirt:
-    return dirt_in(SEGMENTS, found(settings, **about), settings, NOW_MS)
+def dirt(
+    settings: LogSettings = SETTINGS, *, checkpoint: int | None = None, stable_to: int = 45
+) -> Dirt:
+    about = found(settings, checkpoint=checkpoint, stable_to=stable_to)
+    return dirt_in(SEGMENTS, about, settings, NOW_MS)
 
 
 def test_bytes_are_counted_in_whole_segments() -> None:
