@@ -49,6 +49,11 @@ class Counters:
         self.load_seconds = Histogram(LOAD_BUCKETS_S)
         self.load_seconds_max = 0.0
         self.records_loaded = 0
+        self.snapshots_taken = 0
+        self.snapshots_ms = 0
+        self.snapshot_bytes = 0
+        self.snapshots_failed = 0
+        self.snapshots_ignored = 0
         self.records_appended = 0
         self.bytes_appended = 0
         self.bytes_fetched = 0
@@ -158,6 +163,18 @@ class Counters:
     def _failed(self, _event: object) -> None:
         self.parts_failed += 1
 
+    def _snapshot_taken(self, event: object) -> None:
+        assert isinstance(event, shell.SnapshotTaken)
+        self.snapshots_taken += 1
+        self.snapshots_ms += event.took_ms
+        self.snapshot_bytes += event.size_bytes
+
+    def _snapshot_failed(self, _event: object) -> None:
+        self.snapshots_failed += 1
+
+    def _snapshot_ignored(self, _event: object) -> None:
+        self.snapshots_ignored += 1
+
     def _journal_failed(self, _event: object) -> None:
         self.journal_failures += 1
 
@@ -189,6 +206,9 @@ _COUNTING: Final[dict[type, Callable[[Counters, object], None]]] = {
     topics.RecordsAppended: Counters._appended,
     topics.RecordsFetched: Counters._fetched,
     shell.PartitionRead: Counters._loaded,
+    shell.SnapshotTaken: Counters._snapshot_taken,
+    shell.SnapshotFailed: Counters._snapshot_failed,
+    shell.SnapshotIgnored: Counters._snapshot_ignored,
     shell.PartFailed: Counters._failed,
     shell.JournalFailed: Counters._journal_failed,
     shell.LoopStalled: Counters._stalled,

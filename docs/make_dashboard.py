@@ -470,6 +470,7 @@ DURABILITY: Final = Row(
             "Failures",
             [
                 Query(now("rollcall_journal_failed"), "journal failed"),
+                Query(now("rollcall_journal_full"), "disk full"),
                 Query(now("rollcall_journal_failures_total"), "writes and fsyncs"),
                 Query(now("rollcall_offline_partitions"), "offline partitions"),
             ],
@@ -483,6 +484,23 @@ DURABILITY: Final = Row(
             "Loads",
             quantiles("group_coordinator_partition_load_seconds"),
             "s",
+        ),
+        Panel(
+            "A load that runs",
+            [
+                Query(now("rollcall_load_read_bytes"), "read {{instance}}"),
+                Query(now("rollcall_load_to_read_bytes"), "to read {{instance}}"),
+            ],
+            "bytes",
+        ),
+        Panel(
+            "Snapshots",
+            [
+                Query(rate("rollcall_snapshots_taken_total"), "taken {{instance}}"),
+                Query(rate("rollcall_snapshots_failed_total"), "failed {{instance}}"),
+            ],
+            "cps",
+            meaning="What a start has to read is what came after the last snapshot.",
         ),
     ],
 )

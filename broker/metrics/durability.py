@@ -65,6 +65,11 @@ SYNCED: Final = Family(
     Kind.GAUGE,
     "1 if an offset is acknowledged after fsync, 0 if after the page cache (rollcall.flush).",
 )
+FULL: Final = Family(
+    "rollcall_journal_full",
+    Kind.GAUGE,
+    "1 while nothing is written for want of room on the disk, and for nothing else.",
+)
 FAILED: Final = Family(
     "rollcall_journal_failed",
     Kind.GAUGE,
@@ -86,4 +91,5 @@ def collect(daemon: Daemon) -> Portions:
     yield CHECKPOINT_WAIT.one(journal.checkpointer.wait_seconds)
     yield FAILURES.one(daemon.observer.counters.journal_failures)
     yield SYNCED.one(daemon.config.rollcall_flush == "commit")
+    yield FULL.one(journal.is_full)
     yield FAILED.one(daemon.health.journal_failed is not None)

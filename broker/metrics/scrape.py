@@ -20,6 +20,7 @@ from broker.metrics import (
     groups,
     kafka_exporter,
     kafka_lag_exporter,
+    loading,
     node,
     requests,
     stories,
@@ -41,6 +42,7 @@ SUBJECTS: Final[tuple[ModuleType, ...]] = (
     waiting,
     requests,
     durability,
+    loading,
     cleaner,
     topics,
     node,
@@ -93,6 +95,7 @@ class Metrics:
             yield from waiting.collect(daemon)
             yield from requests.collect(daemon)
             yield from durability.collect(daemon)
+            yield from loading.collect(daemon)
             yield from cleaner.collect(daemon)
             yield from topics.collect(daemon, shown)
             yield from node.collect(daemon, self._started_s)
