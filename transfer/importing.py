@@ -49,6 +49,8 @@ def run_import(order: Import) -> Report:
     report = Report("rollcall offsets import", source.tally, destination, dry_run=order.dry_run)
     report.groups_left_out = contents.keep_only(order.selection.of(contents.groups))
     report.describe(contents)
+    if order.bootstrap is None:
+        report.expiring = _expiring(contents, order)
     if source.tally.damaged and not order.skip_damaged:
         report.reason = "the source is damaged; --skip-damaged imports what can be read"
     elif order.bootstrap is not None:
@@ -56,6 +58,18 @@ def run_import(order: Import) -> Report:
     else:
         _write(order, contents, report)
     return report
+
+
+def _expiring(contents: Contents, order: Import) -> int:
+    """How many offsets the daemon would soon forget, if nobody commits."""
+    oldest_ms = order.now_ms - order.config.offsets_retention_minutes * 60_000
+    return sum(
+        commit.committed_at_ms < oldest_ms
+        if commit.expire_at_ms == -1
+        else commit.expire_at_ms < order.now_ms
+        for group in contents.groups.values()
+        for commit, _ in group.offsets.values()
+    )
 
 
 def _write(order: Import, contents: Contents, report: Report) -> None:

@@ -42,6 +42,8 @@ class Report:
     appended: Appended | None = None
     committed: int = 0
     """Offsets that a running cluster took."""
+    expiring: int = 0
+    """Offsets that were committed longer ago than they are kept without members."""
     refused: list[Refused] = field(default_factory=list)
     reason: str = ""
     """Why nothing was written."""
@@ -121,6 +123,7 @@ def as_json(report: Report) -> Json:
             "records": plan.records,
         },
         "committed": report.committed,
+        "expiring": report.expiring,
         "written": None if appended is None else dict[str, Json](appended._asdict()),
         "refused": [dict(one._asdict()) for one in report.refused],
     }
@@ -190,6 +193,12 @@ def _findings(report: Report) -> Iterator[str]:
         yield _line("note", f"a broker runs on {directory}: what it writes meanwhile may be missed")
     if tally.missing_partitions:
         yield _line("note", f"partitions {tally.missing_partitions} are not in the source")
+    if report.expiring:
+        yield _line(
+            "note",
+            f"{_count(report.expiring, 'offset')} committed longer ago than "
+            "offsets.retention.minutes: they expire unless their groups come to life",
+        )
     yield from _listed(
         "pending",
         [

@@ -38,7 +38,7 @@ class RollcallDir:
             raise Unusable(f"{self.path} is no data directory of Rollcall")
         self.disk: Disk = RealDisk()
         self._settings = config.offsets_log_settings()
-        self._data_dir = DataDir(self.path, config.node_id)
+        self._data_dir = DataDir(self.path, _node_id(Path(self.path), config.node_id))
         try:
             self._open(config)
         except BaseException:
@@ -126,6 +126,14 @@ class RollcallDir:
     def topic_ids(self) -> dict[str, TopicId]:
         found = {name: self.registry.topic_id(name) for name in self.registry.names()}
         return {name: topic_id for name, topic_id in found.items() if topic_id is not None}
+
+
+def _node_id(path: Path, default: int) -> int:
+    """Whose directory it is: a command is no node, and takes any."""
+    meta = path / META_PROPERTIES
+    lines = meta.read_text("utf-8", "replace").splitlines() if meta.exists() else []
+    said = [line.removeprefix("node.id=") for line in lines if line.startswith("node.id=")]
+    return int(said[0]) if said and said[0].isdecimal() else default
 
 
 def read_logs(logs: Sequence[PartitionLog], contents: Contents, tally: Tally) -> None:

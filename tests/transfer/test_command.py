@@ -134,6 +134,39 @@ def test_groups_are_chosen_by_glob_and_by_expression(
     assert "is no regular expression" in bad.err
 
 
+def test_offsets_that_will_soon_expire_are_told(rollcall: Rollcall, tmp_path: Path) -> None:
+    (tmp_path / "old.json").write_text(
+        json.dumps(
+            {
+                "format": "rollcall-offsets",
+                "version": 1,
+                "groups": [
+                    {
+                        "group": "g",
+                        "offsets": [
+                            {"topic": "t", "partition": 0, "offset": 1, "committed_at_ms": 1},
+                            {"topic": "t", "partition": 1, "offset": 1, "expire_at_ms": 1},
+                            {"topic": "t", "partition": 2, "offset": 1},
+                        ],
+                    }
+                ],
+            }
+        )
+    )
+    done = rollcall(
+        "offsets", "import", "--from", str(tmp_path / "old.json"), "--data-dir", str(tmp_path / "d")
+    )
+    assert done.exit_code == 0
+    assert "2 offsets committed longer ago than offsets.retention.minutes" in done.out
+
+
+def test_a_directory_of_any_node_is_read(rollcall: Rollcall, kafka: Path, tmp_path: Path) -> None:
+    imported(rollcall, kafka, tmp_path / "seven", "--set", "node.id=7")
+    assert "node.id=7" in (tmp_path / "seven" / "meta.properties").read_text()
+    assert len(exported(rollcall, tmp_path / "seven")["groups"]) == 3
+    imported(rollcall, tmp_path / "seven", tmp_path / "other")
+
+
 def test_groups_that_are_there_already_need_a_rule(
     rollcall: Rollcall, kafka: Path, tmp_path: Path
 ) -> None:
