@@ -114,12 +114,12 @@ class LogStore:
                     cut = repair_partition(self._disk, self._folder(key), key, recovery_point)
                     repaired += [] if cut is None else [cut]
                 self._open_partition(key, recovery_point, log_starts.get(key, 0))
+        self.rolled_back = self._roll_back()
         for key, log in self._logs.items():
             self._durable_to[log] = min(recovery_points.get(key, 0), log.log_end_offset)
         if not was_clean and self._logs:
             # A killed process may have left folders that nobody made durable; now they are.
             self._disk.sync_dir(self.path)
-        self.rolled_back = self._roll_back()
         repairs = [repair for log in self._logs.values() for repair in log.repairs]
         return StoreOpened(
             was_clean,
