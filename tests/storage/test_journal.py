@@ -2,15 +2,19 @@
 
 import random
 import threading
+from collections.abc import Callable
+from dataclasses import replace
+from time import monotonic
 
 import pytest
 
 from storage.api import LogClosed, LogSettings, TopicPartition
-from storage.disk import RealDisk
+from storage.disk import Disk, RealDisk
 from storage.journal import Journal, JournalLimits
 from storage.log_store import LogStore
 from storage.record_batch import read_header
 from storage.write_ahead_pair import FILE_NAMES
+from tests.broker.faulty_disk import FaultyDisk
 from tests.simulator.disk import SimulatedDisk
 from tests.storage.rig import (
     DATA,
@@ -253,16 +257,21 @@ def test_an_unknown_partition_has_no_log() -> None:
 class Threaded:
     """A journal on a real disk, flushed by its own thread."""
 
-    def __init__(self, path: str, limits: JournalLimits | None = None) -> None:
-        self.store = LogStore(RealDisk(), path)
+    def __init__(
+        self, path: str, limits: JournalLimits | None = None, disk: Disk | None = None
+    ) -> None:
+        disk = disk or RealDisk()
+        self.store = LogStore(disk, path)
         self.store.open()
         self.stored: dict[TopicPartition, int] = {}
         self.changed = threading.Condition()
         self.threads: set[str] = set()
         self.failures: list[Exception] = []
+        self.reopened = threading.Event()
         self.journal = Journal(
-            RealDisk(),
+            disk,
             self.store,
+            on_reopened=self.reopened.set,
             on_stored=self._stored,
             on_failed=self.failures.append,
             limits=limits,
@@ -359,3 +368,103 @@ def test_the_disk_is_left_alone_while_nothing_is_appended() -> None:
     for _ in range(5):
         assert not rig.journal.pump()
     assert disk.operations == before
+
+
+def _until(fact: Callable[[], bool]) -> None:
+    pause = threading.Event()
+    deadline = monotonic() + 60
+    while not fact():
+        assert monotonic() < deadline
+        pause.wait(0.001)
+
+
+def test_commits_go_on_while_a_checkpoint_syncs_the_segments(tmp_path: object) -> None:
+    disk = FaultyDisk()
+    limits = JournalLimits(pass_bytes=4 << 10, idle_ms=3_600_000)
+    node = Threaded(str(tmp_path), limits, disk)
+    node.store.create(key(0), TOPIC_ID, LogSettings())
+    log = node.journal.log(key(0))
+    node.journal.start()
+    disk.slow_syncs_of = ".log"
+    disk.may_sync.clear()
+    # When the first file has enough and its checkpoint hangs on the disk.
+    while not node.journal.checkpointer.is_running:
+        node.wait_for(key(0), log.append(records("x" * 900), NOW_MS))
+    # Then commits are stored as before, into the other file, far beyond what is enough.
+    for _ in range(20):
+        node.wait_for(key(0), log.append(records("x" * 900), NOW_MS))
+    assert node.journal.checkpointer.checkpoints == 0
+    disk.may_sync.set()
+    _until(lambda: node.journal.checkpointer.checkpoints > 0)
+    assert node.journal.checkpointer.wait_seconds == 0.0
+    partition_log = node.store.partition_log(key(0))
+    assert partition_log is not None
+    assert partition_log.recovery_point > 0
+    assert node.journal.close()
+
+
+def test_a_journal_at_rest_makes_a_checkpoint_and_then_leaves_the_disk_alone(
+    tmp_path: object,
+) -> None:
+    node = Threaded(str(tmp_path), JournalLimits(idle_ms=5))
+    node.store.create(key(0), TOPIC_ID, LogSettings())
+    log = node.journal.log(key(0))
+    node.journal.start()
+    for expected in (1, 2):
+        node.wait_for(key(0), log.append(records("x"), NOW_MS))
+        _until(lambda expected=expected: node.journal.checkpointer.checkpoints == expected)  # type: ignore[misc]
+    again = Threaded(str(tmp_path))  # as if the first were killed now: nothing is left to do
+    assert again.journal.stored_bytes == 0
+    assert node.journal.closed_because is None
+    assert node.journal.close()
+    assert node.journal.checkpointer.checkpoints == 2
+
+
+def test_the_thread_looks_for_room_by_itself(tmp_path: object) -> None:
+    disk = FaultyDisk()
+    node = Threaded(str(tmp_path), JournalLimits(retry_ms=2), disk)
+    node.store.create(key(0), TOPIC_ID, LogSettings())
+    log = node.journal.log(key(0))
+    node.journal.start()
+    node.wait_for(key(0), log.append(records("before"), NOW_MS))
+    disk.full_for = "/"
+    log.append(records("in doubt"), NOW_MS)
+    _until(lambda: bool(node.failures))
+    assert node.journal.is_full
+    disk.full_for = ""
+    assert not node.reopened.wait(0.05)  # not before everybody has let go of the old logs
+    node.journal.failure_is_known()
+    assert node.reopened.wait(60)
+    with pytest.raises(LogClosed):
+        log.append(records("of the earlier term"), NOW_MS)
+    log = node.journal.log(key(0))
+    node.wait_for(key(0), log.append(records("after"), NOW_MS))
+    assert node.journal.close()
+    assert len(node.failures) == 1
+
+
+def test_an_append_beyond_the_limit_is_our_mistake_and_stores_nothing() -> None:
+    rig = Rig(new_disk())
+    log = rig.log()
+    with pytest.raises(ValueError, match="exceed batch_bytes"):
+        log.append(records("x" * SMALL_LIMITS.batch_bytes), NOW_MS)
+    assert log.end_position == 0
+    assert not rig.journal.pump()
+
+
+def test_the_reserve_refuses_before_anything_is_written() -> None:
+    disk = new_disk()
+    rig = Rig(disk, limits=replace(SMALL_LIMITS, reserve_bytes=1_000))
+    log = rig.log()
+    disk.room = 999
+    log.append(records("refused"), NOW_MS)
+    before = disk.operations
+    assert not rig.journal.pump()
+    assert disk.operations == before
+    assert rig.journal.is_full
+    assert "999 bytes are free, the reserve is 1000" in str(rig.journal.closed_because)
+    rig.journal.failure_is_known()
+    assert not rig.journal.try_reopen()
+    disk.room = None
+    assert rig.journal.try_reopen()
+    assert rig.keys() == []

@@ -11,7 +11,16 @@ from storage.checkpoints import NO_TOPIC_ID, read_offsets
 from storage.log_store import CLEAN_SHUTDOWN, LogStore
 from storage.segment import TailCut
 from tests.simulator.disk import PowerCut, SimulatedDisk
-from tests.storage.rig import DATA, NOW_MS, TOPIC_ID, batch, keys_in, new_disk
+from tests.storage.rig import (
+    DATA,
+    NOW_MS,
+    SMALL_SEGMENTS,
+    TOPIC_ID,
+    Rig,
+    batch,
+    keys_in,
+    new_disk,
+)
 
 ORDERS = [TopicPartition("orders", number) for number in range(3)]
 OTHER_ID = UUID(int=77)
@@ -45,7 +54,7 @@ def test_a_clean_stop_needs_no_scan() -> None:
     assert CLEAN_SHUTDOWN in disk.listdir(DATA)
     disk = disk.after_crash(random.Random(1))
     again = LogStore(disk, DATA)
-    assert again.open() == (True, 3, (), ())
+    assert again.open() == (True, 3, (), (), ())
     assert CLEAN_SHUTDOWN not in disk.listdir(DATA)
     assert contents(again) == ALL_ORDERS
     assert all(log.topic_id == TOPIC_ID for log in again.partitions().values())
@@ -56,7 +65,7 @@ def test_a_clean_stop_needs_no_scan() -> None:
 def test_a_kill_loses_nothing_and_says_it_was_one() -> None:
     disk, _ = with_orders()
     again = LogStore(disk.after_kill(), DATA)
-    assert again.open() == (False, 3, (), ())
+    assert again.open() == (False, 3, (), (), ())
     assert contents(again) == ALL_ORDERS
 
 
@@ -193,3 +202,50 @@ def test_a_stop_that_fails_is_not_called_clean() -> None:
     disk.fail_sync("checkpoint")
     assert len(store.close()) == 1
     assert CLEAN_SHUTDOWN not in disk.listdir(DATA)
+
+
+def test_what_was_deleted_before_an_offset_stays_deleted_after_a_crash() -> None:
+    for seed in range(20):
+        disk = new_disk()
+        rig = Rig(disk)
+        key = TopicPartition("orders", 0)
+        log = rig.store.create(key, TOPIC_ID, SMALL_SEGMENTS)
+        for number in range(10):
+            log.append(batch(f"{number}", "x" * 900), NOW_MS)
+        log.flush()
+        assert log.delete_before(9) == 9
+        again = rig.restarted_on(disk.after_crash(random.Random(seed)))
+        left = again.store.partition_log(key)
+        assert left is not None
+        assert left.log_start_offset == 9
+        with pytest.raises(IndexError):
+            left.read(8, 1 << 20, up_to=20, at_least_one=True)
+
+
+def test_a_log_start_that_cannot_be_written_down_does_not_move() -> None:
+    disk = new_disk()
+    rig = Rig(disk)
+    log = rig.store.create(TopicPartition("orders", 0), TOPIC_ID, SMALL_SEGMENTS)
+    log.append(batch("a", "b"), NOW_MS)
+    disk.room = 0
+    with pytest.raises(OSError, match="no space"):
+        log.delete_before(1)
+    assert log.log_start_offset == 0
+
+
+def test_a_damaged_partition_can_be_deleted() -> None:
+    disk = new_disk()
+    rig = Rig(disk)
+    key = TopicPartition("orders", 0)
+    log = rig.store.create(key, TOPIC_ID, SMALL_SEGMENTS)
+    log.append(batch("a", "b"), NOW_MS)
+    rig.stop()
+    path = f"{DATA}/orders-0/{0:020d}.log"
+    disk.after_kill().open(path).pwrite(b"\x07", 16)
+    left = disk.after_kill()
+    again = rig.restarted_on(left)
+    assert key in again.store.damaged
+    again.store.delete(key)
+    assert again.store.damaged == {}
+    assert not [name for name in left.listdir(DATA) if name.startswith("orders")]
+    again.store.create(key, TOPIC_ID, SMALL_SEGMENTS).append(batch("new"), NOW_MS)
