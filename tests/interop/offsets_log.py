@@ -57,7 +57,7 @@ class Generation:
 def stored_generations(data_dir: Path, group: str) -> list[Generation]:
     """Every generation with members that was ever stored for the group, in log order."""
     found = []
-    for key, value in _records(data_dir):
+    for key, value in records_of(data_dir):
         if key.take("h") != GROUP_METADATA or key.string() != group or value is None:
             continue
         version = value.take("h")
@@ -74,7 +74,7 @@ def stored_generations(data_dir: Path, group: str) -> list[Generation]:
 def stored_commits(data_dir: Path, group: str) -> dict[tuple[str, int], list[int]]:
     """(topic, partition) -> every offset that was ever stored for it, in log order."""
     found: dict[tuple[str, int], list[int]] = {}
-    for key, value in _records(data_dir):
+    for key, value in records_of(data_dir):
         if key.take("h") != OFFSET_COMMIT or key.string() != group or value is None:
             continue
         partition = (key.string(), key.take("i"))
@@ -98,7 +98,7 @@ def _member(value: Cursor) -> StoredMember:
     return StoredMember(member_id, assigned)
 
 
-def _records(data_dir: Path):
+def records_of(data_dir: Path):
     for segment in sorted(Path(data_dir).glob("__consumer_offsets-*/*.log")):
         content = segment.read_bytes()
         for position, header in iter_batches(content):
