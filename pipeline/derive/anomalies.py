@@ -136,10 +136,9 @@ def skewed_assignments(group_metadata: DataFrame) -> DataFrame:
         ["log_partition", "log_offset"]
     )
     owned = fn.aggregate(
-        fn.coalesce("member.assigned", fn.array().cast("array<struct<partitions:array<int>>>")),
-        fn.lit(0),
-        lambda total, one: total + fn.size(one["partitions"]),
+        "member.assigned", fn.lit(0), lambda total, one: total + fn.size(one["partitions"])
     )
+    owned = fn.coalesce(owned, fn.lit(0))  # null: a member whose assignment could not be read
     loads = listed.select("group", "generation", "log_timestamp_ms", member).withColumn(
         "owned", owned
     )

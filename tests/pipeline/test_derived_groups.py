@@ -1,0 +1,268 @@
+"""Rebalances, audit, lag trends and anomalies: against the same rules in plain Python."""
+
+import json
+import math
+import random
+from collections import defaultdict
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from history.encoding import encode
+from history.events import (
+    Asker,
+    Cause,
+    End,
+    Gone,
+    HistoryEvent,
+    MembersRemoved,
+    OffsetChange,
+    OffsetsBy,
+    OffsetsMoved,
+    Rebalance,
+    RebalanceEnded,
+    Removal,
+    Who,
+)
+from pipeline.derive import anomalies as odd
+from pipeline.derive.audit import audit
+from pipeline.derive.lag_trend import lag_trend, with_delay
+from pipeline.derive.rebalances import of_metadata, rebalance_stats, rebalances
+from pipeline.rows import group_events
+from pipeline.tables import GROUP_EVENTS, LAG_SAMPLES
+from tests.pipeline.histories import START_MS, a_history, frame, metadata_frame
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+HOUR = 3_600_000
+DAY = 24 * HOUR
+
+
+def events_frame(spark: SparkSession, events: list[HistoryEvent]) -> DataFrame:
+    """As the decoder makes them of the topic's records."""
+    rows = []
+    for offset, event in enumerate(events):
+        made = group_events(*encode(event))
+        assert made.problem is None
+        place = {"log_partition": 0, "log_offset": offset, "log_timestamp_ms": event.at_ms}
+        rows += [{**place, **row} for row in made.rows]
+    return frame(spark, GROUP_EVENTS, rows)
+
+
+def some_rebalances(chance: random.Random) -> list[RebalanceEnded]:
+    ended = []
+    for n in range(120):
+        began = START_MS + chance.randrange(3 * DAY)
+        duration = chance.randrange(9_000)
+        version = chance.choice(["1.0", "1.1"])
+        whole = Rebalance(
+            chance.choice([Cause.MEMBER_JOINED, Cause.SESSION_EXPIRED]),
+            began,
+            Who(f"m-{n}", None, f"app-{version}-{n % 2}", "/10.0.0.1"),
+            end=End.STABLE,
+            duration_ms=duration,
+            generation_before=n,
+            generation_after=n + 1,
+            members_before=2,
+            members_after=3,
+            partitions_moved=chance.randrange(5),
+            unowned_partition_seconds=chance.random(),
+        )
+        group = chance.choice(["billing", "search"])
+        ended.append(RebalanceEnded(group, began + duration, whole))
+    return ended
+
+
+def test_rebalances_are_counted_by_day_cause_client_and_deployment(spark: SparkSession) -> None:
+    events = some_rebalances(random.Random(1))
+    twice = events_frame(spark, events).union(events_frame(spark, events))
+
+    stats = rebalance_stats(rebalances(twice), version_pattern="^app-(?P<version>[0-9.]+)-")
+
+    expected: dict[tuple, list[Rebalance]] = defaultdict(list)
+    for event in events:
+        one = event.rebalance
+        assert one.trigger is not None
+        client = one.trigger.client_id
+        day = one.began_at_ms // DAY * DAY
+        expected[day, event.group_id, str(one.cause), client, client.split("-")[1]].append(one)
+    found = {
+        (row.window_ms, row.group, row.cause, row.client_id, row.version): row
+        for row in stats.collect()
+    }
+    assert found.keys() == expected.keys()
+    for key, row in found.items():
+        durations = [one.duration_ms for one in expected[key] if one.duration_ms is not None]
+        assert row.rebalances == len(expected[key])
+        assert row.duration_max_ms == max(durations)
+        assert row.duration_total_ms == sum(durations)
+        assert row.partitions_moved == sum(one.partitions_moved or 0 for one in expected[key])
+        unowned = sum(one.unowned_partition_seconds or 0 for one in expected[key])
+        assert row.unowned_partition_seconds == pytest.approx(unowned)
+
+
+def test_a_log_without_history_has_rebalances_by_its_generations(spark: SparkSession) -> None:
+    history = a_history(9)
+
+    found = of_metadata(metadata_frame(spark, [history])).collect()
+
+    expected = {
+        (one.group, one.generation): (one.at_ms, len(one.owned)) for one in history.generations
+    }
+    assert {
+        (row.group, row.generation_after): (row.began_at_ms, row.members_after) for row in found
+    } == expected
+    assert {row.generation_before for row in found if row.generation_after > 1} >= {1}
+
+
+def test_the_audit_tells_every_offset_that_was_moved_and_by_whom(spark: SparkSession) -> None:
+    moved = OffsetsMoved(
+        "billing",
+        START_MS,
+        OffsetsBy.COMMIT,
+        (OffsetChange("orders", 0, 500, 20), OffsetChange("orders", 1, None, 7)),
+        Asker("reset-tool", "/10.0.0.9"),
+    )
+    expired = OffsetsMoved(
+        "billing", START_MS + 5, OffsetsBy.EXPIRY, (OffsetChange("orders", 0, 20, None),)
+    )
+
+    found = audit(events_frame(spark, [moved, expired])).orderBy("at_ms", "partition").collect()
+
+    tool = ("commit", "reset-tool", "/10.0.0.9", None)
+    assert [tuple(row) for row in found] == [
+        (START_MS, "billing", "orders", 0, 500, 20, -480, *tool),
+        (START_MS, "billing", "orders", 1, None, 7, None, *tool),
+        (START_MS + 5, "billing", "orders", 0, 20, None, None, "expiry", None, None, None),
+    ]  # fmt: skip
+
+
+# Lag.
+
+
+def samples_frame(spark: SparkSession, rows: list[tuple[str, int, int, int, int]]) -> DataFrame:
+    """(group, partition, at_ms, committed offset, lag)"""
+    return frame(
+        spark,
+        LAG_SAMPLES,
+        [
+            {"group": g, "topic": "orders", "partition": p, "at_ms": at, "committed_offset": offset,
+             "lag": lag, "log_partition": 0, "log_offset": n}
+            for n, (g, p, at, offset, lag) in enumerate(rows)
+        ],
+    )  # fmt: skip
+
+
+def test_the_delay_is_the_time_since_the_log_passed_the_offset(spark: SparkSession) -> None:
+    # The log grows by ten records a second; the consumer is ever further behind.
+    rows = []
+    for second in range(0, 600, 10):
+        end = 1_000 + 10 * second
+        rows.append(("g", 0, START_MS + 1_000 * second, end - 5 * second, 5 * second))
+
+    found = with_delay(samples_frame(spark, rows)).orderBy("at_ms").collect()
+
+    assert found[0].delay_s == 0.0
+    for row in found[1:]:
+        assert row.delay_s == pytest.approx(row.lag / 10, abs=0.01)
+
+
+def test_the_trend_of_an_hour_is_the_line_through_its_samples(spark: SparkSession) -> None:
+    chance = random.Random(2)
+    rows = []
+    lag = 5_000
+    for minute in range(60):
+        lag = max(0, lag - 40 + chance.randrange(-15, 16))
+        rows.append(("g", 0, START_MS // HOUR * HOUR + minute * 60_000, 100 * minute, lag))
+
+    (found,) = lag_trend(samples_frame(spark, rows)).collect()
+
+    xs = [minute * 60.0 for minute in range(60)]
+    ys = [float(row[4]) for row in rows]
+    mean_x, mean_y = sum(xs) / 60, sum(ys) / 60
+    sxx = sum((x - mean_x) ** 2 for x in xs)
+    slope = sum((x - mean_x) * (y - mean_y) for x, y in zip(xs, ys, strict=True)) / sxx
+    left = sum((y - mean_y - slope * (x - mean_x)) ** 2 for x, y in zip(xs, ys, strict=True))
+    error = math.sqrt(left / 58 / sxx)
+    assert found.samples == 60
+    assert found.slope_per_s == pytest.approx(slope)
+    assert found.slope_error_per_s == pytest.approx(error)
+    assert found.catch_up_s == pytest.approx(ys[-1] / -slope)
+    assert found.catch_up_low_s == pytest.approx(ys[-1] / -(slope - 2 * error))
+    assert found.catch_up_high_s == pytest.approx(ys[-1] / -(slope + 2 * error))
+    assert found.lag_max == max(ys)
+    assert found.consumed_per_s == pytest.approx(100 / 60)
+
+
+def test_a_lag_that_grows_is_never_made_up_for(spark: SparkSession) -> None:
+    rows = [("g", 0, START_MS + n * 60_000, 0, 100 * n) for n in range(5)]
+    rows += [("g", 1, START_MS, 5, 9)]  # a single sample says nothing of a slope
+
+    found = {row.partition: row for row in lag_trend(samples_frame(spark, rows)).collect()}
+
+    assert found[0].catch_up_s is None
+    assert found[0].slope_per_s == pytest.approx(100 / 60)
+    assert found[1].catch_up_s is None
+    assert found[1].slope_error_per_s is None
+
+
+# Anomalies.
+
+
+def test_stalls_are_told_as_runs(spark: SparkSession) -> None:
+    verdicts = ["OK", "STALL", "STOP", "STOP", "OK", "STALL", "STALL", "WARN", "STOP", "STOP", "STOP", "STOP"]  # fmt: skip  # noqa: E501
+    health = spark.createDataFrame(
+        [("g", "t", 0, n, verdict, 10 + n) for n, verdict in enumerate(verdicts)],
+        "group string, topic string, partition int, at_ms long, verdict string, lag long",
+    )
+
+    found = odd.stalled_partitions(health).orderBy("since_ms").collect()
+
+    assert [(row.since_ms, row.until_ms) for row in found] == [(1, 3), (8, 11)]
+    assert json.loads(found[1].evidence) == {"verdict": "STOP", "lag": 21, "evaluations": 4}
+    assert found[1].score == pytest.approx(4 / 3)
+
+
+def test_a_client_that_leaves_again_and_again_flaps(spark: SparkSession) -> None:
+    window = odd.FLAP_WINDOW_MS
+    begin = START_MS // window * window
+
+    def gone(at: int, client: str, cause: Removal = Removal.SESSION_EXPIRED) -> MembersRemoved:
+        who = Who(f"{client}-{at}", None, client, "/10.0.0.1")
+        return MembersRemoved("g", begin + at, cause, members=(Gone(who),))
+
+    events = [gone(n * 60_000, "shaky") for n in range(4)]
+    events += [gone(5_000, "calm"), gone(window + 1, "calm"), gone(2 * window + 1, "calm")]
+
+    (found,) = odd.flapping_members(events_frame(spark, list(events))).collect()
+
+    assert (found.member, found.since_ms) == ("shaky /10.0.0.1", begin)
+    assert json.loads(found.evidence) == {"left": 4, "causes": ["session_expired"]}
+
+
+def test_the_partition_that_gets_most_is_hot(spark: SparkSession) -> None:
+    begin = START_MS // HOUR * HOUR
+    rows = [
+        ("g", partition, begin + at, (1 if partition else 40) * at // 1_000, 0)
+        for partition in range(4)
+        for at in range(0, 600_000, 60_000)
+    ]
+
+    (found,) = odd.hot_partitions(samples_frame(spark, rows)).collect()
+
+    assert (found.topic, found.partition, found.group) == ("orders", 0, None)
+    assert json.loads(found.evidence)["records"] == 40 * 540
+
+
+def test_a_member_that_owns_far_more_is_a_skew(spark: SparkSession) -> None:
+    history = a_history(9)
+
+    found = odd.skewed_assignments(metadata_frame(spark, [history])).collect()
+
+    expected = set()
+    for one in history.generations:
+        loads = {member: len(owned) for member, owned in one.owned.items()}
+        if len(loads) > 1 and max(loads.values()) - min(loads.values()) >= odd.SKEW:
+            expected.add((one.group, one.generation))
+    assert {(row.group, json.loads(row.evidence)["generation"]) for row in found} == expected
+    assert expected
