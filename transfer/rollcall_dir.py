@@ -47,9 +47,9 @@ class RollcallDir:
 
     def _open(self, config: Config) -> None:
         self._store = LogStore(self.disk, self.path)
-        damaged = self._store.open().damaged
-        for damage in damaged:
-            if f"/{OFFSETS_TOPIC}-" in damage.path:
+        self._store.open()
+        for key, damage in self._store.damaged.items():
+            if key.topic == OFFSETS_TOPIC:
                 raise damage
         self.rolled_back = self._store.rolled_back
         self._journal = Journal(

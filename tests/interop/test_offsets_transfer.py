@@ -7,6 +7,7 @@ kind that a client can make quickly; OFFSETS_ROUND_TRIP=1 has hundreds.
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -155,6 +156,14 @@ def listed(bootstrap: str) -> dict[str, str]:
     return {group.group_id: group.type.name for group in answer.valid}
 
 
+def listed_once_loaded(bootstrap: str, expected: dict[str, str]) -> dict[str, str]:
+    """A Kafka that has started lists no group whose partition it has not loaded yet."""
+    deadline = time.monotonic() + 60
+    while (found := listed(bootstrap)) != expected and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return found
+
+
 def described(tools: KafkaTools, bootstrap: str) -> dict[tuple[str, str, int], int]:
     """(group, topic, partition) -> committed offset, by Kafka's own tool."""
     done = tools.run(
@@ -212,7 +221,7 @@ def test_from_a_kafka_to_rollcall_and_on_to_another_kafka(
         second.start()
 
         # Then that one says of every group and offset what the first one said.
-        assert listed(second.bootstrap) == kinds
+        assert listed_once_loaded(second.bootstrap, kinds) == kinds
         assert described(kafka_tools, second.bootstrap) == offsets
         # As it says to us, over the wire.
         csv = rollcall("export", "--csv", "-", "--bootstrap", second.bootstrap)

@@ -1,8 +1,21 @@
 """What was imported and is not served outlives the cleaner byte for byte, and can go out again."""
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from storage.record_batch import encode_batch
 from storage.timed_batches import TimedRecord, batches_of
 from tests.storage.cleaner_rig import Partition
-from tests.transfer.given import NOW_MS, classic_group, foreign_record, offset_record
+from tests.transfer.given import (
+    NOW_MS,
+    classic_group,
+    foreign_record,
+    marker,
+    offset_record,
+    offset_tombstone,
+    shown,
+    transactional,
+)
 from transfer.contents import Contents
 from transfer.rollcall_dir import read_logs
 from transfer.tally import Tally
@@ -43,3 +56,52 @@ def contents_of(partition: Partition) -> Contents:
     found, tally = Contents(), Tally("cleaned", "rollcall")
     read_logs([partition.log], found, tally)
     return found
+
+
+Step = tuple[str, int, int, int]
+"""(what, producer, partition, offset)"""
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(["plain", "tombstone", "transactional", "commit", "abort", "roll"]),
+        st.integers(1, 3),
+        st.integers(0, 2),
+        st.integers(0, 99),
+    ),
+    max_size=40,
+)
+
+
+@settings(max_examples=60)
+@given(steps, st.integers(0, 3))
+def test_a_log_says_the_same_before_and_after_it_was_cleaned(some: list[Step], cleans: int) -> None:
+    partition = Partition()
+    rolled_at = 0
+    for what, producer, place, offset in some:
+        end = partition.end
+        if what == "roll":
+            if end > rolled_at:  # an empty segment is not rolled
+                partition.roll()
+                rolled_at = end
+        elif what in ("commit", "abort"):
+            partition.append(marker(end, producer, commits=what == "commit"))
+        elif what == "transactional":
+            record = offset_record("g", "t", place, offset)
+            partition.append(transactional([record], end, producer))
+        else:
+            record = offset_record("g", "t", place, offset)
+            if what == "tombstone":
+                record = offset_tombstone("g", "t", place)
+            partition.append(encode_batch([record], end, NOW_MS))
+    before, pending = told_by(partition)
+    if partition.end > rolled_at:
+        partition.roll()
+    for number in range(cleans):
+        partition.clean(at=NOW_MS + number * 2_000)
+    assert told_by(partition) == (before, pending)
+
+
+def told_by(partition: Partition) -> tuple[dict, list]:
+    found, tally = Contents(), Tally("log", "rollcall")
+    read_logs([partition.log], found, tally)
+    return shown(found), sorted(tally.transactions.pending)
