@@ -2,6 +2,7 @@
 
 import click
 
+from cli.log_clean import log_clean
 from cli.log_dump import log_dump
 from cli.log_lint import log_lint
 from cli.log_stat import log_stat
@@ -16,6 +17,7 @@ def log() -> None:
     """Look into the log files: dump, lint, stat; and clean them."""
 
 
+log.add_command(log_clean)
 log.add_command(log_dump)
 log.add_command(log_lint)
 log.add_command(log_stat)

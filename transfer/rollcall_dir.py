@@ -13,7 +13,7 @@ from typing import Final, Self
 from broker.config import Config
 from broker.stored_file import StoredFile
 from protocol.names import OFFSETS_TOPIC, TopicId
-from storage.api import Corrupt, TopicPartition
+from storage.api import Corrupt, LogSettings, TopicPartition
 from storage.data_dir import META_PROPERTIES, DataDir
 from storage.disk import Disk, RealDisk
 from storage.journal import Journal, JournalLimits
@@ -123,9 +123,24 @@ class RollcallDir:
         found = (self.existing(partition) for partition in range(self.partitions))
         return [log for log in found if log is not None]
 
+    def compacted_logs(self) -> dict[TopicPartition, LogSettings]:
+        """What a log cleaner has to look after, and by which settings."""
+        found = {log.topic_partition: self._settings for log in self.logs}
+        for partition in self.registry.partitions():
+            log = partition.log
+            if log is not None and log.settings.cleanup_compact:
+                found[log.topic_partition] = log.settings
+        return found
+
     def topic_ids(self) -> dict[str, TopicId]:
         found = {name: self.registry.topic_id(name) for name in self.registry.names()}
         return {name: topic_id for name, topic_id in found.items() if topic_id is not None}
+
+
+def lock(config: Config) -> DataDir:
+    """The directory's lock alone, until it is closed. Raises DataDirRefused."""
+    path = Path(config.data_dir)
+    return DataDir(str(path), _node_id(path, config.node_id))
 
 
 def _node_id(path: Path, default: int) -> int:

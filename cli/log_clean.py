@@ -1,0 +1,204 @@
+"""`rollcall log clean`: compact the logs of a data directory on which no daemon runs.
+
+Settles the directory as a start does (so that a killed daemon's is as good as any other), then has
+storage/cleaner.py clean each compacted log under the directory's lock.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from broker.config import Config
+from cli.log_options import FINDINGS, log_topic_option, now_ms, partition_option
+from cli.options import read_options
+
+if TYPE_CHECKING:
+    from storage.api import LogSettings, TopicPartition
+    from storage.cleaner import FolderCleaned
+
+
+class Failed(click.ClickException):
+    """The files are at fault, or the disk."""
+
+    exit_code = FINDINGS
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    topics: tuple[str, ...]
+    partitions: tuple[int, ...]
+
+    def has(self, key: "TopicPartition") -> bool:
+        return (not self.topics or "all" in self.topics or key.topic in self.topics) and (
+            not self.partitions or key.partition in self.partitions
+        )
+
+
+@click.command(
+    name="clean",
+    epilog="\b\nExamples:\n"
+    "  rollcall log clean --dry-run rollcall-data\n"
+    "  rollcall log clean --roll --set rollcall.offsets.history.ms=0 rollcall-data\n"
+    "\n"
+    "What is younger than the compaction lag stays: for __consumer_offsets "
+    "rollcall.offsets.history.ms, a day by default. Tombstones stay for delete.retention.ms. Exit "
+    "code 1 means that a log could not be cleaned, 2 that nothing was begun.",
+)
+@click.argument("path", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
+@partition_option
+@log_topic_option
+@click.option(
+    "--config",
+    "config_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    envvar="ROLLCALL_CONFIG",
+    show_envvar=True,
+    help="The daemon's configuration, if it has one.",
+)
+@click.option(
+    "--set", "pairs", metavar="NAME=VALUE", multiple=True, help="As for `rollcall serve`."
+)
+@click.option(
+    "--roll",
+    is_flag=True,
+    help="Close the active segment first: it is never cleaned. Not counted by --dry-run.",
+)
+@click.option("--dry-run", is_flag=True, help="Say what would be freed, and change nothing.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+def log_clean(
+    *,
+    path: Path,
+    partitions: tuple[int, ...],
+    log_topics: tuple[str, ...],
+    config_file: Path | None,
+    pairs: tuple[str, ...],
+    roll: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
+    """Compact logs while no daemon runs on them.
+
+    DIR is a data directory of Rollcall; its lock is held meanwhile, and taken from nobody. Of each
+    key the newest record stays, at its offset, as Kafka's log cleaner does it, whatever
+    min.cleanable.dirty.ratio says. A crash at any moment leaves the log as it was or cleaned.
+    """
+    config = read_options(
+        data_dir=str(path),
+        listen=(),
+        advertise=(),
+        admin=None,
+        config_file=config_file,
+        pairs=pairs,
+    )
+    total = _Total()
+    with _in_one_line():
+        logs = _compacted_logs(config, _Wanted(log_topics, partitions), dry_run=dry_run)
+        for key, done in _clean(config, logs, roll=roll, dry_run=dry_run):
+            total.add(done)
+            if as_json:
+                click.echo(json.dumps(_facts(key, done)))
+            elif done.bytes_after != done.bytes_before:
+                click.echo(_line(key, done))
+    if not as_json:
+        click.echo(total.line(dry_run=dry_run))
+    return 0
+
+
+@contextmanager
+def _in_one_line() -> Iterator[None]:
+    """What stands in the way is told in one line: 2 where nothing was begun, 1 where it failed."""
+    from storage.api import Corrupt
+    from storage.data_dir import DataDirRefused
+    from storage.segment_swap import SwapRefused
+    from transfer.refusals import Unusable
+
+    try:
+        yield
+    except (DataDirRefused, Unusable) as refused:
+        raise click.UsageError(str(refused)) from None
+    except (Corrupt, SwapRefused, OSError) as fault:
+        raise Failed(str(fault)) from None
+
+
+_Logs = list[tuple["TopicPartition", "LogSettings"]]
+
+
+def _compacted_logs(config: Config, wanted: _Wanted, *, dry_run: bool) -> _Logs:
+    """Which logs there are to clean, by which settings; the directory is at rest afterwards."""
+    from storage.log_store import CLEAN_SHUTDOWN
+    from transfer.refusals import Unusable
+    from transfer.rollcall_dir import RollcallDir
+
+    is_at_rest = Path(config.data_dir, CLEAN_SHUTDOWN).exists()
+    if dry_run and not is_at_rest and Path(config.data_dir).exists():
+        raise Unusable(
+            f"{config.data_dir} was not stopped cleanly; --dry-run changes nothing, so start and "
+            "stop the daemon first, or leave --dry-run away"
+        )
+    with RollcallDir(config, must_exist=True) as opened:
+        settings = opened.compacted_logs()
+    return [(key, chosen) for key, chosen in sorted(settings.items()) if wanted.has(key)]
+
+
+def _clean(
+    config: Config, logs: _Logs, *, roll: bool, dry_run: bool
+) -> Iterator[tuple["TopicPartition", "FolderCleaned"]]:
+    from storage.cleaner import clean_folder
+    from storage.disk import RealDisk
+    from transfer.rollcall_dir import lock
+
+    with closing(lock(config)):
+        for key, settings in logs:
+            folder = f"{config.data_dir}/{key.topic}-{key.partition}"
+            done = clean_folder(
+                RealDisk(),
+                folder,
+                settings,
+                now_ms(),
+                topic_partition=key,
+                roll=roll,
+                dry_run=dry_run,
+            )
+            yield key, done
+
+
+class _Total:
+    def __init__(self) -> None:
+        self.logs = self.before = self.after = 0
+
+    def add(self, done: "FolderCleaned") -> None:
+        self.logs += 1
+        self.before += done.bytes_before
+        self.after += done.bytes_after
+
+    def line(self, *, dry_run: bool) -> str:
+        from logtools.stat_report import size_text
+
+        freed = size_text(self.before - self.after)
+        would = "would be freed" if dry_run else "freed"
+        return f"{freed} {would} of {size_text(self.before)} in {self.logs} logs"
+
+
+def _line(key: "TopicPartition", done: "FolderCleaned") -> str:
+    from logtools.stat_report import size_text
+
+    before, after = size_text(done.bytes_before), size_text(done.bytes_after)
+    return f"{key.topic}-{key.partition}: {before} -> {after}, clean up to {done.end_offset}"
+
+
+def _facts(key: "TopicPartition", done: "FolderCleaned") -> dict[str, object]:
+    return {
+        "topic": key.topic,
+        "partition": key.partition,
+        "bytesBefore": done.bytes_before,
+        "bytesAfter": done.bytes_after,
+        "firstDirtyOffset": done.first_dirty,
+        "cleanUpToOffset": done.end_offset,
+        "logEndOffset": done.log_end,
+    }
