@@ -125,9 +125,10 @@ class Daemon:
         self.data_plane.close(self.clock.now())
         if not await self.ownership.settle(STORE_TIMEOUT_S):
             self.observer(Warned("The disk did not take what was appended last in time"))
+        served = self.ownership.served
         self.ownership.resign_all()
         await self.server.drain(DRAIN_TIMEOUT_S)
-        await self.snapshots.stop()
+        await self.snapshots.stop(served)
         await self.worker.stop()
         self.ticker.stop()
         self.ticker.turns.leave_collector()

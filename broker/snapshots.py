@@ -10,7 +10,7 @@ worth it, for as long as a stop may take.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Final, Protocol
 from uuid import UUID
@@ -73,13 +73,13 @@ class Snapshots:
     def start(self) -> None:
         self._looking = asyncio.get_running_loop().create_task(self._look_on())
 
-    async def stop(self, limit_s: float = STOP_LIMIT_S) -> None:
-        """Take what is worth it, within the limit, and then no more."""
+    async def stop(self, partitions: Sequence[int], limit_s: float = STOP_LIMIT_S) -> None:
+        """Take what is worth it, within the limit, and then no more; of those that were served."""
         if self._looking is not None:
             self._looking.cancel()
             await asyncio.wait([self._looking])
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._take_the_last(), limit_s)
+            await asyncio.wait_for(self._take_the_last(partitions), limit_s)
 
     async def _look_on(self) -> None:
         while True:
@@ -92,20 +92,23 @@ class Snapshots:
             except Exception as error:  # noqa: BLE001 - the daemon goes on, with longer starts
                 self._observe(PartFailed("snapshots", error))
 
-    async def _take_the_last(self) -> None:
+    async def _take_the_last(self, partitions: Sequence[int]) -> None:
         if self._taking is not None and not self._taking.done():
             await self._taking
         least = max(self._after_bytes // WORTH_IT_AT_STOP, 1)
-        while (next_one := await self._next(least)) is not None:
+        while (next_one := await self._next(least, partitions)) is not None:
             await self._take(*next_one)
 
-    async def _next(self, least: int) -> tuple[int, int] | None:
+    async def _next(
+        self, least: int, partitions: Sequence[int] | None = None
+    ) -> tuple[int, int] | None:
         """(growth, partition) of the one that needs a snapshot most; None if none does."""
         if self._ownership.writes_are_refused:
             return None  # the disk has other worries
         loop = asyncio.get_running_loop()
         try:
-            found = await loop.run_in_executor(None, self._logs.survey, self._ownership.served)
+            served = self._ownership.served if partitions is None else partitions
+            found = await loop.run_in_executor(None, self._logs.survey, served)
         except OSError:
             return None  # a name that went meanwhile, or a disk that fails: others will say so
         needs = [

@@ -1,14 +1,26 @@
 """Elections and loads: in which order logs are read, who is served, what a fault costs."""
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from uuid import UUID
 
+import pytest
+
+from broker import ownership
 from broker.clock import SystemClock
-from broker.events import PartFailed, PartitionRead, PartitionsElected, PartitionsLoaded, ShellEvent
+from broker.events import (
+    LoadProgressed,
+    PartFailed,
+    PartitionRead,
+    PartitionsElected,
+    PartitionsLoaded,
+    ShellEvent,
+    SnapshotIgnored,
+)
+from broker.load_progress import LoadReport
 from broker.ownership import RELOADS_MAX, Ownership
 from broker.partition_load import SLICE_RECORDS, Survey
-from coordinator.image import Beginning
+from coordinator.image import MEANING, Beginning
 from purgatory.now import Now
 from storage.api import (
     Corrupt,
@@ -20,9 +32,11 @@ from storage.api import (
     TopicLog,
     TopicPartition,
 )
+from storage.disk import read_file
 from storage.record_batch import encode_batch
-from storage.snapshot import Ignored, Snapshot
+from storage.snapshot import About, Ignored, Snapshot, pack, snapshot_path, write
 from tests.broker.shell import WAIT_S
+from tests.simulator.disk import SimulatedDisk
 
 
 class MemoryLog:
@@ -173,6 +187,9 @@ class Node:
     def _turned(self) -> None:
         self.turns += 1
 
+    def reports(self) -> list[LoadReport]:
+        return [event.report for event in self.events if isinstance(event, LoadProgressed)]
+
     async def elect(self) -> None:
         await asyncio.wait_for(self.ownership.elect(range(len(self.logs.logs))), WAIT_S)
 
@@ -310,6 +327,120 @@ async def test_a_stop_waits_for_what_was_appended() -> None:
     assert node.ownership.owned == 0
 
 
+def a_snapshot(position: int) -> Snapshot:
+    disk = SimulatedDisk()
+    about = About(position, UUID(int=1), 0, 1, MEANING, ((), ()))
+    write(disk, "", about, [("g", pack([]))])
+    path = snapshot_path("", position)
+    return Snapshot(path, read_file(disk, path))
+
+
+async def test_a_load_begins_with_a_snapshot_and_reads_the_log_from_there() -> None:
+    node = Node([5, 5])
+    node.logs.snapshots[1] = a_snapshot(3)
+    await node.elect()
+    assert node.coordinator.beginnings == [(0, 0), (1, 3)]
+    assert len(node.coordinator.records[0]) == 5
+    assert [record.offset for record in node.coordinator.records[1]] == [3, 4]
+
+
+async def test_a_snapshot_that_is_up_to_date_leaves_nothing_to_read() -> None:
+    node = Node([5])
+    node.logs.snapshots[0] = a_snapshot(5)
+    await node.elect()
+    assert node.coordinator.records[0] == []
+    assert node.coordinator.finished() == [0]
+
+
+async def test_a_log_that_was_cleaned_since_is_read_again_without_that_snapshot() -> None:
+    node = Node([5])
+    stale = node.logs.snapshots[0] = a_snapshot(3)
+
+    def cleaned(snapshot: Snapshot) -> bool:
+        node.logs.snapshots.clear()
+        return snapshot.path != stale.path
+
+    node.logs.stands = cleaned  # type: ignore[method-assign]
+    await node.elect()
+    assert node.coordinator.beginnings == [(0, 3), (0, 0)]
+    assert len(node.coordinator.records[0]) == 5
+    assert node.coordinator.finished() == [0]
+
+
+async def test_a_snapshot_that_was_passed_over_is_told() -> None:
+    node = Node([1])
+    node.logs.ignored[0] = [Ignored("x.groups", "the checksum does not match")]
+    await node.elect()
+    assert SnapshotIgnored(0, "x.groups", "the checksum does not match") in node.events
+
+
+async def test_groups_get_ready_after_all_partitions_are_served() -> None:
+    node = Node([1, 1])
+    node.coordinator.left = {0: 3, 1: 2}
+    await node.elect()
+    told = node.coordinator.told
+    served = max(told.index(("finish", 0)), told.index(("finish", 1)))
+    assert told.index(("recall", 0)) > served
+    assert (told.count(("recall", 0)), told.count(("recall", 1))) == (3, 2)
+    assert node.ownership.loading == 0
+    loaded = [event for event in node.events if isinstance(event, PartitionsLoaded)]
+    assert len(loaded) == 1
+
+
+async def test_the_loop_goes_on_while_groups_get_ready() -> None:
+    node = Node([0])
+    node.coordinator.left = {0: 1 << 40}
+    electing = asyncio.ensure_future(node.elect())
+    await _until(lambda: node.coordinator.told.count(("recall", 0)) > 0)
+    report = node.ownership.progress
+    assert report is not None
+    assert (report.partitions, report.partitions_read) == (1, 1)
+    assert (report.groups_found, node.ownership.loading) == (1 << 40, 1)
+    assert 0 < report.groups_ready < report.groups_found
+    node.coordinator.left = {0: 1}
+    await electing
+    assert node.ownership.progress is None
+
+
+async def test_a_partition_given_up_while_its_groups_get_ready_is_left_alone() -> None:
+    node = Node([0])
+    node.coordinator.left = {0: 1 << 40}
+    electing = asyncio.ensure_future(node.elect())
+    await _until(lambda: node.coordinator.told.count(("recall", 0)) > 0)
+    await node.ownership.resign(0)
+    count = node.coordinator.told.count(("recall", 0))
+    await electing
+    assert node.coordinator.told.count(("recall", 0)) == count
+
+
+async def test_a_long_load_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ownership, "PROGRESS_INTERVAL_S", 0.001)
+    node = Node([0])
+    node.coordinator.left = {0: 1 << 40}
+    electing = asyncio.ensure_future(node.elect())
+    await _until(lambda: any(report.groups_ready for report in node.reports()))
+    node.coordinator.left = {0: 1}
+    await electing
+    report = node.reports()[-1]
+    assert report.partitions == report.partitions_read == 1
+    assert 0 < report.groups_ready < report.groups_found
+    count = len(node.events)
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert len(node.events) == count  # and is silent once it is over
+
+
+async def test_a_shard_that_failed_twice_is_read_from_the_log_alone() -> None:
+    node = Node([2])
+    node.logs.snapshots[0] = a_snapshot(1)
+    await node.elect()
+    node.ownership.shard_failed(0, ZeroDivisionError())
+    await _until_finished(node, 2)
+    node.ownership.shard_failed(0, ZeroDivisionError())
+    await _until_finished(node, 3)
+    assert node.coordinator.beginnings == [(0, 1), (0, 1), (0, 0)]
+
+
 async def test_each_load_says_how_much_it_read() -> None:
     node = Node([3])
     await node.elect()
@@ -320,6 +451,14 @@ async def test_each_load_says_how_much_it_read() -> None:
 async def _until_finished(node: Node, times: int) -> None:
     async def wait() -> None:
         while len(node.coordinator.finished()) < times:  # noqa: ASYNC110 - a list tells nobody
+            await asyncio.sleep(0.001)
+
+    await asyncio.wait_for(wait(), WAIT_S)
+
+
+async def _until(holds: Callable[[], bool]) -> None:
+    async def wait() -> None:
+        while not holds():  # noqa: ASYNC110 - a list tells nobody
             await asyncio.sleep(0.001)
 
     await asyncio.wait_for(wait(), WAIT_S)

@@ -1,0 +1,300 @@
+"""When snapshots are taken, what a failure costs, and what a daemon starts from.
+
+The first half drives the scheduler with logs that only have sizes; the second half the real daemon:
+it is killed and started again, with its snapshots, with damaged ones, and without any.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import SimpleNamespace
+from uuid import UUID
+
+import pytest
+
+from broker import snapshots
+from broker.clock import SystemClock
+from broker.events import PartFailed, SnapshotFailed, SnapshotTaken
+from broker.partition_load import Survey
+from broker.snapshots import WORTH_IT_AT_STOP, Snapshots
+from broker.worker import JobFailed
+from tests.broker.daemon import Daemon
+from tests.broker.members import Member, make_topic
+from tests.broker.shell import WAIT_S, Client
+
+AFTER_BYTES = 1_600
+StartDaemon = Callable[..., Daemon]
+
+
+class Rig:
+    """Partitions that are nothing but sizes, and a worker that folds them."""
+
+    def __init__(self, *log_bytes: int) -> None:
+        self.topic_id = UUID(int=1)
+        self.sizes = [Survey(size, 0) for size in log_bytes]
+        self.writes_are_refused = False
+        self.jobs: list[int] = []
+        self.events: list[SnapshotTaken | SnapshotFailed | PartFailed] = []
+        self.failure: JobFailed | None = None
+        self.falls_short = 0
+        self.holding: asyncio.Event | None = None
+        self.snapshots = Snapshots(
+            self,  # type: ignore[arg-type]  # as much of the logs as it asks
+            self,  # type: ignore[arg-type]  # and of the ownership
+            self.run,
+            SystemClock(),
+            self.events.append,
+            after_bytes=AFTER_BYTES,
+        )
+
+    @property
+    def served(self) -> list[int]:
+        return list(range(len(self.sizes)))
+
+    def survey(self, partitions: Iterable[int]) -> dict[int, Survey]:
+        return {partition: self.sizes[partition] for partition in partitions}
+
+    def log(self, partition: int) -> object:
+        return SimpleNamespace(path=str(partition))
+
+    def stored_position(self, partition: int) -> int:
+        return 100 + partition
+
+    async def run(self, job: str, arguments: dict[str, object]) -> dict[str, object]:
+        assert job == "fold"
+        assert arguments["topic_id"] == str(self.topic_id)
+        partition = int(str(arguments["folder"]))
+        self.jobs.append(partition)
+        if self.holding is not None:
+            await self.holding.wait()
+        if self.failure is not None:
+            raise self.failure
+        self.sizes[partition] = Survey(0, 10)
+        position = int(str(arguments["up_to"])) - self.falls_short
+        if self.falls_short:
+            self.sizes[partition] = Survey(AFTER_BYTES, 10)
+        return {"position": position, "bytes": 10, "groups": 2, "records": 3}
+
+    async def look(self, until: Callable[[], bool]) -> None:
+        """Let it look again and again until this holds."""
+
+        async def wait() -> None:
+            while not until():  # noqa: ASYNC110 - a list tells nobody
+                await asyncio.sleep(0.001)
+
+        await asyncio.wait_for(wait(), WAIT_S)
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshots, "LOOK_INTERVAL_S", 0.001)
+
+
+async def test_what_has_grown_enough_gets_one_the_largest_growth_first() -> None:
+    rig = Rig(AFTER_BYTES - 1, AFTER_BYTES, 9_000, 2_000)
+    rig.snapshots.start()
+    await rig.look(lambda: len(rig.events) == 3)
+    assert rig.jobs == [2, 3, 1]
+    taken = rig.events[0]
+    assert isinstance(taken, SnapshotTaken)
+    assert (taken.partition, taken.position, taken.groups, taken.records) == (2, 102, 2, 3)
+    await rig.snapshots.stop(rig.served)
+
+
+async def test_a_large_snapshot_is_not_written_anew_for_a_little_log() -> None:
+    rig = Rig(0, 0)
+    rig.sizes = [Survey(4_999, 10_000), Survey(5_000, 10_000)]
+    rig.snapshots.start()
+    await rig.look(lambda: bool(rig.events))
+    await rig.snapshots.stop(rig.served)
+    assert rig.jobs == [1]
+
+
+async def test_a_failure_is_told_once_and_tried_again_when_the_log_has_grown() -> None:
+    rig = Rig(AFTER_BYTES)
+    rig.failure = JobFailed("fold", "OSError", "No space left on device")
+    rig.snapshots.start()
+    await rig.look(lambda: bool(rig.events))
+    (failed,) = rig.events
+    assert isinstance(failed, SnapshotFailed)
+    assert "No space left" in failed.reason
+    rig.sizes[0] = Survey(2 * AFTER_BYTES - 1, 0)
+    for _ in range(50):
+        await asyncio.sleep(0.001)
+    assert rig.jobs == [0]
+
+    rig.failure = None
+    rig.sizes[0] = Survey(2 * AFTER_BYTES, 0)
+    await rig.look(lambda: len(rig.events) == 2)
+    assert isinstance(rig.events[1], SnapshotTaken)
+    await rig.snapshots.stop(rig.served)
+
+
+async def test_that_the_cleaner_came_between_is_no_failure_to_tell() -> None:
+    rig = Rig(AFTER_BYTES)
+    rig.failure = JobFailed("fold", "FoldAbandoned", "segments were replaced")
+    rig.snapshots.start()
+    await rig.look(lambda: bool(rig.jobs))
+    await rig.snapshots.stop(rig.served)
+    assert rig.events == []
+
+
+async def test_one_that_falls_short_is_told_and_not_taken_for_ever() -> None:
+    rig = Rig(AFTER_BYTES)
+    rig.falls_short = 1
+    rig.snapshots.start()
+    await rig.look(lambda: len(rig.events) == 2)
+    assert isinstance(rig.events[0], SnapshotFailed)
+    await rig.snapshots.stop(rig.served)
+    assert rig.jobs == [0]
+
+
+async def test_a_disk_that_refuses_writes_is_left_in_peace() -> None:
+    rig = Rig(AFTER_BYTES)
+    rig.writes_are_refused = True
+    rig.snapshots.start()
+    for _ in range(50):
+        await asyncio.sleep(0.001)
+    await rig.snapshots.stop(rig.served)
+    assert rig.jobs == []
+
+
+async def test_a_mistake_of_ours_does_not_end_it() -> None:
+    rig = Rig(AFTER_BYTES)
+
+    async def broken(_job: str, _arguments: dict[str, object]) -> dict[str, object]:
+        raise ZeroDivisionError
+
+    run, rig.snapshots._run = rig.snapshots._run, broken
+    rig.snapshots.start()
+    await rig.look(lambda: bool(rig.events))
+    assert isinstance(rig.events[0], PartFailed)
+    rig.snapshots._run = run
+    await rig.look(lambda: isinstance(rig.events[-1], SnapshotTaken))
+    await rig.snapshots.stop(rig.served)
+
+
+async def test_a_stop_takes_what_is_worth_it() -> None:
+    worth_it = AFTER_BYTES // WORTH_IT_AT_STOP
+    rig = Rig(worth_it - 1, worth_it, worth_it + 1)
+    await rig.snapshots.stop(rig.served)
+    assert rig.jobs == [2, 1]
+
+
+async def test_a_stop_lets_the_one_that_runs_finish() -> None:
+    rig = Rig(AFTER_BYTES)
+    rig.holding = asyncio.Event()
+    rig.snapshots.start()
+    await rig.look(lambda: bool(rig.jobs))
+    stopping = asyncio.ensure_future(rig.snapshots.stop(rig.served))
+    await asyncio.sleep(0.01)
+    assert not stopping.done()
+    rig.holding.set()
+    await stopping
+    assert rig.jobs == [0]
+    assert len(rig.events) == 1
+
+
+async def test_a_stop_does_not_wait_for_ever() -> None:
+    rig = Rig(AFTER_BYTES, AFTER_BYTES)
+    rig.holding = asyncio.Event()
+    await rig.snapshots.stop(rig.served, 0.01)
+    assert len(rig.jobs) == 1
+
+
+# ---------------------------------------------------------------- the daemon
+
+SETTINGS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "rollcall.snapshot.bytes": "4096",
+    "rollcall.log.level": "debug",
+}
+
+
+async def filled(daemon: Daemon) -> Member:
+    """Commits, until there is a snapshot that has some of them and not the last."""
+    client = await Client.connect(daemon.port)
+    await make_topic(client)
+    member = Member(client)
+    await member.enter()
+    offset = 0
+    while not stored(daemon):
+        offset += 1
+        await member.commit(offset)
+    for _ in range(3):
+        offset += 1
+        await member.commit(offset)
+    member.last = offset  # type: ignore[attr-defined]
+    return member
+
+
+def stored(daemon: Daemon) -> list[Path]:
+    return sorted(daemon.data_dir.glob("__consumer_offsets-*/*.groups"))
+
+
+async def again(daemon: Daemon, member: Member) -> None:
+    """Killed and started: the member goes on where it was, and its last commit is there."""
+    daemon.kill()
+    await restarted(daemon, member)
+
+
+async def restarted(daemon: Daemon, member: Member) -> None:
+    daemon.start()
+    member.client = await Client.connect(daemon.port)
+    assert await member.committed() == member.last  # type: ignore[attr-defined]
+    assert (await member.beat()).value == 0
+
+
+async def test_a_killed_daemon_starts_from_its_snapshot(start_daemon: StartDaemon) -> None:
+    daemon = start_daemon(SETTINGS)
+    member = await filled(daemon)
+    assert "Took a snapshot" in daemon.log()
+    await again(daemon, member)
+    assert "cannot be used" not in daemon.log()
+
+
+async def test_deleting_all_snapshots_is_harmless(start_daemon: StartDaemon) -> None:
+    daemon = start_daemon(SETTINGS)
+    member = await filled(daemon)
+    daemon.kill()
+    for path in stored(daemon):
+        path.unlink()
+    await restarted(daemon, member)
+
+
+async def test_a_damaged_snapshot_is_named_and_the_log_is_read(start_daemon: StartDaemon) -> None:
+    daemon = start_daemon(SETTINGS)
+    member = await filled(daemon)
+    daemon.kill()
+    path = stored(daemon)[-1]
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    await restarted(daemon, member)
+    assert "A snapshot cannot be used" in daemon.log()
+    assert path.name in daemon.log()
+
+
+async def test_a_snapshot_beyond_the_log_is_forgotten(start_daemon: StartDaemon) -> None:
+    daemon = start_daemon(SETTINGS)
+    member = await filled(daemon)
+    daemon.kill()
+    path = stored(daemon)[-1]
+    ahead = path.with_name(f"{10**9:020d}.groups")
+    path.rename(ahead)
+    await restarted(daemon, member)
+    assert not ahead.exists()
+
+
+async def test_a_clean_stop_leaves_a_snapshot_of_everything(start_daemon: StartDaemon) -> None:
+    daemon = start_daemon(SETTINGS)
+    member = await filled(daemon)
+    for _ in range(10):
+        member.last += 1  # type: ignore[attr-defined]
+        await member.commit(member.last)  # type: ignore[attr-defined]
+    before = stored(daemon)
+    assert daemon.stop() == 0
+    after = stored(daemon)
+    assert len(after) == len(before)
+    assert after > before
+    await restarted(daemon, member)
