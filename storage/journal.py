@@ -274,6 +274,7 @@ class Journal:
             elif self.closed_because is not None:
                 if not self.is_full or self._is_stopping:
                     return
+                self._queue.clear()  # an append that crossed the failure
                 if not self._sleep(retry_s):
                     self.try_reopen()
             elif self._queue or self._has_failed_checkpoint:

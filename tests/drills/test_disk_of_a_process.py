@@ -23,6 +23,7 @@ from tests.drills.crowd import COMMIT_VERSION, PATIENCE_S, commit_request, commi
 from tests.interop.conftest import create_topic
 
 TOPIC = "orders"
+FULL_AT = 10_000  # bytes of any file; a few hundred bytes into the journal
 AGAIN = {
     ErrorCode.NOT_COORDINATOR,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -62,16 +63,18 @@ def _allow_files_of(pid: int, size: int) -> None:
 
 
 def test_a_disk_that_was_full_is_served_on_without_a_restart(start_daemon: StartDaemon) -> None:
-    settings = {**TEST_SETTINGS, "rollcall.disk.full.retry.ms": "20", "rollcall.log.level": "error"}
+    # Its log is on the full disk as well: that must harm nobody.
+    settings = {**TEST_SETTINGS, "rollcall.disk.full.retry.ms": "20", "rollcall.log.level": "debug"}
     daemon = start_daemon(settings)
     create_topic(daemon.bootstrap, TOPIC, 1)
     committer, other = Committer(daemon, "billing"), Committer(daemon, "shipping")
     for one in (committer, other):
         assert one.commit() is ErrorCode.NONE
 
+    assert len(daemon.log()) > FULL_AT
     for _ in range(2):
         # When the kernel takes no byte any more beyond what is there.
-        _allow_files_of(daemon.pid, 12_000)
+        _allow_files_of(daemon.pid, FULL_AT)
         while (refused := committer.commit()) is ErrorCode.NONE:
             pass
         assert refused in AGAIN
