@@ -2,6 +2,7 @@
 
 import json
 import signal
+import re
 import time
 
 import pytest
@@ -149,13 +150,13 @@ async def test_who_waits_for_people_is_sent_away_when_it_stops(start_daemon: Sta
 
 async def _until_parked(daemon: Daemon) -> None:
     wanted = (
-        'rollcall_purgatory_delayed_operations{delayedOperation="Rebalance"} 1.0',
-        'rollcall_purgatory_delayed_operations{delayedOperation="Fetch"} 1.0',
+        re.compile(r'rollcall_purgatory_operations\{operation="Rebalance",kind="\w+"\} 1\n'),
+        re.compile(r'rollcall_purgatory_operations\{operation="Fetch",kind="fetch"\} 1\n'),
     )
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         _, text = daemon.get("/metrics")
-        if all(sample in text for sample in wanted):
+        if all(sample.search(text) for sample in wanted):
             return
     raise AssertionError("the join and the fetch were not parked")
 
