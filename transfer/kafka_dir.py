@@ -32,6 +32,7 @@ from storage.disk import Disk, RealDisk, read_file, replace_file
 from storage.log_store import CLEAN_SHUTDOWN
 from storage.partition_log import PartitionLog
 from storage.segment import EVERYTHING
+from transfer.owner import give_to_owner
 from transfer.refusals import Unusable
 
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
@@ -139,6 +140,7 @@ class KafkaDir:
             log.close()
         self._save_checkpoints()
         replace_file(self.disk, f"{self.path}/{CLEAN_SHUTDOWN}", self._marker)
+        give_to_owner(self.path)
 
     def _save_checkpoints(self) -> None:
         for name in (RECOVERY_POINTS, HIGH_WATERMARKS):

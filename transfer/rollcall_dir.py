@@ -21,6 +21,7 @@ from storage.log_store import LogStore
 from storage.partition_log import PartitionLog
 from topics.registry import TopicRegistry
 from transfer.contents import Contents
+from transfer.owner import give_to_owner
 from transfer.refusals import Unusable
 from transfer.replay import Replay
 from transfer.tally import Place, Tally
@@ -97,6 +98,7 @@ class RollcallDir:
                 raise OSError(f"{self.path}: {self._journal.closed_because}")
             for failure in self._store.close():
                 raise failure
+            give_to_owner(self.path)
         finally:
             self._data_dir.close()
 

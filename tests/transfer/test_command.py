@@ -167,6 +167,18 @@ def test_a_directory_of_any_node_is_read(rollcall: Rollcall, kafka: Path, tmp_pa
     imported(rollcall, tmp_path / "seven", tmp_path / "other")
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_files_belong_to_the_daemons_user_though_root_wrote_them(
+    rollcall: Rollcall, kafka: Path, tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    os.chown(data, 12_345, 23_456)
+    imported(rollcall, kafka, data)
+    owners = {(path.stat().st_uid, path.stat().st_gid) for path in data.rglob("*")}
+    assert owners == {(12_345, 23_456)}
+
+
 def test_groups_that_are_there_already_need_a_rule(
     rollcall: Rollcall, kafka: Path, tmp_path: Path
 ) -> None:

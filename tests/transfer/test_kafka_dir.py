@@ -1,5 +1,6 @@
 """What stands in a stopped Kafka's log directory after an export, byte by byte as it reads it."""
 
+import os
 import struct
 from pathlib import Path
 from uuid import UUID
@@ -195,6 +196,15 @@ def test_the_time_index_of_the_last_segment_is_complete(kafka: Path) -> None:
     index = (kafka / "__consumer_offsets-3" / f"{0:020d}.timeindex").read_bytes()
     header, _ = batches(kafka, 3)[-1]
     assert struct.unpack(">qI", index[-12:]) == (header.max_timestamp, header.last_offset)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_files_belong_to_the_brokers_user_though_root_wrote_them(kafka: Path) -> None:
+    for path in (kafka, *kafka.rglob("*")):
+        os.chown(path, 12_345, 23_456)
+    export(kafka, source())
+    owners = {(path.stat().st_uid, path.stat().st_gid) for path in kafka.rglob("*")}
+    assert owners == {(12_345, 23_456)}
 
 
 def written(kafka: Path) -> dict[Path, bytes]:
