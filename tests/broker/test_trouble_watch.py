@@ -1,0 +1,266 @@
+"""The watch over live trouble: told by a real coordinator, it is silent in ordinary life.
+
+Ordinary life is rolling restarts, rebalances of both kinds and the simulator's runs in fair
+weather; trouble is a member that does not come, and groups beyond the limit.
+"""
+
+import pytest
+
+from broker.commit_meter import CLIENTS_MAX, CommitMeter
+from broker.events import ShellEvent, TroubleCleared, TroubleFound
+from broker.trouble_watch import TroubleWatch
+from coordinator.coordinator import GroupCoordinator
+from coordinator.group import CommittedOffset
+from coordinator.offset_events import OffsetsCommitted
+from history.events import GroupEmptied
+from history.trouble import TroubleKind, TroubleLimits
+from protocol.messages.join_group import JoinGroupResponse
+from protocol.names import GenerationId, GroupId, GroupState, MemberId, TopicName
+from purgatory.now import Now
+from tests.history.told import ToldWorld, assignment, offers
+from tests.simulator.faults import Weather
+from tests.simulator.run import Run
+from tests.world import Topics
+
+SECOND = 1_000
+
+
+async def no_pause() -> None:
+    return
+
+
+class Watched:
+    """A watch that looks when it is told to."""
+
+    def __init__(self, limits: TroubleLimits | None = None, groups_max: int = 100) -> None:
+        topics = Topics()
+        topics.counts[TopicName("t")] = 4
+        self.said: list[ShellEvent] = []
+        self.watch = TroubleWatch(topics, limits or TroubleLimits(), groups_max, self.said.append)
+        self._told = 0
+
+    def hear(self, world: ToldWorld) -> None:
+        for turn in world.told.turns[self._told :]:
+            for event in turn:
+                self.watch.happened(event)
+        self._told = len(world.told.turns)
+
+    def look(self, coordinator: GroupCoordinator, now: Now) -> None:
+        """A round: nothing in it waits, so each look is over at once."""
+        alive = set()
+        for group in coordinator.groups():
+            alive.add(group.group_id)
+            step = self.watch.look(group, None, now, no_pause)
+            with pytest.raises(StopIteration):
+                step.send(None)
+        self.watch.end_round(alive, now)
+
+    def live(self, world: ToldWorld, seconds: int) -> None:
+        """Let time pass, with a look in each second."""
+        for _ in range(seconds):
+            world.advance(SECOND)
+            self.hear(world)
+            self.look(world.coordinator, world.now)
+
+    @property
+    def found(self) -> list[TroubleKind]:
+        return [said.trouble.kind for said in self.said if isinstance(said, TroubleFound)]
+
+
+def beat_all(world: ToldWorld) -> None:
+    group = world.group()
+    for member_id in group.members:
+        world.heartbeat(group, member_id)
+
+
+def live_well(watched: Watched, world: ToldWorld, seconds: int) -> None:
+    for at in range(seconds):
+        if at % 3 == 0:
+            beat_all(world)
+        watched.live(world, 1)
+
+
+def settle(world: ToldWorld, members: list[str], *, newcomers: list[str]) -> list[str]:
+    """Everybody rejoins and is assigned; the ids of the generation."""
+    asked = [world.newcomer(client_id) for client_id in newcomers]
+    asked += [world.rejoin(member_id) for member_id in members]
+    while asked[0].waits:
+        world.advance(100)
+    answers: list[JoinGroupResponse] = [one.joined for one in asked]
+    world.assign(answers)
+    assert world.group().state is GroupState.STABLE
+    return [answer.member_id for answer in answers]
+
+
+def test_a_rolling_restart_is_no_trouble() -> None:
+    world, watched = ToldWorld(), Watched()
+    members = settle(world, [], newcomers=["a", "b", "c"])
+    live_well(watched, world, 700)
+    for client_id in ("a", "b", "c"):
+        leaving = next(one for one in members if one.startswith(client_id))
+        world.leave("g", leaving)
+        members = settle(world, [one for one in members if one != leaving], newcomers=[])
+        live_well(watched, world, 5)
+        members = settle(world, members, newcomers=[client_id])
+        live_well(watched, world, 20)
+    live_well(watched, world, 100)
+    assert watched.found == []
+
+
+def test_a_cooperative_rebalance_is_no_trouble() -> None:
+    world, watched = ToldWorld(), Watched()
+    asked = [world.join("g", version=3, client_id="a", protocols=offers("t"))]
+    while asked[0].waits:
+        world.advance(100)
+    first = asked[0].joined
+    everything = {first.member_id: assignment(t=[0, 1, 2, 3])}
+    world.sync("g", first.member_id, first.generation_id, assignments=everything)
+    live_well(watched, world, 5)
+
+    # Another one comes: in the first half nobody has what is to be moved.
+    second = world.join("g", version=3, client_id="b", protocols=offers("t"))
+    again = world.rejoin(first.member_id, protocols=offers("t", owned=[0, 1, 2, 3]))
+    answers = (again.joined, second.joined)
+    shares = {answers[0].member_id: assignment(t=[0, 1]), answers[1].member_id: assignment(t=[])}
+    for one in reversed(answers):
+        given = shares if one.member_id == one.leader else None
+        world.sync("g", one.member_id, one.generation_id, assignments=given)
+    live_well(watched, world, 3)
+
+    asked = [
+        world.rejoin(answers[0].member_id, protocols=offers("t", owned=[0, 1])),
+        world.rejoin(answers[1].member_id),
+    ]
+    answers = (asked[0].joined, asked[1].joined)
+    shares[answers[1].member_id] = assignment(t=[2, 3])
+    for one in reversed(answers):
+        given = shares if one.member_id == one.leader else None
+        world.sync("g", one.member_id, one.generation_id, assignments=given)
+    assert world.group().state is GroupState.STABLE
+    live_well(watched, world, 120)
+    assert watched.found == []
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_fair_weather_in_the_simulator_is_no_trouble(seed: int) -> None:
+    run, watched = Run(seed), Watched()
+    run.mischief = 0.0
+    run.operator.start()
+    node = run.operator.node
+    assert node is not None
+    node.history.subscribe(watched.watch.happened)
+    for group_id in ("red", "green"):
+        for n in range(4):
+            run._add_member(GroupId(group_id), is_static=n % 2 == 0)
+    run.operator.begin(Weather((), 0))
+
+    def look() -> None:
+        watched.look(node.coordinator, node.now)
+        run.sim.after(SECOND, look)
+
+    run.sim.after(SECOND, look)
+    run.sim.run(until=lambda: run.sim.now_ms > 60 * SECOND)
+    assert watched.found == []
+
+
+def test_a_member_that_does_not_come_is_told_and_taken_back() -> None:
+    world, watched = ToldWorld(), Watched()
+    members = settle(world, [], newcomers=["a", "b"])
+    watched.live(world, 1)
+    first = world.rejoin(members[0], protocols=offers("t", "u"))  # so the group rebalances
+
+    for _ in range(16):
+        world.heartbeat(world.group(), members[1])
+        watched.live(world, 1)
+    assert watched.found == [TroubleKind.STUCK_GROUP]
+    (standing,) = watched.watch.standing("g")
+    assert standing.trouble.evidence["waiting_total"] == 1
+    assert watched.watch.counts()["stuck_group"] == 1
+
+    answer = world.rejoin(members[1]).joined
+    watched.live(world, 1)
+    cleared = [said for said in watched.said if isinstance(said, TroubleCleared)]
+    assert [one.trouble.kind for one in cleared] == [TroubleKind.STUCK_GROUP]
+    assert cleared[0].lasted_ms >= SECOND
+    assert answer.generation_id == 2
+    # And once the assignments are out it is known who was slow.
+    world.assign([first.joined, answer])
+    watched.live(world, 1)
+    assert TroubleKind.SLOW_JOINER in watched.found
+
+
+def test_what_is_gone_has_no_trouble_and_no_past() -> None:
+    world, watched = ToldWorld(), Watched(TroubleLimits(stuck_ms=SECOND))
+    members = settle(world, [], newcomers=["a", "b"])
+    world.rejoin(members[0], protocols=offers("t", "u"))
+    watched.live(world, 2)
+    assert watched.found == [TroubleKind.STUCK_GROUP]
+    watched.watch.end_round(set(), world.now)
+    assert list(watched.watch.standing()) == []
+    assert watched.watch.groups_watched == 0
+    assert isinstance(watched.said[-1], TroubleCleared)
+
+
+def test_after_a_quiet_window_a_group_is_not_looked_at_any_more() -> None:
+    limits = TroubleLimits(window_ms=10 * SECOND)
+    world, watched = ToldWorld(), Watched(limits)
+    settle(world, [], newcomers=["a", "b"])
+    live_well(watched, world, 9)
+    assert watched.watch.groups_watched == 1
+    live_well(watched, world, 5)
+    assert watched.watch.groups_watched == 0
+
+
+def test_no_more_groups_are_remembered_than_allowed() -> None:
+    watched = Watched(groups_max=3)
+    for n in range(5):
+        watched.watch.happened(GroupEmptied(f"g{n}", 1))
+    assert (watched.watch.groups_watched, watched.watch.forgotten) == (3, 2)
+
+
+# ------------------------------------------------------------ the commit meter
+
+
+def committed(member_id: str, client_id: str = "ann", partitions: int = 2) -> OffsetsCommitted:
+    offsets = {n: CommittedOffset(n, metadata="mm") for n in range(partitions)}
+    return OffsetsCommitted(
+        GroupId("g"),
+        0,
+        GenerationId(1),
+        MemberId(member_id),
+        client_id,
+        "/10.0.0.1",
+        [(TopicName("orders"), offsets)],
+    )
+
+
+def test_rates_are_of_whole_intervals() -> None:
+    meter = CommitMeter()
+    meter(committed("m"))
+    meter.turn_over(10_000, 1)
+    assert meter.rates_of("g") == []  # of the first interval nobody knows the length
+    for _ in range(500):
+        meter(committed("m"))
+    meter(committed("rare"))
+    meter.turn_over(12_000, 100)
+    (rate,) = meter.rates_of("g")
+    assert (rate.client, rate.commits_per_second, rate.partitions) == ("m", 250.0, 2)
+    assert rate.bytes_per_second == 250 * (2 * (52 + 1 + 6 + 2) + 61)
+    assert meter.busy == 1
+    meter.turn_over(14_000, 100)
+    assert meter.rates_of("g") == []
+
+
+def test_who_commits_without_being_a_member_is_named_by_its_client_id() -> None:
+    meter = CommitMeter()
+    meter.turn_over(1_000, 1)
+    meter(committed("", "tool"))
+    meter.turn_over(1_500, 1)
+    assert [rate.client for rate in meter.rates_of("g")] == ["tool"]
+
+
+def test_clients_are_bounded() -> None:
+    meter = CommitMeter()
+    for n in range(CLIENTS_MAX + 10):
+        meter(committed(f"m{n}"))
+    assert len(meter._counts) == CLIENTS_MAX
