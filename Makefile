@@ -60,6 +60,7 @@ drill: install-test  ## crash drills: each step of a rebalance, and KILLS (200) 
 golden: install-test  ## record a real Kafka's bytes and answers anew: LIBS=its libs DRIVER=its script
 	$(BIN)/python -m tests.protocol.golden.make $(LIBS)
 	$(BIN)/python -m tests.compare.record --driver $(DRIVER)
+	$(BIN)/python -m tests.storage.golden.make_cleaner --driver $(DRIVER)
 
 sim: install-test  ## a simulated world, told again from its seed: SEED=n [STEPS=m]
 	$(BIN)/python -m tests.simulator.run $(SEED) $(STEPS)

@@ -41,6 +41,7 @@ from storage.cleaner import (
     plan,
     read_clean_offsets,
     survey,
+    sync_sealed,
     write_clean_offsets,
 )
 from storage.cleaner_pass import PassResult
@@ -256,7 +257,7 @@ class Cleaning:
             segments = log.segments
             if segments and self._store.durable_to(log) < segments[-1].base_offset:
                 try:
-                    log.flush_sealed()
+                    sync_sealed(log)
                 except OSError as fault:
                     self._tell_from_thread(self._mark, key, log, str(fault))
                 else:

@@ -493,9 +493,6 @@ class Config:
         long=True,
     )
     log_cleaner_enable: bool = boolean("Compacted topics are compacted.", default=True)
-    log_cleaner_threads: int = integer(
-        1, "Taken for Kafka's sake: one process cleans one log at a time.", at_least=0
-    )
     log_cleaner_backoff_ms: int = integer(
         15_000, "How often logs to clean are looked for.", at_least=0, long=True
     )

@@ -452,37 +452,16 @@ class PartitionLog:
         """All of them, the active one last, as of now."""
         return self._segments
 
-    def sealed_run(self, bases: Sequence[int]) -> list[Segment] | None:
-        """The sealed segments that begin at these offsets; None if the log has other ones."""
-        found = [one for one in self._segments[:-1] if bases[0] <= one.base_offset <= bases[-1]]
-        return found if [one.base_offset for one in found] == list(bases) else None
-
-    def base_after(self, segment: Segment) -> int:
-        """Where the segment after this one begins."""
-        return self._segments[self._segments.index(segment) + 1].base_offset
-
     def exchange(self, old: Sequence[Segment], new: Segment) -> None:
         """Put one segment in the place of several, for those who begin to read now."""
         at = self._segments.index(old[0])
         self._segments = [*self._segments[:at], new, *self._segments[at + len(old) :]]
 
-    def flush_sealed(self) -> None:
-        """fsync all but the active segment: a crash then finds them whole, as a cleaner needs.
-
-        Without the lock, for nobody appends to them: who rolls need not wait for an fsync.
-        """
-        segments = self._segments
-        try:
-            for segment in segments[:-1]:
-                if segment.is_dirty:
-                    segment.sync()
-            with self._files_lock:
-                self._flush_names()
-                end = segments[-1].base_offset if segments else 0
-                self.recovery_point = max(self.recovery_point, end)
-        except SyncFailed as fault:
-            self._closed_because = str(fault)
-            raise
+    def sealed_are_synced(self, segments: Sequence[Segment]) -> None:
+        """All of these but the last, the active one, are on the disk: so are their names now."""
+        with self._files_lock:
+            self._flush_names()
+            self.recovery_point = max(self.recovery_point, segments[-1].base_offset)
 
     # --- durability ----------------------------------------------------------------------------
 

@@ -43,11 +43,11 @@ def swap_in(disk: Disk, log: "PartitionLog", base_offset: int, sources: Sequence
     with log.files_lock:
         if not log.is_open:
             raise SwapRefused(f"{log.path} is closed")
-        old = log.sealed_run(sources)
+        old = _sealed_run(log, sources)
         if old is None:
             raise SwapRefused(f"{log.path} has lost segments of {list(sources)}")
         new = log.segment(base_offset, CLEANED_SUFFIX)
-        new.load(EVERYTHING, sealed_at=log.base_after(old[-1]))
+        new.load(EVERYTHING, sealed_at=_base_after(log, old[-1]))
         # With an older snapshot, and without the tombstones that go, a load would bring back what
         # was deleted.
         forget_before(disk, log.path, new.next_offset)
@@ -65,6 +65,16 @@ def swap_in(disk: Disk, log: "PartitionLog", base_offset: int, sources: Sequence
         new.end_hold()
         new.release()
         return [path for segment in old for path in segment.paths]
+
+
+def _sealed_run(log: "PartitionLog", bases: Sequence[int]) -> list[Segment] | None:
+    """The sealed segments that begin at these offsets; None if the log has other ones."""
+    found = [one for one in log.segments[:-1] if bases[0] <= one.base_offset <= bases[-1]]
+    return found if [one.base_offset for one in found] == list(bases) else None
+
+
+def _base_after(log: "PartitionLog", segment: Segment) -> int:
+    return log.segments[list(log.segments).index(segment) + 1].base_offset
 
 
 def remove_deleted(disk: Disk, log: "PartitionLog", paths: Iterable[str]) -> None:

@@ -249,6 +249,21 @@ async def test_a_log_that_is_deleted_in_its_pass() -> None:
     assert not desk.disk.exists(f"{DATA}/one-0")
 
 
+async def test_a_log_whose_start_moves_in_its_pass() -> None:
+    desk = Desk()
+    desk.logs[ONE].settings = replace(COMPACTED, cleanup_delete=True, retention_bytes=0)
+    desk.write(ONE, 1, 2)
+    desk.worker.before = lambda: desk.logs[ONE].enforce_retention(0)
+    assert not await desk.look()
+    # The pass finds a file gone, or the swap a segment.
+    assert desk.told(CleaningAborted)
+    assert not desk.cleaning.uncleanable
+    desk.worker.before = lambda: None
+    desk.write(ONE, 3, 4)
+    assert await desk.look()
+    assert desk.values(ONE) == ["4"]
+
+
 async def test_whoever_deletes_a_topic_ends_its_pass() -> None:
     desk = Desk()
     desk.write(ONE, 1, 2)

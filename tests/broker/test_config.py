@@ -71,6 +71,11 @@ def test_the_parts_are_built_with_the_defaults_that_they_declare_themselves() ->
     )
 
 
+def test_what_must_be_compacted_is_closed_in_time() -> None:
+    assert Config(log_cleaner_max_compaction_lag_ms=7).offsets_log_settings().segment_ms == 7
+    assert Config(log_roll_ms=5).offsets_log_settings().segment_ms == 5
+
+
 def test_topics_are_told_which_of_the_brokers_keys_were_set() -> None:
     config = load_config(
         command_line=[

@@ -13,9 +13,14 @@ from typing import Final
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from logtools.findings import Tally
+from logtools.lint import findings
+from logtools.places import place_at
+from protocol.names import OFFSETS_TOPIC
 from storage.record_batch import iter_batches, read_records
 from tests.broker.daemon import TEST_SETTINGS, Daemon
 from tests.conftest import StartDaemon
+from tests.interop.kafka_tools import DUMP_LOG, require_kafka_tools
 
 WAIT_S: Final = 60.0
 
@@ -59,9 +64,9 @@ def consumer(daemon: Daemon, group: str) -> Consumer:
     )
 
 
-def create(daemon: Daemon, *names: str) -> AdminClient:
+def create(daemon: Daemon, *names: str, partitions: int = 1) -> AdminClient:
     admin = AdminClient({"bootstrap.servers": daemon.bootstrap})
-    topics = [NewTopic(name, 1, 1, config=COMPACTED) for name in names]
+    topics = [NewTopic(name, partitions, 1, config=COMPACTED) for name in names]
     for future in admin.create_topics(topics).values():
         future.result(WAIT_S)
     return admin
@@ -189,6 +194,59 @@ def test_of_deleted_groups_nothing_is_left(start_daemon: StartDaemon) -> None:
     assert found.offset < 0
     (found,) = consumer(daemon, "stays").committed([TopicPartition("t", 0)], timeout=WAIT_S)
     assert found.offset == 8
+
+
+def test_kafkas_tool_reads_what_a_pass_has_left(start_daemon: StartDaemon) -> None:
+    daemon = start_daemon({**EAGER, "log.index.interval.bytes": "200"})
+    create(daemon, "t", partitions=40)
+    client = consumer(daemon, "g")
+    count = 0
+
+    def commit_on() -> bool:
+        nonlocal count
+        count += 1
+        client.commit(offsets=[TopicPartition("t", count % 40, count)], asynchronous=False)
+        return count > 100 and metric(daemon, "rollcall_cleaner_runs_total") >= 2
+
+    wait_for("two passes", commit_on)
+    client.close()
+    assert daemon.stop() == 0
+    assert list(findings(place_at(daemon.data_dir, topic=OFFSETS_TOPIC), Tally())) == []
+    tools = require_kafka_tools()
+    logs = sorted((daemon.data_dir / "__consumer_offsets-0").glob("*.log"))
+    files = ",".join(map(str, logs))
+    shown = tools.run(DUMP_LOG, "--offsets-decoder", "--deep-iteration", "--files", files)
+    assert shown.exit_code == 0, shown.err
+    assert "isvalid: true" in shown.out
+    assert "isvalid: false" not in shown.out
+    assert "invalid bytes" not in shown.out
+    indexes = [one for log in logs for one in log.parent.glob(f"{log.stem}.*index")]
+    named = ",".join(map(str, indexes))
+    sane = tools.run(DUMP_LOG, "--index-sanity-check", "--files", named)
+    assert sane.exit_code == 0, sane.err
+    verified = tools.run(DUMP_LOG, "--verify-index-only", "--files", named)
+    assert "Mismatches" not in verified.out + verified.err
+
+
+def test_a_quiet_partition_is_rolled_and_cleaned_as_well(start_daemon: StartDaemon) -> None:
+    daemon = start_daemon(EAGER)
+    create(daemon, "t")
+    client = consumer(daemon, "g")
+    for offset in range(20):
+        client.commit(offsets=[TopicPartition("t", 0, offset)], asynchronous=False)
+    client.close()
+    folder = daemon.data_dir / "__consumer_offsets-0"
+
+    def one_is_left() -> bool:
+        try:
+            contents = [path.read_bytes() for path in sorted(folder.glob("*.log"))]
+        except FileNotFoundError:  # renamed while it was looked for
+            return False
+        return sum(len([*iter_batches(content)]) for content in contents) == 1
+
+    wait_for("of twenty commits one is left, and nobody commits", one_is_left)
+    (found,) = consumer(daemon, "g").committed([TopicPartition("t", 0)], timeout=WAIT_S)
+    assert found.offset == 19
 
 
 def test_a_compacted_topic_keeps_the_newest_of_each_key(start_daemon: StartDaemon) -> None:
