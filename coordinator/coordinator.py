@@ -7,7 +7,7 @@ shards. A failure inside a shard (a bug of ours) ends the shard, which the shell
 and nothing else. Kafka's counterpart: `GroupCoordinatorService`, `CoordinatorRuntime`.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Final
@@ -19,7 +19,7 @@ from coordinator.commands import Command, Join, Leave, Sync
 from coordinator.decide.heartbeat import HEARTBEAT_ANSWERS
 from coordinator.decide.join_group import NewMemberId
 from coordinator.decide.offset_fetch import offset_fetch_response, wanted_groups
-from coordinator.events import AnyEvent, PartitionLoaded, PartitionLoadFailed
+from coordinator.events import AnyEvent, PartitionLoadFailed
 from coordinator.find_coordinator import Endpoint, find_coordinator
 from coordinator.gather import Gather
 from coordinator.group import GroupView
@@ -383,16 +383,13 @@ class GroupCoordinator:
         if shard is None:
             return False
         try:
-            skipped = shard.recall_some(now, budget)
+            loaded = shard.recall_some(now, budget)
         except Exception as failure:  # noqa: BLE001 - whatever it is, it ends the shard alone
             self._fail(shard, failure, now)
             return False
-        if skipped is None:
-            return shard.recalling
-        members = sum(len(group.members) for group in shard.groups.values())
-        groups, end = len(shard.groups), shard.loaded_to
-        self._observe(PartitionLoaded(partition, now.wall_ms, groups, members, end, tuple(skipped)))
-        return False
+        if loaded is not None:
+            self._observe(loaded)
+        return shard.recalling
 
     def load_left(self, partition: int) -> tuple[int, int]:
         """How many groups of a partition are not ready yet, and what that takes, in bytes."""
@@ -495,12 +492,6 @@ class GroupCoordinator:
         """Those of one partition, as they are now: for who walks over all and takes breaths."""
         shard = self._active[partition]
         return () if shard is None else tuple(shard.groups.values())
-
-    def groups_by_partition(self) -> Iterator[Collection[GroupView]]:
-        """The same, partition by partition: for those who have to take breaths."""
-        for shard in self._active:
-            if shard is not None:
-                yield shard.groups.values()
 
     def group(self, group_id: GroupId) -> GroupView | None:
         shard = self._active[self.partition_for(group_id)]

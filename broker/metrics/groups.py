@@ -158,8 +158,8 @@ def _present(daemon: Daemon) -> Portions:
 def _offsets(daemon: Daemon) -> Portions:
     counters = daemon.observer.counters
     offsets = count = 0
-    for groups in daemon.coordinator.groups_by_partition():
-        for group in tuple(groups):
+    for partition in range(daemon.config.offsets_topic_num_partitions):
+        for group in daemon.coordinator.groups_of(partition):
             offsets += sum(map(len, group.offsets.values()))
             count += 1
             if count % GROUPS_A_BREATH == 0:

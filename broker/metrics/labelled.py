@@ -162,8 +162,8 @@ class Labelled:
         return quoted
 
     def _all_groups(self) -> Iterator[GroupView]:
-        for groups in self._coordinator.groups_by_partition():
-            yield from tuple(groups)
+        for groups in self._lag.groups():
+            yield from groups
 
     def _rank(self, shown: ShownGroup) -> Rank:
         was_shown = shown.group_id in self._shown

@@ -6,7 +6,7 @@ for they need the times of records and a window of commits; so they are up to
 `rollcall.lag.interval.ms` old. No lag is negative, and none is said where it is not known.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Protocol
 
 from broker.lag_reader import LagReader
@@ -28,6 +28,9 @@ class PartitionLag(NamedTuple):
 
 
 class LagSource(Protocol):
+    def groups(self) -> Iterator[Iterable[GroupView]]:
+        """All groups, some at a time; each lot as it is when it is asked for."""
+
     def of(self, group: GroupView) -> Iterator[PartitionLag]:
         """All partitions that the group has committed; the group may change meanwhile."""
 
@@ -39,6 +42,9 @@ class SampledLag:
     def __init__(self, reader: LagReader, book: LagBook) -> None:
         self._reader = reader
         self._book = book
+
+    def groups(self) -> Iterator[Iterable[GroupView]]:
+        return self._reader.groups()
 
     def of(self, group: GroupView) -> Iterator[PartitionLag]:
         sampled = self._book.groups.get(group.group_id)

@@ -1,8 +1,8 @@
 """The daemon as a process: how it starts, dies, comes back, and stops."""
 
 import json
-import signal
 import re
+import signal
 import time
 
 import pytest

@@ -1,6 +1,6 @@
 """Which groups get series of their own, which do not, and what is said of those."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 
@@ -19,7 +19,7 @@ from protocol.names import GenerationId, GroupId, GroupState, MemberId, TopicNam
 
 
 class FakeCoordinator:
-    """Groups in two partitions of the offsets topic."""
+    """Groups, and how many there are."""
 
     def __init__(self) -> None:
         self.all: dict[GroupId, Group] = {}
@@ -30,11 +30,6 @@ class FakeCoordinator:
         self.census.groups += 1
         return group
 
-    def groups_by_partition(self) -> Iterator[Collection[GroupView]]:
-        groups = list(self.all.values())
-        yield groups[::2]
-        yield groups[1::2]
-
     def group(self, group_id: GroupId) -> GroupView | None:
         return self.all.get(group_id)
 
@@ -42,9 +37,15 @@ class FakeCoordinator:
 class FakeLag:
     """Of each group: (topic, partition, lag); everything was committed at offset 100."""
 
-    def __init__(self) -> None:
+    def __init__(self, coordinator: FakeCoordinator) -> None:
+        self._coordinator = coordinator
         self.lags: dict[str, list[tuple[str, int, int | None]]] = {}
         self.verdicts: dict[str, Verdict] = {}
+
+    def groups(self) -> Iterator[Iterable[GroupView]]:
+        groups = list(self._coordinator.all.values())
+        yield groups[::2]
+        yield groups[1::2]
 
     def of(self, group: GroupView) -> Iterator[PartitionLag]:
         for topic, partition, lag in self.lags.get(group.group_id, []):
@@ -60,7 +61,7 @@ class FakeLag:
 class Place:
     def __init__(self, groups_max: int, partitions_max: int = 1_000) -> None:
         self.coordinator = FakeCoordinator()
-        self.lag = FakeLag()
+        self.lag = FakeLag(self.coordinator)
         self.labelled = Labelled(
             self.coordinator,  # type: ignore[arg-type]
             self.lag,
