@@ -5,10 +5,15 @@ Reads the options; logtools/stat.py counts and logtools/stat_report.py shows.
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from cli.log_options import log_topic_option, look_at, now_ms, partition_option
+
+if TYPE_CHECKING:
+    from logtools.places import DataPlace
+    from storage.api import LogSettings
 
 
 @click.command(
@@ -27,10 +32,10 @@ from cli.log_options import log_topic_option, look_at, now_ms, partition_option
 @log_topic_option
 @click.option("--top", metavar="N", type=click.IntRange(1, 1_000), default=10, show_default=True,
               help="How many groups, members, topics and partitions to list.")  # fmt: skip
-@click.option("--min-cleanable-dirty-ratio", type=click.FloatRange(0, 1), default=0.5,
-              show_default=True, help="The cleaner's, for what it would free now.")  # fmt: skip
-@click.option("--min-compaction-lag-ms", type=click.IntRange(min=0), default=0,
-              show_default=True, help="Likewise.")  # fmt: skip
+@click.option("--min-cleanable-dirty-ratio", type=click.FloatRange(0, 1),
+              help="The cleaner's, for what it would free now.  [default: 0.5]")  # fmt: skip
+@click.option("--min-compaction-lag-ms", type=click.IntRange(min=0),
+              help="Likewise.  [default: a day for Rollcall's own data, else 0]")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 def log_stat(
     *,
@@ -38,8 +43,8 @@ def log_stat(
     partitions: tuple[int, ...],
     log_topics: tuple[str, ...],
     top: int,
-    min_cleanable_dirty_ratio: float,
-    min_compaction_lag_ms: int,
+    min_cleanable_dirty_ratio: float | None,
+    min_compaction_lag_ms: int | None,
     as_json: bool,
 ) -> None:
     """Say what takes the space in log files, and what cleaning would free.
@@ -53,17 +58,13 @@ def log_stat(
     from logtools.stat_report import as_json as to_json
     from logtools.stat_report import as_table
     from logtools.upkeep import upkeep_of
-    from storage.api import LogSettings
 
     place = look_at(path, log_topics, partitions)
     counted = statistics(
         place,
         now_ms(),
         keep=top,
-        settings=LogSettings(
-            min_cleanable_dirty_ratio=min_cleanable_dirty_ratio,
-            min_compaction_lag_ms=min_compaction_lag_ms,
-        ),
+        settings=_settings(place, min_cleanable_dirty_ratio, min_compaction_lag_ms),
         upkeep=upkeep_of(place),
     )
     if as_json:
@@ -71,3 +72,22 @@ def log_stat(
         return
     for line in as_table(counted):
         click.echo(line)
+
+
+def _settings(place: "DataPlace", ratio: float | None, lag_ms: int | None) -> "LogSettings":
+    """By which the cleaner would go: a daemon's defaults for its own data, else Kafka's."""
+    from dataclasses import replace
+
+    from logtools.upkeep import has_journal
+    from storage.api import LogSettings
+
+    settings = LogSettings()
+    if has_journal(place):
+        from broker.config import Config
+
+        settings = Config().offsets_log_settings()
+    if ratio is not None:
+        settings = replace(settings, min_cleanable_dirty_ratio=ratio)
+    if lag_ms is not None:
+        settings = replace(settings, min_compaction_lag_ms=lag_ms)
+    return settings

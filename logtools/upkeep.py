@@ -43,10 +43,18 @@ class Cleanable(NamedTuple):
 
 def upkeep_of(place: DataPlace) -> Upkeep:
     """The checkpoints beside the logs."""
-    data_dir = place.path if place.is_data_dir else place.path.absolute().parent
-    has_journal = any((data_dir / name).exists() for name in FILE_NAMES)
-    recovered = _checkpoint(data_dir / RECOVERY_POINTS) if has_journal else None
+    data_dir = _data_dir(place)
+    recovered = _checkpoint(data_dir / RECOVERY_POINTS) if has_journal(place) else None
     return Upkeep(_checkpoint(data_dir / CHECKPOINT), recovered)
+
+
+def has_journal(place: DataPlace) -> bool:
+    """Is it Rollcall's, and not a real Kafka's?"""
+    return any((_data_dir(place) / name).exists() for name in FILE_NAMES)
+
+
+def _data_dir(place: DataPlace) -> Path:
+    return place.path if place.is_data_dir else place.path.absolute().parent
 
 
 def _checkpoint(path: Path) -> _Offsets:

@@ -6,7 +6,10 @@ over the wire. `rollcall log dump` and `lint` look at the same files: they must 
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -51,6 +54,7 @@ FORMATTERS = (
     (OFFSETS_FORMATTER, "OffsetCommit"),
     (GROUP_METADATA_FORMATTER, "GroupMetadata"),
 )
+ROLLCALL = Path(sys.executable).with_name("rollcall")
 SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.segment.bytes": "1048576",  # so that the past has several segments
@@ -133,10 +137,15 @@ def assert_kafka_reads(tools: KafkaTools, data_dir: Path) -> None:
     assert "isvalid: true" in decoded.out
     for bad in ("isvalid: false", "invalid bytes", "rror"):
         assert bad not in decoded.out + decoded.err, decoded.out[-2000:] + decoded.err
-    # The tool calls every beginning but 0 a gap, of Kafka's own files too.
-    begins = [int(log.stem) for log in logs if int(log.stem)]
+    # The tool tells of every gap, and calls every beginning but 0 one, of Kafka's own files too.
+    expected = [
+        (str(before), str(after))
+        for log in logs
+        for before, after in pairwise([-1, *(line["offset"] for line in dumped(log))])
+        if after != before + 1
+    ]
     gaps = re.findall(r"(-?\d+) is followed by (\d+)", decoded.out + decoded.err)
-    assert sorted(gaps) == sorted(("-1", str(base)) for base in begins)
+    assert sorted(gaps) == sorted(expected)
     of_kafka: dict[Path, list[tuple]] = {log: [] for log in logs}
     for file, record in printed_by_kafka(decoded.out):
         of_kafka[file].append(record)
@@ -176,6 +185,15 @@ def test_kafkas_dump_tool_reads_every_file_after_rolls_and_kills(
     daemon.start()
     assert daemon.stop() == 0
     assert_kafka_reads(kafka_tools, daemon.data_dir)
+
+    before = {log.name for log in logs_of(daemon.data_dir)}
+    command = [ROLLCALL, "log", "clean", "--roll", daemon.data_dir]
+    subprocess.run([*command, "--set", "rollcall.offsets.history.ms=0"], check=True)
+    assert {log.name for log in logs_of(daemon.data_dir)} != before
+    assert_kafka_reads(kafka_tools, daemon.data_dir)
+    daemon.start()
+    offset, note = fetch_by_hand(daemon.port, "by-hand", "orders", 9)
+    assert (offset, (note or "")[:6]) == (119, "at 119")
 
 
 def test_kafkas_consumers_read_the_topic_over_the_wire(

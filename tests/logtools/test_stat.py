@@ -190,7 +190,7 @@ def test_what_the_journal_may_write_again_is_left_alone(tmp_path: Path) -> None:
     write_data_dir(tmp_path)
     (tmp_path / "cleaner-offset-checkpoint").unlink()
     assert counted(tmp_path).total.frees_now.records == 38
-    (tmp_path / "rollcall-journal.wal").write_bytes(b"")
+    (tmp_path / "rollcall-journal.wal").write_bytes(b"")  # what makes it Rollcall's
     assert counted(tmp_path).total.frees_now.records == 38
     (tmp_path / "recovery-point-offset-checkpoint").write_text(f"0\n1\n{OFFSETS} {PARTITION} 39\n")
     assert counted(tmp_path).total.frees_now.records == 18
