@@ -208,7 +208,7 @@ NOTHING: Final = Beginning(None, 0, ())
 class Image:
     """The groups that a log tells of, while it is read and until the shard has taken them all."""
 
-    __slots__ = ("_decoded", "_left", "_snapshot", "skipped")
+    __slots__ = ("_decoded", "_left", "_left_bytes", "_snapshot", "skipped")
 
     def __init__(self, beginning: Beginning) -> None:
         self._snapshot = beginning.groups
@@ -216,6 +216,7 @@ class Image:
         self._left: dict[GroupId, int] = {}
         if beginning.groups is not None:
             self._left = cast("dict[GroupId, int]", beginning.groups.sizes())
+        self._left_bytes = sum(self._left.values())
         self._decoded: dict[GroupId, Group] = {}
         self.skipped = list(beginning.skipped)
 
@@ -230,11 +231,14 @@ class Image:
     def get(self, group_id: GroupId, /) -> Group | None:
         group = self._decoded.get(group_id)
         if group is None and group_id in self._left:
-            assert self._snapshot is not None
-            group = group_of(group_id, self._snapshot.read(group_id))
-            del self._left[group_id]
+            group = self._decode(group_id)
+            self._left_bytes -= self._left.pop(group_id)
             self._decoded[group_id] = group
         return group
+
+    def _decode(self, group_id: GroupId) -> Group:
+        assert self._snapshot is not None
+        return group_of(group_id, self._snapshot.read(group_id))
 
     def __setitem__(self, group_id: GroupId, group: Group, /) -> None:
         assert group_id not in self._left, "it was not looked at first"
@@ -258,7 +262,7 @@ class Image:
     @property
     def cost(self) -> int:
         """What taking all of them takes, in bytes of blobs."""
-        return sum(self._left.values()) + GROUP_COST * len(self)
+        return self._left_bytes + GROUP_COST * len(self)
 
     def take(self, group_id: GroupId) -> Group | None:
         """Hand this group over; None if it is not here, or not any more."""
@@ -269,14 +273,16 @@ class Image:
 
     def take_next(self) -> tuple[Group, int] | None:
         """Hand any group over, and what that took; None when there is none left."""
+        # From their ends: a dict whose first entries went is searched from its beginning each time.
         if self._decoded:
-            group_id, cost = next(iter(self._decoded)), GROUP_COST
+            _, group = self._decoded.popitem()
+            cost = GROUP_COST
         elif self._left:
-            group_id, cost = next(iter(self._left.items()))
+            group_id, size = self._left.popitem()
+            self._left_bytes -= size
+            group, cost = self._decode(group_id), GROUP_COST + size
         else:
             return None
-        group = self.take(group_id)
-        assert group is not None
         return group, cost + MEMBER_COST * len(group.members)
 
     # What the writer of the next snapshot asks.

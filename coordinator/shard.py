@@ -39,7 +39,6 @@ from coordinator.group import Group, GroupView
 from coordinator.image import NOTHING, Beginning, Image
 from coordinator.outcome import Outcome, Reply
 from coordinator.refusals import GroupRequest, refused
-from coordinator.restore import RecordSkipped
 from coordinator.settings import GroupSettings
 from coordinator.waiting import ClientAnswer, Send, WaitingAnswers
 from protocol.messages import Response
@@ -408,11 +407,8 @@ class Shard:
             if group is not None:
                 self._welcome(group, now)
 
-    def recall_some(self, now: Now, budget: int) -> list[RecordSkipped] | None:
-        """Get a slice of the groups ready, up to this cost, and then one more.
-
-        When all are, what the log had besides is returned, once.
-        """
+    def recall_some(self, now: Now, budget: int) -> events.PartitionLoaded | None:
+        """Get a slice of the groups ready, up to this cost; what was loaded, once all are."""
         image = self._image
         if image is None:
             return None
@@ -423,7 +419,11 @@ class Shard:
                 names, self._changed_topics = self._changed_topics, set()
                 self._alarm.lower(self._expiry.due_ms if self._expiry is not None else 0)
                 self.partitions_changed(names, now)
-                return image.skipped
+                members = sum(len(group.members) for group in self.groups.values())
+                at_ms, skipped = now.wall_ms, tuple(image.skipped)
+                return events.PartitionLoaded(
+                    self.partition, at_ms, len(self.groups), members, self.loaded_to, skipped
+                )
             group, cost = taken
             budget -= cost
             self._welcome(group, now)
