@@ -301,6 +301,12 @@ def test_what_is_imported_joins_what_a_daemon_has_written(daemon: Daemon, tmp_pa
             "own,orders,1,9",
         ]
         assert daemon.stop() == 0
+    # A third import, behind whatever the stops have written down to start from.
+    file.write_text("own,orders,0,11\n")
+    rollcall("import", "--from", file, *into, "--merge")
+    daemon.start()
+    own = ("--group", "own", "--bootstrap", daemon.bootstrap)
+    assert lines(rollcall("export", "--csv", "-", *own)) == ["own,orders,0,11", "own,orders,1,9"]
 
 
 def test_what_a_running_cluster_does_not_take_is_told(daemon: Daemon, tmp_path: Path) -> None:
