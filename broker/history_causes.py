@@ -15,6 +15,8 @@ from protocol.consumer_protocol import read_subscription_topics
 from protocol.names import MemberId
 from purgatory.now import Now
 
+Offers = Iterable[tuple[str, bytes]]
+
 JOIN_REASON: Final = "client reason: "
 NO_REASON: Final = "not provided"
 
@@ -97,10 +99,22 @@ def who_of(name: MemberName) -> Who:
     return Who(name.member_id, name.group_instance_id, name.client_id, name.client_host)
 
 
-def topics_of(offers: Iterable[tuple[str, bytes]]) -> list[tuple[str, object]]:
-    """The protocols by name with the topics of each; whatever else a consumer says may change."""
-    found: list[tuple[str, object]] = []
+def other_topics(before: Offers, after: Offers) -> bool:
+    """Does a member that rejoins read other topics, or speak other protocols?
+
+    Whatever else a consumer says may change. Of a group that was loaded only the protocol that it
+    had chosen is known.
+    """
+    was, now = _topics_by_protocol(before), _topics_by_protocol(after)
+    if len(was) > 1 and was.keys() != now.keys():
+        return True
+    return any(now.get(name) != topics for name, topics in was.items())
+
+
+def _topics_by_protocol(offers: Offers) -> dict[str, object]:
+    """Where it is no consumer's, all that it says."""
+    found: dict[str, object] = {}
     for name, metadata in offers:
         topics = read_subscription_topics(metadata)
-        found.append((name, metadata if topics is None else frozenset(topics)))
+        found[name] = metadata if topics is None else frozenset(topics)
     return found

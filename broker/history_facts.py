@@ -4,11 +4,8 @@ Turns the coordinator's events into the history's (history/events.py), names the
 rebalance, and keeps what one needs until it is over: whose partitions it takes from whom. Told of a
 turn before its events are written in, so that a group can be asked how it was.
 
-docs/history.md says how causes are attributed; the rules that need more than one event are here:
-an operator is whoever removes others' members; a leader that rejoins after the partitions of its
-topics changed tells of just that; the first rebalance after one that a restart cut off goes back
-to the restart. That a rebalance which ran into its timeout is named by it stands in
-history/story.py.
+docs/history.md says how causes are attributed; the rules that need more than one event are here.
+That a rebalance which ran into its timeout is named by it stands in history/story.py.
 """
 
 from collections import OrderedDict
@@ -21,9 +18,9 @@ from broker.history_causes import (
     CAUSES,
     client_reason,
     last_heard_ms,
+    other_topics,
     owner_of,
     removal_of,
-    topics_of,
     trigger_of,
     who_of,
 )
@@ -53,6 +50,9 @@ from purgatory.now import Now
 INTERRUPTED_MIN_MS: Final = 60_000
 """For at least so long after a restart a rebalance is the restart's, if one was cut off by it."""
 
+LOADED_MS: Final = 10_000
+"""A leader that rejoins so soon after a load had to look at its metadata anew: it lost us."""
+
 TOPICS_REMEMBERED: Final = 10_000
 """Topics whose partitions changed, the last ones: a rebalance may come of it."""
 
@@ -76,6 +76,7 @@ class Facts:
         self._running: dict[GroupId, Running] = {}
         self._left_over: dict[GroupId, Holdings] = {}  # partitions between two cooperative steps
         self._interrupted: dict[GroupId, int] = {}  # -> until when it counts, monotonic ms
+        self._loaded: dict[GroupId, int] = {}  # likewise: groups with members
         self._topics: OrderedDict[TopicName, int] = OrderedDict()  # -> wall clock ms
         self._removed: Removed | None = None
         self._offered: Offered | None = None
@@ -122,6 +123,7 @@ class Facts:
                 longest_ms = max(group.rebalance_timeout_ms, INTERRUPTED_MIN_MS)
                 self._interrupted[group_id] = now.mono_ms + longest_ms
         if group.members or running is not None:
+            self._loaded[group_id] = now.mono_ms + LOADED_MS
             found.append(
                 facts.GroupLoaded(
                     group_id,
@@ -152,6 +154,7 @@ class Facts:
         self._running.clear()
         self._left_over.clear()
         self._interrupted.clear()
+        self._loaded.clear()
         self._removed = self._offered = None
 
     def topics_changed(self, names: AbstractSet[TopicName], now: Now) -> None:
@@ -194,7 +197,7 @@ class Facts:
                 kept = owned_by_subscription(event.protocols)
                 running.shift.release(owner_of(member), now.mono_ms, kept)
         else:
-            other = topics_of(member.protocols) != topics_of(event.protocols)
+            other = other_topics(member.protocols, event.protocols)
             self._offered = Offered(group.group_id, now.mono_ms, other)
         yield from ()
 
@@ -297,7 +300,9 @@ class Facts:
             release_joined(shift, group, removed)
         cause = self._cause(group, event, removed, offered)
         began_by = None
-        if now.mono_ms <= self._interrupted.pop(group_id, -1):
+        was_cut_off = now.mono_ms <= self._interrupted.pop(group_id, -1)
+        is_loaded_now = now.mono_ms <= self._loaded.pop(group_id, -1)
+        if was_cut_off or (is_loaded_now and cause is Cause.LEADER_REJOINED):
             cause, began_by = Cause.COORDINATOR_MOVED, cause
         self._running[group_id] = Running(now.mono_ms, shift)
         waiting_for, left_out = self._cut([who_of(name) for name in event.waiting_for])
@@ -467,8 +472,7 @@ class Facts:
             yield self._end(group_id, running, End.STABLE, now)
 
     def _end(self, group_id: GroupId, running: Running, how: End, now: Now) -> HistoryEvent:
-        """It lasted until the assignments were handed out; until all have theirs, partitions may
-        still be without an owner."""
+        """It lasted until the assignments were handed out; partitions may lack an owner longer."""
         del self._running[group_id]
         unowned_ms = or_none(running, lambda shift: shift.unowned_ms(now.mono_ms))
         if how is End.STABLE:
@@ -489,6 +493,7 @@ class Facts:
         if isinstance(event, offsets.GroupDeleted):
             self._left_over.pop(event.group_id, None)
             self._interrupted.pop(event.group_id, None)
+            self._loaded.pop(event.group_id, None)
         yield from offset_facts(event, now.wall_ms, self._limits.offsets)
 
     def _cut(self, things: Sequence[T]) -> tuple[tuple[T, ...], int]:

@@ -51,6 +51,9 @@ _REMOVAL_CAUSES: Final[dict[Removal, Cause]] = {
     Removal.GROUP_FULL: Cause.MEMBER_LEFT,
 }
 
+_NOT_RENAMED: Final = frozenset({Cause.COORDINATOR_MOVED, Cause.OPERATOR})
+"""What came from outside stays the cause, even if a member is then dropped at the timeout."""
+
 
 class Story:
     """The rebalances of one group: those that are over, oldest first, and the one that runs."""
@@ -125,7 +128,7 @@ class Story:
         end = _WAIT_ENDS.get(event.cause, WaitEnd.LEFT)
         self._end_waits({gone.who.member_id: Wait(gone.who, None, end) for gone in event.members})
         first = _first_waited_for(running, event.members)
-        if event.cause is Removal.REBALANCE_TIMEOUT:
+        if event.cause is Removal.REBALANCE_TIMEOUT and running.cause not in _NOT_RENAMED:
             self._name_anew(Cause.REBALANCE_TIMEOUT, first.who)
         else:
             self._also(_REMOVAL_CAUSES[event.cause], first.who, event.at_ms)

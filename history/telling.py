@@ -7,7 +7,7 @@ what follows tells only what is worth a line: who began it, who was waited for, 
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from history.events import AlsoCaused, Cause, End, Rebalance, Wait, WaitEnd, Who
+from history.events import NOBODY, AlsoCaused, Cause, End, Rebalance, Wait, WaitEnd, Who
 from history.shown import instant
 from history.waiting import Awaited, For, Waiting
 
@@ -143,7 +143,7 @@ def _sentence(cause: Cause, trigger: Who | None) -> str:
         asker = f"client {trigger.client_id or 'unknown'} at {trigger.host or 'unknown'}"
         member = trigger.group_instance_id or trigger.member_id
         text = _TRIGGERED[cause].format(who=name_of(trigger), asker=asker, member=member)
-    return text[0].upper() + text[1:]
+    return text if text.startswith(name_of(trigger or NOBODY)) else text[0].upper() + text[1:]
 
 
 def _also(rebalance: Rebalance) -> Iterable[str]:

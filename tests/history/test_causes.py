@@ -224,6 +224,32 @@ def test_a_restart_that_nobody_has_to_notice(world: ToldWorld) -> None:
     assert world.last.cause is Cause.MEMBER_JOINED  # no fault of the restart
 
 
+def test_a_leader_that_had_to_look_anew_because_of_a_restart(world: ToldWorld) -> None:
+    ids = world.consumers(2)
+    world.crash()
+    world.advance(300)
+    world.rejoin(ids[0], reason="cached metadata has changed")
+    finish(world, ids[1])
+    assert (world.last.cause, world.last.began_by) == (
+        Cause.COORDINATOR_MOVED,
+        Cause.LEADER_REJOINED,
+    )
+    world.rejoin(ids[0])
+    assert world.last.cause is Cause.LEADER_REJOINED
+
+
+def test_of_a_loaded_group_only_the_chosen_protocol_is_known(world: ToldWorld) -> None:
+    both = [*offers("t"), ("roundrobin", offers("t")[0][1])]
+    answers = world.given_joined(members=1, protocols=both, rebalance_timeout_ms=30_000)
+    world.assign(answers)
+    world.crash()
+    world.advance(20_000 - 10_001)
+    world.heartbeat(world.group(), answers[0].member_id)
+    world.advance(5_000)
+    world.rejoin(answers[0].member_id, protocols=both)
+    assert world.last.cause is Cause.LEADER_REJOINED
+
+
 def test_a_restart_in_the_middle_of_a_rebalance(world: ToldWorld) -> None:
     ids = world.consumers(2)
     world.newcomer("third")
