@@ -341,6 +341,23 @@ def test_what_is_not_stored_yet_is_not_in_it() -> None:
     assert written.state() == written.state(by_snapshot=False)
 
 
+@pytest.mark.parametrize("damage", ["gone", "torn", "nonsense"])
+def test_without_a_usable_index_the_segment_is_read_from_its_beginning(damage: str) -> None:
+    written = Written()
+    while len(LogFiles(written.disk, FOLDER)._segments) < 2:
+        end = written.append(Batch([record_of_offset(n, n) for n in range(3)]))
+    written.take(6)
+    path = f"{FOLDER}/{0:020d}.index"
+    if damage == "gone":
+        written.disk.remove(path)
+    elif damage == "torn":
+        written.disk.open(path).truncate(11)
+    else:
+        written.disk.open(path).pwrite(b"\xff" * 8, 0)
+    assert written.take(end)["position"] == end
+    assert written.state() == written.state(by_snapshot=False)
+
+
 def test_a_log_without_records_says_nothing() -> None:
     written = Written()
     assert written.take(0)["groups"] == 0

@@ -1,6 +1,7 @@
 """Elections and loads: in which order logs are read, who is served, what a fault costs."""
 
 import asyncio
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from uuid import UUID
 
@@ -17,6 +18,7 @@ from broker.events import (
     ShellEvent,
     SnapshotIgnored,
 )
+from broker.health import Health
 from broker.load_progress import LoadReport
 from broker.ownership import RELOADS_MAX, Ownership
 from broker.partition_load import SLICE_RECORDS, Survey
@@ -400,6 +402,24 @@ async def test_the_loop_goes_on_while_groups_get_ready() -> None:
     node.coordinator.left = {0: 1}
     await electing
     assert node.ownership.progress is None
+
+
+async def test_readyz_says_how_far_the_load_is() -> None:
+    node = Node([0])
+    health = Health(node.ownership, partitions=1)
+    assert (health.ready, health.report()["loading"]) == (False, None)  # nothing is owned yet
+    node.coordinator.left = {0: 1 << 40}
+    electing = asyncio.ensure_future(node.elect())
+    await _until(lambda: node.coordinator.told.count(("recall", 0)) > 0)
+    report = health.report()
+    assert (report["ready"], report["reason"]) == (False, "loading")
+    assert isinstance(report["loading"], dict)
+    assert report["loading"]["partitions_read"] == report["loading"]["partitions"] == 1
+    assert 0 < report["loading"]["groups_ready"] < report["loading"]["groups_found"]
+    assert json.dumps(report)
+    node.coordinator.left = {0: 1}
+    await electing
+    assert (health.ready, health.report()["loading"]) == (True, None)
 
 
 async def test_a_partition_given_up_while_its_groups_get_ready_is_left_alone() -> None:
