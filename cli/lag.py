@@ -79,10 +79,7 @@ def _one(group: str, lag: Mapping[str, object]) -> str:
     head = f"Group {group}: {lag['state']}, verdict {lag['verdict']}"
     if not partitions:
         return f"{head}; it has committed nothing and owns nothing."
-    head += (
-        f"; {cell(lag['lag'])} records behind, the oldest of them {duration(lag['seconds_max'])} "
-        f"old; catches up {_catch_up(lag, partitions)}"
-    )
+    head += f"; {_in_words(lag, partitions)}"
     lines = [head, "", table(_PARTITION_COLUMNS, [_row(one) for one in partitions])]
     notes = [
         f"{one['topic']}-{one['partition']}: {one['note_words']}"
@@ -122,13 +119,18 @@ def _catching_up(one: Mapping[str, object]) -> str:
     return duration(one["catch_up_seconds"])
 
 
-def _catch_up(lag: Mapping[str, object], partitions: Sequence[Mapping[str, object]]) -> str:
+def _in_words(lag: Mapping[str, object], partitions: Sequence[Mapping[str, object]]) -> str:
+    if lag["lag"] is None:
+        return "it has committed nothing yet"
+    if lag["lag"] == 0:
+        return "it has read everything"
+    behind = f"{lag['lag']} records behind, the oldest of them {duration(lag['seconds_max'])} old"
     if any(_catching_up(one) == "never" for one in partitions):
-        return "never, as it goes now"
+        return f"{behind}; as it goes now it never catches up"
     seconds = lag["catch_up_seconds"]
     if seconds is None:
-        return "in a time that is not known yet"
-    return "now" if seconds == 0 else f"in {duration(seconds)}"
+        return f"{behind}; when it catches up is not known yet"
+    return f"{behind}; it catches up in {duration(seconds)}"
 
 
 def _maps(listed: object) -> list[dict[str, object]]:
