@@ -16,7 +16,7 @@ Kafka's counterparts: Cleaner.cleanInto, Cleaner.shouldRetainRecord, MemoryRecor
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from storage.offset_map import OffsetMap
+from storage.offset_map import NOT_PLAIN, OffsetMap
 from storage.record_batch import (
     CONTROL,
     DELETE_HORIZON,
@@ -78,6 +78,10 @@ class BatchFilter:
 
     def filter(self, header: BatchHeader, batch: bytes) -> Filtered:
         """Raises InvalidBatch where the records are not what the header says."""
+        if header.records_count == 1 and not header.attributes & NOT_PLAIN:
+            left = self._filter_plain(header, batch)
+            if left is not None:
+                return left
         is_special = header.is_control or header.is_transactional
         may_discard = is_special and self._transactions.may_discard(header, batch)
         discards = may_discard
@@ -100,6 +104,26 @@ class BatchFilter:
         if everything:
             return Filtered(batch, len(kept), header.max_timestamp)
         return self._rebuilt(header, records, kept, None)
+
+    def _filter_plain(self, header: BatchHeader, batch: bytes) -> Filtered | None:
+        """The same for one record with a value, of no producer: most of what there is to keep."""
+        if header.last_offset_delta or header.producer_id >= 0:
+            return None
+        spot = 62 if batch[61] < 0x80 else 63
+        if not batch.startswith(b"\0\0\0", spot):
+            return None
+        spot += 4
+        size = batch[spot - 1]
+        if size >= 0x80:
+            size = size & 0x7F | batch[spot] << 7
+            spot += 1
+        key_end = spot + (size >> 1)
+        if size & 1 or size >= 0x4000 or key_end >= len(batch) or batch[key_end] & 1:
+            return None  # a null, or something unusual
+        offset = header.base_offset
+        if offset >= self._map_end or offset >= self._offsets.get(batch[spot:key_end], -1):
+            return Filtered(batch, 1, header.max_timestamp)
+        return None if offset + 1 == self._round_end else _NOTHING
 
     def _kept(self, header: BatchHeader, spans: list[Span]) -> list[Span]:
         base, newest = header.base_offset, self._offsets

@@ -22,7 +22,7 @@ from tests.broker.daemon import TEST_SETTINGS, Daemon
 from tests.conftest import StartDaemon
 from tests.interop.kafka_tools import DUMP_LOG, require_kafka_tools
 
-WAIT_S: Final = 60.0
+WAIT_S: Final = 120.0
 
 EAGER: Final = {
     **TEST_SETTINGS,
