@@ -7,7 +7,7 @@ Takes what `rollcall pipeline run` takes, times as ms since the epoch.
 
 import argparse
 import sys
-import time
+from datetime import UTC, datetime
 
 from pipeline.command import Order, UnknownJob, carry_out
 from pipeline.refusals import Refusal
@@ -20,7 +20,7 @@ def main() -> int:
     parser.add_argument("--from", dest="source", required=True)
     parser.add_argument("--to", dest="out", required=True)
     parser.add_argument("--since-ms", type=int, default=0)
-    parser.add_argument("--until-ms", type=int, default=round(time.time() * 1000))
+    parser.add_argument("--until-ms", type=int, default=round(datetime.now(UTC).timestamp() * 1000))
     parser.add_argument("--version-pattern")
     given = parser.parse_args()
     order = Order(
