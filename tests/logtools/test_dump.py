@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import struct
 import subprocess
 import sys
@@ -510,3 +511,32 @@ def test_output_is_ascii_and_a_line_each(tmp_path: Path, rollcall: Command) -> N
         {"type": 1, "data": {"group": "g-é\n", "topic": "orders", "partition": 0}},
         {"type": 99, "bytes": "/w=="},
     ]
+
+
+@pytest.mark.parametrize("command", ["dump", "lint", "stat", "clean"])
+def test_each_command_explains_itself(rollcall: Command, command: str) -> None:
+    shown = rollcall("log", command, "--help")
+    assert shown.exit_code == 0
+    assert "Examples:\n  " in shown.out.replace("\n    rollcall", "\n  rollcall")
+    assert f"rollcall log {command} " in shown.out
+    assert f"  {command} " in rollcall("log", "--help").out
+
+
+@pytest.mark.parametrize(
+    ("words", "word", "expected"),
+    [
+        ("rollcall log ", "", {"dump", "lint", "stat", "clean"}),
+        ("rollcall log dump --t", "--t", {"--topic", "--type"}),
+        ("rollcall log dump --type Offset", "Offset", {"OffsetCommit"}),
+        ("rollcall log stat --l", "--l", {"--log-topic"}),
+    ],
+)
+def test_the_shell_completes(words: str, word: str, expected: set[str]) -> None:
+    asked = {
+        **os.environ,
+        "_ROLLCALL_COMPLETE": "bash_complete",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split()) - (1 if word else 0)),
+    }
+    told = subprocess.run([ROLLCALL], env=asked, capture_output=True, text=True, check=True).stdout
+    assert {line.partition(",")[2] for line in told.splitlines()} == expected
