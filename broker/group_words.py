@@ -94,6 +94,21 @@ def _(event: groups.MemberFenced) -> Iterable[Line]:
     )
 
 
+@told(TABLE, groups.JoinRefused)
+def _(event: groups.JoinRefused) -> Iterable[Line]:
+    yield Line(
+        "info",
+        "Member offers no protocol that all members of the group support",
+        {
+            "group_id": event.group_id,
+            "client_id": event.client_id,
+            "client_host": event.client_host,
+            "offered": list(event.offered),
+            "supported": list(event.supported),
+        },
+    )
+
+
 @told(TABLE, groups.MembersRemoved)
 def _(event: groups.MembersRemoved) -> Iterable[Line]:
     match event.cause:

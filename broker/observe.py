@@ -63,6 +63,8 @@ class Counters:
         self.stalled_ms = 0
         self._running: dict[GroupId, tuple[str, int]] = {}  # rebalances: cause, since
 
+        # Told of joins that found no common protocol (trouble_watch.py).
+        self.join_refused: Callable[[groups.JoinRefused], None] | None = None
         # Told of each commit: who commits how often (commit_meter.py).
         self.meter: Callable[[offsets.OffsetsCommitted], None] | None = None
 
@@ -130,6 +132,11 @@ class Counters:
     def _forgiven(self, _event: object) -> None:
         self.lapses_forgiven += 1
 
+    def _join_refused(self, event: object) -> None:
+        assert isinstance(event, groups.JoinRefused)
+        if self.join_refused is not None:
+            self.join_refused(event)
+
     def _committed(self, event: object) -> None:
         assert isinstance(event, offsets.OffsetsCommitted)
         if self.meter is not None:
@@ -195,6 +202,7 @@ _COUNTING: Final[dict[type, Callable[[Counters, object], None]]] = {
     groups.PartitionClosed: Counters._closed,
     groups.GenerationBegun: Counters._generation_begun,
     groups.AssignmentRefused: Counters._refused,
+    groups.JoinRefused: Counters._join_refused,
     groups.MemberFenced: Counters._fenced,
     groups.StaticMemberReplaced: Counters._replaced,
     groups.MemberAdded: Counters._added,

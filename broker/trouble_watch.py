@@ -18,13 +18,14 @@ from broker.history_log import HistoryLog
 from broker.lag_reader import partitions_of_assignment
 from broker.lag_sampler import Breathe, LagSampler
 from broker.observe import Observer
+from coordinator.events import JoinRefused
 from coordinator.group import SESSION_PAUSED, GroupView, MemberView
 from coordinator.subscriptions import topics_of_subscription
 from history.events import HistoryEvent, Who
 from history.lag import Verdict
 from history.lag_book import GroupWindows, Key
 from history.trouble import GroupFacts, MemberFacts, Trouble, TroubleKind, TroubleLimits
-from history.trouble_past import Past
+from history.trouble_past import Past, Refusal
 from history.verdicts import find_troubles
 from protocol.consumer_protocol import PROTOCOL_TYPE
 from protocol.names import GroupState, TopicName
@@ -91,6 +92,11 @@ class TroubleWatch:
     def happened(self, event: HistoryEvent) -> None:
         """Within the turn that it happened in."""
         self._past(event.group_id).apply(event, self.limits.window_ms)
+
+    def join_refused(self, event: JoinRefused) -> None:
+        who = Who("", None, event.client_id, event.client_host)
+        refusal = Refusal(event.at_ms, who, event.offered, event.supported)
+        self._past(event.group_id).refuse(refusal)
 
     def _past(self, group_id: str) -> Past:
         past = self._pasts.get(group_id)
@@ -267,5 +273,6 @@ def build_watch(
     if history is not None:
         history.subscribe(watch.happened)
     observer.counters.meter = watch.meter
+    observer.counters.join_refused = watch.join_refused
     lag.watcher = watch
     return watch

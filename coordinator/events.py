@@ -160,6 +160,18 @@ class MemberFenced:
 
 
 @dataclass(slots=True)
+class JoinRefused:
+    """A client offers no protocol that all members have: it cannot be one of them."""
+
+    group_id: GroupId
+    at_ms: int
+    client_id: str
+    client_host: str
+    offered: tuple[str, ...]
+    supported: tuple[str, ...]  # by all members
+
+
+@dataclass(slots=True)
 class RemovedMember:
     """`reason` is the client's own, if it gave one; `by_instance`: nobody named its member id."""
 
@@ -388,6 +400,7 @@ MembershipEvent = (
     | MemberRejoined
     | StaticMemberReplaced
     | MemberFenced
+    | JoinRefused
     | MembersRemoved
     | PendingMemberRemoved
     | SessionMoved

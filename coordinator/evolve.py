@@ -68,6 +68,7 @@ def evolve(group: Group, event: events.MembershipEvent) -> None:
         case (
             events.GroupCreated()
             | events.MemberFenced()
+            | events.JoinRefused()
             | events.NobodyRejoined()
             | events.AssignmentDropped()
         ):

@@ -18,6 +18,9 @@ from history.trouble import (
 )
 from history.trouble_past import Past
 
+RETRY_MS: Final = 10_000
+"""A client that is refused tries again much sooner, if it tries again at all."""
+
 COOPERATIVE: Final = "cooperative"  # what such an assignor's name begins with
 
 _LOOP_REMEDIES: Final[Mapping[Cause, str]] = {
@@ -138,6 +141,32 @@ def _until_ms(facts: GroupFacts, past: Past) -> int:
             left_ms = max(member.session_timeout_ms - member.silent_ms for member in awaited)
             until_ms = min(until_ms, facts.at_ms + max(left_ms, 0))
     return until_ms
+
+
+def refused_joins(facts: GroupFacts, past: Past, limits: TroubleLimits) -> Iterator[Trouble]:
+    """A client that cannot get in: it and the members have no assignor in common."""
+    for identity, refusal in past.refusals.items():
+        if facts.at_ms - refusal.at_ms >= max(limits.settle_ms, RETRY_MS):
+            continue  # it has given up, or was let in
+        yield Trouble(
+            facts.group_id,
+            TroubleKind.MIXED_PROTOCOLS,
+            identity,
+            f"{name_of(refusal.who)} was refused {past.refused[identity]} times: it offers "
+            f"{' + '.join(refusal.offered) or 'nothing'}, and all members have "
+            f"{' + '.join(refusal.supported) or 'nothing'} in common",
+            "Give it an assignor that the members have, in partition.assignment.strategy. Changing "
+            "the assignor of a running group takes two rollouts: first both, then the new one "
+            "alone.",
+            {
+                "client_id": refusal.who.client_id,
+                "host": refusal.who.host,
+                "refused": past.refused[identity],
+                "last_at_ms": refusal.at_ms,
+                "offered": list(refusal.offered),
+                "supported": list(refusal.supported),
+            },
+        )
 
 
 def mixed_members(facts: GroupFacts, past: Past, limits: TroubleLimits) -> Iterator[Trouble]:

@@ -46,6 +46,15 @@ class Stay(NamedTuple):
     reason: str
 
 
+class Refusal(NamedTuple):
+    """A client that was not let in, for it has no assignor in common with the members."""
+
+    at_ms: int
+    who: Who
+    offered: tuple[str, ...]
+    supported: tuple[str, ...]
+
+
 class Begun(NamedTuple):
     at_ms: int
     cause: Cause
@@ -78,6 +87,8 @@ class Past:
         self.rebalances: deque[Begun] = deque(maxlen=REBALANCES_MAX)
         self.without_progress: deque[Begun] = deque(maxlen=REBALANCES_MAX)
         self.progress: int | None = None
+        self.refusals: dict[str, Refusal] = {}  # the last one of each client
+        self.refused: dict[str, int] = {}  # how often
         self.last: Rebalance | None = None  # the last one that ended
         self.last_ended_at_ms = 0
         self.changed_at_ms = 0  # when anything happened
@@ -113,6 +124,14 @@ class Past:
             case _:
                 pass
         self._forget(event.at_ms - window_ms)
+
+    def refuse(self, refusal: Refusal) -> None:
+        """A join found no common protocol."""
+        self.changed_at_ms = refusal.at_ms
+        identity = identity_of(refusal.who)
+        if identity in self.refusals or len(self.refusals) < IDENTITIES_MAX:
+            self.refusals[identity] = refusal
+            self.refused[identity] = self.refused.get(identity, 0) + 1
 
     def look(self, facts: GroupFacts, shape: Shape | None) -> None:
         """The group as it is now."""
@@ -184,6 +203,8 @@ class Past:
         for begun in (self.rebalances, self.without_progress):
             while begun and begun[0].at_ms < horizon_ms:
                 begun.popleft()
+        for identity in [i for i, one in self.refusals.items() if one.at_ms < horizon_ms]:
+            del self.refusals[identity], self.refused[identity]
         if self.last_ended_at_ms < horizon_ms:
             self.last = None
 

@@ -15,7 +15,12 @@ from history.trouble_assignment import (
     skewed_assignments,
     two_owners,
 )
-from history.trouble_group import mixed_members, rebalance_loops, stuck_groups
+from history.trouble_group import (
+    mixed_members,
+    rebalance_loops,
+    refused_joins,
+    stuck_groups,
+)
 from history.trouble_members import (
     commit_storms,
     flapping_members,
@@ -38,6 +43,7 @@ DETECTORS: Final[tuple[Detector, ...]] = (
     skewed_assignments,
     needless_moves,
     mixed_members,
+    refused_joins,
 )
 
 

@@ -74,9 +74,16 @@ def decide_join_group(
         return Outcome(replies=(refuse_join(token, ErrorCode.MESSAGE_TOO_LARGE, refused_id),))
     names = [protocol.name for protocol in request.protocols]
     if not supports_protocols(group, request.protocol_type, names):
-        return Outcome(
-            replies=(refuse_join(token, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, refused_id),)
+        refused = events.JoinRefused(
+            group.group_id,
+            now.wall_ms,
+            token.client_id,
+            token.client_host,
+            tuple(names),
+            tuple(n for n, count in group.protocol_counts.items() if count == len(group.members)),
         )
+        refusal = refuse_join(token, ErrorCode.INCONSISTENT_GROUP_PROTOCOL, refused_id)
+        return Outcome(replies=(refusal,), events=(refused,))
     if request.member_id == UNKNOWN_MEMBER_ID:
         return _join_without_id(group, command, now, settings, new_member_id)
     return _join_with_id(group, command, now, settings)

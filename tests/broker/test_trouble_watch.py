@@ -10,12 +10,20 @@ from broker.commit_meter import CLIENTS_MAX, CommitMeter
 from broker.events import ShellEvent, TroubleCleared, TroubleFound
 from broker.trouble_watch import TroubleWatch
 from coordinator.coordinator import GroupCoordinator
+from coordinator.events import JoinRefused
 from coordinator.group import CommittedOffset
 from coordinator.offset_events import OffsetsCommitted
 from history.events import GroupEmptied
 from history.trouble import TroubleKind, TroubleLimits
 from protocol.messages.join_group import JoinGroupResponse
-from protocol.names import GenerationId, GroupId, GroupState, MemberId, TopicName
+from protocol.names import (
+    ErrorCode,
+    GenerationId,
+    GroupId,
+    GroupState,
+    MemberId,
+    TopicName,
+)
 from purgatory.now import Now
 from tests.history.told import ToldWorld, assignment, offers
 from tests.simulator.faults import Weather
@@ -187,6 +195,18 @@ def test_a_member_that_does_not_come_is_told_and_taken_back() -> None:
     world.assign([first.joined, answer])
     watched.live(world, 1)
     assert TroubleKind.SLOW_JOINER in watched.found
+
+
+def test_a_join_without_a_common_assignor_is_an_event() -> None:
+    world, watched = ToldWorld(), Watched()
+    settle(world, [], newcomers=["a", "b"])
+    asked = world.join("g", version=3, client_id="c", protocols=[("roundrobin", b"")])
+    assert asked.joined.error_code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    (event,) = world.events_of(JoinRefused)
+    assert (event.client_id, event.offered, event.supported) == ("c", ("roundrobin",), ("range",))
+    watched.watch.join_refused(event)
+    watched.live(world, 1)
+    assert watched.found == [TroubleKind.MIXED_PROTOCOLS]
 
 
 def test_what_is_gone_has_no_trouble_and_no_past() -> None:

@@ -29,7 +29,7 @@ from history.trouble import (
     TroubleKind,
     TroubleLimits,
 )
-from history.trouble_past import Past
+from history.trouble_past import Past, Refusal
 from history.verdicts import find_troubles
 
 START = 1_700_000_000_000
@@ -361,6 +361,21 @@ def test_eager_and_cooperative_members_in_one_group() -> None:
     assert "two rollouts" in trouble.remedy
     # That all offer both is no trouble: so far the rollout has come.
     assert look(past, group(member(ANN, 0, 1, protocols=both), mixed.members[1])) == []
+
+
+def test_a_client_that_has_no_assignor_in_common() -> None:
+    past = Past()
+    who = Who("", None, "carl", "/10.0.0.3")
+    for n in range(3):
+        past.refuse(Refusal(START + n * SECOND, who, ("roundrobin",), ("range",)))
+    trouble = the_one(past, healthy(START + 3 * SECOND))
+    assert (trouble.kind, trouble.subject) == (TroubleKind.MIXED_PROTOCOLS, "carl@10.0.0.3")
+    assert "carl at 10.0.0.3 was refused 3 times: it offers roundrobin" in trouble.summary
+    assert trouble.evidence["supported"] == ["range"]
+    # It has not tried again for a while: that is over.
+    assert look(past, healthy(START + 2 * SECOND + LIMITS.settle_ms)) == []
+    assert look(past, healthy(START + 3 * SECOND + LIMITS.window_ms)) == []
+    assert past.refusals == {}
 
 
 # ------------------------------------------------------------ commit storm
