@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from protocol.names import OFFSETS_TOPIC, ZERO_TOPIC_ID, ProducerId, TopicId, TopicName
 from storage.api import Corrupt, LogStore, TopicLog, TopicPartition
 from topics.catalog import Catalog, CatalogFile, TopicEntry
-from topics.configs import EffectiveConfig, TopicConfigs
+from topics.configs import INTERNAL_SEGMENT_BYTES, EffectiveConfig, TopicConfigs
 from topics.events import (
     PartitionFailed,
     PartitionsAdded,
@@ -322,8 +322,10 @@ def _place_internal(
 
 
 def _offsets_topic_configs(settings: TopicSettings) -> dict[str, str]:
+    size = settings.offsets_topic_segment_bytes
     return {
         "cleanup.policy": "compact",
         "compression.type": "producer",
-        "segment.bytes": str(settings.offsets_topic_segment_bytes),
+        # The broker's key may be smaller than a topic's own, which has a least value.
+        (INTERNAL_SEGMENT_BYTES if size < 1 << 20 else "segment.bytes"): str(size),
     }
