@@ -58,6 +58,11 @@ def _story(group: str, generation: int | None, answer: Mapping[str, object]) -> 
     if isinstance(waiting, list) and waiting:
         yield ""
         yield from map(str, waiting)
+    verdicts = answer["verdicts"]
+    if isinstance(verdicts, list) and verdicts:
+        yield ""
+        yield from map(str, verdicts)
+        yield f"The remedy: rollcall verdicts {group}"
     stories = answer["stories"]
     assert isinstance(stories, list)
     for story in stories:

@@ -68,6 +68,10 @@ class HistoryApi:
             "generation": None if group is None else group.generation_id,
             "members": None if group is None else len(group.members),
             "waiting": None if waiting is None else _waiting(waiting),
+            "verdicts": [
+                f"Verdict {one.trouble.kind.value}: {one.trouble.summary}."
+                for one in self._daemon.troubles.standing(group_id)
+            ],
             "waiting_story": [] if waiting is None else tell_waiting(waiting, now_ms),
             "rebalances": [shown(one) for one in rebalances],
             "stories": [tell(one) for one in rebalances],

@@ -107,10 +107,10 @@ def until_assigned(*consumers: Consumer) -> None:
     raise AssertionError("not everybody was assigned something")
 
 
-def run_verdicts(daemon: Daemon, *arguments: str) -> "subprocess.CompletedProcess[str]":
+def run(daemon: Daemon, *arguments: str) -> "subprocess.CompletedProcess[str]":
     rollcall = str(Path(sys.executable).with_name("rollcall"))
     return subprocess.run(
-        [rollcall, "verdicts", "--admin", daemon.admin, *arguments],
+        [rollcall, *arguments, "--admin", daemon.admin],
         capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
 
@@ -133,7 +133,7 @@ def test_a_commit_storm(watchful: Daemon) -> None:
     assert evidence["commits_per_second"] >= 100
     assert evidence["partitions"] == 1
     assert evidence["bytes_per_second"] > evidence["commits_per_second"] * 61
-    shown = run_verdicts(watchful, "storm")
+    shown = run(watchful, "verdicts", "storm")
     if shown.returncode == 1:  # it has not cleared yet
         assert "commit_storm" in shown.stdout
         assert "Remedy:" in shown.stdout
@@ -159,7 +159,9 @@ def test_a_member_that_flaps(watchful: Daemon) -> None:
     assert verdict["subject"] == "ann@127.0.0.1"
     assert verdict["evidence"]["returns"] >= 3
     assert "group.instance.id" in verdict["remedy"]
-    shown = run_verdicts(watchful, "flaps", "--json")
+    told = run(watchful, "why", "flaps")
+    assert "Verdict flapping_member: ann at 127.0.0.1 came back" in told.stdout
+    shown = run(watchful, "verdicts", "flaps", "--json")
     assert shown.returncode == 1
     assert "flapping_member" in {one["verdict"] for one in json.loads(shown.stdout)["verdicts"]}
     stays.close()
@@ -268,4 +270,4 @@ def test_an_ordinary_life_is_no_trouble(watchful: Daemon) -> None:
     second.close()
     found = [line for line in watchful.log().splitlines() if "Trouble: " in line]
     assert [line for line in found if "group_id=calm" in line] == []
-    assert run_verdicts(watchful, "calm").returncode == 0
+    assert run(watchful, "verdicts", "calm").returncode == 0

@@ -1,0 +1,266 @@
+"""The sampler's rounds: in slices, fair about record times, silent about groups that are idle."""
+
+from collections.abc import AsyncIterator, Sequence
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from broker import lag_sampler
+from broker.clock import SystemClock
+from broker.events import PartFailed, ShellEvent, Warned
+from broker.lag_log import LagTopic
+from broker.lag_reader import LagReader
+from broker.lag_sampler import LagSampler
+from coordinator.coordinator import GroupCoordinator
+from coordinator.group import CommittedOffset, Group
+from history.lag_book import LagBook, LagLimits
+from history.lag_records import Sample
+from history.lag_window import Commit
+from protocol.names import GroupId, TopicName
+from storage.api import LogClosed, TopicLog
+from topics.partition import Partition
+from topics.registry import TopicRegistry
+
+TOPIC = TopicName("t")
+
+
+class Log:
+    """A log of whose records nobody can read the time."""
+
+    log_start_offset = 0
+
+    def __init__(self, end: int) -> None:
+        self.high_watermark = end
+        self.reads = 0
+
+    def read(self, *_: object, **__: object) -> bytes:
+        self.reads += 1
+        raise OSError("not now")
+
+
+class Kept:
+    def __init__(self, tail: Sequence[Sample] = ()) -> None:
+        self.samples: list[Sample] = []
+        self._tail = list(tail)
+
+    def append(self, samples: Sequence[Sample], now_ms: int) -> None:
+        self.samples += samples
+
+    async def read_back(self) -> AsyncIterator[list[Sample]]:
+        yield self._tail
+
+
+class World:
+    def __init__(self, groups: int, partitions: int = 4, *, tail: Sequence[Sample] = ()) -> None:
+        self.logs = [Log(100) for _ in range(partitions)]
+        self.groups = [Group(GroupId(f"g{n}"), 0) for n in range(groups)]
+        self.now_ms = 1_700_000_000_000
+        self.said: list[ShellEvent] = []
+        self.kept = Kept(tail)
+        coordinator = SimpleNamespace(
+            groups_of=lambda _: tuple(self.groups),
+            group=lambda wanted: next((g for g in self.groups if g.group_id == wanted), None),
+        )
+        places = [SimpleNamespace(log=log) for log in self.logs]
+        registry = SimpleNamespace(
+            partition_count=lambda _: 1,
+            topic_id=lambda _: None,
+            partition=lambda _, index: places[index],
+        )
+        self.sampler = LagSampler(
+            LagReader(cast("GroupCoordinator", coordinator), cast("TopicRegistry", registry)),
+            LagBook(LagLimits(interval_ms=1_000, window_commits=5, partitions_max=1_000)),
+            self.kept,
+            SystemClock(wall_ns=lambda: self.now_ms * 1_000_000),
+            self.said.append,
+            lookups_max=10,
+            keepalive_ms=60_000,
+        )
+        self.commit(10)
+
+    def commit(self, offset: int) -> None:
+        for group in self.groups:
+            group.offsets = {
+                TOPIC: {
+                    index: CommittedOffset(offset, committed_at_ms=self.now_ms)
+                    for index in range(len(self.logs))
+                }
+            }
+
+    async def round(self, *, after_ms: int = 1_000) -> list[Sample]:
+        """What the round has written."""
+        self.now_ms += after_ms
+        self.kept.samples = []
+        await self.sampler.round()
+        return self.kept.samples
+
+
+async def test_only_what_is_new_is_written_and_an_idle_group_is_not() -> None:
+    world = World(2)
+    first = await world.round()
+    assert [(one.group_id, one.whole) for one in first] == [("g0", False), ("g1", False)]
+    assert first[0].partitions == {n: (Commit(world.now_ms - 1_000, 10, 90),) for n in range(4)}
+    assert await world.round() == []
+    # All of it once in a keepalive; and then again only while there is lag.
+    await world.round(after_ms=60_000)
+    written = await world.round(after_ms=60_000)
+    assert {(one.group_id, one.whole) for one in written} == {("g0", True), ("g1", True)}
+    world.commit(100)
+    await world.round()
+    assert {one.whole for one in await world.round(after_ms=60_000)} == {True}
+    assert await world.round(after_ms=60_000) == []
+    assert await world.round(after_ms=60_000) == []
+
+
+async def test_a_round_takes_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(1_000_000))
+    monkeypatch.setattr(lag_sampler, "perf_counter", lambda: next(clock) * 0.0004)
+    world = World(50)
+    pauses: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+
+    monkeypatch.setattr(lag_sampler.asyncio, "sleep", sleep)
+    await world.round()
+    assert len(pauses) > 20
+    assert set(pauses) == {lag_sampler.PAUSE_S}
+    assert world.sampler.slice_seconds_max < 2 * lag_sampler.SLICE_S
+
+
+async def test_record_times_are_looked_up_for_everybody_in_turn() -> None:
+    """Ten look-ups a round; what nobody can read is asked for again, but not at others' cost."""
+    world = World(1, partitions=30)
+    for _ in range(3):
+        await world.round()
+    assert [log.reads for log in world.logs] == [1] * 30
+
+
+async def test_large_samples_are_cut() -> None:
+    world = World(1, partitions=60)
+    written = await world.round()
+    assert [len(one.partitions) for one in written] == [25, 25, 10]
+
+
+async def test_what_was_kept_is_in_the_windows_before_the_first_round() -> None:
+    before = [Commit(1_699_999_990_000 + n, 5 + n, 95) for n in range(3)]
+    world = World(1, tail=[Sample("g0", "t", 0, whole=False, partitions={2: before})])
+    await world.sampler._restore()
+    await world.round()
+    window = world.sampler.book.groups["g0"].windows["t", 2]
+    assert [commit.committed_offset for commit in window.commits()] == [5, 6, 7, 10]
+
+
+async def test_a_fault_of_a_round_is_told_and_the_next_one_comes() -> None:
+    world = World(1)
+
+    async def fail() -> None:
+        raise RuntimeError("no")
+
+    await world.sampler._guarded(fail)
+    assert [type(said) for said in world.said] == [PartFailed]
+
+
+async def test_that_there_are_too_many_partitions_is_told_once() -> None:
+    world = World(300)
+    for _ in range(3):
+        await world.round()
+    (warning,) = [said for said in world.said if isinstance(said, Warned)]
+    assert warning.facts == {"limit": 1_000, "left_out": 200}
+    assert world.sampler.book.left_out == 200
+    # Their lag is told all the same.
+    lag = await world.sampler.group_lag(GroupId("g299"))
+    assert lag is not None
+    assert lag.total.lag == 360
+
+
+# ------------------------------------------------------------ the topic
+
+
+class Batches:
+    """A TopicLog as far as the lag topic needs one."""
+
+    log_start_offset = 0
+
+    def __init__(self) -> None:
+        self.stored: list[bytes] = []
+        self.times: list[int] = []
+        self.fails = False
+
+    @property
+    def high_watermark(self) -> int:
+        return len(self.stored)
+
+    def append(self, batch: bytes, now_ms: int) -> int:
+        if self.fails:
+            raise LogClosed("closed")
+        self.stored.append(batch)
+        self.times.append(now_ms)
+        return len(self.stored) - 1
+
+    def enforce_retention(self, now_ms: int) -> int:
+        return 0
+
+    def max_timestamp(self) -> tuple[int, int] | None:
+        return (self.times[-1], 0) if self.times else None
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
+        found = [at for at, time_ms in enumerate(self.times) if time_ms >= timestamp_ms]
+        return (timestamp_ms, found[0]) if found else None
+
+    def batches(self, from_offset: int):
+        yield from self.stored[from_offset:]
+
+
+def lag_topic(batches: Batches, said: list[ShellEvent], *, bytes_max: int = 1 << 20) -> LagTopic:
+    from broker.lag_log import PARTITION
+
+    return LagTopic(
+        Partition(PARTITION, cast("TopicLog", batches)),
+        SystemClock(),
+        said.append,
+        readable=lambda _partition, _now: None,
+        tail_ms=5_000,
+        tail_bytes_max=bytes_max,
+    )
+
+
+def sample(n: int) -> Sample:
+    return Sample(f"g{n}", "t", n, whole=False, partitions={0: [Commit(n, n, n)]})
+
+
+async def read_back(topic: LagTopic) -> list[str]:
+    return [one.group_id async for samples in topic.read_back() for one in samples]
+
+
+async def test_no_more_is_read_back_than_the_time_and_the_bytes_allow() -> None:
+    batches = Batches()
+    topic = lag_topic(batches, [])
+    assert await read_back(topic) == []
+    for n in range(20):
+        topic.append([sample(n)], 1_000 * n)
+    assert await read_back(topic) == [f"g{n}" for n in range(14, 20)]
+    two = 2 * len(batches.stored[-1])
+    assert await read_back(lag_topic(batches, [], bytes_max=two)) == ["g18", "g19"]
+
+
+async def test_bytes_that_are_no_samples_are_passed_over() -> None:
+    batches = Batches()
+    topic = lag_topic(batches, [])
+    topic.append([sample(1)], 1_000)
+    batches.append(batches.stored[0].replace(b"\xa1v\x01", b"\xa1v\x09"), 1_000)
+    batches.append(batches.stored[0][:-3] + b"\xff\xff\xff", 1_000)
+    assert await read_back(topic) == ["g1"]
+
+
+def test_a_log_that_takes_nothing_is_told_once_and_let_be() -> None:
+    batches, said = Batches(), []
+    topic = lag_topic(batches, said)
+    batches.fails = True
+    topic.append([sample(1)], 1_000)
+    topic.append([sample(2)], 2_000)
+    assert len(said) == 1
+    batches.fails = False
+    topic.append([sample(3)], 3_000)
+    assert batches.stored == []
