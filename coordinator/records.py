@@ -52,6 +52,11 @@ M = TypeVar("M", bound=Message)
 KEY_PREFIXES_CACHED: Final = 32_768
 """Keys kept ready, one per (group, topic): some 200 bytes each."""
 
+KEY_PREFIXES_READ: Final = 8_192
+"""The same for a load, which meets what is committed together together."""
+
+COMMIT_TIMES_CACHED: Final = 64
+
 PARTITIONS_PACKED: Final = 1_024
 
 _INT16: Final = Struct(">h")
@@ -189,7 +194,7 @@ def read_offset_key(key: bytes) -> OffsetKey:
     return _new_offset_key((group_id, topic, _INT32.unpack_from(key, len(key) - 4)[0]))
 
 
-@lru_cache(maxsize=KEY_PREFIXES_CACHED)
+@lru_cache(maxsize=KEY_PREFIXES_READ)
 def _read_offset_key_prefix(prefix: bytes) -> tuple[GroupId, TopicName]:
     """Cached for the sake of a load, which meets each (group, topic) again and again."""
     try:
@@ -202,13 +207,20 @@ def _read_offset_key_prefix(prefix: bytes) -> tuple[GroupId, TopicName]:
     return GroupId(group_id), TopicName(intern(topic))
 
 
+@lru_cache(maxsize=COMMIT_TIMES_CACHED)
+def _one_time(committed_at_ms: int) -> int:
+    """The partitions of one commit share its time: 32 bytes each that a load need not keep."""
+    return committed_at_ms
+
+
 def read_offset_commit_value(value: bytes, kind: int = OFFSET_COMMIT) -> CommittedOffset:
     """What was committed, from a value of any version."""
     if len(value) == _WHOLE_V4.size and kind == OFFSET_COMMIT:
         # What nearly all of a log consists of: version 4, no metadata, a topic id.
         version, offset, epoch, length, committed_at_ms, tags, raw_id = _WHOLE_V4.unpack(value)
         if version == 4 and length == 1 and tags == _TOPIC_ID_TAG:
-            return new_commit((offset, epoch, "", committed_at_ms, -1, read_uuid(raw_id)))
+            time = _one_time(committed_at_ms)
+            return new_commit((offset, epoch, "", time, -1, read_uuid(raw_id)))
     if kind == LEGACY_OFFSET_COMMIT:
         old = _read_value(LegacyOffsetCommitValue, kind, value)
         return CommittedOffset(old.offset, -1, old.metadata, old.commit_timestamp)
