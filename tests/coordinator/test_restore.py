@@ -317,3 +317,26 @@ def test_no_damage_to_a_record_goes_unnamed(record: Record) -> None:
 
 def _inverted(raw: bytes, at: int) -> bytes:
     return raw[:at] + bytes([raw[at] ^ 0xFF]) + raw[at + 1 :]
+
+
+# ---------------------------------------------------------------- what it takes
+
+
+def test_groups_without_members_share_their_empty_tables() -> None:
+    simple, empty = Group(GroupId("a"), 1), Group(GroupId("b"), 1)
+    assert simple.members is empty.members
+    assert simple.pending_sync_ids is empty.pending_sync_ids
+
+    joined = the_group(a_group_record(a_stored_member("m-1")))
+    joined.changed_topics.add(ORDERS)
+    assert joined.members is not simple.members
+    assert not any((simple.members, simple.protocol_counts, simple.changed_topics))
+    for group in (simple, empty, joined):
+        group.check()
+
+
+def test_the_offsets_of_one_commit_share_their_time() -> None:
+    at_ms = 1_700_000_000_123
+    commits = [an_offset(n, CommittedOffset(n, 1, "", at_ms, -1, ID_1)) for n in range(3)]
+    first, second, third = the_group(*commits).offsets[ORDERS].values()
+    assert first.committed_at_ms is second.committed_at_ms is third.committed_at_ms
