@@ -1,0 +1,181 @@
+"""Events as bytes: read back as they were, by an earlier and by a later version as well."""
+
+import json
+from dataclasses import fields
+
+import msgpack
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from history.encoding import VERSION, UnreadableEvent, as_plain, decode, encode
+from history.events import (
+    NAMES,
+    TYPES,
+    AlsoCaused,
+    Asker,
+    Cause,
+    End,
+    GenerationBegan,
+    Gone,
+    HistoryEvent,
+    Joined,
+    MembersRemoved,
+    OffsetChange,
+    OffsetsBy,
+    OffsetsMoved,
+    Rebalance,
+    RebalanceEnded,
+    Removal,
+    Wait,
+    WaitEnd,
+    Who,
+)
+
+SOMEBODY = Who("m-1", "i-1", "client", "/10.0.0.7")
+REBALANCE = Rebalance(
+    Cause.SESSION_EXPIRED,
+    1_700_000_000_000,
+    SOMEBODY,
+    "removing member m-1 on heartbeat expiration.",
+    end=End.STABLE,
+    duration_ms=12,
+    waited_for=(Wait(SOMEBODY, 5, WaitEnd.REJOINED), Wait(Who("m-2"), None, WaitEnd.LEFT)),
+    joined=(Joined(SOMEBODY, 5),),
+    also=(AlsoCaused(Cause.MEMBER_JOINED, Who("m-3"), 1_700_000_000_001),),
+    generation_before=0,
+    generation_after=1,
+    members_before=2,
+    members_after=1,
+    partitions_moved=0,
+    unowned_partition_seconds=0.0,
+)
+
+REMOVED = {"v": 1, "type": "members_removed", "group_id": "g", "at_ms": 5}
+
+
+def plain_of(event: HistoryEvent) -> dict[str, object]:
+    plain: object = msgpack.unpackb(encode(event)[1])
+    assert isinstance(plain, dict)
+    return plain
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_each_type_is_read_back_bare_and_says_what_it_is(name: str) -> None:
+    event = TYPES[name]("group", 1_700_000_000_000)
+    key, value = encode(event)
+    assert key == b"group"
+    assert decode(value) == event
+    plain = plain_of(event)
+    assert (plain["v"], plain["type"], plain["group_id"]) == (VERSION, name, "group")
+    assert NAMES[type(event)] == name
+
+
+@pytest.mark.parametrize("kind", TYPES.values())
+def test_every_field_but_the_first_two_has_a_default(kind: type[HistoryEvent]) -> None:
+    named = [field.name for field in fields(kind)]
+    assert named[:2] == ["group_id", "at_ms"]
+    kind("group", 0)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        RebalanceEnded("g", 5, REBALANCE),
+        MembersRemoved(
+            "g", 5, Removal.OPERATOR, 3, (Gone(SOMEBODY, "why", 12),), 4, Asker("admin", "/h")
+        ),
+        GenerationBegan("g", 5, 2, "consumer", "range", "m-1", 1, (Joined(SOMEBODY, 0),), 0, ()),
+        OffsetsMoved("g", 5, OffsetsBy.EXPIRY, (OffsetChange("t", 0, 0, None),)),
+    ],
+)
+def test_what_is_nested_is_read_back(event: HistoryEvent) -> None:
+    assert decode(encode(event)[1]) == event
+
+
+@given(
+    st.text(), st.integers(0, 1 << 50), st.text(), st.none() | st.text(), st.none() | st.integers(0)
+)
+def test_whatever_the_strings_are(
+    group_id: str, at_ms: int, client_id: str, instance_id: str | None, old: int | None
+) -> None:
+    if old is not None:
+        old %= 1 << 63
+    who = Who("m", instance_id, client_id, "")
+    for event in (
+        MembersRemoved(group_id, at_ms, members=(Gone(who),)),
+        OffsetsMoved(group_id, at_ms, changes=(OffsetChange("t", 1, old, None),)),
+    ):
+        key, value = encode(event)
+        assert key == group_id.encode()
+        assert decode(value) == event
+
+
+def test_numbers_and_causes_are_always_there_for_other_readers() -> None:
+    rebalance = plain_of(RebalanceEnded("g", 5, REBALANCE))["rebalance"]
+    assert isinstance(rebalance, dict)
+    assert rebalance["cause"] == "session_expired"
+    assert rebalance["generation_before"] == 0
+    assert (rebalance["partitions_moved"], rebalance["unowned_partition_seconds"]) == (0, 0.0)
+    assert "began_by" not in rebalance  # null is left out
+
+
+def test_a_later_version_of_a_type_may_have_more() -> None:
+    value = msgpack.packb({**plain_of(RebalanceEnded("g", 5, REBALANCE)), "more": [1, 2]})
+    assert decode(value) == RebalanceEnded("g", 5, REBALANCE)
+
+
+def test_an_earlier_one_had_less() -> None:
+    assert decode(msgpack.packb(REMOVED)) == MembersRemoved("g", 5)
+
+
+@pytest.mark.parametrize(
+    "plain",
+    [
+        {"v": VERSION + 1, "type": "group_created", "group_id": "g", "at_ms": 5},
+        {"v": VERSION, "type": "from_the_future", "group_id": "g", "at_ms": 5},
+    ],
+)
+def test_what_is_from_the_future_is_passed_over(plain: dict[str, object]) -> None:
+    assert decode(msgpack.packb(plain)) is None
+    assert decode(None) is None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"",
+        b"\xc1",
+        b"no msgpack at all",
+        msgpack.packb([1, 2]),
+        msgpack.packb({"type": "group_created"}),
+        msgpack.packb({"v": 1, "type": "group_created", "at_ms": 5}),
+        msgpack.packb({"v": 1, "type": "group_created", "group_id": 7, "at_ms": 5}),
+        msgpack.packb(
+            {"v": 1, "type": "members_removed", "group_id": "g", "at_ms": 5, "members": 1}
+        ),
+        msgpack.packb(
+            {"v": 1, "type": "members_removed", "group_id": "g", "at_ms": 5, "cause": "x"}
+        ),
+    ],
+)
+def test_what_is_no_event_is_refused(value: bytes) -> None:
+    with pytest.raises(UnreadableEvent):
+        decode(value)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_read_or_refused(value: bytes) -> None:
+    try:
+        decode(value)
+    except UnreadableEvent:
+        return
+
+
+def test_as_json_everything_is_there() -> None:
+    plain = as_plain(RebalanceEnded("g", 5, REBALANCE))
+    assert isinstance(plain, dict)
+    assert json.loads(json.dumps(plain)) == plain
+    assert plain["rebalance"]["began_by"] is None
+    assert plain["rebalance"]["trigger"]["group_instance_id"] == "i-1"
+    assert plain["rebalance"]["waited_for"][1]["join_delay_ms"] is None

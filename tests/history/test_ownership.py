@@ -1,0 +1,124 @@
+"""What moved, and what nobody read: each rule of docs/history.md, in numbers."""
+
+import pytest
+
+from history.ownership import NOTHING, Shift, owned_by_subscription, partitions_of
+from protocol.primitives import Malformed
+from tests.history.told import assignment, offers
+
+A = assignment(t=[0, 1])
+B = assignment(t=[2, 3])
+ALL = assignment(t=[0, 1, 2, 3])
+
+
+def shift() -> Shift:
+    return Shift({"a": A, "b": B})
+
+
+def test_an_eager_member_owns_nothing_from_its_rejoin_to_its_answer() -> None:
+    one = shift()
+    one.release("a", 100)
+    one.release("a", 500)  # asked again: the first time counts
+    one.release("b", 300)
+    assert one.unowned_ms(400) == 2 * 300 + 2 * 100
+    assert one.assign({"a": A, "b": B}) == []
+    one.answered("a", 1_000)
+    one.answered("b", 1_200)
+    assert one.unowned_ms(9_999) == 2 * 900 + 2 * 900
+
+
+def test_what_moves_is_unowned_from_one_rejoin_to_anothers_answer() -> None:
+    one = shift()
+    one.release("a", 0)
+    one.release("b", 100)
+    moved = one.assign({"a": assignment(t=[0]), "b": assignment(t=[1, 2, 3])})
+    assert [(m.partition, m.from_owner, m.to_owner) for m in moved] == [(1, "a", "b")]
+    one.answered("a", 200)
+    one.answered("b", 300)
+    assert one.unowned_ms(9_999) == 200 + 300 + 2 * 200
+    assert one.left_over(9_999) == {}
+    assert one.partitions == 4
+
+
+def test_a_member_that_is_gone_was_last_heard_of_then() -> None:
+    one = shift()
+    one.gone("b", -10_000)
+    one.release("a", 0)
+    one.assign({"a": ALL})
+    one.answered("a", 50)
+    assert one.unowned_ms(9_999) == 2 * 10_050 + 2 * 50
+
+
+def test_a_cooperative_member_keeps_what_it_says_until_it_is_told() -> None:
+    one = shift()
+    kept = frozenset({("t", 0), ("t", 1)})
+    one.release("a", 100, kept)
+    one.release("b", 100, frozenset({("t", 2), ("t", 3)}))
+    # The first step: partition 1 is taken from a, and nobody gets it yet.
+    assert one.assign({"a": assignment(t=[0]), "b": B, "c": b""}) == []
+    one.answered("a", 200)
+    one.answered("b", 200)
+    assert one.unowned_ms(350) == 150
+    left_over = one.left_over(350)
+    assert set(left_over) == {("t", 1)}
+
+    two = Shift({"a": assignment(t=[0]), "b": B}, left_over)
+    moved = two.assign({"a": assignment(t=[0]), "b": B, "c": assignment(t=[1])})
+    assert [(m.partition, m.from_owner, m.to_owner) for m in moved] == [(1, "a", "c")]
+    two.answered("c", 400)
+    assert two.unowned_ms(9_999) == 50  # from where the other left off
+
+
+def test_a_member_that_goes_after_it_rejoined_loses_the_rest_then() -> None:
+    one = shift()
+    one.release("a", 100, frozenset({("t", 0)}))
+    one.gone("a", 400)
+    one.assign({"b": ALL})
+    one.answered("b", 500)
+    assert one.unowned_ms(9_999) == (500 - 400) + (500 - 100)
+
+
+def test_what_nobody_subscribes_to_any_more_is_not_missed() -> None:
+    one = shift()
+    one.release("a", 0)
+    one.release("b", 0)
+    one.assign({"a": A, "b": b""})
+    one.answered("a", 10)
+    one.answered("b", 10)
+    assert one.unowned_ms(5_000) == 2 * 10
+    assert one.left_over(5_000) == {}
+
+
+def test_before_anything_is_assigned_all_that_was_released_counts() -> None:
+    one = shift()
+    one.gone("a", 0)
+    assert one.unowned_ms(1_000) == 2_000
+
+
+def test_a_rebalance_that_is_overtaken_hands_on_what_it_had_taken() -> None:
+    one = shift()
+    one.release("a", 0)
+    one.release("b", 0, frozenset({("t", 2), ("t", 3)}))
+    assert one.unowned_ms(100) == 200
+    two = one.handed_on(100)
+    assert two.unowned_ms(100) == 0
+    two.release("b", 150)
+    assert two.unowned_ms(200) == 2 * 100 + 2 * 50
+    two.assign({"a": B, "b": A})
+    two.answered("a", 300)
+    two.answered("b", 300)
+    assert two.unowned_ms(9_999) == 2 * 200 + 2 * 150
+
+
+def test_an_assignment_that_cannot_be_read_is_said_so() -> None:
+    with pytest.raises(Malformed):
+        Shift({"a": b"\x00"}).unowned_ms(0)
+    with pytest.raises(Malformed):
+        shift().assign({"a": b"what the leader says"})
+    assert partitions_of(b"") == []
+
+
+def test_what_a_subscription_says_that_it_owns() -> None:
+    assert owned_by_subscription(offers("t", owned=[4, 5])) == {("t", 4), ("t", 5)}
+    assert owned_by_subscription(offers("t")) == NOTHING
+    assert owned_by_subscription([("range", b"opaque")]) == NOTHING
