@@ -26,7 +26,9 @@ class Health:
             return "stopping"
         if self.journal_failed is not None:
             return f"the journal has failed: {self.journal_failed}"
-        if self._ownership.loading or not self._ownership.owned:
+        ownership = self._ownership
+        # A disk that has room again: the partitions are about to be loaded with logs for writing.
+        if ownership.loading or not ownership.owned or ownership.writes_are_refused:
             return "loading"
         return None
 

@@ -32,8 +32,6 @@ GROUPS_NAMED_MAX: Final = 1_000
 def open_logs(store: LogStore, observer: Observer, *, repair: bool) -> StoreOpened:
     """Open all partitions. Raises Corrupt, OSError."""
     opened = store.open(repair=repair)
-    for repaired in opened.repaired:
-        _tell_repaired(repaired, observer)
     if store.rolled_back:
         observer(Warned("An import was interrupted: nothing of it is left"))
     for key, damage in store.damaged.items():
@@ -56,10 +54,10 @@ def recover_journal(
     logs = [log for key in store.partitions() if (log := store.partition_log(key)) is not None]
     ends = [log.log_end_offset for log in logs]
     if repair:
-        repaired = journal.repair()
-        if repaired is not None:
-            _tell_repaired(repaired, observer)
-        elif not opened.repaired:
+        left_out = journal.repair()
+        for repaired in (*opened.repaired, *filter(None, [left_out])):
+            _tell_repaired(repaired, store, observer)
+        if left_out is None and not opened.repaired:
             observer(DaemonStep("Nothing was damaged: there was nothing to repair"))
     else:
         recovered = journal.recover()
@@ -73,17 +71,22 @@ def recover_journal(
             observer(Warned("Repaired a log", {"kind": type(one).__name__, **facts}))
 
 
-def _tell_repaired(repaired: Repaired, observer: Observer) -> None:
+def _tell_repaired(repaired: Repaired, store: LogStore, observer: Observer) -> None:
     facts = repaired._asdict()
     del facts["lost"]
     observer(Warned("Cut what was damaged", {**facts, "kept_as": ", ".join(repaired.kept_as)}))
     for lost in repaired.lost:
         topic, partition = lost.topic_partition
+        name = f"{topic}-{partition}"
+        log = store.partition_log(lost.topic_partition)
+        if log is not None and log.log_end_offset > lost.last_offset:
+            observer(Warned("The journal had all that was cut", {"partition": name}))
+            continue
         observer(
             Warned(
                 "Lost records",
                 {
-                    "partition": f"{topic}-{partition}",
+                    "partition": name,
                     "first_offset": lost.first_offset,
                     "last_offset": lost.last_offset,
                     "readable_in_the_copy": lost.records,

@@ -142,9 +142,14 @@ def test_damaged_offsets_forbid_the_start_until_a_repair(
         assert committer.commit() is ErrorCode.NONE
     path = _segment_of(daemon, "billing")
     point = daemon.data_dir / "recovery-point-offset-checkpoint"
-    folder = f"{path.parent.name.rpartition('-')[2]} 30"
+    number = path.parent.name.rpartition("-")[2]
     # Only what a checkpoint has made durable can be damaged: what lies above it the journal has.
-    _until(lambda: point.exists() and f" {folder}\n" in point.read_text())
+    _until(lambda: point.exists() and f" {number} 30\n" in point.read_text())
+    # And it has it until the next pass begins, which the end of another checkpoint proves.
+    other = Committer(daemon, "shipping")
+    assert other.commit() is ErrorCode.NONE
+    number = _segment_of(daemon, "shipping").parent.name.rpartition("-")[2]
+    _until(lambda: f" {number} 1\n" in point.read_text())
     assert (daemon.stop() == 0) if stop == "stop" else (daemon.kill() is None)
 
     content = bytearray(path.read_bytes())
