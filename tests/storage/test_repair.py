@@ -166,6 +166,26 @@ def test_a_torn_tail_is_no_damage_and_the_journal_restores_it() -> None:
     assert repair.keys() == expected(10)
 
 
+def test_what_the_journal_still_has_is_cut_and_not_lost() -> None:
+    disk = new_disk()
+    rig = Rig(disk, ONE_SEGMENT)
+    log = rig.log()
+    for number in range(10):
+        log.append(records(f"{number}a", f"{number}b"), NOW_MS + number)
+        rig.journal.pump()
+    partition_log = rig.store.partition_log(KEY)
+    assert partition_log is not None
+    partition_log.flush()
+    rig.store.write_checkpoints()  # and the kill comes before the journal's next pass
+    left = disk.after_kill()
+    path, position = _batch_at(left, 8)
+    left.open(path).pwrite(b"?", position + HEADER_BYTES + 5)
+    repair = Repair(left)
+    assert [one.position for one in repair.opened.repaired] == [position]
+    assert repair.keys() == expected(10)
+    repair.goes_on()
+
+
 # --- the journal ---------------------------------------------------------------------------------
 
 
