@@ -14,18 +14,12 @@ from typing import TYPE_CHECKING
 import click
 
 from broker.config import Config
-from cli.log_options import FINDINGS, log_topic_option, now_ms, partition_option
+from cli.log_options import Failed, log_topic_option, now_ms, partition_option
 from cli.options import read_options
 
 if TYPE_CHECKING:
     from storage.api import LogSettings, TopicPartition
     from storage.cleaner import FolderCleaned
-
-
-class Failed(click.ClickException):
-    """The files are at fault, or the disk."""
-
-    exit_code = FINDINGS
 
 
 @dataclass(frozen=True, slots=True)

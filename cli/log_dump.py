@@ -18,7 +18,7 @@ from cli.log_options import (
     moment,
     partition_option,
     paths_argument,
-    until_nobody_reads,
+    reading,
 )
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def log_dump(
 
     encode = json.JSONEncoder(separators=(",", ":")).encode
     places = [look_at(path, log_topics, partitions) for path in paths]
-    with until_nobody_reads():
+    with reading():
         for place in places:
             for line in dump(place, wanted, on_damage):
                 sys.stdout.write(encode(line) + "\n")

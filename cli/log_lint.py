@@ -16,7 +16,7 @@ from cli.log_options import (
     note_running_daemon,
     partition_option,
     paths_argument,
-    until_nobody_reads,
+    reading,
 )
 
 
@@ -60,7 +60,7 @@ def log_lint(
     tally = Tally()
     found: Counter[str] = Counter()
     places = [look_at(path, log_topics or ("all",), partitions) for path in paths]
-    with until_nobody_reads():
+    with reading():
         for place in places:
             note_running_daemon(place)
             for finding in findings(place, tally, offsets_partitions):

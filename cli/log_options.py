@@ -93,14 +93,28 @@ def look_at(path: Path, log_topics: tuple[str, ...], partitions: tuple[int, ...]
     return chosen
 
 
+class Failed(click.ClickException):
+    """The files are at fault, or the disk."""
+
+    exit_code = FINDINGS
+
+
 @contextmanager
-def until_nobody_reads() -> Iterator[None]:
-    """Print what may be long: a reader that has seen enough (`| head`) ends it, and is no fault."""
+def reading() -> Iterator[None]:
+    """Read files and print what may be long.
+
+    A reader that has seen enough (`| head`) ends it, and is no fault; a file that cannot be read is
+    one line. A running daemon's cleaner may take a file away that was there a moment ago.
+    """
     try:
         yield
     except BrokenPipeError:
         # What is still buffered goes nowhere, without another complaint.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except FileNotFoundError as gone:
+        raise Failed(f"{gone.filename} is gone: was its log cleaned meanwhile? Try again") from None
+    except OSError as failed:
+        raise Failed(f"{failed.filename or 'disk'}: {failed.strerror or failed}") from None
 
 
 def note_running_daemon(place: DataPlace) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.log_options import log_topic_option, look_at, now_ms, partition_option
+from cli.log_options import log_topic_option, look_at, now_ms, partition_option, reading
 
 if TYPE_CHECKING:
     from logtools.places import DataPlace
@@ -60,13 +60,14 @@ def log_stat(
     from logtools.upkeep import upkeep_of
 
     place = look_at(path, log_topics, partitions)
-    counted = statistics(
-        place,
-        now_ms(),
-        keep=top,
-        settings=_settings(place, min_cleanable_dirty_ratio, min_compaction_lag_ms),
-        upkeep=upkeep_of(place),
-    )
+    with reading():
+        counted = statistics(
+            place,
+            now_ms(),
+            keep=top,
+            settings=_settings(place, min_cleanable_dirty_ratio, min_compaction_lag_ms),
+            upkeep=upkeep_of(place),
+        )
     if as_json:
         click.echo(json.dumps(to_json(counted), indent=2))
         return

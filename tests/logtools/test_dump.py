@@ -540,3 +540,18 @@ def test_the_shell_completes(words: str, word: str, expected: set[str]) -> None:
     }
     told = subprocess.run([ROLLCALL], env=asked, capture_output=True, text=True, check=True).stdout
     assert {line.partition(",")[2] for line in told.splitlines()} == expected
+
+
+@pytest.mark.parametrize("command", ["dump", "lint", "stat"])
+def test_a_file_that_a_cleaner_takes_away_meanwhile_is_one_line(
+    tmp_path: Path, rollcall: Command, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    write_data_dir(tmp_path)
+    taken = logs_of(tmp_path / f"{OFFSETS}-{PARTITION}")[1]
+    place = place_at(tmp_path, topic=OFFSETS)
+    monkeypatch.setattr("cli.log_options.place_at", lambda *_, **__: place)
+    taken.unlink()  # after it was listed
+    done = rollcall("log", command, str(tmp_path))
+    assert done.exit_code == 1
+    assert done.err.count("\n") == 1
+    assert f"{taken} is gone" in done.err
