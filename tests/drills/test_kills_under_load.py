@@ -32,6 +32,7 @@ FLUSH_MS = 6  # about two of the disk's: a kill may come at any moment of one
 SMALL_FILES = {
     "rollcall.checkpoint.bytes": "65536",
     "log.roll.ms": "100",
+    "rollcall.snapshot.bytes": "4096",
 }
 
 
