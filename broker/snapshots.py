@@ -83,7 +83,6 @@ class Snapshots:
 
     async def _look_on(self) -> None:
         while True:
-            await asyncio.sleep(LOOK_INTERVAL_S)
             try:
                 while (next_one := await self._next(self._after_bytes)) is not None:
                     # Its own task: a stop lets it finish, though it ends this one.
@@ -91,6 +90,7 @@ class Snapshots:
                     await asyncio.shield(self._taking)
             except Exception as error:  # noqa: BLE001 - the daemon goes on, with longer starts
                 self._observe(PartFailed("snapshots", error))
+            await asyncio.sleep(LOOK_INTERVAL_S)
 
     async def _take_the_last(self, partitions: Sequence[int]) -> None:
         if self._taking is not None and not self._taking.done():
