@@ -4,6 +4,8 @@ The daemon looks for logs to clean every 50 ms here, rolls its files after a mom
 when it is idle for a moment: so a second has more passes than a day elsewhere.
 """
 
+import os
+import random
 import re
 import time
 from collections.abc import Callable
@@ -147,6 +149,34 @@ def test_killed_in_the_middle_of_a_pass(start_daemon: StartDaemon) -> None:
     client.close()
     assert daemon.stop() == 0
     assert not any(folder.glob("*.cleaned"))
+
+
+def test_killed_at_random_moments_while_it_commits_and_cleans(start_daemon: StartDaemon) -> None:
+    """Every commit that was answered is there after each kill; CLEANER_KILLS sets how many."""
+    daemon = start_daemon(EAGER)
+    create(daemon, "t", partitions=8)
+    dice = random.Random(5)
+    acknowledged = dict.fromkeys(range(8), -1)
+    number = 0
+    for _ in range(int(os.environ.get("CLEANER_KILLS", "5"))):
+        client = consumer(daemon, "g")
+        until = time.monotonic() + dice.uniform(0.2, 1.5)
+        while time.monotonic() < until:
+            number += 1
+            partition = dice.randrange(8)
+            client.commit(offsets=[TopicPartition("t", partition, number)], asynchronous=False)
+            acknowledged[partition] = number
+        time.sleep(dice.uniform(0, 0.2))  # where it is idle, it checkpoints and cleans
+        daemon.kill()
+        daemon.start()
+        found = client.committed([TopicPartition("t", one) for one in range(8)], timeout=WAIT_S)
+        for one in found:
+            assert max(one.offset, -1) == acknowledged[one.partition]
+        client.close()
+    assert "is damaged" not in daemon.log()
+    assert begun_lines(daemon, "__consumer_offsets-0") > 0
+    assert daemon.stop() == 0
+    assert list(findings(place_at(daemon.data_dir, topic=OFFSETS_TOPIC), Tally())) == []
 
 
 def test_a_stop_ends_a_pass_at_once(start_daemon: StartDaemon) -> None:
