@@ -56,7 +56,7 @@ bench: install-test  ## what a heartbeat and a commit cost here
 drill: install-test  ## crash drills: each step of a rebalance, and KILLS (200) kills under load
 	DRILL_KILLS=$(KILLS) $(BIN)/python -m pytest tests/drills
 	CRASH_POINT_SEEDS=20 $(BIN)/python -m pytest tests/storage/test_crash_points.py
-	CLEANER_KILLS=50 $(BIN)/python -m pytest tests/interop/test_compacted_topics.py -k random
+	CLEANER_KILLS=30 $(BIN)/python -m pytest tests/interop/test_compacted_topics.py -k random
 
 golden: install-test  ## record a real Kafka's bytes and answers anew: LIBS=its libs DRIVER=its script
 	$(BIN)/python -m tests.protocol.golden.make $(LIBS)
