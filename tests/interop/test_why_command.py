@@ -1,0 +1,280 @@
+"""`rollcall why` and `rollcall history` against a real daemon, and the topic behind them as clients
+see it: internal, readable, not theirs to write, kept over restarts and within its limits.
+"""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgpack
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+
+from tests.broker.daemon import Daemon
+from tests.interop.conftest import create_topic
+from tests.interop.raw_member import RawMember
+
+PATIENCE_S = 60
+SETTINGS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "rollcall.history.memory.rebalances.per.group": "2",  # older ones come from the topic
+    "rollcall.log.level": "warning",
+}
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    one = Daemon(tmp_path_factory.mktemp("why"), SETTINGS)
+    one.start()
+    create_topic(one.bootstrap, "read", 2)
+    yield one
+    one.close()
+
+
+def rollcall(*words: str) -> "subprocess.CompletedProcess[str]":
+    command = str(Path(sys.executable).with_name("rollcall"))
+    return subprocess.run([command, *words], capture_output=True, text=True, check=False)
+
+
+def why(daemon: Daemon, group: str, *words: str) -> str:
+    done = rollcall("why", group, "--admin", daemon.admin, *words)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def member(daemon: Daemon, group: str, client_id: str = "raw") -> RawMember:
+    return RawMember(daemon.bootstrap, group, client_id, "read", 60_000)
+
+
+def until(what: str, fact: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not fact():
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        time.sleep(0.05)
+
+
+def come_and_go(daemon: Daemon, group: str, times: int) -> None:
+    for n in range(times):
+        one = member(daemon, group, f"visitor-{n}")
+        one.enter()
+        one.leave(f"visit {n} is over")
+        one.hang_up()
+
+
+# ---------------------------------------------------------------- the command
+
+
+def test_the_story_in_plain_lines(daemon: Daemon) -> None:
+    come_and_go(daemon, "told", 1)
+    head, _, *lines = why(daemon, "told").splitlines()
+    assert head == "Group told: Empty, generation 2, 0 members"
+    left = lines[:4]
+    assert "generation 1 -> 2, members 1 -> 0" in left[0]
+    assert left[1].startswith("  Cause: member_left. visitor-0 (visitor-0-")
+    assert left[2] == "  Its own reason: visit 0 is over"
+    assert any("Cause: member_joined. visitor-0" in line for line in lines)
+
+
+def test_as_json_newest_first_and_older_ones_from_the_topic(daemon: Daemon) -> None:
+    come_and_go(daemon, "many", 4)
+    told = json.loads(why(daemon, "many", "--json"))
+    assert [one["generation_after"] for one in told] == [8, 7, 6, 5, 4, 3, 2, 1]
+    assert {one["cause"] for one in told} == {"member_joined", "member_left"}
+    two = json.loads(why(daemon, "many", "--json", "--limit", "2"))
+    assert two == told[:2]
+    (third,) = json.loads(why(daemon, "many", "--json", "--generation", "3"))
+    assert third == told[5]
+    assert "that led to generation 99" in why(daemon, "many", "--generation", "99")
+
+
+def test_a_stuck_group_says_whom_it_waits_for_and_until_when(daemon: Daemon) -> None:
+    stuck, late = member(daemon, "stuck", "slowcoach"), member(daemon, "stuck", "late")
+    stuck.enter()
+    late.begin_join()
+    until("the rebalance", lambda: "PreparingRebalance" in why(daemon, "stuck"))
+    text = why(daemon, "stuck")
+    assert "waits for 1 member to rejoin, until 20" in text
+    assert "  - slowcoach (slowcoach-" in text
+    assert "It ends when all of them have rejoined, left or expired" in text
+    assert "members 1, running" in text
+    running = json.loads(why(daemon, "stuck", "--json"))[0]
+    assert (running["duration_ms"], running["generation_after"]) == (None, None)
+    (wait,) = running["waited_for"]
+    assert (wait["client_id"], wait["how_it_ended"]) == ("slowcoach", "waiting")
+    stuck.leave("to let the other one go on")
+    late.end_join()
+    text = why(daemon, "stuck")
+    assert "CompletingRebalance" in text
+    assert "waits for the assignment of the leader" in text
+    late.sync()
+    assert "waits" not in why(daemon, "stuck")
+
+
+def test_what_cannot_be_told_is_one_line(daemon: Daemon) -> None:
+    done = rollcall("why", "nobody-ever", "--admin", daemon.admin)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.count("\n") == 1
+    assert "there is no group 'nobody-ever'" in done.stderr
+    done = rollcall("history", "nobody-ever", "--admin", daemon.admin)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    done = rollcall("why", "g", "--admin", "127.0.0.1:1")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "no daemon answers at 127.0.0.1:1" in done.stderr
+    assert rollcall("why").returncode == 2
+    for query in ("", "?group=g&limit=0", "?group=g&limit=x", "?group=g&generation=x"):
+        assert daemon.get(f"/api/rebalances{query}")[0] == 400
+
+
+def test_a_group_whose_name_has_odd_letters(daemon: Daemon) -> None:
+    name = "a/b?c=d&e f+ü%2F"
+    come_and_go(daemon, name, 1)
+    assert f"Group {name}: Empty" in why(daemon, name)
+
+
+def test_history_lists_events_and_who_moved_offsets(daemon: Daemon) -> None:
+    tool = Consumer(
+        {"bootstrap.servers": daemon.bootstrap, "group.id": "nightly", "client.id": "a-tool"}
+    )
+    for offset in (10, 3):
+        tool.commit(offsets=[TopicPartition("read", 0, offset)], asynchronous=False)
+    tool.close()
+    until(
+        "both to be readable",
+        lambda: (
+            " 10 " in rollcall("history", "nightly", "--admin", daemon.admin, "--offsets").stdout
+        ),
+    )
+    done = rollcall("history", "nightly", "--admin", daemon.admin, "--offsets")
+    rows = [line.split() for line in done.stdout.splitlines()]
+    assert rows[0] == ["AT", "BY", "TOPIC", "PARTITION", "OLD", "NEW", "CLIENT-ID", "HOST"]
+    assert [row[1:] for row in rows[1:]] == [
+        ["commit", "read", "0", "-", "10", "a-tool", "/127.0.0.1"],
+        ["commit", "read", "0", "10", "3", "a-tool", "/127.0.0.1"],
+    ]
+    done = rollcall("history", "nightly", "--admin", daemon.admin, "--json")
+    events = json.loads(done.stdout)
+    assert [event["type"] for event in events] == ["offsets_moved"] * 2 + ["group_created"]
+    assert events[0]["changes"] == [{"topic": "read", "partition": 0, "old": 10, "new": 3}]
+    assert (
+        "group_created  simple=True"
+        in rollcall("history", "nightly", "--admin", daemon.admin).stdout
+    )
+
+
+# ---------------------------------------------------------------- the topic
+
+
+def test_any_client_can_read_the_topic_and_none_can_write_it(daemon: Daemon) -> None:
+    come_and_go(daemon, "read-back", 1)
+    consumer = Consumer({"bootstrap.servers": daemon.bootstrap, "group.id": "a-reader"})
+    consumer.assign([TopicPartition("__group_history", 0, 0)])
+    found: list[dict] = []
+
+    def read() -> bool:
+        message = consumer.poll(1)
+        if message is not None and message.error() is None and message.key() == b"read-back":
+            found.append(msgpack.unpackb(message.value()))
+        return any(event["type"] == "group_emptied" for event in found)
+
+    until("the group's end", read)
+    consumer.close()
+    assert [event["type"] for event in found] == [
+        "group_created",
+        "member_joined",
+        "rebalance_began",
+        "generation_began",
+        "generation_assigned",
+        "rebalance_ended",
+        "members_removed",
+        "rebalance_began",
+        "group_emptied",
+    ]
+    assert {(event["v"], event["group_id"]) for event in found} == {(1, "read-back")}
+
+    failures: list[object] = []
+    producer = Producer({"bootstrap.servers": daemon.bootstrap})
+    producer.produce("__group_history", b"x", on_delivery=lambda error, _: failures.append(error))
+    producer.flush(30)
+    assert failures[0] is not None
+    admin = AdminClient({"bootstrap.servers": daemon.bootstrap})
+    with pytest.raises(KafkaException):
+        admin.delete_topics(["__group_history"])["__group_history"].result(30)
+    asked = ConfigResource(ResourceType.TOPIC, "__group_history")
+    configs = admin.describe_configs([asked])[asked].result(30)
+    assert configs["cleanup.policy"].value == "delete"
+    assert configs["retention.ms"].value == str(30 * 24 * 3_600_000)
+
+
+def test_it_survives_a_kill_and_a_clean_stop(tmp_path: Path) -> None:
+    daemon = Daemon(tmp_path, SETTINGS)
+    try:
+        daemon.start()
+        create_topic(daemon.bootstrap, "read", 2)
+        come_and_go(daemon, "g", 2)
+        stays = member(daemon, "g", "stays")
+        stays.enter()
+        stays.hang_up()
+        told = json.loads(why(daemon, "g", "--json"))
+        daemon.kill()
+        daemon.start()
+        after = json.loads(why(daemon, "g", "--json"))
+        assert after[1:] == told
+        assert (after[0]["cause"], after[0]["generation_after"]) == ("coordinator_moved", 5)
+        assert daemon.stop() == 0
+        daemon.start()
+        again = json.loads(why(daemon, "g", "--json"))
+        assert again[1:] == after
+        assert again[0]["cause"] == "coordinator_moved"
+    finally:
+        daemon.close()
+
+
+def test_retention_takes_the_oldest_and_why_goes_on(tmp_path: Path) -> None:
+    """Files are closed after a second here, and dropped when all in them is as old."""
+    daemon = Daemon(
+        tmp_path,
+        {
+            **SETTINGS,
+            "rollcall.history.retention.ms": "1000",
+            "log.retention.check.interval.ms": "200",
+        },
+    )
+    try:
+        daemon.start()
+        create_topic(daemon.bootstrap, "read", 2)
+        come_and_go(daemon, "g", 3)
+
+        def start() -> int:
+            consumer = Consumer({"bootstrap.servers": daemon.bootstrap, "group.id": "a-reader"})
+            low, _ = consumer.get_watermark_offsets(TopicPartition("__group_history", 0), 30)
+            consumer.close()
+            return low
+
+        until("the log to begin later", lambda: start() > 0)
+        assert len(json.loads(why(daemon, "g", "--json"))) == 2  # what memory has
+        come_and_go(daemon, "g", 1)
+        assert json.loads(why(daemon, "g", "--json"))[0]["generation_after"] == 8
+        daemon.kill()
+        daemon.start()
+        come_and_go(daemon, "g", 1)
+        assert json.loads(why(daemon, "g", "--json"))[0]["generation_after"] == 10
+    finally:
+        daemon.close()
+
+
+def test_without_history_it_is_said_so(tmp_path: Path) -> None:
+    daemon = Daemon(tmp_path, {**SETTINGS, "rollcall.history.enable": "false"})
+    try:
+        daemon.start()
+        create_topic(daemon.bootstrap, "read", 2)
+        come_and_go(daemon, "g", 1)
+        done = rollcall("why", "g", "--admin", daemon.admin)
+        assert done.returncode == 1
+        assert "rollcall.history.enable is false" in done.stderr
+        assert not (daemon.data_dir / "__group_history-0").exists()
+    finally:
+        daemon.close()
