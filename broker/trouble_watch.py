@@ -202,6 +202,7 @@ class TroubleWatch:
             tuple(group.pending_member_ids),
             {topic: count for topic, count in counts.items() if count is not None},
             {} if windows is None else windows.windows,
+            0 if windows is None else windows.still_since_ms,
             self.meter.rates_of(group.group_id),
         )
 

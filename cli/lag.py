@@ -53,6 +53,8 @@ def show_lag(*, group: str | None, as_json: bool, limit: int, admin: str) -> Non
 def _all(lag: Mapping[str, object]) -> str:
     groups = _maps(lag.get("groups"))
     if not groups:
+        if lag.get("at_ms") is None:
+            return "Nothing was sampled yet: the daemon has just started."
         return "No group has committed anything."
     rows = [
         (

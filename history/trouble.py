@@ -111,6 +111,7 @@ class GroupFacts:
     pending_member_ids: Sequence[str] = ()
     partition_counts: Mapping[str, int] = field(default_factory=dict)
     windows: Mapping[Key, Window] = field(default_factory=dict)
+    still_since_ms: int = 0  # since when some partition has had lag and no other offset; 0: none
     commit_rates: Sequence[CommitRate] = ()
 
     @property

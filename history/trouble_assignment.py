@@ -27,29 +27,42 @@ METADATA_MAX_AGE_MS: Final = 300_000
 """Kafka's default of metadata.max.age.ms: so long a consumer may not know of new partitions."""
 
 
-def shape_of(facts: GroupFacts) -> Shape | None:
-    """Who has what; None while there is no assignment, or none that can be read."""
-    if not facts.is_stable or any(member.assigned is None for member in facts.members):
+def shape_of(facts: GroupFacts, known: Shape | None = None) -> Shape | None:
+    """Who has what; None while there is no assignment, or none that can be read.
+
+    `known` is the one that was made last: of the same generation it need not be made again.
+    """
+    if not facts.is_stable:
         return None
-    owners = {key: m.who.member_id for m in facts.members for key in m.assigned or ()}
+    if known is not None and known.generation == facts.generation:
+        return known
+    owners: dict[Key, str] = {}
+    twice: dict[Key, tuple[str, ...]] = {}
+    names = {member.who.member_id: name_of(member.who) for member in facts.members}
+    for member in facts.members:
+        if member.assigned is None:
+            return None
+        for key in member.assigned:
+            other = owners.get(key)
+            if other is not None:
+                twice[key] = (*twice.get(key, (names[other],)), names[member.who.member_id])
+            else:
+                owners[key] = member.who.member_id
     return Shape(
         facts.generation,
-        frozenset(member.who.member_id for member in facts.members),
+        frozenset(names),
         owners,
         dict(facts.partition_counts),
         frozenset(member.topics for member in facts.members),
+        twice,
     )
 
 
-def two_owners(facts: GroupFacts, _past: Past, _limits: TroubleLimits) -> Iterator[Trouble]:
+def two_owners(facts: GroupFacts, past: Past, _limits: TroubleLimits) -> Iterator[Trouble]:
     """A partition that two members read: each of its records is processed twice."""
-    owners: dict[Key, list[str]] = {}
-    if not facts.is_stable:
+    if past.shape is None or past.shape.generation != facts.generation:
         return
-    for member in facts.members:
-        for key in member.assigned or ():
-            owners.setdefault(key, []).append(name_of(member.who))
-    twice = {key: names for key, names in owners.items() if len(names) > 1}
+    twice = past.shape.twice
     if twice:
         first, names = min(twice.items())
         yield Trouble(
@@ -62,7 +75,7 @@ def two_owners(facts: GroupFacts, _past: Past, _limits: TroubleLimits) -> Iterat
             "partition.assignment.strategy, and at the version of the client that leads.",
             {
                 "partitions": {
-                    f"{topic}-{index}": twice[topic, index]
+                    f"{topic}-{index}": list(twice[topic, index])
                     for topic, index in sorted(twice)[:NAMED_MAX]
                 },
                 "partitions_total": len(twice),
@@ -75,6 +88,8 @@ def orphan_partitions(facts: GroupFacts, past: Past, limits: TroubleLimits) -> I
     """A partition of a subscribed topic that nobody reads, though there are members."""
     shape = past.shape
     if shape is None or not facts.is_stable or shape.generation != facts.generation:
+        return
+    if len(shape.owners) >= sum(facts.partition_counts.values()):
         return
     known: list[Key] = []
     fresh: list[Key] = []

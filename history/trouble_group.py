@@ -44,7 +44,7 @@ _LOOP_REMEDY: Final = (
 def rebalance_loops(facts: GroupFacts, past: Past, limits: TroubleLimits) -> Iterator[Trouble]:
     """Rebalance after rebalance, and between them no offset moved though there is work."""
     begun = list(past.without_progress)
-    if len(begun) < limits.loop_rebalances or not facts.lag:
+    if len(begun) < limits.loop_rebalances or not past.looks_without_progress or not facts.lag:
         return
     causes = Counter(one.cause for one in begun)
     triggers = Counter(name_of(one.trigger) for one in begun if one.trigger is not None)
@@ -171,12 +171,16 @@ def refused_joins(facts: GroupFacts, past: Past, limits: TroubleLimits) -> Itera
 
 def mixed_members(facts: GroupFacts, past: Past, limits: TroubleLimits) -> Iterator[Trouble]:
     """Members that do not subscribe to the same, or do not offer the same assignors."""
-    by_topics: dict[tuple[str, ...], list[MemberFacts]] = {}
-    by_protocols: dict[tuple[str, ...], list[MemberFacts]] = {}
+    of_topics: dict[frozenset[str], list[MemberFacts]] = {}
+    of_protocols: dict[tuple[str, ...], list[MemberFacts]] = {}
     for member in facts.members:
         if member.topics is not None:
-            by_topics.setdefault(tuple(sorted(member.topics)), []).append(member)
-        by_protocols.setdefault(tuple(sorted(member.protocols)), []).append(member)
+            of_topics.setdefault(member.topics, []).append(member)
+        of_protocols.setdefault(member.protocols, []).append(member)
+    by_topics = {tuple(sorted(topics)): members for topics, members in of_topics.items()}
+    by_protocols: dict[tuple[str, ...], list[MemberFacts]] = {}
+    for names, members in of_protocols.items():  # their order is each member's own preference
+        by_protocols.setdefault(tuple(sorted(names)), []).extend(members)
     since_ms = past.mixed("topics", is_mixed=len(by_topics) > 1, at_ms=facts.at_ms)
     if since_ms is not None and facts.at_ms - since_ms >= limits.settle_ms:
         yield Trouble(

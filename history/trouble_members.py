@@ -161,6 +161,8 @@ def members_without_progress(
     """It is heard, it has records to read, and its commits do not move."""
     if not facts.is_stable or facts.state_ms < limits.no_progress_ms:
         return
+    if not facts.still_since_ms or facts.at_ms - facts.still_since_ms < limits.no_progress_ms:
+        return
     for member in facts.members:
         if member.silent_ms >= member.session_timeout_ms:
             continue

@@ -70,6 +70,7 @@ class Shape(NamedTuple):
     owners: Mapping[Key, str]
     counts: Mapping[str, int]
     topics: frozenset[frozenset[str] | None]
+    twice: Mapping[Key, tuple[str, ...]]  # partitions with several owners: their names
 
     @property
     def largest(self) -> int:
@@ -86,7 +87,8 @@ class Past:
         self.returns: dict[str, deque[Return]] = {}
         self.rebalances: deque[Begun] = deque(maxlen=REBALANCES_MAX)
         self.without_progress: deque[Begun] = deque(maxlen=REBALANCES_MAX)
-        self.progress: int | None = None
+        self.progress: int | None = None  # the sum of all committed offsets, at the last look
+        self.looks_without_progress = 0
         self.refusals: dict[str, Refusal] = {}  # the last one of each client
         self.refused: dict[str, int] = {}  # how often
         self.last: Rebalance | None = None  # the last one that ended
@@ -136,11 +138,7 @@ class Past:
     def look(self, facts: GroupFacts, shape: Shape | None) -> None:
         """The group as it is now."""
         self.changed_at_ms = self.changed_at_ms or facts.at_ms
-        offsets = [w.committed_offset for w in facts.windows.values() if w.committed_offset]
-        progress = sum(offsets) if offsets else None
-        if progress is not None and (self.progress is None or progress > self.progress):
-            self.without_progress.clear()
-        self.progress = progress
+        self._look_at_progress(facts)
         if shape is not None and (self.shape is None or shape.generation != self.shape.generation):
             self.shape_before, self.shape = self.shape, shape
             self.grown_at_ms.clear()
@@ -148,6 +146,19 @@ class Past:
             for topic, count in facts.partition_counts.items():
                 if count > self.shape.counts.get(topic, 0):
                     self.grown_at_ms.setdefault(topic, facts.at_ms)
+
+    def _look_at_progress(self, facts: GroupFacts) -> None:
+        """Only two looks tell whether an offset moved; between rebalances nobody needs to know."""
+        if not self.without_progress:
+            self.progress, self.looks_without_progress = None, 0
+            return
+        progress = sum(window.committed_offset or 0 for window in facts.windows.values())
+        if self.progress is not None and progress > self.progress:
+            self.without_progress.clear()
+            self.looks_without_progress = 0
+        elif self.progress is not None:
+            self.looks_without_progress += 1
+        self.progress = progress
 
     def mixed(self, mixture: str, *, is_mixed: bool, at_ms: int) -> int | None:
         """Since when the members differ in this; None if they do not."""

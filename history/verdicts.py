@@ -50,5 +50,5 @@ DETECTORS: Final[tuple[Detector, ...]] = (
 def find_troubles(facts: GroupFacts, past: Past, limits: TroubleLimits) -> list[Trouble]:
     """Enter this look into the past, and judge."""
     past.forget(facts.at_ms, limits.window_ms)
-    past.look(facts, shape_of(facts))
+    past.look(facts, shape_of(facts, past.shape))
     return [trouble for detect in DETECTORS for trouble in detect(facts, past, limits)]
