@@ -269,11 +269,15 @@ class Rollcall:
         return time.monotonic() - began
 
 
-def measure_rollcall(folder: Path, content: Content, settings: list[str], starts: int) -> list[Times]:
+def measure_rollcall(
+    folder: Path, content: Content, settings: list[str], starts: int
+) -> list[Times]:
     daemon = Rollcall(folder, settings)
+    had_snapshots = any(folder.glob("__consumer_offsets-*/*.groups"))
     started = daemon.start()
     first = watch(daemon.port, content, started, 0)
-    print(f"  from the log alone: all loaded in {first.all_loaded:.2f} s", flush=True)
+    how = "with snapshots" if had_snapshots else "from the log alone"
+    print(f"  the first start, {how}: all loaded in {first.all_loaded:.2f} s", flush=True)
     daemon.until_snapshots_are_taken()
     daemon.kill()
     measured = []
@@ -310,10 +314,13 @@ def watch_port_until_listening(port: int, started: float) -> None:
         time.sleep(0.02)
 
 
-def measure_kafka(driver: str, ours: Path, folder: Path, content: Content, starts: int) -> list[Times]:
+def measure_kafka(
+    driver: str, ours: Path, folder: Path, content: Content, starts: int
+) -> list[Times]:
     """The same segments in a real Kafka, whose own topic they are put into."""
     port = free_port()
-    folder.mkdir()
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
 
     def start() -> float:
         started = time.monotonic()
@@ -386,6 +393,7 @@ def main() -> None:
     results: list[tuple[str, Content, list[Times]]] = []
     with tempfile.TemporaryDirectory() as temporary:
         place = Path(arguments.keep or temporary)
+        place.mkdir(parents=True, exist_ok=True)
         for rounds in map(int, arguments.history.split(",")):
             content = Content(arguments.groups, arguments.topics, arguments.partitions, rounds)
             folder = place / f"history-{rounds}"
