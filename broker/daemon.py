@@ -108,8 +108,8 @@ class Daemon:
         self.cleaning.start()
         if self.history is not None:
             self.history.settle(self.coordinator.knows, self.clock.now())
-        # What is loaded stays: the collector need not look at it, not even once (a third of a second
-        # for a million offsets, in which nobody would be answered).
+        # What is loaded stays: the collector need not look at it, not even once (a third of a
+        # second for a million offsets, in which nobody would be answered).
         gc.freeze()
         gc.enable()
         self.lag.start()
