@@ -1,14 +1,15 @@
 """How long does a start take after kill -9, and what does a live offset cost in memory?
 
-    .venv/bin/python bench/recovery.py [--groups 20000] [--topics 1] [--partitions 50] [--history 1,10]
-        [--kafka DRIVER]
+    .venv/bin/python bench/recovery.py [--groups 20000] [--topics 1] [--partitions 50]
+        [--history 1,10] [--starts 3] [--kafka DRIVER]
 
 For each length of history: fills the 50 partitions of an empty data folder with commits (every
-group commits all its partitions, so many times over), starts a daemon of its own, waits until it has
-loaded and taken its snapshots, kills it with -9 and starts it again. Times count from the moment
-the process is started: to the first answer of any kind, to the first correct OffsetFetch of a group
-drawn at random, and to the end of the load. DRIVER is a script that starts and stops a real Kafka
-(`DRIVER start DIR PORT`, `DRIVER stop DIR`); it gets the same segments.
+group commits all its partitions, so many times over), starts a daemon of its own, waits until it
+has loaded and taken its snapshots, kills it with -9 and starts it again. Times count from the
+moment the process is started: to the first answer of any kind, to the first correct OffsetFetch of
+a group drawn at random, and to the end of the load; the best of the starts is shown. DRIVER is a
+script that starts and stops a real Kafka (`DRIVER start DIR PORT`, `DRIVER stop DIR`); it gets the
+same segments.
 
 The page cache is warm in all of it, and machines are noisy: compare figures of one run only.
 """
