@@ -102,6 +102,13 @@ class HistoryLog:
         except Exception as error:  # noqa: BLE001 - as above
             self._observe(PartFailed("group history", error))
 
+    def note(self, fact: HistoryEvent, now: Now) -> None:
+        """What somebody found out about a group, rather than what happened to it."""
+        try:
+            self._append([fact], 1, now)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._observe(PartFailed("group history", error))
+
     # ------------------------------------------------------------ told by the daemon
 
     def topics_changed(self, names: AbstractSet[TopicName], now: Now) -> None:

@@ -21,7 +21,7 @@ from broker.observe import Observer
 from coordinator.events import JoinRefused
 from coordinator.group import SESSION_PAUSED, GroupView, MemberView
 from coordinator.subscriptions import topics_of_subscription
-from history.events import HistoryEvent, Who
+from history.events import HistoryEvent, VerdictBegan, VerdictEnded, Who
 from history.lag import Verdict
 from history.lag_book import GroupWindows, Key
 from history.trouble import GroupFacts, MemberFacts, Trouble, TroubleKind, TroubleLimits
@@ -36,6 +36,13 @@ MEMBERS_A_BREATH: Final = 20
 
 CACHED_BYTES_MAX: Final = 4_096
 """Larger subscriptions and assignments are read each time, rather than kept."""
+
+
+Note = Callable[[HistoryEvent, Now], None]
+
+
+def _to_nobody(_fact: HistoryEvent, _now: Now) -> None:
+    """Where no history is kept."""
 
 
 class Standing(NamedTuple):
@@ -54,7 +61,9 @@ class TroubleWatch:
         limits: TroubleLimits,
         groups_max: int,
         observe: Callable[[ShellEvent], None],
+        note: Note = _to_nobody,
     ) -> None:
+        """`note` writes a verdict's beginning and end into the group's history."""
         self.limits = limits
         self.meter = CommitMeter()
         self.found: dict[str, int] = {}  # kind -> how often since the start
@@ -62,6 +71,7 @@ class TroubleWatch:
         self._topics = topics
         self._groups_max = groups_max
         self._observe = observe
+        self._note = note
         self._pasts: OrderedDict[str, Past] = OrderedDict()
         self._standing: dict[str, dict[tuple[TroubleKind, str], Standing]] = {}
 
@@ -91,7 +101,8 @@ class TroubleWatch:
 
     def happened(self, event: HistoryEvent) -> None:
         """Within the turn that it happened in."""
-        self._past(event.group_id).apply(event, self.limits.window_ms)
+        if not isinstance(event, VerdictBegan | VerdictEnded):  # those are our own
+            self._past(event.group_id).apply(event, self.limits.window_ms)
 
     def join_refused(self, event: JoinRefused) -> None:
         who = Who("", None, event.client_id, event.client_host)
@@ -122,7 +133,7 @@ class TroubleWatch:
         if facts is None or before != (group.state, group.generation_id, len(group.members)):
             return  # it moved on while it was looked at: the next round will see
         troubles = find_troubles(facts, self._past(group.group_id), self.limits)
-        self._compare(group.group_id, troubles, now.wall_ms)
+        self._compare(group.group_id, troubles, now)
 
     def _is_due(self, group: GroupView, windows: GroupWindows | None, now_ms: int) -> bool:
         group_id = group.group_id
@@ -142,7 +153,7 @@ class TroubleWatch:
     def end_round(self, alive: set[str], now: Now) -> None:
         """What is gone has no trouble any more; what was quiet for a window needs no look."""
         for group_id in [g for g in (*self._standing, *self._pasts) if g not in alive]:
-            self._compare(group_id, [], now.wall_ms)
+            self._compare(group_id, [], now)
             self._pasts.pop(group_id, None)
         horizon_ms = now.wall_ms - self.limits.window_ms
         quiet = [
@@ -154,7 +165,8 @@ class TroubleWatch:
             del self._pasts[group_id]
         self.meter.turn_over(now.mono_ms, self.limits.commits_per_second)
 
-    def _compare(self, group_id: str, troubles: list[Trouble], now_ms: int) -> None:
+    def _compare(self, group_id: str, troubles: list[Trouble], now: Now) -> None:
+        now_ms = now.wall_ms
         stood = self._standing.get(group_id, {})
         stands: dict[tuple[TroubleKind, str], Standing] = {}
         for trouble in troubles:
@@ -164,9 +176,14 @@ class TroubleWatch:
             if known is None:
                 self.found[trouble.kind.value] = self.found.get(trouble.kind.value, 0) + 1
                 self._observe(TroubleFound(trouble))
+                words = (trouble.kind.value, trouble.subject, trouble.summary, trouble.remedy)
+                self._note(VerdictBegan(group_id, now_ms, *words), now)
         for key, one in stood.items():
             if key not in stands:
-                self._observe(TroubleCleared(one.trouble, now_ms - one.since_ms))
+                lasted_ms = now_ms - one.since_ms
+                self._observe(TroubleCleared(one.trouble, lasted_ms))
+                kind, subject = key
+                self._note(VerdictEnded(group_id, now_ms, kind.value, subject, lasted_ms), now)
         if stands:
             self._standing[group_id] = stands
         else:
@@ -270,7 +287,8 @@ def build_watch(
         commits_per_second=config.rollcall_trouble_commits_per_second,
         skew_percent=config.rollcall_trouble_skew_percent,
     )
-    watch = TroubleWatch(topics, limits, config.rollcall_trouble_groups_max, observer)
+    note = _to_nobody if history is None else history.note
+    watch = TroubleWatch(topics, limits, config.rollcall_trouble_groups_max, observer, note)
     if history is not None:
         history.subscribe(watch.happened)
     observer.counters.meter = watch.meter

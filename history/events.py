@@ -410,6 +410,29 @@ class OffsetsMoved:
     member_id: str = ""  # what the request said; often empty
 
 
+@dataclass(frozen=True, slots=True)
+class VerdictBegan:
+    """A verdict on live trouble holds from now on (docs/verdicts.md)."""
+
+    group_id: str
+    at_ms: int
+    verdict: str = ""
+    subject: str = ""
+    summary: str = ""
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictEnded:
+    """It does not hold any more."""
+
+    group_id: str
+    at_ms: int
+    verdict: str = ""
+    subject: str = ""
+    lasted_ms: int = 0
+
+
 HistoryEvent = (
     GroupCreated
     | GroupLoaded
@@ -430,6 +453,8 @@ HistoryEvent = (
     | RebalanceEnded
     | TopicsChanged
     | OffsetsMoved
+    | VerdictBegan
+    | VerdictEnded
 )
 
 TYPES: Final[dict[str, type[HistoryEvent]]] = {
@@ -452,6 +477,8 @@ TYPES: Final[dict[str, type[HistoryEvent]]] = {
     "rebalance_ended": RebalanceEnded,
     "topics_changed": TopicsChanged,
     "offsets_moved": OffsetsMoved,
+    "verdict_began": VerdictBegan,
+    "verdict_ended": VerdictEnded,
 }
 """The name under which a type is kept. Never changed, never given to another type."""
 

@@ -227,6 +227,11 @@ def test_a_member_that_beats_and_gets_nowhere(watchful: Daemon) -> None:
     wait_for(watchful, "nowhere", lacks("no_progress"), lambda: one.poll(0.05))
     one.close()
 
+    # Both ends of it stay in the group's history.
+    kept = json.loads(run(watchful, "history", "nowhere", "--json").stdout)
+    told = [event["type"] for event in kept if event.get("verdict") == "no_progress"]
+    assert told == ["verdict_ended", "verdict_began"]  # newest first
+
 
 def test_members_that_subscribe_differently(watchful: Daemon) -> None:
     one = consumer(watchful, "mixed")
