@@ -70,7 +70,8 @@ async def test_identity_topics_and_ids_stay_the_same(daemon: Daemon) -> None:
         return cluster.cluster_id, {topic.name: topic.topic_id for topic in topics.topics}
 
     before = await identity()
-    assert set(before[1]) == {"t", "__consumer_offsets"}
+    internal = {"__consumer_offsets", "__group_history", "__group_lag"}
+    assert set(before[1]) == {"t", *internal}
     daemon.kill()
     daemon.start()
     assert await identity() == before
