@@ -9,6 +9,7 @@ from broker.config_key import BadValue, as_text
 from broker.config_sources import command_line_setting, load_config
 from broker.kafka_names import is_known, kafka_names, refusal
 from coordinator.settings import GroupSettings
+from protocol.names import LAG_TOPIC
 from storage.api import LogSettings
 from topics.settings import TopicSettings
 
@@ -88,11 +89,19 @@ def test_topics_are_told_which_of_the_brokers_keys_were_set() -> None:
         "log.retention.hours": "24",
         "log.cleanup.policy": "compact,delete",
     }
-    assert Config().topic_settings() == TopicSettings()
+    settings = Config().topic_settings()
+    assert settings == TopicSettings(internal_topics=settings.internal_topics)
+
+
+def test_the_daemons_own_topics_are_kept_as_their_keys_say() -> None:
+    config = Config(rollcall_lag_retention_ms=7, rollcall_lag_retention_bytes=8)
+    topic = config.topic_settings().internal_topics[LAG_TOPIC]
+    assert (topic.configs["retention.ms"], topic.configs["retention.bytes"]) == ("7", "8")
 
 
 def test_every_topic_setting_that_has_a_key_follows_it() -> None:
-    names = {field.name for field in dataclasses.fields(TopicSettings)} - {"broker_properties"}
+    names = {field.name for field in dataclasses.fields(TopicSettings)}
+    names -= {"broker_properties", "internal_topics"}
     fields = {name if hasattr(Config(), name) else f"rollcall_{name}" for name in names}
     defaults = Config()
     changed = Config(**{name: _other(getattr(defaults, name)) for name in fields})
