@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from pipeline.brokers import KAFKA
 from pipeline.ingest import ingest
 from pipeline.inputs import Source
 from pipeline.jobs import JOBS, Job
@@ -48,7 +49,12 @@ def carry_out(order: Order) -> Iterator[str]:
     if order.job not in (INGEST, ALL, *JOBS):
         names = ", ".join((INGEST, *JOBS, ALL))
         raise UnknownJob(f"no job {order.job!r}: there are {names}")
-    spark = start_session(order.master, remote=order.remote, settings=order.settings)
+    spark = start_session(
+        order.master,
+        remote=order.remote,
+        settings=order.settings,
+        kafka=order.source.startswith(KAFKA),
+    )
     source = Source(spark, order.source, order.connector)
     if order.job == INGEST:
         yield from _ingested(source, Lake(spark, order.out))

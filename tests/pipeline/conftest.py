@@ -7,6 +7,7 @@ from pyspark.sql import SparkSession
 
 from pipeline.java import NoJava, find_java
 from pipeline.session import start_session
+from tests.pipeline.kafka_connector import connector_jars
 
 
 @pytest.fixture(scope="session")
@@ -21,6 +22,7 @@ def spark() -> Iterator[SparkSession]:
             "spark.sql.shuffle.partitions": "2",
             "spark.driver.memory": "1g",
             "spark.log.level": "ERROR",
+            "spark.jars": connector_jars()[0],
         },
     )
     yield session

@@ -1,0 +1,137 @@
+"""Which part of a topic does a broker hold, and how is Spark's Kafka connector told to read it?
+
+The connector finds partitions by itself, but passes over topics that are marked internal, which all
+of ours are. So they are asked for here, with the connector's own Kafka client in the driver's Java,
+and assigned to it by number, from offset to offset: no group is joined for it, which would write to
+the very log that is read. `isolation.level` is read_committed unless an option says otherwise.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Final, NamedTuple
+
+from py4j.java_gateway import JavaObject
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkAttributeError
+from pyspark.sql import SparkSession
+
+from pipeline.refusals import Refusal
+from pipeline.session import connector_coordinates
+
+KAFKA: Final = "kafka://"
+_PREFIX: Final = "kafka."  # of the connector's options that are its client's
+_PATIENCE_MS: Final = "20000"
+
+_OLD_LISTING: Final = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
+"""Only the connector's older way to list offsets reads what it is assigned, internal or not."""
+
+
+class NoBroker(Refusal):
+    """It cannot be asked; the message is for people."""
+
+
+class Extent(NamedTuple):
+    """What is there of a partition: from the offset `begin` up to, not including, `end`."""
+
+    begin: int
+    end: int
+
+
+class Broker:
+    """A Kafka, or a Rollcall, as `kafka://HOST:PORT` names it."""
+
+    def __init__(
+        self, spark: SparkSession, where: str, options: Mapping[str, str] | None = None
+    ) -> None:
+        """`options` are the connector's (`kafka.security.protocol`, ...)."""
+        self._spark = spark
+        self.bootstrap = where.removeprefix(KAFKA).rstrip("/")
+        self.options = {
+            "kafka.bootstrap.servers": self.bootstrap,
+            "kafka.isolation.level": "read_committed",
+            **(options or {}),
+        }
+
+    def extents(self, topic: str) -> dict[int, Extent]:
+        """By partition; none if there is no such topic. Raises NoBroker."""
+        with self._consumer() as consumer:
+            partitions = self._partitions(consumer, topic)
+            begins = consumer.beginningOffsets(partitions)
+            ends = consumer.endOffsets(partitions)
+            return {one.partition(): Extent(int(begins[one]), int(ends[one])) for one in partitions}
+
+    def assign(self, topics: Mapping[str, Iterable[int]]) -> Mapping[str, str]:
+        """The connector's options to read these partitions."""
+        self._spark.conf.set(_OLD_LISTING, "true")
+        assigned = {topic: sorted(partitions) for topic, partitions in topics.items()}
+        return {
+            "failOnDataLoss": "false",  # compaction leaves gaps, which is no loss
+            **self.options,
+            "assign": json.dumps(assigned),
+        }
+
+    def tail(self, topic: str, begins: Mapping[int, int]) -> Iterator[tuple[bytes, bytes]]:
+        """(key, value) of what was written from these offsets up to now. Raises NoBroker."""
+        with self._consumer() as consumer:
+            mine = [one for one in self._partitions(consumer, topic) if one.partition() in begins]
+            ends = {one: int(end) for one, end in consumer.endOffsets(mine).items()}
+            left = [one for one in mine if begins[one.partition()] < ends[one]]
+            consumer.assign(left)
+            for one in left:
+                consumer.seek(one, begins[one.partition()])
+            while left:
+                for record in consumer.poll(self._java.java.time.Duration.ofSeconds(1)):
+                    if record.key() is not None and record.value() is not None:
+                        yield bytes(record.key()), bytes(record.value())
+                left = [one for one in left if consumer.position(one) < ends[one]]
+
+    @property
+    def _java(self) -> JavaObject:
+        try:
+            java = self._spark._jvm
+        except PySparkAttributeError:
+            raise NoBroker("a broker cannot be read through Spark Connect") from None
+        assert java is not None
+        return java
+
+    def _partitions(self, consumer: JavaObject, topic: str) -> list[JavaObject]:
+        found = consumer.partitionsFor(topic)
+        number = self._java.org.apache.kafka.common.TopicPartition
+        return [number(topic, one.partition()) for one in found or ()]
+
+    @contextmanager
+    def _consumer(self) -> Iterator[JavaObject]:
+        """A client that is in no group; what goes wrong with it is a NoBroker."""
+        bytes_as_they_are = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
+        settings = self._java.java.util.Properties()
+        for name, value in {
+            "key.deserializer": bytes_as_they_are,
+            "value.deserializer": bytes_as_they_are,
+            "default.api.timeout.ms": _PATIENCE_MS,
+            "allow.auto.create.topics": "false",
+            "enable.auto.commit": "false",
+            **{
+                name.removeprefix(_PREFIX): value
+                for name, value in self.options.items()
+                if name.startswith(_PREFIX)
+            },
+        }.items():
+            settings.setProperty(name, value)
+        consumer = None
+        try:
+            try:
+                consumer = self._java.org.apache.kafka.clients.consumer.KafkaConsumer(settings)
+            except TypeError:  # what Java does not have is a package to Py4J
+                raise NoBroker(
+                    f"Spark's Kafka connector is not loaded: give {connector_coordinates()} by "
+                    "spark.jars.packages, or its jars by spark.jars"
+                ) from None
+            yield consumer
+        except Py4JJavaError as fault:
+            said = fault.java_exception.toString()
+            raise NoBroker(f"{KAFKA}{self.bootstrap} cannot be read: {said}") from None
+        finally:
+            if consumer is not None:
+                with suppress(Py4JJavaError):
+                    consumer.close()
