@@ -350,8 +350,8 @@ class Config:
     )
     rollcall_lag_keepalive_ms: int = integer(
         600_000,
-        "How often all of a group's window is written to __group_lag: so much of it is read back "
-        "at a start.",
+        "How often all of a group's window is written to __group_lag: twice so much of it is read "
+        "back at a start.",
         at_least=1_000,
     )
     rollcall_lag_tail_max_bytes: int = integer(

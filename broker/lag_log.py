@@ -145,8 +145,8 @@ def build_lag(
         clock,
         observe,
         readable=data_plane.advanced,
-        # Each group's whole window was written once in this time, and a little earlier at most.
-        tail_ms=config.rollcall_lag_keepalive_ms + 2 * limits.interval_ms,
+        # Each group's whole window was written once in this time, also if a restart fell in it.
+        tail_ms=2 * (config.rollcall_lag_keepalive_ms + limits.interval_ms),
         tail_bytes_max=config.rollcall_lag_tail_max_bytes,
     )
     return LagSampler(
