@@ -6,22 +6,20 @@ Nothing here may raise: a history that cannot be written is no reason to refuse 
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
+from coordinator.events import Event, SessionMoved, SyncParked
 from coordinator.group import GroupView
 from coordinator.offset_events import OffsetsCommitted
 from protocol.names import NO_GENERATION
 from purgatory.now import Now
-
-if TYPE_CHECKING:
-    from coordinator.events import Event
 
 
 class Chronicle(Protocol):
     def hold(self) -> None:
         """What is appended from now on belongs together."""
 
-    def tell(self, group: GroupView | None, happened: Sequence["Event"], now: Now) -> None:
+    def tell(self, group: GroupView | None, happened: Sequence[Event], now: Now) -> None:
         """One turn's events; the group is as it was before them, None if there was none."""
 
     def release(self) -> None:
@@ -31,9 +29,11 @@ class Chronicle(Protocol):
         """The group is served from now on, as the log had it."""
 
 
-def is_history(happened: Sequence["Event"]) -> bool:
+def is_history(happened: Sequence[Event]) -> bool:
     """Not if nothing happened, nor if a member committed: that is its work, not its story."""
     if not happened:
         return False
     last = happened[-1]
-    return not isinstance(last, OffsetsCommitted) or last.generation_id == NO_GENERATION
+    if isinstance(last, OffsetsCommitted):
+        return last.generation_id == NO_GENERATION
+    return len(happened) > 1 or not isinstance(last, SyncParked | SessionMoved)
