@@ -22,8 +22,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-START_TIMEOUT_S: Final = 30.0
-STOP_TIMEOUT_S: Final = 30.0
+START_TIMEOUT_S: Final = 90.0
+STOP_TIMEOUT_S: Final = 90.0
 
 TEST_SETTINGS: Final[Mapping[str, str]] = {"group.initial.rebalance.delay.ms": "0"}
 """Kafka's three seconds would be most of a test's time."""
@@ -137,7 +137,7 @@ class Daemon:
     def get(self, path: str) -> tuple[int, str]:
         """(status, body) of a page of the admin port."""
         try:
-            with urllib.request.urlopen(f"http://{self.admin}{path}", timeout=10) as answer:
+            with urllib.request.urlopen(f"http://{self.admin}{path}", timeout=60) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             with error:

@@ -26,7 +26,7 @@ from protocol.names import ApiKey, GroupId, MemberId
 from protocol.reply_token import ReplyToken
 from purgatory.now import Now
 
-WAIT_S = 10.0
+WAIT_S = 60.0
 """How long a test waits for what must happen before it says that it did not."""
 
 

@@ -384,7 +384,7 @@ async def test_a_bug_ends_a_look_and_not_the_cleaner() -> None:
     desk.cleaning.look = failing  # type: ignore[method-assign]  # the bug
     desk.cleaning._settings = CleaningSettings(backoff_ms=1)
     desk.cleaning.start()
-    await asyncio.wait_for(looked.wait(), 30)
+    await asyncio.wait_for(looked.wait(), 60)
     await desk.cleaning.stop()
     assert any(isinstance(event, PartFailed) for event in desk.events)
 

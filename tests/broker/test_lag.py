@@ -34,11 +34,11 @@ def sampled(tmp_path: Path):
 def given_records(daemon: Daemon, topic: str, times_ms: list[int], partitions: int = 1) -> None:
     admin = AdminClient({"bootstrap.servers": daemon.bootstrap})
     new = NewTopic(topic, num_partitions=partitions, config={"retention.ms": "-1"})
-    admin.create_topics([new])[topic].result(30)
+    admin.create_topics([new])[topic].result(60)
     producer = Producer({"bootstrap.servers": daemon.bootstrap, "linger.ms": 50})
     for time_ms in times_ms:
         producer.produce(topic, b"x", partition=0, timestamp=time_ms)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
 
 
 def commit(daemon: Daemon, group: str, topic: str, offset: int, partition: int = 0) -> None:

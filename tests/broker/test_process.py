@@ -24,7 +24,7 @@ def service_manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> socket.s
     """The socket on which systemd hears its services."""
     address = str(tmp_path / "notify")
     manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    manager.settimeout(30)
+    manager.settimeout(60)
     manager.bind(address)
     monkeypatch.setenv("NOTIFY_SOCKET", address)
     return manager
@@ -75,7 +75,7 @@ async def test_a_second_signal_finds_nobody_who_would_delay_the_end() -> None:
         for number in STOP_SIGNALS:
             loop.add_signal_handler(number, on_signal, loop, told)
         os.kill(os.getpid(), signal.SIGTERM)
-        await asyncio.wait_for(told.wait(), 10)
+        await asyncio.wait_for(told.wait(), 60)
         assert {signal.getsignal(number) for number in STOP_SIGNALS} == {signal.SIG_DFL}
     finally:
         for number, handler in before.items():

@@ -26,7 +26,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     try:
         daemon.start()
         admin = AdminClient({"bootstrap.servers": daemon.bootstrap})
-        admin.create_topics([NewTopic("orders", 10)])["orders"].result(30)
+        admin.create_topics([NewTopic("orders", 10)])["orders"].result(60)
         commit_by_hand(daemon.port, "billing", "orders", range(20))
         assert daemon.stop() == 0
     finally:

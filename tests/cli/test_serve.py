@@ -71,7 +71,7 @@ def test_the_environment_and_a_file_reach_the_daemon(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     daemon.start()
     try:
-        cluster = AdminClient({"bootstrap.servers": daemon.bootstrap}).list_topics(timeout=30)
+        cluster = AdminClient({"bootstrap.servers": daemon.bootstrap}).list_topics(timeout=60)
         assert list(cluster.brokers) == [8]
         # Every line is one JSON object, the warning about KAFKA_OPTS too.
         said = [json.loads(line) for line in daemon.log().splitlines()]

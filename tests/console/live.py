@@ -23,7 +23,7 @@ def fetch(daemon: Daemon, accept: str = "", encoding: str = "") -> tuple[str, di
         request.add_header("Accept", accept)
     if encoding:
         request.add_header("Accept-Encoding", encoding)
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    with urllib.request.urlopen(request, timeout=60) as answer:
         body = answer.read()
         headers = {name.lower(): value for name, value in answer.headers.items()}
     if headers.get("content-encoding") == "gzip":
@@ -49,7 +49,7 @@ def with_traffic(daemon: Daemon) -> None:
     producer = Producer(servers)
     for number in range(RECORDS):
         producer.produce("orders", value=str(number), partition=0)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     member = Consumer(
         {
             **servers,
@@ -78,7 +78,7 @@ KEPT: list[Consumer] = []
 
 def create(daemon: Daemon, topic: str, partitions: int) -> None:
     admin = AdminClient({"bootstrap.servers": daemon.bootstrap})
-    admin.create_topics([NewTopic(topic, partitions)])[topic].result(30)
+    admin.create_topics([NewTopic(topic, partitions)])[topic].result(60)
 
 
 def until(daemon: Daemon, is_there: Callable[[Samples], bool]) -> Samples:

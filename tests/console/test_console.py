@@ -28,7 +28,7 @@ def test_a_group_is_seen_in_the_metrics(daemon: Daemon) -> None:
     producer = Producer({"bootstrap.servers": daemon.bootstrap})
     for number in range(10):
         producer.produce("orders", value=str(number))
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     consumer = Consumer(
         {
             "bootstrap.servers": daemon.bootstrap,

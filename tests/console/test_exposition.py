@@ -218,7 +218,7 @@ def test_limits_are_kept_and_told(start_daemon: StartDaemon) -> None:
     producer = Producer(servers)
     for number in range(5):
         producer.produce("t", value="x", partition=number)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     for number in range(5):
         consumer = Consumer({**servers, "group.id": f"g{number}"})
         # The later the group, the further it is behind: 0 to 4 records.

@@ -15,7 +15,7 @@ from console.app import Console
 from tests.broker.node import Node
 
 FAMILY = Family("rollcall_example", Kind.GAUGE, "Example.", ("number",))
-WAIT_S = 30.0
+WAIT_S = 60.0
 
 
 class Bulk:

@@ -200,7 +200,7 @@ def test_a_damaged_topic_keeps_no_group_from_being_served_and_can_be_deleted(
     for topic in (TOPIC, "sound"):
         for _ in range(3):
             producer.produce(topic, b"value")
-            assert producer.flush(30) == 0
+            assert producer.flush(60) == 0
     committer = Committer(daemon, "billing")
     assert committer.commit() is ErrorCode.NONE
     assert daemon.stop() == 0
@@ -213,13 +213,13 @@ def test_a_damaged_topic_keeps_no_group_from_being_served_and_can_be_deleted(
     assert str(path) in daemon.log()
     producer = Producer({"bootstrap.servers": daemon.bootstrap})
     producer.produce("sound", b"value")
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     admin = AdminClient({"bootstrap.servers": daemon.bootstrap})
     try:
-        admin.delete_topics([TOPIC])[TOPIC].result(30)
+        admin.delete_topics([TOPIC])[TOPIC].result(60)
     except KafkaException as refused:
         raise AssertionError(f"a damaged topic cannot be deleted: {refused}") from None
     assert not path.parent.exists()
     create_topic(daemon.bootstrap, TOPIC, 1)
     producer.produce(TOPIC, b"value")
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0

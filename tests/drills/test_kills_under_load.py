@@ -126,7 +126,7 @@ class Alone(RawMember):
         super().act()
 
 
-@pytest.mark.timeout(120 + 5 * KILLS)
+@pytest.mark.timeout(300 + 5 * KILLS)
 @pytest.mark.parametrize(
     ("flush", "kills"),
     [

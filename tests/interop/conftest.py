@@ -46,7 +46,7 @@ def create_topic(bootstrap: str, topic: str, partitions: int) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for_good = {"retention.ms": "-1"}  # `produce` gives its messages times of long ago
     new = NewTopic(topic, num_partitions=partitions, config=for_good)
-    admin.create_topics([new])[topic].result(30)
+    admin.create_topics([new])[topic].result(60)
 
 
 FIRST_TIMESTAMP_MS = 1_700_000_000_000

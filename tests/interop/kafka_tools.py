@@ -109,10 +109,10 @@ class KafkaTools:
         finally:
             process.terminate()
             try:
-                process.wait(30)
+                process.wait(60)
             except subprocess.TimeoutExpired:
                 process.kill()
-                process.wait(30)
+                process.wait(60)
             assert process.stdout is not None
             process.stdout.close()
 

@@ -145,7 +145,7 @@ def test_burrows_rules_find_offsets_and_owners_in_our_log(start_daemon: StartDae
 
     assert seen_by_burrow(daemon.data_dir)["billing"].owners == {}  # it has left
     admin = AdminClient({"bootstrap.servers": daemon.bootstrap})
-    admin.delete_consumer_groups(["billing"])["billing"].result(30)
+    admin.delete_consumer_groups(["billing"])["billing"].result(60)
     assert "billing" not in seen_by_burrow(daemon.data_dir)
 
 
@@ -256,7 +256,7 @@ def burrow(binary: Path, folder: Path, bootstrap: str) -> Iterator[Burrow]:
             yield Burrow(port)
         finally:
             process.terminate()
-            process.wait(30)
+            process.wait(60)
 
 
 def test_the_real_burrow_tells_our_groups_lag(
@@ -297,5 +297,5 @@ def test_the_real_burrow_tells_our_groups_lag(
 
         # A deleted group is forgotten.
         admin = AdminClient({"bootstrap.servers": daemon.bootstrap})
-        admin.delete_consumer_groups(["billing"])["billing"].result(30)
+        admin.delete_consumer_groups(["billing"])["billing"].result(60)
         until(lambda: "billing" not in monitor.groups())

@@ -20,7 +20,7 @@ def committed(bootstrap: str, topic: str, group: str, partition: int = 0) -> int
     from confluent_kafka import OFFSET_INVALID, Consumer, TopicPartition
 
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
-    (found,) = consumer.committed([TopicPartition(topic, partition)], timeout=30)
+    (found,) = consumer.committed([TopicPartition(topic, partition)], timeout=60)
     consumer.close()
     return None if found.offset == OFFSET_INVALID else found.offset
 

@@ -80,7 +80,7 @@ def given_a_past(daemon: Daemon) -> None:
     commit_by_hand(daemon.port, "by-hand", "orders", range(60))
     commit_by_hand(daemon.port, "gone", "orders", range(3))
     admin = AdminClient({"bootstrap.servers": daemon.bootstrap})
-    admin.delete_consumer_groups(["gone"])["gone"].result(30)
+    admin.delete_consumer_groups(["gone"])["gone"].result(60)
     daemon.kill()
     daemon.start()
     commit_by_hand(daemon.port, "by-hand", "orders", range(60, 120), version=5)
@@ -259,7 +259,7 @@ def test_a_range_of_offsets_is_read_as_it_is_stored(
     assert len(written) > 1
     for partition in range(50):
         at = TopicPartition(OFFSETS_TOPIC, partition)
-        earliest, latest = consumer.get_watermark_offsets(at, timeout=30)
+        earliest, latest = consumer.get_watermark_offsets(at, timeout=60)
         there = written.get(partition, [])
         assert (earliest, latest) == (0, len(there))
         for start in {0, 7, len(there) // 2} if there else ():
@@ -329,5 +329,5 @@ def test_records_of_every_version_are_loaded(
     for group, _, offset in old_records():
         assert fetch_by_hand(daemon.port, group, "orders", 3) == (offset, "old")
     admin = AdminClient({"bootstrap.servers": daemon.bootstrap})
-    listed = admin.list_consumer_groups().result(30)
+    listed = admin.list_consumer_groups().result(60)
     assert {group for group, _ in old_groups()} <= {one.group_id for one in listed.valid}

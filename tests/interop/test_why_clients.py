@@ -203,7 +203,7 @@ def members_come_and_change(one: Scene) -> None:
 
     since = one.count
     admin = AdminClient({"bootstrap.servers": one.tap.address})
-    admin.create_partitions([NewPartitions("read", 5)])["read"].result(30)
+    admin.create_partitions([NewPartitions("read", 5)])["read"].result(60)
     one.until("a rebalance for the new partition", lambda: one.count > since)
     told = one.rebalances()[::-1][since]
     assert told["cause"] == "partitions_changed"

@@ -198,13 +198,13 @@ def test_any_client_can_read_the_topic_and_none_can_write_it(daemon: Daemon) -> 
     failures: list[object] = []
     producer = Producer({"bootstrap.servers": daemon.bootstrap})
     producer.produce("__group_history", b"x", on_delivery=lambda error, _: failures.append(error))
-    producer.flush(30)
+    producer.flush(60)
     assert failures[0] is not None
     admin = AdminClient({"bootstrap.servers": daemon.bootstrap})
     with pytest.raises(KafkaException):
-        admin.delete_topics(["__group_history"])["__group_history"].result(30)
+        admin.delete_topics(["__group_history"])["__group_history"].result(60)
     asked = ConfigResource(ResourceType.TOPIC, "__group_history")
-    configs = admin.describe_configs([asked])[asked].result(30)
+    configs = admin.describe_configs([asked])[asked].result(60)
     assert configs["cleanup.policy"].value == "delete"
     assert configs["retention.ms"].value == str(30 * 24 * 3_600_000)
 

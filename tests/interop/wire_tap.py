@@ -48,7 +48,7 @@ class WireTap:
             except OSError:
                 return
             try:
-                server = socket.create_connection(self.target, timeout=30)
+                server = socket.create_connection(self.target, timeout=60)
             except OSError:
                 client.close()  # the daemon is down: so is what stands before it
                 continue

@@ -480,7 +480,7 @@ def test_a_closed_pipe_ends_the_command_quietly(tmp_path: Path) -> None:
         assert json.loads(process.stdout.readline())["offset"] == 0
         process.stdout.close()
         assert process.stderr.read() == b""
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
 
 
 def test_a_topics_name_is_asked_for_where_no_folder_tells_it(tmp_path: Path) -> None:

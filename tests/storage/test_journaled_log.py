@@ -99,7 +99,7 @@ class Threaded:
         """Until the flusher has done all that was asked of it before."""
         done = threading.Event()
         self.rig.journal.between_flushes(done.set)
-        assert done.wait(20)
+        assert done.wait(60)
 
     def fill(self, count: int, at_ms: int) -> None:
         for n in range(count):

@@ -91,12 +91,12 @@ class ConfluentClient:
             self._commits.pop(0)(None if error is None else str(error))
 
     def committed(self, partition: int) -> tuple[int, str | None] | None:
-        (found,) = self._consumer.committed([TopicPartition(self._topic, partition)], timeout=30)
+        (found,) = self._consumer.committed([TopicPartition(self._topic, partition)], timeout=60)
         return None if found.offset == OFFSET_INVALID else (found.offset, found.metadata)
 
     def offset_for_time(self, partition: int, timestamp_ms: int) -> int | None:
         asked = TopicPartition(self._topic, partition, timestamp_ms)
-        (found,) = self._consumer.offsets_for_times([asked], timeout=30)
+        (found,) = self._consumer.offsets_for_times([asked], timeout=60)
         return None if found.offset == AT_THE_END else found.offset
 
     def close(self) -> None:

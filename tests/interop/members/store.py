@@ -9,7 +9,7 @@ import sqlite3
 
 class Store:
     def __init__(self, path: str) -> None:
-        self._db = sqlite3.connect(path, timeout=30, check_same_thread=False)
+        self._db = sqlite3.connect(path, timeout=60, check_same_thread=False)
         with self._db:
             self._db.execute(
                 "CREATE TABLE IF NOT EXISTS message"
