@@ -156,7 +156,8 @@ class OffsetChange(NamedTuple):
 class Rebalance:
     """One rebalance, as a whole: what `rollcall why --json` lists, and what the verdicts read.
 
-    `generation_after == generation_before`: no generation came of it (see `end`). While it runs
+    `generation_after <= generation_before`: no generation came of it (see `end`), and the group
+    went on with this one, which after a crash may be an older one. While it runs
     `duration_ms` and `generation_after` are None. The numbers about partitions are None where the
     assignments are not a consumer's, or were not seen.
     """

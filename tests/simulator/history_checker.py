@@ -40,7 +40,9 @@ def check_history(node: Node, told: Collection[Generation]) -> None:
     _demand(set(assigned.values()) <= {1}, f"told more than once: {assigned}")
 
     rebalances = _rebalances(node, events)
-    _demand(set(rebalances.values()) <= {1}, f"two rebalances for one generation: {rebalances}")
+    # Without records of generations a number may be given twice, as with Kafka.
+    once = set(rebalances.values()) <= {1} or not node.settings.generation_records
+    _demand(once, f"two rebalances for one generation: {rebalances}")
     missed = [one for one in told if one not in rebalances]
     _demand(not missed, f"no rebalance led to {missed}")
 
@@ -55,8 +57,8 @@ def _rebalances(node: Node, events: list[HistoryEvent]) -> Counter[Generation]:
         kept = list(story.done)
         fresh = [one for one in node.history.index.rebalances(group_id) if one not in kept]
         for one in kept + fresh:
-            if one.generation_after not in (None, one.generation_before):
-                assert one.generation_after is not None
+            # One that a crash cut off may end in an older generation: the one that was loaded.
+            if one.generation_after is not None and one.generation_after > one.generation_before:
                 found[GroupId(group_id), GenerationId(one.generation_after)] += 1
     return found
 
