@@ -8,7 +8,19 @@ another off.
 import pytest
 
 from coordinator.settings import GroupSettings
-from history.events import Cause, End, Removal, WaitEnd, Who
+from history.events import (
+    AssignmentRefused,
+    Cause,
+    End,
+    GenerationAssigned,
+    LapseForgiven,
+    MemberFenced,
+    MemberLapsed,
+    RebalanceEnded,
+    Removal,
+    WaitEnd,
+    Who,
+)
 from protocol.names import ErrorCode, GroupState, TopicName
 from tests.history.told import ToldWorld, offers
 
@@ -395,3 +407,53 @@ def test_a_consumer_whose_assignment_cannot_be_read(world: ToldWorld) -> None:
     world.given_stable_group()  # assigned b"0" and b"1"
     last = world.last
     assert (last.end, last.partitions_moved) == (End.STABLE, None)
+
+
+# ---------------------------------------------------------------- and what is no rebalance
+
+
+def test_an_assignment_that_is_too_large_is_refused_and_not_told_as_assigned() -> None:
+    world = ToldWorld(GroupSettings(offsets_topic_num_partitions=1, max_batch_bytes=2_000))
+    (answer,) = world.given_joined(members=1, protocols=offers("t"), rebalance_timeout_ms=30_000)
+    large = {answer.member_id: b"x" * 3_000}
+    world.sync("g", answer.member_id, answer.generation_id, assignments=large)
+    kinds = [type(event) for event in world.history]
+    assert AssignmentRefused in kinds
+    assert GenerationAssigned not in kinds
+    last, before = world.rebalances()
+    assert (last.cause, last.end) == (Cause.LEADER_REJOINED, End.RUNNING)
+    assert "UNKNOWN_SERVER_ERROR" in last.reason
+    assert (before.end, before.generation_after) == (End.OVERTAKEN, 1)
+
+
+def test_a_member_that_was_slow_and_is_forgiven_is_told() -> None:
+    world = ToldWorld(GroupSettings(offsets_topic_num_partitions=1))
+    ids = world.consumers(2)
+    world.advance(SESSION_MS - 1)
+    world.heartbeat(world.group(), ids[0])
+    world.advance(1_000)
+    assert world.heartbeat(world.group(), ids[1]) is ErrorCode.NONE
+    assert [type(event) for event in world.history[-2:]] == [MemberLapsed, LapseForgiven]
+    assert len(world.rebalances()) == 1
+
+
+def test_a_process_that_was_replaced_is_told_to_be_fenced(world: ToldWorld) -> None:
+    ids = world.consumers(2, instances=["a", "b"])
+    world.join("g", instance_id="b", protocols=offers("t"))
+    asked = world.beat("g", ids[1], 1, "b")
+    assert asked.error is ErrorCode.FENCED_INSTANCE_ID
+    fenced = world.history[-1]
+    assert isinstance(fenced, MemberFenced)
+    assert (fenced.group_instance_id, fenced.member_id) == ("b", ids[1])
+
+
+def test_what_the_group_forgets_the_history_ends() -> None:
+    """A rebalance that ran in a group that nobody knows after a start is over then."""
+    world = ToldWorld()
+    world.newcomer("only")
+    assert world.last.end is End.RUNNING
+    world.told.facts._running.clear()
+    (ended,) = world.told.facts.left_running(lambda _: False, world.now)
+    assert isinstance(ended, RebalanceEnded)
+    assert ended.rebalance.end is End.INTERRUPTED
+    assert world.told.index.running("g") is None

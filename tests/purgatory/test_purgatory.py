@@ -109,3 +109,12 @@ def test_ops_are_counted_by_kind(purgatory: Purgatory[str]) -> None:
     purgatory.watch(ScriptedOp("a", ("k", "l"), 10))
     purgatory.watch(ScriptedOp("b", ("k",), 10))
     assert purgatory.by_kind() == {"ScriptedOp": (2, 3, 10)}
+
+
+def test_when_the_nearest_op_under_a_key_expires(purgatory: Purgatory[str]) -> None:
+    assert purgatory.deadline_of("k") is None
+    purgatory.watch(ScriptedOp("a", ("k", "j"), 20))
+    purgatory.watch(ScriptedOp("b", ("k",), 10))
+    assert (purgatory.deadline_of("k"), purgatory.deadline_of("j")) == (10, 20)
+    purgatory.expire_due(10)
+    assert purgatory.deadline_of("k") == 20

@@ -9,6 +9,8 @@ from dataclasses import replace
 
 import pytest
 
+from broker.history_facts import Facts
+from broker.history_running import Running
 from coordinator import decisions, shard
 from coordinator.commands import EndSyncPhase, ExpireSession
 from coordinator.decide import assignment_stored, offset_commit
@@ -20,13 +22,15 @@ from coordinator.group import GroupView
 from coordinator.outcome import Outcome
 from coordinator.settings import GroupSettings
 from coordinator.waiting import Answer, WaitingAnswers
+from history.events import End, HistoryEvent, MemberFenced
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.offset_commit import OffsetCommitRequest
-from protocol.names import ErrorCode
+from protocol.names import ErrorCode, GroupId
 from purgatory.now import Now
 from storage import snapshot
 from storage.api import Position
 from storage.disk import Disk
+from storage.journal import Entry, Journal
 from storage.snapshot import About
 from storage.write_ahead import WriteAhead
 from tests.simulator.run import simulate
@@ -125,6 +129,34 @@ def a_snapshot_claims_a_record_that_it_lacks(patch: Patch) -> None:
     patch.setattr(snapshot, "write", claiming)
 
 
+def the_history_is_parted_from_its_records(patch: Patch) -> None:
+    """What a turn appends is queued piece by piece, and a flush takes one piece."""
+
+    def take(self: Journal) -> list[Entry]:
+        taken = self._queue.popleft()
+        if not isinstance(taken, list):
+            return [taken]
+        self._queue.extendleft(reversed(taken[1:]))
+        return taken[:1]
+
+    patch.setattr(Journal, "_take", take)
+
+
+def a_rebalance_is_forgotten_by_its_history(patch: Patch) -> None:
+    """One that was overtaken is not told to be over."""
+    end = Facts._end
+
+    def forget(
+        self: Facts, group_id: GroupId, running: Running, how: End, now: Now
+    ) -> HistoryEvent:
+        ended = end(self, group_id, running, how, now)
+        if how is not End.OVERTAKEN:
+            return ended
+        return MemberFenced(group_id, now.wall_ms)
+
+    patch.setattr(Facts, "_end", forget)
+
+
 @pytest.mark.parametrize(
     "plant",
     [
@@ -136,6 +168,8 @@ def a_snapshot_claims_a_record_that_it_lacks(patch: Patch) -> None:
         a_timer_of_an_older_generation_is_honoured,
         recovery_drops_the_last_group,
         a_snapshot_claims_a_record_that_it_lacks,
+        the_history_is_parted_from_its_records,
+        a_rebalance_is_forgotten_by_its_history,
     ],
 )
 def test_a_planted_bug_is_found(plant: Callable[[Patch], None], monkeypatch: Patch) -> None:
