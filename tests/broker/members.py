@@ -50,7 +50,7 @@ class Member:
     """`enter` takes the two-step join and the sync; everything else is one request."""
 
     def __init__(
-        self, client: Client, group_id: str = "g", session_timeout_ms: int = 6_000
+        self, client: Client, group_id: str = "g", session_timeout_ms: int = 60_000
     ) -> None:
         self.client = client
         self.group_id = GroupId(group_id)
