@@ -1,62 +1,45 @@
 """`rollcall pipeline`: analyses of commit logs and group history, on Spark.
 
 Reads the command line; the pipeline itself needs the extra `[pipeline]` and a Java, and is imported
-only when a job is to run. Exit code 0: done; 1: refused because of what was found; 2: usage, which
-includes a missing package or Java.
+only when a job is to run. How commands end: cli/pipeline_options.py.
 """
 
 import json
 import sys
-from collections.abc import Mapping
-from datetime import UTC, datetime
-from typing import NoReturn
 
 import click
 
-EXTRA = "rollcall-broker[pipeline]"
-
-
-class Refused(click.ClickException):
-    """What was found does not allow it."""
-
-    exit_code = 1
-
-
-class Missing(click.ClickException):
-    """Something must be installed first."""
-
-    exit_code = 2
-
-
-class Instant(click.ParamType[int]):
-    """ISO 8601 (UTC, if it does not say otherwise) or milliseconds since the epoch."""
-
-    name = "time"
-
-    def convert(
-        self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        if isinstance(value, int) or value.isdecimal():
-            return int(value)
-        try:
-            instant = datetime.fromisoformat(value)
-        except ValueError:
-            self.fail(f"{value!r} is no time such as 2026-11-21T10:00Z", param, ctx)
-        if instant.tzinfo is None:
-            instant = instant.replace(tzinfo=UTC)
-        return round(instant.timestamp() * 1000)
+from cli.pipeline_as_of import as_of
+from cli.pipeline_options import (
+    EXTRA,
+    in_one_line,
+    not_installed,
+    now_ms,
+    pairs,
+    span_options,
+    spark_options,
+)
+from cli.pipeline_report import report
+from cli.pipeline_stream import stream
 
 
 @click.group(
     epilog="\b\nExamples:\n"
     "  rollcall pipeline run ingest --from /var/lib/rollcall --to /data/lake\n"
+    "  rollcall pipeline run all --from /data/lake --to /data/results --report report.html\n"
     "  rollcall pipeline run anomalies --from /data/lake --to /data/results --since 2026-11-20\n"
     "  rollcall pipeline run all --from kafka://127.0.0.1:9092 --to /data/results\n"
+    "  rollcall pipeline as-of --from /data/lake --at 2026-11-20T10:00Z --csv offsets.csv\n"
     "\n"
     f"Needs pip install '{EXTRA}' and Java 17 or later: `rollcall pipeline doctor` tells.",
 )
 def pipeline() -> None:
     """Analyse commit logs and group history with Spark."""
+
+
+pipeline.add_command(report)
+pipeline.add_command(as_of)
+pipeline.add_command(stream)
 
 
 @pipeline.command("run")
@@ -69,11 +52,8 @@ def pipeline() -> None:
     help="A data directory (Rollcall's or Kafka's), kafka://HOST:PORT, or a lake.",
 )
 @click.option("--to", "out", required=True, metavar="DIR", help="Where the tables go, as Parquet.")
-@click.option("--since", type=Instant(), default="0", help="The first instant.  [default: all]")
-@click.option("--until", type=Instant(), help="The first instant after.  [default: now]")
-@click.option("--master", metavar="URL", help="As spark-submit takes it.  [default: local[*]]")
-@click.option("--remote", metavar="URL", help="A Spark Connect server, sc://HOST:PORT.")
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of Spark.")
+@span_options
+@spark_options
 @click.option(
     "--option",
     "options",
@@ -86,6 +66,7 @@ def pipeline() -> None:
     metavar="REGEX",
     help="Reads a deployment's version out of client ids, by its first group.",
 )
+@click.option("--report", "page", metavar="FILE", help="Then write a page over the tables (HTML).")
 def run(
     *,
     job: str,
@@ -98,50 +79,49 @@ def run(
     settings: tuple[str, ...],
     options: tuple[str, ...],
     version_pattern: str | None,
+    page: str | None,
 ) -> None:
     """Run JOB (or all), and write its tables. `rollcall pipeline list` names the jobs."""
-    given, to_connector = _pairs(settings, "--set"), _pairs(options, "--option")
-    try:
-        from pipeline.command import Order, UnknownJob, carry_out
-        from pipeline.java import NoJava
-        from pipeline.refusals import Refusal
-    except ImportError as missing:
-        _not_installed(missing)
-    until = until if until is not None else round(datetime.now(UTC).timestamp() * 1000)
-    order = Order(
-        job, source, out, since, until, master, remote, given, to_connector, version_pattern
-    )
-    try:
+    given, to_connector = pairs(settings, "--set"), pairs(options, "--option")
+    with in_one_line():
+        from pipeline.command import Order, carry_out
+
+        order = Order(
+            job,
+            source,
+            out,
+            since,
+            now_ms() if until is None else until,
+            master=master,
+            remote=remote,
+            settings=given,
+            connector=to_connector,
+            version_pattern=version_pattern,
+            report=page,
+        )
         for line in carry_out(order):
             click.echo(line)
-    except UnknownJob as unknown:
-        raise click.UsageError(str(unknown)) from None
-    except NoJava as missing:
-        raise Missing(str(missing)) from None
-    except Refusal as refusal:
-        raise Refused(str(refusal)) from None
 
 
 @pipeline.command("list")
 def list_jobs() -> None:
     """The jobs, and what each makes."""
-    try:
+    with in_one_line():
         from pipeline.command import job_lines
-    except ImportError as missing:
-        _not_installed(missing)
-    for line in job_lines():
-        click.echo(line)
+
+        for line in job_lines():
+            click.echo(line)
 
 
 @pipeline.command("schema")
 @click.argument("table", required=False)
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 def schema(table: str | None, *, as_json: bool) -> None:
-    """The columns of the tables that are read from logs, with their units."""
+    """The columns of all tables, with their units."""
     try:
         from pipeline.schema_text import schema_json, schema_lines
     except ImportError as missing:
-        _not_installed(missing)
+        raise not_installed(missing) from None
     try:
         if as_json:
             click.echo(json.dumps(schema_json(table), indent=2))
@@ -149,7 +129,7 @@ def schema(table: str | None, *, as_json: bool) -> None:
             for line in schema_lines(table):
                 click.echo(line)
     except KeyError as unknown:
-        raise click.UsageError(f"no table {unknown}") from None
+        raise click.UsageError(f"no table {unknown}: `rollcall pipeline schema` has all") from None
 
 
 @pipeline.command("doctor")
@@ -163,18 +143,3 @@ def doctor() -> None:
         click.echo(f"{finding.verdict:8} {finding.what}: {finding.said}")
     if wrong:
         sys.exit(1)
-
-
-def _pairs(words: tuple[str, ...], option: str) -> Mapping[str, str]:
-    pairs = {}
-    for word in words:
-        key, equals, value = word.partition("=")
-        if not equals or not key:
-            raise click.UsageError(f"{option} {word!r}: KEY=VALUE is wanted")
-        pairs[key] = value
-    return pairs
-
-
-def _not_installed(missing: ImportError) -> NoReturn:
-    name = missing.name or str(missing)
-    raise Missing(f"{name} is not installed: pip install '{EXTRA}'") from None

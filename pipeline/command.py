@@ -1,15 +1,22 @@
-"""How is an order carried out? The road that `rollcall pipeline run` and submit.py share."""
+"""How is an order carried out? The road that `rollcall pipeline` and submit.py share."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from pyspark.sql import functions as fn
 
 from pipeline.brokers import KAFKA
+from pipeline.derive.offsets_as_of import offsets_as_of
+from pipeline.files import replace_text
 from pipeline.ingest import ingest
 from pipeline.inputs import Source
-from pipeline.jobs import JOBS, Job
+from pipeline.jobs import JOBS, Facts, Job
 from pipeline.landing import Lake
-from pipeline.runner import Span, run_job
+from pipeline.report import TOP, report_page
+from pipeline.results import Results, write_csv, write_json
+from pipeline.runner import NothingToRead, Span, run_job
 from pipeline.session import start_session
 from pipeline.tables import UNDECODABLE
 
@@ -35,6 +42,7 @@ class Order:
     settings: Mapping[str, str] = field(default_factory=dict)
     connector: Mapping[str, str] = field(default_factory=dict)
     version_pattern: str | None = None
+    report: str | None = None  # a page over what the jobs have written
 
 
 def job_lines() -> Iterator[str]:
@@ -60,10 +68,17 @@ def carry_out(order: Order) -> Iterator[str]:
         yield from _ingested(source, Lake(spark, order.out))
         return
     span = Span(order.since_ms, order.until_ms)
-    for job in _jobs(order.job, source):
-        rows = run_job(spark, job, source, order.out, span, version_pattern=order.version_pattern)
-        for table, count in rows.items():
-            yield f"{table}: {count} rows"
+    jobs = _jobs(order.job, source)
+    facts = Facts(source, span.since_ms, span.until_ms, order.version_pattern, keep=len(jobs) > 1)
+    try:
+        for job in jobs:
+            for table, count in run_job(spark, job, facts, order.out).items():
+                yield f"{table}: {count} rows"
+    finally:
+        facts.forget()
+    if order.report is not None:
+        replace_text(spark, order.report, report_page(Results(spark, order.out, span)))
+        yield f"{order.report}: the report"
 
 
 def _jobs(name: str, source: Source) -> list[Job]:
@@ -78,3 +93,85 @@ def _ingested(source: Source, lake: Lake) -> Iterator[str]:
         yield f"{table}: {count} rows"
     if done.rows[UNDECODABLE.name]:
         yield f"some bytes could not be read: see the table {UNDECODABLE.name}"
+
+
+@dataclass(frozen=True)
+class ReportOrder:
+    """A page over the tables in `source`, and those tables as files for other programs."""
+
+    source: str
+    page: str
+    since_ms: int
+    until_ms: int
+    csv: Path | None = None
+    json: Path | None = None
+    top: int = TOP
+    master: str | None = None
+    remote: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+
+
+def carry_out_report(order: ReportOrder) -> Iterator[str]:
+    """Write it, with a line for each file. Raises Refusal, NoJava."""
+    spark = start_session(order.master, remote=order.remote, settings=order.settings)
+    results = Results(spark, order.source, Span(order.since_ms, order.until_ms))
+    replace_text(spark, order.page, report_page(results, top=order.top))
+    yield f"{order.page}: the report, of {len(results.names)} tables"
+    for folder, write in ((order.csv, write_csv), (order.json, write_json)):
+        if folder is not None:
+            yield from map(str, write(results, folder))
+
+
+@dataclass(frozen=True)
+class AsOfOrder:
+    """The offsets of one group or of all (None), as they counted at an instant."""
+
+    source: str
+    at_ms: int
+    group: str | None = None
+    master: str | None = None
+    remote: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    connector: Mapping[str, str] = field(default_factory=dict)
+
+
+class OffsetThen(NamedTuple):
+    """An offset as it was; -1 and "" where the commit does not say."""
+
+    group: str
+    topic: str
+    partition: int
+    committed_offset: int
+    leader_epoch: int
+    metadata: str
+    committed_at_ms: int
+
+
+def carry_out_as_of(order: AsOfOrder) -> list[OffsetThen]:
+    """In the order of groups, topics and partitions. Raises Refusal, NoJava."""
+    spark = start_session(
+        order.master,
+        remote=order.remote,
+        settings=order.settings,
+        kafka=order.source.startswith(KAFKA),
+    )
+    facts = Facts(Source(spark, order.source, order.connector), 0, order.at_ms)
+    found = offsets_as_of(facts.effective, order.at_ms)
+    if order.group is not None:
+        found = found.where(fn.col("group") == order.group)
+    rows = found.orderBy("group", "topic", "partition").collect()
+    if not rows:
+        whose = "no group" if order.group is None else order.group
+        raise NothingToRead(f"{order.source}: {whose} had an offset then, or it is not known")
+    return [
+        OffsetThen(
+            row["group"],
+            row["topic"],
+            row["partition"],
+            row["committed_offset"],
+            -1 if row["leader_epoch"] is None else row["leader_epoch"],
+            row["metadata"] or "",
+            row["committed_at_ms"],
+        )
+        for row in rows
+    ]

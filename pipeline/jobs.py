@@ -8,10 +8,11 @@ from all there is.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
+from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
@@ -40,25 +41,51 @@ Tables = Mapping[str, DataFrame]
 
 @dataclass
 class Facts:
-    """The tables of a source, each made once, and the span that a job is asked about."""
+    """The tables of a source, each made once, and the span that a job is asked about.
+
+    `keep`: for more jobs than one. What several of them are made of is computed once then, and kept
+    in memory, or on the workers' disks where there is none left, until `forget`.
+    """
 
     source: Source
     since_ms: int
     until_ms: int
     version_pattern: str | None = None
+    keep: bool = False
+    _kept: list[DataFrame] = field(default_factory=list)
 
     def within(self, frame: DataFrame, column: str) -> DataFrame:
         at = fn.col(column)
         return frame.where((at >= self.since_ms) & (at < self.until_ms))
 
+    def _shared(self, frame: DataFrame) -> DataFrame:
+        if self.keep:
+            self._kept.append(frame.persist(StorageLevel.MEMORY_AND_DISK))
+        return frame
+
+    def forget(self) -> None:
+        """Frees what was kept."""
+        for frame in self._kept:
+            frame.unpersist()
+        self._kept.clear()
+
     @cached_property
     def effective(self) -> DataFrame:
         commits = self.source.table(COMMITS)
-        return effective_commits(commits, self.source.table(TRANSACTION_MARKERS))
+        markers = self.source.table(TRANSACTION_MARKERS)
+        return self._shared(effective_commits(commits, markers))
+
+    @cached_property
+    def commit_rate(self) -> DataFrame:
+        return self._shared(commit_rate(self.effective, self.group_metadata))
+
+    @cached_property
+    def suspects(self) -> DataFrame:
+        return self._shared(suspects(self.effective))
 
     @cached_property
     def group_metadata(self) -> DataFrame:
-        return self.source.table(GROUP_METADATA)
+        return self._shared(self.source.table(GROUP_METADATA))
 
     @cached_property
     def has_history(self) -> bool:
@@ -70,15 +97,15 @@ class Facts:
 
     @cached_property
     def events(self) -> DataFrame:
-        return self.source.table(GROUP_EVENTS)
+        return self._shared(self.source.table(GROUP_EVENTS))
 
     @cached_property
     def samples(self) -> DataFrame:
-        return self.source.table(LAG_SAMPLES)
+        return self._shared(self.source.table(LAG_SAMPLES))
 
     @cached_property
     def health(self) -> DataFrame:
-        return partition_health(self.samples, self.since_ms, self.until_ms)
+        return self._shared(partition_health(self.samples, self.since_ms, self.until_ms))
 
 
 @dataclass(frozen=True)
@@ -93,10 +120,9 @@ class Job:
 
 
 def _commit_rate(facts: Facts) -> Tables:
-    rate = commit_rate(facts.effective, facts.group_metadata)
     return {
-        "commit_rate": facts.within(rate, "minute_ms"),
-        "group_commit_rate": facts.within(group_rate(rate), "minute_ms"),
+        "commit_rate": facts.within(facts.commit_rate, "minute_ms"),
+        "group_commit_rate": facts.within(group_rate(facts.commit_rate), "minute_ms"),
     }
 
 
@@ -119,10 +145,9 @@ def _group_health(facts: Facts) -> Tables:
 
 
 def _anomalies(facts: Facts) -> Tables:
-    rate = group_rate(commit_rate(facts.effective, facts.group_metadata))
     found = [
-        odd.commit_storms(rate),
-        odd.rewinds(suspects(facts.effective)),
+        odd.commit_storms(group_rate(facts.commit_rate)),
+        odd.rewinds(facts.suspects),
         odd.skewed_assignments(facts.group_metadata),
     ]
     if facts.has_samples:
@@ -140,7 +165,7 @@ def _offsets_as_of(facts: Facts) -> Tables:
 
 
 def _audit(facts: Facts) -> Tables:
-    moved = {"offset_suspects": facts.within(suspects(facts.effective), "at_ms")}
+    moved = {"offset_suspects": facts.within(facts.suspects, "at_ms")}
     if facts.has_history:
         moved["audit"] = facts.within(audit(facts.events), "at_ms")
     return moved

@@ -16,7 +16,6 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
 from pipeline.files import folders, move_folder, remove_folder
-from pipeline.inputs import Source
 from pipeline.jobs import Facts, Job
 from pipeline.refusals import Refusal
 
@@ -43,20 +42,12 @@ def _day(at_ms: int) -> str:
     return (datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=at_ms)).date().isoformat()
 
 
-def run_job(
-    spark: SparkSession,
-    job: Job,
-    source: Source,
-    out: str,
-    span: Span,
-    *,
-    version_pattern: str | None = None,
-) -> Mapping[str, int]:
+def run_job(spark: SparkSession, job: Job, facts: Facts, out: str) -> Mapping[str, int]:
     """Write the job's tables under `out`; the rows of each. Raises NothingToRead."""
+    source, span = facts.source, Span(facts.since_ms, facts.until_ms)
     for topic in job.needs:
         if not source.has(topic):
             raise NothingToRead(f"{job.name} is made of {topic}, and {source.where} has none")
-    facts = Facts(source, span.since_ms, span.until_ms, version_pattern)
     rows = {}
     for name, table in job.run(facts).items():
         column = job.days[name]

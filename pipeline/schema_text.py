@@ -2,12 +2,14 @@
 
 from collections.abc import Iterator
 
+from pipeline.result_tables import RESULTS
 from pipeline.tables import TABLES, Table, meaning_of, unit_of
 
 
 def _chosen(name: str | None) -> list[Table]:
     """One table or all. Raises KeyError."""
-    return list(TABLES.values()) if name is None else [TABLES[name]]
+    every = {**TABLES, **RESULTS}
+    return list(every.values()) if name is None else [every[name]]
 
 
 def schema_lines(name: str | None) -> Iterator[str]:

@@ -22,6 +22,7 @@ def main() -> int:
     parser.add_argument("--since-ms", type=int, default=0)
     parser.add_argument("--until-ms", type=int, default=round(datetime.now(UTC).timestamp() * 1000))
     parser.add_argument("--version-pattern")
+    parser.add_argument("--report")
     given = parser.parse_args()
     order = Order(
         given.job,
@@ -30,6 +31,7 @@ def main() -> int:
         given.since_ms,
         given.until_ms,
         version_pattern=given.version_pattern,
+        report=given.report,
     )
     try:
         for line in carry_out(order):

@@ -1,0 +1,94 @@
+"""`rollcall pipeline as-of`: which offsets had a group at an instant, ready to go back to?
+
+Joins the two that may not know each other: pipeline/ finds the offsets, transfer/ writes them as
+`rollcall offsets import` and `kafka-consumer-groups --reset-offsets --from-file` read them.
+"""
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, TextIO
+
+import click
+
+from cli.pipeline_options import Instant, in_one_line, pairs, spark_options
+from cli.tables import table
+
+if TYPE_CHECKING:
+    from pipeline.command import OffsetThen
+
+
+@click.command(
+    "as-of",
+    epilog="\b\nExamples:\n"
+    "  rollcall pipeline as-of --from /data/lake --at 2026-11-20T10:00Z\n"
+    "  rollcall pipeline as-of --from /data/lake --at 2026-11-20T10:00Z --group billing "
+    "--csv billing.csv\n"
+    "  kafka-consumer-groups --bootstrap-server HOST:PORT --group billing --reset-offsets "
+    "--from-file billing.csv --execute\n"
+    "  rollcall offsets import --from billing.csv --overwrite --bootstrap HOST:PORT",
+)
+@click.option(
+    "--from",
+    "source",
+    required=True,
+    metavar="WHERE",
+    help="A data directory (Rollcall's or Kafka's), kafka://HOST:PORT, or a lake.",
+)
+@click.option("--at", "at_ms", type=Instant(), required=True, help="The instant.")
+@click.option("--group", metavar="GROUP", help="Of this group alone.")
+@click.option(
+    "--csv",
+    "csv_file",
+    type=click.File("w", encoding="utf-8", lazy=True),
+    help="group,topic,partition,offset to this file; - is the standard output.",
+)
+@click.option("--json", "as_json", is_flag=True, help="As JSON, with metadata and times.")
+@click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="As `run` has it.")
+@spark_options
+def as_of(
+    *,
+    source: str,
+    at_ms: int,
+    group: str | None,
+    csv_file: TextIO | None,
+    as_json: bool,
+    options: tuple[str, ...],
+    master: str | None,
+    remote: str | None,
+    settings: tuple[str, ...],
+) -> None:
+    """The offsets of groups as they counted at an instant."""
+    given, to_connector = pairs(settings, "--set"), pairs(options, "--option")
+    with in_one_line():
+        from coordinator.group import CommittedOffset
+        from pipeline.command import AsOfOrder, carry_out_as_of
+        from protocol.names import GroupId
+        from transfer.contents import Contents
+        from transfer.text_files import to_csv, to_json
+
+        found = carry_out_as_of(
+            AsOfOrder(source, at_ms, group, master, remote, given, to_connector)
+        )
+    contents = Contents()
+    for one in found:
+        commit = CommittedOffset(
+            one.committed_offset, one.leader_epoch, one.metadata, one.committed_at_ms
+        )
+        offsets = contents.group(GroupId(one.group)).offsets
+        offsets[one.topic, one.partition] = (commit, one.committed_at_ms)
+    if csv_file is not None:
+        csv_file.write(to_csv(contents, with_group=True))
+    if as_json or csv_file is None:
+        click.echo(to_json(contents) if as_json else _table(found), nl=not as_json)
+
+
+def _table(found: "list[OffsetThen]") -> str:
+    rows = [
+        [one.group, one.topic, str(one.partition), str(one.committed_offset), _utc(one)]
+        for one in found
+    ]
+    return table(["GROUP", "TOPIC", "PARTITION", "OFFSET", "COMMITTED (UTC)"], rows)
+
+
+def _utc(one: "OffsetThen") -> str:
+    at = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=one.committed_at_ms)
+    return at.isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00")

@@ -1,0 +1,128 @@
+"""What do the commands of `rollcall pipeline` share? Instants, settings of Spark, and how they end.
+
+Exit code 0: done; 1: refused because of what was found; 2: usage, which includes a missing package
+or Java. Each ends with one line for people.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Final, TypeVar
+
+import click
+
+EXTRA: Final = "rollcall-broker[pipeline]"
+OF_THE_EXTRA: Final = (
+    "google_crc32c",
+    "matplotlib",
+    "numpy",
+    "pandas",
+    "py4j",
+    "pyarrow",
+    "pyspark",
+)
+
+CommandFunction = TypeVar("CommandFunction", bound=Callable[..., object])
+
+
+class Refused(click.ClickException):
+    """What was found does not allow it."""
+
+    exit_code = 1
+
+
+class Missing(click.ClickException):
+    """Something must be installed first."""
+
+    exit_code = 2
+
+
+class Instant(click.ParamType[int]):
+    """ISO 8601 (UTC, if it does not say otherwise) or milliseconds since the epoch."""
+
+    name = "time"
+
+    def convert(
+        self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        if isinstance(value, int) or value.isdecimal():
+            return int(value)
+        try:
+            instant = datetime.fromisoformat(value)
+        except ValueError:
+            self.fail(f"{value!r} is no time such as 2026-11-21T10:00Z", param, ctx)
+        if instant.tzinfo is None:
+            instant = instant.replace(tzinfo=UTC)
+        return round(instant.timestamp() * 1000)
+
+
+def now_ms() -> int:
+    return round(datetime.now(UTC).timestamp() * 1000)
+
+
+def spark_options(command: CommandFunction) -> CommandFunction:
+    """Where Spark runs."""
+    for option in reversed(
+        (
+            click.option(
+                "--master", metavar="URL", help="As spark-submit takes it.  [default: local[*]]"
+            ),
+            click.option("--remote", metavar="URL", help="A Spark Connect server, sc://HOST:PORT."),
+            click.option(
+                "--set",
+                "settings",
+                multiple=True,
+                metavar="KEY=VALUE",
+                help="A setting of Spark.",
+            ),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def span_options(command: CommandFunction) -> CommandFunction:
+    """Of which time."""
+    until = click.option("--until", type=Instant(), help="The first instant after.  [default: now]")
+    since = click.option(
+        "--since", type=Instant(), default="0", help="The first instant.  [default: all]"
+    )
+    return since(until(command))
+
+
+def pairs(words: tuple[str, ...], option: str) -> Mapping[str, str]:
+    """KEY=VALUE, each."""
+    found = {}
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or not key:
+            raise click.UsageError(f"{option} {word!r}: KEY=VALUE is wanted")
+        found[key] = value
+    return found
+
+
+@contextmanager
+def in_one_line() -> Iterator[None]:
+    """What forbids it becomes a message; the pipeline's own imports belong inside too."""
+    try:
+        from pipeline.command import UnknownJob
+        from pipeline.java import NoJava
+        from pipeline.refusals import Refusal
+    except ImportError as missing:
+        raise not_installed(missing) from None
+    try:
+        yield
+    except UnknownJob as unknown:
+        raise click.UsageError(str(unknown)) from None
+    except NoJava as missing:
+        raise Missing(str(missing)) from None
+    except Refusal as refusal:
+        raise Refused(str(refusal)) from None
+
+
+def not_installed(missing: ImportError) -> Missing:
+    """A package of the extra that is not there; any other fault of an import is ours."""
+    package = (missing.name or "").partition(".")[0]
+    if package not in OF_THE_EXTRA:
+        raise missing
+    return Missing(f"{package} is not installed: pip install '{EXTRA}'")

@@ -1,0 +1,70 @@
+"""`rollcall pipeline report`: the tables that jobs wrote, as a page for people and as plain files.
+
+Reads the options; pipeline/report.py does the work. Exit codes: cli/pipeline_options.py.
+"""
+
+from pathlib import Path
+
+import click
+
+from cli.pipeline_options import in_one_line, now_ms, pairs, span_options, spark_options
+
+
+@click.command(
+    "report",
+    epilog="\b\nExamples:\n"
+    "  rollcall pipeline report --from /data/results --to report.html\n"
+    "  rollcall pipeline report --from /data/results --to week.html --since 2026-11-14 "
+    "--csv week\n"
+    "\n"
+    "The page is one file that opens from a disk: no scripts, nothing from a network.",
+)
+@click.option(
+    "--from", "source", required=True, metavar="DIR", help="Where `run --to` wrote the tables."
+)
+@click.option("--to", "page", required=True, metavar="FILE", help="The page, as HTML.")
+@span_options
+@click.option(
+    "--csv", type=click.Path(file_okay=False, path_type=Path), help="And each table as CSV there."
+)
+@click.option(
+    "--json",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="And each table there as JSON, an object on each line.",
+)
+@click.option(
+    "--top", type=click.IntRange(1, 200), default=20, show_default=True, help="Groups to show."
+)
+@spark_options
+def report(
+    *,
+    source: str,
+    page: str,
+    since: int,
+    until: int | None,
+    csv: Path | None,
+    json: Path | None,
+    top: int,
+    master: str | None,
+    remote: str | None,
+    settings: tuple[str, ...],
+) -> None:
+    """Draw a page over the tables that jobs have written."""
+    given = pairs(settings, "--set")
+    with in_one_line():
+        from pipeline.command import ReportOrder, carry_out_report
+
+        order = ReportOrder(
+            source,
+            page,
+            since,
+            now_ms() if until is None else until,
+            csv=csv,
+            json=json,
+            top=top,
+            master=master,
+            remote=remote,
+            settings=given,
+        )
+        for line in carry_out_report(order):
+            click.echo(line)
