@@ -34,7 +34,8 @@ def stored_records(data_dir: Path, scenario: str) -> list[Stored]:
     for partition in place.partitions:
         for segment in partition.segments:
             for batch in walk(segment.path):
-                assert isinstance(batch, Batch), batch
+                if not isinstance(batch, Batch):
+                    break  # another scenario's, just being written: ours would be missed
                 for _, _, key, value, headers in read_records(batch.content):
                     assert key is not None
                     assert not headers

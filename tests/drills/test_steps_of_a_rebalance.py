@@ -102,7 +102,10 @@ def test_consumers_of_librdkafka_recover_by_themselves(
     daemon = start_daemon(SETTINGS)
     create_topic(daemon.bootstrap, TOPIC, 4)
     produce(daemon.bootstrap, TOPIC, 4, range(400))
-    options = Options(daemon.bootstrap, TOPIC, GROUP, heartbeat_interval_ms=200)
+    # A member id that the crash took from its owner is waited for no longer than this.
+    options = Options(
+        daemon.bootstrap, TOPIC, GROUP, session_timeout_ms=6_000, heartbeat_interval_ms=200
+    )
     with members() as (witness, start):
         old = [start(f"m{n}", "confluent", options) for n in range(3)]
         witness.wait_for("three with partitions", lambda: witness.share(old, 4))

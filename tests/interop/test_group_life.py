@@ -148,7 +148,7 @@ def test_five_members_are_restarted_one_after_the_other(
 ) -> None:
     topic = given_topic(10, 100)
     group = f"rolling-{topic}"
-    options = Options(shared_daemon.bootstrap, topic, group)
+    options = Options(shared_daemon.bootstrap, topic, group, session_timeout_ms=6_000)
     with members() as (witness, start):
         running = [start(f"old-{n}", library, options) for n in range(5)]
         witness.wait_for("five that share", lambda: witness.share(running, 10))

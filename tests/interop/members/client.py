@@ -28,7 +28,7 @@ class Options:
     bootstrap: str
     topic: str
     group: str | None = None
-    session_timeout_ms: int = 6_000
+    session_timeout_ms: int = 30_000  # longer than a busy machine takes away a process
     heartbeat_interval_ms: int = 500
     assignor: str = "range"
     instance_id: str | None = None
