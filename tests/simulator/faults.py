@@ -184,13 +184,13 @@ class Operator:
         self.sim.after(self.sim.between(2_000, 8_000), make_room)
 
     def _slow(self, node: Node) -> None:
-        slow_ms = float(self.sim.dice.choice((50, 500, 3_000)))
+        slow_ms = float(self.sim.dice.choice((50, 1_000, 4_000)))
         node.flush_ms = slow_ms
 
         def recover() -> None:
             node.flush_ms = 2.0
 
-        self.sim.after(self.sim.between(1_000, 8_000), recover)
+        self.sim.after(self.sim.between(2_000, 15_000), recover)
 
     def _wall(self, node: Node) -> None:
         self._wall_shift_ms = self.sim.between(-86_400_000, 86_400_000)
