@@ -6,10 +6,11 @@ are. It reads the files beside the daemon that appends to them, and writes one f
 whole and durable, before the older snapshots go. See ADR 0008.
 """
 
-from typing import cast
+from typing import Final, cast
 from uuid import UUID
 
 from coordinator.image import MEANING, Beginning, Image, plain_of
+from coordinator.records import OFFSET_COMMIT
 from coordinator.restore import RecordSkipped
 from storage import snapshot
 from storage.api import StoredRecord
@@ -17,6 +18,11 @@ from storage.disk import Disk
 from storage.log_files import LogFiles
 from storage.snapshot import About, Ignored, Snapshot, pack
 from storage.transactions import CommittedRecords, Withheld
+
+KEYS_KEPT_MAX: Final = 100_000
+"""Of commits; more of them are written down, and their keys forgotten."""
+
+_OF_A_COMMIT: Final = OFFSET_COMMIT.to_bytes(2, "big")
 
 
 class FoldAbandoned(Exception):
@@ -71,12 +77,14 @@ def _fold(disk: Disk, arguments: dict[str, object]) -> dict[str, object]:
     image = Image(Beginning(base, position, skipped))
     epoch = 0 if base is None else base.about.leader_epoch
     files = LogFiles(disk, folder)
+    newest = _Newest(image)
     records = 0
     for next_offset, leader_epoch, batch in files.batches(position, up_to):
-        for record in committed.take(batch):
-            image.apply(record)
-            records += 1
+        counted = committed.take(batch)
+        newest.write(counted)
+        records += len(counted)
         position, epoch = next_offset, leader_epoch
+    newest.settle()
     taken_at_ms = int(str(arguments["now_ms"]))
     about = About(position, topic_id, epoch, taken_at_ms, MEANING, _notes(image, committed))
     blobs = {group_id: pack(plain_of(group)) for group_id, group in image.read()}
@@ -95,3 +103,42 @@ def _fold(disk: Disk, arguments: dict[str, object]) -> dict[str, object]:
         "bytes": size,
         "ignored": [list(one) for one in ignored],
     }
+
+
+class _Newest:
+    """The way of records into the image: of commits that replace each other only the last.
+
+    Most of a log is members that commit the same partitions again and again; to decode all of
+    that would cost a third of what the commits cost the daemon itself. Tombstones and records of
+    groups say what becomes of a commit besides its successor, so what waits is written before
+    them. The first commit of a key does not wait: a group that begins with it is as old as it is.
+    """
+
+    __slots__ = ("_image", "_later", "_seen")
+
+    def __init__(self, image: Image) -> None:
+        self._image = image
+        self._seen: set[bytes | None] = set()  # keys of commits
+        self._later: dict[bytes | None, StoredRecord] = {}
+
+    def write(self, records: list[StoredRecord]) -> None:
+        seen, later = self._seen, self._later
+        for record in records:
+            key = record.key
+            if record.value is None or key is None or key[:2] != _OF_A_COMMIT:
+                self.settle()
+                self._image.apply(record)
+            elif key in seen:
+                later[key] = record
+            else:
+                if len(seen) >= KEYS_KEPT_MAX:
+                    self.settle()
+                seen.add(key)
+                self._image.apply(record)
+
+    def settle(self) -> None:
+        """Write what waits. Raises UnreadableRecord."""
+        for record in self._later.values():
+            self._image.apply(record)
+        self._later.clear()
+        self._seen.clear()

@@ -30,7 +30,7 @@ from coordinator.record_schemas import (
 )
 from coordinator.records import add_offset_tombstones, group_tombstone
 from protocol.names import GenerationId, GroupId, GroupInstanceId, MemberId, TopicName
-from storage.api import LogSettings, Record, TopicPartition
+from storage.api import LogSettings, Record, StoredRecord, TopicPartition
 from storage.disk import Disk
 from storage.log_files import LogFiles
 from storage.partition_log import PartitionLog
@@ -470,3 +470,27 @@ def test_a_swap_takes_older_snapshots_away_for_good() -> None:
     assert positions(written.disk, FOLDER) == [3]
     swap_in(written.disk, log, 0, sources)
     assert not written.disk.exists(snapshot_path(FOLDER, 3))
+
+
+def test_of_commits_that_replace_each_other_only_the_last_is_decoded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And those before a tombstone, which says something of them besides."""
+    written = Written()
+    for offset in range(1, 101):
+        at = written.append(Batch([record_of_offset(offset, partition) for partition in (0, 1)]))
+    written.append(Batch([_offset_tombstone(GroupId("red"), TopicName("orders"), 0)]))
+    at = written.append(Batch([record_of_offset(7)]))
+    expected = written.state(by_snapshot=False)
+    decoded: list[int] = []
+    apply = Image.apply
+
+    def seen(image: Image, record: StoredRecord) -> None:
+        decoded.append(record.offset)
+        apply(image, record)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Image, "apply", seen)
+        assert written.take(at)["records"] == 202
+    assert decoded == [0, 1, 198, 199, 200, 201]
+    assert written.state() == expected
