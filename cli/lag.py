@@ -7,6 +7,7 @@ without one: every group, the worst first. --json prints what the daemon answere
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 
 import click
 
@@ -55,7 +56,7 @@ def _all(lag: Mapping[str, object]) -> str:
     if not groups:
         if lag.get("at_ms") is None:
             return "Nothing was sampled yet: the daemon has just started."
-        return "No group has committed anything."
+        return f"No group had committed anything when lag was last sampled, at {_sampled(lag)}."
     rows = [
         (
             cell(one["group"]),
@@ -74,6 +75,12 @@ def _all(lag: Mapping[str, object]) -> str:
     if isinstance(total, int) and total > len(groups):
         shown += f"\nand {total - len(groups)} groups more (--limit)"
     return shown
+
+
+def _sampled(lag: Mapping[str, object]) -> str:
+    at_ms = lag["at_ms"]
+    assert isinstance(at_ms, int)
+    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%H:%M:%S} UTC"
 
 
 def _one(group: str, lag: Mapping[str, object]) -> str:

@@ -1,7 +1,7 @@
 """`rollcall verdicts`: is a group in trouble, how does that show, and what would help?
 
 Asks the admin port of a running daemon (console/verdicts_api.py). Exit code 0: no verdict holds;
-1: some do, or nobody could be asked (then the line is on stderr); 2: bad usage.
+1: some do; 2: that cannot be said, for the command is wrong, or nobody answers, or no such group.
 """
 
 import json
@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 import click
 
-from cli.admin import admin_option, ask_admin
+from cli.admin import AdminRefused, admin_option, ask_admin
 
 _WIDTH = 100
 
@@ -23,14 +23,19 @@ _WIDTH = 100
     "  rollcall verdicts billing || echo billing is in trouble\n"
     "  rollcall verdicts --json | jq '.verdicts[].remedy'\n"
     "\n"
-    "Exit code 0: no verdict; 1: some. docs/verdicts.md has the rules and their limits.",
+    "Exit code 0: no verdict; 1: some; 2: nobody answers, or there is no such group. "
+    "docs/verdicts.md has the rules and their limits.",
 )
 @click.argument("group", required=False)
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 @admin_option
 def show_verdicts(*, group: str | None, as_json: bool, admin: str) -> int:
     """Show which groups are in trouble, the evidence, and the remedy."""
-    answer = ask_admin(admin, "/api/verdicts", {} if group is None else {"group": group})
+    try:
+        answer = ask_admin(admin, "/api/verdicts", {} if group is None else {"group": group})
+    except AdminRefused as refused:
+        refused.exit_code = 2  # or a script would take it for a verdict
+        raise
     listed = answer.get("verdicts")
     verdicts = listed if isinstance(listed, list) else []
     if as_json:

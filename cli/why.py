@@ -24,7 +24,7 @@ _WORDS_MAX = 160
     "  rollcall why billing --json | jq '.[0].cause'\n",
 )
 @click.argument("group")
-@click.option("--generation", type=int, help="Only what led to this generation.")
+@click.option("--generation", type=click.IntRange(0), help="Only what led to this generation.")
 @click.option(
     "--limit", type=click.IntRange(1, 1_000), help="Rebalances that are told. [5; JSON: 20]"
 )

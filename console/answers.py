@@ -32,10 +32,18 @@ def refusal(status: int, error: str) -> web.Response:
 
 def whole_number(request: web.Request, name: str, default: int, most: int) -> int:
     """A number of the query, held within 1 and `most`. Raises ValueError."""
-    text = request.query.get(name)
-    if text is None:
+    number = number_asked(request, name)
+    if number is None:
         return default
-    number = int(text)
     if number < 1:
         raise ValueError(f"{name} must be 1 or more")
     return min(number, most)
+
+
+def number_asked(request: web.Request, name: str) -> int | None:
+    """A whole number of the query, None without one. Raises ValueError with words for people."""
+    text = request.query.get(name)
+    try:
+        return None if text is None else int(text)
+    except ValueError:
+        raise ValueError(f"{name} must be a whole number") from None

@@ -43,6 +43,7 @@ _INDEX: Final = f"""<!doctype html>
 <li><a href="/readyz">/readyz</a> whether clients should be sent here, and why not
 <li><a href="/livez">/livez</a> whether the process is alive
 <li><a href="/api/lag">/api/lag</a> how far behind the groups are; ?group=G for one of them
+<li><a href="/api/verdicts">/api/verdicts</a> which groups are in trouble; ?group=G likewise
 <li>/api/rebalances?group=G why a group rebalanced; /api/history?group=G all that happened to it
 </ul>
 </html>

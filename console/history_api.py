@@ -15,7 +15,7 @@ from aiohttp import web
 
 from broker.daemon import Daemon
 from broker.history_view import HistoryView
-from console.answers import answer_json, refusal, whole_number
+from console.answers import answer_json, number_asked, refusal, whole_number
 from history.encoding import as_plain
 from history.events import NAMES, GroupDeleted, OffsetsMoved
 from history.shown import instant, shown
@@ -49,8 +49,7 @@ class HistoryApi:
             return refused or _disabled()
         try:
             limit = whole_number(request, "limit", REBALANCES_DEFAULT, REBALANCES_MAX)
-            text = request.query.get("generation")
-            generation = None if text is None else int(text)
+            generation = number_asked(request, "generation")
         except ValueError as fault:
             return refusal(400, str(fault))
         try:

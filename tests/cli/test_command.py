@@ -96,6 +96,9 @@ def test_the_bare_command_shows_its_help_and_is_no_success(rollcall: Command) ->
         (("serve", "extra"), "extra"),
         (("config", "--set", "group.max.size=x"), "group.max.size"),
         (("completion", "tcsh"), "tcsh"),
+        (("why", "billing", "--generation", "-5"), "--generation"),
+        (("lag", "--admin", "nowhere"), "nowhere"),
+        (("verdicts", "--admin", "127.0.0.1:1"), "no daemon answers at 127.0.0.1:1"),
         (("nosuch",), "nosuch"),
     ],
 )

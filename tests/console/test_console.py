@@ -83,6 +83,33 @@ def test_a_healthy_daemon_says_so(daemon: Daemon) -> None:
     assert "/metrics" in body
 
 
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        ("/api/lag?limit=many", "limit must be a whole number"),
+        ("/api/lag?limit=0", "limit must be 1 or more"),
+        ("/api/history?group=billing&limit=1e3", "limit must be a whole number"),
+        ("/api/rebalances?group=billing&generation=x", "generation must be a whole number"),
+        ("/api/rebalances?group=", "group=G is missing"),
+    ],
+)
+def test_a_wrong_question_is_refused_in_words(busy: Daemon, asked: str, why: str) -> None:
+    status, body = busy.get(asked)
+
+    assert status == 400
+    assert json.loads(body) == {"error": why}
+
+
+def test_the_first_page_leads_to_every_other(busy: Daemon) -> None:
+    _, page = busy.get("/")
+
+    for path in ("/metrics", "/readyz", "/livez", "/api/lag", "/api/verdicts"):
+        assert f'href="{path}"' in page
+        assert busy.get(path)[0] == 200
+    assert "/api/rebalances?group=" in page
+    assert "/api/history?group=" in page
+
+
 def test_an_unknown_page_and_a_wrong_method_are_refused_plainly(busy: Daemon) -> None:
     assert busy.get("/nope") == (404, "404 Not Found\n")
     answer = ask(busy, b"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
