@@ -62,6 +62,13 @@ def _allow_files_of(pid: int, size: int) -> None:
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, hard))
 
 
+def _refuses_and_says_why(daemon: Daemon, committer: Committer) -> bool:
+    """The daemon soon begins its journal anew, and has room until that is as long: so fill it."""
+    status, reason = daemon.get("/readyz")
+    refused = committer.commit() is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return refused and status == 503 and "disk full: " in reason
+
+
 def test_a_disk_that_was_full_is_served_on_without_a_restart(start_daemon: StartDaemon) -> None:
     # Its log is on the full disk as well: that must harm nobody.
     settings = {**TEST_SETTINGS, "rollcall.disk.full.retry.ms": "20", "rollcall.log.level": "debug"}
@@ -78,14 +85,12 @@ def test_a_disk_that_was_full_is_served_on_without_a_restart(start_daemon: Start
         while (refused := committer.commit()) is ErrorCode.NONE:
             pass
         assert refused in AGAIN
-        _until(lambda: daemon.get("/readyz")[0] == 503)
-        _until(lambda: committer.commit() is ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        _until(lambda: _refuses_and_says_why(daemon, committer))
 
-        # Then what was acknowledged is read, it is said why, and nothing else has happened.
+        # Then what was acknowledged is read, and nothing else has happened.
         (read,) = committed_offsets(daemon.port, "billing", TOPIC, [0])
         assert committer.acknowledged <= read <= committer.sent
         assert committed_offsets(daemon.port, "shipping", TOPIC, [0]) == [other.acknowledged]
-        assert "disk full: " in daemon.get("/readyz")[1]
 
         # And with room again it goes on by itself: what was shown is still there.
         _allow_files_of(daemon.pid, resource.RLIM_INFINITY)
