@@ -50,4 +50,20 @@ class CleanOffsetReset:
     reason: str
 
 
-CleanerEvent = CleaningBegun | LogCleaned | CleaningAborted | LogUncleanable | CleanOffsetReset
+@dataclass(slots=True)
+class PipelineOvertaken:
+    """Compacted before the pipeline has read it: rollcall.pipeline.keep.* allow no more."""
+
+    log: TopicPartition
+    unread_from: int
+    cleaned_to: int
+
+
+CleanerEvent = (
+    CleaningBegun
+    | LogCleaned
+    | CleaningAborted
+    | LogUncleanable
+    | CleanOffsetReset
+    | PipelineOvertaken
+)

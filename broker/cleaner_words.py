@@ -68,6 +68,16 @@ def _(event: cleaner.CleanOffsetReset) -> Iterable[Line]:
     yield Line("warning", words, {"log": _name(event.log), "reason": event.reason})
 
 
+@told(TABLE, cleaner.PipelineOvertaken)
+def _(event: cleaner.PipelineOvertaken) -> Iterable[Line]:
+    facts: Facts = {
+        "log": _name(event.log),
+        "unread": _section(event.unread_from, event.cleaned_to),
+        "because": "rollcall.pipeline.keep.ms, rollcall.pipeline.keep.bytes",
+    }
+    yield Line("warning", "Compacted what the pipeline has not read", facts)
+
+
 def _name(log: tuple[str, int]) -> str:
     return f"{log[0]}-{log[1]}"
 

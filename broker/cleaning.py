@@ -25,12 +25,15 @@ from broker.cleaner_events import (
     CleanOffsetReset,
     LogCleaned,
     LogUncleanable,
+    PipelineOvertaken,
 )
 from broker.clock import SystemClock
 from broker.config import Config
 from broker.events import PartFailed
 from broker.jobs import CLEAN_LOG
+from broker.pipeline_mark import Marks, no_marks, pipeline_marks
 from broker.worker import JobFailed, WorkerProcess
+from coordinator.coordinator import GroupCoordinator
 from protocol.names import TopicName
 from purgatory.now import Now
 from storage.api import Corrupt, TopicPartition
@@ -45,7 +48,7 @@ from storage.cleaner import (
     write_clean_offsets,
 )
 from storage.cleaner_pass import PassResult
-from storage.cleaner_selection import dirtiest
+from storage.cleaner_selection import Unread, dirtiest
 from storage.disk import Disk
 from storage.journal import Journal
 from storage.journaled_view import JournaledView
@@ -89,6 +92,8 @@ class CleaningNumbers:
     max_delay_ms: int = 0
     uncleanable_bytes: int = 0
     aborted: int = 0
+    kept_for_pipeline_bytes: int = 0
+    pipeline_overtaken: int = 0
 
 
 class Surveyed(NamedTuple):
@@ -96,6 +101,7 @@ class Surveyed(NamedTuple):
     log: PartitionLog
     stable_to: int
     survey: Survey
+    unread: Unread | None
 
 
 class Cleaning:
@@ -112,6 +118,7 @@ class Cleaning:
         settings: CleaningSettings,
         *,
         producers: Producers,
+        marks: Marks = no_marks,
     ) -> None:
         self._disk = disk
         self._store = store
@@ -121,6 +128,7 @@ class Cleaning:
         self._observe = observe
         self._settings = settings
         self._producers = producers
+        self._marks = marks
         self._task: asyncio.Task[None] | None = None
         self._current: TopicPartition | None = None
         self._pass: asyncio.Task[dict[str, object]] | None = None
@@ -172,7 +180,8 @@ class Cleaning:
         self.numbers.last_look_ms = now.mono_ms
         logs = self._compacted()
         self._roll_old(logs, now.wall_ms)
-        surveyed = await self._in_thread(self._survey_all, logs, now.wall_ms)
+        marks = self._marks([key for key, _ in logs])
+        surveyed = await self._in_thread(self._survey_all, logs, now.wall_ms, marks)
         chosen = self._choose(surveyed)
         return chosen is not None and await self._clean(chosen, now)
 
@@ -208,6 +217,7 @@ class Cleaning:
         numbers.uncleanable_bytes = sum(
             one.survey.dirt.cleanable_bytes for one in surveyed if one.log in self.uncleanable
         )
+        numbers.kept_for_pipeline_bytes = sum(one.survey.kept_bytes for one in surveyed)
         candidates = [
             one
             for one in surveyed
@@ -223,7 +233,10 @@ class Cleaning:
     # --- in a thread ---------------------------------------------------------------------------
 
     def _survey_all(
-        self, logs: Sequence[tuple[TopicPartition, PartitionLog]], now_ms: int
+        self,
+        logs: Sequence[tuple[TopicPartition, PartitionLog]],
+        now_ms: int,
+        marks: Mapping[TopicPartition, Unread],
     ) -> list[Surveyed]:
         self._sync_sealed(logs)
         offsets = self._read_offsets()
@@ -234,8 +247,15 @@ class Cleaning:
             if view is None or not log.is_open:
                 continue
             stable_to = min(self._store.durable_to(log), view.high_watermark)
+            unread = marks.get(key)
             try:
-                one = survey(log, checkpoint=offsets.get(key), stable_to=stable_to, now_ms=now_ms)
+                one = survey(
+                    log,
+                    checkpoint=offsets.get(key),
+                    stable_to=stable_to,
+                    now_ms=now_ms,
+                    unread=unread,
+                )
             except (OSError, Corrupt) as fault:
                 self._tell_from_thread(self._mark, key, log, str(fault))
                 continue
@@ -244,7 +264,7 @@ class Cleaning:
                 if not log.settings.cleanup_delete:  # there retention moves the start all the time
                     reset = CleanOffsetReset(key, one.found.reset_because)
                     self._tell_from_thread(self._observe, reset)
-            surveyed.append(Surveyed(key, log, stable_to, one))
+            surveyed.append(Surveyed(key, log, stable_to, one, unread))
         if resets:
             self._write_offsets(resets)
         return surveyed
@@ -295,7 +315,7 @@ class Cleaning:
     # --- one log -------------------------------------------------------------------------------
 
     async def _clean(self, chosen: Surveyed, now: Now) -> bool:
-        key, log, stable_to, (found, dirt) = chosen
+        key, log, stable_to, (found, dirt, _), unread = chosen
         self._observe(
             CleaningBegun(
                 key, found.first_dirty, found.first_uncleanable, dirt.ratio, dirt.delay_ms > 0
@@ -335,6 +355,10 @@ class Cleaning:
         self._observe(
             LogCleaned(key, found.first_dirty, result, segments_before, len(log.segments), seconds)
         )
+        if unread is not None and result.end_offset > unread.begins_at:
+            self.numbers.pipeline_overtaken += 1
+            begin = max(found.first_dirty, unread.begins_at)
+            self._observe(PipelineOvertaken(key, begin, result.end_offset))
         return True
 
     async def _run(
@@ -425,6 +449,7 @@ def build_cleaning(
     clock: SystemClock,
     observe: Callable[[CleanerEvent | PartFailed], None],
     registry: TopicRegistry,
+    coordinator: GroupCoordinator,
 ) -> Cleaning:
     """With a worker process of its own: a pass may take long, and snapshots must not wait."""
 
@@ -453,6 +478,11 @@ def build_cleaning(
             map_bytes=config.log_cleaner_dedupe_buffer_size,
         ),
         producers=producers,
+        marks=pipeline_marks(
+            coordinator,
+            keep_ms=config.rollcall_pipeline_keep_ms,
+            keep_bytes=config.rollcall_pipeline_keep_bytes,
+        ),
     )
 
 

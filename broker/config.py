@@ -179,6 +179,19 @@ class Config:
         at_least=-1,
         long=True,
     )
+    rollcall_pipeline_keep_ms: int = integer(
+        604_800_000,
+        "How long sealed segments of __consumer_offsets are kept from the cleaner for a pipeline "
+        "that has acknowledged something, and has not read them; -1: no limit.",
+        at_least=-1,
+        long=True,
+    )
+    rollcall_pipeline_keep_bytes: int = integer(
+        1_073_741_824,
+        "The most that is kept for that in one partition; -1: no limit.",
+        at_least=-1,
+        long=True,
+    )
     offsets_topic_replication_factor: int = integer(
         1, "Copies of __consumer_offsets: one node has one. Kafka's default is 3.", at_least=1
     )

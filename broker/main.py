@@ -212,7 +212,9 @@ def build(
         build_watch(config, data_plane.registry, history, lag, observer),
         worker,
         snapshots,
-        build_cleaning(config, disk, store, journal, clock, observer, data_plane.registry),
+        build_cleaning(
+            config, disk, store, journal, clock, observer, data_plane.registry, coordinator
+        ),
         history,
     )
     daemon.connect()

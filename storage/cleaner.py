@@ -29,6 +29,7 @@ from storage.cleaner_selection import (
     CHECKPOINT,
     Dirt,
     Range,
+    Unread,
     cleanable_range,
     dirt_in,
     extents_of,
@@ -48,6 +49,8 @@ class Survey(NamedTuple):
 
     found: Range
     dirt: Dirt
+    kept_bytes: int = 0
+    """What could be cleaned if the pipeline had read it."""
 
 
 def sync_sealed(log: PartitionLog) -> None:
@@ -68,19 +71,36 @@ def sync_sealed(log: PartitionLog) -> None:
         raise
 
 
-def survey(log: PartitionLog, *, checkpoint: int | None, stable_to: int, now_ms: int) -> Survey:
+def survey(
+    log: PartitionLog,
+    *,
+    checkpoint: int | None,
+    stable_to: int,
+    now_ms: int,
+    unread: Unread | None = None,
+) -> Survey:
     """Reads no more than a header of each segment. Raises OSError, Corrupt."""
     facts, settings = facts_of(log), log.settings
-    found = cleanable_range(
-        facts,
-        settings,
-        checkpoint=checkpoint,
-        log_start=log.log_start_offset,
-        log_end=log.log_end_offset,
-        stable_to=stable_to,
-        now_ms=now_ms,
-    )
-    return Survey(found, dirt_in(facts, found, settings, now_ms))
+
+    def cleanable(unread: Unread | None) -> Range:
+        return cleanable_range(
+            facts,
+            settings,
+            checkpoint=checkpoint,
+            log_start=log.log_start_offset,
+            log_end=log.log_end_offset,
+            stable_to=stable_to,
+            now_ms=now_ms,
+            unread=unread,
+        )
+
+    found, kept_bytes = cleanable(unread), 0
+    if unread is not None:
+        all_read = cleanable(None).first_uncleanable
+        kept_bytes = sum(
+            one.size for one in facts if found.first_uncleanable <= one.base_offset < all_read
+        )
+    return Survey(found, dirt_in(facts, found, settings, now_ms), kept_bytes)
 
 
 def plan(
@@ -194,7 +214,7 @@ def _clean(
     done: FolderCleaned | None = None
     while True:
         stable_to = min(log.recovery_point, log.log_end_offset)
-        found, _ = survey(log, checkpoint=offsets.get(key), stable_to=stable_to, now_ms=now_ms)
+        found = survey(log, checkpoint=offsets.get(key), stable_to=stable_to, now_ms=now_ms).found
         if done is None:
             size = log.size_bytes
             done = FolderCleaned(

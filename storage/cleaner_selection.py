@@ -10,7 +10,8 @@ logs whose dirty share is above min.cleanable.dirty.ratio, or which hold somethi
 max.compaction.lag.ms, the dirtiest is cleaned first.
 
 `min_compaction_lag_max_bytes` is ours: so many bytes of a log's end the lag protects, and no more,
-for the history of offsets must not fill the disk. Kafka's counterpart: LogCleanerManager.
+for the history of offsets must not fill the disk. So is `Unread`: what the data pipeline has yet to
+read. Kafka's counterpart: LogCleanerManager.
 """
 
 from collections.abc import Iterable, Sequence
@@ -51,6 +52,14 @@ class Dirt(NamedTuple):
     def is_enough(self, settings: LogSettings) -> bool:
         is_overdue = self.delay_ms > 0 and self.cleanable_bytes > 0
         return is_overdue or self.ratio > settings.min_cleanable_dirty_ratio
+
+
+class Unread(NamedTuple):
+    """From which offset on the pipeline has not read a log, and how much of it is kept for that."""
+
+    begins_at: int
+    keep_ms: int  # -1: no limit
+    keep_bytes: int  # -1: no limit
 
 
 class SegmentFacts(NamedTuple):
@@ -100,6 +109,7 @@ def cleanable_range(
     log_end: int,
     stable_to: int,
     now_ms: int,
+    unread: Unread | None = None,
 ) -> Range:
     """What of a log may be cleaned; `stable_to` is where readers and the disk agree up to."""
     first_dirty, reason = log_start if checkpoint is None else checkpoint, None
@@ -113,20 +123,26 @@ def cleanable_range(
         return Range(first_dirty, first_dirty, reason)
     bound = min(stable_to, segments[-1].base_offset)
     if settings.min_compaction_lag_ms > 0:
-        bound = min(bound, _first_young(segments, settings, first_dirty, now_ms))
+        horizon_ms = now_ms - settings.min_compaction_lag_ms
+        most = settings.min_compaction_lag_max_bytes
+        bound = min(bound, _first_kept(segments, first_dirty, horizon_ms, most))
+    if unread is not None:
+        horizon_ms = -1 if unread.keep_ms < 0 else now_ms - unread.keep_ms
+        begin = max(first_dirty, unread.begins_at)
+        bound = min(bound, _first_kept(segments, begin, horizon_ms, unread.keep_bytes))
     bases = [one.base_offset for one in segments if one.base_offset <= bound]
     return Range(first_dirty, max(bases[-1] if bases else first_dirty, first_dirty), reason)
 
 
-def _first_young(
-    segments: Sequence[SegmentFacts], settings: LogSettings, first_dirty: int, now_ms: int
+def _first_kept(
+    segments: Sequence[SegmentFacts], begin: int, horizon_ms: int, most_bytes: int
 ) -> int:
-    """The base of the first dirty segment with a record that the lag protects."""
-    horizon_ms = now_ms - settings.min_compaction_lag_ms
-    protected_from = _last_bytes(segments, settings.min_compaction_lag_max_bytes)
+    """The base of the first segment that reaches beyond `begin` and is neither too old for it, nor
+    too far from the log's end."""
+    protected_from = _last_bytes(segments, most_bytes)
     for one, after in pairwise(segments):
-        is_dirty = after.base_offset > first_dirty
-        if is_dirty and one.max_timestamp > horizon_ms and one.base_offset >= protected_from:
+        is_asked = after.base_offset > begin
+        if is_asked and one.max_timestamp > horizon_ms and one.base_offset >= protected_from:
             return one.base_offset
     return segments[-1].base_offset
 

@@ -74,6 +74,16 @@ UNCLEANABLE_BYTES: Final = Family(
     "Bytes of theirs that would be cleaned.",
     kafka="uncleanable-bytes",
 )
+KEPT_FOR_PIPELINE: Final = Family(
+    "rollcall_cleaner_kept_for_pipeline_bytes",
+    Kind.GAUGE,
+    "Bytes of __consumer_offsets that are not cleaned because the pipeline has not read them.",
+)
+PIPELINE_OVERTAKEN: Final = Family(
+    "rollcall_cleaner_pipeline_overtaken_total",
+    Kind.COUNTER,
+    "Logs that were cleaned beyond what the pipeline has read: rollcall.pipeline.keep.*.",
+)
 
 
 def collect(daemon: Daemon) -> Portions:
@@ -92,3 +102,5 @@ def collect(daemon: Daemon) -> Portions:
         yield SINCE.one((daemon.clock.now().mono_ms - numbers.last_look_ms) / 1000)
     yield UNCLEANABLE.one(len(daemon.cleaning.uncleanable))
     yield UNCLEANABLE_BYTES.one(numbers.uncleanable_bytes)
+    yield KEPT_FOR_PIPELINE.one(numbers.kept_for_pipeline_bytes)
+    yield PIPELINE_OVERTAKEN.one(numbers.pipeline_overtaken)
