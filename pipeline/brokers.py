@@ -22,6 +22,20 @@ from pipeline.session import connector_coordinates
 KAFKA: Final = "kafka://"
 _PREFIX: Final = "kafka."  # of the connector's options that are its client's
 _PATIENCE_MS: Final = "20000"
+_BYTES: Final = "org.apache.kafka.common.serialization.ByteArray"
+_CONSUMER: Final = {
+    "key.deserializer": f"{_BYTES}Deserializer",
+    "value.deserializer": f"{_BYTES}Deserializer",
+    "default.api.timeout.ms": _PATIENCE_MS,
+    "allow.auto.create.topics": "false",
+    "enable.auto.commit": "false",
+}
+_PRODUCER: Final = {
+    "key.serializer": f"{_BYTES}Serializer",
+    "value.serializer": f"{_BYTES}Serializer",
+    "max.block.ms": _PATIENCE_MS,
+    "acks": "all",
+}
 
 _OLD_LISTING: Final = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 """Only the connector's older way to list offsets reads what it is assigned, internal or not."""
@@ -72,19 +86,28 @@ class Broker:
         }
 
     def tail(self, topic: str, begins: Mapping[int, int]) -> Iterator[tuple[bytes, bytes]]:
-        """(key, value) of what was written from these offsets up to now. Raises NoBroker."""
+        """(key, value) of what was written from these offsets up to now; of partitions that are not
+        named, from the first. Raises NoBroker."""
         with self._consumer() as consumer:
-            mine = [one for one in self._partitions(consumer, topic) if one.partition() in begins]
+            mine = self._partitions(consumer, topic)
             ends = {one: int(end) for one, end in consumer.endOffsets(mine).items()}
-            left = [one for one in mine if begins[one.partition()] < ends[one]]
+            left = [one for one in mine if begins.get(one.partition(), 0) < ends[one]]
             consumer.assign(left)
             for one in left:
-                consumer.seek(one, begins[one.partition()])
+                consumer.seek(one, begins.get(one.partition(), 0))
             while left:
-                for record in consumer.poll(self._java.java.time.Duration.ofSeconds(1)):
+                for record in _each(consumer.poll(self._java.java.time.Duration.ofSeconds(1))):
                     if record.key() is not None and record.value() is not None:
                         yield bytes(record.key()), bytes(record.value())
                 left = [one for one in left if consumer.position(one) < ends[one]]
+
+    def write(self, topic: str, records: Iterable[tuple[bytes, bytes]]) -> None:
+        """Append (key, value) pairs, in their order; stored when it returns. Raises NoBroker."""
+        with self._client("producer.KafkaProducer", _PRODUCER) as producer:
+            make = self._java.org.apache.kafka.clients.producer.ProducerRecord
+            sent = [producer.send(make(topic, key, value)) for key, value in records]
+            for one in sent:
+                one.get()
 
     @property
     def _java(self) -> JavaObject:
@@ -102,36 +125,44 @@ class Broker:
 
     @contextmanager
     def _consumer(self) -> Iterator[JavaObject]:
-        """A client that is in no group; what goes wrong with it is a NoBroker."""
-        bytes_as_they_are = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
+        """One that is in no group."""
+        with self._client("consumer.KafkaConsumer", _CONSUMER) as consumer:
+            yield consumer
+
+    @contextmanager
+    def _client(self, kind: str, defaults: Mapping[str, str]) -> Iterator[JavaObject]:
+        """A client of Kafka's own; what goes wrong with it is a NoBroker."""
         settings = self._java.java.util.Properties()
-        for name, value in {
-            "key.deserializer": bytes_as_they_are,
-            "value.deserializer": bytes_as_they_are,
-            "default.api.timeout.ms": _PATIENCE_MS,
-            "allow.auto.create.topics": "false",
-            "enable.auto.commit": "false",
-            **{
-                name.removeprefix(_PREFIX): value
-                for name, value in self.options.items()
-                if name.startswith(_PREFIX)
-            },
-        }.items():
+        given = {
+            name.removeprefix(_PREFIX): value
+            for name, value in self.options.items()
+            if name.startswith(_PREFIX)
+        }
+        for name, value in {**defaults, **given}.items():
             settings.setProperty(name, value)
-        consumer = None
+        package, name = kind.split(".")
+        client = None
         try:
             try:
-                consumer = self._java.org.apache.kafka.clients.consumer.KafkaConsumer(settings)
+                client = getattr(getattr(self._java.org.apache.kafka.clients, package), name)(
+                    settings
+                )
             except TypeError:  # what Java does not have is a package to Py4J
                 raise NoBroker(
                     f"Spark's Kafka connector is not loaded: give {connector_coordinates()} by "
                     "spark.jars.packages, or its jars by spark.jars"
                 ) from None
-            yield consumer
+            yield client
         except Py4JJavaError as fault:
             said = fault.java_exception.toString()
-            raise NoBroker(f"{KAFKA}{self.bootstrap} cannot be read: {said}") from None
+            raise NoBroker(f"{KAFKA}{self.bootstrap}: {said}") from None
         finally:
-            if consumer is not None:
+            if client is not None:
                 with suppress(Py4JJavaError):
-                    consumer.close()
+                    client.close()
+
+
+def _each(records: JavaObject) -> Iterator[JavaObject]:
+    following = records.iterator()
+    while following.hasNext():
+        yield following.next()

@@ -34,7 +34,7 @@ def commit_storms(group_rates: DataFrame) -> DataFrame:
     stormy = group_rates.where(
         (fn.col("score") > STORM_SCORE) & (fn.col("commits") > STORM_COMMITS)
     )
-    return _finding(
+    return finding(
         stormy,
         "commit_storm",
         fn.col("minute_ms"),
@@ -47,7 +47,7 @@ def commit_storms(group_rates: DataFrame) -> DataFrame:
 def rewinds(suspects: DataFrame) -> DataFrame:
     """From audit.suspects: those that went back, and were not deleted."""
     back = suspects.where("new_offset IS NOT NULL")
-    return _finding(
+    return finding(
         back, "rewind", fn.col("at_ms"), fn.col("at_ms"), fn.lit(1.0), ["old_offset", "new_offset"]
     )
 
@@ -73,7 +73,7 @@ def stalled_partitions(health: DataFrame) -> DataFrame:
     )
     score = fn.col("evaluations") / STALLED_INSTANTS
     facts = ["verdict", "lag", "evaluations"]
-    return _finding(found, "stalled_partition", fn.col("since"), fn.col("until"), score, facts)
+    return finding(found, "stalled_partition", fn.col("since"), fn.col("until"), score, facts)
 
 
 def flapping_members(events: DataFrame) -> DataFrame:
@@ -102,7 +102,7 @@ def flapping_members(events: DataFrame) -> DataFrame:
     )
     score = fn.col("left") / FLAPS
     facts = ["left", "causes"]
-    return _finding(found, "flapping_member", fn.col("since"), fn.col("until"), score, facts)
+    return finding(found, "flapping_member", fn.col("since"), fn.col("until"), score, facts)
 
 
 def hot_partitions(samples: DataFrame, *, window_ms: int = 3_600_000) -> DataFrame:
@@ -126,7 +126,7 @@ def hot_partitions(samples: DataFrame, *, window_ms: int = 3_600_000) -> DataFra
     since = fn.col("window_ms")
     score = fn.col("ratio") / HOT_SHARE
     facts = ["records", "median", "siblings"]
-    return _finding(hot, "hot_partition", since, since + window_ms, score, facts)
+    return finding(hot, "hot_partition", since, since + window_ms, score, facts)
 
 
 def skewed_assignments(group_metadata: DataFrame) -> DataFrame:
@@ -151,10 +151,10 @@ def skewed_assignments(group_metadata: DataFrame) -> DataFrame:
     found = spread.where(fn.col("most") - fn.col("least") >= SKEW)
     score = (fn.col("most") - fn.col("least")) / SKEW
     facts = ["generation", "most", "least"]
-    return _finding(found, "skewed_assignment", fn.col("at"), fn.col("at"), score, facts)
+    return finding(found, "skewed_assignment", fn.col("at"), fn.col("at"), score, facts)
 
 
-def _finding(
+def finding(
     found: DataFrame, kind: str, since: Column, until: Column, score: Column, facts: list[str]
 ) -> DataFrame:
     there = set(found.columns)

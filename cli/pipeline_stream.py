@@ -1,0 +1,71 @@
+"""`rollcall pipeline stream`: the health of groups, kept up to date by Structured Streaming."""
+
+import click
+
+from cli.pipeline_options import in_one_line, pairs
+
+
+class Seconds(click.ParamType[int]):
+    """30s, 5m, 1h."""
+
+    name = "duration"
+
+    def convert(
+        self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        if isinstance(value, int):
+            return value
+        number, unit = value[:-1], {"s": 1, "m": 60, "h": 3600}.get(value[-1:], 0)
+        if not number.isdecimal() or not int(number) or not unit:
+            self.fail(f"{value!r} is no duration such as 30s, 5m or 1h", param, ctx)
+        return int(number) * unit
+
+
+@click.command(
+    "stream",
+    epilog="\b\nExamples:\n"
+    "  rollcall pipeline stream --from kafka://127.0.0.1:9092 --to /data/health\n"
+    "  rollcall pipeline stream --from kafka://127.0.0.1:9092 --to /data/health "
+    "--verdicts-topic verdicts --once",
+)
+@click.option("--from", "source", required=True, metavar="WHERE", help="kafka://HOST:PORT.")
+@click.option(
+    "--to", "out", required=True, metavar="DIR", help="Tables and checkpoint; a folder of its own."
+)
+@click.option("--verdicts-topic", metavar="NAME", help="Each change of a group's verdict, as JSON.")
+@click.option("--every", type=Seconds(), default="30s", show_default=True, help="A batch so often.")
+@click.option("--once", is_flag=True, help="What is new since the last time, then end.")
+@click.option("--master", metavar="URL", help="As spark-submit takes it.  [default: local[*]]")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of Spark.")
+@click.option(
+    "--option",
+    "options",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="An option of Spark's Kafka connector.",
+)
+def stream(
+    *,
+    source: str,
+    out: str,
+    verdicts_topic: str | None,
+    every: int,
+    once: bool,
+    master: str | None,
+    settings: tuple[str, ...],
+    options: tuple[str, ...],
+) -> None:
+    """Keep group_health and anomalies up to date, and tell changes of verdicts to a topic.
+
+    Each row and each record once, however often it is stopped, killed and started again with the
+    same --to.
+    """
+    given, to_connector = pairs(settings, "--set"), pairs(options, "--option")
+    with in_one_line():
+        from pipeline.streaming import StreamOrder, follow
+
+        order = StreamOrder(source, out, verdicts_topic, None if once else every, to_connector)
+        try:
+            follow(order, master, given)
+        except KeyboardInterrupt:
+            click.echo("stopped: the next start goes on from here", err=True)

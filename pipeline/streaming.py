@@ -1,0 +1,241 @@
+"""Are the groups well, as of now? A job that never ends: verdicts and anomalies, batch by batch.
+
+    __group_lag ---------> samples --> partition_health --> group_health --> Parquet and a topic
+    __consumer_offsets --> commits --> rewinds, storms; and stalls of the health --> Parquet
+
+Spark's Structured Streaming cuts both topics into batches and remembers them (its checkpoint); each
+batch goes through `HealthStream.batch`. What it writes is a function of the batch and of what the
+one before it has left (stream_state.py), under the batch's own number, so that a batch done again
+replaces what it has written; verdict_topic.py does the same for the topic. Rules are those of
+derive/, in Spark's own functions.
+
+Time is that of the daemon's newest sample, not of this machine: an instant is judged once samples
+are `SETTLE_MS` beyond it, so that results do not depend on how batches were cut. (Commits of many
+partitions that are read from long ago are an exception: a minute's commits may come in several
+batches, and a storm of old then be missed. `run anomalies` has all of them.)
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as fn
+from pyspark.sql.streaming.query import StreamingQuery
+
+from pipeline.brokers import KAFKA, Broker
+from pipeline.derive.anomalies import STALLED_INSTANTS, rewinds
+from pipeline.derive.audit import suspects
+from pipeline.derive.group_health import group_health, partition_health
+from pipeline.derive.sliding import MINUTE_MS, PAST_MS, last_samples, stalls_begun, storms
+from pipeline.inputs import decoded, messages
+from pipeline.refusals import Refusal
+from pipeline.session import start_session
+from pipeline.stream_state import SCHEMAS, Clock, Remembered, State
+from pipeline.tables import COMMITS, LAG_SAMPLES, LAG_TOPIC, OFFSETS_TOPIC
+from pipeline.verdict_topic import Verdict, VerdictTopic
+
+EVERY_MS: Final = 60_000
+"""Between two instants that are judged."""
+
+SETTLE_MS: Final = 30_000
+"""A sample is written so long after its commit at the most: three rounds of the sampler."""
+
+RECORDS_OF_A_BATCH: Final = 500_000
+"""At a first start the topics hold weeks."""
+
+_BACK_MS: Final = STALLED_INSTANTS * EVERY_MS
+
+
+class NoStream(Refusal):
+    """There is nothing to follow; the message is for people."""
+
+
+@dataclass(frozen=True)
+class StreamOrder:
+    """What somebody asked for. `every_s` None: all that is there now, then end."""
+
+    source: str
+    out: str
+    verdicts_topic: str | None = None
+    every_s: int | None = None
+    connector: Mapping[str, str] = field(default_factory=dict)
+
+
+def follow(order: StreamOrder, master: str | None, settings: Mapping[str, str]) -> None:
+    """Keep the tables up to date, until interrupted or done. Raises Refusal, NoJava."""
+    query = start_stream(start_session(master, settings=settings, kafka=True), order)
+    try:
+        query.awaitTermination()
+    finally:
+        query.stop()
+
+
+def start_stream(spark: SparkSession, order: StreamOrder) -> StreamingQuery:
+    """Raises NoStream, NoBroker, BadState."""
+    if not order.source.startswith(KAFKA):
+        raise NoStream(f"a stream follows a broker: {KAFKA}HOST:PORT, not {order.source}")
+    broker = Broker(spark, order.source, order.connector)
+    topics = {topic: broker.extents(topic) for topic in (OFFSETS_TOPIC, LAG_TOPIC)}
+    there = {topic: sorted(partitions) for topic, partitions in topics.items() if partitions}
+    if not there:
+        raise NoStream(f"{order.source} has neither {OFFSETS_TOPIC} nor {LAG_TOPIC}")
+    state = State(spark, order.out)
+    stream_id = state.stream_id(order.source)
+    topic = None
+    if order.verdicts_topic is not None:
+        topic = VerdictTopic(broker, order.verdicts_topic, stream_id, state)
+    stream = HealthStream(state, order.out.rstrip("/"), topic)
+    options = {
+        "startingOffsets": "earliest",
+        "maxOffsetsPerTrigger": str(RECORDS_OF_A_BATCH),
+        **broker.assign(there),
+    }
+    records = spark.readStream.format("kafka").options(**options).load()
+    writer = records.writeStream.foreachBatch(stream.batch)
+    writer = writer.option("checkpointLocation", f"{state.path}/checkpoint")
+    if order.every_s is None:
+        return writer.trigger(availableNow=True).start()
+    return writer.trigger(processingTime=f"{order.every_s} seconds").start()
+
+
+class HealthStream:
+    """What is done with each batch."""
+
+    def __init__(self, state: State, out: str, topic: VerdictTopic | None) -> None:
+        self._state = state
+        self._out = out
+        self._topic = topic
+        self._kept: list[DataFrame] = []
+
+    def batch(self, records: DataFrame, batch: int) -> None:
+        spark = records.sparkSession
+        # A stream's plans are not adaptive: two hundred tasks for each shuffle of a few rows.
+        spark.conf.set("spark.sql.shuffle.partitions", str(spark.sparkContext.defaultParallelism))
+        self._keep(records)
+        known = self._state.before(batch)
+        health = self._health(spark, _of(records, LAG_TOPIC), known)
+        commits = self._commits(spark, _of(records, OFFSETS_TOPIC), known)
+        clock = Clock(
+            health.sampled_ms, health.judged_to_ms, commits.committed_ms, commits.minutes_to_ms
+        )
+        groups = self._keep(
+            group_health(health.partitions.where(fn.col("at_ms") > known.clock.judged_to_ms))
+        )
+        self._write("group_health", groups, "at_ms", batch)
+        found = stalls_begun(health.partitions, known.clock.judged_to_ms)
+        self._write("anomalies", found.unionByName(commits.anomalies), "since_ms", batch)
+        statuses = known.table(spark, "statuses")
+        if self._topic is not None:
+            self._topic.write(batch, changes(groups, statuses))
+        self._state.remember(
+            batch,
+            {
+                "samples": last_samples(health.samples, clock.judged_to_ms - _BACK_MS),
+                "statuses": _newest_statuses(groups, statuses),
+                "positions": commits.positions,
+                "minutes": commits.minutes,
+            },
+            clock,
+        )
+        while self._kept:
+            self._kept.pop().unpersist()
+
+    def _keep(self, rows: DataFrame) -> DataFrame:
+        """Until the batch is done, so that it is not made anew for each use."""
+        self._kept.append(rows.persist())
+        return rows
+
+    def _health(self, spark: SparkSession, records: DataFrame, known: Remembered) -> "_Health":
+        clock = known.clock
+        new = self._keep(decoded(records, LAG_TOPIC, LAG_SAMPLES))
+        newest = new.agg(fn.max("sampled_at_ms")).collect()[0][0] or 0
+        sampled_ms = max(clock.sampled_ms, newest)
+        judge_to = max(clock.judged_to_ms, (sampled_ms - SETTLE_MS) // EVERY_MS * EVERY_MS)
+        columns = SCHEMAS["samples"].replace(",", "").split()[::2]
+        before = known.table(spark, "samples")
+        samples = self._keep(new.select(*columns).unionByName(before))
+        since_ms = max(0, clock.judged_to_ms + 1 - _BACK_MS)
+        partitions = partition_health(samples, since_ms, judge_to + 1, every_ms=EVERY_MS)
+        return _Health(samples, self._keep(partitions), sampled_ms, judge_to)
+
+    def _commits(self, spark: SparkSession, records: DataFrame, known: Remembered) -> "_Commits":
+        clock = known.clock
+        new = decoded(records, OFFSETS_TOPIC, COMMITS).withColumns(
+            {"outcome": fn.lit("committed"), "effective_at_ms": fn.col("log_timestamp_ms")}
+        )
+        columns = SCHEMAS["positions"].replace(",", "").split()[::2]
+        new = self._keep(new.select(*columns))
+        newest = new.agg(fn.max("effective_at_ms")).collect()[0][0] or 0
+        committed_ms = max(clock.committed_ms, newest)
+        minutes_to = max(clock.minutes_to_ms, (committed_ms - SETTLE_MS) // MINUTE_MS * MINUTE_MS)
+        every = new.unionByName(known.table(spark, "positions"))
+        minute = (fn.col("effective_at_ms") - fn.col("effective_at_ms") % MINUTE_MS).cast("long")
+        counted = self._keep(
+            new.where("NOT tombstone").select(minute.alias("minute_ms"), "group")
+            .withColumn("commits", fn.lit(1).cast("long"))
+            .unionByName(known.table(spark, "minutes"))
+            .groupBy("minute_ms", "group").agg(fn.sum("commits").alias("commits"))
+        )  # fmt: skip
+        found = rewinds(suspects(every)).unionByName(
+            storms(counted, clock.minutes_to_ms, minutes_to)
+        )
+        key = ["log_partition", "group", "topic", "partition"]
+        others = [name for name in columns if name not in key]
+        last = every.groupBy(*key).agg(fn.max_by(fn.struct(*others), "log_offset").alias("last"))
+        return _Commits(
+            found,
+            last.select(*key, "last.*").where("NOT tombstone"),
+            counted.where(fn.col("minute_ms") >= minutes_to - PAST_MS),
+            committed_ms,
+            minutes_to,
+        )
+
+    def _write(self, table: str, rows: DataFrame, at: str, batch: int) -> None:
+        """By day and batch; the same batch replaces what it has written before."""
+        day = fn.to_date(fn.timestamp_millis(fn.col(at)))
+        dated = rows.withColumns({"dt": day, "batch": fn.lit(batch)}).coalesce(1)
+        writer = dated.write.mode("overwrite").option("partitionOverwriteMode", "dynamic")
+        writer.partitionBy("dt", "batch").parquet(f"{self._out}/{table}")
+
+
+@dataclass(frozen=True)
+class _Health:
+    samples: DataFrame
+    partitions: DataFrame
+    sampled_ms: int
+    judged_to_ms: int
+
+
+@dataclass(frozen=True)
+class _Commits:
+    anomalies: DataFrame
+    positions: DataFrame
+    minutes: DataFrame
+    committed_ms: int
+    minutes_to_ms: int
+
+
+def changes(groups: DataFrame, statuses: DataFrame) -> Sequence[Verdict]:
+    """Groups whose status is not what it was an instant before; OK as a first one is no news."""
+    columns = (
+        "group", "at_ms", "status", "worst_topic", "worst_partition", "worst_verdict",
+        "total_lag", "partitions", "bad_partitions",
+    )  # fmt: skip
+    by_then = statuses.withColumn("at_ms", fn.lit(-1).cast("long"))
+    every = groups.select(*columns).unionByName(by_then, allowMissingColumns=True)
+    before = fn.lag("status").over(Window.partitionBy("group").orderBy("at_ms"))
+    told = every.withColumn("before", fn.coalesce(before, fn.lit("OK")))
+    told = told.where("at_ms >= 0 AND status != before").orderBy("at_ms", "group")
+    return [row.asDict() for row in told.collect()]
+
+
+def _newest_statuses(groups: DataFrame, statuses: DataFrame) -> DataFrame:
+    dated = groups.select("group", "status", "at_ms").unionByName(
+        statuses.withColumn("at_ms", fn.lit(-1).cast("long"))
+    )
+    return dated.groupBy("group").agg(fn.max_by("status", "at_ms").alias("status"))
+
+
+def _of(records: DataFrame, topic: str) -> DataFrame:
+    return messages(records.where(fn.col("topic") == topic))

@@ -1,0 +1,67 @@
+"""A stream in a process of its own, which kills itself and its Java at a given point.
+
+python -m tests.pipeline.stream_victim SOURCE OUT TOPIC POINT
+"""
+
+import os
+import signal
+import sys
+
+from pipeline.brokers import Broker
+from pipeline.session import start_session
+from pipeline.stream_state import State
+from pipeline.streaming import StreamOrder, start_stream
+from pipeline.verdict_topic import VerdictTopic
+from tests.pipeline.kafka_connector import connector_jars
+
+POINTS = ("before the topic", "within the topic", "after the topic", "after the state")
+SETTINGS = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+    "spark.driver.memory": "1g",
+    "spark.log.level": "ERROR",
+}
+
+
+def die() -> None:
+    os.killpg(os.getpgrp(), signal.SIGKILL)
+
+
+def arm(point: str) -> None:
+    """Let it happen in the first batch that has verdicts to tell."""
+    write, tell, remember = Broker.write, VerdictTopic.write, State.remember
+    told: list[int] = []
+
+    def write_half(self, topic, records) -> None:
+        if point == "within the topic":
+            write(self, topic, list(records)[: len(list(records)) // 2])
+            die()
+        write(self, topic, records)
+
+    def tell_or_die(self, batch, verdicts) -> None:
+        if verdicts and point == "before the topic":
+            die()
+        tell(self, batch, verdicts)
+        told.extend([batch] * bool(verdicts))
+
+    def remember_or_die(self, batch, tables, clock) -> None:
+        if told and point == "after the topic":
+            die()
+        remember(self, batch, tables, clock)
+        if told and point == "after the state":
+            die()
+
+    Broker.write, VerdictTopic.write, State.remember = write_half, tell_or_die, remember_or_die
+
+
+def main() -> None:
+    source, out, topic, point = sys.argv[1:]
+    assert point in POINTS
+    arm(point)
+    spark = start_session("local[2]", settings={**SETTINGS, "spark.jars": connector_jars()[0]})
+    order = StreamOrder(source, out, topic, connector={"maxOffsetsPerTrigger": "70"})
+    start_stream(spark, order).awaitTermination()
+
+
+if __name__ == "__main__":
+    main()
