@@ -22,7 +22,7 @@ from tests.interop.java_runtime import OLDEST, find_java
 ROOT = Path(__file__).parents[2]
 LOCK = Path(__file__).with_name("kafka_tools.lock")
 CACHE = ROOT / ".cache" / "maven"
-PATIENCE_S = 120  # for one tool: a Java start takes about a second, on a busy machine several
+PATIENCE_S = 240  # for one tool: a Java start takes about a second, on a busy machine several
 
 _TOOLS = "org.apache.kafka.tools"
 CONSUMER_GROUPS = f"{_TOOLS}.consumer.group.ConsumerGroupCommand"
