@@ -202,25 +202,27 @@ def test_the_offsets_topic_is_read_over_the_wire_by_kafkas_formatters(tool: Tool
     given_topic(tool, "orders", 1, messages=5)
     consume(tool, "orders", "billing", 5)
 
-    def read(formatter: str) -> list[dict]:
-        done = tool(
-            CONSOLE_CONSUMER,
-            *("--topic", "__consumer_offsets", "--from-beginning", "--formatter", formatter),
-            *("--timeout-ms", "3000"),
-        )
-        return list(json_values(done.out))
+    def read(formatter: str, key: dict) -> list[dict]:
+        """The tool ends when nothing has come for so long: too soon, perhaps, if it is starved."""
+        found: list[dict] = []
+        for silence_ms in (3_000, 15_000, 60_000):
+            done = tool(
+                CONSOLE_CONSUMER,
+                *("--topic", "__consumer_offsets", "--from-beginning", "--formatter", formatter),
+                *("--timeout-ms", str(silence_ms)),
+            )
+            found = [
+                fact["value"]["data"]
+                for fact in json_values(done.out)
+                if fact["key"]["data"] == key and fact["value"] is not None
+            ]
+            if found:
+                break
+        return found
 
-    commits = [
-        fact["value"]["data"]
-        for fact in read(OFFSETS_FORMATTER)
-        if fact["key"]["data"] == {"group": "billing", "topic": "orders", "partition": 0}
-    ]
+    commits = read(OFFSETS_FORMATTER, {"group": "billing", "topic": "orders", "partition": 0})
     assert commits[-1]["offset"] == 5
-    generations = [
-        fact["value"]["data"]
-        for fact in read(GROUP_METADATA_FORMATTER)
-        if fact["key"]["data"] == {"group": "billing"} and fact["value"] is not None
-    ]
+    generations = read(GROUP_METADATA_FORMATTER, {"group": "billing"})
     # Kafka writes a generation 0 as well, with nobody in it, when it creates a group.
     stored = [(g["generation"], len(g["members"])) for g in generations if g["generation"]]
     assert stored == [(1, 1), (2, 0)]
