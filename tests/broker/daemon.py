@@ -13,6 +13,7 @@ import os
 import re
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -52,6 +53,7 @@ class Daemon:
         self.admin = ""
         self._stderr = folder / "daemon.log"
         self._process: subprocess.Popen[bytes] | None = None
+        self._kept: list[socket.socket] = []
 
     @property
     def host(self) -> str:
@@ -130,6 +132,8 @@ class Daemon:
                 self._reap()
             except subprocess.TimeoutExpired:
                 self.kill()
+        while self._kept:
+            self._kept.pop().close()
 
     def log(self) -> str:
         return self._stderr.read_text(errors="replace") if self._stderr.exists() else ""
@@ -171,4 +175,19 @@ class Daemon:
         exit_code = self.process.wait(STOP_TIMEOUT_S)
         if self.process.stdout is not None:
             self.process.stdout.close()
+        if not self._kept:
+            self._keep_ports()
         return exit_code
+
+    def _keep_ports(self) -> None:
+        """Until the next start nobody else may be given them, as another test's daemon could be.
+
+        Bound and not listening, a socket refuses clients and does not stand in the daemon's way.
+        """
+        for address in filter(None, (self.bootstrap, self.admin)):
+            host, _, port = address.rpartition(":")
+            kept = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+            kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self._kept.append(kept)
+            with contextlib.suppress(OSError):  # not an address of this machine's
+                kept.bind((host.strip("[]"), int(port)))
