@@ -67,6 +67,11 @@ pipeline.add_command(stream)
     help="Reads a deployment's version out of client ids, by its first group.",
 )
 @click.option("--report", "page", metavar="FILE", help="Then write a page over the tables (HTML).")
+@click.option(
+    "--acknowledge",
+    metavar="HOST:PORT",
+    help="ingest: tell this daemon what was landed; until then its cleaner keeps it.",
+)
 def run(
     *,
     job: str,
@@ -80,6 +85,7 @@ def run(
     options: tuple[str, ...],
     version_pattern: str | None,
     page: str | None,
+    acknowledge: str | None,
 ) -> None:
     """Run JOB (or all), and write its tables. `rollcall pipeline list` names the jobs."""
     given, to_connector = pairs(settings, "--set"), pairs(options, "--option")
@@ -98,6 +104,7 @@ def run(
             connector=to_connector,
             version_pattern=version_pattern,
             report=page,
+            acknowledge=acknowledge,
         )
         for line in carry_out(order):
             click.echo(line)

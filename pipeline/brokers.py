@@ -109,6 +109,16 @@ class Broker:
             for one in sent:
                 one.get()
 
+    def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+        """As a simple consumer of the group. Raises NoBroker."""
+        number = self._java.org.apache.kafka.common.TopicPartition
+        value = self._java.org.apache.kafka.clients.consumer.OffsetAndMetadata
+        with self._client("consumer.KafkaConsumer", {**_CONSUMER, "group.id": group}) as consumer:
+            committed = self._java.java.util.HashMap()
+            for partition, offset in offsets.items():
+                committed.put(number(topic, partition), value(offset))
+            consumer.commitSync(committed)
+
     @property
     def _java(self) -> JavaObject:
         try:

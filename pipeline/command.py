@@ -7,10 +7,11 @@ from typing import Final, NamedTuple
 
 from pyspark.sql import functions as fn
 
-from pipeline.brokers import KAFKA
+from pipeline.acknowledge import acknowledge
+from pipeline.brokers import KAFKA, Broker
 from pipeline.derive.offsets_as_of import offsets_as_of
 from pipeline.files import replace_text
-from pipeline.ingest import ingest
+from pipeline.ingest import Ingested, ingest
 from pipeline.inputs import Source
 from pipeline.jobs import JOBS, Facts, Job
 from pipeline.landing import Lake
@@ -43,6 +44,7 @@ class Order:
     connector: Mapping[str, str] = field(default_factory=dict)
     version_pattern: str | None = None
     report: str | None = None  # a page over what the jobs have written
+    acknowledge: str | None = None  # HOST:PORT of the broker that is told what was landed
 
 
 def job_lines() -> Iterator[str]:
@@ -61,11 +63,15 @@ def carry_out(order: Order) -> Iterator[str]:
         order.master,
         remote=order.remote,
         settings=order.settings,
-        kafka=order.source.startswith(KAFKA),
+        kafka=order.source.startswith(KAFKA) or order.acknowledge is not None,
     )
     source = Source(spark, order.source, order.connector)
     if order.job == INGEST:
-        yield from _ingested(source, Lake(spark, order.out))
+        done = ingest(source, Lake(spark, order.out))
+        yield from _ingested(done)
+        if order.acknowledge is not None:
+            acknowledge(Broker(spark, order.acknowledge, order.connector), done)
+            yield f"{order.acknowledge}: acknowledged"
         return
     span = Span(order.since_ms, order.until_ms)
     jobs = _jobs(order.job, source)
@@ -87,8 +93,7 @@ def _jobs(name: str, source: Source) -> list[Job]:
     return [job for job in JOBS.values() if all(source.has(topic) for topic in job.needs)]
 
 
-def _ingested(source: Source, lake: Lake) -> Iterator[str]:
-    done = ingest(source, lake)
+def _ingested(done: Ingested) -> Iterator[str]:
     for table, count in done.rows.items():
         yield f"{table}: {count} rows"
     if done.rows[UNDECODABLE.name]:
