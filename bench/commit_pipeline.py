@@ -103,7 +103,8 @@ def decode(folder: Path) -> None:
         begin = time.process_time()
         rows = sum(batch.num_rows for piece in cut for batch in read_piece(piece, COMMITS))
         fast = max(fast, rows / (time.process_time() - begin))
-    content = Path(segment.path).read_bytes()[: 8 << 20]
+    few = pieces(segment, 8 << 20)[0]
+    content = Path(segment.path).read_bytes()[few.start : few.end]
     rows = 0
     begin = time.process_time()
     for at, _ in iter_batches(content):

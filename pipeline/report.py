@@ -188,7 +188,7 @@ def _lag(results: Results, top: int) -> Section:
                 row["r2"],
                 duration(row["catch_up_s"]) or "never",
                 duration(row["catch_up_low_s"]),
-                duration(row["catch_up_high_s"]) or "maybe never",
+                duration(row["catch_up_high_s"]) or _late(row["catch_up_s"]),
             ]
             for row in worst
         ],
@@ -377,3 +377,8 @@ def _place(topic: object, partition: object) -> str | None:
 
 def _seconds(milliseconds: float | None) -> float | None:
     return None if milliseconds is None else milliseconds / 1000
+
+
+def _late(catch_up_s: float | None) -> str:
+    """Where the flatter slope never gets there: it is only certain if none does."""
+    return "never" if catch_up_s is None else "maybe never"

@@ -1,0 +1,227 @@
+"""Are a directory's tables a page for people, plain files, and offsets to go back to?
+
+One small data directory goes through the commands, as a person would type them, within this process
+and on the Spark of the tests.
+"""
+
+import csv
+import json
+import re
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from cli.main import cli
+from pipeline.inputs import Source
+from pipeline.jobs import JOBS, Facts
+from pipeline.result_tables import RESULTS
+from tests.pipeline.small_world import MINUTE, NASTY, START_MS, small_world
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+UNTIL = START_MS + 3 * 60 * MINUTE
+
+
+def rollcall(*words: str | Path) -> Result:
+    return CliRunner().invoke(cli, list(map(str, words)))
+
+
+@pytest.fixture(scope="module")
+def world(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `data`, and with the `results` of all jobs over it."""
+    assert spark is not None  # the commands use the session that runs
+    home = tmp_path_factory.mktemp("world")
+    small_world(home / "data")
+    words = ["pipeline", "run", "all", "--from", home / "data", "--to", home / "results"]
+    ran = rollcall(*words, "--until", str(UNTIL))
+    assert ran.exit_code == 0, ran.output
+    assert {line.partition(":")[0] for line in ran.output.splitlines()} == set(RESULTS)
+    return home
+
+
+@pytest.fixture(scope="module")
+def reported(world: Path) -> Path:
+    ran = rollcall(
+        "pipeline", "report", "--from", world / "results", "--to", world / "report.html",
+        "--until", str(UNTIL), "--csv", world / "csv", "--json", world / "json",
+    )  # fmt: skip
+    assert ran.exit_code == 0, ran.output
+    return world
+
+
+class _Page(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.links: list[str] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.links += [v or "" for k, v in attrs if k in ("href", "src", "data", "xlink:href")]
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def test_the_page_has_charts_and_figures_of_every_kind(reported: Path) -> None:
+    html = (reported / "report.html").read_text()
+    page = _Page()
+    page.feed(html)
+
+    said = "\n".join(page.text)
+    assert html.count("<svg") == 4
+    for fact in (
+        "stalled_partition", "commit_storm", "flapping_member", "rewind", "hot_partition",
+        "shaky /10.0.0.2", "session_expired", "reset-<i>tool</i>", "1,299", "STOP",
+        '{"commits":400,"baseline":3.0,"spread":0.0}', "never",
+    ):  # fmt: skip
+        assert fact in said, fact
+
+
+def test_names_are_text_and_never_markup(reported: Path) -> None:
+    html = (reported / "report.html").read_text()
+    page = _Page()
+    page.feed(html)
+
+    assert NASTY in page.text  # in a table, and in a chart
+    assert not {"b>search", "i", "script", "img", "link", "iframe", "object"} & page.tags
+    assert "<b>search" not in html
+
+
+def test_the_page_asks_nothing_of_a_network(reported: Path) -> None:
+    html = (reported / "report.html").read_text()
+    page = _Page()
+    page.feed(html)
+
+    outside = re.sub(r'xmlns(:xlink)?="[^"]*"', "", html)
+    assert not re.search(r"https?:|//[a-z]|@import|url\((?!#)", outside)
+    assert all(link.startswith("#") for link in page.links)
+    assert len(html) < 500_000
+
+
+def test_a_page_says_what_it_leaves_out(world: Path) -> None:
+    words = ["--from", world / "results", "--to", world / "one.html", "--top", "1"]
+    rollcall("pipeline", "report", *words, "--until", str(UNTIL))
+
+    assert "Shown: 1 of 2 groups, the worst first." in (world / "one.html").read_text()
+
+
+def test_a_page_of_a_span_has_the_spans_rows_alone(world: Path) -> None:
+    words = ["--from", world / "results", "--to", world / "late.html", "--csv", world / "late"]
+    since = START_MS + 89 * MINUTE
+    rollcall("pipeline", "report", *words, "--since", str(since), "--until", str(UNTIL))
+
+    with (world / "late" / "commit_rate.csv").open() as file:
+        minutes = {int(row["minute_ms"]) for row in csv.DictReader(file)}
+    assert minutes == {since, since + MINUTE, since + 2 * MINUTE}
+
+
+def test_each_table_is_a_file_of_csv_and_one_of_json(reported: Path) -> None:
+    for name, table in RESULTS.items():
+        with (reported / "csv" / f"{name}.csv").open() as file:
+            cells = list(csv.reader(file))
+        lines = (reported / "json" / f"{name}.jsonl").read_text().splitlines()
+        rows = [json.loads(line) for line in lines]
+
+        assert cells[0] == table.schema.names
+        assert len(cells) - 1 == len(rows) > 0
+        for shown, row in zip(cells[1:], rows, strict=True):
+            assert shown == ["" if value is None else str(value) for value in row.values()]
+
+
+def test_a_rerun_gives_the_same_rows(reported: Path) -> None:
+    before = {path.name: path.read_text() for path in (reported / "csv").iterdir()}
+
+    for job in ("audit", "offsets_as_of"):
+        words = ["--from", reported / "data", "--to", reported / "results", "--until", str(UNTIL)]
+        assert rollcall("pipeline", "run", job, *words).exit_code == 0
+    words = ["--from", reported / "results", "--to", reported / "again.html"]
+    rollcall("pipeline", "report", *words, "--until", str(UNTIL), "--csv", reported / "again")
+
+    assert {path.name: path.read_text() for path in (reported / "again").iterdir()} == before
+    assert (reported / "again.html").read_text() == (reported / "report.html").read_text()
+
+
+def test_tables_are_as_they_are_declared(spark: SparkSession, world: Path) -> None:
+    facts = Facts(Source(spark, str(world / "data")), START_MS, UNTIL)
+
+    made = {name: table for job in JOBS.values() for name, table in job.run(facts).items()}
+
+    assert set(made) == set(RESULTS)
+    for name, table in made.items():
+        declared = from_arrow_schema(RESULTS[name].schema)
+        assert [(one.name, one.dataType) for one in table.schema] == [
+            (one.name, one.dataType) for one in declared
+        ], name
+
+
+# Offsets as of an instant.
+
+
+def test_offsets_of_an_instant_can_be_imported(world: Path) -> None:
+    at = START_MS + 45 * MINUTE + 2_000
+    words = ["--from", world / "data", "--at", datetime.fromtimestamp(at / 1000, UTC).isoformat()]
+    asked = rollcall("pipeline", "as-of", *words, "--csv", world / "then.csv")
+    assert asked.exit_code == 0, asked.output
+
+    there = world / "imported"
+    brought = rollcall("offsets", "import", "--from", world / "then.csv", "--data-dir", there)
+    assert brought.exit_code == 0, brought.output
+    told = rollcall("offsets", "export", "--data-dir", there, "--csv", world / "back.csv")
+    assert told.exit_code == 0, told.output
+
+    with (world / "back.csv").open() as file:
+        assert sorted(csv.reader(file)) == [
+            [NASTY, "pages", "0", "4500"],
+            ["billing", "orders", "0", "450"],
+            ["billing", "orders", "1", "300"],
+            ["billing", "orders", "2", "450"],
+        ]
+
+
+def test_offsets_of_one_group_for_people_and_programs(world: Path) -> None:
+    words = ["--from", world / "data", "--at", str(UNTIL), "--group", "billing"]
+
+    shown = rollcall("pipeline", "as-of", *words).stdout.splitlines()
+    (group,) = json.loads(rollcall("pipeline", "as-of", *words, "--json").stdout)["groups"]
+
+    assert [line.split()[:4] for line in shown] == [
+        ["GROUP", "TOPIC", "PARTITION", "OFFSET"],
+        ["billing", "orders", "0", "20"],
+        ["billing", "orders", "1", "300"],
+    ]
+    assert [(one["partition"], one["offset"]) for one in group["offsets"]] == [(0, 20), (1, 300)]
+
+
+# What is refused.
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["run", "audit", "--from", "{}/nowhere", "--to", "{}/x"], "nowhere"),
+        (
+            ["run", "lag_trend", "--from", "{}/data/__consumer_offsets-7", "--to", "{}/x"],
+            "has none",
+        ),
+        (["run", "all", "--from", "{}/nowhere", "--to", "{}/x"], "no such folder"),
+        (["run", "all", "--from", "{}/old", "--to", "{}/x"], "has version 9, this is version 1"),
+        (["report", "--from", "{}/nowhere", "--to", "{}/x.html"], "no job has written"),
+        (["as-of", "--from", "{}/data", "--at", "1970-01-02"], "no group had an offset then"),
+    ],
+)
+def test_what_is_found_may_forbid_it_in_one_line(world: Path, words: list[str], says: str) -> None:
+    (world / "old").mkdir(exist_ok=True)
+    (world / "old" / "manifest.json").write_text('{"version": 9, "runs": [], "read": {}}')
+
+    ran = rollcall("pipeline", *(word.format(world) for word in words))
+
+    assert ran.exit_code == 1, ran.output
+    (line,) = ran.stderr.splitlines()
+    assert says in line
