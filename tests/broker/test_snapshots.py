@@ -198,6 +198,8 @@ async def test_a_stop_lets_the_one_that_runs_finish() -> None:
 async def test_a_stop_does_not_wait_for_ever() -> None:
     rig = Rig(AFTER_BYTES, AFTER_BYTES)
     rig.holding = asyncio.Event()
+    rig.snapshots.start()
+    await rig.look(lambda: bool(rig.jobs))
     await rig.snapshots.stop(rig.served, 0.01)
     assert len(rig.jobs) == 1
 

@@ -32,10 +32,13 @@ def gone(pid: int) -> bool:
 
 
 def ended(pid: int) -> bool:
-    """Dead, whether or not somebody has reaped it."""
+    """Dead with all its threads, whether or not somebody has reaped it.
+
+    Of a process with threads /proc shows a zombie while some still run: no parent can reap it yet.
+    """
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except (FileNotFoundError, ProcessLookupError):
+        return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None
+    except ChildProcessError:
         return True
 
 
