@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     "--csv billing.csv\n"
     "  kafka-consumer-groups --bootstrap-server HOST:PORT --group billing --reset-offsets "
     "--from-file billing.csv --execute\n"
-    "  rollcall offsets import --from billing.csv --overwrite --bootstrap HOST:PORT",
+    "  rollcall offsets import --from billing.csv --for-group billing --overwrite "
+    "--bootstrap HOST:PORT",
 )
 @click.option(
     "--from",
@@ -39,7 +40,8 @@ if TYPE_CHECKING:
     "--csv",
     "csv_file",
     type=click.File("w", encoding="utf-8", lazy=True),
-    help="group,topic,partition,offset to this file; - is the standard output.",
+    help="group,topic,partition,offset to this file, without the group where it is --group's, as "
+    "kafka-consumer-groups has it; - is the standard output.",
 )
 @click.option("--json", "as_json", is_flag=True, help="As JSON, with metadata and times.")
 @click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="As `run` has it.")
@@ -76,7 +78,7 @@ def as_of(
         offsets = contents.group(GroupId(one.group)).offsets
         offsets[one.topic, one.partition] = (commit, one.committed_at_ms)
     if csv_file is not None:
-        csv_file.write(to_csv(contents, with_group=True))
+        csv_file.write(to_csv(contents, with_group=group is None))
     if as_json or csv_file is None:
         click.echo(to_json(contents) if as_json else _table(found), nl=not as_json)
 

@@ -81,8 +81,9 @@ and it says what it leaves out), `--csv` and `--json` a file of each table.
 
 `as-of` prints, or writes as the CSV that `kafka-consumer-groups --reset-offsets --from-file` and
 `rollcall offsets import` read, the offsets of groups as they counted at an instant: those of
-transactions from their commit on. Offsets whose last commit was compacted away before it was
-landed are not known.
+transactions from their commit on. With `--group` the file has no column of groups, which is how
+that tool wants it for one group (and `rollcall offsets import` with `--for-group`). Offsets whose
+last commit was compacted away before it was landed are not known.
 
 ## On a cluster
 

@@ -185,18 +185,26 @@ def test_offsets_of_an_instant_can_be_imported(world: Path) -> None:
         ]
 
 
-def test_offsets_of_one_group_for_people_and_programs(world: Path) -> None:
+def test_offsets_of_one_group_for_kafkas_tool_and_programs(world: Path) -> None:
     words = ["--from", world / "data", "--at", str(UNTIL), "--group", "billing"]
 
+    shown = rollcall("pipeline", "as-of", *words, "--csv", world / "b.csv", "--json").stdout
+
+    (group,) = json.loads(shown)["groups"]
+    assert [(one["partition"], one["offset"]) for one in group["offsets"]] == [(0, 20), (1, 300)]
+    assert (world / "b.csv").read_text() == "orders,0,20\norders,1,300\n"
+
+
+def test_offsets_of_all_groups_for_people(world: Path) -> None:
+    words = ["--from", world / "data", "--at", str(START_MS + 1)]
+
     shown = rollcall("pipeline", "as-of", *words).stdout.splitlines()
-    (group,) = json.loads(rollcall("pipeline", "as-of", *words, "--json").stdout)["groups"]
 
     assert [line.split()[:4] for line in shown] == [
         ["GROUP", "TOPIC", "PARTITION", "OFFSET"],
-        ["billing", "orders", "0", "20"],
-        ["billing", "orders", "1", "300"],
+        ["billing", "orders", "0", "0"],
+        ["billing", "orders", "1", "0"],
     ]
-    assert [(one["partition"], one["offset"]) for one in group["offsets"]] == [(0, 20), (1, 300)]
 
 
 # What is refused.
