@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from history.lag_records import decode_sample
 from tests.broker.daemon import TEST_SETTINGS, Daemon
 
 PATIENCE_S = 60
@@ -63,6 +64,21 @@ def wait_for(daemon: Daemon, group: str, fact: Callable[[dict], bool]) -> dict:
             return lag
         time.sleep(0.05)
     raise AssertionError(f"in vain; last: {lag}\n{daemon.log()[-2_000:]}")
+
+
+def wait_until_written(daemon: Daemon, offset: int) -> None:
+    """A commit that was seen is in a sample soon after; here it can be read."""
+    reader = Consumer({"bootstrap.servers": daemon.bootstrap, "group.id": "watcher"})
+    reader.assign([TopicPartition("__group_lag", 0, 0)])
+    deadline = time.monotonic() + PATIENCE_S
+    seen: set[int] = set()
+    while offset not in seen:
+        assert time.monotonic() < deadline, f"written: {seen}"
+        message = reader.poll(1.0)
+        if message is not None and message.error() is None:
+            sample = decode_sample(message.key(), message.value())
+            seen |= {one.committed_offset for one in sample.partitions.get(0, [])}
+    reader.close()
 
 
 def test_the_seconds_are_those_of_the_record_at_the_committed_offset(sampled: Daemon) -> None:
@@ -122,7 +138,7 @@ def test_the_window_survives_a_restart(sampled: Daemon) -> None:
     wait_for(sampled, "g", lambda one: one["produced_per_second"] is not None)
     commit(sampled, "g", "orders", 60)
     wait_for(sampled, "g", lambda one: bool(one["consumed_per_second"]))
-    time.sleep(0.5)  # some rounds: what was seen is also written
+    wait_until_written(sampled, 60)
     sampled.kill()
     sampled.start()
     again = wait_for(sampled, "g", lambda one: bool(one["consumed_per_second"]))
@@ -144,8 +160,6 @@ def test_samples_are_records_that_any_consumer_reads(sampled: Daemon) -> None:
     message = reader.poll(PATIENCE_S)
     assert message is not None
     assert message.error() is None
-    from history.lag_records import decode_sample
-
     sample = decode_sample(message.key(), message.value())
     assert (sample.group_id, sample.topic) == ("g", "orders")
     ((_, offset, lag),) = sample.partitions[0]
