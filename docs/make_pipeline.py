@@ -72,6 +72,46 @@ written. Compaction makes a log forget; what was landed stays. So `offsets_as_of
 back as far as the lake does. Read it with `Lake` or through the runs that the manifest names: a run
 that died may have left files that do not count.
 
+Compaction and the lake agree if the daemon is told: `run ingest --acknowledge HOST:PORT` commits, as
+the group `rollcall-pipeline` on the partitions of `__consumer_offsets`, where the next run begins.
+From then on the daemon's cleaner keeps sealed segments that were not acknowledged, until they are
+older than `rollcall.pipeline.keep.ms` or `rollcall.pipeline.keep.bytes` of the partition lie behind
+them; then it cleans them and says so (`Compacted what the pipeline has not read`). The bytes kept
+are `rollcall_cleaner_kept_for_pipeline_bytes`, the pipeline's lag is the group's. Without the group
+nothing is kept; deleting it ends it, and so does its expiry (`offsets.retention.minutes` after the
+last run). Offline, `rollcall log clean` does not ask.
+
+## A broker
+
+`kafka://HOST:PORT` reads a Rollcall's or a Kafka's own topics through Spark's Kafka connector. It is
+no part of PySpark: where no jars were configured, Spark fetches the one of its own version
+(`spark.jars.packages`). For a closed network bring spark-sql-kafka-0-10, spark-token-provider-
+kafka-0-10, kafka-clients and commons-pool2 and name them by `--set spark.jars=...`. `--option`
+passes on what the connector and its client take (`kafka.security.protocol=SASL_SSL`, ...).
+
+Partitions are assigned by number, and no group is joined. `isolation.level` is read_committed: a
+commit of a transaction comes once it is decided, never if it was aborted, and counts from when it
+was written; `transaction_markers` stays empty, and `producer_id` and `transactional` tell nothing,
+for the connector leaves them out. All else is as from segments. (A Rollcall tells no client of
+aborted transactions in a log that was moved to it from a Kafka: read its segments.)
+
+## Health as it is now
+
+    rollcall pipeline stream --from kafka://HOST:PORT --to /data/health --verdicts-topic verdicts
+
+follows `__group_lag` and `__consumer_offsets` with Structured Streaming and keeps two tables of the
+folder up to date, `group_health` (an instant each minute) and `anomalies` (rewinds, commit storms,
+partitions that begin to stall), by day and batch. `--once` takes what is new and ends, for a timer;
+`--every 30s` is how often a batch is made. Each change of a group's verdict becomes a record of the
+topic: JSON, the group its key, with `status` and what it was `before`, and `stream`, `batch` and
+`sequence`, which no two records share.
+
+Every row and record is there once, however often the job is stopped or killed: a batch that is done
+again has the same rows and replaces what it wrote, and to the topic it adds what is missing. State
+and checkpoint are in `/data/health/_stream`. One job at a time may write to a folder. An instant is
+judged once samples are 30 s beyond it, by the daemon's clock. What cannot be decoded is passed over
+here: `ingest` keeps it.
+
 ## Results
 
 Each table of a job is Parquet, partitioned by day (`dt`, UTC). A run replaces those days of its
