@@ -72,8 +72,8 @@ written. Compaction makes a log forget; what was landed stays. So `offsets_as_of
 back as far as the lake does. Read it with `Lake` or through the runs that the manifest names: a run
 that died may have left files that do not count.
 
-Compaction and the lake agree if the daemon is told: `run ingest --acknowledge HOST:PORT` commits, as
-the group `rollcall-pipeline` on the partitions of `__consumer_offsets`, where the next run begins.
+Compaction and the lake agree if the daemon is told: `run ingest --acknowledge HOST:PORT` commits,
+as the group `rollcall-pipeline` on the partitions of `__consumer_offsets`, where the next begins.
 From then on the daemon's cleaner keeps sealed segments that were not acknowledged, until they are
 older than `rollcall.pipeline.keep.ms` or `rollcall.pipeline.keep.bytes` of the partition lie behind
 them; then it cleans them and says so (`Compacted what the pipeline has not read`). The bytes kept
@@ -83,8 +83,8 @@ last run). Offline, `rollcall log clean` does not ask.
 
 ## A broker
 
-`kafka://HOST:PORT` reads a Rollcall's or a Kafka's own topics through Spark's Kafka connector. It is
-no part of PySpark: where no jars were configured, Spark fetches the one of its own version
+`kafka://HOST:PORT` reads a Rollcall's or a Kafka's own topics through Spark's Kafka connector. It
+is no part of PySpark: where no jars were configured, Spark fetches the one of its own version
 (`spark.jars.packages`). For a closed network bring spark-sql-kafka-0-10, spark-token-provider-
 kafka-0-10, kafka-clients and commons-pool2 and name them by `--set spark.jars=...`. `--option`
 passes on what the connector and its client take (`kafka.security.protocol=SASL_SSL`, ...).
