@@ -133,6 +133,7 @@ class Cleaning:
         self._current: TopicPartition | None = None
         self._pass: asyncio.Task[dict[str, object]] | None = None
         self._deletions: list[tuple[int, PartitionLog, list[str]]] = []  # due, whose, which
+        self._latest: PartitionLog | None = None  # a stop in the middle leaves something of it
         self._failed: dict[PartitionLog, int] = {}  # passes that failed in a row
         self._blocked: dict[PartitionLog, int] = {}  # no progress up to this offset
         self.uncleanable: dict[PartitionLog, str] = {}
@@ -148,6 +149,16 @@ class Cleaning:
             self._task.cancel()
             await asyncio.wait([self._task])
         await self._worker.stop()
+
+    async def tidy_up(self) -> None:
+        """After `stop`, once nobody reads any more: a clean stop leaves nothing to sweep away."""
+        # What cannot be removed goes at the next start.
+        for _, log, paths in self._deletions:
+            with suppress(OSError):
+                await self._in_thread(remove_deleted, self._disk, log, paths)
+        self._deletions.clear()
+        if self._latest is not None and self._latest.is_open:
+            await self._in_thread(self._sweep, self._latest)
 
     def topic_deleted(self, name: str) -> None:
         """If it is the one being cleaned, that is over."""
@@ -369,7 +380,7 @@ class Cleaning:
             "pass": message,
             "io_max_bytes_per_second": self._settings.io_max_bytes_per_second,
         }
-        self._current = key
+        self._current, self._latest = key, log
         loop = asyncio.get_running_loop()
         self._pass = loop.create_task(self._worker.run(CLEAN_LOG, arguments))
         try:

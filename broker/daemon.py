@@ -132,6 +132,7 @@ class Daemon:
         await self.worker.stop()
         self.ticker.stop()
         self.ticker.turns.leave_collector()
+        await self.cleaning.tidy_up()
         clean = await self.loop.run_in_executor(None, self._close_logs)
         self.observer(DaemonStep("Shutdown complete."))
         return clean

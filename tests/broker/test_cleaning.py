@@ -166,6 +166,35 @@ async def test_what_was_replaced_leaves_after_its_delay() -> None:
     assert not waiting()
 
 
+async def test_a_clean_stop_leaves_nothing_of_it_to_sweep_away() -> None:
+    """Neither what waits for its delay, nor what a pass was writing."""
+    desk = Desk()
+    desk.write(ONE, 1, 2)
+    assert await desk.look()
+    desk.write(TWO, 1, 2)
+    started = asyncio.Event()
+
+    async def for_ever(job: str, arguments: Arguments) -> Arguments:
+        desk.disk.open(f"{DATA}/two-0/{0:020d}.log.cleaned", create=True).close()
+        started.set()
+        await asyncio.Event().wait()
+        return {}
+
+    desk.worker.run = for_ever  # type: ignore[method-assign]  # a pass that takes its time
+    desk.cleaning.start()
+    await started.wait()
+    await desk.cleaning.stop()
+
+    def left() -> list[str]:
+        names = [name for key in ("one-0", "two-0") for name in desk.disk.listdir(f"{DATA}/{key}")]
+        return [name for name in names if name.endswith((".deleted", ".cleaned"))]
+
+    assert {name.rpartition(".")[2] for name in left()} == {"deleted", "cleaned"}
+    await desk.cleaning.tidy_up()
+    assert left() == []
+    assert desk.values(ONE) == ["2"]
+
+
 async def test_settings_that_change_hold_from_the_next_look_on() -> None:
     desk = Desk()
     desk.logs[ONE].settings = replace(COMPACTED, cleanup_compact=False)
