@@ -140,7 +140,8 @@ def _storm(facts: GroupFacts, rate: CommitRate, limits: TroubleLimits) -> Troubl
         TroubleKind.COMMIT_STORM,
         rate.client,
         f"{name} commits {rate.commits_per_second:.0f} times a second, {rate.partitions} "
-        f"partitions each: about {rate.bytes_per_second:,.0f} bytes a second of log",
+        f"partition{'' if rate.partitions == 1 else 's'} each: about "
+        f"{rate.bytes_per_second:,.0f} bytes a second of log",
         "Commit once for each poll and not for each record, or let the client do it: "
         "enable.auto.commit=true with auto.commit.interval.ms=5000.",
         {
