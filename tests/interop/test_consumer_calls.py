@@ -195,7 +195,7 @@ def test_a_member_that_was_replaced_while_it_stalled_cannot_commit(
 ) -> None:
     topic = given_topic(1, 30)
     options = Options(
-        shared_daemon.bootstrap, topic, group=f"zombie-{topic}", session_timeout_ms=1_500
+        shared_daemon.bootstrap, topic, group=f"zombie-{topic}", session_timeout_ms=3_000
     )
     with consumers() as (_, start):
         # Given a member that reads, is stopped by its machine, and is given up.

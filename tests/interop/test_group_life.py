@@ -13,7 +13,7 @@ from tests.interop.members.client import Options
 from tests.interop.members.store import Store
 from tests.interop.offsets_log import stored_commits, stored_generations
 
-SESSION_MS = 2_000
+SESSION_MS = 4_000
 
 
 def revoked(witness: Witness, member: Member) -> list[list[int]]:

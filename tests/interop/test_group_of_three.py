@@ -44,7 +44,7 @@ def test_a_group_reads_everything_through_a_lost_member_a_new_one_and_kill_9(
     create_topic(daemon.bootstrap, TOPIC, PARTITIONS)
     produce(daemon.bootstrap, range(4_000))
 
-    options = Options(daemon.bootstrap, TOPIC, GROUP, session_timeout_ms=3_000)
+    options = Options(daemon.bootstrap, TOPIC, GROUP, session_timeout_ms=6_000)
     with members() as (witness, start):
         # Given a group of three that reads.
         first, second, third = (

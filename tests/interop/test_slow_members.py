@@ -16,9 +16,9 @@ from tests.conftest import StartDaemon
 from tests.drills.crowd import Crowd, Place, RawMember
 from tests.interop.conftest import SETTINGS, GivenTopic, create_topic
 
-SESSION_MS = 1_200
-REBALANCE_MS = 1_500
-STALL_S = 3.0  # a stall of the daemon that outlasts its members' sessions
+SESSION_MS = 3_000
+REBALANCE_MS = 4_000
+STALL_S = 6.0  # a stall of the daemon that outlasts its members' sessions
 
 FIND_VERSION = 6
 
