@@ -130,5 +130,3 @@ def _samples() -> _Writer:
         search = Sample(NASTY, "pages", at, False, {0: (Commit(at, 100 * minute, 0),)})
         log.add(at, Record(*encode_sample(sample)), Record(*encode_sample(search)))
     return log
-
-
