@@ -16,6 +16,12 @@ from cli.admin import AdminRefused, admin_option, ask_admin
 _WIDTH = 100
 
 
+class Unanswered(AdminRefused):
+    """Nobody said whether there is a verdict: not 1, or a script would take it for one."""
+
+    exit_code = 2
+
+
 @click.command(
     name="verdicts",
     epilog="\b\nExamples:\n"
@@ -34,8 +40,7 @@ def show_verdicts(*, group: str | None, as_json: bool, admin: str) -> int:
     try:
         answer = ask_admin(admin, "/api/verdicts", {} if group is None else {"group": group})
     except AdminRefused as refused:
-        refused.exit_code = 2  # or a script would take it for a verdict
-        raise
+        raise Unanswered(refused.message) from None
     listed = answer.get("verdicts")
     verdicts = listed if isinstance(listed, list) else []
     if as_json:
