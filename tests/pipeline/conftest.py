@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 from pipeline.java import NoJava, find_java
 from pipeline.session import start_session
 from tests.pipeline.kafka_connector import connector_jars
+from tests.pipeline.quick import QUICK
 
 
 @pytest.fixture(scope="session")
@@ -18,12 +19,7 @@ def spark() -> Iterator[SparkSession]:
         pytest.skip(str(missing))
     session = start_session(
         "local[2]",
-        settings={
-            "spark.sql.shuffle.partitions": "2",
-            "spark.driver.memory": "1g",
-            "spark.log.level": "ERROR",
-            "spark.jars": connector_jars()[0],
-        },
+        settings={**QUICK, "spark.jars": connector_jars()[0]},
     )
     yield session
     session.stop()

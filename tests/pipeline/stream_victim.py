@@ -13,14 +13,10 @@ from pipeline.stream_state import State
 from pipeline.streaming import StreamOrder, start_stream
 from pipeline.verdict_topic import VerdictTopic
 from tests.pipeline.kafka_connector import connector_jars
+from tests.pipeline.quick import QUICK
 
 POINTS = ("before the topic", "within the topic", "after the topic", "after the state")
-SETTINGS = {
-    "spark.sql.shuffle.partitions": "2",
-    "spark.default.parallelism": "2",
-    "spark.driver.memory": "1g",
-    "spark.log.level": "ERROR",
-}
+PER_BATCH = "110"  # records: the first batch has verdicts to tell, and there is a second
 
 
 def die() -> None:
@@ -58,8 +54,8 @@ def main() -> None:
     source, out, topic, point = sys.argv[1:]
     assert point in POINTS
     arm(point)
-    spark = start_session("local[2]", settings={**SETTINGS, "spark.jars": connector_jars()[0]})
-    order = StreamOrder(source, out, topic, connector={"maxOffsetsPerTrigger": "70"})
+    spark = start_session("local[2]", settings={**QUICK, "spark.jars": connector_jars()[0]})
+    order = StreamOrder(source, out, topic, connector={"maxOffsetsPerTrigger": PER_BATCH})
     start_stream(spark, order).awaitTermination()
 
 
