@@ -313,7 +313,10 @@ def _journal_limits(config: Config) -> JournalLimits:
             retry_ms=config.rollcall_disk_full_retry_ms,
         )
     except ValueError as error:
-        raise StartRefused(f"rollcall.journal.bytes: {error}") from None
+        raise StartRefused(
+            f"rollcall.journal.bytes = {config.rollcall_journal_bytes}: "
+            f"each of its two files is half of that, and {error}"
+        ) from None
 
 
 def _history(config: Config, journal: Journal, observer: Observer) -> HistoryLog | None:

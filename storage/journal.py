@@ -71,7 +71,7 @@ class JournalLimits:
         overhead = (write_ahead.BATCH_OVERHEAD + _MAX_DECLARE_BYTES) * self.queue_entries
         largest = write_ahead.FIRST_GROUP + self.group_bytes + self.batch_bytes + overhead
         if self.file_bytes < largest:
-            raise ValueError(f"file_bytes {self.file_bytes} is below one group's {largest}")
+            raise ValueError(f"one flush may take {largest} bytes")
 
 
 Entry = tuple[JournaledLog, bytes, Position, int]
