@@ -64,7 +64,7 @@ def _replace_days(
     dated = table.withColumn("dt", fn.to_date(fn.timestamp_millis(at_ms.cast("long"))))
     dated.repartition("dt").write.partitionBy("dt").parquet(beside)
     new = [name for name in folders(spark, beside) if name.startswith("dt=")]
-    count = spark.read.parquet(beside).count() if new else 0
+    count = spark.read.parquet(*(f"{beside}/{name}" for name in new)).count() if new else 0
     first, last = span.days()
     for name in folders(spark, path):
         if name.startswith("dt=") and first <= name.removeprefix("dt=") <= last:

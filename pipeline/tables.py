@@ -128,7 +128,7 @@ GROUP_METADATA: Final = Table(
 GROUP_RECORDS: Final = Table(
     "group_records",
     OFFSETS_TOPIC,
-    "a record of any other type (KIP-848, share and streams groups, ours), as JSON",
+    "a record of any type but an offset commit (classic groups too), as JSON",
     pa.schema(
         [
             *PLACE,
