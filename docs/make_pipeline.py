@@ -139,6 +139,13 @@ sets it). Segments must lie where the workers can read them. Run here: `local[N]
 object store. Spark Connect: the jobs use the DataFrame API alone, but the files beside the tables
 (the manifest) go through the driver's Java unless the path is local, which Connect does not offer.
 
+## Measured
+
+By `bench/commit_pipeline.py`, 10 million commits (562 MB), two cores that other work shared: take the
+ratios. One core decodes 2.0 million rows a second of CPU time, 9.1 times as many as a row loop
+over the daemon's own decoders. A worker's memory has its peak at 209 MiB with 2.5 million commits
+and at 210 MiB with 10 million. What a second core adds, and how long the whole report takes,
+was not measured on a quiet machine yet.
 """
 
 
