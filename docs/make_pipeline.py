@@ -141,7 +141,7 @@ object store. Spark Connect: the jobs use the DataFrame API alone, but the files
 
 ## Measured
 
-By `bench/commit_pipeline.py`, 10 million commits (562 MB), two cores that other work shared: take the
+By `bench/commit_pipeline.py`, 10 million commits (562 MB), on two cores that were shared: take the
 ratios. One core decodes 2.0 million rows a second of CPU time, 9.1 times as many as a row loop
 over the daemon's own decoders. A worker's memory has its peak at 209 MiB with 2.5 million commits
 and at 210 MiB with 10 million. What a second core adds, and how long the whole report takes,
