@@ -11,6 +11,13 @@ from tests.pipeline.kafka_connector import connector_jars
 from tests.pipeline.quick import QUICK
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A job takes seconds, but a starved machine may take minutes over the start of a Java."""
+    for item in items:
+        if "tests/pipeline" in item.path.as_posix() and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(900))
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     try:

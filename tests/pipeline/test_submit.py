@@ -41,7 +41,7 @@ def test_a_job_runs_in_the_session_of_spark_submit(tmp_path: Path) -> None:
         },
         capture_output=True,
         text=True,
-        timeout=280,
+        timeout=600,
         check=False,
     )
 
