@@ -85,7 +85,7 @@ async def ours(folder: Path, worker: WorkerProcess) -> tuple[float, PassResult]:
     now_ms = int(time.time() * 1000)
     started = time.perf_counter()
     end = log.log_end_offset
-    found, _ = survey(log, checkpoint=None, stable_to=end, now_ms=now_ms)
+    found = survey(log, checkpoint=None, stable_to=end, now_ms=now_ms).found
     job = plan(log, found, stable_to=end, now_ms=now_ms, producers={})
     arguments = {"pass": job.to_message(), "io_max_bytes_per_second": sys.float_info.max}
     result = PassResult.from_message(await worker.run(CLEAN_LOG, arguments))

@@ -119,7 +119,7 @@ class Partition:
         producers: Mapping[int, LastOfProducer] | None = None,
     ) -> PassResult:
         """The pass alone: `.cleaned` files."""
-        found, _ = survey(self.log, checkpoint=self.clean_to, stable_to=self.end, now_ms=at)
+        found = survey(self.log, checkpoint=self.clean_to, stable_to=self.end, now_ms=at).found
         job = plan(
             self.log,
             found,

@@ -91,9 +91,9 @@ def prepared() -> SimulatedDisk:
 def clean(disk: SimulatedDisk, store: LogStore, log: PartitionLog, now_ms: int) -> None:
     """As the daemon does it, in one thread."""
     offsets = read_clean_offsets(disk, DATA)
-    found, _ = survey(
+    found = survey(
         log, checkpoint=offsets.get(KEY), stable_to=store.durable_to(log), now_ms=now_ms
-    )
+    ).found
     job = plan(log, found, stable_to=store.durable_to(log), now_ms=now_ms, producers={})
     result = run_pass(disk, job)
     replaced = finish(disk, log, result)

@@ -89,9 +89,9 @@ class CleanedLog(RuleBasedStateMachine):
     def clean(self, map_bytes: int) -> None:
         offsets = read_clean_offsets(self.disk, DATA)
         stable_to = self.store.durable_to(self.log)
-        found, _ = survey(
+        found = survey(
             self.log, checkpoint=offsets.get(KEY), stable_to=stable_to, now_ms=self.now_ms
-        )
+        ).found
         if found.first_uncleanable <= found.first_dirty:
             return
         job = plan(
