@@ -8,6 +8,7 @@ reads what was found here.
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -117,7 +118,9 @@ def _partitions(path: Path) -> Iterator[PartitionPlace]:
         if named is not None and child.is_dir():
             found.append((*named, child))
     for topic, partition, child in sorted(found):
-        yield PartitionPlace(topic, partition, child, _segments(child))
+        # A daemon that runs may delete a topic while we look: then it is not there.
+        with suppress(FileNotFoundError):
+            yield PartitionPlace(topic, partition, child, _segments(child))
 
 
 def _segments(folder: Path) -> tuple[SegmentFile, ...]:

@@ -1,0 +1,28 @@
+"""What lies there, also while a daemon goes on changing it?"""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from logtools.places import place_at
+
+
+def test_a_topic_that_is_deleted_while_we_look_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("orders-0", "refunds-0"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{0:020}.log").touch()
+    look = os.listdir
+
+    def listdir(folder: Path) -> list[str]:
+        if Path(folder).name == "refunds-0":
+            raise FileNotFoundError(folder)
+        return look(folder)
+
+    monkeypatch.setattr(os, "listdir", listdir)
+
+    place = place_at(tmp_path, topic="orders")
+
+    assert [(one.topic, len(one.segments)) for one in place.partitions] == [("orders", 1)]
