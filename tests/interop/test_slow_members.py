@@ -32,6 +32,7 @@ class Group:
         self.group = group
         self.quick = self.member("quick", session_timeout_ms=60_000)
         self.slow = self.member("slow", session_timeout_ms=SESSION_MS)
+        Crowd(port, [self.quick]).settle()  # who comes first leads: never the slow one
         self.generation = Crowd(port, [self.quick, self.slow]).settle()
         for member in (self.quick, self.slow):
             self.finish(member)
