@@ -28,7 +28,7 @@ from broker.jobs import CLEAN_LOG
 from broker.worker import WorkerProcess
 from storage.api import LogSettings, Record, TopicPartition
 from storage.cleaner import finish, plan, survey
-from storage.cleaner_pass import PassResult
+from storage.cleaner_messages import PassResult
 from storage.disk import RealDisk
 from storage.partition_log import PartitionLog
 from storage.record_batch import encode_batch

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from storage.api import TopicPartition
-from storage.cleaner_pass import PassResult
+from storage.cleaner_messages import PassResult
 
 
 @dataclass(slots=True)

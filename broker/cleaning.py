@@ -37,7 +37,6 @@ from coordinator.coordinator import GroupCoordinator
 from protocol.names import TopicName
 from purgatory.now import Now
 from storage.api import Corrupt, TopicPartition
-from storage.batch_filter import LastOfProducer
 from storage.cleaner import (
     Survey,
     finish,
@@ -47,7 +46,7 @@ from storage.cleaner import (
     sync_sealed,
     write_clean_offsets,
 )
-from storage.cleaner_pass import PassResult
+from storage.cleaner_messages import LastOfProducer, PassResult
 from storage.cleaner_selection import Unread, dirtiest
 from storage.disk import Disk
 from storage.journal import Journal

@@ -55,7 +55,8 @@ def _self_test(_disk: Disk, arguments: Arguments) -> Arguments:
 def _clean_log(disk: Disk, arguments: Arguments) -> Arguments:
     """A cleaner's pass: `pass` as Pass.to_message has it, and how fast it may be."""
     from broker.io_throttle import IoThrottle
-    from storage.cleaner_pass import Pass, run_pass
+    from storage.cleaner_messages import Pass
+    from storage.cleaner_pass import run_pass
 
     message, rate = arguments["pass"], arguments["io_max_bytes_per_second"]
     assert isinstance(message, dict)

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import click
 
 from broker.config import Config
-from cli.log_options import Failed, log_topic_option, now_ms, partition_option
+from cli.clock import now_ms
+from cli.log_options import Failed, log_topic_option, partition_option
 from cli.options import read_options
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 
 import click
 
+from cli.clock import now_ms
 from logtools.places import DataPlace, NothingThere, place_at
 from protocol.names import OFFSETS_TOPIC
 
@@ -24,10 +25,6 @@ FINDINGS: Final = 1
 
 _AGO: Final = re.compile(r"(\d+)\s*(ms|s|m|h|d)(?:\s+ago)?")
 _UNIT_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-
-
-def now_ms() -> int:
-    return round(datetime.now(UTC).timestamp() * 1_000)
 
 
 def moment(_c: click.Context, parameter: click.Parameter, text: str | None) -> int | None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.log_options import log_topic_option, look_at, now_ms, partition_option, reading
+from cli.clock import now_ms
+from cli.log_options import log_topic_option, look_at, partition_option, reading
 
 if TYPE_CHECKING:
     from logtools.places import DataPlace

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import click
 
+from cli.clock import now_ms
 from cli.offsets_options import (
     check_usage,
     config_of,
     in_one_line,
-    now_ms,
     show,
     transfer_options,
 )

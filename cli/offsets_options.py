@@ -106,12 +106,6 @@ def check_usage(
         raise click.UsageError("--bootstrap and --data-dir exclude each other")
 
 
-def now_ms() -> int:
-    from broker.clock import SystemClock
-
-    return SystemClock().now().wall_ms
-
-
 @contextmanager
 def in_one_line() -> Iterator[None]:
     """Refusals end the command with exit code 2, failures of the disk and damage with 1."""

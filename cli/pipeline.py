@@ -9,12 +9,12 @@ import sys
 
 import click
 
+from cli.clock import now_ms
 from cli.pipeline_as_of import as_of
 from cli.pipeline_options import (
     EXTRA,
     in_one_line,
     not_installed,
-    now_ms,
     pairs,
     span_options,
     spark_options,

@@ -56,10 +56,6 @@ class Instant(click.ParamType[int]):
         return round(instant.timestamp() * 1000)
 
 
-def now_ms() -> int:
-    return round(datetime.now(UTC).timestamp() * 1000)
-
-
 def spark_options(command: CommandFunction) -> CommandFunction:
     """Where Spark runs."""
     for option in reversed(

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from cli.pipeline_options import in_one_line, now_ms, pairs, span_options, spark_options
+from cli.clock import now_ms
+from cli.pipeline_options import in_one_line, pairs, span_options, spark_options
 
 
 @click.command(

@@ -8,7 +8,7 @@ on the driver. Kafka's counterparts: LocalLog, OffsetIndex.
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from struct import Struct
@@ -25,6 +25,10 @@ _INDEX_ENTRY: Final = Struct(">ii")
 _EXTENT: Final = Struct(">qi")
 _HEAD: Final = Struct(">qi4xb6xi")  # base offset, length, magic, last offset delta
 _OVERHEAD: Final = 12
+_LENGTH_MIN: Final = 61 - _OVERHEAD  # of a batch that is nothing but its header
+
+Read = Callable[[int, int], bytes]
+"""(size, position) to the bytes there, fewer where the log ends."""
 
 
 class NoSegments(Refusal):
@@ -87,18 +91,27 @@ def log_ends(found: Sequence[Segment]) -> dict[int, int]:
 
 
 def _end_offset(segment: Segment) -> int:
-    end = segment.base_offset
     indexed = _indexed(Path(segment.path).with_suffix(".index"), segment.size)
     with Path(segment.path).open("rb") as log:
         start = indexed[-1] if indexed else 0
         if start and not _begins_batch(log.fileno(), start, segment):
             start = 0
-        while len(head := os.pread(log.fileno(), _HEAD.size, start)) == _HEAD.size:
-            base_offset, length, magic, last_delta = _HEAD.unpack(head)
-            if magic != 2 or length <= 0 or start + length + _OVERHEAD > segment.size:
-                break
-            end = base_offset + last_delta + 1
-            start += length + _OVERHEAD
+
+        def read(size: int, position: int) -> bytes:
+            return os.pread(log.fileno(), size, position)
+
+        return end_of_log(read, start, segment.size, segment.base_offset)
+
+
+def end_of_log(read: Read, start: int, size: int, base_offset: int) -> int:
+    """The offset after the last whole batch from `start` on; `base_offset` if there is none."""
+    end = base_offset
+    while len(head := read(_HEAD.size, start)) == _HEAD.size:
+        batch_offset, length, magic, last_delta = _HEAD.unpack(head)
+        if magic != 2 or length < _LENGTH_MIN or start + length + _OVERHEAD > size:
+            break
+        end = batch_offset + last_delta + 1
+        start += length + _OVERHEAD
     return end
 
 

@@ -14,9 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from pipeline.decoder import of_segment, rows_of
-from pipeline.places import NoSegments
-from pipeline.source import CHUNK_BYTES
+from pipeline.places import NoSegments, Piece, Read, end_of_log
+from pipeline.source import read_chunks
 from pipeline.tables import Table
 
 _SEGMENT: Final = re.compile(r"(?P<topic>[^/]+)-(?P<partition>\d+)/(?P<base>\d{20})\.log$")
@@ -48,26 +47,14 @@ def _decoded(file: str, content: bytes, topic: str, table: Table) -> Iterator[pa
     match = _SEGMENT.search(file)
     if match is None or match["topic"] != topic:
         return
-    position, want, end = 0, CHUNK_BYTES, len(content)
-    while position < end:
-        chunk = content[position : position + want]
-        records, consumed = of_segment(
-            chunk,
-            topic,
-            int(match["partition"]),
-            file=file,
-            position=position,
-            end=end,
-            is_last=position + len(chunk) >= end,
-        )
-        if not consumed:
-            want *= 2  # a batch that is longer than a chunk
-            continue
-        want = CHUNK_BYTES
-        position += consumed
-        rows = rows_of(table, records)
-        if rows.num_rows:
-            yield rows
+    size = len(content)
+    piece = Piece(file, topic, int(match["partition"]), 0, size, is_last=True)
+    # All of it is here already: no batch is too long.
+    yield from read_chunks(_read(content), piece, table, largest_batch=size)
+
+
+def _read(content: bytes) -> Read:
+    return lambda size, position: content[position : position + size]
 
 
 def remote_ends(spark: SparkSession, path: str, topic: str) -> dict[int, int]:
@@ -80,7 +67,8 @@ def remote_ends(spark: SparkSession, path: str, topic: str) -> dict[int, int]:
                 match = _SEGMENT.search(file.as_py())
                 if match is None or match["topic"] != topic:
                     continue
-                end = _end_of(content.as_buffer().to_pybytes(), int(match["base"]))
+                log = content.as_buffer().to_pybytes()
+                end = end_of_log(_read(log), 0, len(log), int(match["base"]))
                 yield pa.RecordBatch.from_pydict(
                     {"partition": pa.array([int(match["partition"])], pa.int32()),
                      "end": pa.array([end], pa.int64())}
@@ -89,15 +77,3 @@ def remote_ends(spark: SparkSession, path: str, topic: str) -> dict[int, int]:
     found = _files(spark, path, topic).select("path", "content").mapInArrow(ends, schema)
     newest = found.groupBy("partition").agg(fn.max("end").alias("end")).collect()
     return {row.partition: row.end for row in newest}
-
-
-def _end_of(content: bytes, base_offset: int) -> int:
-    position, end = 0, base_offset
-    while position + 61 <= len(content) and content[position + 16] == 2:
-        size = int.from_bytes(content[position + 8 : position + 12], signed=True) + 12
-        if size < 61 or position + size > len(content):
-            break
-        base = int.from_bytes(content[position : position + 8])
-        end = base + int.from_bytes(content[position + 23 : position + 27], signed=True) + 1
-        position += size
-    return end

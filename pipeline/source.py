@@ -13,6 +13,7 @@ remote.py, which takes whole files through Spark. Options:
     piece.bytes how much of a log one task reads
 """
 
+import os
 from collections.abc import Iterator, Mapping
 from typing import Final
 
@@ -22,7 +23,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from pipeline.decoder import of_segment, rows_of
-from pipeline.places import PIECE_BYTES, Piece, pieces, segments
+from pipeline.places import PIECE_BYTES, Piece, Read, pieces, segments
 from pipeline.tables import COMMITS, OFFSETS_TOPIC, TABLES, Table
 
 FORMAT: Final = "rollcall-log"
@@ -90,28 +91,43 @@ def topic_of(table: Table, options: Mapping[str, str]) -> str:
 def read_piece(piece: Piece, table: Table, *, check_crc: bool = True) -> Iterator[pa.RecordBatch]:
     """The rows of the table in a piece, a batch for each chunk."""
     with open(piece.path, "rb") as file:  # noqa: PTH123  as Spark's workers do
-        position, want = piece.start, CHUNK_BYTES
-        while position < piece.end:
-            file.seek(position)
-            chunk = file.read(min(want, piece.end - position))
-            if not chunk:
-                return  # it was cut since it was looked at: a repair, or the room of a segment
-            at_end = position + len(chunk) >= piece.end
-            records, consumed = of_segment(
-                chunk,
-                piece.topic,
-                piece.partition,
-                file=piece.path,
-                position=position,
-                end=piece.end,
-                is_last=at_end or want >= _LARGEST_BATCH,
-                check_crc=check_crc,
-            )
-            if not consumed and not at_end:
-                want *= 2  # a batch that is longer than a chunk
-                continue
-            want = CHUNK_BYTES
-            position += consumed
-            rows = rows_of(table, records)
-            if rows.num_rows:
-                yield rows
+
+        def read(size: int, position: int) -> bytes:
+            return os.pread(file.fileno(), size, position)
+
+        yield from read_chunks(read, piece, table, check_crc=check_crc)
+
+
+def read_chunks(
+    read: Read,
+    piece: Piece,
+    table: Table,
+    *,
+    check_crc: bool = True,
+    largest_batch: int = _LARGEST_BATCH,
+) -> Iterator[pa.RecordBatch]:
+    """The same of bytes that `read` brings."""
+    position, want = piece.start, CHUNK_BYTES
+    while position < piece.end:
+        chunk = read(min(want, piece.end - position), position)
+        if not chunk:
+            return  # it was cut since it was looked at: a repair, or the room of a segment
+        at_end = position + len(chunk) >= piece.end
+        records, consumed = of_segment(
+            chunk,
+            piece.topic,
+            piece.partition,
+            file=piece.path,
+            position=position,
+            end=piece.end,
+            is_last=at_end or want >= largest_batch,
+            check_crc=check_crc,
+        )
+        if not consumed and not at_end:
+            want *= 2  # a batch that is longer than a chunk
+            continue
+        want = CHUNK_BYTES
+        position += consumed
+        rows = rows_of(table, records)
+        if rows.num_rows:
+            yield rows

@@ -16,6 +16,7 @@ Kafka's counterparts: Cleaner.cleanInto, Cleaner.shouldRetainRecord, MemoryRecor
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from storage.cleaner_messages import LastOfProducer
 from storage.offset_map import NOT_PLAIN, OffsetMap
 from storage.record_batch import (
     CONTROL,
@@ -32,13 +33,6 @@ from storage.rewrite import assemble, compress
 from storage.transaction_ends import Transactions
 
 KEPT_WHEN_EMPTY: Final = TRANSACTIONAL | CONTROL | LOG_APPEND_TIME
-
-
-class LastOfProducer(NamedTuple):
-    """What an active producer sent last; without data, a marker of its epoch tells of it."""
-
-    last_offset: int | None
-    producer_epoch: int
 
 
 class Filtered(NamedTuple):

@@ -7,6 +7,7 @@ folder that nobody else has open, `clean_folder` does all of it in one call.
     broker/cleaning.py          when, and which log; what an operator hears of it
     storage/cleaner.py          this file
     storage/cleaner_selection.py  what is dirty, what may be cleaned
+    storage/cleaner_messages.py what a pass must know, and what it says at its end
     storage/cleaner_pass.py     the pass: reads segments, writes `.cleaned` files
     storage/offset_map.py       key -> newest offset
     storage/batch_filter.py     what is left of one batch
@@ -21,10 +22,9 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from storage.api import LogSettings, SyncFailed, TopicPartition
-from storage.batch_filter import LastOfProducer
 from storage.checkpoints import LOG_STARTS, read_offsets, write_offsets
 from storage.chunks import Throttle, no_throttle
-from storage.cleaner_pass import Pass, PassResult, run_pass
+from storage.cleaner_messages import LastOfProducer, Pass, PassResult
 from storage.cleaner_selection import (
     CHECKPOINT,
     Dirt,
@@ -223,6 +223,8 @@ def _clean(
         if found.first_uncleanable <= found.first_dirty:
             return done
         job = plan(log, found, stable_to=stable_to, now_ms=now_ms, map_bytes=map_bytes)
+        from storage.cleaner_pass import run_pass  # a daemon has it in its worker process
+
         result = run_pass(disk, job, throttle)
         done.passes.append(result)
         if dry_run:

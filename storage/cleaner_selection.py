@@ -19,7 +19,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from storage.api import LogSettings
-from storage.cleaner_pass import Extent
+from storage.cleaner_messages import Extent
 from storage.partition_log import PartitionLog
 
 CHECKPOINT: Final = "cleaner-offset-checkpoint"

@@ -7,7 +7,7 @@ batch, which it is for a consumer that has read all of the one before, the heade
 
 from storage.api import TopicLog
 from storage.compression import NONE, decompress
-from storage.record_batch import HEADER_BYTES, BadRecords, BatchHeader, read_header
+from storage.record_batch import HEADER_BYTES, BadRecords, BatchHeader, read_header, read_varint
 
 ONE_BATCH = 1
 BATCHES_MAX = 1_000  # control batches in a row that are passed over
@@ -51,27 +51,15 @@ def _find(batch: bytes, header: BatchHeader, offset: int) -> int | None:
     wanted = offset - header.base_offset
     try:
         for _ in range(header.records_count):
-            length, position = _varint(blob, position)
+            length, position = read_varint(blob, position)
             after = position + length
-            time_delta, position = _varint(blob, position + 1)  # past the attributes
-            offset_delta, position = _varint(blob, position)
+            time_delta, position = read_varint(blob, position + 1)  # past the attributes
+            offset_delta, position = read_varint(blob, position)
             if offset_delta >= wanted:
                 return header.base_timestamp + time_delta
             position = after
     except IndexError:
         raise BadRecords(0, "a record runs past the end of its batch") from None
+    except ValueError as fault:
+        raise BadRecords(0, str(fault)) from None
     return None
-
-
-def _varint(blob: bytes, position: int) -> tuple[int, int]:
-    """A zig-zag number and the position after it."""
-    number = shift = 0
-    while True:
-        byte = blob[position]
-        position += 1
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (number >> 1) ^ -(number & 1), position
-        shift += 7
-        if shift > 63:
-            raise BadRecords(0, "a varint of more than ten bytes")

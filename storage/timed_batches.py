@@ -11,7 +11,13 @@ from typing import Final, NamedTuple
 
 import google_crc32c
 
-from storage.record_batch import CRC_START, LOG_OVERHEAD, NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from storage.record_batch import (
+    CRC_START,
+    LOG_OVERHEAD,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    encode_varint,
+)
 
 
 class TimedRecord(NamedTuple):
@@ -55,15 +61,15 @@ def encode(records: Sequence[TimedRecord]) -> bytes:
         body = b"".join(
             (
                 b"\x00",
-                varint(record.timestamp_ms - base_ms),
-                varint(delta),
-                varint(len(key)),
+                encode_varint(record.timestamp_ms - base_ms),
+                encode_varint(delta),
+                encode_varint(len(key)),
                 key,
-                varint(-1) if value is None else varint(len(value)) + value,
+                encode_varint(-1) if value is None else encode_varint(len(value)) + value,
                 b"\x00",
             )
         )
-        parts += (varint(len(body)), body)
+        parts += (encode_varint(len(body)), body)
     count = len(records)
     parts[0] = _COVERED.pack(
         0, count - 1, base_ms, max(record.timestamp_ms for record in records),
@@ -72,14 +78,3 @@ def encode(records: Sequence[TimedRecord]) -> bytes:
     covered = b"".join(parts)
     length = len(covered) + CRC_START - LOG_OVERHEAD
     return _PREFIX.pack(0, length, 0, 2, google_crc32c.value(covered)) + covered
-
-
-def varint(number: int) -> bytes:
-    """Zig-zag, of up to 64 bits."""
-    number = (number << 1) ^ (number >> 63)
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)

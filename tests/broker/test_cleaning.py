@@ -352,7 +352,7 @@ async def test_a_log_that_is_blocked_is_not_read_again_and_again() -> None:
         asked += 1
         message = arguments["pass"]
         assert isinstance(message, Mapping)
-        from storage.cleaner_pass import PassResult
+        from storage.cleaner_messages import PassResult
 
         return PassResult(int(message["first_dirty"])).to_message()
 

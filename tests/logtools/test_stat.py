@@ -19,7 +19,8 @@ from protocol.consumer_protocol import (
 )
 from protocol.names import GroupId, MemberId, TopicName
 from storage.api import LogSettings, Record
-from storage.cleaner_pass import Extent, Pass, run_pass
+from storage.cleaner_messages import Extent, Pass
+from storage.cleaner_pass import run_pass
 from storage.disk import RealDisk
 from storage.record_batch import encode_batch, iter_batches, read_records
 from tests.cli.test_command import Command, rollcall

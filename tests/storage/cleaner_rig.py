@@ -10,8 +10,8 @@ log.kept() == {0: ("b", "2"), ...}    by offset
 from collections.abc import Mapping
 
 from storage.api import LogSettings, Record, TopicPartition
-from storage.batch_filter import LastOfProducer
 from storage.cleaner import finish, plan, survey
+from storage.cleaner_messages import LastOfProducer
 from storage.cleaner_pass import PassResult, run_pass
 from storage.disk import Disk
 from storage.partition_log import PartitionLog

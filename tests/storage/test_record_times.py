@@ -18,8 +18,9 @@ from storage.record_batch import (
     BadRecords,
     encode_batch,
     read_header,
+    read_varint,
 )
-from storage.record_times import _find, _varint, time_of_record
+from storage.record_times import _find, time_of_record
 
 START = 1_700_000_000_000
 TIMES = [START + n * n * 1_000 for n in range(300)]
@@ -87,7 +88,7 @@ def test_what_the_cleaner_left_of_a_batch_is_found_by_its_offsets() -> None:
     """Record 0 is gone: the next one at or after it answers."""
     whole = batch_of(TIMES[:3])
     header = read_header(whole)
-    length, position = _varint(whole, HEADER_BYTES)
+    length, position = read_varint(whole, HEADER_BYTES)
     rest = whole[:HEADER_BYTES] + whole[position + length :]
     cleaned = header._replace(records_count=2, batch_length=len(rest) - 12)
     assert _find(rest, cleaned, 0) == TIMES[1]

@@ -21,8 +21,14 @@ from coordinator.records import (
 )
 from protocol.names import GroupId, TopicName
 from storage.api import Record
-from storage.record_batch import CONTROL, DELETE_HORIZON, HEADER_BYTES, TRANSACTIONAL, encode_batch
-from storage.timed_batches import varint
+from storage.record_batch import (
+    CONTROL,
+    DELETE_HORIZON,
+    HEADER_BYTES,
+    TRANSACTIONAL,
+    encode_batch,
+    encode_varint,
+)
 from transfer.contents import Contents
 from transfer.log_folders import partitions_in, read_partition
 from transfer.tally import Tally
@@ -103,11 +109,11 @@ def compacted(
     base_ms = horizon_ms or NOW_MS
     body = b""
     for offset, (key, value) in records:
-        fields = b"\x00" + varint(NOW_MS - base_ms) + varint(offset - base_offset)
-        fields += varint(len(key)) + key
-        fields += varint(-1) if value is None else varint(len(value)) + value
+        fields = b"\x00" + encode_varint(NOW_MS - base_ms) + encode_varint(offset - base_offset)
+        fields += encode_varint(len(key)) + key
+        fields += encode_varint(-1) if value is None else encode_varint(len(value)) + value
         fields += b"\x00"
-        body += varint(len(fields)) + fields
+        body += encode_varint(len(fields)) + fields
     attributes = DELETE_HORIZON if horizon_ms else 0
     header = struct.pack(
         ">qiibIhiqqqhii",
