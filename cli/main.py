@@ -1,33 +1,55 @@
 """What can be asked of Rollcall on a command line? The `rollcall` command and its subcommands.
 
-Only reads the command line and hands on: `serve` to broker/main.py, which is imported there and not
-here, because every other command, and completion at each press of Tab, should not wait for it.
+Only reads the command line and hands on. A command's module is imported when that command is asked
+for, and `serve` does the same with broker/main.py: no command, no start of the daemon and no press
+of Tab waits for what another one needs.
 Bad usage and bad configuration end with exit code 2 and one line; a traceback is always a defect.
 """
 
 import errno
 import os
 import sys
+from importlib import import_module
+from typing import Final
 
 import click
 
 from broker.config_sources import BadConfig
-from cli.completion import completion
-from cli.config import show_config
-from cli.lag import show_lag
-from cli.log import log
-from cli.offsets import offsets
-from cli.pipeline import pipeline
-from cli.serve import serve
-from cli.verdicts import show_verdicts
-from cli.why import history, why
 from rollcall import __version__
 
 _USAGE_ERROR = 2
 _INTERRUPTED = 130  # as a shell reports SIGINT
 
+_COMMANDS: Final = {
+    "completion": ("cli.completion", "completion"),
+    "config": ("cli.config", "show_config"),
+    "history": ("cli.why", "history"),
+    "lag": ("cli.lag", "show_lag"),
+    "log": ("cli.log", "log"),
+    "offsets": ("cli.offsets", "offsets"),
+    "pipeline": ("cli.pipeline", "pipeline"),
+    "serve": ("cli.serve", "serve"),
+    "verdicts": ("cli.verdicts", "show_verdicts"),
+    "why": ("cli.why", "why"),
+}
+"""Each command's module and its name there."""
+
+
+class _Commands(click.Group):
+    def list_commands(self, _context: click.Context) -> list[str]:
+        return sorted(_COMMANDS)
+
+    def get_command(self, _context: click.Context, name: str) -> click.Command | None:
+        if name not in _COMMANDS:
+            return None
+        module, attribute = _COMMANDS[name]
+        command: object = getattr(import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
 
 @click.group(
+    cls=_Commands,
     name="rollcall",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Start with `rollcall serve`; then point any Kafka client at 127.0.0.1:9092.",
@@ -39,18 +61,6 @@ def cli() -> None:
     Unmodified Kafka clients and tools run their consumer groups on it, on one machine, without a
     JVM. It answers as Apache Kafka 4.3.1 does and keeps its offsets in Kafka's own format.
     """
-
-
-cli.add_command(serve)
-cli.add_command(show_config)
-cli.add_command(log)
-cli.add_command(offsets)
-cli.add_command(pipeline)
-cli.add_command(show_lag)
-cli.add_command(show_verdicts)
-cli.add_command(why)
-cli.add_command(history)
-cli.add_command(completion)
 
 
 def main() -> None:

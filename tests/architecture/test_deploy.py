@@ -169,7 +169,8 @@ def test_every_command_that_is_written_down_exists(path: str) -> None:
         name, *arguments = shlex.split(words, comments=True) or [""]
         if name.startswith("--"):
             continue
-        command = cli.commands[name]
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None, f"{path}: rollcall {words}"
         known = {
             option
             for parameter in command.params
