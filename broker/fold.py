@@ -16,6 +16,7 @@ from storage import snapshot
 from storage.api import StoredRecord
 from storage.disk import Disk
 from storage.log_files import LogFiles
+from storage.record_batch import BatchHeader, read_keys, stored_records
 from storage.snapshot import About, Ignored, Snapshot, pack
 from storage.transactions import CommittedRecords, Withheld
 
@@ -77,13 +78,10 @@ def _fold(disk: Disk, arguments: dict[str, object]) -> dict[str, object]:
     image = Image(Beginning(base, position, skipped))
     epoch = 0 if base is None else base.about.leader_epoch
     files = LogFiles(disk, folder)
-    newest = _Newest(image)
-    records = 0
-    for next_offset, leader_epoch, batch in files.batches(position, up_to):
-        counted = committed.take(batch)
-        newest.write(counted)
-        records += len(counted)
-        position, epoch = next_offset, leader_epoch
+    newest = _Newest(image, committed)
+    for header, batch in files.batches(position, up_to):
+        newest.write(header, batch)
+        position, epoch = header.next_offset, header.partition_leader_epoch
     newest.settle()
     taken_at_ms = int(str(arguments["now_ms"]))
     about = About(position, topic_id, epoch, taken_at_ms, MEANING, _notes(image, committed))
@@ -99,46 +97,61 @@ def _fold(disk: Disk, arguments: dict[str, object]) -> dict[str, object]:
     return {
         "position": position,
         "groups": len(blobs),
-        "records": records,
+        "records": newest.records,
         "bytes": size,
         "ignored": [list(one) for one in ignored],
     }
 
 
 class _Newest:
-    """The way of records into the image: of commits that replace each other only the last.
+    """The way of batches into the image: of commits that replace each other only the last.
 
-    Most of a log is members that commit the same partitions again and again; to decode all of
-    that would cost a third of what the commits cost the daemon itself. Tombstones and records of
-    groups say what becomes of a commit besides its successor, so what waits is written before
-    them. The first commit of a key does not wait: a group that begins with it is as old as it is.
+    Most of a log is members that commit the same partitions again and again, a batch each; to
+    decode all of that would cost a third of what the commits cost the daemon itself. Tombstones
+    and records of groups say what becomes of a commit besides its successor, so what waits is
+    written before them. The first commit of a key does not wait: a group that begins with it is as
+    old as it is.
     """
 
-    __slots__ = ("_image", "_later", "_seen")
+    __slots__ = ("_committed", "_image", "_later", "_seen", "records")
 
-    def __init__(self, image: Image) -> None:
+    def __init__(self, image: Image, committed: CommittedRecords) -> None:
         self._image = image
-        self._seen: set[bytes | None] = set()  # keys of commits
-        self._later: dict[bytes | None, StoredRecord] = {}
+        self._committed = committed
+        self._seen: set[bytes] = set()  # keys of commits
+        self._later: dict[bytes, tuple[bytes, int]] = {}  # the batch, and which of its records
+        self.records = 0
 
-    def write(self, records: list[StoredRecord]) -> None:
-        seen, later = self._seen, self._later
-        for record in records:
-            key = record.key
-            if record.value is None or key is None or key[:2] != _OF_A_COMMIT:
+    def write(self, header: BatchHeader, batch: bytes) -> None:
+        """The next batch. Raises InvalidBatch, UnreadableRecord."""
+        if not self._committed.is_holding:
+            keys = read_keys(batch, header)
+            if keys is not None and self._seen.issuperset(keys):
+                for number, key in enumerate(keys):
+                    self._later[key] = batch, number
+                self.records += len(keys)
+                return
+        for record in self._committed.take(batch, header):
+            self.records += 1
+            self._write(record)
+
+    def _write(self, record: StoredRecord) -> None:
+        key = record.key
+        if record.value is None or key is None or key[:2] != _OF_A_COMMIT:
+            self.settle()
+        else:
+            if len(self._seen) >= KEYS_KEPT_MAX:
                 self.settle()
-                self._image.apply(record)
-            elif key in seen:
-                later[key] = record
-            else:
-                if len(seen) >= KEYS_KEPT_MAX:
-                    self.settle()
-                seen.add(key)
-                self._image.apply(record)
+            self._seen.add(key)
+            self._later.pop(key, None)
+        self._image.apply(record)
 
     def settle(self) -> None:
-        """Write what waits. Raises UnreadableRecord."""
-        for record in self._later.values():
-            self._image.apply(record)
+        """Write what waits. Raises InvalidBatch, UnreadableRecord."""
+        last, records = b"", []
+        for batch, number in self._later.values():
+            if batch is not last:
+                last, records = batch, stored_records(batch)
+            self._image.apply(records[number])
         self._later.clear()
         self._seen.clear()

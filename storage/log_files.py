@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from storage.api import Corrupt
 from storage.disk import Disk
 from storage.index import BadIndex, OffsetIndex
-from storage.record_batch import InvalidBatch
+from storage.record_batch import BatchHeader, InvalidBatch, check_crc
 from storage.segment import INDEX_SUFFIX, LOG_SUFFIX, whole_batches
 from storage.segment_swap import SWAP_SUFFIX
 
@@ -57,8 +57,8 @@ class LogFiles:
         grown = dict(now)
         return now[: len(sealed)] == sealed and grown.get(last_base, -1) >= last_size
 
-    def batches(self, from_offset: int, up_to: int) -> Iterator[tuple[int, int, bytes]]:
-        """(next offset, leader epoch, batch) of each from the one that holds `from_offset` on.
+    def batches(self, from_offset: int, up_to: int) -> Iterator[tuple[BatchHeader, bytes]]:
+        """Each batch, its checksum checked, from the one that holds `from_offset` on.
 
         Below the offset `up_to`. Raises Corrupt, OSError.
         """
@@ -73,12 +73,14 @@ class LogFiles:
             file = self._disk.open(path)
             try:
                 for at, header, batch in whole_batches(file, position, size):
-                    position = at + header.size
-                    if header.next_offset > up_to:
+                    position = at
+                    next_offset = header.next_offset
+                    if next_offset > up_to:
                         return
-                    if header.next_offset > from_offset:
-                        from_offset = header.next_offset
-                        yield from_offset, header.partition_leader_epoch, batch
+                    if next_offset > from_offset:
+                        check_crc(batch, 0, header)
+                        from_offset = next_offset
+                        yield header, batch
                     if from_offset == up_to:
                         return  # what comes next may be half written
             except InvalidBatch as fault:

@@ -41,12 +41,20 @@ class CommittedRecords:
         self.committed_records = 0
         self.aborted_records = 0
 
-    def take(self, batch: bytes) -> list[StoredRecord]:
+    @property
+    def is_holding(self) -> bool:
+        """Is there an open transaction?"""
+        return bool(self._open)
+
+    def take(self, batch: bytes, header: BatchHeader | None = None) -> list[StoredRecord]:
         """What counts from this batch on. Raises InvalidBatch."""
-        header = read_header(batch)
+        header = header or read_header(batch)
         if header.is_control:
             return self._end(header, batch)
-        records = [StoredRecord(*fields[:4]) for fields in read_records(batch)]
+        records = [
+            StoredRecord(offset, timestamp_ms, key, value)
+            for offset, timestamp_ms, key, value, _ in read_records(batch, 0, header)
+        ]
         if header.is_transactional:
             pending = self._open.setdefault(header.producer_id, {})
             for record in records:
@@ -70,7 +78,7 @@ class CommittedRecords:
 
     def _end(self, header: BatchHeader, batch: bytes) -> list[StoredRecord]:
         records: list[StoredRecord] = []
-        for fields in read_records(batch):
+        for fields in read_records(batch, 0, header):
             key = fields[2]
             if not header.is_transactional or key is None or len(key) < _MARKER.size:
                 continue  # a change of leaders, or what a later Kafka may think up

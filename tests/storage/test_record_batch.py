@@ -24,6 +24,7 @@ from storage.record_batch import (
     iter_batches,
     peek_header,
     read_header,
+    read_keys,
     read_records,
     stored_records,
     with_offsets,
@@ -248,3 +249,39 @@ def test_more_records_than_counted_are_refused() -> None:
 def test_an_empty_batch_is_a_mistake_of_ours() -> None:
     with pytest.raises(AssertionError):
         encode_batch(records(), 0, NOW_MS)
+
+
+# --- no more than the keys -----------------------------------------------------------------------
+
+
+@given(st.lists(keyed, min_size=1, max_size=20))
+def test_the_keys_alone_are_those_of_the_records(some: list[Record]) -> None:
+    encoded = encode_batch(some, 1 << 40, NOW_MS)
+    has_values = all(one.value is not None for one in some)
+    expected = [one.key for one in some] if has_values else None
+    assert read_keys(encoded, read_header(encoded)) == expected
+
+
+@pytest.mark.parametrize("name", ["consumer-offsets", "librdkafka-none", "kafka-python-none"])
+def test_the_keys_of_what_others_wrote(name: str) -> None:
+    segment = golden(f"{name}.log")
+    for position, header in iter_batches(segment):
+        found = segment[position : position + header.size]
+        plain = [fields[2] for fields in read_records(found) if fields[3] is not None]
+        whole = len(plain) == header.records_count and None not in plain
+        assert read_keys(found, header) == (plain if whole and not header.attributes else None)
+
+
+@pytest.mark.parametrize("attributes", [GZIP, TRANSACTIONAL, CONTROL])
+def test_of_any_but_a_plain_batch_no_keys_are_told(attributes: int) -> None:
+    encoded = encode_batch(records("k"), 0, NOW_MS, attributes=attributes)
+    assert read_keys(encoded, read_header(encoded)) is None
+
+
+@given(st.binary(max_size=60))
+def test_records_that_are_not_what_the_header_says_have_no_keys_or_none_beyond_it(
+    junk: bytes,
+) -> None:
+    plain = encode_batch(records("k"), 0, NOW_MS)[:HEADER_BYTES]
+    keys = read_keys(plain + junk, read_header(compressed(plain, 0, junk)))
+    assert keys is None or len(keys) == 1
