@@ -30,17 +30,17 @@ def offset_facts(event: Event, at_ms: int, most: int) -> Iterator[HistoryEvent]:
     """At most so many partitions in each."""
     if isinstance(event, offsets.OffsetsCommitted):
         asker = Asker(event.client_id, event.client_host)
-        for part in _parts(_committed(event), most):
+        for part in parts_of(_committed(event), most):
             yield OffsetsMoved(
                 event.group_id, at_ms, OffsetsBy.COMMIT, part, asker, event.member_id
             )
     elif isinstance(event, offsets.OffsetsDeleted):
-        for part in _parts(_lost(event.offsets), most):
+        for part in parts_of(_lost(event.offsets), most):
             yield OffsetsMoved(event.group_id, at_ms, _DELETIONS[event.cause], part, _asker(event))
     elif isinstance(event, offsets.GroupDeleted):
         expired = event.cause is DeletionCause.EXPIRED
         by = OffsetsBy.GROUP_EXPIRY if expired else OffsetsBy.GROUP_DELETION
-        for part in _parts(_lost(event.offsets), most):
+        for part in parts_of(_lost(event.offsets), most):
             yield OffsetsMoved(event.group_id, at_ms, by, part, _asker(event))
         yield GroupDeleted(event.group_id, at_ms, expired, _asker(event))
 
@@ -64,7 +64,8 @@ def _lost(gone: OffsetsOfTopics) -> list[OffsetChange]:
     ]
 
 
-def _parts(changes: Sequence[OffsetChange], most: int) -> Iterator[tuple[OffsetChange, ...]]:
+def parts_of(changes: Sequence[OffsetChange], most: int) -> Iterator[tuple[OffsetChange, ...]]:
+    """As many as one record takes, again and again."""
     for at in range(0, len(changes), most):
         yield tuple(changes[at : at + most])
 

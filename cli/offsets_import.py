@@ -4,6 +4,7 @@ Reads the options; transfer/importing.py does the work. Exit code 0: done; 1: re
 what was found; 2: usage.
 """
 
+import platform
 from pathlib import Path
 
 import click
@@ -86,6 +87,7 @@ def offsets_import(
                 keep_topic_ids=keep_topic_ids,
                 dry_run=dry_run,
                 now_ms=now_ms(),
+                host=platform.node(),
             )
         )
     show(report, machine=as_json)

@@ -79,6 +79,7 @@ class OffsetsBy(StrEnum):
     TOPIC_DELETION = "topic_deletion"
     GROUP_DELETION = "group_deletion"
     GROUP_EXPIRY = "group_expiry"  # with its last offset the group went
+    IMPORT = "import"  # `rollcall offsets import` into the directory of a stopped daemon
 
 
 class Who(NamedTuple):

@@ -1,8 +1,8 @@
 """How does a plan reach the disk so that a crash leaves all of it or nothing? By `storage/undo.py`.
 
 In order: what the logs hold already is made durable / the undo file says where each of them ends /
-the records go to their partitions / everything is synced / the undo file goes. Whoever opens the
-directory before that last step cuts the logs back.
+the records go to their partitions, and what is told of them to the history's / everything is synced
+/ the undo file goes. Whoever opens the directory before that last step cuts the logs back.
 """
 
 from collections.abc import Sequence
@@ -31,6 +31,13 @@ class Target(Protocol):
         """The partition's log; made if it is not there yet."""
 
 
+class Beside(NamedTuple):
+    """What is written in the same step into another log, which is there."""
+
+    log: PartitionLog
+    records: Sequence[TimedRecord]
+
+
 class Appended(NamedTuple):
     """What was written."""
 
@@ -40,7 +47,7 @@ class Appended(NamedTuple):
     bytes: int
 
 
-def apply_plan(target: Target, plan: Plan, now_ms: int) -> Appended:
+def apply_plan(target: Target, plan: Plan, now_ms: int, beside: Sequence[Beside] = ()) -> Appended:
     """Write it, all or nothing. Raises OSError, LogClosed; then the next opening undoes it."""
     per_partition: dict[int, list[TimedRecord]] = {}
     for change in plan.changes:
@@ -49,7 +56,7 @@ def apply_plan(target: Target, plan: Plan, now_ms: int) -> Appended:
     if not per_partition:
         return Appended(0, 0, 0, 0)
     partitions = sorted(per_partition)
-    _begin(target, partitions)
+    _begin(target, partitions, [one.log for one in beside])
     batches = size = 0
     for partition in partitions:
         log = target.log(partition)
@@ -57,18 +64,24 @@ def apply_plan(target: Target, plan: Plan, now_ms: int) -> Appended:
             log.append(batch, now_ms)
             batches += 1
             size += len(batch)
-    for partition in partitions:
-        target.log(partition).flush()
+    for log, records in beside:
+        for batch, _count in batches_of(records):
+            log.append(batch, now_ms)
+    for log in [target.log(partition) for partition in partitions] + [one.log for one in beside]:
+        log.flush()
     undo.finish(target.disk, target.path)
     return Appended(len(partitions), plan.records, batches, size)
 
 
-def _begin(target: Target, partitions: Sequence[int]) -> None:
+def _begin(target: Target, partitions: Sequence[int], others: Sequence[PartitionLog]) -> None:
     ends: dict[TopicPartition, int] = {}
+    for log in others:
+        log.flush()
+        ends[log.topic_partition] = log.log_end_offset
     for partition in partitions:
-        log = target.existing(partition)
-        if log is not None:
-            log.flush()  # a killed process may have left it in the page cache
+        found = target.existing(partition)
+        if found is not None:
+            found.flush()  # a killed process may have left it in the page cache
         key = TopicPartition(OFFSETS_TOPIC, partition)
-        ends[key] = 0 if log is None else log.log_end_offset
+        ends[key] = 0 if found is None else found.log_end_offset
     undo.begin(target.disk, target.path, ends)

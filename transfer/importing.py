@@ -7,8 +7,10 @@ Import of its options and shows the Report.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from broker.config import Config
+from history.events import Asker
 from transfer.append import apply_plan
 from transfer.contents import Contents
 from transfer.plan import Rule, TargetNotEmpty, Terms, make_plan
@@ -18,7 +20,11 @@ from transfer.rollcall_dir import RollcallDir, read_logs
 from transfer.selection import Selection
 from transfer.sources import Source, read_paths
 from transfer.tally import Tally
+from transfer.told import tell
 from transfer.wire import Cluster
+
+ACTOR: Final = "rollcall-offsets-import"
+"""Whose doing it was, for the history: where other tools have their client id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +41,7 @@ class Import:
     keep_topic_ids: bool = False
     dry_run: bool = False
     now_ms: int
+    host: str  # where the command runs, for the history
 
 
 def run_import(order: Import) -> Report:
@@ -89,7 +96,9 @@ def _write(order: Import, contents: Contents, report: Report) -> None:
             terms.topic_ids.update(target.topic_ids())
         _plan(contents, there, terms, report)
         if report.plan is not None and not order.dry_run:
-            report.appended = apply_plan(target, report.plan, order.now_ms)
+            told = tell(report.plan, order.now_ms, Asker(ACTOR, order.host), target.history())
+            report.appended = apply_plan(target, report.plan, order.now_ms, told.beside)
+            report.events_told, report.events_lost = told.told, told.lost
 
 
 def _plan(contents: Contents, there: Contents, terms: Terms, report: Report) -> None:

@@ -14,6 +14,7 @@ from typing import Final
 from coordinator.generation_record import GENERATION_BEGUN
 from coordinator.group import CommittedOffset
 from coordinator.records import offset_commit_value, record_type
+from history.events import OffsetChange
 from protocol.names import ZERO_TOPIC_ID, GroupId, TopicId
 from storage.timed_batches import TimedRecord
 from transfer.contents import (
@@ -41,6 +42,9 @@ class Change:
 
     group_id: GroupId
     records: list[TimedRecord] = field(default_factory=list)
+    is_new: bool = False  # the target does not know the group
+    has_state: bool = False  # in the import: it is more than offsets
+    moved: list[OffsetChange] = field(default_factory=list)  # for the history
 
 
 @dataclass(slots=True)
@@ -87,7 +91,7 @@ def make_plan(source: Contents, target: Contents, terms: Terms) -> Plan:
     plan = Plan()
     for group_id, group in source.groups.items():
         there = target.groups.get(group_id)
-        change = Change(group_id)
+        change = Change(group_id, is_new=there is None, has_state=bool(group.state))
         _plan_state(plan, change, group, there, terms)
         _plan_offsets(plan, change, group, there, terms)
         if there is None:
@@ -128,15 +132,19 @@ def _plan_offsets(
 ) -> None:
     before = {} if there is None else there.offsets
     if terms.rule is Rule.OVERWRITE:
+        gone = [place for place in before if place not in group.offsets]
         change.records += [
-            TimedRecord(terms.now_ms, offset_key(group.group_id, place), None)
-            for place in before
-            if place not in group.offsets
+            TimedRecord(terms.now_ms, offset_key(group.group_id, place), None) for place in gone
+        ]
+        change.moved += [
+            OffsetChange(*place, before[place][0].committed_offset, None) for place in gone
         ]
     for place, (found, timestamp_ms) in group.offsets.items():
         commit = _with_own_topic_id(plan, place[0], found, terms)
+        replaced = None
         if place in before:
             old = before[place][0]
+            replaced = old.committed_offset
             if old == commit:
                 continue
             if terms.rule is Rule.MERGE and old.committed_at_ms >= commit.committed_at_ms:
@@ -145,6 +153,7 @@ def _plan_offsets(
         value = offset_commit_value(commit, terms.value_version)
         key = offset_key(group.group_id, place)
         change.records.append(TimedRecord(timestamp_ms, key, value))
+        change.moved.append(OffsetChange(*place, replaced, commit.committed_offset))
         plan.offsets_written += 1
 
 

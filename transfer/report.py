@@ -40,6 +40,10 @@ class Report:
     """(group, what was done to it)"""
     plan: Plan | None = None
     appended: Appended | None = None
+    events_told: int = 0
+    """To the history of groups."""
+    events_lost: int = 0
+    """The history's log is damaged, and took none of these."""
     committed: int = 0
     """Offsets that a running cluster took."""
     expiring: int = 0
@@ -122,6 +126,8 @@ def as_json(report: Report) -> Json:
             "topic_ids_dropped": plan.topic_ids_dropped,
             "records": plan.records,
         },
+        "history_events": report.events_told,
+        "history_events_lost": report.events_lost,
         "committed": report.committed,
         "expiring": report.expiring,
         "written": None if appended is None else dict[str, Json](appended._asdict()),
@@ -218,6 +224,9 @@ def _findings(report: Report) -> Iterator[str]:
             for d in tally.damaged
         ],
     )
+    if report.events_lost:
+        lost = _count(report.events_lost, "event")
+        yield _line("note", f"the log of the groups' history is damaged: {lost} not told")
     yield from _listed("note", [f"{group} {note}" for group, note in report.notes])
     yield from _listed(
         "refused",
@@ -251,6 +260,7 @@ def _written_lines(report: Report) -> Iterator[str]:
             "done",
             f"{_count(appended.batches, 'batch', 'batches')}, {_number(appended.bytes)} bytes, "
             f"into {_count(appended.partitions, 'partition')}",
+            _some(report.events_told, "event of the history", "events of the history"),
         )
 
 

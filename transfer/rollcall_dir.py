@@ -12,7 +12,7 @@ from typing import Final, Self
 
 from broker.config import Config
 from broker.stored_file import StoredFile
-from protocol.names import OFFSETS_TOPIC, TopicId
+from protocol.names import HISTORY_TOPIC, OFFSETS_TOPIC, TopicId
 from storage.api import Corrupt, LogSettings, TopicPartition
 from storage.data_dir import META_PROPERTIES, DataDir
 from storage.disk import Disk, RealDisk
@@ -39,6 +39,7 @@ class RollcallDir:
             raise Unusable(f"{self.path} is no data directory of Rollcall")
         self.disk: Disk = RealDisk()
         self._settings = config.offsets_log_settings()
+        self._keeps_history = config.rollcall_history_enable
         self._data_dir = DataDir(self.path, _node_id(Path(self.path), config.node_id))
         try:
             self._open(config)
@@ -124,6 +125,15 @@ class RollcallDir:
     def logs(self) -> list[PartitionLog]:
         found = (self.existing(partition) for partition in range(self.partitions))
         return [log for log in found if log is not None]
+
+    def history(self) -> list[PartitionLog | None]:
+        """The partitions of the groups' history, None for a damaged one; none if it is off."""
+        if not self._keeps_history:
+            return []
+        count = self.registry.partition_count(HISTORY_TOPIC)
+        assert count is not None
+        keys = (TopicPartition(HISTORY_TOPIC, partition) for partition in range(count))
+        return [self._store.partition_log(key) for key in keys]
 
     def compacted_logs(self) -> dict[TopicPartition, LogSettings]:
         """What a log cleaner has to look after, and by which settings."""

@@ -4,6 +4,7 @@ Both sides are asked by Kafka's own tool, and by librdkafka. The short form has 
 kind that a client can make quickly; OFFSETS_ROUND_TRIP=1 has hundreds.
 """
 
+import json
 import re
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.broker.daemon import Daemon
 from tests.interop.kafka_broker import is_wanted, kafka_broker
 from tests.interop.kafka_tools import CONSUMER_GROUPS, KafkaTools, require_kafka_tools
+from transfer.importing import ACTOR
 
 ROLLCALL = Path(sys.executable).with_name("rollcall")
 TOPICS = ("orders", "a-topic-with-a-rather-long-name-of-42-chars")
@@ -307,6 +309,26 @@ def test_what_is_imported_joins_what_a_daemon_has_written(daemon: Daemon, tmp_pa
     daemon.start()
     own = ("--group", "own", "--bootstrap", daemon.bootstrap)
     assert lines(rollcall("export", "--csv", "-", *own)) == ["own,orders,0,11", "own,orders,1,9"]
+    told = who_moved(daemon.admin, "own", "orders", 0)
+    assert [(row["by"], row["old"], row["new"]) for row in told] == [
+        ("commit", None, 5),
+        ("import", 5, 11),
+    ]
+    assert told[1]["client_id"] == ACTOR
+
+
+def who_moved(admin: str, group: str, topic: str, partition: int) -> list[dict[str, object]]:
+    """Of one partition, the oldest first."""
+    done = subprocess.run(
+        [ROLLCALL, "history", group, "--offsets", "--json", "--admin", admin],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    return [
+        {"by": event["by"], "client_id": event["asker"]["client_id"], **change}
+        for event in reversed(json.loads(done.stdout))
+        for change in event.get("changes", ())
+        if (change["topic"], change["partition"]) == (topic, partition)
+    ]
 
 
 def test_what_a_running_cluster_does_not_take_is_told(daemon: Daemon, tmp_path: Path) -> None:

@@ -1,0 +1,52 @@
+"""What does the history of groups say of an import? Who moved which offsets, from where to where.
+
+A daemon tells the history in the turn that decides; nobody decides here, so the plan is told: the
+groups that it makes, and each offset that it moves, by `import`. The records are written in the
+same step as the offsets (append.py), so that they are there together or not at all.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from broker.history_facts import FactLimits
+from broker.history_offsets import parts_of
+from coordinator.java_hash import partition_of
+from history.encoding import encode
+from history.events import Asker, GroupCreated, HistoryEvent, OffsetsBy, OffsetsMoved
+from storage.partition_log import PartitionLog
+from storage.timed_batches import TimedRecord
+from transfer.append import Beside
+from transfer.plan import Plan
+
+
+class Told(NamedTuple):
+    """What goes into the history."""
+
+    beside: list[Beside]
+    told: int
+    lost: int  # events that have no log to go to
+
+
+def events_of(plan: Plan, now_ms: int, actor: Asker) -> Iterator[HistoryEvent]:
+    """`actor`: the command, and the host that it ran on."""
+    most = FactLimits().offsets
+    for change in plan.changes:
+        if change.is_new:
+            yield GroupCreated(change.group_id, now_ms, simple=not change.has_state)
+        for part in parts_of(change.moved, most):
+            yield OffsetsMoved(change.group_id, now_ms, OffsetsBy.IMPORT, part, actor)
+
+
+def tell(plan: Plan, now_ms: int, actor: Asker, history: Sequence[PartitionLog | None]) -> Told:
+    """`history`: its partitions in order, None for one that is damaged; none if it is not kept."""
+    if not history:
+        return Told([], 0, 0)
+    records: dict[int, list[TimedRecord]] = {}
+    for event in events_of(plan, now_ms, actor):
+        home = partition_of(event.group_id, len(history))
+        records.setdefault(home, []).append(TimedRecord(now_ms, *encode(event)))
+    total = sum(map(len, records.values()))
+    logs = [(log, at) for at, log in enumerate(history) if log is not None and at in records]
+    beside = [Beside(log, records[at]) for log, at in logs]
+    told = sum(len(one.records) for one in beside)
+    return Told(beside, told, total - told)
