@@ -657,6 +657,7 @@ class Config:
             default_replication_factor=self.default_replication_factor,
             offsets_topic_num_partitions=self.offsets_topic_num_partitions,
             offsets_topic_segment_bytes=self.offsets_topic_segment_bytes,
+            offsets_history_ms=self.rollcall_offsets_history_ms,
             fetch_max_bytes=self.fetch_max_bytes,
             max_request_partition_size_limit=self.max_request_partition_size_limit,
             log_retention_check_interval_ms=self.log_retention_check_interval_ms,

@@ -208,16 +208,15 @@ class TopicRegistry:
         self._remove_deleted(catalog)
         known = {entry.name for entry in catalog.topics}
         entries = [*catalog.topics, *self._adopted(known)]
-        if OFFSETS_TOPIC not in known:
-            entries.append(
-                TopicEntry(
-                    OFFSETS_TOPIC,
-                    self.new_topic_id(),
-                    settings.offsets_topic_num_partitions,
-                    _offsets_topic_configs(settings),
-                )
-            )
-        for name, topic in settings.internal_topics.items():
+        offsets = InternalTopic(
+            # A group's partition follows from their number: once made, it stays.
+            next(
+                (entry.partitions for entry in entries if entry.name == OFFSETS_TOPIC),
+                settings.offsets_topic_num_partitions,
+            ),
+            offsets_topic_configs(settings),
+        )
+        for name, topic in {OFFSETS_TOPIC: offsets, **settings.internal_topics}.items():
             _place_internal(entries, name, topic, self.new_topic_id)
         if entries != catalog.topics or content is None:
             self._save(entries)
@@ -321,11 +320,14 @@ def _place_internal(
     entries.append(TopicEntry(name, new_topic_id(), topic.partitions, topic.configs))
 
 
-def _offsets_topic_configs(settings: TopicSettings) -> dict[str, str]:
+def offsets_topic_configs(settings: TopicSettings) -> dict[str, str]:
+    """As this start has them, whatever an earlier one had: its logs go by them from now on."""
     size = settings.offsets_topic_segment_bytes
     return {
         "cleanup.policy": "compact",
         "compression.type": "producer",
         # The broker's key may be smaller than a topic's own, which has a least value.
         (INTERNAL_SEGMENT_BYTES if size < 1 << 20 else "segment.bytes"): str(size),
+        # Its own key, whatever the broker's says: shown is what the cleaner goes by.
+        "min.compaction.lag.ms": str(settings.offsets_history_ms),
     }

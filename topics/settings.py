@@ -30,6 +30,7 @@ class TopicSettings:
     default_replication_factor: int = 1
     offsets_topic_num_partitions: int = 50
     offsets_topic_segment_bytes: int = 104_857_600
+    offsets_history_ms: int = 86_400_000  # the least age at which a commit is compacted
     fetch_max_bytes: int = 57_671_680
     max_request_partition_size_limit: int = 2_000
     log_retention_check_interval_ms: int = 300_000

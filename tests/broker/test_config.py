@@ -11,6 +11,8 @@ from broker.kafka_names import is_known, kafka_names, refusal
 from coordinator.settings import GroupSettings
 from protocol.names import LAG_TOPIC
 from storage.api import LogSettings
+from topics.configs import TopicConfigs
+from topics.registry import offsets_topic_configs
 from topics.settings import TopicSettings
 
 # Ours on purpose; docs/configuration.md shows Kafka's beside them.
@@ -70,6 +72,29 @@ def test_the_parts_are_built_with_the_defaults_that_they_declare_themselves() ->
         min_compaction_lag_ms=config.rollcall_offsets_history_ms,
         min_compaction_lag_max_bytes=config.rollcall_offsets_history_bytes,
     )
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        (),
+        ("rollcall.offsets.history.ms=7", "log.cleaner.min.compaction.lag.ms=3"),
+        ("offsets.topic.segment.bytes=2048", "log.roll.ms=50", "log.index.interval.bytes=16"),
+        ("log.cleaner.min.cleanable.ratio=0.25", "log.cleaner.max.compaction.lag.ms=86400001"),
+        ("log.cleaner.delete.retention.ms=5", "log.segment.delete.delay.ms=6"),
+    ],
+)
+def test_what_is_shown_of_the_offsets_topic_is_what_its_logs_go_by(pairs: tuple[str, ...]) -> None:
+    config = load_config(command_line=[command_line_setting(pair) for pair in pairs])
+    settings = config.topic_settings()
+    shown = TopicConfigs(settings.broker_properties).effective(offsets_topic_configs(settings)).log
+    applied = config.offsets_log_settings()
+    own = {  # there is no key of Kafka's for it
+        "min_compaction_lag_max_bytes": applied.min_compaction_lag_max_bytes,
+    }
+    never = {"retention_ms": applied.retention_ms, "retention_bytes": applied.retention_bytes}
+    assert dataclasses.replace(shown, **own, **never) == applied
+    assert not applied.cleanup_delete
 
 
 def test_what_must_be_compacted_is_closed_in_time() -> None:

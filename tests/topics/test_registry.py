@@ -35,6 +35,7 @@ def test_the_offsets_topic_is_there_from_the_start(plane: Plane) -> None:
         "cleanup.policy": "compact",
         "compression.type": "producer",
         "segment.bytes": "104857600",
+        "min.compaction.lag.ms": "86400000",
     }
     # Its logs are the coordinator's to make.
     assert plane.store.logs == {}
@@ -61,6 +62,14 @@ def test_the_offsets_topic_keeps_its_id_and_its_partitions_whatever_the_settings
     plane.restart(TopicSettings(offsets_topic_num_partitions=7))
     assert plane.topic_id(OFFSETS_TOPIC) == topic_id
     assert plane.data.registry.partition_count(OFFSETS_TOPIC) == 50
+
+
+def test_the_offsets_topics_configs_are_what_the_settings_say_now(plane: Plane) -> None:
+    plane.restart(TopicSettings(offsets_topic_segment_bytes=2 << 20, offsets_history_ms=7))
+    topic = plane.data.registry.by_name(OFFSETS_TOPIC)
+    assert topic is not None
+    assert topic.configs["segment.bytes"] == str(2 << 20)
+    assert topic.configs["min.compaction.lag.ms"] == "7"
 
 
 def test_what_is_not_there_has_no_id_no_name_and_no_partitions(plane: Plane) -> None:
