@@ -7,7 +7,6 @@ to look for the coordinator again; then the logs are closed and marked as closed
 """
 
 import asyncio
-import gc
 from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
@@ -15,6 +14,7 @@ from typing import Final
 
 from broker.cleaning import Cleaning
 from broker.clock import SystemClock
+from broker.collector import Collector
 from broker.config import Config
 from broker.dispatch import Dispatcher
 from broker.events import (
@@ -72,6 +72,7 @@ class Daemon:
     data_plane: DataPlane
     ownership: Ownership
     ticker: Ticker
+    collector: Collector
     health: Health
     lag: LagSampler
     troubles: TroubleWatch
@@ -108,10 +109,7 @@ class Daemon:
         self.cleaning.start()
         if self.history is not None:
             self.history.settle(self.coordinator.knows, self.clock.now())
-        # What is loaded stays: the collector need not look at it, not even once (a third of a
-        # second for a million offsets, in which nobody would be answered).
-        gc.freeze()
-        gc.enable()
+        self.collector.start()
         self.lag.start()
 
     async def stop(self) -> bool:
@@ -132,6 +130,7 @@ class Daemon:
         await self.worker.stop()
         self.ticker.stop()
         self.ticker.turns.leave_collector()
+        self.collector.stop()
         await self.cleaning.tidy_up()
         clean = await self.loop.run_in_executor(None, self._close_logs)
         self.observer(DaemonStep("Shutdown complete."))

@@ -18,6 +18,7 @@ import uvloop
 from broker.cleaning import build_cleaning
 from broker.clock import SystemClock
 from broker.cluster_view import ClusterOfOne
+from broker.collector import Collector
 from broker.config import Config
 from broker.daemon import Daemon
 from broker.dispatch import Dispatcher
@@ -207,6 +208,7 @@ def build(
         data_plane,
         ownership,
         ticker,
+        Collector(),
         health,
         lag,
         build_watch(config, data_plane.registry, history, lag, observer),

@@ -51,7 +51,7 @@ def serve(
         config_file=config_file,
         pairs=pairs,
     )
-    gc.disable()  # a start makes much and drops little; Daemon.start turns it on again
+    gc.disable()  # a start makes much and drops little; Daemon.load turns it on again
     from broker.main import serve as run_daemon
     from console.start import open_console
 

@@ -1,0 +1,115 @@
+"""The garbage collector leaves what is old alone, and may: no ring of objects is among ours."""
+
+import gc
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from broker.collector import Collector
+from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from protocol.names import ErrorCode
+from tests.broker.members import Member, make_topic
+from tests.broker.node import Node
+
+OURS = {"broker", "coordinator", "history", "protocol", "purgatory", "storage", "topics"}
+OLDEST = 2
+
+
+class Ring:
+    """Which only the collector can free."""
+
+    def __init__(self) -> None:
+        self.me = self
+
+
+@pytest.fixture(autouse=True)
+def collector_of_this_process() -> Iterator[None]:
+    was_enabled = gc.isenabled()
+    gc.enable()
+    yield
+    gc.unfreeze()
+    if not was_enabled:
+        gc.disable()
+
+
+@contextmanager
+def started() -> Iterator[None]:
+    collector = Collector()
+    collector.start()
+    yield
+    collector.stop()
+    collector.stop()
+
+
+def grow() -> int:
+    """Memory grows by half a million objects that stay; how often all of it was looked through."""
+    before = gc.get_stats()[OLDEST]["collections"]
+    kept = [[number] for number in range(500_000)]
+    assert len(kept) == 500_000
+    return gc.get_stats()[OLDEST]["collections"] - before
+
+
+def test_memory_that_grows_is_not_looked_through_again_and_again() -> None:
+    gc.collect()
+    assert grow() > 0  # what Python does by itself
+    thresholds = gc.get_threshold()
+    with started():
+        assert grow() == 0
+    assert gc.get_threshold() == thresholds
+    gc.unfreeze()
+    gc.collect()
+    assert grow() > 0
+
+
+def test_a_ring_that_dies_young_is_freed() -> None:
+    with started():
+        ring = Ring()
+        is_there = weakref.ref(ring)
+        del ring
+        rounds = [[number] for number in range(100_000)]
+        assert is_there() is None
+    assert rounds
+
+
+async def test_what_is_ours_goes_with_its_last_reference(tmp_path: Path) -> None:
+    async with Node(tmp_path) as node:
+        stays = await node.client()
+        await make_topic(stays)
+        await live(node, "before")  # what is made once, and kept, is made by now
+        gc.collect()
+        gc.disable()
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        try:
+            await live(node, "now")
+            gc.collect()
+            rings = {type(one).__module__ for one in gc.garbage}
+        finally:
+            gc.set_debug(0)
+            gc.garbage.clear()
+        assert not {name for name in rings if name.partition(".")[0] in OURS}
+
+
+async def live(node: Node, group_id: str) -> None:
+    """A group's life, with a member that leaves, one that waits and hangs up, and a deletion."""
+    first, second, third = [Member(await node.client(), group_id) for _ in range(3)]
+    await first.enter()
+    assert await first.commit(7) is ErrorCode.NONE
+    await second.get_id()
+    second.client.ask(second.join_request())  # parked: the first has not come back
+    third.client.send(b"\x00\x00\x00\x04junk")
+    await third.client.closed()
+    assert await first.beat() is ErrorCode.REBALANCE_IN_PROGRESS
+    second.client.close()
+    for member in (first, second):
+        leave = LeaveGroupRequest(first.group_id, members=[MemberIdentity(member.member_id)])
+        left = await first.client.call(leave)
+        assert isinstance(left, LeaveGroupResponse)
+        assert left.error_code is ErrorCode.NONE
+    deleted = await first.client.call(DeleteGroupsRequest([first.group_id]))
+    assert isinstance(deleted, DeleteGroupsResponse)
+    assert deleted.results[0].error_code is ErrorCode.NONE
+    first.client.close()
