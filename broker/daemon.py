@@ -30,6 +30,7 @@ from broker.history_log import HistoryLog
 from broker.journal_relay import JournalRelay, Stored
 from broker.lag_sampler import LagSampler
 from broker.observe import Observer
+from broker.offsets_logs import OffsetsLogs
 from broker.ownership import Ownership
 from broker.server import Server
 from broker.snapshots import Snapshots
@@ -80,6 +81,7 @@ class Daemon:
     snapshots: Snapshots
     cleaning: Cleaning
     history: HistoryLog | None
+    offsets_logs: OffsetsLogs
 
     def connect(self) -> None:
         """Let each part hear of what concerns it."""
@@ -141,6 +143,7 @@ class Daemon:
         if not self.journal.close():
             self.store.abandon("the journal has failed")
             return False
+        self.offsets_logs.tidy_up()
         failures = self.store.close()
         for failure in failures:
             self.observer(PartFailed("closing the logs", failure))

@@ -218,6 +218,7 @@ def build(
             config, disk, store, journal, clock, observer, data_plane.registry, coordinator
         ),
         history,
+        logs,
     )
     daemon.connect()
     return daemon

@@ -7,18 +7,19 @@ segments, and which of them still say what the log says.
 """
 
 from collections.abc import Iterable
+from contextlib import suppress
 from uuid import UUID
 
 from broker.fold import read_snapshot
 from broker.partition_load import Survey
 from protocol.names import OFFSETS_TOPIC
 from storage.api import Log, LogSettings, TopicLog, TopicPartition
-from storage.disk import Disk
+from storage.disk import TEMPORARY, Disk
 from storage.journal import Journal
 from storage.log_store import LogStore
 from storage.partition_log import PartitionLog
 from storage.record_batch import read_header
-from storage.snapshot import Ignored, Snapshot, forget_beyond, positions, snapshot_path
+from storage.snapshot import SUFFIX, Ignored, Snapshot, forget_beyond, positions, snapshot_path
 
 
 class OffsetsLogs:
@@ -88,6 +89,17 @@ class OffsetsLogs:
         for one in ignored:
             self._disk.remove(one.path)
         return snapshot, ignored
+
+    def tidy_up(self) -> None:
+        """After a stop that may have cut off whoever wrote a snapshot: what it had begun goes."""
+        logs = (self._store.partition_log(key) for key in self._store.partitions())
+        for log in logs:
+            if log is None or log.topic_partition.topic != OFFSETS_TOPIC:
+                continue
+            with suppress(OSError):  # then it goes at the next start
+                for name in self._disk.listdir(log.path):
+                    if name.endswith(f"{SUFFIX}{TEMPORARY}"):
+                        self._disk.remove(f"{log.path}/{name}")
 
     def stands(self, snapshot: Snapshot) -> bool:
         """May it still be used, or has the log been cleaned since it was read?"""

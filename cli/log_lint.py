@@ -50,31 +50,38 @@ def log_lint(
     """Check every invariant of log files.
 
     Batches (checksums, sizes, offsets, counts, times, leader epochs), both indexes against their
-    log, checkpoints against the logs, the journal, snapshots, topic ids, and what a crash has left
-    behind. Of __consumer_offsets also that each record can be read and each group is in the
-    partition where it belongs. Without --log-topic all topics of a data directory are checked.
+    log, checkpoints against the logs, the journal, snapshots, topic ids. Of __consumer_offsets
+    also that each record can be read and each group is in the partition where it belongs. What a
+    crash has left behind and the next start puts right is a note, and nothing wrong. Without
+    --log-topic all topics of a data directory are checked.
     """
     from logtools.findings import Tally
     from logtools.lint import findings
 
     tally = Tally()
     found: Counter[str] = Counter()
+    notes = 0
     places = [look_at(path, log_topics or ("all",), partitions) for path in paths]
     with reading():
         for place in places:
             note_running_daemon(place)
             for finding in findings(place, tally, offsets_partitions):
-                found[finding.check] += 1
+                if finding.is_note:
+                    notes += 1
+                else:
+                    found[finding.check] += 1
                 click.echo(json.dumps(finding._asdict()) if as_json else str(finding))
     looked = (
         f"{tally.files} files, {tally.bytes} bytes, {tally.batches} batches, "
         f"{tally.records} records"
     )
     kinds = ", ".join(f"{count} {check}" for check, count in found.most_common())
-    summary = f"{_counted(found.total())} ({kinds})" if found else "all is sound"
+    summary = f"{_counted(found.total(), 'finding')} ({kinds})" if found else "all is sound"
+    if notes:
+        summary += f"; {_counted(notes, 'note')}"
     click.echo(f"{looked}: {summary}", err=as_json)
     return FINDINGS if found else 0
 
 
-def _counted(number: int) -> str:
-    return f"{number} finding" if number == 1 else f"{number} findings"
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

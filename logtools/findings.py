@@ -5,12 +5,16 @@ from typing import NamedTuple
 
 
 class Finding(NamedTuple):
-    """`check` is the rule's short name; `position` a byte in the file, None for all of it."""
+    """`check` is the rule's short name; `position` a byte in the file, None for all of it.
+
+    `is_note`: good to know, and nothing wrong.
+    """
 
     file: str
     position: int | None
     check: str
     problem: str
+    is_note: bool = False
 
     def __str__(self) -> str:
         place = self.file if self.position is None else f"{self.file} at byte {self.position}"

@@ -38,10 +38,10 @@ _LEFTOVERS: Final = {
     ".deleted": "a segment that was cleaned or expired; the next start removes it",
     ".cleaned": "a cleaning that was interrupted; the next start removes it",
     ".swap": "a cleaning that was interrupted while it took effect; the next start completes it",
-    ".tmp": "a small file that was being replaced; the next start removes it",
+    ".tmp": "a small file that was being written; what it was to replace still counts",
+    "-delete": "a deleted partition; the next start removes it",
 }
 _LEFTOVER_FOLDERS: Final = {
-    "-delete": "a deleted partition; the next start removes it",
     "-stray": "a partition that Kafka found to belong to nobody",
     "-future": "a partition that was being moved to this disk",
 }
@@ -69,14 +69,15 @@ def lint_folder(lint: PartitionLint, folder: Path) -> Findings:
 
 
 def leftovers(folder: Path, names: Iterable[str]) -> Findings:
-    """Files that only a crash, or something that runs just now, leaves lying about."""
+    """What a crash, or something that runs just now, leaves lying about, and a start puts right."""
     for name in names:
         for suffix, meaning in _LEFTOVERS.items():
             if name.endswith(suffix):
-                yield Finding(str(folder / name), None, "leftover", meaning)
+                yield Finding(str(folder / name), None, "leftover", meaning, is_note=True)
 
 
 def leftover_folders(data_dir: Path) -> Findings:
+    """Of a Kafka's, which somebody has to look at."""
     for path in sorted(data_dir.iterdir()):
         for suffix, meaning in _LEFTOVER_FOLDERS.items():
             if path.is_dir() and path.name.endswith(suffix):

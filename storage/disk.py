@@ -11,7 +11,7 @@ Only the data dir's lock (`data_dir.py`) goes past this seam: a lock is about pr
 import errno
 import os
 from time import monotonic
-from typing import Protocol
+from typing import Final, Protocol
 
 from storage.api import SyncFailed
 
@@ -205,9 +205,13 @@ def read_file(disk: Disk, path: str) -> bytes:
         file.close()
 
 
+TEMPORARY: Final = ".tmp"
+"""What a small file's name ends with while it is written."""
+
+
 def replace_file(disk: Disk, path: str, content: bytes) -> None:
     """Write a small file so that a crash leaves the old content or the new, and never a mixture."""
-    temporary = path + ".tmp"
+    temporary = path + TEMPORARY
     file = disk.open(temporary, create=True)
     try:
         file.truncate(0)

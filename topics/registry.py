@@ -208,20 +208,24 @@ class TopicRegistry:
         self._remove_deleted(catalog)
         known = {entry.name for entry in catalog.topics}
         entries = [*catalog.topics, *self._adopted(known)]
-        offsets = InternalTopic(
-            # A group's partition follows from their number: once made, it stays.
-            next(
-                (entry.partitions for entry in entries if entry.name == OFFSETS_TOPIC),
-                settings.offsets_topic_num_partitions,
-            ),
-            offsets_topic_configs(settings),
-        )
-        for name, topic in {OFFSETS_TOPIC: offsets, **settings.internal_topics}.items():
+        offsets_configs = offsets_topic_configs(settings)
+        if OFFSETS_TOPIC not in known:
+            entries.append(
+                TopicEntry(
+                    OFFSETS_TOPIC,
+                    self.new_topic_id(),
+                    settings.offsets_topic_num_partitions,
+                    offsets_configs,
+                )
+            )
+        for name, topic in settings.internal_topics.items():
             _place_internal(entries, name, topic, self.new_topic_id)
         if entries != catalog.topics or content is None:
             self._save(entries)
         for entry in entries:
-            self._open_logs(self._add(entry.name, entry.topic_id, entry.configs), entry.partitions)
+            # The offsets topic's are those of this start, which may be a command's rehearsal.
+            configs = offsets_configs if entry.name == OFFSETS_TOPIC else entry.configs
+            self._open_logs(self._add(entry.name, entry.topic_id, configs), entry.partitions)
 
     def _remove_deleted(self, catalog: Catalog) -> None:
         for topic_partition, log in self._store.partitions().items():

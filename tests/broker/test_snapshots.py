@@ -18,6 +18,9 @@ from broker.events import PartFailed, SnapshotFailed, SnapshotTaken
 from broker.partition_load import Survey
 from broker.snapshots import WORTH_IT_AT_STOP, Snapshots
 from broker.worker import JobFailed
+from logtools.findings import Tally
+from logtools.lint import findings
+from logtools.places import place_at
 from tests.broker.daemon import Daemon
 from tests.broker.members import Member, make_topic
 from tests.broker.shell import WAIT_S, Client
@@ -300,3 +303,20 @@ async def test_a_clean_stop_leaves_a_snapshot_of_everything(start_daemon: StartD
     assert len(after) == len(before)
     assert after > before
     await restarted(daemon, member)
+
+
+async def test_what_was_cut_off_in_writing_goes_and_is_nothing_wrong(
+    start_daemon: StartDaemon,
+) -> None:
+    daemon = start_daemon(SETTINGS)
+    await filled(daemon)
+    begun = stored(daemon)[-1].with_name(f"{10**6:020d}.groups.tmp")
+    begun.write_bytes(b"RollSnp1")
+    assert daemon.stop() == 0
+    assert not begun.exists(), "a clean stop leaves none"
+
+    begun.write_bytes(b"RollSnp1")
+    found = list(findings(place_at(daemon.data_dir, topic="__consumer_offsets"), Tally()))
+    assert [(one.check, one.is_note) for one in found] == [("leftover", True)]
+    daemon.start()
+    assert not begun.exists(), "nor does a start"

@@ -223,10 +223,17 @@ FAULTS: dict[str, tuple[Harm, str, str, str]] = {
         ".deleted", "leftover", "removes",
     ),
     "a half written checkpoint": (
-        lambda d: (d / f"{RECOVERY_POINTS}.tmp").write_bytes(b""), ".tmp", "leftover", "replaced",
+        lambda d: (d / f"{RECOVERY_POINTS}.tmp").write_bytes(b""), ".tmp", "leftover", "replace",
     ),
     "a deleted partition": (
         lambda d: (d / "orders-0.abc-delete").mkdir(), "-delete", "leftover", "deleted partition",
+    ),
+    "a stray partition": (
+        lambda d: (d / "orders-0.abc-stray").mkdir(), "-stray", "leftover", "nobody",
+    ),
+    "a snapshot that was cut off": (
+        lambda d: (d / FOLDER / f"{60:020d}.groups.tmp").write_bytes(b""),
+        ".groups.tmp", "leftover", "still counts",
     ),
     "a producer snapshot": (
         lambda d: (d / FOLDER / f"{60:020d}.snapshot").write_bytes(
@@ -268,6 +275,30 @@ def test_a_fault_is_found(data: Path, name: str) -> None:
     assert any(
         one.check == check and one.file.endswith(file) and said in one.problem for one in found
     ), "\n".join(map(str, found))
+
+
+NOTES = (".cleaned", ".swap", ".deleted", ".tmp", "-delete")
+
+
+def test_what_the_next_start_puts_right_is_a_note_and_the_rest_is_not(data: Path) -> None:
+    for harm, file, check, _ in FAULTS.values():
+        if check == "leftover":
+            harm(data)
+            for one in linted(data):
+                if one.file.endswith(file):
+                    assert one.is_note == file.endswith(NOTES), one
+
+
+def test_notes_alone_are_sound(rollcall: Command, data: Path) -> None:
+    (data / f"{RECOVERY_POINTS}.tmp").write_bytes(b"")
+    done = rollcall("log", "lint", str(data))
+    assert done.exit_code == 0
+    assert done.out.endswith("all is sound; 1 note\n")
+    (data / "orders-0.abc-stray").mkdir()
+    done = rollcall("log", "lint", "--json", str(data))
+    assert done.exit_code == 1
+    assert [json.loads(line)["is_note"] for line in done.out.splitlines()] == [True, False]
+    assert done.err.endswith("1 finding (1 leftover); 1 note\n")
 
 
 def test_a_position_is_that_of_the_batch_or_the_entry(data: Path) -> None:
