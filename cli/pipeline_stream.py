@@ -65,7 +65,5 @@ def stream(
         from pipeline.streaming import StreamOrder, follow
 
         order = StreamOrder(source, out, verdicts_topic, None if once else every, to_connector)
-        try:
-            follow(order, master, given)
-        except KeyboardInterrupt:
+        if follow(order, master, given):
             click.echo("stopped: the next start goes on from here", err=True)

@@ -29,12 +29,14 @@ _CONSUMER: Final = {
     "default.api.timeout.ms": _PATIENCE_MS,
     "allow.auto.create.topics": "false",
     "enable.auto.commit": "false",
+    "auto.offset.reset": "earliest",  # where retention has taken what was asked for
 }
 _PRODUCER: Final = {
     "key.serializer": f"{_BYTES}Serializer",
     "value.serializer": f"{_BYTES}Serializer",
     "max.block.ms": _PATIENCE_MS,
     "acks": "all",
+    "enable.idempotence": "true",  # its records of one key stay in order: verdict_topic.py
 }
 
 _OLD_LISTING: Final = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"

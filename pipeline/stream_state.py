@@ -6,20 +6,32 @@
         samples/ statuses/ positions/ minutes/     tables
         topic.json                     where the verdicts' topic ended before batch 12 wrote to it
         done.json                      all of it is there; how far was judged
+    OUT/_stream/lock                   held by the process that writes (local folders)
 
 Spark gives a batch that was cut off the same number and the same rows again. It then starts from
-the folder of the batch before, as the first time, and comes to the same results.
+the folder of the batch before, as the first time, and comes to the same results. That holds as long
+as checkpoint and batches are of one stream: where one of them is gone, numbers would begin anew and
+name other rows, so nothing is written then.
 """
 
+import fcntl
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pipeline.files import folders, read_text, remove_folder, replace_text
+from pipeline.files import (
+    folders,
+    is_local,
+    local_path,
+    read_text,
+    remove_folder,
+    replace_text,
+)
 from pipeline.refusals import Refusal
 
 KEPT: Final = 2
@@ -36,6 +48,9 @@ SCHEMAS: Final[Mapping[str, str]] = {
     ),
     "minutes": "minute_ms long, group string, commits long",
 }
+
+
+_ANEW: Final = "begin anew with another --to, or without this folder, and with another topic"
 
 
 class BadState(Refusal):
@@ -59,10 +74,33 @@ class State:
         self._spark = spark
         self.path = f"{out.rstrip('/')}/_stream"
 
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """By one process at a time. Raises BadState. (A lock ends with its process, however that
+        ends. Other file systems have none: there Spark's checkpoint refuses the second, but late.)
+        """
+        if not is_local(self.path):
+            yield
+            return
+        folder = local_path(self.path)
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise BadState(f"{self.path}: another process writes there") from None
+            yield
+
     def stream_id(self, source: str) -> str:
-        """Given at the first start. Raises BadState if the folder is another source's."""
+        """Given at the first start. Raises BadState if the folder is another source's, or if
+        Spark's checkpoint is not the one that the batches were counted by."""
+        has_checkpoint = read_text(self._spark, f"{self.checkpoint}/metadata") is not None
+        if not has_checkpoint and folders(self._spark, f"{self.path}/batches"):
+            raise BadState(f"{self.checkpoint} is gone: {_ANEW}")
         path = f"{self.path}/stream.json"
         content = read_text(self._spark, path)
+        if content is None and has_checkpoint:
+            raise BadState(f"{path} is gone: {_ANEW}")
         if content is None:
             said = {"id": uuid.uuid4().hex[:12], "from": source}
             replace_text(self._spark, path, json.dumps(said) + "\n")
@@ -72,15 +110,19 @@ class State:
             raise BadState(f"{self.path} is about {said['from']}, not {source}: give another --to")
         return str(said["id"])
 
+    @property
+    def checkpoint(self) -> str:
+        return f"{self.path}/checkpoint"
+
     def before(self, batch: int) -> "Remembered":
-        """What the batches before this one have left."""
-        names = folders(self._spark, f"{self.path}/batches")
-        for name in sorted(names, reverse=True):
-            if int(name) < batch:
-                done = read_text(self._spark, f"{self.path}/batches/{name}/done.json")
-                if done is not None:
-                    return Remembered(f"{self.path}/batches/{name}", Clock(**json.loads(done)))
-        return Remembered(None, Clock())
+        """What the batches before this one have left. Raises BadState."""
+        if not batch:
+            return Remembered(None, Clock())
+        folder = self._folder(batch - 1)
+        done = read_text(self._spark, f"{folder}/done.json")
+        if done is None:
+            raise BadState(f"{folder} is gone: {_ANEW}")
+        return Remembered(folder, Clock(**json.loads(done)))
 
     def topic_ends(self, batch: int) -> dict[int, int] | None:
         """As an earlier try of the batch has found them; None: it did not come so far."""

@@ -15,10 +15,14 @@ partitions that are read from long ago are an exception: a minute's commits may 
 batches, and a storm of old then be missed. `run anomalies` has all of them.)
 """
 
-from collections.abc import Mapping, Sequence
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final
 
+from py4j.protocol import Py4JError
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as fn
 from pyspark.sql.streaming.query import StreamingQuery
@@ -45,6 +49,7 @@ RECORDS_OF_A_BATCH: Final = 500_000
 """At a first start the topics hold weeks."""
 
 _BACK_MS: Final = STALLED_INSTANTS * EVERY_MS
+_KAFKAS_FAULT: Final = "org.apache.kafka.common."
 
 
 class NoStream(Refusal):
@@ -62,17 +67,60 @@ class StreamOrder:
     connector: Mapping[str, str] = field(default_factory=dict)
 
 
-def follow(order: StreamOrder, master: str | None, settings: Mapping[str, str]) -> None:
-    """Keep the tables up to date, until interrupted or done. Raises Refusal, NoJava."""
-    query = start_stream(start_session(master, settings=settings, kafka=True), order)
+class StreamEnded(Refusal):
+    """It could not go on; the message is for people."""
+
+
+def follow(order: StreamOrder, master: str | None, settings: Mapping[str, str]) -> bool:
+    """Keep the tables up to date, until it is done or told to stop: whether it was told, by SIGTERM
+    or SIGINT. Raises Refusal, NoJava."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        query.awaitTermination()
+        spark = start_session(master, settings=settings, kafka=True)
+        with stream(spark, order) as query:
+            query.awaitTermination()
+    except KeyboardInterrupt:
+        return True
     finally:
+        signal.signal(signal.SIGTERM, before)
+    return False
+
+
+@contextmanager
+def stream(spark: SparkSession, order: StreamOrder) -> Iterator[StreamingQuery]:
+    """Runs until the block ends, or before. Raises NoStream, NoBroker, NoTopic, BadState,
+    StreamEnded."""
+    state = State(spark, order.out)
+    with state.held():
+        health, query = _start(spark, order, state)
+        try:
+            yield query
+        except StreamingQueryException as fault:
+            if health.refusal is not None:
+                raise health.refusal from None
+            raise _ended(fault) from None
+        finally:
+            _stop(query)
+
+
+def _stop(query: StreamingQuery) -> None:
+    """A batch that is being made is cut off, as a kill would."""
+    with suppress(Py4JError, OSError):  # whoever told us to stop may have told our Java as well
         query.stop()
 
 
-def start_stream(spark: SparkSession, order: StreamOrder) -> StreamingQuery:
-    """Raises NoStream, NoBroker, BadState."""
+def _ended(fault: StreamingQueryException) -> Exception:
+    """Of a broker that was away for too long one line tells all; of other faults the trace."""
+    causes = [line for line in str(fault).splitlines() if _KAFKAS_FAULT in line]
+    if not causes:
+        return fault
+    said = causes[-1].partition(_KAFKAS_FAULT)[2]
+    return StreamEnded(f"the stream ended, and goes on where it was at its next start: {said}")
+
+
+def _start(
+    spark: SparkSession, order: StreamOrder, state: State
+) -> "tuple[HealthStream, StreamingQuery]":
     if not order.source.startswith(KAFKA):
         raise NoStream(f"a stream follows a broker: {KAFKA}HOST:PORT, not {order.source}")
     broker = Broker(spark, order.source, order.connector)
@@ -80,23 +128,22 @@ def start_stream(spark: SparkSession, order: StreamOrder) -> StreamingQuery:
     there = {topic: sorted(partitions) for topic, partitions in topics.items() if partitions}
     if not there:
         raise NoStream(f"{order.source} has neither {OFFSETS_TOPIC} nor {LAG_TOPIC}")
-    state = State(spark, order.out)
     stream_id = state.stream_id(order.source)
     topic = None
     if order.verdicts_topic is not None:
         topic = VerdictTopic(broker, order.verdicts_topic, stream_id, state)
-    stream = HealthStream(state, order.out.rstrip("/"), topic)
+    health = HealthStream(state, order.out.rstrip("/"), topic)
     options = {
         "startingOffsets": "earliest",
         "maxOffsetsPerTrigger": str(RECORDS_OF_A_BATCH),
         **broker.assign(there),
     }
     records = spark.readStream.format("kafka").options(**options).load()
-    writer = records.writeStream.foreachBatch(stream.batch)
-    writer = writer.option("checkpointLocation", f"{state.path}/checkpoint")
+    writer = records.writeStream.foreachBatch(health.batch)
+    writer = writer.option("checkpointLocation", state.checkpoint)
     if order.every_s is None:
-        return writer.trigger(availableNow=True).start()
-    return writer.trigger(processingTime=f"{order.every_s} seconds").start()
+        return health, writer.trigger(availableNow=True).start()
+    return health, writer.trigger(processingTime=f"{order.every_s} seconds").start()
 
 
 class HealthStream:
@@ -107,8 +154,19 @@ class HealthStream:
         self._out = out
         self._topic = topic
         self._kept: list[DataFrame] = []
+        self.refusal: Refusal | None = None  # that ended it; Spark hands on its words alone
 
     def batch(self, records: DataFrame, batch: int) -> None:
+        try:
+            self._make(records, batch)
+        except Refusal as refusal:
+            self.refusal = refusal
+            raise
+        finally:
+            while self._kept:
+                self._kept.pop().unpersist()
+
+    def _make(self, records: DataFrame, batch: int) -> None:
         spark = records.sparkSession
         # A stream's plans are not adaptive: two hundred tasks for each shuffle of a few rows.
         spark.conf.set("spark.sql.shuffle.partitions", str(spark.sparkContext.defaultParallelism))
@@ -138,8 +196,6 @@ class HealthStream:
             },
             clock,
         )
-        while self._kept:
-            self._kept.pop().unpersist()
 
     def _keep(self, rows: DataFrame) -> DataFrame:
         """Until the batch is done, so that it is not made anew for each use."""

@@ -3,10 +3,16 @@
 A record is JSON, its key the group; it carries the stream's id, the batch and a number within the
 batch. Before a batch writes its first record it notes where the topic ends. A batch that is done
 again reads from there on, and writes only those of its records that are not there yet: the job has
-one writer at a time, and a batch's records are the same whenever it is done.
+one writer at a time, and a batch's records are the same whenever it is done. So no consumer has to
+know of it, and no transaction is needed, which would make one read what was aborted.
+
+A group's records are in one partition and are stored in the order in which they were sent (the
+producer is idempotent): where one is there, those before it are or were, though the cleaner or the
+retention may have taken them since.
 
 What is left is a request that was under way when its writer was killed: it would have to arrive
-after the next start has read the topic's end, many seconds later.
+after the next start has read the topic's end, many seconds later. And a topic that is deleted while
+a batch is being done has only what is written from then on.
 """
 
 import json
@@ -14,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pipeline.brokers import Broker
+from pipeline.refusals import Refusal
 from pipeline.stream_state import State
 
 VERSION: Final = 1
@@ -21,10 +28,17 @@ VERSION: Final = 1
 Verdict = Mapping[str, str | int | None]
 
 
+class NoTopic(Refusal):
+    """The verdicts have nowhere to go; the message is for people."""
+
+
 class VerdictTopic:
     """Where the changes of one stream go."""
 
     def __init__(self, broker: Broker, topic: str, stream_id: str, state: State) -> None:
+        """Raises NoTopic, NoBroker."""
+        if not broker.extents(topic):
+            raise NoTopic(f"{broker.bootstrap} has no topic {topic}: create it first")
         self._broker = broker
         self._topic = topic
         self._stream_id = stream_id
@@ -34,7 +48,7 @@ class VerdictTopic:
         """Those of the batch that are not there. Raises NoBroker."""
         if not verdicts:
             return
-        there: set[int] = set()
+        there: dict[bytes, int] = {}
         ends = self._state.topic_ends(batch)
         if ends is None:
             extents = self._broker.extents(self._topic)
@@ -46,13 +60,20 @@ class VerdictTopic:
         records = [
             (str(verdict["group"]).encode(), json.dumps({**verdict, **marks, "sequence": number}))
             for number, verdict in enumerate(verdicts)
-            if number not in there
         ]
-        self._broker.write(self._topic, [(key, value.encode()) for key, value in records])
+        self._broker.write(
+            self._topic,
+            [
+                (key, value.encode())
+                for number, (key, value) in enumerate(records)
+                if number > there.get(key, -1)
+            ],
+        )
 
-    def _written(self, batch: int, begins: Mapping[int, int]) -> set[int]:
-        found: set[int] = set()
-        for _, value in self._broker.tail(self._topic, begins):
+    def _written(self, batch: int, begins: Mapping[int, int]) -> dict[bytes, int]:
+        """By key, the number of its last record of this batch."""
+        found: dict[bytes, int] = {}
+        for key, value in self._broker.tail(self._topic, begins):
             try:
                 said: object = json.loads(value)
             except ValueError:
@@ -60,5 +81,5 @@ class VerdictTopic:
             match said:
                 case {"stream": self._stream_id, "batch": int(of), "sequence": int(number)}:
                     if of == batch:
-                        found.add(number)
+                        found[key] = max(number, found.get(key, -1))
         return found

@@ -6,16 +6,25 @@ python -m tests.pipeline.stream_victim SOURCE OUT TOPIC POINT
 import os
 import signal
 import sys
+from collections.abc import Callable, Iterable, Iterator
+
+import pyarrow as pa
 
 from pipeline.brokers import Broker
 from pipeline.session import start_session
 from pipeline.stream_state import State
-from pipeline.streaming import StreamOrder, start_stream
+from pipeline.streaming import HealthStream, StreamOrder, stream
 from pipeline.verdict_topic import VerdictTopic
 from tests.pipeline.kafka_connector import connector_jars
 from tests.pipeline.quick import QUICK
 
-POINTS = ("before the topic", "within the topic", "after the topic", "after the state")
+POINTS = (
+    "within a table",
+    "before the topic",
+    "within the topic",
+    "after the topic",
+    "after the state",
+)
 PER_BATCH = "110"  # records: the first batch has verdicts to tell, and there is a second
 
 
@@ -23,10 +32,28 @@ def die() -> None:
     os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
+def dying(group: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Rows on their way to a file: half of them come, then the end of these processes."""
+
+    def half(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if batch.num_rows:
+                yield batch.slice(0, batch.num_rows // 2)
+                os.killpg(group, signal.SIGKILL)
+
+    return half
+
+
 def arm(point: str) -> None:
     """Let it happen in the first batch that has verdicts to tell."""
     write, tell, remember = Broker.write, VerdictTopic.write, State.remember
+    write_table = HealthStream._write
     told: list[int] = []
+
+    def write_half_a_table(self, table, rows, at, batch) -> None:
+        if point == "within a table" and table == "group_health":
+            rows = rows.mapInArrow(dying(os.getpgrp()), rows.schema)
+        write_table(self, table, rows, at, batch)
 
     def write_half(self, topic, records) -> None:
         if point == "within the topic":
@@ -48,6 +75,7 @@ def arm(point: str) -> None:
             die()
 
     Broker.write, VerdictTopic.write, State.remember = write_half, tell_or_die, remember_or_die
+    HealthStream._write = write_half_a_table
 
 
 def main() -> None:
@@ -56,7 +84,8 @@ def main() -> None:
     arm(point)
     spark = start_session("local[2]", settings={**QUICK, "spark.jars": connector_jars()[0]})
     order = StreamOrder(source, out, topic, connector={"maxOffsetsPerTrigger": PER_BATCH})
-    start_stream(spark, order).awaitTermination()
+    with stream(spark, order) as query:
+        query.awaitTermination()
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
 """A stream that is killed and goes on: is every row there once, and what an oracle says?
 
-`make test` kills it between two writes to the topic; with ROLLCALL_STREAM_KILLS=1 at every point,
-and beside a stream that ran at once.
+`make test` kills it amid the rows of a table, then between two writes to the topic; with
+ROLLCALL_STREAM_KILLS=1 at every point, and beside a stream that ran at once.
 """
 
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -14,15 +15,27 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from coordinator.java_hash import partition_of
 from history.lag_records import Sample, encode_sample
 from history.lag_window import Commit
-from pipeline.brokers import Broker
+from pipeline.brokers import Broker, Extent
 from pipeline.derive.anomalies import STALLED_INSTANTS
-from pipeline.stream_state import BadState
-from pipeline.streaming import EVERY_MS, SETTLE_MS, NoStream, StreamOrder, start_stream
+from pipeline.derive.group_health import EVERY_MS as JOBS_EVERY_MS
+from pipeline.inputs import Source
+from pipeline.jobs import JOBS, Facts
+from pipeline.stream_state import BadState, State
+from pipeline.streaming import (
+    EVERY_MS,
+    SETTLE_MS,
+    HealthStream,
+    NoStream,
+    StreamOrder,
+    follow,
+    stream,
+)
+from pipeline.verdict_topic import NoTopic, VerdictTopic
 from storage.api import Record
 from tests.pipeline.kafka_connector import require_connector
 from tests.pipeline.logs import NOON_MS, commit, write_log
@@ -111,13 +124,27 @@ def changed(statuses: Sequence[tuple[str, int, str]]) -> list[tuple[str, int, st
     return found
 
 
-def run(spark: SparkSession, source: str, out: Path, topic: str, most: str) -> None:
-    order = StreamOrder(source, str(out), topic, connector={"maxOffsetsPerTrigger": most})
-    start_stream(spark, order).awaitTermination()
+def run(
+    spark: SparkSession, source: str, out: Path, topic: str, most: str, *, every_s: int | None
+) -> None:
+    """Up to the end of what is there: a stream that would go on (`every_s`), or one that ends."""
+    order = StreamOrder(source, str(out), topic, every_s, {"maxOffsetsPerTrigger": most})
+    with stream(spark, order) as query:
+        if every_s is None:
+            query.awaitTermination()
+        else:
+            query.processAllAvailable()
 
 
 def table(spark: SparkSession, out: Path, name: str) -> list[tuple[object, ...]]:
     rows = spark.read.parquet(str(out / name)).drop("batch", "dt").collect()
+    return sorted(map(tuple, rows), key=str)
+
+
+def by_the_job(spark: SparkSession, source: str, last_ms: int) -> list[tuple[object, ...]]:
+    """What `run group_health` says of the same samples."""
+    facts = Facts(Source(spark, source), BEGIN_MS, last_ms + 1)
+    rows = JOBS["group_health"].run(facts)["group_health"].collect()
     return sorted(map(tuple, rows), key=str)
 
 
@@ -144,26 +171,31 @@ def killed_at(point: str, source: str, out: Path) -> None:
     assert done.returncode == -9, done.stderr.decode()[-3_000:]
 
 
+AMID_WRITING = ("within a table", "within the topic")
 KILLS = [
-    pytest.param(
-        point,
-        id=point.replace(" ", "-"),
-        marks=[]
-        if point == "within the topic"
-        else pytest.mark.skipif(not LONG, reason="set ROLLCALL_STREAM_KILLS=1"),
-    )
-    for point in POINTS
+    pytest.param(AMID_WRITING, id="amid-writing"),
+    *(
+        pytest.param(
+            (point,),
+            id=point.replace(" ", "-"),
+            marks=pytest.mark.skipif(not LONG, reason="set ROLLCALL_STREAM_KILLS=1"),
+        )
+        for point in POINTS
+        if point not in AMID_WRITING
+    ),
 ]
 
 
-@pytest.mark.parametrize("point", KILLS)
+@pytest.mark.parametrize("points", KILLS)
 def test_a_killed_stream_tells_everything_once(
-    spark: SparkSession, source: str, groups: Histories, tmp_path: Path, point: str
+    spark: SparkSession, source: str, groups: Histories, tmp_path: Path, points: tuple[str, ...]
 ) -> None:
     out, at_once = tmp_path / "killed", tmp_path / "at-once"
 
-    killed_at(point, source, out)
-    run(spark, source, out, "verdicts", PER_BATCH)
+    for point in points:
+        killed_at(point, source, out)
+    run(spark, source, out, "verdicts", PER_BATCH, every_s=1)
+    run(spark, source, out, "verdicts", PER_BATCH, every_s=None)  # there is nothing new
 
     health = table(spark, out, "group_health")
     assert [(row[0], row[1], row[2]) for row in health] == expected(groups)
@@ -173,8 +205,11 @@ def test_a_killed_stream_tells_everything_once(
     assert [row[6] - row[5] for row in stalls] == [(STALLED_INSTANTS - 1) * EVERY_MS]
     assert changes_of(told(spark, source, "verdicts")) == changed(expected(groups))
     assert len(list((out / "group_health").glob("dt=*/batch=*"))) > 1
+    assert by_the_job(spark, source, health[-1][1]) == [
+        row for row in health if row[1] % JOBS_EVERY_MS == 0
+    ]
     if LONG:
-        run(spark, source, at_once, "at-once", "1000000")
+        run(spark, source, at_once, "at-once", "1000000", every_s=None)
         assert health == table(spark, at_once, "group_health")
         assert anomalies == table(spark, at_once, "anomalies")
         assert changes_of(told(spark, source, "at-once")) == changed(expected(groups))
@@ -183,10 +218,97 @@ def test_a_killed_stream_tells_everything_once(
 def test_a_stream_needs_a_broker_and_a_folder_of_its_own(
     spark: SparkSession, source: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(NoStream, match="kafka://"):
-        start_stream(spark, StreamOrder(str(tmp_path), str(tmp_path / "out")))
-    folder = tmp_path / "other" / "_stream"
-    folder.mkdir(parents=True)
-    (folder / "stream.json").write_text('{"id": "x", "from": "kafka://elsewhere:9092"}')
-    with pytest.raises(BadState, match="elsewhere"):
-        start_stream(spark, StreamOrder(source, str(tmp_path / "other")))
+    def refused(name: str, kind: type[Exception], says: str, topic: str | None = None) -> None:
+        order = StreamOrder(source, str(tmp_path / name), topic)
+        with pytest.raises(kind, match=says), stream(spark, order):
+            pass
+
+    def write(path: str, content: str) -> None:
+        (tmp_path / path).parent.mkdir(parents=True)
+        (tmp_path / path).write_text(content)
+
+    with (
+        pytest.raises(NoStream, match="kafka://"),
+        stream(spark, StreamOrder(str(tmp_path), str(tmp_path / "out"))),
+    ):
+        pass
+    write("other/_stream/stream.json", '{"id": "x", "from": "kafka://elsewhere:9092"}')
+    refused("other", BadState, "elsewhere")
+    write("lost/_stream/batches/000003/done.json", "{}")
+    refused("lost", BadState, "checkpoint is gone")
+    write("bare/_stream/checkpoint/metadata", "{}")
+    refused("bare", BadState, r"stream\.json is gone")
+    refused("new", NoTopic, "create it first", "no-such-topic")
+    with State(spark, str(tmp_path / "held")).held():
+        refused("held", BadState, "another process writes there")
+    with pytest.raises(BadState, match="000002 is gone"):
+        State(spark, str(tmp_path / "lost")).before(3)
+
+
+def test_a_stream_that_is_told_to_stop_stops_and_goes_on_later(
+    spark: SparkSession, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pipeline.streaming.start_session", lambda *_, **__: spark)
+    made = HealthStream.batch
+
+    def make_and_tell(self: HealthStream, records: DataFrame, batch: int) -> None:
+        made(self, records, batch)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(HealthStream, "batch", make_and_tell)
+    order = StreamOrder(source, str(tmp_path / "out"), None, 3_600)
+
+    assert follow(order, None, {})
+
+    assert not spark.streams.active
+    assert signal.getsignal(signal.SIGTERM) is not signal.default_int_handler
+    assert table(spark, tmp_path / "out", "group_health")
+    with stream(spark, order) as query:  # nobody else holds the folder any more
+        assert query.isActive
+
+
+class Shelf:
+    """In a broker's place: what is written lies there, unless the power fails."""
+
+    bootstrap = "shelf"
+
+    def __init__(self, fails_after: int) -> None:
+        self.records: list[tuple[bytes, bytes]] = [(b"somebody", b"not JSON")]
+        self._fails_after = fails_after
+
+    def extents(self, _topic: str) -> dict[int, Extent]:
+        return {0: Extent(0, len(self.records))}
+
+    def tail(self, _topic: str, begins: dict[int, int]) -> list[tuple[bytes, bytes]]:
+        return self.records[begins.get(0, 0) :]
+
+    def write(self, _topic: str, records: list[tuple[bytes, bytes]]) -> None:
+        self.records += records[: self._fails_after]
+        if len(records) > self._fails_after:
+            self._fails_after = len(records)
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("written", range(6))
+@pytest.mark.parametrize("cleaned", [False, True])
+def test_what_a_cut_batch_has_told_is_not_told_again(
+    tmp_path: Path, written: int, cleaned: bool
+) -> None:
+    verdicts = [{"group": group, "n": n} for n, group in enumerate(["a", "b", "a", "c", "a"])]
+    shelf, state = Shelf(written), State(None, str(tmp_path))
+    telling = [VerdictTopic(shelf, "verdicts", "me", state) for _ in range(2)]
+
+    if written < len(verdicts):
+        with pytest.raises(KeyboardInterrupt):
+            telling[0].write(7, verdicts)
+    else:
+        telling[0].write(7, verdicts)
+    seen = list(shelf.records)
+    if cleaned:  # the newest of each key stays
+        shelf.records = list(dict(seen).items())
+    begun = list(shelf.records)
+    telling[1].write(7, verdicts)
+
+    every = [json.loads(value) for _, value in [*seen[1:], *shelf.records[len(begun) :]]]
+    assert [one["n"] for one in every] == [0, 1, 2, 3, 4]
+    assert [one["sequence"] for one in every] == [0, 1, 2, 3, 4]
