@@ -17,10 +17,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from pipeline.derive import anomalies as odd
-from pipeline.derive.audit import audit, suspects
+from pipeline.derive.audit import audit, went_back
 from pipeline.derive.commit_rate import commit_rate, group_rate
 from pipeline.derive.effective import effective_commits
 from pipeline.derive.group_health import group_health, partition_health
+from pipeline.derive.in_order import in_order
 from pipeline.derive.lag_trend import lag_trend
 from pipeline.derive.offsets_as_of import offsets_as_of
 from pipeline.derive.rebalances import of_metadata, rebalance_stats, rebalances
@@ -71,17 +72,29 @@ class Facts:
 
     @cached_property
     def effective(self) -> DataFrame:
-        commits = self.source.table(COMMITS)
-        markers = self.source.table(TRANSACTION_MARKERS)
-        return self._shared(effective_commits(commits, markers))
+        markers = self._shared(self.source.table(TRANSACTION_MARKERS))
+        return effective_commits(self.source.table(COMMITS), None if markers.isEmpty() else markers)
+
+    @cached_property
+    def ordered(self) -> DataFrame:
+        return self._shared(in_order(self.effective, self.group_metadata))
+
+    @cached_property
+    def counted(self) -> DataFrame:
+        """The commits that counted: in order if they are kept so, otherwise as they are read."""
+        return self.ordered if self.keep else self.effective
 
     @cached_property
     def commit_rate(self) -> DataFrame:
-        return self._shared(commit_rate(self.effective, self.group_metadata))
+        return self._shared(commit_rate(self.ordered))
+
+    @cached_property
+    def group_rate(self) -> DataFrame:
+        return self._shared(group_rate(self.commit_rate))
 
     @cached_property
     def suspects(self) -> DataFrame:
-        return self._shared(suspects(self.effective))
+        return self._shared(went_back(self.ordered))
 
     @cached_property
     def group_metadata(self) -> DataFrame:
@@ -122,7 +135,7 @@ class Job:
 def _commit_rate(facts: Facts) -> Tables:
     return {
         "commit_rate": facts.within(facts.commit_rate, "minute_ms"),
-        "group_commit_rate": facts.within(group_rate(facts.commit_rate), "minute_ms"),
+        "group_commit_rate": facts.within(facts.group_rate, "minute_ms"),
     }
 
 
@@ -146,7 +159,7 @@ def _group_health(facts: Facts) -> Tables:
 
 def _anomalies(facts: Facts) -> Tables:
     found = [
-        odd.commit_storms(group_rate(facts.commit_rate)),
+        odd.commit_storms(facts.group_rate),
         odd.rewinds(facts.suspects),
         odd.skewed_assignments(facts.group_metadata),
     ]
@@ -161,7 +174,7 @@ def _anomalies(facts: Facts) -> Tables:
 
 
 def _offsets_as_of(facts: Facts) -> Tables:
-    return {"offsets_as_of": offsets_as_of(facts.effective, facts.until_ms)}
+    return {"offsets_as_of": offsets_as_of(facts.counted, facts.until_ms)}
 
 
 def _audit(facts: Facts) -> Tables:

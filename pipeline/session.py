@@ -29,6 +29,8 @@ _LOCAL: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # Small enough for a task's sort to fit into memory; of little input Spark makes fewer of them.
+    "spark.sql.shuffle.partitions": "64",
 }
 _ALWAYS: Final = {
     "spark.sql.session.timeZone": "UTC",  # days and hours in tables are UTC's

@@ -5,8 +5,10 @@ made. There are no principals yet. A real Kafka keeps no such history; of its lo
 the commits that went backwards and the deletions, without saying who.
 """
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
+
+from pipeline.derive.in_order import in_order
 
 
 def audit(events: DataFrame) -> DataFrame:
@@ -31,10 +33,12 @@ def audit(events: DataFrame) -> DataFrame:
 
 def suspects(effective: DataFrame) -> DataFrame:
     """at_ms, group, topic, partition, old_offset, new_offset: what went back, or went away."""
-    order = Window.partitionBy("log_partition", "group", "topic", "partition").orderBy("log_offset")
-    counted = effective.where("outcome = 'committed'")
-    before = counted.withColumn("old_offset", fn.lag("committed_offset").over(order))
-    went = before.where("old_offset IS NOT NULL AND (tombstone OR committed_offset < old_offset)")
+    return went_back(in_order(effective))
+
+
+def went_back(ordered: DataFrame) -> DataFrame:
+    """The same of commits that are in order already."""
+    went = ordered.where("old_offset IS NOT NULL AND (tombstone OR committed_offset < old_offset)")
     return went.select(
         fn.col("effective_at_ms").alias("at_ms"),
         "group",

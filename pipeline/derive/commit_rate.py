@@ -2,7 +2,7 @@
 
 Per minute: commits, and how far the offsets moved. `member_id` is the owner of the partition by the
 newest generation in the log before the commit; null where nobody was known to own it (a simple
-consumer, a tool, a group whose assignments are not a consumer's).
+consumer, a tool, a group whose assignments are not a consumer's: in_order.py).
 
 The baseline of a minute is the median of the group's own minutes in the same hour of the day, and
 its spread the median absolute deviation from it: both hold still when a storm is in the data.
@@ -17,54 +17,19 @@ MINUTE_MS: Final = 60_000
 _SPREAD: Final = 1.4826  # the median absolute deviation of a normal distribution, as its sigma
 
 
-def owners(group_metadata: DataFrame) -> DataFrame:
-    """log_partition, log_offset, group, topic, partition, member_id, client_id, client_host."""
-    member = fn.explode("members").alias("member")
-    owned = fn.explode("member.assigned").alias("owned")
+def commit_rate(ordered: DataFrame) -> DataFrame:
+    """minute_ms, group, topic, partition, member_id, client_id, commits, advanced (records).
+
+    Of in_order.in_order.
+    """
+    advanced = fn.col("committed_offset") - fn.col("last_offset")
     return (
-        group_metadata.where("members IS NOT NULL")
-        .select("log_partition", "log_offset", "group", member)
-        .select("log_partition", "log_offset", "group", "member", owned)
-        .select(
-            "log_partition", "log_offset", "group",
-            fn.col("owned.topic").alias("topic"),
-            fn.explode("owned.partitions").alias("partition"),
-            fn.struct("member.member_id", "member.client_id", "member.client_host").alias("owner"),
-        )
-    )  # fmt: skip
-
-
-def with_owner(commits: DataFrame, group_metadata: DataFrame) -> DataFrame:
-    """The commits, with member_id, client_id and client_host of the partition's owner."""
-    before = (
-        Window.partitionBy("log_partition", "group", "topic", "partition")
-        .orderBy("log_offset")
-        .rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    )
-    both = commits.withColumn("is_commit", fn.lit(True)).unionByName(  # noqa: FBT003
-        owners(group_metadata), allowMissingColumns=True
-    )
-    owner = fn.last("owner", ignorenulls=True).over(before)
-    return (
-        both.withColumn("owner", owner)
-        .where("is_commit")
-        .select(*commits.columns, "owner.member_id", "owner.client_id", "owner.client_host")
-    )
-
-
-def commit_rate(effective: DataFrame, group_metadata: DataFrame) -> DataFrame:
-    """minute_ms, group, topic, partition, member_id, client_id, commits, advanced (records)."""
-    counted = effective.where("outcome = 'committed' AND NOT tombstone")
-    order = Window.partitionBy("log_partition", "group", "topic", "partition").orderBy("log_offset")
-    advanced = fn.col("committed_offset") - fn.lag("committed_offset").over(order)
-    return (
-        with_owner(counted, group_metadata)
-        .withColumn("advanced", advanced)
+        ordered.where("NOT tombstone")
         .groupBy(
             _minute(fn.col("effective_at_ms")).alias("minute_ms"),
             "group", "topic", "partition", "member_id", "client_id",
         )
-        .agg(fn.count("*").alias("commits"), fn.sum("advanced").alias("advanced"))
+        .agg(fn.count("*").alias("commits"), fn.sum(advanced).alias("advanced"))
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Which commits counted, and from when on? Transactions resolved, copies dropped.
+"""Which commits counted, and from when on? Transactions resolved.
 
 A commit of a transaction counts once its COMMIT marker is in the log, and never if the marker says
 ABORT or none has come: the first marker of the same producer after it decides. Any other commit
@@ -7,7 +7,8 @@ counts at once. Of two commits that count, the one that is later in the log wins
 plain commit said meanwhile.
 
 The same record may come from several sources (a landed table, a segment that was read again): it is
-one record by its place in the log.
+one record by its place in the log. Copies pass through here, for to find them is to sort all there
+is: in_order.py does both at once, and the newest of a few is the newest with copies of it.
 """
 
 from typing import Final
@@ -19,27 +20,36 @@ COMMITTED: Final = "committed"
 ABORTED: Final = "aborted"
 PENDING: Final = "pending"
 
-PLACE: Final = ["log_partition", "log_offset"]
 
+def effective_commits(commits: DataFrame, markers: DataFrame | None) -> DataFrame:
+    """The commits' columns, `outcome`, and `effective_at_ms` (null where it does not count).
 
-def effective_commits(commits: DataFrame, markers: DataFrame) -> DataFrame:
-    """The commits' columns, `outcome`, and `effective_at_ms` (null where it does not count)."""
-    commits = commits.dropDuplicates(PLACE)
-    plain = commits.where(~fn.col("transactional")).withColumns(
-        {"outcome": fn.lit(COMMITTED), "effective_at_ms": fn.col("log_timestamp_ms")}
+    Without `markers` no transaction has ended, and the commits are read once and go by.
+    """
+    transactional = fn.col("transactional")
+    at_once = commits.withColumns(
+        {
+            "outcome": fn.when(transactional, PENDING).otherwise(COMMITTED),
+            "effective_at_ms": fn.when(~transactional, fn.col("log_timestamp_ms")),
+        }
     )
-    ends = markers.dropDuplicates(PLACE).select(
-        *PLACE,
+    if markers is None:
+        return at_once
+    ends = markers.select(
+        "log_partition",
+        "log_offset",
         "producer_id",
         fn.struct(fn.col("committed"), fn.col("log_timestamp_ms").alias("at_ms")).alias("ended"),
     )
-    in_transactions = commits.where("transactional").unionByName(ends, allowMissingColumns=True)
-    onward = (
+    in_transactions = commits.where(transactional).unionByName(ends, allowMissingColumns=True)
+    # From the end of the log: the last that was met is the next to come. (A frame that begins at
+    # its own row and goes on to the end is read again for each row.)
+    backwards = (
         Window.partitionBy("log_partition", "producer_id")
-        .orderBy("log_offset")
-        .rowsBetween(Window.currentRow, Window.unboundedFollowing)
+        .orderBy(fn.desc("log_offset"))
+        .rowsBetween(Window.unboundedPreceding, Window.currentRow)
     )
-    end = fn.first("ended", ignorenulls=True).over(onward)
+    end = fn.last("ended", ignorenulls=True).over(backwards)
     decided = (
         in_transactions.withColumn("end", end)
         .where("ended IS NULL")
@@ -53,4 +63,4 @@ def effective_commits(commits: DataFrame, markers: DataFrame) -> DataFrame:
         )
         .drop("ended", "end")
     )
-    return plain.unionByName(decided)
+    return at_once.where(~transactional).unionByName(decided)

@@ -47,39 +47,48 @@ def partition_health(
     `samples` has group, topic, partition, at_ms, committed_offset, lag. Instants are the multiples
     of `every_ms` from `since_ms` up to, not including, `until_ms`.
     """
-    commits = samples.select(*KEY, "at_ms", "committed_offset", "lag").dropDuplicates(
-        [*KEY, "at_ms", "committed_offset"]
-    )
+    together = samples.repartition(*KEY)  # all that follows needs no other order of things
+    commits = together.groupBy(*KEY, "at_ms", "committed_offset").agg(fn.min("lag").alias("lag"))
     order = Window.partitionBy(*KEY).orderBy("at_ms", "committed_offset")
-    last_few = order.rowsBetween(1 - intervals, Window.currentRow)
-    commit = fn.struct("at_ms", "committed_offset", "lag")
-    windows = commits.withColumns(
+    commits = commits.withColumns(
         {
-            "window": fn.collect_list(commit).over(last_few),
+            "shrank": fn.col("lag") < fn.lag("lag").over(order),
             "next_ms": fn.coalesce(
                 fn.lead("at_ms").over(order), fn.col("at_ms") + fn.lit(EXPIRES_MS)
             ),
         }
     )
+    # What is to be known of each window, before it is judged at many instants.
+    window = order.rowsBetween(1 - intervals, Window.currentRow)
+    steps = order.rowsBetween(2 - intervals, Window.currentRow)
+    judged = commits.withColumns(
+        {
+            "commits": fn.count("*").over(window).cast("int"),
+            "first_ms": fn.min("at_ms").over(window),
+            "low": fn.min("committed_offset").over(window),
+            "high": fn.max("committed_offset").over(window),
+            "lag_min": fn.min("lag").over(window),
+            "shrank": fn.coalesce(fn.bool_or("shrank").over(steps), fn.lit(False)),  # noqa: FBT003
+        }
+    ).withColumns({"verdict": _verdict(intervals, allowed_lag)})
     # A window is the newest one at the instants from its last commit until the next commit.
     first = _ceiling(fn.greatest(fn.col("at_ms"), fn.lit(since_ms)), every_ms)
     end = fn.least(fn.col("next_ms"), fn.lit(until_ms))
-    instants = windows.withColumns({"first": first, "end": end}).where("first < end")
+    instants = judged.withColumns({"first": first, "end": end}).where("first < end")
     instants = instants.withColumn(
         "now_ms", fn.explode(fn.sequence("first", fn.col("end") - 1, fn.lit(every_ms)))
     )
-    return (
-        instants.withColumn("verdict", _verdict(intervals, allowed_lag))
-        .select(
-            *KEY,
-            fn.col("now_ms").alias("at_ms"),
-            "verdict",
-            "lag",
-            "committed_offset",
-            fn.size("window").alias("commits"),
-            (fn.col("now_ms") - fn.col("window")[0]["at_ms"]).alias("window_ms"),
-        )
-    )  # fmt: skip
+    is_silent = fn.col("now_ms") - fn.col("at_ms") > fn.col("at_ms") - fn.col("first_ms")
+    is_stop = (fn.col("lag") > allowed_lag) & (fn.col("commits") >= intervals) & is_silent
+    return instants.select(
+        *KEY,
+        fn.col("now_ms").alias("at_ms"),
+        fn.when(is_stop, "STOP").otherwise(fn.col("verdict")).alias("verdict"),
+        "lag",
+        "committed_offset",
+        "commits",
+        (fn.col("now_ms") - fn.col("first_ms")).alias("window_ms"),
+    )
 
 
 def group_health(partitions: DataFrame) -> DataFrame:
@@ -110,22 +119,14 @@ def group_health(partitions: DataFrame) -> DataFrame:
 
 
 def _verdict(intervals: int, allowed_lag: int) -> Column:
-    offsets = fn.col("window.committed_offset")
-    lags = fn.col("window.lag")
-    first_ms, last_ms = fn.col("window")[0]["at_ms"], fn.col("at_ms")
-    is_full = fn.size("window") >= intervals
-    lagging = fn.array_min(lags) > allowed_lag
-    silent = fn.col("now_ms") - last_ms > last_ms - first_ms
-    rewound = fn.array_max(offsets) > fn.col("committed_offset")
-    stands = fn.array_min(offsets) == fn.array_max(offsets)
-    # A lag never shrank if sorting changes nothing.
-    grows = fn.array_sort(lags) == lags
+    """Without STOP, which alone asks what time it is."""
+    is_full = fn.col("commits") >= intervals
+    lagging = fn.col("lag_min") > allowed_lag
     return (
         fn.when(fn.col("lag") <= allowed_lag, "OK")
-        .when(is_full & silent, "STOP")
-        .when(rewound, "REWIND")
-        .when(is_full & lagging & stands, "STALL")
-        .when(is_full & lagging & grows, "WARN")
+        .when(fn.col("high") > fn.col("committed_offset"), "REWIND")
+        .when(is_full & lagging & (fn.col("low") == fn.col("high")), "STALL")
+        .when(is_full & lagging & ~fn.col("shrank"), "WARN")
         .otherwise("OK")
     )
 

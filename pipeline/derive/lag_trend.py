@@ -34,9 +34,14 @@ def with_delay(samples: DataFrame) -> DataFrame:
         ends, allowMissingColumns=True
     )
     # In the order of offsets: the newest end at or below what was committed, and the next above.
-    order = Window.partitionBy(*_LOG).orderBy(fn.col("value"), fn.col("end").isNull())
-    below = fn.last("end", ignorenulls=True).over(order.rowsBetween(Window.unboundedPreceding, 0))
-    above = fn.first("end", ignorenulls=True).over(order.rowsBetween(0, Window.unboundedFollowing))
+    # (From above for the second: a frame that goes on to the end is read again for each row.)
+    is_sample = fn.col("end").isNull()
+    upwards = Window.partitionBy(*_LOG).orderBy("value", is_sample)
+    downwards = Window.partitionBy(*_LOG).orderBy(fn.desc("value"), is_sample.desc())
+    below, above = (
+        fn.last("end", ignorenulls=True).over(order.rowsBetween(Window.unboundedPreceding, 0))
+        for order in (upwards, downwards)
+    )
     placed = rows.withColumns({"below": below, "above": above}).where("end IS NULL")
     share = (fn.col("value") - fn.col("below.offset")) / (
         fn.col("above.offset") - fn.col("below.offset")

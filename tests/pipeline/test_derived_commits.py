@@ -7,8 +7,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.derive.audit import suspects
-from pipeline.derive.commit_rate import commit_rate, group_rate, with_owner
+from pipeline.derive.commit_rate import commit_rate, group_rate
 from pipeline.derive.effective import effective_commits
+from pipeline.derive.in_order import in_order
 from pipeline.derive.offsets_as_of import offsets_as_of
 from tests.pipeline.histories import (
     START_MS,
@@ -38,7 +39,7 @@ def outcome(history: History, commit: Commit) -> tuple[str, int | None]:
 def test_a_commit_counts_when_its_transaction_says_so(spark: SparkSession) -> None:
     commits, markers = (make(spark, HISTORIES) for make in (commits_frame, markers_frame))
 
-    found = effective_commits(commits.union(commits), markers.union(markers)).collect()
+    found = effective_commits(commits, markers.union(markers)).collect()
 
     assert len(found) == sum(len(history.commits) for history in HISTORIES)
     assert {
@@ -49,6 +50,18 @@ def test_a_commit_counts_when_its_transaction_says_so(spark: SparkSession) -> No
         for one in history.commits
     }
     assert {row.outcome for row in found} == {"committed", "aborted", "pending"}
+
+
+def test_without_an_end_transactions_are_pending(spark: SparkSession) -> None:
+    found = effective_commits(commits_frame(spark, HISTORIES), None).collect()
+
+    assert {(row.log_partition, row.log_offset): row.outcome for row in found} == {
+        (history.log_partition, one.log_offset): "committed"
+        if one.producer_id is None
+        else "pending"
+        for history in HISTORIES
+        for one in history.commits
+    }
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.7, 1.0])
@@ -105,16 +118,26 @@ def owner(history: History, commit: Commit) -> str | None:
     return found
 
 
-def test_a_commit_is_of_the_partitions_newest_owner(spark: SparkSession) -> None:
+def test_a_commit_knows_its_owner_and_what_came_before(spark: SparkSession) -> None:
     commits, metadata = commits_frame(spark, HISTORIES), metadata_frame(spark, HISTORIES)
+    effective = effective_commits(commits.union(commits), markers_frame(spark, HISTORIES))
 
-    found = with_owner(commits, metadata).collect()
+    found = in_order(effective, metadata.union(metadata)).collect()
 
-    assert {(row.log_partition, row.log_offset): row.member_id for row in found} == {
-        (history.log_partition, one.log_offset): owner(history, one)
-        for history in HISTORIES
-        for one in history.commits
-    }
+    expected = {}
+    for history in HISTORIES:
+        before: dict[tuple[str, str, int], tuple[int | None, int | None]] = {}
+        for one in history.commits:
+            if outcome(history, one)[0] == "committed":
+                key = (one.group, one.topic, one.partition)
+                old, last = before.get(key, (None, None))
+                expected[history.log_partition, one.log_offset] = (old, last, owner(history, one))
+                before[key] = (one.offset, last if one.offset is None else one.offset)
+    assert len(found) == len(expected)  # each once
+    assert {
+        (row.log_partition, row.log_offset): (row.old_offset, row.last_offset, row.member_id)
+        for row in found
+    } == expected
     named = [row for row in found if row.member_id is not None]
     assert named
     assert all(row.client_id == f"client-of-{row.member_id}" for row in named)
@@ -124,7 +147,7 @@ def test_rates_count_each_minute(spark: SparkSession) -> None:
     history = HISTORIES[2]
     effective = effective_commits(commits_frame(spark, [history]), markers_frame(spark, [history]))
 
-    found = commit_rate(effective, metadata_frame(spark, [history])).collect()
+    found = commit_rate(in_order(effective, metadata_frame(spark, [history]))).collect()
 
     commits: Counter[tuple] = Counter()
     advanced: dict[tuple, int | None] = {}

@@ -1,0 +1,79 @@
+"""What came before each commit of its partition, and who owned the partition then?
+
+The one pass over all commits that needs them in order: sorted by partition and place in the log,
+with what the rules ask of the past in columns. Whatever is made of the result counts and filters
+rows, or gathers them by group, topic and partition, by which they lie together already.
+
+The owner is the member that the newest generation in the log before the commit gives the partition
+to; null where nobody was known to own it (a simple consumer, a tool, a group whose assignments are
+not a consumer's).
+"""
+
+from typing import Final
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as fn
+
+from pipeline.derive.effective import COMMITTED
+
+KEY: Final = ["group", "topic", "partition"]
+
+_KEPT: Final = [
+    "log_partition", "log_offset", *KEY, "committed_offset", "leader_epoch", "metadata",
+    "tombstone", "effective_at_ms",
+]  # fmt: skip
+
+
+def in_order(effective: DataFrame, group_metadata: DataFrame | None = None) -> DataFrame:
+    """The commits that count, each once, with `old_offset`, `last_offset`, `member_id`,
+    `client_id`.
+
+    `old_offset` is that of the commit before, null if there is none or it was a deletion;
+    `last_offset` that of the newest before which was none.
+    """
+    kept = [name for name in _KEPT if name in effective.columns]
+    rows = effective.where(fn.col("outcome") == COMMITTED).select(
+        *kept, fn.struct("committed_offset").alias("said")
+    )
+    if group_metadata is None:
+        rows = rows.withColumn(
+            "owner", fn.lit(None).cast("struct<member_id:string,client_id:string>")
+        )
+    else:
+        rows = rows.unionByName(owners(group_metadata), allowMissingColumns=True)
+    log = Window.partitionBy(*KEY, "log_partition").orderBy("log_offset")
+    earlier = log.rowsBetween(Window.unboundedPreceding, -1)
+    until_now = log.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    known = rows.repartition(*KEY).withColumns(
+        {
+            # The same record may come twice: its copies follow each other, and the first counts.
+            "is_copy": fn.lag("log_offset", 1, -1).over(log) == fn.col("log_offset"),
+            "old": fn.last("said", ignorenulls=True).over(earlier),
+            "last_offset": fn.last("committed_offset", ignorenulls=True).over(earlier),
+            "owner": fn.last("owner", ignorenulls=True).over(until_now),
+        }
+    )
+    return known.where("said IS NOT NULL AND NOT is_copy").select(
+        *kept,
+        fn.col("old.committed_offset").alias("old_offset"),
+        "last_offset",
+        "owner.member_id",
+        "owner.client_id",
+    )
+
+
+def owners(group_metadata: DataFrame) -> DataFrame:
+    """log_partition, log_offset, group, topic, partition, owner (member_id, client_id)."""
+    member = fn.explode("members").alias("member")
+    owned = fn.explode("member.assigned").alias("owned")
+    return (
+        group_metadata.where("members IS NOT NULL")
+        .select("log_partition", "log_offset", "group", member)
+        .select("log_partition", "log_offset", "group", "member", owned)
+        .select(
+            "log_partition", "log_offset", "group",
+            fn.col("owned.topic").alias("topic"),
+            fn.explode("owned.partitions").alias("partition"),
+            fn.struct("member.member_id", "member.client_id").alias("owner"),
+        )
+    )  # fmt: skip
