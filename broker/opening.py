@@ -53,12 +53,14 @@ def recover_journal(
     """Re-apply what was promised. Raises Corrupt, OSError."""
     logs = [log for key in store.partitions() if (log := store.partition_log(key)) is not None]
     ends = [log.log_end_offset for log in logs]
+    damaged: list[Repaired] = []
     if repair:
         left_out = journal.repair()
-        for repaired in (*opened.repaired, *filter(None, [left_out])):
+        damaged += [*opened.repaired, *filter(None, [left_out])]
+        for repaired in damaged:
             _tell_repaired(repaired, store, observer)
-        if left_out is None and not opened.repaired:
-            observer(DaemonStep("Nothing was damaged: there was nothing to repair"))
+        if not damaged:
+            observer(DaemonStep("Nothing that was stored is damaged: a start needs no --repair"))
     else:
         recovered = journal.recover()
         if recovered.reapplied or recovered.tail is not None:
@@ -68,13 +70,20 @@ def recover_journal(
             facts = one._asdict()
             if isinstance(one, TailCut):
                 facts["restored_by_the_journal"] = log.log_end_offset > end
-            observer(Warned("Repaired a log", {"kind": type(one).__name__, **facts}))
+                observer(Warned("Cut a torn tail", facts))
+            elif opened.was_clean:
+                observer(Warned("Rebuilt the indexes of a segment", facts))
+            else:  # a kill may leave them behind their segment
+                observer(DaemonStep("Rebuilt the indexes of a segment", facts))
+    if repair:
+        store.finish_repair(damaged)
 
 
 def _tell_repaired(repaired: Repaired, store: LogStore, observer: Observer) -> None:
     facts = repaired._asdict()
     del facts["lost"]
-    observer(Warned("Cut what was damaged", {**facts, "kept_as": ", ".join(repaired.kept_as)}))
+    done = "Cut what was damaged" if repaired.bytes_cut else "Put aside what was damaged"
+    observer(Warned(done, {**facts, "kept_as": ", ".join(repaired.kept_as)}))
     for lost in repaired.lost:
         topic, partition = lost.topic_partition
         name = f"{topic}-{partition}"

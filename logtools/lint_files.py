@@ -35,7 +35,7 @@ HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 TOPICS_FILE: Final = "rollcall-topics.json"
 
 _LEFTOVERS: Final = {
-    ".deleted": "a segment that was cleaned or expired; the next start removes it",
+    ".deleted": "a segment that was cleaned or expired; it goes in a while, or at the next start",
     ".cleaned": "a cleaning that was interrupted; the next start removes it",
     ".swap": "a cleaning that was interrupted while it took effect; the next start completes it",
     ".tmp": "a small file that was being written; what it was to replace still counts",

@@ -9,7 +9,7 @@ Kafka's counterpart: LogManager.
 
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 from uuid import UUID
 
@@ -24,8 +24,9 @@ from storage.checkpoints import (
 )
 from storage.disk import Disk, Reserve, replace_file
 from storage.partition_log import PartitionLog
-from storage.repair import Repaired, repair_partition
+from storage.repair import Repaired, put_aside, repair_partition
 from storage.segment import EVERYTHING, Repair
+from storage.snapshot import forget_beyond
 
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 DELETE_SUFFIX = "-delete"
@@ -101,22 +102,32 @@ class LogStore:
         if was_clean:
             self._disk.remove(f"{self.path}/{CLEAN_SHUTDOWN}")
             self._disk.sync_dir(self.path)
-        recovery_points = read_offsets(self._disk, f"{self.path}/{RECOVERY_POINTS}")
-        log_starts = read_offsets(self._disk, f"{self.path}/{LOG_STARTS}")
+        known = self._read_checkpoint(RECOVERY_POINTS, repaired if repair else None)
+        log_starts = self._read_checkpoint(LOG_STARTS, repaired if repair else None) or {}
+        # Where nobody knows what is durable, a repair reads all and takes no damage for a tail.
+        is_lost = known is None
+        recovery_points = known or {}
         for name in sorted(names):
             match = _FOLDER_NAME.fullmatch(name)
             if name.endswith(DELETE_SUFFIX):
                 self._remove_folder(f"{self.path}/{name}")
             elif match is not None:
                 key = TopicPartition(match["topic"], int(match["partition"]))
-                recovery_point = EVERYTHING if was_clean else recovery_points.get(key, 0)
+                known_end = recovery_points.get(key, 0)
+                recovery_point = EVERYTHING if was_clean or is_lost else known_end
                 if repair:
-                    cut = repair_partition(self._disk, self._folder(key), key, recovery_point)
+                    folder = self._folder(key)
+                    cut = repair_partition(self._disk, folder, key, recovery_point, known_end)
                     repaired += [] if cut is None else [cut]
                 self._open_partition(key, recovery_point, log_starts.get(key, 0))
         self.rolled_back = self._roll_back()
         for key, log in self._logs.items():
             self._durable_to[log] = min(recovery_points.get(key, 0), log.log_end_offset)
+        if is_lost and not was_clean:
+            for log in self._logs.values():
+                for segment in log.segments:
+                    segment.is_dirty = True  # a killed process may have left it in the page cache
+                log.flush()
         if not was_clean and self._logs:
             # A killed process may have left folders that nobody made durable; now they are.
             self._disk.sync_dir(self.path)
@@ -128,6 +139,31 @@ class LogStore:
             tuple(self.damaged.values()),
             tuple(repaired),
         )
+
+    def _read_checkpoint(
+        self, name: str, repaired: list[Repaired] | None
+    ) -> dict[TopicPartition, int] | None:
+        """None if it is damaged and a repair puts it aside; otherwise raises Corrupt."""
+        try:
+            return read_offsets(self._disk, f"{self.path}/{name}")
+        except Corrupt as damage:
+            if repaired is None:
+                raise
+            repaired.append(put_aside(self._disk, damage))
+            return None
+
+    def finish_repair(self, repaired: Iterable[Repaired]) -> None:
+        """What was lost stays a gap: an offset that was given away once is given to no other.
+
+        After the journal has put back what it had; durable before anything is appended.
+        """
+        for lost in [one for each in repaired for one in each.lost]:
+            log = self._logs.get(lost.topic_partition)
+            if log is not None and log.log_end_offset <= lost.last_offset:
+                forget_beyond(self._disk, log.path, log.log_end_offset)  # they know what is lost
+                log.roll(at=lost.last_offset + 1)
+                log.flush()
+        self.write_checkpoints()
 
     def _roll_back(self) -> bool:
         """Undo what a command that was killed had appended so far; whether there was one."""

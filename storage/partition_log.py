@@ -270,12 +270,12 @@ class PartitionLog:
         first_ms = segment.first_timestamp()
         return first_ms >= 0 and now_ms - first_ms > self.settings.segment_ms
 
-    def roll(self) -> Segment:
-        """Seal the active segment and begin the next one."""
+    def roll(self, at: int | None = None) -> Segment:
+        """Seal the active segment and begin the next; `at` leaves the offsets in between out."""
         with self._files_lock:
             if self._segments:
                 self._segments[-1].seal()
-            return self._create_segment(self.log_end_offset)
+            return self._create_segment(self.log_end_offset if at is None else at)
 
     def _create_segment(self, base_offset: int) -> Segment:
         with self._files_lock:

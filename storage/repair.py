@@ -57,10 +57,11 @@ class _Damage(NamedTuple):
 
 
 def repair_partition(
-    disk: Disk, folder: str, key: TopicPartition, trusted_to: int
+    disk: Disk, folder: str, key: TopicPartition, trusted_to: int, known_end: int = 0
 ) -> Repaired | None:
     """Cut a partition at its first damage below `trusted_to`; None if there is none.
 
+    `known_end`: the log once went so far at least, whatever can be read of it.
     What is torn above it is no damage: opening cuts that, and the journal has it.
     """
     names = [name for name in disk.listdir(folder) if name.endswith(LOG_SUFFIX)]
@@ -88,7 +89,8 @@ def repair_partition(
             if disk.exists(stem + suffix):
                 disk.remove(stem + suffix)
     disk.sync_dir(folder)
-    lost = lost_of(key, damage.offset, found, at_least=(bases[-1] if kept[1:] else 0) - 1)
+    end = max(known_end, bases[-1] if kept[1:] else 0, _end_it_says(cut, damage.offset))
+    lost = lost_of(key, damage.offset, found, at_least=end - 1)
     return Repaired(path, damage.position, damage.reason, len(cut), tuple(kept), (lost,))
 
 
@@ -114,6 +116,18 @@ def _first_damage(
         if reason is not None:
             return _Damage(number, position, offset, reason) if offset < trusted_to else None
     return None
+
+
+def _end_it_says(cut: bytes, offset: int) -> int:
+    """Where the damaged batch ends, if that much of its header makes sense; else 0."""
+    try:
+        header = peek_header(cut, 0)
+    except InvalidBatch:
+        return 0
+    makes_sense = header.base_offset == offset and header.records_count == (
+        header.last_offset_delta + 1
+    )
+    return header.next_offset if makes_sense else 0
 
 
 def lost_of(
@@ -161,6 +175,12 @@ def _next_candidate(content: bytes, position: int) -> int:
         found = content.find(_MAGIC, position + 1 + _MAGIC_AT)
         return found - _MAGIC_AT if found >= 0 else len(content)
     return after
+
+
+def put_aside(disk: Disk, damage: Corrupt) -> Repaired:
+    """A small file that others can do without; the next one that is written takes its place."""
+    kept = keep_copy(disk, damage.path)
+    return Repaired(damage.path, damage.position, damage.reason, 0, (kept,), ())
 
 
 def keep_copy(disk: Disk, path: str) -> str:

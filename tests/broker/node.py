@@ -28,6 +28,7 @@ class Node:
             **{"group_initial_rebalance_delay_ms": 0, **(settings or {})},  # type: ignore[arg-type]
         )
         self.log = io.StringIO()
+        self.repair = False  # as `rollcall serve --repair`
         self.daemon: Daemon
         self.listener: Bound
         self._data_dir: DataDir
@@ -39,6 +40,7 @@ class Node:
             Observer(open_log("human", "debug", self.log)),
             self._data_dir,
             asyncio.get_running_loop(),
+            repair=self.repair,
         )
         self.listener = bind_listener(
             Listener("PLAINTEXT", "127.0.0.1", 0, "127.0.0.1", 0),

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from protocol.names import ErrorCode
 from tests.broker.members import Member, as_other, make_topic
 from tests.broker.node import Node
@@ -26,9 +28,52 @@ async def test_a_torn_tail_is_told_with_the_word_that_the_journal_restored_it(
         again = as_other(member, await node.client())
         assert await again.committed() == 7
         told = node.log.getvalue()
-        assert "kind=TailCut" in told
+        assert "Cut a torn tail" in told
         assert str(segment) in told
         assert "restored_by_the_journal=True" in told
+
+
+async def test_a_repair_where_nothing_is_damaged_says_so(tmp_path: Path) -> None:
+    async with Node(tmp_path, SETTINGS) as node:
+        client = await node.client()
+        await make_topic(client)
+        member = Member(client)
+        await member.enter()
+        assert await member.commit(7) is ErrorCode.NONE
+        _left_by_a_kill(tmp_path, node.daemon.coordinator.partition_for(member.group_id))
+
+    node = Node(tmp_path / "left", SETTINGS)
+    node.repair = True
+    async with node:
+        again = as_other(member, await node.client())
+        assert await again.committed() == 7
+        told = node.log.getvalue()
+        assert "Nothing that was stored is damaged" in told
+        assert "restored_by_the_journal=True" in told
+        assert "aside" not in told
+        assert "Lost" not in told
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+async def test_indexes_made_anew_are_a_warning_only_after_a_clean_stop(
+    tmp_path: Path, is_clean: bool
+) -> None:
+    async with Node(tmp_path) as node:
+        client = await node.client()
+        await make_topic(client)
+        member = Member(client)
+        await member.enter()
+        for offset in range(60):  # enough for an entry
+            assert await member.commit(offset) is ErrorCode.NONE
+        partition = node.daemon.coordinator.partition_for(member.group_id)
+    data = tmp_path / "data"
+    for path in (data / f"__consumer_offsets-{partition}").glob("*index"):
+        path.unlink()
+    if not is_clean:
+        (data / ".kafka_cleanshutdown").unlink()
+    async with Node(tmp_path) as node:
+        (line,) = [one for one in node.log.getvalue().splitlines() if "Rebuilt the indexes" in one]
+        assert ("WARN" in line.upper()) == is_clean
 
 
 async def test_the_offsets_topic_keeps_its_number_of_partitions(tmp_path: Path) -> None:

@@ -13,8 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from logtools.findings import Tally
+from logtools.lint import findings
+from logtools.places import place_at
 from protocol.messages.offset_commit import OffsetCommitResponse
-from protocol.names import ErrorCode
+from protocol.names import OFFSETS_TOPIC, ErrorCode
 from storage.record_batch import HEADER_BYTES
 from tests.broker.daemon import TEST_SETTINGS, Daemon
 from tests.compare.wire import Wire
@@ -186,6 +189,10 @@ def test_damaged_offsets_forbid_the_start_until_a_repair(
     committer.sent = 100
     assert committer.commit() is ErrorCode.NONE
     assert daemon.stop() == 0
+    # The offsets of what was lost are given to no other record.
+    bases = [int(one.stem) for one in path.parent.glob("*.log")]
+    assert sorted(bases) == [0, 30]
+    assert list(findings(place_at(daemon.data_dir, topic=OFFSETS_TOPIC), Tally())) == []
 
     daemon.arguments = []
     daemon.start()

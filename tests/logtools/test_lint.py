@@ -220,7 +220,7 @@ FAULTS: dict[str, tuple[Harm, str, str, str]] = {
     ),
     "a deleted segment": (
         lambda d: (d / FOLDER / f"{0:020d}.log.deleted").write_bytes(b""),
-        ".deleted", "leftover", "removes",
+        ".deleted", "leftover", "goes",
     ),
     "a half written checkpoint": (
         lambda d: (d / f"{RECOVERY_POINTS}.tmp").write_bytes(b""), ".tmp", "leftover", "replace",

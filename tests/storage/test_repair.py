@@ -5,10 +5,12 @@ from dataclasses import dataclass
 import pytest
 
 from storage.api import Corrupt, LogSettings, TopicPartition
+from storage.checkpoints import LOG_STARTS, RECOVERY_POINTS
 from storage.journal import Journal
-from storage.log_store import LogStore, StoreOpened
-from storage.record_batch import HEADER_BYTES
+from storage.log_store import CLEAN_SHUTDOWN, LogStore, StoreOpened
+from storage.record_batch import HEADER_BYTES, read_header
 from storage.repair import Repaired
+from storage.snapshot import About, positions, write
 from storage.write_ahead import FIRST_GROUP
 from storage.write_ahead_pair import FILE_NAMES
 from tests.simulator.disk import SimulatedDisk
@@ -18,6 +20,7 @@ from tests.storage.rig import (
     OFFSETS,
     SMALL_LIMITS,
     SMALL_SEGMENTS,
+    TOPIC_ID,
     Rig,
     keys_in,
     new_disk,
@@ -68,6 +71,8 @@ class Repair:
             limits=SMALL_LIMITS,
         )
         self.journal_repaired: Repaired | None = self.journal.repair()
+        left_out = [] if self.journal_repaired is None else [self.journal_repaired]
+        self.store.finish_repair([*self.opened.repaired, *left_out])
 
     def keys(self, partition: int = 0) -> list[str]:
         key = TopicPartition(OFFSETS, partition)
@@ -183,6 +188,90 @@ def test_what_the_journal_still_has_is_cut_and_not_lost() -> None:
     repair = Repair(left)
     assert [one.position for one in repair.opened.repaired] == [position]
     assert repair.keys() == expected(10)
+    repair.goes_on()
+
+
+# --- offsets that are gone -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("victim", [0, 20, 78], ids=["the first", "a middle one", "the last"])
+@pytest.mark.parametrize("settings", [ONE_SEGMENT, SMALL_SEGMENTS], ids=["one file", "many"])
+def test_an_offset_that_was_lost_is_given_to_no_other_record(
+    settings: LogSettings, victim: int
+) -> None:
+    disk = stopped(settings=settings)
+    path, position = _batch_at(disk, victim)
+    disk.open(path).pwrite(b"?", position + HEADER_BYTES + 5)
+    write(disk, FOLDER, About(70, TOPIC_ID, 0, NOW_MS, 1, None), [])
+    write(disk, FOLDER, About(10, TOPIC_ID, 0, NOW_MS, 1, None), [])
+    repair = Repair(disk)
+    log = repair.store.partition_log(KEY)
+    assert log is not None
+    assert log.log_end_offset == 80
+    # A snapshot that knows what is lost is no view of this log any more.
+    assert positions(disk, FOLDER) == [one for one in (10, 70) if one <= victim]
+    assert repair.journal.log(KEY).append(records("next"), NOW_MS) == 81
+    assert repair.journal.pump()
+
+    # Killed at once: the gap stands, and so does what came after it.
+    again = Rig(disk.after_kill(), settings)
+    assert not again.opened.damaged
+    assert again.keys() == [*expected(victim // 2), "next"]
+    (part,) = again.store.partitions().values()
+    found = part.read(victim, 1 << 20, up_to=81, at_least_one=True)
+    assert read_header(found).base_offset == 80, "a reader in the gap goes on behind it"
+
+
+# --- the checkpoints -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [RECOVERY_POINTS, LOG_STARTS])
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_a_damaged_checkpoint_is_refused_and_mended_by_a_repair(name: str, is_clean: bool) -> None:
+    disk = stopped()
+    path = f"{DATA}/{name}"
+    disk.open(path, create=True).pwrite(b"0\n99\n", 0)
+    if not is_clean:
+        disk.remove(f"{DATA}/{CLEAN_SHUTDOWN}")
+    disk = disk.after_kill()
+    with pytest.raises(Corrupt, match=name):
+        LogStore(disk, DATA).open()
+    disk = disk.after_kill()
+    repair = Repair(disk)
+    (repaired,) = repair.opened.repaired
+    assert (repaired.path, repaired.kept_as, repaired.lost) == (path, (f"{path}.damaged",), ())
+    assert repair.keys() == expected(40)
+    repair.goes_on()
+
+
+def test_without_recovery_points_a_repair_takes_no_damage_for_a_torn_tail() -> None:
+    disk = stopped()
+    disk.open(f"{DATA}/{RECOVERY_POINTS}").pwrite(b"?", 0)
+    disk.remove(f"{DATA}/{CLEAN_SHUTDOWN}")
+    path, position = _batch_at(disk, 20)
+    disk.open(path).pwrite(b"?", position + HEADER_BYTES + 5)
+    repair = Repair(disk)
+    assert [one.path for one in repair.opened.repaired] == [f"{DATA}/{RECOVERY_POINTS}", path]
+    (lost,) = repair.opened.repaired[1].lost
+    assert (lost.first_offset, lost.last_offset) == (20, 79)
+    repair.goes_on()
+
+
+@pytest.mark.parametrize(
+    ("place", "end"),
+    [(HEADER_BYTES + 5, 79), (16, 78), (57, 78)],
+    ids=["a record", "magic", "many"],
+)
+def test_the_last_batch_says_itself_where_it_ends_unless_that_is_damaged_too(
+    place: int, end: int
+) -> None:
+    disk = stopped()
+    disk.open(f"{DATA}/{RECOVERY_POINTS}").pwrite(b"?", 0)
+    path, position = _batch_at(disk, 78)
+    disk.open(path).pwrite(b"?", position + place)
+    repair = Repair(disk)
+    (lost,) = repair.opened.repaired[1].lost
+    assert (lost.first_offset, lost.last_offset) == (78, end)
     repair.goes_on()
 
 
