@@ -4,11 +4,31 @@ Reads the options; broker/main.py does all the rest and returns the exit code.
 """
 
 import gc
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 import click
 
 from cli.options import configuration_options, read_options
+
+
+@contextmanager
+def leaving_at_a_signal() -> Iterator[None]:
+    """Until the daemon listens to them itself: nobody was promised anything, so it just leaves."""
+    before = {number: signal.signal(number, _leave) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _leave(_number: int, _frame: FrameType | None) -> None:
+    sys.exit(0)
 
 
 @click.command(
@@ -43,16 +63,17 @@ def serve(
     Prints one line once it is ready. Ctrl-C and SIGTERM stop it: requests that wait are answered,
     everything is stored, and it leaves with exit code 0.
     """
-    config = read_options(
-        data_dir=data_dir,
-        listen=listen,
-        advertise=advertise,
-        admin=admin,
-        config_file=config_file,
-        pairs=pairs,
-    )
-    gc.disable()  # a start makes much and drops little; Daemon.load turns it on again
-    from broker.main import serve as run_daemon
-    from console.start import open_console
+    with leaving_at_a_signal():
+        config = read_options(
+            data_dir=data_dir,
+            listen=listen,
+            advertise=advertise,
+            admin=admin,
+            config_file=config_file,
+            pairs=pairs,
+        )
+        gc.disable()  # a start makes much and drops little; Daemon.load turns it on again
+        from broker.main import serve as run_daemon
+        from console.start import open_console
 
-    return run_daemon(config, open_console, repair=repair)
+        return run_daemon(config, open_console, repair=repair)

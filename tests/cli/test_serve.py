@@ -1,6 +1,8 @@
 """`rollcall serve` as a process: what it says when it cannot start; does it obey its sources?"""
 
 import json
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -79,3 +81,35 @@ def test_the_environment_and_a_file_reach_the_daemon(tmp_path: Path) -> None:
     finally:
         assert daemon.stop() == 0
         daemon.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_while_the_options_are_read_is_a_clean_end(tmp_path: Path, number: int) -> None:
+    fifo = tmp_path / "server.properties"
+    os.mkfifo(fifo)
+    data = tmp_path / "data"
+    process = subprocess.Popen(
+        [ROLLCALL, "serve", *FREE_PORTS, "--data-dir", data, "--config", fifo],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    with fifo.open("w"):  # as soon as it reads
+        process.send_signal(number)
+        assert process.communicate(timeout=60) == (b"", b"")
+    assert process.returncode == 0
+    assert not data.exists()
+
+
+@pytest.mark.parametrize("moment", [b"Starting up.", b"Elected as"])
+def test_a_signal_in_the_midst_of_a_start_is_a_clean_end(tmp_path: Path, moment: bytes) -> None:
+    data = ("--data-dir", tmp_path / "data")
+    for _ in range(2):  # the second time on what the first left
+        process = subprocess.Popen([ROLLCALL, "serve", *FREE_PORTS, *data], stderr=subprocess.PIPE)
+        assert process.stderr is not None
+        for line in process.stderr:
+            if moment in line:
+                break
+        process.terminate()
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == 0, said
+        assert b"Traceback" not in said
