@@ -23,7 +23,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from time import perf_counter
+from time import monotonic, perf_counter
 
 from storage import write_ahead
 from storage.api import (
@@ -268,6 +268,7 @@ class Journal:
 
     def _run(self) -> None:
         idle_s, retry_s = self._limits.idle_ms / 1000, self._limits.retry_ms / 1000
+        idle_at_s = 0.0  # errands that come meanwhile do not put it off
         while True:
             if self._has_errand:
                 self._errands.popleft()()
@@ -279,10 +280,12 @@ class Journal:
                     self.try_reopen()
             elif self._queue or self._has_failed_checkpoint:
                 self.pump()
+                idle_at_s = monotonic() + idle_s
             elif self._is_stopping:
                 return
-            elif not self._sleep(idle_s if self._touched else None):
+            elif not self._sleep(max(idle_at_s - monotonic(), 0.0) if self._touched else None):
                 self._checkpoint_when_idle()
+                idle_at_s = monotonic() + idle_s
 
     def _sleep(self, timeout_s: float | None) -> bool:
         """Wait until something is queued; False if the time is up first.

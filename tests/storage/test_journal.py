@@ -420,6 +420,21 @@ def test_a_journal_at_rest_makes_a_checkpoint_and_then_leaves_the_disk_alone(
     assert node.journal.checkpointer.checkpoints == 2
 
 
+def test_errands_do_not_put_off_the_checkpoint_of_a_journal_at_rest(tmp_path: object) -> None:
+    node = Threaded(str(tmp_path), JournalLimits(idle_ms=50))
+    node.store.create(key(0), TOPIC_ID, LogSettings())
+    log = node.journal.log(key(0))
+    node.journal.start()
+    node.wait_for(key(0), log.append(records("x"), NOW_MS))
+
+    def look() -> bool:
+        node.journal.between_flushes(lambda: None)  # as the log cleaner does at each look
+        return node.journal.checkpointer.checkpoints > 0
+
+    _until(look)
+    assert node.journal.close()
+
+
 def test_the_thread_looks_for_room_by_itself(tmp_path: object) -> None:
     disk = FaultyDisk()
     node = Threaded(str(tmp_path), JournalLimits(retry_ms=2), disk)
