@@ -6,8 +6,8 @@ log's bulk, are decoded all at once; the rest one by one. What has a place in no
 the table "undecodable", from the very same checks, so that nothing is lost between the two.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Final
 
 import numpy as np
@@ -15,13 +15,14 @@ import pyarrow as pa
 
 from pipeline import rows as few
 from pipeline.gather import Bytes, Flags, Ints
+from pipeline.hops import Damage
 from pipeline.offset_commits import (
     LEGACY_OFFSET_COMMIT,
     OFFSET_COMMIT,
     KeyValues,
     read_offset_commits,
 )
-from pipeline.records import CONTROL, TRANSACTIONAL, Damage, Found, find_records
+from pipeline.records import CONTROL, TRANSACTIONAL, Found, find_records
 from pipeline.tables import (
     COMMITS,
     GROUP_EVENTS,
@@ -68,6 +69,21 @@ class Slice:
     def __len__(self) -> int:
         return len(self.offset)
 
+    def parts(self, count: int) -> Iterator["Slice"]:
+        """Itself in parts of so many records, which share its memory; the damage is the first's."""
+        if len(self) <= count:
+            yield self
+            return
+        columns = {name: getattr(self, name) for name in _COLUMNS}
+        for begin in range(0, len(self), count):
+            some = slice(begin, begin + count)
+            yield replace(
+                self,
+                records=self.records.where(some),
+                damage=() if begin else self.damage,
+                **{name: column[some] for name, column in columns.items()},
+            )
+
     def place(self, keep: Flags | Ints) -> list[pa.Array]:
         return [
             pa.array(self.partition[keep], pa.int32()),
@@ -79,6 +95,9 @@ class Slice:
         one = self.records
         key = one.keys.one_blob(int(one.key_at[row]), int(one.key_bytes[row]))
         return key, one.values.one_blob(int(one.value_at[row]), int(one.value_bytes[row]))
+
+
+_COLUMNS: Final = tuple(one.name for one in fields(Slice) if one.type in (Ints, Flags))
 
 
 def of_segment(

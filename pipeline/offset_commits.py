@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from pipeline.gather import Bytes, Flags, Ints
+from pipeline.gather import Bytes, Flags, Ints, numbers, validity
 
 LEGACY_OFFSET_COMMIT: Final = 0
 OFFSET_COMMIT: Final = 1
@@ -40,6 +40,16 @@ VALUE_COLUMNS: Final = pa.schema(
 
 _TOPIC_ID_BYTES: Final = 16
 _TOPIC_ID_TAGS: Final = 3 + _TOPIC_ID_BYTES  # one tag; number 0; size 16; the id
+_TOPIC_ID: Final = np.dtype([("id", "V16")])
+
+_KEY_HEAD: Final = np.dtype([("type", ">i2"), ("group_bytes", ">i2")])
+_OLDER: Final = range(3)
+"""Versions of the value: what stands before the metadata, and after it."""
+_OLD_HEAD: Final = np.dtype([("version", ">i2"), ("offset", ">i8"), ("metadata_bytes", ">i2")])
+_NEW_HEAD: Final = np.dtype(
+    [("version", ">i2"), ("offset", ">i8"), ("epoch", ">i4"), ("metadata_bytes", ">i2")]
+)
+_TAIL: Final = np.dtype([("committed", ">i8"), ("tags", "u1"), ("tag", "u1"), ("size", "u1")])
 
 
 @dataclass(slots=True)
@@ -56,7 +66,7 @@ class KeyValues:
     def __len__(self) -> int:
         return len(self.key_at)
 
-    def where(self, keep: Flags | Ints) -> "KeyValues":
+    def where(self, keep: Flags | Ints | slice) -> "KeyValues":
         return KeyValues(
             self.keys, self.key_at[keep], self.key_bytes[keep],
             self.values, self.value_at[keep], self.value_bytes[keep],
@@ -64,14 +74,14 @@ class KeyValues:
 
     def types(self) -> Ints:
         """The record type that opens each key."""
-        has_type = self.key_bytes >= 2
-        at = np.where(has_type, self.key_at, 0)
-        return np.where(has_type, self.keys.int16(at), NO_TYPE)
+        types = self.keys.int16(self.key_at)
+        types[self.key_bytes < 2] = NO_TYPE
+        return types
 
 
 @dataclass(slots=True)
 class _Values:
-    """What the values say; filled in version by version."""
+    """What the values say; -1: nothing. Of what is not sound nothing is to be used."""
 
     version: Ints
     offset: Ints
@@ -80,140 +90,144 @@ class _Values:
     metadata_bytes: Ints
     committed: Ints
     expires: Ints
-    topic_id_at: Ints  # -1: none
+    topic_id_at: Ints
     sound: Flags
 
-    @classmethod
-    def blank(cls, count: int) -> "_Values":
-        def minus() -> Ints:
-            return np.full(count, -1, np.int64)
+    def where(self, rows: Ints) -> "_Values":
+        return _Values(*(getattr(self, name)[rows] for name in self.__slots__))
 
-        return cls(
-            minus(), minus(), minus(), minus(), minus(), minus(), minus(), minus(),
-            np.zeros(count, np.bool_),
-        )  # fmt: skip
+    def forget(self, rows: Ints) -> None:
+        """There is no value: what was read is something else."""
+        for column in (self.epoch, self.metadata_bytes, self.expires, self.topic_id_at):
+            column[rows] = -1
+
+    def put(self, rows: Ints, others: "_Values") -> None:
+        for name in self.__slots__:
+            getattr(self, name)[rows] = getattr(others, name)
 
 
 def read_offset_commits(records: KeyValues) -> tuple[Flags, pa.RecordBatch]:
     """(which of the records are sound, the columns of those). All have type 0 or 1."""
     keys = records.keys
-    group_bytes, group_at, fits = _short_string(records, records.key_at + 2)
-    topic_bytes, topic_at, topic_fits = _short_string(records, group_at + group_bytes)
-    partition_at = topic_at + topic_bytes
-    fits &= topic_fits & (partition_at + 4 == records.key_at + records.key_bytes)
-    tombstone = records.value_bytes < 0
-    values = _read_values(records, fits & ~tombstone)
-    sound = fits & (tombstone | values.sound)
-    living = ~tombstone[sound]
-
-    def texts(at: Ints, size: Ints) -> pa.Array:
-        return keys.texts(at[sound], size[sound])
-
-    def numbers(column: Ints, kind: pa.DataType, mask: Flags = living) -> pa.Array:
-        return pa.array(column[sound], kind, mask=~mask)
-
-    metadata_bytes = np.where(tombstone, 0, values.metadata_bytes)[sound]
-    metadata_at = np.where(metadata_bytes > 0, values.metadata_at[sound], 0)
+    key_end = records.key_at + records.key_bytes
+    head = keys.structs(records.key_at, _KEY_HEAD)
+    group_at = records.key_at + _KEY_HEAD.itemsize
+    group_bytes = head["group_bytes"].astype(np.int64)
+    topic_at = group_at + np.maximum(group_bytes, 0) + 2
+    topic_bytes = keys.int16(topic_at - 2)
+    partition_at = topic_at + np.maximum(topic_bytes, 0)
+    fits = (group_bytes >= 0) & (topic_bytes >= 0) & (partition_at + 4 == key_end)
+    living = records.value_bytes >= 0
+    values = _read_values(records, head["type"] == LEGACY_OFFSET_COMMIT)
+    values.forget(np.flatnonzero(~living))
+    sound = fits & (values.sound | ~living)
+    if not sound.all():
+        rows = np.flatnonzero(sound)
+        group_at, group_bytes = group_at[rows], group_bytes[rows]
+        topic_at, topic_bytes = topic_at[rows], topic_bytes[rows]
+        partition_at, living, values = partition_at[rows], living[rows], values.where(rows)
+    present = validity(living)
     columns = [
-        texts(group_at, group_bytes),
-        texts(topic_at, topic_bytes),
-        pa.array(keys.int32(partition_at[sound]), pa.int32()),
-        numbers(values.offset, pa.int64()),
-        numbers(values.epoch, pa.int32(), values.epoch[sound] >= 0),
-        _nullable_texts(records.values, metadata_at, metadata_bytes, living),
-        numbers(values.committed, pa.int64()),
-        numbers(values.expires, pa.int64(), values.expires[sound] >= 0),
-        _topic_ids(records.values, values.topic_id_at[sound]),
-        numbers(values.version, pa.int16()),
-        pa.array(tombstone[sound]),
+        keys.texts(group_at, group_bytes),
+        keys.texts(topic_at, topic_bytes),
+        numbers(keys.int32(partition_at), pa.int32()),
+        numbers(values.offset, pa.int64(), present),
+        numbers(values.epoch, pa.int32(), validity(values.epoch >= 0)),
+        _metadata(records.values, values, present),
+        numbers(values.committed, pa.int64(), present),
+        numbers(values.expires, pa.int64(), validity(values.expires >= 0)),
+        _topic_ids(records.values, values.topic_id_at),
+        numbers(values.version, pa.int16(), present),
+        pa.array(~living),
     ]
     return sound, pa.RecordBatch.from_arrays(columns, schema=VALUE_COLUMNS)
 
 
-def _short_string(records: KeyValues, at: Ints) -> tuple[Ints, Ints, Flags]:
-    """(bytes, place, whether it lies within its key) of a string with a length of two bytes."""
-    key_end = records.key_at + records.key_bytes
-    fits = at + 2 <= key_end
-    length = records.keys.int16(np.where(fits, at, 0))
-    fits = fits & (length >= 0) & (at + 2 + length <= key_end)
-    return np.where(fits, length, 0), np.where(fits, at + 2, 0), fits
-
-
-def _read_values(records: KeyValues, wanted: Flags) -> _Values:
-    values = _Values.blank(len(records))
-    rows = np.flatnonzero(wanted & (records.value_bytes >= 2))
-    if not len(rows):
-        return values
-    version = records.values.int16(records.value_at[rows])
-    values.version[rows] = version
-    legacy = records.types()[rows] == LEGACY_OFFSET_COMMIT
-    for number, read in ((0, _read_fixed), (1, _read_fixed), (2, _read_fixed), (3, _read_fixed),
-                         (4, _read_flexible)):  # fmt: skip
-        of_version = rows[(version == number) & ~(legacy & (number != 0))]
-        if len(of_version):
-            read(records, values, of_version, number)
+def _read_values(records: KeyValues, legacy: Flags) -> _Values:
+    """Versions 3 and 4, which are nearly all there are, in one; then whatever else there is."""
+    at = records.value_at
+    end = at + records.value_bytes
+    values = _read_new(records.values, at, end)
+    older = np.flatnonzero((values.version < 3) & (records.value_bytes >= 2))
+    for version in _OLDER:
+        rows = older[values.version[older] == version]
+        if len(rows):
+            values.put(rows, _read_old(records.values, at[rows], end[rows], version))
+    values.sound &= ~(legacy & (values.version != 0))
     return values
 
 
-def _read_fixed(records: KeyValues, values: _Values, rows: Ints, version: int) -> None:
-    """Versions 0 to 3: a length of two bytes before the metadata, nothing after the last field."""
-    content = records.values
-    at = records.value_at[rows]
-    end = at + records.value_bytes[rows]
-    metadata_at = at + 2 + 8 + (4 if version >= 3 else 0) + 2
-    fits = metadata_at <= end
-    length = content.int16(np.where(fits, metadata_at - 2, 0))
-    rest = 8 + (8 if version == 1 else 0)
-    fits &= (length >= 0) & (metadata_at + length + rest == end)
-    rows, at, metadata_at, length = rows[fits], at[fits], metadata_at[fits], length[fits]
-    values.offset[rows] = content.int64(at + 2)
-    if version >= 3:
-        values.epoch[rows] = content.int32(at + 10)
-    values.metadata_at[rows], values.metadata_bytes[rows] = metadata_at, length
-    values.committed[rows] = content.int64(metadata_at + length)
-    if version == 1:
-        values.expires[rows] = content.int64(metadata_at + length + 8)
-    values.sound[rows] = True
+def _read_new(content: Bytes, at: Ints, end: Ints) -> _Values:
+    """Version 3 has a length of two bytes before the metadata, and nothing after the last field;
+    version 4 a compact string, and tagged fields, of which Kafka knows the topic id alone."""
+    head = content.structs(at, _NEW_HEAD)
+    version = head["version"].astype(np.int64)
+    flexible = version == 4
+    length = head["metadata_bytes"].astype(np.int64)
+    metadata_at = at + _NEW_HEAD.itemsize
+    rows = np.flatnonzero(flexible)
+    if len(rows):
+        length[rows], metadata_at[rows] = _compact_length(content, metadata_at[rows] - 2)
+    fits = (length >= 0) & (metadata_at + length <= end)
+    tail_at = metadata_at + length * fits
+    tail = content.structs(tail_at, _TAIL)
+    ends = (tail_at + 8 == end) & (version == 3)
+    ends |= (tail_at + 9 == end) & flexible & (tail["tags"] == 0)
+    with_id = np.flatnonzero((tail_at + 8 + _TOPIC_ID_TAGS == end) & flexible)
+    topic_id_at = np.full(len(at), -1, np.int64)
+    if len(with_id):
+        tags = tail[with_id]
+        said = (tags["tags"] == 1) & (tags["tag"] == 0) & (tags["size"] == _TOPIC_ID_BYTES)
+        with_id = with_id[said]
+        topic_id_at[with_id] = tail_at[with_id] + _TAIL.itemsize
+        ends[with_id] = True
+    none = np.full(len(at), -1, np.int64)
+    return _Values(
+        version, head["offset"], head["epoch"], metadata_at, length, tail["committed"], none,
+        topic_id_at, fits & ends,
+    )  # fmt: skip
 
 
-def _read_flexible(records: KeyValues, values: _Values, rows: Ints, _version: int) -> None:
-    """Version 4: a compact string, and tagged fields, of which Kafka knows the topic id alone."""
-    content = records.values
-    at = records.value_at[rows]
-    end = at + records.value_bytes[rows]
-    fits = at + 2 + 8 + 4 + 1 <= end
-    length, width = content.uvarint(np.where(fits, at + 14, 0))
-    metadata_at = at + 14 + width
-    length = length - 1
-    tags_at = metadata_at + length + 8
-    fits &= (width > 0) & (length >= 0) & (tags_at < end)
-    tags = content.int8(np.where(fits, tags_at, 0))
-    plain = (tags == 0) & (tags_at + 1 == end)
-    head = content.int32(np.where(fits, tags_at, 0)) >> 8
-    with_id = (head == 0x01_00_10) & (tags_at + _TOPIC_ID_TAGS == end)
-    fits &= plain | with_id
-    rows, at, metadata_at = rows[fits], at[fits], metadata_at[fits]
-    length, tags_at, with_id = length[fits], tags_at[fits], with_id[fits]
-    values.offset[rows] = content.int64(at + 2)
-    values.epoch[rows] = content.int32(at + 10)
-    values.metadata_at[rows], values.metadata_bytes[rows] = metadata_at, length
-    values.committed[rows] = content.int64(metadata_at + length)
-    values.topic_id_at[rows] = np.where(with_id, tags_at + 3, -1)
-    values.sound[rows] = True
+def _read_old(content: Bytes, at: Ints, end: Ints, version: int) -> _Values:
+    """Versions 0 to 2: no epoch; in version 1 the client says when the commit is to expire."""
+    head = content.structs(at, _OLD_HEAD)
+    length = head["metadata_bytes"].astype(np.int64)
+    metadata_at = at + _OLD_HEAD.itemsize
+    committed_at = metadata_at + np.maximum(length, 0)
+    has_expiry = version == 1
+    sound = (length >= 0) & (committed_at + (16 if has_expiry else 8) == end)
+    none = np.full(len(at), -1, np.int64)
+    expires = content.int64(committed_at + 8) if has_expiry else none
+    return _Values(
+        head["version"], head["offset"], none, metadata_at, length, content.int64(committed_at),
+        expires, none, sound,
+    )  # fmt: skip
 
 
-def _nullable_texts(content: Bytes, at: Ints, size: Ints, present: Flags) -> pa.Array:
-    """Nearly all metadata is empty: only what is not is read."""
-    filled = np.flatnonzero(size > 0)
-    if not len(filled):
-        no_text = pa.py_buffer(np.zeros(len(at) + 1, np.int32))
-        return pa.StringArray.from_buffers(len(at), no_text, pa.py_buffer(b""), _validity(present))
-    texts = content.texts(at[filled], size[filled])
-    # The empty ones take the text after the last.
-    texts = pa.concat_arrays([texts, pa.array([""], pa.string())])
-    which = np.full(len(at), len(filled), np.int64)
-    which[filled] = np.arange(len(filled))
-    return texts.take(pa.array(which, mask=~present))
+def _compact_length(content: Bytes, at: Ints) -> tuple[Ints, Ints]:
+    """(bytes, place) of strings whose length is a varint, and one more; -1: it has no end."""
+    first = content.octets[at].astype(np.int64)
+    length, begin = first - 1, at + 1
+    long = np.flatnonzero(first >= 0x80)
+    if len(long):
+        number, width = content.uvarint(at[long])
+        length[long], begin[long] = np.where(width > 0, number - 1, -1), at[long] + width
+    return length, begin
+
+
+def _metadata(content: Bytes, values: _Values, present: pa.Buffer | None) -> pa.Array:
+    """Nearly all of it is empty: only what is not is read."""
+    count = len(values.metadata_at)
+    filled = np.flatnonzero(values.metadata_bytes > 0)
+    bounds = np.zeros(count + 1, np.int32)
+    content_of = pa.py_buffer(b"")
+    if len(filled):
+        texts = content.texts(values.metadata_at[filled], values.metadata_bytes[filled])
+        _, ends, content_of = texts.buffers()
+        # Not the bytes that were read: what is no UTF-8 has become longer.
+        bounds[filled + 1] = np.diff(np.frombuffer(ends, np.int32, len(filled) + 1))
+        bounds = np.cumsum(bounds, dtype=np.int32)
+    return pa.StringArray.from_buffers(count, pa.py_buffer(bounds), content_of, present)
 
 
 def _topic_ids(content: Bytes, at: Ints) -> pa.Array:
@@ -221,12 +235,8 @@ def _topic_ids(content: Bytes, at: Ints) -> pa.Array:
     present = at >= 0
     if not present.any():
         return pa.nulls(len(at), pa.binary())
-    rows = content.rows(np.where(present, at, 0), _TOPIC_ID_BYTES)
-    fixed = pa.FixedSizeBinaryArray.from_buffers(
-        pa.binary(_TOPIC_ID_BYTES), len(at), [_validity(present), pa.py_buffer(rows)]
-    )
-    return fixed.cast(pa.binary())
-
-
-def _validity(present: Flags) -> pa.Buffer:
-    return pa.py_buffer(np.packbits(present, bitorder="little"))
+    ids = content.structs(at[present], _TOPIC_ID)
+    bounds = np.zeros(len(at) + 1, np.int32)
+    np.cumsum(present * _TOPIC_ID_BYTES, out=bounds[1:])
+    parts = [validity(present), pa.py_buffer(bounds), pa.py_buffer(ids)]
+    return pa.Array.from_buffers(pa.binary(), len(at), parts)

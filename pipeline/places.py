@@ -15,6 +15,7 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from pipeline.refusals import Refusal
+from storage.record_batch import HEADER_BYTES, InvalidBatch, computed_crc, read_header
 
 PIECE_BYTES: Final = 32 << 20
 """Bytes of log that one task decodes."""
@@ -25,6 +26,7 @@ _INDEX_ENTRY: Final = Struct(">ii")
 _EXTENT: Final = Struct(">qi")
 _HEAD: Final = Struct(">qi4xb6xi")  # base offset, length, magic, last offset delta
 _OVERHEAD: Final = 12
+_WINDOW_BYTES: Final = 64 << 10
 _LENGTH_MIN: Final = 61 - _OVERHEAD  # of a batch that is nothing but its header
 
 Read = Callable[[int, int], bytes]
@@ -94,12 +96,12 @@ def _end_offset(segment: Segment) -> int:
     indexed = _indexed(Path(segment.path).with_suffix(".index"), segment.size)
     with Path(segment.path).open("rb") as log:
         start = indexed[-1] if indexed else 0
-        if start and not _begins_batch(log.fileno(), start, segment):
-            start = 0
 
         def read(size: int, position: int) -> bytes:
             return os.pread(log.fileno(), size, position)
 
+        if start and not _begins_batch(read, start, segment):
+            start = 0
         return end_of_log(read, start, segment.size, segment.base_offset)
 
 
@@ -132,20 +134,37 @@ def pieces(segment: Segment, piece_bytes: int = PIECE_BYTES) -> list[Piece]:
 
 def _boundaries(segment: Segment) -> Iterator[int]:
     """Rising positions where batches begin: some of them, or all."""
+    indexed = _indexed(Path(segment.path).with_suffix(".index"), segment.size)
     with Path(segment.path).open("rb") as log:
-        indexed = _indexed(Path(segment.path).with_suffix(".index"), segment.size)
-        if indexed and all(_begins_batch(log.fileno(), position, segment) for position in indexed):
+
+        def read(size: int, position: int) -> bytes:
+            return os.pread(log.fileno(), size, position)
+
+        if indexed and all(_begins_batch(read, position, segment) for position in indexed):
             yield from indexed
-            return
-        position = 0
-        while position < segment.size:
-            yield position
-            log.seek(position)
-            head = log.read(_EXTENT.size)
-            length = _EXTENT.unpack(head)[1] if len(head) == _EXTENT.size else 0
-            if length <= 0:
+        else:
+            yield from _hops(read, segment.size)
+
+
+def _hops(read: Read, end: int) -> Iterator[int]:
+    """Every position where a batch begins, from header to header."""
+    position, window, content = 0, 0, b""
+    while position + _EXTENT.size <= end:
+        if position + _EXTENT.size > window + len(content):
+            window, content = position, read(_WINDOW_BYTES, position)
+            if len(content) < _EXTENT.size:
                 return
-            position += length + _OVERHEAD
+        _, length = _EXTENT.unpack_from(content, position - window)
+        if length <= 0:
+            return
+        yield position
+        position += length + _OVERHEAD
+
+
+def batch_extent(content: bytes) -> tuple[int, int]:
+    """(base offset, bytes) of the batch that begins here; its header alone must be there."""
+    base_offset, length = _EXTENT.unpack_from(content)
+    return base_offset, length + _OVERHEAD
 
 
 def _indexed(index: Path, size: int) -> list[int]:
@@ -163,10 +182,16 @@ def _indexed(index: Path, size: int) -> list[int]:
     return positions[::step]
 
 
-def _begins_batch(descriptor: int, position: int, segment: Segment) -> bool:
-    head = os.pread(descriptor, 17, position)
-    if len(head) < 17:
+def _begins_batch(read: Read, position: int, segment: Segment) -> bool:
+    """By all that is known of a batch: an index may be of another segment, or be damaged."""
+    head = read(HEADER_BYTES, position)
+    if len(head) < HEADER_BYTES:
         return False
-    base_offset, length = _EXTENT.unpack_from(head)
-    fits = position + length + _OVERHEAD <= segment.size
-    return head[16] == 2 and fits and base_offset >= segment.base_offset
+    base_offset, size = batch_extent(head)
+    if position + size > segment.size or base_offset < segment.base_offset:
+        return False
+    batch = read(max(size, 0), position)
+    try:
+        return read_header(batch).crc == computed_crc(batch, 0, size)
+    except InvalidBatch:
+        return False

@@ -23,7 +23,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from pipeline.decoder import of_segment, rows_of
-from pipeline.places import PIECE_BYTES, Piece, Read, pieces, segments
+from pipeline.hops import Damage
+from pipeline.places import PIECE_BYTES, Piece, Read, batch_extent, pieces, segments
 from pipeline.tables import COMMITS, OFFSETS_TOPIC, TABLES, Table
 
 FORMAT: Final = "rollcall-log"
@@ -31,7 +32,10 @@ CHUNK_BYTES: Final = 4 << 20
 """Read and decoded at once; the caches of a core like it."""
 
 _LARGEST_BATCH: Final = 64 << 20
-"""A batch longer than a chunk makes the chunk grow, up to this."""
+"""A batch longer than a chunk is read alone, up to this."""
+
+_ROWS_AT_ONCE: Final = 1 << 17
+"""Made into columns at once: of compressed batches a chunk may have many more."""
 
 
 class BadOption(ValueError):
@@ -109,10 +113,11 @@ def read_chunks(
     """The same of bytes that `read` brings."""
     position, want = piece.start, CHUNK_BYTES
     while position < piece.end:
-        chunk = read(min(want, piece.end - position), position)
+        asked = min(want, piece.end - position)
+        chunk = read(asked, position)
         if not chunk:
             return  # it was cut since it was looked at: a repair, or the room of a segment
-        at_end = position + len(chunk) >= piece.end
+        at_end = position + asked == piece.end or len(chunk) < asked
         records, consumed = of_segment(
             chunk,
             piece.topic,
@@ -120,14 +125,23 @@ def read_chunks(
             file=piece.path,
             position=position,
             end=piece.end,
-            is_last=at_end or want >= largest_batch,
+            # What is torn may be what is being written just now: then it is the next run's.
+            is_last=at_end and not (piece.is_last and read(1, piece.end)),
             check_crc=check_crc,
         )
-        if not consumed and not at_end:
-            want *= 2  # a batch that is longer than a chunk
-            continue
+        if not consumed:
+            if at_end:
+                return
+            base_offset, size = batch_extent(chunk)
+            if size <= largest_batch:
+                want = size
+                continue
+            reason = f"a batch of {size} bytes: more than {largest_batch} are not read at once"
+            records.damage = [Damage(position, size, base_offset, reason)]
+            consumed = size
         want = CHUNK_BYTES
         position += consumed
-        rows = rows_of(table, records)
-        if rows.num_rows:
-            yield rows
+        for part in records.parts(_ROWS_AT_ONCE):
+            rows = rows_of(table, part)
+            if rows.num_rows:
+                yield rows
