@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipeline import rows as few
-from pipeline.gather import Bytes, Flags, Ints
+from pipeline.gather import Bytes, Flags, Ints, numbers, validity
 from pipeline.hops import Damage
 from pipeline.offset_commits import (
     LEGACY_OFFSET_COMMIT,
@@ -86,9 +86,9 @@ class Slice:
 
     def place(self, keep: Flags | Ints) -> list[pa.Array]:
         return [
-            pa.array(self.partition[keep], pa.int32()),
-            pa.array(self.offset[keep], pa.int64()),
-            pa.array(self.timestamp_ms[keep], pa.int64()),
+            numbers(self.partition[keep], pa.int32()),
+            numbers(self.offset[keep], pa.int64()),
+            numbers(self.timestamp_ms[keep], pa.int64()),
         ]
 
     def key_value(self, row: int) -> tuple[bytes | None, bytes | None]:
@@ -182,6 +182,9 @@ def _binary(column: pa.Array) -> tuple[Bytes, Ints, Ints]:
 
 # --- one table at a time -----------------------------------------------------------------------
 
+Problem = tuple[int, str]
+"""(row, why)"""
+
 
 def rows_of(table: Table, records: Slice) -> pa.RecordBatch:
     """The columns of the table's schema, for those records that belong into it."""
@@ -191,7 +194,7 @@ def rows_of(table: Table, records: Slice) -> pa.RecordBatch:
     if table.topic != records.topic:
         return table.schema.empty_table().to_batches()[0]
     if table.name == COMMITS.name:
-        return _commits(records)[1]
+        return _commits(records)[0]
     if table.name == TRANSACTION_MARKERS.name:
         return _markers(records)
     return _listed(table, records)[0]
@@ -203,21 +206,33 @@ def _is_commit(records: Slice) -> Flags:
     return of_type & ~records.control
 
 
-def _commits(records: Slice) -> tuple[Flags, pa.RecordBatch]:
-    """(which records are unsound commits, the columns of the others)"""
+def _commits(records: Slice) -> tuple[pa.RecordBatch, list[Problem]]:
+    """All at once; what is not as usual (a tag of a later Kafka's, ...) as the daemon reads it."""
     mine = np.flatnonzero(_is_commit(records))
     sound, columns = read_offset_commits(records.records.where(mine))
-    rows = mine[sound]
-    unsound = np.zeros(len(records), np.bool_)
-    unsound[mine[~sound]] = True
+    usual = _of_commits(records, mine[sound], columns)
+    if sound.all():
+        return usual, []
+    own = pa.schema(list(COMMITS.schema)[len(PLACE) : -len(_OF_THE_BATCH)])
+    rows, others, problems = _one_by_one(few.offset_commit, records, mine[~sound], own)
+    if not len(rows):
+        return usual, problems
+    both = pa.Table.from_batches([usual, _of_commits(records, rows, others)])
+    return both.combine_chunks().to_batches()[0], problems
+
+
+_OF_THE_BATCH: Final = ("producer_id", "transactional")
+
+
+def _of_commits(records: Slice, rows: Ints, columns: pa.RecordBatch) -> pa.RecordBatch:
     producers = records.producer_id[rows]
     arrays = [
         *records.place(rows),
         *columns.columns,
-        pa.array(producers, pa.int64(), mask=producers < 0),
+        numbers(producers, pa.int64(), validity(producers >= 0)),
         pa.array(records.transactional[rows]),
     ]
-    return unsound, pa.RecordBatch.from_arrays(arrays, schema=COMMITS.schema)
+    return pa.RecordBatch.from_arrays(arrays, schema=COMMITS.schema)
 
 
 def _markers(records: Slice) -> pa.RecordBatch:
@@ -238,30 +253,33 @@ def _markers(records: Slice) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=TRANSACTION_MARKERS.schema)
 
 
-Problem = tuple[int, str]
-"""(row, why)"""
-
-
 def _listed(table: Table, records: Slice) -> tuple[pa.RecordBatch, list[Problem]]:
     """The rows of a table whose records are read one by one, and what could not be read."""
-    decode = _ONE_BY_ONE[table.name]
     mine: Flags = ~records.control
     if table.topic == OFFSETS_TOPIC:
         mine &= ~_is_commit(records)
+    own = pa.schema(list(table.schema)[len(PLACE) :])
+    decode = _ONE_BY_ONE[table.name]
+    at, rows, problems = _one_by_one(decode, records, np.flatnonzero(mine), own)
+    made_of = pa.RecordBatch.from_arrays([*records.place(at), *rows.columns], schema=table.schema)
+    return made_of, problems
+
+
+def _one_by_one(
+    decode: few.Decode, records: Slice, mine: Ints, columns: pa.Schema
+) -> tuple[Ints, pa.RecordBatch, list[Problem]]:
+    """(of which record each row is, the rows, what could not be read)"""
     listed: list[few.Row] = []
     sources: list[int] = []
     problems: list[Problem] = []
-    for row in np.flatnonzero(mine).tolist():
+    for row in mine.tolist():
         made = decode(*records.key_value(row))
         listed.extend(made.rows)
         sources.extend([row] * len(made.rows))
         if made.problem is not None:
             problems.append((row, made.problem))
-    own = pa.schema(list(table.schema)[len(PLACE) :])
-    columns = pa.RecordBatch.from_pylist(list(listed), schema=own).columns
-    at = np.array(sources, np.int64)
-    made_of = pa.RecordBatch.from_arrays([*records.place(at), *columns], schema=table.schema)
-    return made_of, problems
+    rows = pa.RecordBatch.from_pylist(list(listed), schema=columns)
+    return np.array(sources, np.int64), rows, problems
 
 
 def _undecodable(records: Slice) -> pa.RecordBatch:
@@ -302,8 +320,5 @@ def _problems(records: Slice) -> list[Problem]:
         return _listed(LAG_SAMPLES, records)[1]
     if records.topic != OFFSETS_TOPIC:
         return []
-    unsound, _ = _commits(records)
     # Every record that is no commit goes through this table's reader, whichever table it is of.
-    problems = _listed(GROUP_RECORDS, records)[1]
-    reason = "an offset commit whose key or value is not what its version says"
-    return problems + [(row, reason) for row in np.flatnonzero(unsound).tolist()]
+    return _listed(GROUP_RECORDS, records)[1] + _commits(records)[1]

@@ -78,11 +78,6 @@ class Bytes:
             number |= (payload >> np.uint64(group)) & _SEVEN[group]
         return number.astype(np.int64), size
 
-    def varint(self, positions: Ints) -> tuple[Ints, Ints]:
-        """The same for zig-zag numbers, of 32 bits or 64 (up to 56 of them used)."""
-        number, size = self.uvarint(positions)
-        return (number >> 1) ^ -(number & 1), size
-
     def one_blob(self, position: int, length: int) -> bytes | None:
         """One byte string; null where its length is negative."""
         return None if length < 0 else self.octets[position : position + length].tobytes()
@@ -154,8 +149,7 @@ class ShortVarints:
         bits = (found & 0xFF).astype(np.int64)
         self._words = self._words >> bits.view(np.uint64)
         self._bits += bits
-        number: Ints = found >> 8
-        return number
+        return (found >> 8).astype(np.int64)
 
     def skip(self, octets: int) -> None:
         self._words = self._words >> np.uint64(8 * octets)

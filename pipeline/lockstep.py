@@ -6,17 +6,17 @@ of how far such a record reaches. No step checks anything: who goes astray does 
 batch ends, and that is looked at once. Long records (more than 8 KiB) are not in the table; they,
 and batches that are far longer than all others, are followed in plain Python.
 
-Then the fields: nearly every record has its numbers in one or two bytes each, and these are read
-for all records alike; the others are read again, with every check. Kafka's counterpart:
-DefaultRecord.
+Then the fields: nearly every record has its numbers in one or two bytes each and no headers, and is
+read with all others; the odd ones are read again one by one. Kafka's counterpart: DefaultRecord.
 """
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from pipeline.gather import PAIRS, Bytes, Flags, Ints, ShortVarints
+from storage.record_batch import read_varint
 
 _ALONE: Final = 20
 """With fewer batches than this in step, a record costs less in plain Python than in numpy."""
@@ -103,29 +103,25 @@ def _missed(end: Ints, begin: Ints, bound: Ints, last: Ints) -> Flags:
 
 def _follow(content: Bytes, begin: int, bound: int, count: int) -> list[int]:
     """The ends of so many records; fewer where they do not lie within their batch."""
-    octets = content.octets[begin : bound + 1].tobytes()
-    position, size = 0, bound - begin
+    octets = content.octets[begin:bound].tobytes()
+    size = len(octets)
+    position = 0
     ends: list[int] = []
-    note = ends.append
-    for _ in range(count):
-        length = octets[position]
-        position += 1
-        if length >= 0x80:
-            octet = octets[position] if position < size else 0x80
-            position += 1
-            length += (octet << 7) - 0x80
-            shift = 14
-            while octet >= 0x80:
-                if position >= size or shift > 28:
-                    return ends
-                octet = octets[position]
-                position += 1
-                length += (octet - 1) << shift
-                shift += 7
-        position += length >> 1
-        if length & 1 or position > size:
-            return ends
-        note(begin + position)
+    try:
+        for _ in range(count):
+            first = octets[position]
+            if first < 0x80:
+                position += 1 + (first >> 1)
+            elif octets[position + 1] < 0x80:
+                position += 2 + ((octets[position + 1] << 7 | first & 0x7F) >> 1)
+            else:
+                length, position = read_varint(octets, position)
+                position += length
+            if first & 1 or position > size:  # odd: the length is negative
+                break
+            ends.append(begin + position)
+    except (IndexError, ValueError):
+        pass  # the batch ends in the midst of a length, or that is none
     return ends
 
 
@@ -156,30 +152,48 @@ def read_fields(content: Bytes, start: Ints, end: Ints) -> tuple[Fields, Ints]:
     # No headers, and then the end; else it is looked at more closely.
     plain = (content.octets[after] == 0) & (after + 1 == end)
     plain &= ~(head.long() | rest.long()) & (key_bytes >= -1) & (value_bytes >= -1)
+    wrong = []
+    for row in np.flatnonzero(~plain).tolist():
+        position = int(start[row])
+        read = _read_odd(content.octets[position : int(end[row])].tobytes())
+        if read is None:
+            wrong.append(row)
+        else:
+            timestamp_delta[row], offset_delta[row], key_bytes[row], value_bytes[row] = read[:4]
+            key_at[row], value_at[row] = position + read.key_at, position + read.value_at
     fields = Fields(timestamp_delta, offset_delta, key_at, key_bytes, value_at, value_bytes)
-    odd = np.flatnonzero(~plain)
-    if not len(odd):
-        return fields, odd
-    return fields, odd[_read_odd(content, start[odd], end[odd], fields, odd)]
+    return fields, np.array(wrong, np.int64)
 
 
-def _read_odd(content: Bytes, start: Ints, end: Ints, fields: Fields, rows: Ints) -> Flags:
-    """Numbers of any length, record headers, and what is wrong: which of the rows are."""
-    wrong = np.zeros(len(rows), np.bool_)
+class _Odd(NamedTuple):
+    """A record's fields; places are in the record."""
 
-    def following(at: Ints) -> tuple[Ints, Ints]:
-        nonlocal wrong
-        wrong = wrong | (at >= end)
-        number, width = content.varint(np.where(wrong, 0, at))
-        wrong |= (width == 0) | (at + width > end)
-        return number, at + width
+    timestamp_delta: int
+    offset_delta: int
+    key_bytes: int
+    value_bytes: int
+    key_at: int
+    value_at: int
 
-    _, at = following(start)
-    fields.timestamp_delta[rows], at = following(at + 1)
-    fields.offset_delta[rows], at = following(at)
-    key_bytes, key_at = following(at)
-    value_bytes, value_at = following(key_at + np.maximum(key_bytes, 0))
-    following(value_at + np.maximum(value_bytes, 0))  # how many headers; they are not read
-    fields.key_at[rows], fields.key_bytes[rows] = key_at, key_bytes
-    fields.value_at[rows], fields.value_bytes[rows] = value_at, value_bytes
-    return wrong | (key_bytes < -1) | (value_bytes < -1)
+
+def _read_odd(record: bytes) -> _Odd | None:
+    """Numbers of any length, and headers: with every check. None: it is not a record."""
+    try:
+        _, at = read_varint(record, 0)
+        timestamp_delta, at = read_varint(record, at + 1)
+        offset_delta, at = read_varint(record, at)
+        key_bytes, key_at = read_varint(record, at)
+        value_bytes, value_at = read_varint(record, key_at + max(key_bytes, 0))
+        headers, at = read_varint(record, value_at + max(value_bytes, 0))
+        sizes = [key_bytes, value_bytes, headers - 1]
+        for _ in range(headers):
+            name_bytes, at = read_varint(record, at)
+            size, at = read_varint(record, at + max(name_bytes, 0))
+            at += max(size, 0)
+            sizes += name_bytes - 1, size
+    except (IndexError, ValueError):
+        return None
+    is_long = max(abs(timestamp_delta), abs(offset_delta)) >= 1 << 62
+    if is_long or min(sizes) < -1 or at != len(record):
+        return None
+    return _Odd(timestamp_delta, offset_delta, key_bytes, value_bytes, key_at, value_at)

@@ -7,9 +7,11 @@ with the reason, and the caller keeps it aside.
 
 import json
 from collections.abc import Callable, Mapping
+from struct import error as struct_error
 from typing import Final, NamedTuple, cast
 
-from coordinator.record_schemas import GroupMetadataValue
+from coordinator.record_schemas import GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
+from coordinator.records import UnreadableRecord, decode_record
 from history.encoding import UnreadableEvent, as_plain, decode
 from history.events import NAMES, HistoryEvent
 from history.lag_records import UnreadableSample, decode_sample
@@ -37,6 +39,34 @@ class Rows(NamedTuple):
 
 
 Decode = Callable[[bytes | None, bytes | None], Rows]
+
+
+def offset_commit(key: bytes | None, value: bytes | None) -> Rows:
+    """A commit that is not as all others are, or of which something is wrong."""
+    try:
+        decoded = decode_record(key, value)
+    except (UnreadableRecord, struct_error) as fault:
+        return Rows(problem=str(fault))
+    assert decoded is not None, "it has the type of an offset commit"
+    place = cast("OffsetCommitKey", decoded.key)
+    row: dict[str, object] = {
+        "group": place.group,
+        "topic": place.topic,
+        "partition": place.partition,
+        "tombstone": value is None,
+    }
+    if value is None:
+        return Rows((row,))
+    said = cast("OffsetCommitValue", decoded.value)
+    row["committed_offset"] = said.offset
+    row["metadata"] = said.metadata
+    row["commit_timestamp_ms"] = said.commit_timestamp
+    row["value_version"] = decoded.value_version
+    if isinstance(said, OffsetCommitValue):
+        row["leader_epoch"] = None if said.leader_epoch < 0 else said.leader_epoch
+        row["expire_timestamp_ms"] = None if said.expire_timestamp < 0 else said.expire_timestamp
+        row["topic_id"] = said.topic_id.bytes if said.topic_id.int else None
+    return Rows((row,))
 
 
 def group_metadata(key: bytes | None, value: bytes | None) -> Rows:
