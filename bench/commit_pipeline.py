@@ -1,97 +1,46 @@
 """How fast is a log of commits decoded, do cores add up, is memory flat, how long is a report?
 
-    .venv/bin/python -m bench.commit_pipeline [--commits 10000000] [--parts decode,spark,report]
+    .venv/bin/python -m bench.commit_pipeline [--commits 10000000] [--dir DIR]
+                                              [--parts decode,spark,connector,report]
 
-Segments are made of a few thousand encoded batches, repeated with offsets of their own. Everything
-is measured in one run, so that ratios hold on a machine that does other things too: the source's
-decoder beside a row loop in plain Python (CPU seconds of one core), the same through Spark on one
-core and on two, the peak memory of the workers at a quarter of the input and at all of it, and the
-whole daily report (every job, and the page).
+Everything is measured in one run, so that ratios hold on a machine that does other things too:
+
+    decode      the source's decoder beside a row loop in plain Python, on one core
+    spark       count and sum of all commits through the source, on one core and on two
+    connector   the same through Spark's Kafka connector, from a daemon over the same segments
+    report      the whole daily report (`run all`, `report`), of a quarter of the input and of all
+
+CPU is that of Spark's Java and its Python workers together; memory is their greatest at one time,
+by kind (process_tree.py). What Spark itself takes to start is in the figures of `report` alone.
+The connector's jars are those of the tests (tests/pipeline/kafka_connector.lock).
 """
 
 import argparse
 import json
+import re
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from coordinator.group import CommittedOffset
-from coordinator.records import decode_record, offset_commit_key, offset_commit_value
-from history.lag_records import Sample, encode_sample
-from history.lag_window import Commit
+from bench.commit_logs import DAY_MS, LOG_PARTITIONS, START_MS, make_commits, make_samples
+from bench.process_tree import Used, run_watched
+from coordinator.records import decode_record
 from pipeline.places import pieces, segments
 from pipeline.source import read_piece
-from pipeline.tables import COMMITS, LAG_TOPIC, OFFSETS_TOPIC
-from protocol.names import GroupId, TopicName
-from storage.api import Record
-from storage.record_batch import encode_batch, iter_batches, read_records, with_offsets
+from pipeline.tables import COMMITS, OFFSETS_TOPIC
+from storage.record_batch import iter_batches, read_records
+from tests.interop.kafka_tools import NoKafkaTools, bring_jars
 
-DAY_MS = 86_400_000
-START_MS = 1_780_000_000_000 // DAY_MS * DAY_MS
-LOG_PARTITIONS = 8
-BATCH = 100
-GROUPS = 100
-PARTITIONS = 10
-SAMPLE_EVERY_MS = 600_000
 HERE = Path(__file__).parents[1]
-
-
-def make_commits(folder: Path, commits: int) -> None:
-    """A day of them; `GROUPS` groups that each read `PARTITIONS` partitions."""
-    batches_each = max(1, commits // BATCH // LOG_PARTITIONS)
-    distinct = min(batches_each, 1_440)
-    for number in range(LOG_PARTITIONS):
-        groups = [g for g in range(GROUPS) if g % LOG_PARTITIONS == number]
-        made = [
-            encode_batch(
-                [
-                    _commit(groups[(b + n // PARTITIONS) % len(groups)], n % PARTITIONS, b)
-                    for n in range(BATCH)
-                ],
-                0,
-                START_MS + b * (DAY_MS // distinct),
-            )
-            for b in range(distinct)
-        ]
-        where = folder / f"{OFFSETS_TOPIC}-{number}"
-        where.mkdir(parents=True)
-        with (where / f"{0:020}.log").open("wb") as file:
-            for b in range(batches_each):
-                file.write(with_offsets(made[b * distinct // batches_each], b * BATCH, 0))
-
-
-def _commit(group: int, partition: int, offset: int) -> Record:
-    key = offset_commit_key(GroupId(f"group-{group}"), TopicName("orders"), partition)
-    return Record(key, offset_commit_value(CommittedOffset(offset, -1, "", START_MS), 4))
-
-
-def make_samples(folder: Path) -> None:
-    """Every ten minutes, of each group."""
-    where = folder / f"{LAG_TOPIC}-0"
-    where.mkdir(parents=True)
-    offset = 0
-    with (where / f"{0:020}.log").open("wb") as file:
-        for at in range(START_MS, START_MS + DAY_MS, SAMPLE_EVERY_MS):
-            done = (at - START_MS) // 1_000
-            records = [
-                Record(
-                    *encode_sample(
-                        Sample(
-                            f"group-{group}",
-                            "orders",
-                            at,
-                            whole=False,
-                            partitions={p: (Commit(at, done, group % 7 * (done % 500)),)
-                             for p in range(PARTITIONS)},
-                        )
-                    )
-                )
-                for group in range(GROUPS)
-            ]  # fmt: skip
-            file.write(encode_batch(records, offset, at))
-            offset += len(records)
+ROLLCALL = str(Path(sys.executable).with_name("rollcall"))
+JARS = HERE / "tests" / "pipeline" / "kafka_connector.lock"
+PARTS = "decode,spark,connector,report"
 
 
 def decode(folder: Path) -> None:
@@ -112,96 +61,155 @@ def decode(folder: Path) -> None:
             assert decode_record(fields[2], fields[3]) is not None
             rows += 1
     slow = rows / (time.process_time() - begin)
-    print(f"decoder       {fast / 1e6:6.2f} M rows/s of CPU")
-    print(f"row loop      {slow / 1e6:6.2f} M rows/s of CPU  ({fast / slow:.1f} times slower)")
+    print(f"decoder         {fast / 1e6:6.2f} M rows/s of CPU")
+    print(f"row loop        {slow / 1e6:6.2f} M rows/s of CPU  ({fast / slow:.1f} times slower)")
 
 
 SPARK = """
-import json, sys, time
-from pathlib import Path
-from pyspark.sql import functions as fn
+import json, os, sys, time
+from bench.process_tree import Used, look
+from pipeline.inputs import Source
 from pipeline.session import start_session
-from pipeline.source import FORMAT
-spark = start_session(sys.argv[2], settings={"spark.log.level": "ERROR"})
-load = lambda: spark.read.format(FORMAT).option("table", "commits").load(sys.argv[1])
-read = lambda: load().agg(fn.count("*"), fn.sum("committed_offset")).first()[0]
-load().limit(1).collect()
+from pipeline.tables import COMMITS
+from pyspark.sql import functions as fn
+where, master, jars = sys.argv[1:]
+settings = {"spark.log.level": "ERROR", "spark.jars": jars}
+spark = start_session(master, settings=settings)
+def read(most=None):
+    found = Source(spark, where).table(COMMITS)
+    found = found if most is None else found.limit(most)
+    return found.agg(fn.count("*"), fn.sum("committed_offset")).first()[0]
+read(1)
+before, after = Used(), Used()
+look(os.getpid(), before)
 begin = time.monotonic(); rows = read(); took = time.monotonic() - begin
-parents = {}
-for status in Path("/proc").glob("[0-9]*/status"):
-    try:
-        said = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
-        command = status.with_name("cmdline").read_bytes()
-    except OSError:
-        continue
-    parents[int(said["Pid"])] = (int(said["PPid"]), command, said.get("VmHWM", "0 kB"))
-def ours(pid):
-    import os
-    while pid in parents:
-        if pid == os.getpid():
-            return True
-        pid = parents[pid][0]
-    return False
-peaks = [int(p.split()[0]) for pid, (_, c, p) in parents.items() if b"daemon" in c and ours(pid)]
-print(json.dumps({"rows": rows, "s": took, "worker_mib": max(peaks, default=0) / 1024}))
+look(os.getpid(), after)
+cpu = {kind: after.cpu_s()[kind] - before.cpu_s()[kind] for kind in ("java", "workers")}
+print(json.dumps({"rows": rows, "s": took, **cpu}))
 """
 
 
-def through_spark(folder: Path, quarter: Path) -> None:
-    """count and sum; the worker's peak is that of the one that needed most."""
-    found = {}
-    for where, master in ((folder, "local[1]"), (folder, "local[2]"), (quarter, "local[2]")):
-        command = [sys.executable, "-c", SPARK, str(where), master]
-        done = subprocess.run(command, cwd=HERE, stdout=subprocess.PIPE, text=True, check=True)
-        said = json.loads(done.stdout.splitlines()[-1])
-        found[where, master] = said
-        rate = said["rows"] / said["s"] / 1e6
-        print(
-            f"{master}      {said['rows']:>10,} rows in {said['s']:6.1f} s: {rate:5.2f} M rows/s; "
-            f"a worker's peak {said['worker_mib']:.0f} MiB"
+class Reading:
+    """One count and sum."""
+
+    def __init__(self, where: str, master: str, jars: str = "") -> None:
+        printed, self.used = run_watched([sys.executable, "-c", SPARK, where, master, jars], HERE)
+        said = json.loads(printed.splitlines()[-1])
+        self.rows: int = said["rows"]
+        self.took_s: float = said["s"]
+        self.cpu_s: float = said["java"] + said["workers"]
+
+    def line(self) -> str:
+        return (
+            f"{self.rows:>10,} rows in {self.took_s:6.1f} s; "
+            f"{self.rows / self.cpu_s / 1e6:5.2f} M rows/s of CPU; {memory(self.used)}"
         )
-    one, two = found[folder, "local[1]"]["s"], found[folder, "local[2]"]["s"]
-    print(f"second core   {one / two:.2f} times as fast")
 
 
-def report(folder: Path, home: Path) -> None:
-    """Every job and the page, in a process of its own."""
+def memory(used: Used) -> str:
+    peak = used.peak_mib
+    return f"Java {peak['java']:.0f} MiB, workers {peak['workers']:.0f} MiB"
+
+
+def through_source(whole: Path, quarter: Path) -> Reading:
+    """Returns that of one core, to compare with."""
+    one = Reading(str(whole), "local[1]")
+    print(f"source, 1 core  {one.line()}")
+    two = Reading(str(whole), "local[2]")
+    print(f"source, 2 cores {two.line()}")
+    print(f"  a quarter     {Reading(str(quarter), 'local[2]').line()}")
+    print(f"second core     {one.took_s / two.took_s:.2f} times as fast")
+    return one
+
+
+def through_connector(whole: Path, home: Path, source: Reading | None) -> None:
+    try:
+        jars = ",".join(map(str, bring_jars(JARS)))
+    except NoKafkaTools as missing:
+        print(f"connector       not measured: {missing}")
+        return
+    copy = home / "served"
+    for folder in whole.glob(f"{OFFSETS_TOPIC}-*"):
+        shutil.copytree(folder, copy / folder.name)
+    with daemon(copy) as address:
+        found = Reading(f"kafka://{address}", "local[1]", jars)
+    print(f"connector       {found.line()}")
+    if source is not None:
+        print(f"  beside source {found.cpu_s / source.cpu_s:.1f} times the CPU, 1 core each")
+
+
+@contextmanager
+def daemon(data_dir: Path) -> Iterator[str]:
+    """HOST:PORT of a Rollcall that has these logs and leaves them alone."""
+    settings = {
+        "offsets.topic.num.partitions": LOG_PARTITIONS,
+        "offsets.retention.minutes": 2_000_000_000,
+        "log.cleaner.enable": "false",
+    }
     command = [
-        str(Path(sys.executable).with_name("rollcall")), "pipeline", "run", "all",
-        "--from", str(folder), "--to", str(home / "results"), "--report", str(home / "report.html"),
-        "--since", str(START_MS), "--until", str(START_MS + DAY_MS),
-        "--master", "local[2]", "--set", "spark.driver.memory=3g",
-        "--set", "spark.sql.shuffle.partitions=8", "--set", "spark.log.level=ERROR",
-    ]  # fmt: skip
-    begin = time.monotonic()
-    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
-    page = (home / "report.html").stat().st_size
-    print(f"daily report  {time.monotonic() - begin:6.1f} s, session included; {page / 1e3:.0f} kB")
+        *(ROLLCALL, "serve", "--data-dir", str(data_dir)),
+        *("--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"),
+        *(word for pair in settings.items() for word in ("--set", "=".join(map(str, pair)))),
+    ]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    assert process.stdout is not None
+    try:
+        ready = next((line for line in process.stdout if "ready" in line), "")
+        found = re.search(r"clients (127\.0\.0\.1:\d+)", ready)
+        if found is None:
+            raise SystemExit("the daemon did not get ready")
+        yield found[1]
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+
+
+def report(folder: Path, home: Path) -> float:
+    """Every job, then the page, each in a process of its own; seconds of both."""
+    results, page = home / f"results-{folder.name}", home / f"{folder.name}.html"
+    span = ["--since", str(START_MS), "--until", str(START_MS + DAY_MS)]
+    spark = ["--master", "local[2]", "--set", "spark.log.level=ERROR"]
+    jobs = ["run", "all", "--from", str(folder), "--to", str(results)]
+    shown = ["report", "--from", str(results), "--to", str(page)]
+    both = 0.0
+    for name, command in (("run all", jobs), ("report", shown)):
+        begin = time.monotonic()
+        _, used = run_watched([ROLLCALL, "pipeline", *command, *span, *spark], HERE)
+        took = time.monotonic() - begin
+        both += took
+        cpu = used.cpu_s()["all"]
+        print(f"{folder.name:8}{name:8} {took:6.1f} s, {cpu:6.1f} s of CPU; {memory(used)}")
+    print(f"{folder.name:8}page     {page.stat().st_size / 1e3:6.0f} kB")
+    return both
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--commits", type=int, default=10_000_000)
-    parser.add_argument("--dir", type=Path)
-    parser.add_argument("--parts", default="decode,spark,report")
+    parser.add_argument("--dir", type=Path, help="where the segments are made")
+    parser.add_argument("--parts", default=PARTS)
     options = parser.parse_args()
     parts = options.parts.split(",")
-    with tempfile.TemporaryDirectory(dir=options.dir) as home:
-        whole, quarter = Path(home, "whole"), Path(home, "quarter")
+    with tempfile.TemporaryDirectory(dir=options.dir) as made:
+        home = Path(made)
+        whole, quarter = home / "whole", home / "quarter"
         begin = time.monotonic()
-        make_commits(whole, options.commits)
-        make_samples(whole)
-        if "spark" in parts:
-            make_commits(quarter, options.commits // 4)
+        for folder, commits in ((whole, options.commits), (quarter, options.commits // 4)):
+            make_commits(folder, commits)
+            make_samples(folder)
         size = sum(log.stat().st_size for log in whole.rglob("*.log"))
         took = time.monotonic() - begin
         print(f"{options.commits:,} commits, {size / 1e6:.0f} MB, made in {took:.1f} s")
         if "decode" in parts:
             decode(whole)
-        if "spark" in parts:
-            through_spark(whole, quarter)
+        source = through_source(whole, quarter) if "spark" in parts else None
+        if "connector" in parts:
+            through_connector(whole, home, source)
         if "report" in parts:
-            report(whole, Path(home))
+            less, more = (report(folder, home) for folder in (quarter, whole))
+            print(f"daily report    {more:.1f} s; four times the input: {more / less:.1f} times")
 
 
 if __name__ == "__main__":

@@ -109,8 +109,10 @@ class Lake:
 def _write(rows: DataFrame, path: str) -> None:
     day = fn.to_date(fn.timestamp_millis(fn.coalesce(_time_of(rows), fn.lit(0))))
     dated = rows.withColumn("dt", day)
-    # All of a day's rows in one file for each task that has a few million of them, not in hundreds.
-    dated.repartition("dt").write.mode("append").partitionBy("dt", "run").parquet(path)
+    # Few files a day, however many tasks read the log: a small day has one, a large day is split.
+    dated.hint("rebalance", fn.col("dt")).write.mode("append").partitionBy("dt", "run").parquet(
+        path
+    )
 
 
 def _time_of(rows: DataFrame) -> Column:

@@ -22,6 +22,7 @@ _KEPT: Final = [
     "log_partition", "log_offset", *KEY, "committed_offset", "leader_epoch", "metadata",
     "tombstone", "effective_at_ms",
 ]  # fmt: skip
+_OWNER: Final = "struct<member_id:string,client_id:string>"
 
 
 def in_order(effective: DataFrame, group_metadata: DataFrame | None = None) -> DataFrame:
@@ -32,15 +33,11 @@ def in_order(effective: DataFrame, group_metadata: DataFrame | None = None) -> D
     `last_offset` that of the newest before which was none.
     """
     kept = [name for name in _KEPT if name in effective.columns]
-    rows = effective.where(fn.col("outcome") == COMMITTED).select(
-        *kept, fn.struct("committed_offset").alias("said")
-    )
-    if group_metadata is None:
-        rows = rows.withColumn(
-            "owner", fn.lit(None).cast("struct<member_id:string,client_id:string>")
-        )
-    else:
+    rows = effective.where(fn.col("outcome") == COMMITTED).select(*kept)
+    if group_metadata is not None:
         rows = rows.unionByName(owners(group_metadata), allowMissingColumns=True)
+    else:
+        rows = rows.withColumn("owner", fn.lit(None).cast(_OWNER))
     log = Window.partitionBy(*KEY, "log_partition").orderBy("log_offset")
     earlier = log.rowsBetween(Window.unboundedPreceding, -1)
     until_now = log.rowsBetween(Window.unboundedPreceding, Window.currentRow)
@@ -48,14 +45,15 @@ def in_order(effective: DataFrame, group_metadata: DataFrame | None = None) -> D
         {
             # The same record may come twice: its copies follow each other, and the first counts.
             "is_copy": fn.lag("log_offset", 1, -1).over(log) == fn.col("log_offset"),
-            "old": fn.last("said", ignorenulls=True).over(earlier),
+            # Rows of owners have neither of the two, so they are passed over.
+            "was_tombstone": fn.last("tombstone", ignorenulls=True).over(earlier),
             "last_offset": fn.last("committed_offset", ignorenulls=True).over(earlier),
             "owner": fn.last("owner", ignorenulls=True).over(until_now),
         }
     )
-    return known.where("said IS NOT NULL AND NOT is_copy").select(
+    return known.where("tombstone IS NOT NULL AND NOT is_copy").select(
         *kept,
-        fn.col("old.committed_offset").alias("old_offset"),
+        fn.when(~fn.col("was_tombstone"), fn.col("last_offset")).alias("old_offset"),
         "last_offset",
         "owner.member_id",
         "owner.client_id",
