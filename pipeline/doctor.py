@@ -5,6 +5,7 @@ Each finding is a line with a verdict; the first thing that a person should do s
 
 import importlib.metadata
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from enum import StrEnum
@@ -16,8 +17,20 @@ from pipeline.java import NoJava, find_java
 DRIVER_MEMORY_MIB: Final = 2_048
 """What a job over ten million commits is comfortable with."""
 
-_PACKAGES: Final = {"pyspark": (4, 5), "pyarrow": (18, None), "pandas": (2, 3), "numpy": (2, None)}
+_PACKAGES: Final = {
+    "pyspark": (4, 5),
+    "pyarrow": (18, None),
+    "pandas": (2, 3),
+    "numpy": (2, None),
+    "matplotlib": (3, None),
+}
 """The major versions that go together: from, and up to but not including."""
+
+_OF_A_WORKER: Final = ("pyspark", "pyarrow", "numpy", "google_crc32c", "cramjam")
+_ASK_A_WORKER: Final = (
+    f"import sys, {', '.join(_OF_A_WORKER)}; print(*sys.version_info[:2], sep='.')"
+)
+_CGROUP: Final = Path("/sys/fs/cgroup")
 
 
 class Verdict(StrEnum):
@@ -42,14 +55,30 @@ def examine() -> Iterator[Finding]:
         yield Finding(Verdict.WRONG, "Java", str(missing))
     else:
         yield Finding(Verdict.FINE, "Java", f"{java.version} from {java.found_in}, {java.home}")
-    worker = os.environ.get("PYSPARK_PYTHON")
-    if worker is None:
-        yield Finding(Verdict.FINE, "Python of the workers", "this one; PYSPARK_PYTHON is not set")
-    else:
-        verdict = Verdict.FINE if worker == sys.executable else Verdict.WARNING
-        said = f"PYSPARK_PYTHON={worker}: it needs the same packages"
-        yield Finding(verdict, "Python of the workers", said)
+        if java.passed_over:
+            yield Finding(Verdict.WARNING, "Java", java.passed_over)
+    yield _worker()
     yield _memory()
+
+
+def _worker() -> Finding:
+    """Spark's workers must have the same minor version of Python, and the packages too."""
+    what, worker = "Python of the workers", os.environ.get("PYSPARK_PYTHON")
+    if worker is None:
+        return Finding(Verdict.FINE, what, "this one; PYSPARK_PYTHON is not set")
+    try:
+        asked = subprocess.run(
+            [worker, "-c", _ASK_A_WORKER], capture_output=True, text=True, timeout=60, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as fault:
+        return Finding(Verdict.WRONG, what, f"PYSPARK_PYTHON={worker} does not start: {fault}")
+    if asked.returncode:
+        said = asked.stderr.strip().splitlines() or ["it ended"]
+        return Finding(Verdict.WRONG, what, f"PYSPARK_PYTHON={worker}: {said[-1]}")
+    ours, version = ".".join(map(str, sys.version_info[:2])), asked.stdout.strip()
+    if version != ours:
+        return Finding(Verdict.WRONG, what, f"PYSPARK_PYTHON={worker} is {version}, this is {ours}")
+    return Finding(Verdict.FINE, what, f"{version} at {worker}, with the packages")
 
 
 def _packages() -> Iterator[Finding]:
@@ -69,7 +98,8 @@ def _packages() -> Iterator[Finding]:
 
 
 def _memory() -> Finding:
-    available = _available_mib(Path("/proc/meminfo"))
+    there = [_available_mib(Path("/proc/meminfo")), _left_mib(_CGROUP)]
+    available = min((mib for mib in there if mib is not None), default=None)
     if available is None:
         return Finding(Verdict.FINE, "memory", "unknown on this system")
     if available < DRIVER_MEMORY_MIB:
@@ -85,3 +115,14 @@ def _available_mib(meminfo: Path) -> int | None:
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) // 1024
     return None
+
+
+def _left_mib(cgroup: Path) -> int | None:
+    """What a container may still take; None where nothing limits it."""
+    try:
+        most = (cgroup / "memory.max").read_text().strip()
+        held = dict(line.split() for line in (cgroup / "memory.stat").read_text().splitlines())
+    except OSError:
+        return None
+    # `anon` is what programs hold; of the rest most is the page cache, which gives way.
+    return None if most == "max" else max(0, int(most) - int(held["anon"])) >> 20

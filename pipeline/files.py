@@ -13,9 +13,16 @@ from pathlib import Path
 from typing import Final
 
 from py4j.java_gateway import JavaObject, JVMView
+from pyspark.errors import PySparkAttributeError
 from pyspark.sql import SparkSession
 
+from pipeline.refusals import Refusal
+
 _SCHEME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:")
+
+
+class OutOfReach(Refusal):
+    """Only the driver's Java can open it, and that is not ours; the message is for people."""
 
 
 def is_local(path: str) -> bool:
@@ -114,7 +121,12 @@ def _hadoop(spark: SparkSession, path: str) -> tuple[JavaObject, JavaObject]:
 
 
 def _java(spark: SparkSession) -> JVMView:
-    """The driver's Java: the only way to Hadoop's file systems."""
-    java = spark._jvm
+    """The driver's Java: the only way to Hadoop's file systems. Raises OutOfReach."""
+    try:
+        java = spark._jvm
+    except PySparkAttributeError:
+        raise OutOfReach(
+            "through Spark Connect only paths can be given that are mounted here as well"
+        ) from None
     assert java is not None
     return java

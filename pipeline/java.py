@@ -36,18 +36,19 @@ class Java(NamedTuple):
     home: Path
     version: int
     found_in: str
+    passed_over: str = ""  # what is wrong with those that come before it; for people
 
 
 def find_java() -> Java:
     """The Java to start Spark with. Raises NoJava."""
-    too_old = ""
+    wrong: list[str] = []
     for home, found_in in _candidates():
         version = major_version(home)
         if version is not None and version >= OLDEST:
-            return Java(home, version, found_in)
-        if version is not None:
-            too_old = f"{found_in} has Java {version}. "
-    raise NoJava(too_old + ADVICE)
+            return Java(home, version, found_in, "; ".join(wrong))
+        has = "no Java that starts" if version is None else f"Java {version}"
+        wrong.append(f"{found_in} ({home}) has {has}")
+    raise NoJava("; ".join([*wrong, ADVICE]))
 
 
 def _candidates() -> Iterator[tuple[Path, str]]:
@@ -71,7 +72,7 @@ def major_version(home: Path) -> int | None:
             timeout=60,
             check=False,
         ).stderr
-    except OSError:
+    except (OSError, subprocess.TimeoutExpired):
         return None
     match = _VERSION.search(said)
     return int(match[1]) if match else None

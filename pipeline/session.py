@@ -9,20 +9,25 @@ is told to fetch the one that matches its version. In closed networks its jars g
 """
 
 import os
+import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 import pyspark
 from pyspark.sql import SparkSession
 
 from pipeline.java import find_java, home_for_spark
+from pipeline.refusals import Refusal
 from pipeline.source import RollcallLog
 
 APP_NAME: Final = "rollcall-pipeline"
 
 _PACKAGES: Final = "spark.jars.packages"
+_CONNECT_PORT: Final = 15_002
+_PATIENCE_S: Final = 10
 
 _LOCAL: Final = {
     "spark.driver.host": "127.0.0.1",
@@ -38,6 +43,10 @@ _ALWAYS: Final = {
 }
 
 
+class NoServer(Refusal):
+    """No Spark Connect there; the message is for people."""
+
+
 def start_session(
     master: str | None = None,
     *,
@@ -45,7 +54,7 @@ def start_session(
     settings: Mapping[str, str] | None = None,
     kafka: bool = False,
 ) -> SparkSession:
-    """The running session, or a new one, with our data source registered. Raises NoJava.
+    """The running session, or a new one, with our data source registered. Raises NoJava, NoServer.
 
     `master` as spark-submit takes it, local[*] if there is none; `remote` a Spark Connect address;
     with `kafka` the connector is brought too.
@@ -55,16 +64,18 @@ def start_session(
         builder = SparkSession.builder.appName(APP_NAME)
         given = dict(_ALWAYS)
         if remote is not None:
+            _knock(remote)
             builder = builder.remote(remote)
         else:
-            os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-            os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-            if master is not None or not _submitted():
+            if not _submitted():
                 master = master or "local[*]"
-                builder = builder.master(master)
-            if (master or "").startswith("local"):
-                given |= _LOCAL
                 os.environ["JAVA_HOME"] = str(home_for_spark(find_java()))
+            if master is not None:
+                builder = builder.master(master)
+                if master.startswith("local"):
+                    given |= _LOCAL
+                    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+                    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
             if kafka and not _names_jars(settings or {}):
                 given[_PACKAGES] = connector_coordinates()
         for name, value in {**given, **(settings or {})}.items():
@@ -72,6 +83,17 @@ def start_session(
         running = builder.getOrCreate()
     running.dataSource.register(RollcallLog)
     return running
+
+
+def _knock(remote: str) -> None:
+    """Spark Connect's own client would try for ten minutes, and say nothing. Raises NoServer."""
+    url = urlsplit(remote)
+    if url.scheme != "sc" or not url.hostname:
+        raise NoServer(f"{remote!r} is no address of Spark Connect, such as sc://spark:15002")
+    try:
+        socket.create_connection((url.hostname, url.port or _CONNECT_PORT), _PATIENCE_S).close()
+    except OSError as fault:
+        raise NoServer(f"{remote}: {fault.strerror or fault}") from None
 
 
 def connector_coordinates() -> str:

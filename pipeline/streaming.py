@@ -114,7 +114,7 @@ def _ended(fault: StreamingQueryException) -> Exception:
     causes = [line for line in str(fault).splitlines() if _KAFKAS_FAULT in line]
     if not causes:
         return fault
-    said = causes[-1].partition(_KAFKAS_FAULT)[2]
+    said = causes[-1].partition(_KAFKAS_FAULT)[2].removeprefix("errors.")
     return StreamEnded(f"the stream ended, and goes on where it was at its next start: {said}")
 
 

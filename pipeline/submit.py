@@ -1,47 +1,93 @@
 """The jobs for spark-submit: the session is the one that it started.
 
-    spark-submit --master k8s://... --py-files rollcall_broker.whl submit.py JOB --from ... --to ...
+    spark-submit --master k8s://... --py-files rollcall.zip submit.py JOB --from ... --to ...
+    spark-submit --packages ... submit.py stream --from kafka://HOST:PORT --to ...
 
-Takes what `rollcall pipeline run` takes, times as ms since the epoch.
+Takes what `rollcall pipeline run` and `rollcall pipeline stream` take, times as ms since the epoch,
+and ends as they do. What is about Spark itself is spark-submit's to take.
 """
 
 import argparse
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Final
 
 from pipeline.command import Order, UnknownJob, carry_out
 from pipeline.refusals import Refusal
+from pipeline.streaming import StreamOrder, follow
+
+STREAM: Final = "stream"
 
 
-def main() -> int:
+def main(words: Sequence[str] | None = None) -> int:
     """The exit code: 0 done, 1 refused, 2 usage (argparse's own)."""
+    parser = _parser()
+    given = parser.parse_args(words)
+    try:
+        if given.job == STREAM:
+            if follow(_stream_order(given), None, {}):
+                print("stopped: the next start goes on from here", file=sys.stderr)
+        else:
+            for line in carry_out(_order(given)):
+                print(line, flush=True)
+    except UnknownJob as unknown:
+        parser.error(f"{unknown}, and {STREAM}")
+    except Refusal as refusal:
+        print(f"rollcall-pipeline: {refusal}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="rollcall-pipeline", description=__doc__)
-    parser.add_argument("job")
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("job", help=f"a job, `all`, `ingest` or `{STREAM}`")
     parser.add_argument("--from", dest="source", required=True)
     parser.add_argument("--to", dest="out", required=True)
-    parser.add_argument("--since-ms", type=int, default=0)
-    parser.add_argument("--until-ms", type=int, default=round(datetime.now(UTC).timestamp() * 1000))
-    parser.add_argument("--version-pattern")
-    parser.add_argument("--report")
-    given = parser.parse_args()
-    order = Order(
+    parser.add_argument("--option", type=_pair, action="append", default=[], metavar="KEY=VALUE")
+    jobs = parser.add_argument_group("jobs")
+    jobs.add_argument("--since-ms", type=int, default=0)
+    jobs.add_argument("--until-ms", type=int, default=round(datetime.now(UTC).timestamp() * 1000))
+    jobs.add_argument("--version-pattern")
+    jobs.add_argument("--report", metavar="FILE")
+    jobs.add_argument("--acknowledge", metavar="HOST:PORT", help="of ingest")
+    stream = parser.add_argument_group(STREAM)
+    stream.add_argument("--verdicts-topic")
+    stream.add_argument("--every-s", type=int, default=30, help="a batch so often")
+    stream.add_argument("--once", action="store_true", help="what is new, then end")
+    return parser
+
+
+def _pair(word: str) -> tuple[str, str]:
+    key, equals, value = word.partition("=")
+    if not equals or not key:
+        raise argparse.ArgumentTypeError(f"{word!r}: KEY=VALUE is wanted")
+    return key, value
+
+
+def _order(given: argparse.Namespace) -> Order:
+    return Order(
         given.job,
         given.source,
         given.out,
         given.since_ms,
         given.until_ms,
+        connector=dict(given.option),
         version_pattern=given.version_pattern,
         report=given.report,
+        acknowledge=given.acknowledge,
     )
-    try:
-        for line in carry_out(order):
-            print(line, flush=True)
-    except UnknownJob as unknown:
-        parser.error(str(unknown))
-    except Refusal as refusal:
-        print(f"rollcall-pipeline: {refusal}", file=sys.stderr)
-        return 1
-    return 0
+
+
+def _stream_order(given: argparse.Namespace) -> StreamOrder:
+    return StreamOrder(
+        given.source,
+        given.out,
+        given.verdicts_topic,
+        None if given.once else given.every_s,
+        dict(given.option),
+    )
 
 
 if __name__ == "__main__":

