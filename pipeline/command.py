@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
 
 from pipeline.acknowledge import acknowledge
@@ -17,6 +18,7 @@ from pipeline.jobs import JOBS, Facts, Job
 from pipeline.landing import Lake
 from pipeline.report import TOP, report_page
 from pipeline.results import Results, write_csv, write_json
+from pipeline.room import told_if_full
 from pipeline.runner import NothingToRead, Span, run_job
 from pipeline.session import start_session
 from pipeline.tables import UNDECODABLE
@@ -65,6 +67,11 @@ def carry_out(order: Order) -> Iterator[str]:
         settings=order.settings,
         kafka=order.source.startswith(KAFKA) or order.acknowledge is not None,
     )
+    with told_if_full(spark, order.out):
+        yield from _carried_out(spark, order)
+
+
+def _carried_out(spark: SparkSession, order: Order) -> Iterator[str]:
     source = Source(spark, order.source, order.connector)
     if order.job == INGEST:
         done = ingest(source, Lake(spark, order.out))
@@ -119,12 +126,13 @@ class ReportOrder:
 def carry_out_report(order: ReportOrder) -> Iterator[str]:
     """Write it, with a line for each file. Raises Refusal, NoJava."""
     spark = start_session(order.master, remote=order.remote, settings=order.settings)
-    results = Results(spark, order.source, Span(order.since_ms, order.until_ms))
-    replace_text(spark, order.page, report_page(results, top=order.top))
-    yield f"{order.page}: the report, of {len(results.names)} tables"
-    for folder, write in ((order.csv, write_csv), (order.json, write_json)):
-        if folder is not None:
-            yield from map(str, write(results, folder))
+    with told_if_full(spark, order.page):
+        results = Results(spark, order.source, Span(order.since_ms, order.until_ms))
+        replace_text(spark, order.page, report_page(results, top=order.top))
+        yield f"{order.page}: the report, of {len(results.names)} tables"
+        for folder, write in ((order.csv, write_csv), (order.json, write_json)):
+            if folder is not None:
+                yield from map(str, write(results, folder))
 
 
 @dataclass(frozen=True)
@@ -164,7 +172,8 @@ def carry_out_as_of(order: AsOfOrder) -> list[OffsetThen]:
     found = offsets_as_of(facts.effective, order.at_ms)
     if order.group is not None:
         found = found.where(fn.col("group") == order.group)
-    rows = found.orderBy("group", "topic", "partition").collect()
+    with told_if_full(spark, out=""):
+        rows = found.orderBy("group", "topic", "partition").collect()
     if not rows:
         whose = "no group" if order.group is None else order.group
         raise NothingToRead(f"{order.source}: {whose} had an offset then, or it is not known")

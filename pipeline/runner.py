@@ -62,15 +62,17 @@ def _replace_days(
     """Write beside, where no reader looks, then put each day of the span in its place."""
     beside = f"{path}/_new-{uuid.uuid4().hex[:8]}"
     dated = table.withColumn("dt", fn.to_date(fn.timestamp_millis(at_ms.cast("long"))))
-    # Few files a day, however many tasks: one for a small day, and a large day is split.
-    dated.hint("rebalance", fn.col("dt")).write.partitionBy("dt").parquet(beside)
-    new = [name for name in folders(spark, beside) if name.startswith("dt=")]
-    count = spark.read.parquet(*(f"{beside}/{name}" for name in new)).count() if new else 0
-    first, last = span.days()
-    for name in folders(spark, path):
-        if name.startswith("dt=") and first <= name.removeprefix("dt=") <= last:
-            remove_folder(spark, f"{path}/{name}")
-    for name in new:
-        move_folder(spark, f"{beside}/{name}", f"{path}/{name}")
-    remove_folder(spark, beside)
+    try:
+        # Few files a day, however many tasks: one for a small day, and a large day is split.
+        dated.hint("rebalance", fn.col("dt")).write.partitionBy("dt").parquet(beside)
+        new = [name for name in folders(spark, beside) if name.startswith("dt=")]
+        count = spark.read.parquet(*(f"{beside}/{name}" for name in new)).count() if new else 0
+        first, last = span.days()
+        for name in folders(spark, path):
+            if name.startswith("dt=") and first <= name.removeprefix("dt=") <= last:
+                remove_folder(spark, f"{path}/{name}")
+        for name in new:
+            move_folder(spark, f"{beside}/{name}", f"{path}/{name}")
+    finally:
+        remove_folder(spark, beside)
     return count

@@ -1,8 +1,6 @@
 """How often does each group, member and partition commit, and what is unusual?
 
-Per minute: commits, and how far the offsets moved. `member_id` is the owner of the partition by the
-newest generation in the log before the commit; null where nobody was known to own it (a simple
-consumer, a tool, a group whose assignments are not a consumer's: in_order.py).
+Per minute: commits, and how far the offsets moved, for each owner of a partition (in_order.py).
 
 The baseline of a minute is the median of the group's own minutes in the same hour of the day, and
 its spread the median absolute deviation from it: both hold still when a storm is in the data.

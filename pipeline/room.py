@@ -1,0 +1,50 @@
+"""What if a disk is full? Spark's own words for it are a page of Java; these name the place.
+
+What does not fit into memory lies under `spark.local.dir` while a job runs (/tmp if nobody named a
+place), results under their own folder.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from pipeline.files import is_local, local_path
+from pipeline.refusals import Refusal
+
+LOCAL_DIR: Final = "spark.local.dir"
+_SPARKS_OWN: Final = "/tmp"
+_FULL: Final = "No space left on device"
+
+
+class NoRoom(Refusal):
+    """A disk is full; the message names it, and what to do, for people."""
+
+
+@contextmanager
+def told_if_full(spark: SparkSession, out: str) -> Iterator[None]:
+    """Around what writes to `out`. Raises NoRoom instead of Spark's own fault."""
+    spilled = os.environ.get("SPARK_LOCAL_DIRS") or spark.conf.get(LOCAL_DIR, _SPARKS_OWN) or ""
+    places = [place for place in (*spilled.split(","), out) if place and is_local(place)]
+    try:
+        yield
+    except (PySparkException, Py4JError, OSError) as fault:
+        if _FULL not in str(fault):
+            raise
+        free = ", ".join(f"{place} has {_free_mib(place)} MiB free" for place in places)
+        raise NoRoom(
+            f"a disk is full; now {free}. What does not fit into memory lies under {LOCAL_DIR} "
+            f"while a job runs: name a larger place for it with --set {LOCAL_DIR}=DIR"
+        ) from fault
+
+
+def _free_mib(place: str) -> int:
+    there = local_path(place).absolute()
+    found = next(one for one in (there, *there.parents, Path("/")) if one.exists())
+    return shutil.disk_usage(found).free >> 20

@@ -1,0 +1,45 @@
+"""Is a full disk told in one line, with the place that was full?"""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from pipeline.room import NoRoom, told_if_full
+
+pytestmark = pytest.mark.xdist_group("spark")
+
+
+def fail(spark: SparkSession, words: str) -> None:
+    """A fault that comes out of a task, as Spark tells it."""
+    spark.sql(f"SELECT raise_error('{words}')").collect()
+
+
+def test_a_full_disk_is_a_refusal_that_names_the_places(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spilled = tmp_path / "spilled"
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", str(spilled))
+    out = tmp_path / "not" / "there yet"
+
+    with (
+        pytest.raises(NoRoom, match=r"spark\.local\.dir=DIR") as told,
+        told_if_full(spark, str(out)),
+    ):
+        fail(spark, "java.io.IOException: No space left on device")
+
+    assert f"{spilled} has " in str(told.value)
+    assert f"{out} has " in str(told.value)
+
+
+def test_so_is_one_that_a_file_beside_the_tables_met(spark: SparkSession) -> None:
+    with pytest.raises(NoRoom), told_if_full(spark, "s3a://bucket/results"):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_any_other_fault_is_told_as_it_is(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(PySparkException, match="of another kind"), told_if_full(spark, "out"):
+        fail(spark, "of another kind")
