@@ -25,7 +25,7 @@ LOG_APPEND_TIME: Final = 0x08
 TRANSACTIONAL: Final = 0x10
 CONTROL: Final = 0x20
 
-OPENED_BYTES: Final = 16 << 20
+OPENED_BYTES: Final = 6 << 20
 """Of compressed batches: what is not opened any more belongs to the next chunk. One may be more."""
 
 

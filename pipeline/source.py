@@ -7,6 +7,8 @@ One task reads one piece of a segment in chunks and decodes each at once (decode
 held but the chunk. Reads local paths (also mounted shares); for other file systems of Hadoop see
 remote.py, which takes whole files through Spark. Options:
 
+    columns     those that are wanted, with commas: Spark does not tell a Python source which it
+                uses, and to take in all costs its JVM as much as to decode them costs here
     table       commits, group_metadata, ... (tables.py); "undecodable" may be asked of any topic
     topic       for "undecodable": of which topic; __consumer_offsets if not said
     check.crcs  false skips the checksums, as kafka clients name it; true if not said
@@ -50,7 +52,10 @@ class RollcallLog(DataSource):
         return FORMAT
 
     def schema(self) -> StructType:
-        return from_arrow_schema(table_of(self.options).schema)
+        wanted = columns_of(self.options)
+        return from_arrow_schema(
+            pa.schema([table_of(self.options).schema.field(c) for c in wanted])
+        )
 
     def reader(self, schema: StructType) -> "LogReader":  # noqa: ARG002  ours is the only one
         return LogReader(dict(self.options))
@@ -66,6 +71,7 @@ class LogReader(DataSourceReader):
     def __init__(self, options: dict[str, str]) -> None:
         self._options = options
         self._table = table_of(options)
+        self._columns = columns_of(options)
         self._check_crc = options.get("check.crcs", "true").lower() != "false"
 
     def partitions(self) -> list[InputPartition]:
@@ -78,7 +84,8 @@ class LogReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Task)
-        return read_piece(partition.piece, self._table, check_crc=self._check_crc)
+        for batch in read_piece(partition.piece, self._table, check_crc=self._check_crc):
+            yield batch.select(self._columns)
 
 
 def table_of(options: Mapping[str, str]) -> Table:
@@ -86,6 +93,15 @@ def table_of(options: Mapping[str, str]) -> Table:
     if name not in TABLES:
         raise BadOption(f"no table {name!r}: there are {', '.join(TABLES)}")
     return TABLES[name]
+
+
+def columns_of(options: Mapping[str, str]) -> list[str]:
+    there = table_of(options).schema.names
+    wanted = [name.strip() for name in options.get("columns", ",".join(there)).split(",")]
+    unknown = [name for name in wanted if name not in there]
+    if unknown:
+        raise BadOption(f"no column {', '.join(unknown)}: there are {', '.join(there)}")
+    return wanted
 
 
 def topic_of(table: Table, options: Mapping[str, str]) -> str:

@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 
 from coordinator.records import decode_record
 from pipeline.places import NoSegments, pieces, segments
-from pipeline.source import FORMAT
+from pipeline.source import FORMAT, BadOption, columns_of
 from pipeline.tables import TABLES
 from storage.api import Record
 from storage.record_batch import iter_batches, read_records
@@ -88,6 +88,19 @@ def test_damage_is_kept_aside_with_its_place(spark: SparkSession, tmp_path: Path
     assert rows[2].position == last
     assert "checksum" in rows[2].reason
     assert read(spark, tmp_path, "commits").count() == 1
+
+
+def test_only_the_columns_that_are_asked_for_come(spark: SparkSession, tmp_path: Path) -> None:
+    write_log(tmp_path, 0, [[commit("g", "orders", 2, 7)]])
+
+    rows = read(spark, tmp_path, "commits", columns="committed_offset, group").collect()
+
+    assert [row.asDict() for row in rows] == [{"committed_offset": 7, "group": "g"}]
+
+
+def test_a_column_that_is_not_there_is_named() -> None:
+    with pytest.raises(BadOption, match="no column lag: there are log_partition, "):
+        columns_of({"table": "commits", "columns": "group,lag"})
 
 
 def test_a_segment_is_cut_at_batches_with_its_index_and_without(tmp_path: Path) -> None:

@@ -4,8 +4,9 @@
 
 DRIVER is `start DIR PORT [k=v ...]`, `stop DIR`, `configs ...`, `java CLASS ...`. Real clients make
 what a cluster makes in weeks: classic groups with static members, a KIP-848 group, a share group,
-transactions that commit, abort and stay open, rewinds, deleted groups and offsets that expire.
-`before/` is the log as it was written, `after/` what the broker's own cleaner has made of it.
+transactions that commit, abort and stay open, rewinds, deleted groups and offsets that expire (of
+one group alone: the rest is recorded with a retention that ends none). `before/` is the log as it
+was written, `after/` what the broker's own cleaner has made of it.
 """
 
 import argparse
@@ -15,7 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
@@ -26,12 +28,13 @@ TOPIC = "orders"
 PARTITIONS = 3
 BROKER = (
     "offsets.topic.num.partitions=2",
-    "offsets.retention.minutes=1",
     "offsets.retention.check.interval.ms=2000",
     "group.initial.rebalance.delay.ms=0",
     "log.cleaner.backoff.ms=300",
     "log.cleaner.enable=true",
 )
+BRIEFLY = "offsets.retention.minutes=1"
+LONG = "offsets.retention.minutes=5256000"  # ten years: whatever else is recorded stays
 PATIENCE_S = 200
 
 
@@ -44,11 +47,13 @@ class Recording:
         self.home = home
         self._start = [driver, "start", str(home), str(port), *BROKER]
 
-    def start(self) -> None:
-        subprocess.run(self._start, check=True, stdout=subprocess.DEVNULL)
-
-    def stop(self) -> None:
-        subprocess.run([self.driver, "stop", str(self.home)], check=True)
+    @contextmanager
+    def running(self, retention: str) -> Iterator[None]:
+        subprocess.run([*self._start, retention], check=True, stdout=subprocess.DEVNULL)
+        try:
+            yield
+        finally:
+            subprocess.run([self.driver, "stop", str(self.home)], check=True)
 
     def tool(self, *words: str) -> None:
         subprocess.run([self.driver, *words], check=False, stdout=subprocess.DEVNULL)
@@ -211,25 +216,20 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as home:
         kafka = Recording(options.driver, options.port, Path(home))
-        kafka.start()
-        try:
+        with kafka.running(BRIEFLY):
             admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
             admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(PATIENCE_S)
+            expires(kafka)
+        with kafka.running(LONG):
             kafka.produce(300)
             live(kafka)
             share = ("--topic", TOPIC, "--group", "shares", "--timeout-ms", "8000")
             tool = "org.apache.kafka.tools.consumer.ConsoleShareConsumer"
             kafka.tool("java", tool, "--bootstrap-server", kafka.bootstrap, *share)
             transactions(kafka)
-            expires(kafka)
-        finally:
-            kafka.stop()
         kafka.copy("before")
-        kafka.start()
-        try:
+        with kafka.running(LONG):
             compact(kafka)
-        finally:
-            kafka.stop()
         kafka.copy("after")
 
 
