@@ -15,7 +15,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter
+from matplotlib.ticker import EngFormatter, FuncFormatter, MaxNLocator
 
 PALETTE: Final = (
     "#3b6fb6", "#d9822b", "#3f9b5f", "#b5484f", "#7b61a8",
@@ -39,6 +39,7 @@ _STYLE: Final = {
 }
 _WITHOUT_METADATA: Final = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 _UNUSED_ID: Final = re.compile(r' id="[A-Za-z0-9.]+_\d+"')
+_ALONE_DAYS: Final = 1 / 12
 _WIDTH: Final = 9.5  # inches; the page scales it
 
 
@@ -83,8 +84,13 @@ def lines_over_time(
         locator = AutoDateLocator()
         axes.xaxis.set_major_locator(locator)
         axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
-        axes.yaxis.set_major_formatter(EngFormatter(sep=""))
-        axes.set_ylim(bottom=0)
+        axes.set_xlabel("UTC")
+        axes.yaxis.set_major_formatter(_figures())
+        axes.set_ylim(0, max(1.0, axes.get_ylim()[1]))
+        low, high = axes.get_xlim()
+        if len({at for line in lines for at, _ in line.points}) == 1:
+            # One instant alone would stand amid four years.
+            axes.set_xlim((low + high - _ALONE_DAYS) / 2, (low + high + _ALONE_DAYS) / 2)
         axes.set_ylabel(unit)
         _legend(axes)
 
@@ -111,11 +117,20 @@ def stacked_bars(
         axes.set_yticks(places, [short(name) for name, _ in bars])
         axes.invert_yaxis()
         axes.grid(visible=False, axis="y")
-        axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+        axes.margins(x=0)
+        # What is counted is whole.
+        axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
+        axes.xaxis.set_major_formatter(_figures())
         axes.set_xlabel(unit)
         _legend(axes)
 
     return _svg(draw, height=1.3 + 0.24 * len(bars))
+
+
+def _figures() -> FuncFormatter:
+    """25k, 3M; but 0.5, which an engineer would call 500m."""
+    large = EngFormatter(sep="")
+    return FuncFormatter(lambda value, _: f"{value:g}" if abs(value) < 1_000 else large(value))
 
 
 def _legend(axes: Axes) -> None:

@@ -16,7 +16,7 @@ _CELL: Final = 400
 """Characters of a cell; more are cut."""
 
 _STYLE: Final = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #222; max-width: 70rem; margin: 2rem auto;
+body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 70rem; margin: 2rem auto;
   padding: 0 1rem; }
 h1 { font-size: 1.6rem; margin-bottom: 0; } h2 { font-size: 1.2rem; margin: 2.2rem 0 .3rem; }
 p.note { color: #666; margin: .2rem 0 .8rem; } nav a { margin-right: 1rem; }
@@ -27,8 +27,8 @@ th, td { padding: .2rem .5rem; } td.n, th.n { text-align: right; white-space: no
 td.OK { color: #2c7a3f; } td.WARN { color: #a86a00; } td.ERR { color: #b02730; font-weight: 600; }
 .figures { display: flex; flex-wrap: wrap; gap: 1rem; margin: 1rem 0; }
 .figures div { border: 1px solid #ddd; border-radius: 6px; padding: .5rem .9rem; }
-.figures b { display: block; font-size: 1.4rem; } figure { margin: .5rem 0; }
-svg { max-width: 100%; height: auto; } div.wide { overflow-x: auto; }
+.figures b { display: block; font-size: 1.4rem; } figure { margin: .5rem 0; overflow-x: auto; }
+svg { max-width: 100%; min-width: 40rem; height: auto; } div.wide { overflow-x: auto; }
 @media print { nav { display: none; } h2 { break-after: avoid; } }
 """
 

@@ -174,7 +174,7 @@ def _lag(results: Results, top: int) -> Section:
             "the range is that of a slope two standard errors steeper or flatter."
         )
     section.table(
-        ["group", "partition", "hour", "lag", "delay", "change, records/s", "±", "r²",
+        ["group", "partition", "hour", "lag, records", "delay", "change, records/s", "±", "r²",
          "caught up in", "at best", "at worst"],
         [
             [
@@ -288,7 +288,16 @@ def _anomalies(results: Results) -> Section:
     rows = ordered.limit(ROWS).collect()
     _bounded(section, len(rows), sum(kinds.values()), "anomalies", "the strongest first")
     section.table(
-        ["kind", "group", "partition", "member", "since", "lasted", "score", "evidence"],
+        [
+            "kind",
+            "group",
+            "partition",
+            "member",
+            "since",
+            "lasted",
+            "times its threshold",
+            "evidence",
+        ],
         [
             [
                 row["kind"],
@@ -344,10 +353,8 @@ def _absent(section: Section, job: str) -> Section:
 
 
 def _bounded(section: Section, shown: int, there: int, what: str, which: str) -> None:
-    if shown < there:
-        section.note(f"Shown: {shown:,} of {there:,} {what}, {which}.")
-    else:
-        section.note(f"Shown: all {there:,} {what}, {which}." if there else f"No {what}.")
+    said = f"Shown: {shown:,} of {there:,} {what}, {which}." if there else f"No {what}."
+    section.note(said)
 
 
 def _largest(groups: DataFrame, most: int) -> list[str]:
