@@ -1,8 +1,44 @@
-"""What time is it for a command? The wall clock, in the unit of all that Kafka writes down."""
+"""What time is it for a command, and how is a time written in its options?
 
+In the unit of all that Kafka writes down: milliseconds since the epoch.
+"""
+
+import re
 from datetime import UTC, datetime
+from typing import Final
+
+import click
+
+_AGO: Final = re.compile(r"(\d+)\s*(ms|s|m|h|d)(?:\s+ago)?")
+_UNIT_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 def now_ms() -> int:
-    """Milliseconds since the epoch."""
+    """The wall clock."""
     return round(datetime.now(UTC).timestamp() * 1_000)
+
+
+class Moment(click.ParamType[int]):
+    """ISO 8601 (UTC, if it does not say otherwise), ms since the epoch, or how long ago."""
+
+    name = "time"
+
+    def convert(
+        self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        if isinstance(value, int) or value.isdecimal():
+            return int(value)
+        ago = _AGO.fullmatch(value.strip())
+        if ago is not None:
+            return now_ms() - int(ago[1]) * _UNIT_MS[ago[2]]
+        try:
+            found = datetime.fromisoformat(value)
+        except ValueError:
+            self.fail(
+                f"{value!r} is no time: write 2026-11-21T12:00 (UTC), ms since 1970, or 2h (ago)",
+                param,
+                ctx,
+            )
+        if found.tzinfo is None:
+            found = found.replace(tzinfo=UTC)
+        return round(found.timestamp() * 1_000)

@@ -1,20 +1,17 @@
 """Which options have the `rollcall log` commands in common, and how are their values read?
 
-Paths, moments in time, and the topic of a file whose folder does not say it.
+Paths, and the topic of a file whose folder does not say it.
 """
 
 import os
-import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, TypeVar
 
 import click
 
-from cli.clock import now_ms
 from logtools.places import DataPlace, NothingThere, place_at
 from protocol.names import OFFSETS_TOPIC
 
@@ -22,30 +19,6 @@ CommandFunction = TypeVar("CommandFunction", bound=Callable[..., object])
 
 FINDINGS: Final = 1
 """The exit code where something is wrong with the files, as against 2 for a wrong command."""
-
-_AGO: Final = re.compile(r"(\d+)\s*(ms|s|m|h|d)(?:\s+ago)?")
-_UNIT_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-
-
-def moment(_c: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
-    """A point in time as an option's value: ms since 1970."""
-    if text is None:
-        return None
-    ago = _AGO.fullmatch(text.strip())
-    if ago is not None:
-        return now_ms() - int(ago[1]) * _UNIT_MS[ago[2]]
-    if text.isdecimal():
-        return int(text)
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        raise click.BadParameter(
-            f"{text!r} is no time: write 2026-11-21T12:00 (UTC), ms since 1970, or 2h (ago)",
-            param=parameter,
-        ) from None
-    if found.tzinfo is None:
-        found = found.replace(tzinfo=UTC)
-    return round(found.timestamp() * 1_000)
 
 
 paths_argument = click.argument(

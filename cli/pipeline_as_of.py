@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from cli.pipeline_options import Instant, in_one_line, pairs, spark_options
+from cli.clock import Moment
+from cli.pipeline_options import in_one_line, pairs, spark_options
 from cli.tables import table
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     metavar="WHERE",
     help="A data directory (Rollcall's or Kafka's), kafka://HOST:PORT, or a lake.",
 )
-@click.option("--at", "at_ms", type=Instant(), required=True, help="The instant.")
+@click.option("--at", "at_ms", type=Moment(), required=True, help="The instant.")
 @click.option("--group", metavar="GROUP", help="Of this group alone.")
 @click.option(
     "--csv",

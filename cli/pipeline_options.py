@@ -1,4 +1,4 @@
-"""What do the commands of `rollcall pipeline` share? Instants, settings of Spark, and how they end.
+"""What do the commands of `rollcall pipeline` share? Spans, settings of Spark, and how they end.
 
 Exit code 0: done; 1: refused because of what was found; 2: usage, which includes a missing package
 or Java. Each ends with one line for people.
@@ -6,10 +6,11 @@ or Java. Each ends with one line for people.
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from typing import Final, TypeVar
 
 import click
+
+from cli.clock import Moment
 
 EXTRA: Final = "rollcall-broker[pipeline]"
 OF_THE_EXTRA: Final = (
@@ -37,25 +38,6 @@ class Missing(click.ClickException):
     exit_code = 2
 
 
-class Instant(click.ParamType[int]):
-    """ISO 8601 (UTC, if it does not say otherwise) or milliseconds since the epoch."""
-
-    name = "time"
-
-    def convert(
-        self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        if isinstance(value, int) or value.isdecimal():
-            return int(value)
-        try:
-            instant = datetime.fromisoformat(value)
-        except ValueError:
-            self.fail(f"{value!r} is no time such as 2026-11-21T10:00Z", param, ctx)
-        if instant.tzinfo is None:
-            instant = instant.replace(tzinfo=UTC)
-        return round(instant.timestamp() * 1000)
-
-
 def spark_options(command: CommandFunction) -> CommandFunction:
     """Where Spark runs."""
     for option in reversed(
@@ -79,9 +61,9 @@ def spark_options(command: CommandFunction) -> CommandFunction:
 
 def span_options(command: CommandFunction) -> CommandFunction:
     """Of which time."""
-    until = click.option("--until", type=Instant(), help="The first instant after.  [default: now]")
+    until = click.option("--until", type=Moment(), help="The first instant after.  [default: now]")
     since = click.option(
-        "--since", type=Instant(), default="0", help="The first instant.  [default: all]"
+        "--since", type=Moment(), default="0", help="The first instant.  [default: all]"
     )
     return since(until(command))
 

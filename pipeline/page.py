@@ -16,8 +16,8 @@ _CELL: Final = 400
 """Characters of a cell; more are cut."""
 
 _STYLE: Final = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 70rem; margin: 2rem auto;
-  padding: 0 1rem; }
+body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 70rem;
+  margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.6rem; margin-bottom: 0; } h2 { font-size: 1.2rem; margin: 2.2rem 0 .3rem; }
 p.note { color: #666; margin: .2rem 0 .8rem; } nav a { margin-right: 1rem; }
 table { border-collapse: collapse; font-size: 13px; margin: .6rem 0; width: 100%; }
