@@ -237,7 +237,7 @@ def _of_commits(records: Slice, rows: Ints, columns: pa.RecordBatch) -> pa.Recor
 
 def _markers(records: Slice) -> pa.RecordBatch:
     rows, committed = [], []
-    for row in np.flatnonzero(records.control).tolist():
+    for row in np.flatnonzero(records.control & records.transactional).tolist():
         key, _ = records.key_value(row)
         kind = -1 if key is None or len(key) < 4 else int.from_bytes(key[2:4], signed=True)
         if kind in _MARKERS:
