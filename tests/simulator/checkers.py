@@ -30,7 +30,7 @@ from protocol.names import (
     MemberId,
 )
 from tests.simulator.clients import PARTITIONS, REBALANCE_MS, TOPIC, decode_assignment
-from tests.simulator.history_checker import check_history
+from tests.simulator.history_checker import check_history, stored_generations
 from tests.simulator.network import Token
 from tests.simulator.node import Node
 from tests.simulator.registers import Registers
@@ -60,6 +60,7 @@ class Checkers:
         self._owners: dict[Generation, dict[int, str]] = defaultdict(dict)
         self.told: dict[GroupId, GenerationId] = {}  # the newest that a client heard of
         self.generations: set[Generation] = set()  # all that clients heard of
+        self._cleaned: set[Generation] = set()  # all that a log had when it was cleaned
         self._in_memory: dict[GroupId, GenerationId] = {}
         self._memory = (0, 0)
         self._history_is_checked = False  # since the last load
@@ -266,6 +267,10 @@ class Checkers:
 
     # ------------------------------------------------------------ what there is
 
+    def cleaning(self, node: Node, partition: int) -> None:
+        """A log is about to lose what newer records have replaced."""
+        self._cleaned.update(stored_generations(node, partition))
+
     def look(self, node: Node | None) -> None:
         """After each step: one group at a time, all of them within a few steps."""
         if node is None or not node.alive:
@@ -279,7 +284,7 @@ class Checkers:
             return
         if not self._history_is_checked and not node.journal_failed:
             self._history_is_checked = True
-            check_history(node, self.generations)
+            check_history(node, self.generations, self._cleaned)
         groups = list(node.coordinator.groups())
         if not groups:
             return
@@ -292,7 +297,7 @@ class Checkers:
                 purgatory.check()
 
     def look_at_everything(self, node: Node) -> None:
-        check_history(node, self.generations)
+        check_history(node, self.generations, self._cleaned)
         for view in node.coordinator.groups():
             assert isinstance(view, Group)
             self._look_at(view)

@@ -83,6 +83,7 @@ class Operator:
             self.sim, self.network, self.disk, self.settings, self.watcher, self.incarnations
         )
         node.wall_shift_ms = self._wall_shift_ms
+        node.cleaner.loses_power = lambda: "torn" in self.weather.kinds and not self.healing
         if self.node is not None:
             self._reopenings_before += self.node.reopenings
         self.node = node

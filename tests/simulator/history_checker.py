@@ -27,16 +27,22 @@ from tests.simulator.sim import Broken
 Generation = tuple[GroupId, GenerationId]
 
 
-def check_history(node: Node, told: Collection[Generation]) -> None:
-    """`told`: the generations that clients were told of. Raises Broken."""
+def check_history(
+    node: Node, told: Collection[Generation], cleaned: Collection[Generation]
+) -> None:
+    """`told`: the generations that clients were told of; `cleaned`: those that were stored when
+    the cleaner came. Raises Broken."""
     events = list(_events(node))
     assigned = Counter(
         (event.group_id, event.generation)
         for event in events
         if isinstance(event, GenerationAssigned)
     )
-    stored = set(_stored_generations(node))
-    _demand(set(assigned) == stored, f"stored {stored ^ set(assigned)}, told otherwise")
+    partitions = range(node.settings.offsets_topic_num_partitions)
+    stored = {one for partition in partitions for one in stored_generations(node, partition)}
+    _demand(stored <= set(assigned), f"stored {stored - set(assigned)}, and not told")
+    unstored = set(assigned) - stored - set(cleaned)
+    _demand(not unstored, f"told {unstored}, and not stored")
     _demand(set(assigned.values()) <= {1}, f"told more than once: {assigned}")
 
     rebalances = _rebalances(node, events)
@@ -70,14 +76,14 @@ def _events(node: Node) -> Iterator[HistoryEvent]:
         yield event
 
 
-def _stored_generations(node: Node) -> Iterator[Generation]:
-    for partition in range(node.settings.offsets_topic_num_partitions):
-        for record in _records(node, TopicPartition(OFFSETS_TOPIC, partition)):
-            if record_type(record.key) == GROUP_METADATA and record.value is not None:
-                assert record.key is not None
-                group = read_group_metadata_value(record.value)
-                if group.members:
-                    yield read_group_key(record.key), group.generation_id
+def stored_generations(node: Node, partition: int) -> Iterator[Generation]:
+    """What the log has by now; the cleaner takes a record that a newer one has replaced."""
+    for record in _records(node, TopicPartition(OFFSETS_TOPIC, partition)):
+        if record_type(record.key) == GROUP_METADATA and record.value is not None:
+            assert record.key is not None
+            group = read_group_metadata_value(record.value)
+            if group.members:
+                yield read_group_key(record.key), group.generation_id
 
 
 def _records(node: Node, key: TopicPartition) -> Iterator[StoredRecord]:

@@ -2,8 +2,9 @@
 
 What the shell does with asyncio and a thread is done here by actions: frames are handed in, the
 journal is pumped (`Journal.pump`), its word reaches the coordinator a little later, deadlines are
-looked at, partitions are loaded in slices. Between any two of these the process may be killed, and
-a disk with `cut_power_at` set ends it in the middle of one. `start` is what a daemon does at start.
+looked at, partitions are loaded in slices, snapshots are taken and logs cleaned (cleaner.py).
+Between any two of these the process may be killed, and a disk with `cut_power_at` set ends it in
+the middle of one. `start` is what a daemon does at start.
 """
 
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from typing import Final, Protocol
 from uuid import UUID
 
 from broker.events import PartFailed, ShellEvent
-from broker.fold import fold
+from broker.fold import FoldAbandoned, fold
 from broker.history_facts import FactLimits
 from broker.history_log import HistoryLog
 from broker.offsets_logs import OffsetsLogs
@@ -28,6 +29,7 @@ from purgatory.now import Now
 from storage.api import Log, LogSettings, Position, StoredRecord, TopicPartition
 from storage.journal import Journal, JournalLimits
 from storage.log_store import LogStore
+from tests.simulator.cleaner import Cleaner
 from tests.simulator.disk import PowerCut, SimulatedDisk
 from tests.simulator.network import Network, Token
 from tests.simulator.sim import Sim
@@ -44,10 +46,14 @@ LIMITS: Final = JournalLimits(
     queue_entries=64,
     batch_bytes=64 << 10,
     group_bytes=16 << 10,
-    file_bytes=128 << 10,  # so small that a run sees checkpoints
+    file_bytes=128 << 10,
+    pass_bytes=16 << 10,  # so small that a run sees checkpoints
 )
 LOG_SETTINGS: Final = LogSettings(
-    segment_bytes=32 << 10, cleanup_delete=False, cleanup_compact=True
+    segment_bytes=2 << 10,  # so small that a run sees the cleaner at work
+    cleanup_delete=False,
+    cleanup_compact=True,
+    delete_retention_ms=2_000,
 )
 SLICE_RECORDS: Final = 20
 RECALL_BUDGET: Final = 100
@@ -67,6 +73,8 @@ class Watcher(Protocol):
     def replied(self, node: "Node", token: Token, response: Response) -> None: ...
 
     def happened(self, node: "Node", event: AnyEvent) -> None: ...
+
+    def cleaning(self, node: "Node", partition: int) -> None: ...
 
 
 class Node:
@@ -95,8 +103,9 @@ class Node:
         self.snapshots_taken = self.snapshots_used = 0
         self._reading: set[int] = set()  # of those, the ones whose log is not read yet
         self._snapshot_ms = sim.dice.choice((300, 2_000, 20_000))
+        self.cleaner = Cleaner(self)
         self._network = network
-        self._watcher = watcher
+        self.watcher = watcher
         self._frozen_until_ms = 0
         self._mono_start_ms = sim.between(0, 1_000_000) - sim.now_ms
         self._flushing = False
@@ -136,13 +145,14 @@ class Node:
             topics=Topics(),
             endpoint=lambda _: (1, "localhost", 9092),
             reply=self._reply,
-            observe=partial(self._watcher.happened, self),
+            observe=partial(self.watcher.happened, self),
             chronicle=self.history,
         )
         for partition in range(self.settings.offsets_topic_num_partitions):
             self.logs.elect(partition)
             self._begin_load(partition)
         self._snapshots_later()
+        self.cleaner.start()
         self.sim.tell(f"node {self.incarnation} starts")
 
     def _open_history(self) -> HistoryLog:
@@ -173,14 +183,14 @@ class Node:
         self._next_slice(partition, iter(slices))
 
     def _next_slice(self, partition: int, slices: Iterator[list[StoredRecord]]) -> None:
-        self._later(self.sim.around(2), partial(self._load, partition, slices))
+        self.later(self.sim.around(2), partial(self._load, partition, slices))
 
     def _load(self, partition: int, slices: Iterator[list[StoredRecord]]) -> None:
         records = next(slices, None)
         if records is None:
             self.coordinator.finish_load(partition, self.now)
             self._reading.remove(partition)
-            self._later(self.sim.around(2), partial(self._recall, partition, self.memory))
+            self.later(self.sim.around(2), partial(self._recall, partition, self.memory))
             return
         self.coordinator.load(partition, records, records[-1].offset + 1)
         self._next_slice(partition, slices)
@@ -190,12 +200,12 @@ class Node:
         if memory != self.memory:
             return  # it is loaded once more
         if self.coordinator.recall_some(partition, self.now, RECALL_BUDGET):
-            self._later(self.sim.around(2), partial(self._recall, partition, memory))
+            self.later(self.sim.around(2), partial(self._recall, partition, memory))
         else:
             self.loading.remove(partition)
 
     def _snapshots_later(self) -> None:
-        self._later(self.sim.around(self._snapshot_ms), partial(self._take_snapshot))
+        self.later(self.sim.around(self._snapshot_ms), partial(self._take_snapshot))
 
     def _take_snapshot(self) -> None:
         """In the daemon the worker process does it."""
@@ -212,7 +222,7 @@ class Node:
         }
         try:
             result = fold(self.disk, arguments)
-        except OSError as failure:
+        except (OSError, FoldAbandoned) as failure:
             self.sim.tell(f"no snapshot of partition {partition}: {failure}")
         else:
             self.snapshots_taken += 1
@@ -225,16 +235,16 @@ class Node:
     # ------------------------------------------------------------ requests and answers
 
     def handle(self, token: Token) -> None:
-        self._later(0, partial(self._handle, token))
+        self.later(0, partial(self._handle, token))
 
     def _handle(self, token: Token) -> None:
         token.incarnation = self.incarnation
-        self._watcher.handling(self, token)
+        self.watcher.handling(self, token)
         self.coordinator.handle(token.request, token, self.now)
 
     def _reply(self, token: ReplyToken, response: Response) -> None:
         assert isinstance(token, Token)
-        self._watcher.replied(self, token, response)
+        self.watcher.replied(self, token, response)
         token.connection.answer(response)
 
     def _new_member_id(self, prefix: str) -> MemberId:
@@ -243,7 +253,7 @@ class Node:
 
     # ------------------------------------------------------------ the shell's other work
 
-    def _later(self, delay_ms: int, action: "partial[None]", *, thaws_last: bool = False) -> None:
+    def later(self, delay_ms: int, action: "partial[None]", *, thaws_last: bool = False) -> None:
         """An action of this process: not while it is frozen, and never after its end."""
         self.sim.after(delay_ms, partial(self._act, action, thaws_last=thaws_last))
 
@@ -266,14 +276,14 @@ class Node:
         """After each action: is there something to flush, and when is the next deadline?"""
         if not self._flushing and self._has_queued:
             self._flushing = True
-            self._later(self.sim.around(self.flush_ms), partial(self._flush))
+            self.later(self.sim.around(self.flush_ms), partial(self._flush))
         deadline_ms = self.coordinator.next_deadline_ms
         if deadline_ms is None:
             return
         at_ms = max(deadline_ms - self._mono_start_ms, self.sim.now_ms)
         if self._tick_at_ms is None or at_ms < self._tick_at_ms:
             self._tick_at_ms = at_ms
-            self._later(at_ms - self.sim.now_ms, partial(self._tick, at_ms), thaws_last=True)
+            self.later(at_ms - self.sim.now_ms, partial(self._tick, at_ms), thaws_last=True)
 
     @property
     def _has_queued(self) -> bool:
@@ -289,7 +299,7 @@ class Node:
         before = self.journal.checkpointer.logs
         self.journal.pump()
         if self.journal.checkpointer.logs is not before:
-            self._later(self.sim.around(20), partial(self._checkpoint))
+            self.later(self.sim.around(20), partial(self._checkpoint))
 
     def _checkpoint(self) -> None:
         """In the daemon a thread does it; a failure is the flusher's to tell."""
@@ -298,7 +308,7 @@ class Node:
 
     def _stored(self, stored: list[tuple[TopicPartition, Position]]) -> None:
         """In the flusher; the loop hears of it a little later."""
-        self._later(self.sim.between(0, 2), partial(self._heard_stored, stored))
+        self.later(self.sim.between(0, 2), partial(self._heard_stored, stored))
 
     def _heard_stored(self, stored: list[tuple[TopicPartition, Position]]) -> None:
         for topic_partition, position in stored:
@@ -309,7 +319,7 @@ class Node:
     def _failed(self, failure: Exception) -> None:
         self.sim.tell(f"the journal fails: {failure}")
         assert isinstance(failure, OSError), failure
-        self._later(self.sim.between(0, 2), partial(self._heard_failure))
+        self.later(self.sim.between(0, 2), partial(self._heard_failure))
 
     def _heard_failure(self) -> None:
         """Serve what is on the disk, refuse all writes: as `Ownership.journal_failed`."""
@@ -324,7 +334,7 @@ class Node:
             self._look_for_room_later()
 
     def _look_for_room_later(self) -> None:
-        self._later(self.sim.around(1_000), partial(self._look_for_room))
+        self.later(self.sim.around(1_000), partial(self._look_for_room))
 
     def _look_for_room(self) -> None:
         """In the daemon the flusher does."""
@@ -334,14 +344,14 @@ class Node:
     def _reopened(self) -> None:
         self.sim.tell("the disk has room again")
         self.reopenings += 1
-        self._later(self.sim.between(0, 2), partial(self._heard_reopening))
+        self.later(self.sim.between(0, 2), partial(self._heard_reopening))
 
     def _heard_reopening(self) -> None:
         """Load what is on the disk once more: as `Ownership.journal_reopened`."""
         if self.journal.closed_because is not None:
             return  # it has failed again, and that is heard next
         if self.loading:
-            self._later(self.sim.around(5), partial(self._heard_reopening))
+            self.later(self.sim.around(5), partial(self._heard_reopening))
             return
         self.journal_failed = False
         self.memory = (self.incarnation, self.memory[1] + 1)

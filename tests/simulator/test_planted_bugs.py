@@ -27,10 +27,11 @@ from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.names import ErrorCode, GroupId
 from purgatory.now import Now
-from storage import snapshot
+from storage import partition_log, snapshot
 from storage.api import Position
 from storage.disk import Disk
 from storage.journal import Entry, Journal
+from storage.segment_swap import SWAP_SUFFIX
 from storage.snapshot import About
 from storage.write_ahead import WriteAhead
 from tests.simulator.run import simulate
@@ -129,6 +130,19 @@ def a_snapshot_claims_a_record_that_it_lacks(patch: Patch) -> None:
     patch.setattr(snapshot, "write", claiming)
 
 
+def a_swap_that_was_cut_off_is_not_completed(patch: Patch) -> None:
+    """What was cleaned is thrown away, though its sources are marked as deleted."""
+
+    def forget(disk: Disk, folder: str, listed: Iterable[str]) -> set[str]:
+        names = set(listed)
+        for name in [one for one in names if one.endswith(SWAP_SUFFIX)]:
+            disk.remove(f"{folder}/{name}")
+            names.discard(name)
+        return names
+
+    patch.setattr(partition_log, "complete_swaps", forget)
+
+
 def the_history_is_parted_from_its_records(patch: Patch) -> None:
     """What a turn appends is queued piece by piece, and a flush takes one piece."""
 
@@ -168,6 +182,7 @@ def a_rebalance_is_forgotten_by_its_history(patch: Patch) -> None:
         a_timer_of_an_older_generation_is_honoured,
         recovery_drops_the_last_group,
         a_snapshot_claims_a_record_that_it_lacks,
+        a_swap_that_was_cut_off_is_not_completed,
         the_history_is_parted_from_its_records,
         a_rebalance_is_forgotten_by_its_history,
     ],

@@ -62,6 +62,7 @@ def test_the_worlds_are_eventful(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(run.operator.incarnations - 1 for run in runs) >= 20
     assert sum(node.snapshots_taken for node in nodes) >= 500
     assert sum(node.snapshots_used for node in nodes) >= 40
+    assert sum(node.cleaner.swaps for node in nodes) >= 100
     assert sum(run.operator.reopenings for run in runs) >= 1  # a full disk had room again
     assert seen["GenerationBegun"] >= 400
     assert seen["StaticMemberReplaced"] >= 50
