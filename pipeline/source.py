@@ -26,6 +26,7 @@ from pyspark.sql.types import StructType
 
 from pipeline.decoder import of_segment, rows_of
 from pipeline.hops import Damage
+from pipeline.memory import keep_memory
 from pipeline.places import PIECE_BYTES, Piece, Read, batch_extent, pieces, segments
 from pipeline.tables import COMMITS, OFFSETS_TOPIC, TABLES, Table
 
@@ -110,6 +111,7 @@ def topic_of(table: Table, options: Mapping[str, str]) -> str:
 
 def read_piece(piece: Piece, table: Table, *, check_crc: bool = True) -> Iterator[pa.RecordBatch]:
     """The rows of the table in a piece, a batch for each chunk."""
+    keep_memory()
     with open(piece.path, "rb") as file:  # noqa: PTH123  as Spark's workers do
 
         def read(size: int, position: int) -> bytes:
