@@ -107,10 +107,29 @@ topic: JSON, the group its key, with `status` and what it was `before`, and `str
 `sequence`, which no two records share.
 
 Every row and record is there once, however often the job is stopped or killed: a batch that is done
-again has the same rows and replaces what it wrote, and to the topic it adds what is missing. State
-and checkpoint are in `/data/health/_stream`. One job at a time may write to a folder. An instant is
-judged once samples are 30 s beyond it, by the daemon's clock. What cannot be decoded is passed over
-here: `ingest` keeps it.
+again has the same rows and replaces what it wrote, and to the topic it adds what is missing, which
+it finds by reading what came after the batch began. A consumer reads the topic as any other: there
+are no transactions in it. An instant is judged once samples are 30 s beyond it, by the daemon's
+clock. What cannot be decoded is passed over here: `ingest` keeps it.
+
+| what happens | what becomes of it |
+| --- | --- |
+| kill -9 at any point | The next start does the batch again, from the same rows. |
+| SIGTERM, Ctrl-C | The same, with exit code 0: a batch that is being made is cut off. |
+| the broker is away | The stream waits, for about a minute; then it ends, with exit code 1. |
+| a second job on the folder | Refused, by a lock; on other than local paths nobody checks. |
+| checkpoint or state are lost | Refused: numbers of batches would begin anew and mean other rows. |
+| the verdicts' topic is not there | Refused at the start. If deleted later: a new one goes on. |
+| its records expire, are compacted | Nothing: they are not written again. |
+| the daemon's topics begin anew | Give another `--to`: what they had is not theirs any more. |
+
+State and checkpoint are in `/data/health/_stream`; they, the tables and the topic belong together.
+Beginning anew is a new folder and a new topic. What "once" does not cover: a request of a killed
+job that reaches the broker only after the next start has read the topic, seconds later; and rows
+of a killed batch whose commits the cleaner has taken before it is done again (verdicts are made of
+`__group_lag`, which is not compacted). At the instants that both judge, `group_health` is what `run
+group_health` makes of the same samples. A batch leaves a file for each table and day that it has
+rows of, so a longer `--every` makes fewer files.
 
 ## Results
 
@@ -125,19 +144,57 @@ transactions from their commit on. With `--group` the file has no column of grou
 that tool wants it for one group (and `rollcall offsets import` with `--for-group`). Offsets whose
 last commit was compacted away before it was landed are not known.
 
+## Memory and disk
+
+A daily run reads all commits once, sorts them by group, topic and partition, and keeps that; all
+else is counted from it. What does not fit into memory lies under `spark.local.dir` until the run
+ends: /tmp unless `--set spark.local.dir=DIR` (or the environment's SPARK_LOCAL_DIRS) names another
+place. Some 20 bytes for each commit are needed there. Where that disk is full, or the one of the
+results, the run ends with a line that names both and what is free on them; days that it had not
+come to stay as they were. Spark's own `spark.driver.memory` of 1 GiB is enough for what stands
+under [Measured](#measured); it does not grow with the input.
+
 ## On a cluster
 
 The jobs are plain PySpark, and the session is whichever there is:
 
-    spark-submit --master k8s://... --py-files rollcall_broker.whl pipeline/submit.py \\
-      all --from s3a://bucket/lake --to s3a://bucket/results --since-ms ... --report report.html
-    rollcall pipeline run all --remote sc://spark:15002 --from s3a://bucket/lake --to s3a://...
+    spark-submit --master spark://... --py-files rollcall.zip pipeline/submit.py \\
+      all --from /data/lake --to /data/results --since-ms ... --report /data/report.html
+    spark-submit --packages org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0 ... \\
+      pipeline/submit.py stream --from kafka://HOST:PORT --to /data/health --verdicts-topic verdicts
+    rollcall pipeline run all --remote sc://spark:15002 --from /data/lake --to /data/results
 
-The workers need the same packages (PYSPARK_PYTHON names their Python; on one machine the command
-sets it). Segments must lie where the workers can read them. Run here: `local[N]`, and
-`spark-submit` with `--master local[2]`. Not run here: Kubernetes, YARN, a standalone cluster, an
-object store. Spark Connect: the jobs use the DataFrame API alone, but the files beside the tables
-(the manifest) go through the driver's Java unless the path is local, which Connect does not offer.
+Every worker needs Python 3.11 or later, the driver's minor version, and the packages of the extra
+with those of the base install (numpy, pandas, pyarrow, google-crc32c, cramjam, msgpack,
+sortedcontainers; for the report matplotlib); `spark.pyspark.python` or PYSPARK_PYTHON names that
+Python (on one machine the command sets it). Rollcall itself may come along: a wheel under a name
+that ends in `.zip` is what `--py-files` takes (as `.whl` it does not reach all of the workers).
+Segments, lake and results must lie where driver and workers see them at the same path.
+
+Kubernetes: an image with all of that, built on one that Spark's `docker-image-tool.sh` makes (it
+has Spark's entry point; its Python may be older than 3.11), with Rollcall installed and
+`pipeline/submit.py` at a known place:
+
+    spark-submit --master k8s://https://API:6443 --deploy-mode cluster --name rollcall-daily \\
+      --conf spark.kubernetes.namespace=analytics \\
+      --conf spark.kubernetes.authenticate.driver.serviceAccountName=spark \\
+      --conf spark.kubernetes.container.image=REGISTRY/rollcall-pipeline:1 \\
+      --conf spark.pyspark.python=python3.11 --conf spark.executor.instances=4 \\
+      --conf spark.kubernetes.driver.volumes.persistentVolumeClaim.lake.options.claimName=lake \\
+      --conf spark.kubernetes.driver.volumes.persistentVolumeClaim.lake.mount.path=/data \\
+      --conf spark.kubernetes.executor.volumes.persistentVolumeClaim.lake.options.claimName=lake \\
+      --conf spark.kubernetes.executor.volumes.persistentVolumeClaim.lake.mount.path=/data \\
+      local:///opt/rollcall/pipeline/submit.py all --from /data/lake --to /data/results
+
+Spark Connect (with `pip install 'pyspark[connect]'`): all jobs, `ingest`, `report` and `as-of` run
+unchanged on paths that are mounted at the client too, for the client finds the segments and keeps
+the manifest. The server's Python needs Rollcall, or the session gets it: `spark.addArtifacts(
+"rollcall.zip", pyfile=True)`, and then the jobs from Python. Refused through Connect, for they need
+the driver's Java: `kafka://` and `--acknowledge`, so `stream` too, and paths such as `s3a://`.
+
+Run here, with Spark 4.0.0: `local[N]`; `spark-submit` with every job, `local` and `local-cluster`,
+Rollcall as an archive in a Python that lacks it; a Spark Connect server. The line for Kubernetes
+was run as far as the API server, which was not there. Not run here: YARN, an object store.
 
 ## Measured
 
@@ -185,13 +242,15 @@ def _rules() -> Iterable[str]:
         commit_rate,
         effective,
         group_health,
+        in_order,
         lag_trend,
         offsets_as_of,
         rebalances,
     )
 
     for module in (
-        effective, commit_rate, lag_trend, rebalances, group_health, anomalies, offsets_as_of, audit
+        effective, in_order, commit_rate, lag_trend, rebalances, group_health, anomalies,
+        offsets_as_of, audit,
     ):  # fmt: skip
         question, _, rest = (module.__doc__ or "").strip().partition("\n\n")
         yield f"### {question}"

@@ -128,12 +128,13 @@ GROUP_METADATA: Final = Table(
 GROUP_RECORDS: Final = Table(
     "group_records",
     OFFSETS_TOPIC,
-    "a record of any type but an offset commit (classic groups too), as JSON",
+    "a record of any known type but the two of offset commits (0 and 1), as JSON; those of "
+    "group_metadata are here too, markers of transactions are not",
     pa.schema(
         [
             *PLACE,
             column("record_type", _INT, "", "The number that opens the key."),
-            column("name", _TEXT, "", "What Kafka calls the type."),
+            column("name", _TEXT, "", "What Kafka calls the type; GenerationBegun is Rollcall's."),
             column("group", _TEXT, "", "The group."),
             column("key", _TEXT, "JSON", "The key's fields, named as kafka-dump-log does."),
             column("value", _TEXT, "JSON", "The value's fields; null: deleted."),
