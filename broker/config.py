@@ -157,6 +157,12 @@ class Config:
     offsets_retention_minutes: int = integer(
         10_080, "Minutes that offsets are kept once their group is empty.", at_least=1
     )
+    offsets_commit_timeout_ms: int = integer(
+        5_000,
+        "How long an answer waits for the disk; then it is COORDINATOR_NOT_AVAILABLE, and what was "
+        "asked may be stored all the same.",
+        at_least=1,
+    )
     offsets_retention_check_interval_ms: int = integer(
         600_000, "How often expired offsets are looked for.", at_least=1, long=True
     )
@@ -638,6 +644,7 @@ class Config:
             offset_metadata_max_bytes=self.offset_metadata_max_bytes,
             offsets_retention_minutes=self.offsets_retention_minutes,
             offsets_retention_check_interval_ms=self.offsets_retention_check_interval_ms,
+            offsets_commit_timeout_ms=self.offsets_commit_timeout_ms,
             offsets_value_version=self.rollcall_offsets_value_version,
             max_batch_bytes=min(self.message_max_bytes, JOURNALED_BATCH_BYTES_MAX),
             groups_max=self.rollcall_groups_max,

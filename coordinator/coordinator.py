@@ -263,9 +263,9 @@ class GroupCoordinator:
                 gather.part((), refusals).refuse(self._absence(one.group_id))
                 continue
             found, position = shard.fetch_offsets(one, version, now)
-            shard.answers.add(position, gather.part([(place, found)], refusals))
+            shard.answers.add(position, gather.part([(place, found)], refusals), now.mono_ms)
 
-    def _list_groups(self, request: Request, token: ReplyToken, _now: Now) -> None:
+    def _list_groups(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, ListGroupsRequest)
         shards = [shard for shard in self._active if shard is not None]
         if self._loading or any(shard.awaited for shard in shards):
@@ -284,7 +284,7 @@ class GroupCoordinator:
         gather = Gather(token, len(shards), build, self._reply)
         for shard in shards:
             found, position = shard.list_groups(request.states_filter, request.types_filter)
-            shard.answers.add(position, gather.part(found, None))
+            shard.answers.add(position, gather.part(found, None), now.mono_ms)
 
     def _describe_groups(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, DescribeGroupsRequest)
@@ -306,7 +306,7 @@ class GroupCoordinator:
             found, position = shard.describe_groups(
                 group_ids, token.api_version, now, operations=request.include_authorized_operations
             )
-            shard.answers.add(position, gather.part(found, refusals))
+            shard.answers.add(position, gather.part(found, refusals), now.mono_ms)
 
     def _delete_groups(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, DeleteGroupsRequest)
@@ -334,7 +334,7 @@ class GroupCoordinator:
                     part.refuse(ErrorCode.NOT_COORDINATOR)
                     self._fail(shard, failure, now)
                 else:
-                    shard.answers.add(position, gather.part(found, refusals))
+                    shard.answers.add(position, gather.part(found, refusals), now.mono_ms)
 
     def _by_partition(self, group_ids: Iterable[GroupId]) -> dict[int, list[GroupId]]:
         by_partition: dict[int, list[GroupId]] = {}

@@ -15,6 +15,7 @@ class GroupSettings:
     group_initial_rebalance_delay_ms: int = 3_000
     group_max_size: int = 2_147_483_647
     offset_metadata_max_bytes: int = 4_096
+    offsets_commit_timeout_ms: int = 5_000
     offsets_retention_minutes: int = 10_080
     offsets_retention_check_interval_ms: int = 600_000
     new_member_join_timeout_ms: int = 300_000  # a constant in Kafka, not a config

@@ -89,7 +89,9 @@ class Shard:
         self._books = Books(log, settings, census, alarm)
         self.groups = self._books.groups
         self.purgatory = self._books.purgatory
-        self.answers = WaitingAnswers(log.stored_position)
+        self.answers = WaitingAnswers(
+            log.stored_position, settings.offsets_commit_timeout_ms, alarm
+        )
         self.loaded_to: Position = 0
         self._log = log
         self._settings = settings
@@ -129,7 +131,7 @@ class Shard:
                 if group.position <= self.answers.stored:
                     self._reply(token, HEARTBEAT_ANSWERS[error_code])
                 else:
-                    self._answer(token, HEARTBEAT_ANSWERS[error_code], group.position)
+                    self._answer(token, HEARTBEAT_ANSWERS[error_code], group.position, now)
                 return
         self.turn(Beat(request.group_id, request, token), now)
 
@@ -156,7 +158,7 @@ class Shard:
         if replies:
             position = self._books.position(group_id)
             for reply in replies:
-                self._answer(reply.token, reply.response, position)
+                self._answer(reply.token, reply.response, position, now)
 
     def _one_turn(self, command: Command, now: Now) -> Outcome:
         group = self.groups.get(command.group_id)
@@ -250,7 +252,7 @@ class Shard:
         if outcome.replies:
             position = self._books.offsets_position(group_id)
             for reply in outcome.replies:
-                self._answer(reply.token, reply.response, position)
+                self._answer(reply.token, reply.response, position, now)
 
     # ------------------------------------------------------------ questions about whole groups
 
@@ -319,6 +321,7 @@ class Shard:
 
     def tick(self, now: Now) -> None:
         """End what has waited too long, and do a slice of the chores."""
+        self.answers.refuse_overdue(now.mono_ms)
         if not self._log.has_room():
             # What ends now might have to be written down: everything waits until it can be.
             self._postponed_until_ms = now.mono_ms + FULL_LOG_PAUSE_MS
@@ -333,13 +336,15 @@ class Shard:
 
     def next_deadline_ms(self) -> int | None:
         """When `tick` has something to do; never earlier than it could do it."""
-        if self._deleted_topics:
-            return self._postponed_until_ms
         deadlines = [self.purgatory.next_deadline_ms]
         if self._expiry is not None and self._image is None:
             deadlines.append(self._expiry.due_ms)
+        if self._deleted_topics:
+            deadlines.append(0)
         nearest = min((d for d in deadlines if d is not None), default=None)
-        return None if nearest is None else max(nearest, self._postponed_until_ms)
+        if nearest is not None:
+            nearest = max(nearest, self._postponed_until_ms)
+        return min((d for d in (nearest, self.answers.due_ms) if d is not None), default=None)
 
     def _forget_topic(self, now: Now) -> None:
         name, topic_id, group_ids = self._deleted_topics[0]
@@ -502,11 +507,11 @@ class Shard:
             ready.append(self._when_stored.popleft()[1])
         return ready
 
-    def _answer(self, token: ReplyToken, response: Response, position: Position) -> None:
+    def _answer(self, token: ReplyToken, response: Response, position: Position, now: Now) -> None:
         if position <= self.answers.stored:
             self._reply(token, response)
         else:
-            self.answers.add(position, ClientAnswer(token, response, self._reply))
+            self.answers.add(position, ClientAnswer(token, response, self._reply), now.mono_ms)
 
     def _tell(self, happened: Iterable[events.Event]) -> None:
         for event in happened:

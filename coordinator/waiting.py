@@ -2,14 +2,16 @@
 
 A shard hands in every answer; one whose position is stored goes out at once, the rest when
 `release` learns that it is. Answers to the same position go out in the order they came. When the
-log fails they turn into refusals. Waiting for people is another matter, and the purgatory's.
+log fails they turn into refusals, and so does one that has waited for `offsets.commit.timeout.ms`:
+what it tells of may still be stored. Waiting for people is another matter, and the purgatory's.
 Kafka's counterpart: the deferred events of `CoordinatorRuntime`.
 """
 
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Protocol
 
+from coordinator.alarm import Alarm
 from coordinator.refusals import refused
 from protocol.messages import Response
 from protocol.names import ErrorCode
@@ -47,22 +49,45 @@ class ClientAnswer:
 class WaitingAnswers:
     """Ordered by position, then by arrival. Bounded by the requests in flight."""
 
-    __slots__ = ("_arrivals", "_heap", "stored")
+    __slots__ = ("_alarm", "_arrivals", "_heap", "_timeout_ms", "due_ms", "stored")
 
-    def __init__(self, stored: Position) -> None:
+    def __init__(self, stored: Position, timeout_ms: int, alarm: Alarm) -> None:
         self.stored = stored
-        self._heap: list[tuple[Position, int, Answer]] = []
+        self.due_ms: int | None = None  # no answer is overdue before; one deadline for them all
+        self._timeout_ms = timeout_ms
+        self._alarm = alarm
+        self._heap: list[tuple[Position, int, Answer, int]] = []
         self._arrivals = 0
 
     def __len__(self) -> int:
         return len(self._heap)
 
-    def add(self, position: Position, answer: Answer) -> None:
+    def add(self, position: Position, answer: Answer, now_ms: int) -> None:
         if position <= self.stored:
             answer.send()
             return
         self._arrivals += 1
-        heappush(self._heap, (position, self._arrivals, answer))
+        heappush(self._heap, (position, self._arrivals, answer, now_ms))
+        if self.due_ms is None:
+            self._due_at(now_ms + self._timeout_ms)
+
+    def _due_at(self, deadline_ms: int) -> None:
+        self.due_ms = deadline_ms
+        self._alarm.lower(deadline_ms)
+
+    def refuse_overdue(self, now_ms: int) -> None:
+        """As Kafka answers a write that timed out; most often there is none, and all are young."""
+        if self.due_ms is None or now_ms < self.due_ms:
+            return
+        self.due_ms = None
+        since_ms = now_ms - self._timeout_ms
+        overdue = sorted(entry for entry in self._heap if entry[3] <= since_ms)
+        self._heap = [entry for entry in self._heap if entry[3] > since_ms]
+        heapify(self._heap)
+        if self._heap:
+            self._due_at(min(entry[3] for entry in self._heap) + self._timeout_ms)
+        for entry in overdue:
+            entry[2].refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
     def release(self, stored: Position) -> None:
         """Everything before `stored` is on the disk now."""

@@ -151,6 +151,7 @@ def test_every_group_setting_that_has_a_key_follows_it() -> None:
         offsets_retention_check_interval_ms=7,
         rollcall_offsets_value_version=3,
         message_max_bytes=8,
+        offsets_commit_timeout_ms=13,
         rollcall_groups_max=11,
         rollcall_group_pending_members_max=12,
         rollcall_generation_records=False,

@@ -238,6 +238,26 @@ async def test_a_slow_fsync_delays_commits_and_nothing_else(
 # --- the data plane ------------------------------------------------------------------------------
 
 
+async def test_a_commit_whose_fsync_takes_too_long_is_answered_as_by_kafka(
+    tmp_path: Path, broken_disk: FaultyDisk
+) -> None:
+    settings = {**SETTINGS, "offsets_commit_timeout_ms": 50}
+    async with Node(tmp_path, {**settings, "rollcall_forgive_slow_member": False}) as node:
+        client = await node.client()
+        await make_topic(client)
+        member = Member(client)
+        async with asyncio.timeout(60):  # a slow machine's own fsync may take as long
+            while await member.commit(1) is not ErrorCode.NONE:
+                pass
+        broken_disk.slow_syncs_of = JOURNAL
+        broken_disk.may_sync.clear()
+        assert await member.commit(2) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+        broken_disk.may_sync.set()
+        await commit_at_last(member, 3)
+        again = as_other(member, await node.client())
+        assert await again.committed() == 3
+
+
 async def produce(client: Client, topic: str) -> ErrorCode:
     data = PartitionProduceData(index=0, records=batch(b"value"))
     request = ProduceRequest(

@@ -553,7 +553,7 @@ def test_without_anything_to_wait_for_there_is_only_the_sweep_for_expired_offset
 
 
 def test_the_nearest_deadline_of_all_shards_is_the_next_one() -> None:
-    world = World(kafka_settings(offsets_topic_num_partitions=8))
+    world = World(kafka_settings(offsets_topic_num_partitions=8, offsets_commit_timeout_ms=60_000))
     world.join("a", session_timeout_ms=9_000)
     world.join("b", session_timeout_ms=7_000)
     assert world.coordinator.next_deadline_ms == world.now.mono_ms + 7_000

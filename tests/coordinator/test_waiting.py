@@ -2,14 +2,18 @@
 
 import pytest
 
+from coordinator.alarm import Alarm
 from coordinator.gather import Gather
 from coordinator.locks import GroupLock
 from coordinator.waiting import ClientAnswer, WaitingAnswers
 from protocol.messages import Response
 from protocol.messages.heartbeat import HeartbeatResponse
 from protocol.messages.list_groups import ListGroupsResponse
-from protocol.names import ErrorCode
-from tests.world import Token
+from protocol.messages.offset_commit import OffsetCommitResponse
+from protocol.names import ErrorCode, TopicName
+from tests.world import Token, World, kafka_settings
+
+TIMEOUT_MS = 5_000
 
 
 class Desk:
@@ -17,14 +21,15 @@ class Desk:
 
     def __init__(self, stored: int = 0) -> None:
         self.sent: list[tuple[str, Response]] = []
-        self.answers = WaitingAnswers(stored)
+        self.alarm = Alarm()
+        self.answers = WaitingAnswers(stored, TIMEOUT_MS, self.alarm)
 
     def send(self, token: Token, response: Response) -> None:
         self.sent.append((token.client_id, response))
 
-    def add(self, name: str, position: int) -> None:
+    def add(self, name: str, position: int, now_ms: int = 0) -> None:
         answer = ClientAnswer(Token(4, name), HeartbeatResponse(), self.send)  # type: ignore[arg-type]
-        self.answers.add(position, answer)
+        self.answers.add(position, answer, now_ms)
 
     @property
     def names(self) -> list[str]:
@@ -72,6 +77,39 @@ def test_when_the_log_fails_each_is_refused_once() -> None:
         assert response.error_code is ErrorCode.NOT_COORDINATOR
 
 
+def test_what_has_waited_too_long_is_refused_and_what_came_later_is_not() -> None:
+    desk = Desk()
+    desk.add("a", 3, now_ms=100)
+    assert desk.alarm.at_ms == desk.answers.due_ms == 5_100
+    desk.add("late, of an older position", 2, now_ms=1_000)
+    desk.add("b", 3, now_ms=200)
+    desk.add("late", 4, now_ms=1_000)
+    desk.answers.refuse_overdue(5_099)
+    assert desk.names == []
+    desk.answers.refuse_overdue(5_200)
+    assert desk.names == ["a", "b"]
+    for _, response in desk.sent:
+        assert isinstance(response, HeartbeatResponse)
+        assert response.error_code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert desk.answers.due_ms == 6_000
+    # It may be stored all the same: the others are answered, these not once more.
+    desk.answers.release(9)
+    assert desk.names == ["a", "b", "late, of an older position", "late"]
+
+
+def test_answers_that_came_in_time_leave_one_deadline_in_vain() -> None:
+    desk = Desk()
+    desk.add("a", 1, now_ms=0)
+    desk.answers.release(1)
+    desk.add("b", 2, now_ms=3_000)
+    assert desk.answers.due_ms == 5_000
+    desk.answers.refuse_overdue(5_000)
+    assert (desk.names, desk.answers.due_ms) == (["a"], 8_000)
+    desk.answers.release(2)
+    desk.answers.refuse_overdue(8_000)
+    assert desk.answers.due_ms is None
+
+
 def test_a_whole_goes_out_with_its_last_part() -> None:
     sent: list[tuple[list[int], ErrorCode]] = []
 
@@ -110,3 +148,38 @@ def test_a_group_lock_names_who_is_in_the_way() -> None:
         lock.acquire("a sync")
     lock.release()
     lock.acquire("a sync")
+
+
+def test_a_commit_that_is_not_durable_in_time_is_refused_and_may_be_stored_all_the_same(
+    world: World,
+) -> None:
+    member_id = next(iter(world.given_stable_group(members=1).members))
+    world.storing = False
+    first = world.committing("g", member_id, 1, offsets={0: 7})
+    world.advance(2_000)
+    second = world.committing("g", member_id, 1, offsets={1: 8})
+    world.advance(2_999)
+    assert first.waits
+    world.advance(1)
+    assert isinstance(first.response, OffsetCommitResponse)
+    (topic,) = first.response.topics
+    assert [one.error_code for one in topic.partitions] == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    assert second.waits
+    world.storing = True
+    world.step()
+    assert not second.waits
+    offsets = world.group().offsets[TopicName("t")]
+    assert {index: one.committed_offset for index, one in offsets.items()} == {0: 7, 1: 8}
+    # Nothing more comes of the deadline.
+    world.advance(60_000)
+    world.check()
+
+
+def test_the_time_is_a_setting() -> None:
+    world = World(kafka_settings(offsets_commit_timeout_ms=50))
+    world.storing = False
+    asked = world.committing("g")
+    world.advance(49)
+    assert asked.waits
+    world.advance(1)
+    assert not asked.waits
