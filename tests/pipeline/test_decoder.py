@@ -373,6 +373,23 @@ def test_an_index_that_points_into_batches_costs_no_row(
     assert [row["committed_offset"] for row in rows] == list(range(200))
 
 
+@pytest.mark.parametrize("value_bytes", [100, 30_000, 200_000])
+def test_a_segment_without_an_index_is_cut_where_batches_begin(
+    tmp_path: Path, value_bytes: int
+) -> None:
+    whole = [[commit("g", "t", 0, n), Record(b"\0\x63", bytes(value_bytes))] for n in range(40)]
+    log = write_log(tmp_path, 0, whole)
+    (segment,) = segments(str(tmp_path), OFFSETS_TOPIC)
+
+    cut = pieces(segment, segment.size // 4)
+
+    assert 2 < len(cut) < 6
+    begins = {position for position, _ in iter_batches(log.read_bytes())}
+    assert {piece.start for piece in cut} <= begins
+    rows = [row for p in cut for b in read_piece(p, COMMITS) for row in b.to_pylist()]
+    assert [row["committed_offset"] for row in rows] == list(range(40))
+
+
 def test_a_chunk_of_much_compressed_batches_opens_but_some_at_once() -> None:
     long = [Record(b"\0\x63", bytes(100_000)), commit("g", "t", 0, 1)]
     batch = encode_batch(long, 0, NOON_MS)
