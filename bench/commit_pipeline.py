@@ -28,13 +28,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from bench import decoder
 from bench.commit_logs import DAY_MS, LOG_PARTITIONS, START_MS, make_commits, make_samples
 from bench.process_tree import Used, run_watched
-from coordinator.records import decode_record
-from pipeline.places import pieces, segments
-from pipeline.source import read_piece
-from pipeline.tables import COMMITS, OFFSETS_TOPIC
-from storage.record_batch import iter_batches, read_records
+from pipeline.tables import OFFSETS_TOPIC
 from tests.interop.kafka_tools import NoKafkaTools, bring_jars
 
 HERE = Path(__file__).parents[1]
@@ -45,22 +42,8 @@ PARTS = "decode,spark,connector,report"
 
 def decode(folder: Path) -> None:
     """One core: the source's decoder, then the daemon's own readers, on the same records."""
-    (segment, *_) = segments(str(folder), OFFSETS_TOPIC)
-    cut = pieces(segment, 32 << 20)[:2]
-    fast = 0.0
-    for _ in range(4):  # the first one warms up
-        begin = time.process_time()
-        rows = sum(batch.num_rows for piece in cut for batch in read_piece(piece, COMMITS))
-        fast = max(fast, rows / (time.process_time() - begin))
-    few = pieces(segment, 8 << 20)[0]
-    content = Path(segment.path).read_bytes()[few.start : few.end]
-    rows = 0
-    begin = time.process_time()
-    for at, _ in iter_batches(content):
-        for fields in read_records(content, at):
-            assert decode_record(fields[2], fields[3]) is not None
-            rows += 1
-    slow = rows / (time.process_time() - begin)
+    fast = max(decoder.decode(folder) for _ in range(4))  # the first one warms up
+    slow = decoder.row_loop(folder, 8 << 20)
     print(f"decoder         {fast / 1e6:6.2f} M rows/s of CPU")
     print(f"row loop        {slow / 1e6:6.2f} M rows/s of CPU  ({fast / slow:.1f} times slower)")
 
