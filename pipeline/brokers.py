@@ -39,6 +39,8 @@ _PRODUCER: Final = {
     "enable.idempotence": "true",  # its records of one key stay in order: verdict_topic.py
 }
 
+_ADMIN: Final = {"default.api.timeout.ms": _PATIENCE_MS, "request.timeout.ms": _PATIENCE_MS}
+
 _OLD_LISTING: Final = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 """Only the connector's older way to list offsets reads what it is assigned, internal or not."""
 
@@ -76,6 +78,11 @@ class Broker:
             begins = consumer.beginningOffsets(partitions)
             ends = consumer.endOffsets(partitions)
             return {one.partition(): Extent(int(begins[one]), int(ends[one])) for one in partitions}
+
+    def cluster_id(self) -> str:
+        """Which cluster it is of, by whatever name it was reached. Raises NoBroker."""
+        with self._client("admin.Admin", _ADMIN) as admin:
+            return str(admin.describeCluster().clusterId().get())
 
     def assign(self, topics: Mapping[str, Iterable[int]]) -> Mapping[str, str]:
         """The connector's options to read these partitions."""
@@ -156,9 +163,8 @@ class Broker:
         client = None
         try:
             try:
-                client = getattr(getattr(self._java.org.apache.kafka.clients, package), name)(
-                    settings
-                )
+                made_by = getattr(getattr(self._java.org.apache.kafka.clients, package), name)
+                client = made_by.create(settings) if name == "Admin" else made_by(settings)
             except TypeError:  # what Java does not have is a package to Py4J
                 raise NoBroker(
                     f"Spark's Kafka connector is not loaded: give {connector_coordinates()} by "
@@ -166,7 +172,8 @@ class Broker:
                 ) from None
             yield client
         except Py4JJavaError as fault:
-            said = fault.java_exception.toString()
+            thrown = fault.java_exception
+            said = (thrown.getCause() or thrown).toString()
             raise NoBroker(f"{KAFKA}{self.bootstrap}: {said}") from None
         finally:
             if client is not None:

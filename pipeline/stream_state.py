@@ -91,9 +91,10 @@ class State:
                 raise BadState(f"{self.path}: another process writes there") from None
             yield
 
-    def stream_id(self, source: str) -> str:
-        """Given at the first start. Raises BadState if the folder is another source's, or if
-        Spark's checkpoint is not the one that the batches were counted by."""
+    def stream_id(self, cluster: str) -> str:
+        """Given at the first start. Raises BadState if the folder is another cluster's (or that of
+        a daemon whose data began anew: no offset means what it did), or if Spark's checkpoint is
+        not the one that the batches were counted by."""
         has_checkpoint = read_text(self._spark, f"{self.checkpoint}/metadata") is not None
         if not has_checkpoint and folders(self._spark, f"{self.path}/batches"):
             raise BadState(f"{self.checkpoint} is gone: {_ANEW}")
@@ -102,12 +103,15 @@ class State:
         if content is None and has_checkpoint:
             raise BadState(f"{path} is gone: {_ANEW}")
         if content is None:
-            said = {"id": uuid.uuid4().hex[:12], "from": source}
+            said = {"id": uuid.uuid4().hex[:12], "cluster": cluster}
             replace_text(self._spark, path, json.dumps(said) + "\n")
             return str(said["id"])
         said = json.loads(content)
-        if said["from"] != source:
-            raise BadState(f"{self.path} is about {said['from']}, not {source}: give another --to")
+        if said["cluster"] != cluster:
+            raise BadState(
+                f"{self.path} is about the cluster {said['cluster']}, not {cluster}: "
+                "give another --to"
+            )
         return str(said["id"])
 
     @property

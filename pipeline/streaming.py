@@ -128,7 +128,7 @@ def _start(
     there = {topic: sorted(partitions) for topic, partitions in topics.items() if partitions}
     if not there:
         raise NoStream(f"{order.source} has neither {OFFSETS_TOPIC} nor {LAG_TOPIC}")
-    stream_id = state.stream_id(order.source)
+    stream_id = state.stream_id(broker.cluster_id())
     topic = None
     if order.verdicts_topic is not None:
         topic = VerdictTopic(broker, order.verdicts_topic, stream_id, state)

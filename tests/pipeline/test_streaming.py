@@ -232,7 +232,7 @@ def test_a_stream_needs_a_broker_and_a_folder_of_its_own(
         stream(spark, StreamOrder(str(tmp_path), str(tmp_path / "out"))),
     ):
         pass
-    write("other/_stream/stream.json", '{"id": "x", "from": "kafka://elsewhere:9092"}')
+    write("other/_stream/stream.json", '{"id": "x", "cluster": "elsewhere"}')
     refused("other", BadState, "elsewhere")
     write("lost/_stream/batches/000003/done.json", "{}")
     refused("lost", BadState, "checkpoint is gone")
