@@ -182,7 +182,7 @@ Kubernetes: an image with all of that, built on one that Spark's `docker-image-t
 has Spark's entry point; its Python may be older than 3.11), with Rollcall installed and
 `pipeline/submit.py` at a known place:
 
-    spark-submit --master k8s://https://API:6443 --deploy-mode cluster --name rollcall-daily \\
+    spark-submit --master k8s://https://$API:6443 --deploy-mode cluster --name rollcall-daily \\
       --conf spark.kubernetes.namespace=analytics \\
       --conf spark.kubernetes.authenticate.driver.serviceAccountName=spark \\
       --conf spark.kubernetes.container.image=REGISTRY/rollcall-pipeline:1 \\
