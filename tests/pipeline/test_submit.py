@@ -10,9 +10,12 @@ from pathlib import Path
 import pyarrow.dataset as ds
 import pyspark
 import pytest
+from pyspark.errors import PySparkAttributeError
 
 from pipeline import submit
+from pipeline.brokers import Broker, NoBroker
 from pipeline.command import Order
+from pipeline.files import OutOfReach, read_text
 from pipeline.java import NoJava, find_java, home_for_spark
 from pipeline.refusals import Refusal
 from pipeline.session import NoServer, start_session
@@ -127,3 +130,18 @@ def test_a_spark_connect_that_is_not_there_is_named_at_once(
         start_session(remote="spark:15002")
     with pytest.raises(NoServer, match="Connection refused"):
         start_session(remote=f"sc://127.0.0.1:{unused_tcp_port}")
+
+
+class OverConnect:
+    """As Spark Connect's session answers whoever wants its Java."""
+
+    @property
+    def _jvm(self) -> object:
+        raise PySparkAttributeError("Attribute `_jvm` is not supported")
+
+
+def test_what_spark_connect_cannot_do_is_refused_in_words() -> None:
+    with pytest.raises(OutOfReach, match="mounted here"):
+        read_text(OverConnect(), "s3a://bucket/lake/manifest.json")
+    with pytest.raises(NoBroker, match="through Spark Connect"):
+        Broker(OverConnect(), "kafka://b:1").extents("orders")
