@@ -153,9 +153,10 @@ class Source:
         return self.log(table.topic).rows(table, begins or {})
 
     def has(self, topic: str) -> bool:
-        """Whether there is anything of the topic. A lake has all tables, if only empty ones."""
+        """Whether the topic is there, or was when the lake's runs read it."""
         if self.lake is not None:
-            return True
+            manifest = self.lake.manifest()
+            return manifest is not None and bool(manifest.read.get(topic))
         try:
             return bool(self.log(topic).ends)
         except NoSegments:

@@ -99,3 +99,14 @@ def test_a_folder_that_holds_no_lake_is_named(spark: SparkSession, tmp_path: Pat
 
     with pytest.raises(NoLake, match="version 99"):
         Lake(spark, str(tmp_path)).manifest()
+
+
+def test_a_lake_has_those_topics_that_its_source_had(spark: SparkSession, tmp_path: Path) -> None:
+    # A Kafka keeps no history: then rebalances are told by generations, of a lake as of a log.
+    write_log(tmp_path / "data", 0, [[commit("g", "t", 0, 1)]])
+    ingest(Source(spark, str(tmp_path / "data")), Lake(spark, str(tmp_path / "lake")))
+
+    for where in ("data", "lake"):
+        source = Source(spark, str(tmp_path / where))
+        assert source.has(TOPIC)
+        assert not source.has("__group_history")
