@@ -24,7 +24,12 @@ HOMES = {
     "msgpack": ("storage/", "history/", "broker/"),
     "numpy": ("pipeline/",),
     "prometheus_client": ("broker/", "console/"),
-    "py4j": ("pipeline/brokers.py", "pipeline/files.py", "pipeline/streaming.py"),
+    "py4j": (
+        "pipeline/brokers.py",
+        "pipeline/files.py",
+        "pipeline/room.py",
+        "pipeline/streaming.py",
+    ),
     "pyarrow": ("pipeline/",),
     "pyspark": ("pipeline/",),
     "sortedcontainers": ("purgatory/", "storage/"),
