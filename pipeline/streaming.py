@@ -19,6 +19,7 @@ import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Final
 
 from py4j.protocol import Py4JError
@@ -48,6 +49,9 @@ SETTLE_MS: Final = 30_000
 RECORDS_OF_A_BATCH: Final = 500_000
 """At a first start the topics hold weeks."""
 
+LISTEN_S: Final = 1
+"""Until a signal is heard, at the most."""
+
 _BACK_MS: Final = STALLED_INSTANTS * EVERY_MS
 _KAFKAS_FAULT: Final = "org.apache.kafka.common."
 
@@ -73,17 +77,28 @@ class StreamEnded(Refusal):
 
 def follow(order: StreamOrder, master: str | None, settings: Mapping[str, str]) -> bool:
     """Keep the tables up to date, until it is done or told to stop: whether it was told, by SIGTERM
-    or SIGINT. Raises Refusal, NoJava."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    or SIGINT; a second one ends it at once. Raises Refusal, NoJava."""
+    told = False
+
+    def tell(_number: int, _frame: FrameType | None) -> None:
+        nonlocal told
+        if told:
+            raise KeyboardInterrupt
+        told = True  # an exception here would break the talk with Java in the middle of a word
+
+    before = {number: signal.signal(number, tell) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         spark = start_session(master, settings=settings, kafka=True)
         with stream(spark, order) as query:
-            query.awaitTermination()
-    except KeyboardInterrupt:
-        return True
+            while not told and not query.awaitTermination(LISTEN_S):
+                pass
+    except Exception:
+        if not told:  # whoever told us to stop may have told our Java as well
+            raise
     finally:
-        signal.signal(signal.SIGTERM, before)
-    return False
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return told
 
 
 @contextmanager
@@ -105,7 +120,7 @@ def stream(spark: SparkSession, order: StreamOrder) -> Iterator[StreamingQuery]:
 
 def _stop(query: StreamingQuery) -> None:
     """A batch that is being made is cut off, as a kill would."""
-    with suppress(Py4JError, OSError):  # whoever told us to stop may have told our Java as well
+    with suppress(Py4JError, OSError):  # Java may be gone
         query.stop()
 
 

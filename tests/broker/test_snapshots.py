@@ -223,7 +223,7 @@ async def filled(daemon: Daemon) -> Member:
     member = Member(client)
     await member.enter()
     offset = 0
-    while not stored(daemon):
+    while "Took a snapshot" not in daemon.log():
         offset += 1
         await member.commit(offset)
     for _ in range(3):
