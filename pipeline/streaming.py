@@ -89,6 +89,7 @@ def follow(order: StreamOrder, master: str | None, settings: Mapping[str, str]) 
     before = {number: signal.signal(number, tell) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         spark = start_session(master, settings=settings, kafka=True)
+        signal.signal(signal.SIGINT, tell)  # Spark has taken it for itself
         with stream(spark, order) as query:
             while not told and not query.awaitTermination(LISTEN_S):
                 pass

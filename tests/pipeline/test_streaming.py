@@ -245,15 +245,26 @@ def test_a_stream_needs_a_broker_and_a_folder_of_its_own(
         State(spark, str(tmp_path / "lost")).before(3)
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_stream_that_is_told_to_stop_stops_and_goes_on_later(
-    spark: SparkSession, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession,
+    source: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    number: signal.Signals,
 ) -> None:
-    monkeypatch.setattr("pipeline.streaming.start_session", lambda *_, **__: spark)
+    before = {each: signal.getsignal(each) for each in (signal.SIGTERM, signal.SIGINT)}
+
+    def start(*_: object, **__: object) -> SparkSession:
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # as Spark takes it for itself
+        return spark
+
+    monkeypatch.setattr("pipeline.streaming.start_session", start)
     made = HealthStream.batch
 
     def make_and_tell(self: HealthStream, records: DataFrame, batch: int) -> None:
         made(self, records, batch)
-        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), number)
 
     monkeypatch.setattr(HealthStream, "batch", make_and_tell)
     order = StreamOrder(source, str(tmp_path / "out"), None, 3_600)
@@ -261,7 +272,7 @@ def test_a_stream_that_is_told_to_stop_stops_and_goes_on_later(
     assert follow(order, None, {})
 
     assert not spark.streams.active
-    assert signal.getsignal(signal.SIGTERM) is not signal.default_int_handler
+    assert {each: signal.getsignal(each) for each in before} == before
     assert table(spark, tmp_path / "out", "group_health")
     with stream(spark, order) as query:  # nobody else holds the folder any more
         assert query.isActive
