@@ -232,24 +232,24 @@ All the rest is measured by one command, which makes its own logs:
     .venv/bin/python -m bench.commit_pipeline     # some minutes, some GB of a disk
 
 10 million commits of a day (564 MB; 1,000 partitions of 100 groups), Spark's default memory, one
-run each, on two cores that had five times the work they can do: CPU may be compared, time may not.
+run each, on two cores that did nothing else; the first two and the connector with 4 million:
 
-| what | CPU | memory at its peak |
-| --- | --- | --- |
-| the decoder, in batches of 100 | 3.7 M rows/s | |
-| a row loop over the daemon's own decoders | 15.7 times as much a row | |
-| count and sum through the source, with Java | 0.71 M rows/s | Java 459, Python 453 MiB |
-| the same through Spark's Kafka connector | 2.5 times as much a row | Java 1167, Python 181 MiB |
-| `run all`, 2.5 million commits | 136 s | Java 1042, Python 575 MiB |
-| `run all`, 10 million commits | 198 s: 1.5 times | Java 1342, Python 602 MiB |
-| `report`, 2.5 million commits | 39 s | Java 628, Python 73 MiB |
-| `report`, 10 million commits | 42 s: 1.1 times | Java 749, Python 70 MiB |
+| what | time | CPU | memory at its peak |
+| --- | --- | --- | --- |
+| the decoder, in batches of 100 | | 3.98 M rows/s | |
+| a row loop over the daemon's own decoders | | 16.7 times as much a row | |
+| count and sum through the source, one core | 11.8 s | 0.61 M rows/s | Java 418, Python 463 MiB |
+| the same on two cores | 7.9 s: 1.5 times as fast | 0.70 M rows/s | Java 501, Python 610 MiB |
+| through Spark's Kafka connector, one core | 3.8 times the source's | 2.9 times as much a row | Java 847, Python 218 MiB |
+| `run all`, 2.5 million commits | 72 s | 127 s | Java 1067, Python 646 MiB |
+| `run all`, 10 million commits | 99 s | 177 s: 1.4 times | Java 1321, Python 661 MiB |
+| `report`, 2.5 million commits | 22 s | 36 s | Java 625, Python 74 MiB |
+| `report`, 10 million commits | 21 s | 35 s | Java 661, Python 74 MiB |
 
-So by these two runs a million commits cost 8 s of CPU, and 115 s go to what does not depend on
-them (Spark's start, the compiling of plans, tables with a row for each partition and instant). The
-heap of Java ends at `spark.driver.memory`; beyond it things go to the disk. `run all` and `report`
-together took 7 minutes there, and `ingest` of the same commits 4, which made three files of them.
-What a second core adds could not be told on that machine.
+CPU of the source is with Spark's Java and all starts. By these two runs a million commits cost 7 s
+of CPU, and 110 s go to what does not depend on them (Spark's start, the compiling of plans, tables
+with a row for each partition and instant). The heap of Java ends at `spark.driver.memory`; beyond
+it things go to the disk.
 """
 
 
