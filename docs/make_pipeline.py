@@ -240,7 +240,7 @@ run each, on two cores that did nothing else; the first two and the connector wi
 | a row loop over the daemon's own decoders | | 16.7 times as much a row | |
 | count and sum through the source, one core | 11.8 s | 0.61 M rows/s | Java 418, Python 463 MiB |
 | the same on two cores | 7.9 s: 1.5 times as fast | 0.70 M rows/s | Java 501, Python 610 MiB |
-| through Spark's Kafka connector | 3.8 times the source's | 2.9 times as much | Java 847, Python 218 MiB |
+| Spark's Kafka connector | 3.8 times the source's | 2.9 times as much | Java 847, Python 218 MiB |
 | `run all`, 2.5 million commits | 72 s | 127 s | Java 1067, Python 646 MiB |
 | `run all`, 10 million commits | 99 s | 177 s: 1.4 times | Java 1321, Python 661 MiB |
 | `report`, 2.5 million commits | 22 s | 36 s | Java 625, Python 74 MiB |
