@@ -22,7 +22,7 @@ from pipeline.offset_commits import (
     KeyValues,
     read_offset_commits,
 )
-from pipeline.records import CONTROL, TRANSACTIONAL, Found, find_records
+from pipeline.records import Found, find_records
 from pipeline.tables import (
     COMMITS,
     GROUP_EVENTS,
@@ -37,6 +37,7 @@ from pipeline.tables import (
     UNDECODABLE,
     Table,
 )
+from storage.record_batch import CONTROL, TRANSACTIONAL
 
 _ONE_BY_ONE: Final[dict[str, few.Decode]] = {
     GROUP_METADATA.name: few.group_metadata,

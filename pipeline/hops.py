@@ -18,6 +18,7 @@ import numpy as np
 
 from pipeline.checksums import are_right
 from pipeline.gather import Bytes, Flags, Ints
+from storage.record_batch import CRC_START, LOG_OVERHEAD
 
 HEADER: Final = np.dtype(
     [
@@ -38,12 +39,10 @@ HEADER: Final = np.dtype(
 )
 """A batch's header as it lies on the disk."""
 
-LOG_OVERHEAD: Final = 12
-_CRC_START: Final = 21
 _MAGIC_AT: Final = 16
 _LENGTH_MIN: Final = HEADER.itemsize - LOG_OVERHEAD
 _HOP: Final = Struct(">8xi4xbI")  # length, magic, crc
-_UNCOVERED: Final = np.dtype(f"V{_CRC_START}")
+_UNCOVERED: Final = np.dtype(f"V{CRC_START}")
 
 _PROBE_BYTES: Final = 16 << 10
 _SMALL_BYTES: Final = 400
@@ -106,7 +105,7 @@ def _hop(
         after = position + length + LOG_OVERHEAD
         if after > end:
             break
-        if check_crc and checksum(chunk[position + _CRC_START : after]) != crc:
+        if check_crc and checksum(chunk[position + CRC_START : after]) != crc:
             base_offset = int.from_bytes(chunk[position : position + 8], signed=True)
             reason = "the checksum does not match"
             damage.append(Damage(position, after - position, base_offset, reason))
@@ -151,6 +150,6 @@ def _are_right(content: Bytes, at: Ints, after: Ints) -> bool:
     stated = content.structs(at, HEADER)["crc"].astype(np.uint32)
     end = int(after[-1])
     octets = content.octets[:end].copy()
-    uncovered = np.ndarray((end - _CRC_START + 1,), _UNCOVERED, octets, 0, (1,))
+    uncovered = np.ndarray((end - CRC_START + 1,), _UNCOVERED, octets, 0, (1,))
     uncovered[at] = np.zeros((), _UNCOVERED)
-    return are_right(stated[::-1], octets.tobytes(), (end - after)[::-1], _CRC_START)
+    return are_right(stated[::-1], octets.tobytes(), (end - after)[::-1], CRC_START)

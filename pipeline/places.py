@@ -15,7 +15,7 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from pipeline.refusals import Refusal
-from storage.record_batch import HEADER_BYTES, InvalidBatch, computed_crc, read_header
+from storage.record_batch import HEADER_BYTES, LOG_OVERHEAD, InvalidBatch, computed_crc, read_header
 
 PIECE_BYTES: Final = 32 << 20
 """Bytes of log that one task decodes."""
@@ -25,9 +25,8 @@ _FOLDER: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>0|[
 _INDEX_ENTRY: Final = Struct(">ii")
 _EXTENT: Final = Struct(">qi")
 _HEAD: Final = Struct(">qi4xb6xi")  # base offset, length, magic, last offset delta
-_OVERHEAD: Final = 12
 _WINDOW_BYTES: Final = 64 << 10
-_LENGTH_MIN: Final = 61 - _OVERHEAD  # of a batch that is nothing but its header
+_LENGTH_MIN: Final = HEADER_BYTES - LOG_OVERHEAD  # of a batch that is nothing but its header
 
 Read = Callable[[int, int], bytes]
 """(size, position) to the bytes there, fewer where the log ends."""
@@ -110,10 +109,10 @@ def end_of_log(read: Read, start: int, size: int, base_offset: int) -> int:
     end = base_offset
     while len(head := read(_HEAD.size, start)) == _HEAD.size:
         batch_offset, length, magic, last_delta = _HEAD.unpack(head)
-        if magic != 2 or length < _LENGTH_MIN or start + length + _OVERHEAD > size:
+        if magic != 2 or length < _LENGTH_MIN or start + length + LOG_OVERHEAD > size:
             break
         end = batch_offset + last_delta + 1
-        start += length + _OVERHEAD
+        start += length + LOG_OVERHEAD
     return end
 
 
@@ -158,13 +157,13 @@ def _hops(read: Read, end: int) -> Iterator[int]:
         if length <= 0:
             return
         yield position
-        position += length + _OVERHEAD
+        position += length + LOG_OVERHEAD
 
 
 def batch_extent(content: bytes) -> tuple[int, int]:
     """(base offset, bytes) of the batch that begins here; its header alone must be there."""
     base_offset, length = _EXTENT.unpack_from(content)
-    return base_offset, length + _OVERHEAD
+    return base_offset, length + LOG_OVERHEAD
 
 
 def _indexed(index: Path, size: int) -> list[int]:

@@ -16,14 +16,10 @@ from typing import Final
 import numpy as np
 
 from pipeline.gather import Bytes, Flags, Ints, Structs
-from pipeline.hops import HEADER, LOG_OVERHEAD, Damage, Hops, hop
+from pipeline.hops import HEADER, Damage, Hops, hop
 from pipeline.lockstep import read_fields, walk
 from storage.compression import decompress
-
-COMPRESSION_MASK: Final = 0x07
-LOG_APPEND_TIME: Final = 0x08
-TRANSACTIONAL: Final = 0x10
-CONTROL: Final = 0x20
+from storage.record_batch import COMPRESSION_MASK, LOG_APPEND_TIME, LOG_OVERHEAD
 
 OPENED_BYTES: Final = 6 << 20
 """Of compressed batches: what is not opened any more belongs to the next chunk. One may be more."""
