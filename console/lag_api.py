@@ -6,8 +6,10 @@ docs/lag.md describes the fields. `rollcall lag` prints what is told here.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from heapq import nsmallest
+from math import inf
+from operator import itemgetter
 from typing import Final
 
 from aiohttp import web
@@ -56,15 +58,16 @@ class LagApi:
     async def _show_all(self, limit: int) -> web.Response:
         sampler = self._daemon.lag
         book, coordinator = sampler.book, self._daemon.coordinator
-        groups: list[dict[str, object]] = []
+        groups: list[tuple[Rank, dict[str, object]]] = []
         for number, group_id in enumerate(tuple(book.groups), start=1):
             windows = book.groups.get(group_id)
             group = coordinator.group(GroupId(group_id))
             if windows is not None and group is not None:
-                groups.append(_sums(group_id, group.state.value, len(group.members), windows))
+                sums = _sums(group_id, group.state.value, len(group.members), windows)
+                groups.append((_rank(group_id, windows), sums))
             if number % GROUPS_A_BREATH == 0:
                 await asyncio.sleep(0)
-        shown = nsmallest(limit, groups, key=_rank)
+        shown = [sums for _, sums in nsmallest(limit, groups, key=itemgetter(0))]
         content: dict[str, object] = {
             "at_ms": book.at_ms or None,
             "interval_ms": book.limits.interval_ms,
@@ -75,18 +78,20 @@ class LagApi:
         return await answer_json(content, rows=len(shown))
 
 
-def _rank(group: Mapping[str, object]) -> tuple[int, float, float, str]:
-    """The worst first: by verdict, then by age, then by records."""
-    verdict, seconds, lag = group["verdict"], group["seconds_max"], group["lag"]
-    return (
-        -_SEVERITY[str(verdict)],
-        -(seconds if isinstance(seconds, float) else -1.0),
-        -(lag if isinstance(lag, int) else -1),
-        str(group["group"]),
-    )
+Rank = tuple[int, float, int, str]
 
 
-_SEVERITY: Final[Mapping[str, int]] = {str(word.value): rank for word, rank in SEVERITY.items()}
+def _rank(group_id: str, windows: GroupWindows) -> Rank:
+    """The worst first: by verdict, then by who waits for the oldest record, then by records.
+
+    Not by the seconds that are shown: each group was sampled at a moment of its own, so two that
+    wait for one and the same record would stand in the order in which they were read.
+    """
+    oldest_ms = inf
+    if (seconds := windows.seconds_max) is not None:
+        oldest_ms = windows.at_ms - round(seconds * 1000)
+    lag = windows.lag
+    return -SEVERITY[windows.verdict], oldest_ms, 1 if lag is None else -lag, group_id
 
 
 def _sums(group_id: str, state: str, members: int, windows: GroupWindows) -> dict[str, object]:

@@ -7,7 +7,7 @@ import pytest
 import uvloop
 
 from tests.broker.daemon import TEST_SETTINGS, Daemon
-from tests.console.live import Samples, at, until, with_traffic
+from tests.console.live import Samples, at, total, until, with_traffic
 
 
 def pytest_asyncio_loop_factories(
@@ -32,6 +32,10 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 @pytest.fixture(scope="package")
 def shown(busy: Daemon) -> Samples:
-    """Once the first lag in seconds was sampled."""
-    wanted = at("group_coordinator_lag_seconds", group="billing", topic="orders", partition="0")
-    return until(busy, lambda found: wanted in found)
+    """Once both groups were sampled, and the first lag in seconds is known."""
+    seconds = at("group_coordinator_lag_seconds", group="billing", topic="orders", partition="0")
+
+    def is_sampled(found: Samples) -> bool:
+        return seconds in found and total(found, "group_coordinator_groups_by_lag_verdict") == 2
+
+    return until(busy, is_sampled)

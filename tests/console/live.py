@@ -43,6 +43,11 @@ def at(name: str, **labels: str) -> tuple[str, frozenset[tuple[str, str]]]:
     return name, frozenset(labels.items())
 
 
+def total(found: Samples, name: str) -> float:
+    """Of all series of that name."""
+    return sum(value for (one, _), value in found.items() if one == name)
+
+
 def with_traffic(daemon: Daemon) -> None:
     servers = {"bootstrap.servers": daemon.bootstrap}
     create(daemon, "orders", 2)

@@ -11,7 +11,17 @@ from broker.metrics.family import declared
 from broker.metrics.scrape import all_families
 from tests.broker.daemon import TEST_SETTINGS, Daemon
 from tests.conftest import StartDaemon
-from tests.console.live import COMMITTED, OUTSIDE, RECORDS, Samples, at, create, fetch, samples
+from tests.console.live import (
+    COMMITTED,
+    OUTSIDE,
+    RECORDS,
+    Samples,
+    at,
+    create,
+    fetch,
+    samples,
+    total,
+)
 
 pytestmark = pytest.mark.xdist_group("console")
 
@@ -25,7 +35,7 @@ def test_the_numbers_are_those_of_the_traffic(shown: Samples) -> None:
     assert shown[at("group_coordinator_outside_offset_commits_total")] == 1
     begun = "group_coordinator_rebalances_begun_total"
     assert shown[at(begun, cause="member_joined")] == 1
-    assert sum(value for (name, _), value in shown.items() if name == begun) == 1
+    assert total(shown, begun) == 1
     assert shown[at("group_coordinator_rebalances_running")] == 0
     assert shown[at("group_coordinator_join_wait_seconds_count")] == 1
     assert shown[at("group_coordinator_rebalance_seconds_count")] == 1
@@ -66,8 +76,7 @@ def test_the_lag_of_a_group_is_exact(shown: Samples) -> None:
     assert shown[at("group_coordinator_lag_records", **place, partition="1")] == 0
     assert shown[at("group_coordinator_lag_seconds", **place, partition="0")] > 0
     assert shown[at("group_coordinator_lag_seconds", **place, partition="1")] == 0
-    verdicts = "group_coordinator_groups_by_lag_verdict"
-    assert sum(value for (name, _), value in shown.items() if name == verdicts) == 2
+    assert total(shown, "group_coordinator_groups_by_lag_verdict") == 2
     assert shown[at("group_coordinator_group_lag_records", group=OUTSIDE)] == 0
 
 
