@@ -9,9 +9,7 @@ The flusher appends while another thread syncs for a checkpoint: `_files_lock` k
 in which segments come, go or are synced. Readers need none, and neither does an append to a segment
 that is there.
 
-Opening tells three cases apart: closed cleanly (nothing is scanned), killed (what lies above the
-recovery point is scanned and a torn tail is cut), damaged (Corrupt, which fails this partition).
-Kafka's counterparts: UnifiedLog, LocalLog, LogLoader.
+Opening is `log_loader.py`'s. Kafka's counterparts: UnifiedLog, LocalLog.
 """
 
 import threading
@@ -19,34 +17,20 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from uuid import UUID
 
-from storage.api import Corrupt, LogClosed, LogSettings, SyncFailed, TopicPartition
+from storage.api import LogClosed, LogSettings, SyncFailed, TopicPartition
 from storage.checkpoints import (
     LEADER_EPOCHS,
     NO_TOPIC_ID,
     PARTITION_METADATA,
     encode_epochs,
     encode_metadata,
-    read_epochs,
-    read_topic_id,
 )
 from storage.disk import Disk, Reserve, parent
+from storage.log_loader import FIRST_EPOCH, load_folder
 from storage.record_batch import iter_batches, read_header, with_offsets
-from storage.segment import (
-    EVERYTHING,
-    INDEX_SUFFIX,
-    LOG_SUFFIX,
-    TIME_INDEX_SUFFIX,
-    Placed,
-    Repair,
-    Segment,
-    TailCut,
-)
-from storage.segment_swap import complete_swaps
+from storage.segment import EVERYTHING, Placed, Repair, Segment
 
 NO_LIMIT = -1
-
-_LEFTOVER_SUFFIXES = (".deleted", ".cleaned", ".tmp")
-_INDEX_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX)
 
 
 class PartitionLog:
@@ -80,7 +64,7 @@ class PartitionLog:
         self._topic_partition = topic_partition
         self._topic_id = NO_TOPIC_ID
         self._segments: list[Segment] = []
-        self._epochs = [(0, 0)]
+        self._epochs = [FIRST_EPOCH]
         self._log_start_offset = 0
         self.is_new = False  # its folder's name and first files were never synced
         self._names_are_dirty = False  # a segment was created or removed since the last sync
@@ -114,60 +98,16 @@ class PartitionLog:
 
     def open(self, recovery_point: int, log_start_offset: int = 0) -> None:
         """Load the folder; EVERYTHING is the recovery point of a log that was closed cleanly."""
-        listed = self._disk.listdir(self._path)
-        names = self._sweep(complete_swaps(self._disk, self._path, listed))
-        self._topic_id = read_topic_id(self._disk, f"{self._path}/{PARTITION_METADATA}")
-        self._epochs = self._read_epochs(names)
-        bases = sorted(int(name.removesuffix(LOG_SUFFIX)) for name in names if _is_log(name))
-        for base_offset, next_base in zip(bases, [*bases, None][1:], strict=True):
-            segment = self._new_segment(base_offset)
-            repairs = segment.load(recovery_point, sealed_at=next_base)
-            self.repairs += repairs
-            self._segments.append(segment)
-            if next_base is None:
-                break
-            if segment.next_offset > next_base:
-                raise Corrupt(segment.path, segment.size, f"runs past the next one, {next_base}")
-            segment.release()
-            # Above the recovery point no cleaner has been: a gap there is a tail that got lost.
-            if segment.next_offset < next_base and next_base > recovery_point:
-                self._drop_segments(bases[bases.index(next_base) :], segment.next_offset)
-                break
-        self._log_start_offset = max(log_start_offset, bases[0] if bases else 0)
+        interval = self.settings.index_interval_bytes
+        loaded = load_folder(self._disk, self._path, interval, recovery_point)
+        self._topic_id, self._epochs, self._segments, self.repairs = loaded
+        first = self._segments[0].base_offset if self._segments else 0
+        self._log_start_offset = max(log_start_offset, first)
         if self._log_start_offset > self.log_end_offset:
             self._restart_at(self._log_start_offset)
         self.recovery_point = min(recovery_point, self.log_end_offset)
         # A process that was killed may have left names of files that only the page cache has.
         self._names_are_dirty = recovery_point != EVERYTHING and bool(self._segments)
-
-    def _sweep(self, names: set[str]) -> set[str]:
-        """Remove what a crash left half done; returns the names that stay."""
-        kept = set(names)
-        for name in sorted(names):
-            stem, dot, suffix = name.partition(".")
-            orphan = dot + suffix in _INDEX_SUFFIXES and stem + LOG_SUFFIX not in kept
-            if orphan or name.endswith(_LEFTOVER_SUFFIXES):
-                self._disk.remove(f"{self._path}/{name}")
-                kept.discard(name)
-        return kept
-
-    def _read_epochs(self, names: set[str]) -> list[tuple[int, int]]:
-        if LEADER_EPOCHS not in names:
-            return [(0, 0)]
-        try:
-            return read_epochs(self._disk, f"{self._path}/{LEADER_EPOCHS}") or [(0, 0)]
-        except Corrupt:  # written at creation and not synced by itself: a crash may tear it
-            return [(0, 0)]
-
-    def _drop_segments(self, bases: list[int], end_offset: int) -> None:
-        """Remove the segments that follow a cut: their offsets would leave a gap."""
-        for base_offset in bases:
-            segment = self._new_segment(base_offset)
-            size = self._disk.open(segment.path).size()
-            segment.remove()
-            reason = f"the log before it ends at offset {end_offset}"
-            self.repairs.append(TailCut(segment.path, 0, size, reason))
-        self._disk.sync_dir(self._path)  # see truncate_to
 
     def _restart_at(self, offset: int) -> None:
         """Everything that is left lies below the log start: begin anew there."""
@@ -279,14 +219,11 @@ class PartitionLog:
 
     def _create_segment(self, base_offset: int) -> Segment:
         with self._files_lock:
-            segment = self._new_segment(base_offset)
+            segment = self.segment(base_offset)
             segment.create()
             self._names_are_dirty = True
             self._segments.append(segment)
             return segment
-
-    def _new_segment(self, base_offset: int) -> Segment:
-        return self.segment(base_offset)
 
     def segment(self, base_offset: int, suffix: str = "") -> Segment:
         """A segment of this folder, not of the log: nothing is read or made yet."""
@@ -514,7 +451,3 @@ class PartitionLog:
 
 def _nobody_cares() -> None:
     pass
-
-
-def _is_log(name: str) -> bool:
-    return name.endswith(LOG_SUFFIX) and name.removesuffix(LOG_SUFFIX).isdecimal()
