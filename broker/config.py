@@ -248,6 +248,12 @@ class Config:
         "commit",
         "os",
     )
+    group_coordinator_append_linger_ms: int = integer(
+        -1,
+        "How long commits gather before a flush. -1: until a pass over all sockets brings nothing "
+        "more, 2 ms at most. 0: not at all.",
+        at_least=-1,
+    )
     rollcall_journal_bytes: int = integer(
         67_108_864,
         "Size of the two preallocated journal files together: while one takes commits, a "

@@ -170,6 +170,7 @@ class Daemon:
             if topic_partition.topic == OFFSETS_TOPIC:
                 self.ownership.on_stored(topic_partition.partition, position, now)
             self.data_plane.advanced(topic_partition, now)
+        self.journal.stored_is_told()
         self.ticker.arm()
         self.ticker.turns.took("answers that were stored", perf_counter() - began_s)
 

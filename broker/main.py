@@ -311,6 +311,7 @@ def _journal_limits(config: Config) -> JournalLimits:
             queue_bytes=config.rollcall_journal_queue_max_bytes,
             file_bytes=config.rollcall_journal_bytes // 2,
             pass_bytes=config.rollcall_checkpoint_bytes,
+            linger_ms=config.group_coordinator_append_linger_ms,
             idle_ms=config.rollcall_checkpoint_idle_ms,
             reserve_bytes=config.rollcall_disk_reserve_bytes,
             retry_ms=config.rollcall_disk_full_retry_ms,

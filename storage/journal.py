@@ -1,11 +1,11 @@
 """How do many partitions share one fsync? The journal: one queue, one flusher, group commit.
 
 A shard appends to its `JournaledLog`: the batch is encoded, gets its offsets and is queued; nothing
-waits. The flusher takes all that is queued, writes it as one group to the write-ahead file, syncs
-it (`rollcall.flush=commit`), appends the batches to their segments (page cache only) and reports
-the stored positions; what arrives meanwhile makes the next group. When the file has enough, the
-flusher goes on in the other one while a checkpoint syncs the segments of all that the first one
-holds, in a thread of its own, so that no commit waits for that.
+waits. The flusher takes all that has gathered (gathering.py), writes it as one group to the
+write-ahead file, syncs it (`rollcall.flush=commit`), appends the batches to their segments (page
+cache only) and reports the stored positions; what arrives meanwhile makes the next group. When the
+file has enough, the flusher goes on in the other one while a checkpoint syncs the segments of all
+that the first one holds, in a thread of its own, so that no commit waits for that.
 
 A failed write or fsync closes the journal: what a failed fsync left in the page cache cannot be
 known, and asking again would lie. Only if room alone was lacking, it opens again once there is
@@ -35,6 +35,7 @@ from storage.api import (
 )
 from storage.checkpointer import Checkpointer
 from storage.disk import Disk, Reserve, lacks_room
+from storage.gathering import ADAPTIVE, Gathering, Soon, at_once
 from storage.journaled_log import JournaledLog, is_overfull
 from storage.journaled_view import JournaledView
 from storage.log_store import LogStore
@@ -46,13 +47,7 @@ from storage.write_ahead_pair import WriteAheadPair
 
 Stored = Callable[[list[tuple[TopicPartition, Position]]], None]
 Failed = Callable[[Exception], None]
-Soon = Callable[[Callable[[], None]], object]
-
 _MAX_DECLARE_BYTES = write_ahead.DECLARE_OVERHEAD + 249  # a topic's name is no longer
-
-
-def _at_once(call: Callable[[], None]) -> None:
-    call()
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +58,7 @@ class JournalLimits:
     group_bytes: int = 4 << 20  # taken into one flush, so that answers come in even portions
     file_bytes: int = 32 << 20  # each of the two write-ahead files
     pass_bytes: int = 8 << 20  # in one of them, then a checkpoint; what a start has to go through
+    linger_ms: int = ADAPTIVE  # more is waited for, so long, before a flush; gathering.py
     idle_ms: int = 5_000  # without an append, then a checkpoint, so that a start finds nothing
     reserve_bytes: int = 0  # of the disk, not for commits
     retry_ms: int = 1_000  # a full disk is looked at again after this
@@ -88,18 +84,16 @@ class Journal:
         "_errands",
         "_failure_is_known",
         "_flushed_bytes",
+        "_gathering",
         "_held",
         "_is_stopping",
         "_is_synced",
-        "_is_waking",
         "_limits",
         "_on_failed",
         "_on_reopened",
         "_on_stored",
         "_queue",
         "_reserve",
-        "_sleepers",
-        "_soon",
         "_store",
         "_thread",
         "_touched",
@@ -137,13 +131,11 @@ class Journal:
         self._errands: deque[Callable[[], None]] = deque()  # for the flusher's thread
         self._enqueued_bytes = 0  # written by the appending thread only
         self._flushed_bytes = 0  # written by the flusher only
-        self._sleepers: deque[threading.Lock] = deque()  # the flusher's lock, while it sleeps
+        self._gathering = Gathering(self._limits.linger_ms, self._queue, self._is_urgent)
         self._declared: dict[JournaledLog, int] = {}  # in this pass of the active file
         self._touched: dict[PartitionLog, None] = {}  # appended to in this pass
-        self.checkpointer = Checkpointer(store, self._wake)
+        self.checkpointer = Checkpointer(store, self._gathering.call)
         self._is_stopping = False
-        self._is_waking = False  # a wake-up is on its way; the appending thread's
-        self._soon: Soon = _at_once
         self._thread: threading.Thread | None = None
         self._failure_is_known = False
         self.closed_because: str | None = None
@@ -193,8 +185,7 @@ class Journal:
             self._held.append(entry)
             return
         self._queue.append(entry)
-        if self._sleepers and not self._is_waking:
-            self._wake_soon()
+        self._gathering.more()
 
     def hold(self) -> None:
         """What is appended from now on, to whichever logs, is stored as a whole or not at all."""
@@ -206,7 +197,7 @@ class Journal:
         held, self._held = self._held, None
         if held and self.closed_because is None:
             self._queue.append(held if len(held) > 1 else held[0])
-            self._wake_soon()
+            self._gathering.more()
 
     def between_flushes(self, errand: Callable[[], None]) -> None:
         """Have this called in the flusher's thread, which alone changes a journaled log's files.
@@ -214,25 +205,22 @@ class Journal:
         Not while a checkpoint syncs them. It must not raise.
         """
         self._errands.append(errand)
-        self._wake_soon()
+        self._gathering.call()
 
-    def _wake_soon(self) -> None:
-        if self._sleepers and not self._is_waking:
-            self._is_waking = True
-            self._soon(self._wake_now)
+    def stored_is_told(self) -> None:
+        """The loop has passed on what a flush stored: what that leads to belongs to the next one.
 
-    def _wake_now(self) -> None:
-        self._is_waking = False
-        self._wake()
+        What came in during the flush waits for it; it need not be called, but saves a delay.
+        """
+        if self._queue:
+            self._gathering.more()
 
-    def start(self, soon: Soon = _at_once) -> None:
+    def start(self, soon: Soon = at_once) -> None:
         """Flush from a thread of its own until `close`.
 
-        `soon` puts a call off until the event loop has served the sockets that are readable now:
-        what they bring then shares one flush, and the two threads change places once for all of
-        it (a commit's CPU fell by a fifth; bench/daemon.py).
+        `soon` puts a call off until the event loop has served the sockets that are readable now.
         """
-        self._soon = soon
+        self._gathering.soon = soon
         self.checkpointer.is_threaded = True
         self._thread = threading.Thread(target=self._run, name="journal-flusher", daemon=True)
         self._thread.start()
@@ -248,7 +236,7 @@ class Journal:
         """
         self._is_stopping = True
         if self._thread is not None:
-            self._wake()
+            self._gathering.call()
             self._thread.join()
         while self.pump():
             pass
@@ -276,34 +264,22 @@ class Journal:
                 if not self.is_full or self._is_stopping:
                     return
                 self._queue.clear()  # an append that crossed the failure
-                if not self._sleep(retry_s):
+                if not self._gathering.rest(retry_s):
                     self.try_reopen()
             elif self._queue or self._has_failed_checkpoint:
+                self._gathering.gather()
                 self.pump()
                 idle_at_s = monotonic() + idle_s
             elif self._is_stopping:
                 return
-            elif not self._sleep(max(idle_at_s - monotonic(), 0.0) if self._touched else None):
+            elif not self._gathering.rest(
+                max(idle_at_s - monotonic(), 0.0) if self._touched else None
+            ):
                 self._checkpoint_when_idle()
                 idle_at_s = monotonic() + idle_s
 
-    def _sleep(self, timeout_s: float | None) -> bool:
-        """Wait until something is queued; False if the time is up first.
-
-        Whoever takes the lock out of `_sleepers` releases it.
-        """
-        lock = threading.Lock()
-        lock.acquire()
-        self._sleepers.append(lock)
-        if self._queue or self._has_errand or self._is_stopping or self._has_failed_checkpoint:
-            self._wake()  # it came in between: take our own lock out, or see that it was taken
-        if lock.acquire(timeout=-1 if timeout_s is None else timeout_s):
-            return True
-        try:
-            self._sleepers.pop()
-        except IndexError:
-            return True  # somebody woke us at the last moment
-        return False
+    def _is_urgent(self) -> bool:
+        return self._has_errand or self._is_stopping or self._has_failed_checkpoint
 
     @property
     def _has_errand(self) -> bool:
@@ -312,12 +288,6 @@ class Journal:
     @property
     def _has_failed_checkpoint(self) -> bool:
         return self.checkpointer.failure is not None and self.closed_because is None
-
-    def _wake(self) -> None:
-        try:
-            self._sleepers.pop().release()
-        except IndexError:
-            return  # awake already, or being woken
 
     def pump(self) -> bool:
         """One flush of what is queued; False when there was nothing or the journal is closed."""
@@ -332,6 +302,7 @@ class Journal:
             self._reserve.check()
             entries = self._take()
             stored = self._flush(entries)
+            self._gathering.open()
             self._on_stored(stored)
         except Exception as failure:  # noqa: BLE001  nothing may be acknowledged after any of them
             self._fail(failure)

@@ -39,7 +39,13 @@ HOMES = {
 # Clock and chance enter the house by two doors, which the simulator closes.
 DOORS = {
     # In storage/ a stopwatch, and how long ago the disk was last asked for its room.
-    "time": ("broker/", "storage/journal.py", "storage/checkpointer.py", "storage/disk.py"),
+    "time": (
+        "broker/",
+        "storage/journal.py",
+        "storage/gathering.py",
+        "storage/checkpointer.py",
+        "storage/disk.py",
+    ),
     "random": ("broker/ids.py",),
     "secrets": ("broker/ids.py",),
 }

@@ -345,19 +345,30 @@ def test_readers_may_read_while_the_thread_appends(tmp_path: object) -> None:
     assert node.journal.close()
 
 
-def test_a_wake_up_is_put_off_once_and_not_repeated() -> None:
+def test_what_one_pass_of_the_loop_brings_asks_for_one_call() -> None:
     rig = Rig(new_disk())
     log = rig.log()
     asked: list[object] = []
     rig.journal.start(asked.append)
-    deadline = threading.Event()
-    while not rig.journal._sleepers:
-        deadline.wait(0.001)
     for _ in range(10):
         log.append(records("x"), NOW_MS)
     assert len(asked) == 1
     assert rig.journal.close()
     assert rig.stored[-1] == (key(0), 10)
+
+
+def test_word_of_what_was_stored_asks_for_no_call_without_need() -> None:
+    rig = Rig(new_disk())
+    log = rig.log()
+    asked: list[object] = []
+    rig.journal.start(asked.append)
+    rig.journal.stored_is_told()
+    assert not asked, "nothing is queued"
+    log.append(records("x"), NOW_MS)
+    asked.clear()
+    rig.journal.stored_is_told()
+    assert not asked, "a call is on its way"
+    assert rig.journal.close()
 
 
 def test_the_disk_is_left_alone_while_nothing_is_appended() -> None:

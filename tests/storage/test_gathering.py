@@ -1,0 +1,183 @@
+"""When is a group of commits whole? The loop's passes by hand, the flusher in its own thread."""
+
+import threading
+from collections.abc import Callable
+from time import monotonic
+
+import pytest
+
+from storage.gathering import ADAPTIVE, Gathering
+
+PATIENCE_S = 60
+HOUR_MS = 3_600_000
+
+
+class Loop:
+    """Passes over the sockets, one by one."""
+
+    def __init__(self) -> None:
+        self.calls: list[Callable[[], None]] = []
+
+    def soon(self, call: Callable[[], None]) -> None:
+        self.calls.append(call)
+
+    def end_pass(self) -> None:
+        calls, self.calls = self.calls, []
+        for call in calls:
+            call()
+
+
+class Rig:
+    """A loop, a queue, and a flusher that does one thing at a time."""
+
+    def __init__(self, linger_ms: int = ADAPTIVE) -> None:
+        self.queue: list[str] = []
+        self.is_urgent = False
+        self.loop = Loop()
+        self.gathering = Gathering(linger_ms, self.queue, lambda: self.is_urgent)
+        self.gathering.soon = self.loop.soon
+
+    def bring(self, what: str) -> None:
+        self.queue.append(what)
+        self.gathering.more()
+
+    def flusher(self, do: Callable[[], object]) -> threading.Thread:
+        thread = threading.Thread(target=do, daemon=True)
+        thread.start()
+        return thread
+
+    def wait_until_it_sleeps(self) -> None:
+        pause = threading.Event()
+        deadline = monotonic() + PATIENCE_S
+        while not self.gathering._sleepers:
+            assert monotonic() < deadline
+            pause.wait(0.001)
+
+
+def ends(thread: threading.Thread) -> bool:
+    thread.join(PATIENCE_S)
+    return not thread.is_alive()
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A flusher that is not called waits for longer than any test."""
+    monkeypatch.setattr("storage.gathering.ADAPTIVE_LINGER_MS_MAX", HOUR_MS)
+
+
+@pytest.mark.usefixtures("patient")
+def test_the_flusher_is_called_after_the_first_pass_that_brings_nothing() -> None:
+    rig = Rig()
+    flusher = rig.flusher(lambda: rig.gathering.rest(None))
+    rig.wait_until_it_sleeps()
+    rig.bring("a")
+    for more in ("b", "c"):
+        rig.loop.end_pass()
+        assert len(rig.loop.calls) == 1, "another pass"
+        rig.bring(more)
+        assert len(rig.loop.calls) == 1, "one question at a time"
+    rig.loop.end_pass()
+    assert flusher.is_alive()
+    rig.loop.end_pass()  # nothing came
+    assert not rig.loop.calls
+    assert ends(flusher)
+
+
+@pytest.mark.usefixtures("patient")
+def test_who_was_called_does_not_gather_again() -> None:
+    rig = Rig()
+    rig.bring("a")
+    rig.loop.end_pass()
+    rig.loop.end_pass()
+    assert ends(rig.flusher(rig.gathering.gather))
+
+
+@pytest.mark.usefixtures("patient")
+def test_after_a_flush_the_group_is_open_until_the_loop_has_heard_everybody() -> None:
+    rig = Rig()
+    rig.queue.append("came during the flush")
+    rig.gathering.open()
+    flusher = rig.flusher(rig.gathering.gather)
+    rig.wait_until_it_sleeps()
+    rig.gathering.more()  # its answers are out
+    rig.loop.end_pass()
+    rig.bring("what they led to")
+    rig.loop.end_pass()
+    assert flusher.is_alive()
+    rig.loop.end_pass()
+    assert ends(flusher)
+
+
+def test_during_a_flush_nobody_is_called() -> None:
+    rig = Rig()
+    rig.bring("a")
+    rig.loop.end_pass()
+    rig.loop.end_pass()
+    rig.gathering.gather()
+    rig.bring("b")
+    assert not rig.loop.calls
+
+
+def test_a_loop_that_always_has_more_is_not_waited_for() -> None:
+    rig = Rig()
+    rig.queue.append("a")
+    assert ends(rig.flusher(rig.gathering.gather))
+
+
+def test_a_loop_that_always_has_more_calls_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    rig = Rig()
+    now_s = 0.0
+    monkeypatch.setattr("storage.gathering.perf_counter", lambda: now_s)
+    rig.bring("a")
+    for _ in range(3):
+        rig.loop.end_pass()
+        rig.bring("more")
+        now_s += 0.001
+    rig.loop.end_pass()
+    assert not rig.loop.calls
+
+
+def test_without_linger_one_pass_is_enough_and_a_flush_follows_the_other() -> None:
+    rig = Rig(linger_ms=0)
+    flusher = rig.flusher(lambda: rig.gathering.rest(None))
+    rig.wait_until_it_sleeps()
+    rig.bring("a")
+    rig.loop.end_pass()
+    assert not rig.loop.calls
+    assert ends(flusher)
+    rig.gathering.open()
+    assert ends(rig.flusher(rig.gathering.gather))
+
+
+def test_a_fixed_linger_is_kept_whatever_the_loop_says_but_for_urgent_work() -> None:
+    rig = Rig(linger_ms=HOUR_MS)
+    rig.bring("a")
+    rig.loop.end_pass()
+    flusher = rig.flusher(rig.gathering.gather)
+    rig.wait_until_it_sleeps()
+    rig.bring("b")
+    assert not rig.loop.calls
+    assert flusher.is_alive()
+    rig.is_urgent = True
+    rig.gathering.call()
+    assert ends(flusher)
+
+
+@pytest.mark.parametrize("linger_ms", [ADAPTIVE, HOUR_MS])
+def test_urgent_work_from_before_is_not_slept_over(linger_ms: int) -> None:
+    rig = Rig(linger_ms)
+    rig.is_urgent = True
+    assert ends(rig.flusher(rig.gathering.gather))
+    assert ends(rig.flusher(lambda: rig.gathering.rest(None)))
+
+
+def test_what_was_queued_before_a_rest_is_not_slept_over() -> None:
+    rig = Rig()
+    rig.bring("a")
+    rig.loop.end_pass()
+    rig.loop.end_pass()
+    assert ends(rig.flusher(lambda: rig.gathering.rest(None)))
+
+
+def test_a_rest_that_nobody_ends_says_so() -> None:
+    assert not Rig().gathering.rest(0.001)
