@@ -27,7 +27,7 @@ from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.names import ErrorCode, GroupId
 from purgatory.now import Now
-from storage import partition_log, snapshot
+from storage import log_loader, snapshot
 from storage.api import Position
 from storage.disk import Disk
 from storage.journal import Entry, Journal
@@ -140,7 +140,7 @@ def a_swap_that_was_cut_off_is_not_completed(patch: Patch) -> None:
             names.discard(name)
         return names
 
-    patch.setattr(partition_log, "complete_swaps", forget)
+    patch.setattr(log_loader, "complete_swaps", forget)
 
 
 def the_history_is_parted_from_its_records(patch: Patch) -> None:
