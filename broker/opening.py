@@ -22,6 +22,7 @@ from coordinator.records import (
 from protocol.names import OFFSETS_TOPIC
 from storage.journal import Journal
 from storage.log_store import LogStore, StoreOpened
+from storage.partition_log import PartitionLog
 from storage.repair import Repaired
 from storage.segment import TailCut
 
@@ -38,6 +39,10 @@ def open_logs(store: LogStore, observer: Observer, *, repair: bool) -> StoreOpen
         if key.topic == OFFSETS_TOPIC:
             raise damage
         observer(Warned("A partition is damaged and not served", {"reason": str(damage)}))
+    for key in store.partitions():
+        log = store.partition_log(key)
+        if log is not None and log.aborted.is_news:
+            _tell_transactions(log, observer)
     if not opened.was_clean:
         # What a power failure may have taken from a log, its readers must be able to notice.
         for key in store.partitions():
@@ -77,6 +82,15 @@ def recover_journal(
                 observer(DaemonStep("Rebuilt the indexes of a segment", facts))
     if repair:
         store.finish_repair(damaged)
+
+
+def _tell_transactions(log: PartitionLog, observer: Observer) -> None:
+    found_open = log.aborted.found_open
+    facts = {"path": log.path, "aborted": len(log.aborted) - found_open, "open": found_open}
+    if found_open:
+        observer(Warned("Transactions of a moved log were open: they count as aborted", facts))
+    else:
+        observer(DaemonStep("Read the transactions of a log that came from a Kafka", facts))
 
 
 def _tell_repaired(repaired: Repaired, store: LogStore, observer: Observer) -> None:

@@ -99,8 +99,7 @@ passes on what the connector and its client take (`kafka.security.protocol=SASL_
 Partitions are assigned by number, and no group is joined. `isolation.level` is read_committed: a
 commit of a transaction comes once it is decided, never if it was aborted, and counts from when it
 was written; `transaction_markers` stays empty, and `producer_id` and `transactional` tell nothing,
-for the connector leaves them out. All else is as from segments. (A Rollcall tells no client of
-aborted transactions in a log that was moved to it from a Kafka: read its segments.)
+for the connector leaves them out. All else is as from segments.
 
 ## Health as it is now
 

@@ -39,6 +39,14 @@ class StoredRecord(NamedTuple):
     value: bytes | None
 
 
+class AbortedTransaction(NamedTuple):
+    """Of one producer in one log: from its first record to its marker."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+
+
 class LogClosed(Exception):
     """The log takes no more writes (a failed write or fsync, a resignation, a shutdown)."""
 
@@ -123,6 +131,10 @@ class TopicLog(Protocol):
     @property
     def size_bytes(self) -> int: ...
 
+    @property
+    def last_producer_id(self) -> int:
+        """The greatest that another broker gave out and this log has; -1 for a log of ours."""
+
     settings: LogSettings
 
     def append(self, batches: bytes, now_ms: int) -> int:
@@ -139,6 +151,9 @@ class TopicLog(Protocol):
         than `max_bytes`; otherwise never more than `max_bytes`. Raises IndexError when `offset` is
         below the log start or above the log end.
         """
+
+    def aborted_among(self, batches: bytes) -> Sequence[AbortedTransaction]:
+        """Those that overlap with batches that were read; a consumer may ask to be told of them."""
 
     def batches(self, from_offset: int) -> Iterator[bytes]:
         """Every stored batch from the one holding `from_offset` on, in order, one at a time."""

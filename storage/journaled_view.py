@@ -6,11 +6,11 @@ watermark. Nobody but the coordinator writes there, so an append is refused, and
 and cleaning are the journal's business. It may be read while the flusher's thread appends.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 from uuid import UUID
 
-from storage.api import LogClosed, LogSettings, Position, TopicPartition
+from storage.api import AbortedTransaction, LogClosed, LogSettings, Position, TopicPartition
 from storage.partition_log import PartitionLog
 from storage.record_batch import read_header
 
@@ -65,6 +65,10 @@ class JournaledView:
         return self._partition_log.size_bytes
 
     @property
+    def last_producer_id(self) -> int:
+        return self._partition_log.last_producer_id
+
+    @property
     def settings(self) -> LogSettings:
         return self._partition_log.settings
 
@@ -86,6 +90,9 @@ class JournaledView:
         except FileNotFoundError:
             # The journal's thread has dropped that segment at this moment.
             raise IndexError(f"{offset} is below {self.log_start_offset}") from None
+
+    def aborted_among(self, batches: bytes) -> Sequence[AbortedTransaction]:
+        return self._partition_log.aborted_among(batches)
 
     def batches(self, from_offset: int) -> Iterator[bytes]:
         up_to = self.high_watermark

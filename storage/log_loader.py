@@ -8,6 +8,7 @@ recovery point is scanned and a torn tail is cut), damaged (Corrupt, which fails
 from typing import NamedTuple
 from uuid import UUID
 
+from storage.aborted import AbortedTransactions, aborted_in_folder
 from storage.api import Corrupt
 from storage.checkpoints import LEADER_EPOCHS, PARTITION_METADATA, read_epochs, read_topic_id
 from storage.disk import Disk
@@ -28,6 +29,7 @@ class Loaded(NamedTuple):
     epochs: list[tuple[int, int]]
     segments: list[Segment]
     repairs: list[Repair]
+    aborted: AbortedTransactions
 
 
 def load_folder(disk: Disk, path: str, index_interval_bytes: int, recovery_point: int) -> Loaded:
@@ -52,7 +54,8 @@ def load_folder(disk: Disk, path: str, index_interval_bytes: int, recovery_point
         if segment.next_offset < next_base and next_base > recovery_point:
             repairs += _drop(disk, path, every[len(segments) :], segment.next_offset)
             break
-    return Loaded(topic_id, epochs, segments, repairs)
+    aborted = aborted_in_folder(disk, path, names, segments)
+    return Loaded(topic_id, epochs, segments, repairs, aborted)
 
 
 def _sweep(disk: Disk, path: str, names: set[str]) -> set[str]:

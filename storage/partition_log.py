@@ -17,7 +17,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from uuid import UUID
 
-from storage.api import LogClosed, LogSettings, SyncFailed, TopicPartition
+from storage.aborted import NONE_ABORTED
+from storage.api import AbortedTransaction, LogClosed, LogSettings, SyncFailed, TopicPartition
 from storage.checkpoints import (
     LEADER_EPOCHS,
     NO_TOPIC_ID,
@@ -47,6 +48,7 @@ class PartitionLog:
         "_segments",
         "_topic_id",
         "_topic_partition",
+        "aborted",
         "is_new",
         "recovery_point",
         "repairs",
@@ -72,6 +74,7 @@ class PartitionLog:
         self._files_lock = threading.RLock()
         self.settings = settings
         self.recovery_point = 0  # everything below it is durable
+        self.aborted = NONE_ABORTED
         self.repairs: list[Repair] = []  # what opening had to do; the shell logs it
         self.reserve: Reserve | None = None  # room that `append` leaves to others
         self.start_moved: Callable[[], None] = _nobody_cares  # makes the log start durable
@@ -100,7 +103,7 @@ class PartitionLog:
         """Load the folder; EVERYTHING is the recovery point of a log that was closed cleanly."""
         interval = self.settings.index_interval_bytes
         loaded = load_folder(self._disk, self._path, interval, recovery_point)
-        self._topic_id, self._epochs, self._segments, self.repairs = loaded
+        self._topic_id, self._epochs, self._segments, self.repairs, self.aborted = loaded
         first = self._segments[0].base_offset if self._segments else 0
         self._log_start_offset = max(log_start_offset, first)
         if self._log_start_offset > self.log_end_offset:
@@ -166,6 +169,10 @@ class PartitionLog:
     @property
     def high_watermark(self) -> int:
         return self.log_end_offset
+
+    @property
+    def last_producer_id(self) -> int:
+        return self.aborted.last_producer_id
 
     @property
     def size_bytes(self) -> int:
@@ -254,6 +261,9 @@ class PartitionLog:
             if content is not None:
                 return content
         return b""
+
+    def aborted_among(self, batches: bytes) -> Sequence[AbortedTransaction]:
+        return self.aborted.among(batches)
 
     def batches(self, from_offset: int) -> Iterator[bytes]:
         segments = self._segments

@@ -1,4 +1,6 @@
-"""Which batches of a log were written in transactions that were aborted? For the log cleaner.
+"""Which batches of a log were written in transactions that were aborted?
+
+Asked by the log cleaner, and at the first start with a log that came from a Kafka (`aborted.py`).
 
 A transaction's records come before the marker that says how it ended, so whoever reads in order
 must know beforehand: `find_endings` walks the headers from where the first transactional batch is
@@ -30,14 +32,21 @@ class TransactionsFound(Exception):
 class Aborted(NamedTuple):
     first_offset: int
     producer_id: int
+    last_offset: int  # its marker's
 
 
 class Endings(NamedTuple):
     aborted: tuple[Aborted, ...]  # by first offset
-    first_open: int | None  # where the oldest transaction begins that has not ended
+    begun: tuple[tuple[int, int], ...]  # (first offset, producer id) of those that have not ended
+    last_producer_id: int  # the greatest in the log, in a transaction or not; -1: none
+
+    @property
+    def first_open(self) -> int | None:
+        """Where the oldest transaction begins that has not ended."""
+        return self.begun[0][0] if self.begun else None
 
 
-NO_ENDINGS: Final = Endings((), None)
+NO_ENDINGS: Final = Endings((), (), -1)
 
 
 def marker_type(batch: bytes, header: BatchHeader) -> int | None:
@@ -55,8 +64,10 @@ def find_endings(disk: Disk, sources: Iterable[Source], start: int, throttle: Th
     """How the transactions ended whose batches lie at or after `start`. Raises Corrupt, OSError."""
     begun: dict[int, int] = {}
     aborted: list[Aborted] = []
+    last_producer_id = -1
 
     def take(chunk: bytes, _position: int) -> int:
+        nonlocal last_producer_id
         at, last, end = 0, len(chunk) - HEADER_BYTES, len(chunk)
         while at <= last:
             fields = HEADER.unpack_from(chunk, at)
@@ -64,6 +75,7 @@ def find_endings(disk: Disk, sources: Iterable[Source], start: int, throttle: Th
             if after > end:
                 break
             header = read_header(chunk, at)
+            last_producer_id = max(last_producer_id, header.producer_id)
             if header.is_transactional and header.last_offset >= start:
                 if not header.is_control:
                     begun.setdefault(header.producer_id, header.base_offset)
@@ -76,12 +88,13 @@ def find_endings(disk: Disk, sources: Iterable[Source], start: int, throttle: Th
         if marker_type(batch, header) in (ABORT, COMMIT):
             first = begun.pop(header.producer_id, None)
             if first is not None and marker_type(batch, header) == ABORT:
-                aborted.append(Aborted(first, header.producer_id))
+                aborted.append(Aborted(first, header.producer_id, header.last_offset))
 
     for source in sources:
         if source.next_base > start:
             feed(disk, source, take, throttle)
-    return Endings(tuple(sorted(aborted)), min(begun.values(), default=None))
+    still_open = sorted((first, producer_id) for producer_id, first in begun.items())
+    return Endings(tuple(sorted(aborted)), tuple(still_open), last_producer_id)
 
 
 class Transactions:
@@ -98,7 +111,7 @@ class Transactions:
     def may_discard(self, header: BatchHeader, batch: bytes) -> bool:
         """Of data: was it aborted? Of a marker: is nothing left of its transaction?"""
         while self._next < len(self._aborted):
-            first_offset, producer_id = self._aborted[self._next]
+            first_offset, producer_id, _ = self._aborted[self._next]
             if first_offset > header.last_offset:
                 break
             self._now_aborted.add(producer_id)

@@ -10,10 +10,11 @@ within a session is told that there is none. One replica: a follower's fetch is 
 Kafka's counterpart: `KafkaApis.handleFetchRequest`, `ReplicaManager.fetchMessages`, `DelayedFetch`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from protocol.messages.fetch import (
+    AbortedTransaction,
     EpochEndOffset,
     FetchableTopicResponse,
     FetchPartition,
@@ -23,7 +24,7 @@ from protocol.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
-from protocol.names import ErrorCode, TopicId, TopicName
+from protocol.names import ErrorCode, ProducerId, TopicId, TopicName
 from protocol.reply_token import ReplyToken
 from purgatory.now import Now
 from purgatory.purgatory import Purgatory
@@ -288,12 +289,22 @@ def _found(
     return PartitionData(
         partition_index=wanted.asked.partition,
         high_watermark=high_watermark,
-        last_stable_offset=high_watermark,  # no transactions: whatever is readable is stable
+        last_stable_offset=high_watermark,  # nobody here ends a transaction: none is waited for
         log_start_offset=log.log_start_offset,
         diverging_epoch=diverging,
-        aborted_transactions=() if request.isolation_level == READ_COMMITTED else None,
+        aborted_transactions=(
+            _aborted(log, records) if request.isolation_level == READ_COMMITTED else None
+        ),
         records=records,
     )
+
+
+def _aborted(log: TopicLog, records: bytes) -> Sequence[AbortedTransaction]:
+    """What a log that came from a Kafka has of them."""
+    return [
+        AbortedTransaction(ProducerId(producer_id), first_offset)
+        for producer_id, first_offset, _ in log.aborted_among(records)
+    ]
 
 
 def _refused(wanted: Wanted, error_code: ErrorCode) -> Read:

@@ -204,8 +204,10 @@ class TopicRegistry:
     def _load(self, settings: TopicSettings) -> None:
         content = self._file.load()
         catalog = Catalog() if content is None else Catalog.read(content)
-        self._next_producer_id = catalog.next_producer_id
         self._remove_deleted(catalog)
+        # A new producer under an old one's id would be taken for it, and its batches for repeated.
+        taken = [log.last_producer_id for log in self._store.partitions().values()]
+        self._next_producer_id = max(catalog.next_producer_id, max(taken, default=-1) + 1)
         known = {entry.name for entry in catalog.topics}
         entries = [*catalog.topics, *self._adopted(known)]
         offsets_configs = offsets_topic_configs(settings)

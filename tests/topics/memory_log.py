@@ -4,10 +4,10 @@ For tests of the data plane, and of whoever else wants a TopicLog without a disk
 to fail; `journaled` logs show nothing to readers until their high watermark is moved.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from uuid import UUID
 
-from storage.api import Corrupt, LogSettings, TopicPartition
+from storage.api import AbortedTransaction, Corrupt, LogSettings, TopicPartition
 from storage.record_batch import BatchHeader, iter_batches, read_header, read_records, with_offsets
 
 
@@ -29,6 +29,8 @@ class MemoryLog:
         self.leader_epoch = leader_epoch
         self.log_start_offset = 0
         self.stored: list[bytes] = []
+        self.aborted: Sequence[AbortedTransaction] = ()
+        self.last_producer_id = -1
         self.flushes = 0
         self.closed = False
         self.fail_next: Exception | None = None
@@ -73,6 +75,9 @@ class MemoryLog:
                 break
             found += batch
         return found
+
+    def aborted_among(self, batches: bytes) -> Sequence[AbortedTransaction]:
+        return self.aborted if batches else ()
 
     def batches(self, from_offset: int) -> Iterator[bytes]:
         return (batch for batch, _ in self._from(from_offset))

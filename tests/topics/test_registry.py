@@ -157,6 +157,18 @@ def test_logs_that_no_catalog_knows_are_adopted_not_deleted(plane: Plane) -> Non
     assert plane.events_of(TopicAdopted) == []
 
 
+def test_producer_ids_that_a_moved_log_has_are_given_to_nobody(plane: Plane) -> None:
+    log = MemoryLog(TopicPartition("moved", 0), random_topic_id())
+    log.last_producer_id = 4_711
+    plane.store.logs[log.topic_partition] = log
+
+    plane.restart()
+    first = plane.data.registry.reserve_producer_ids(1_000)
+    assert first == 4_712
+    plane.restart()
+    assert plane.data.registry.reserve_producer_ids(1_000) == 5_712
+
+
 def test_a_catalog_that_cannot_be_read_stops_the_start(plane: Plane) -> None:
     for content in (b"{", b"{}", b'{"format": 99}', b"[]", b'{"format": 1, "topics": [{}]}'):
         plane.catalog.content = content

@@ -1,0 +1,222 @@
+"""A topic's folder that came from a Kafka 4.3.1: which transactions were aborted, told as there.
+
+golden/transactions is that folder, and what the broker gave its own consumers; made by
+golden/make_transactions.py.
+"""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from storage.aborted import FILE, AbortedTransactions
+from storage.api import AbortedTransaction, Corrupt, LogSettings, TopicPartition
+from storage.journaled_log import JournaledLog
+from storage.journaled_view import JournaledView
+from storage.log_store import LogStore
+from storage.partition_log import PartitionLog
+from storage.record_batch import read_header, read_records
+from tests.simulator.disk import SimulatedDisk
+from tests.storage.cleaner_rig import ABORT, COMMIT, Partition
+from tests.storage.rig import DATA, NOW_MS, batch, new_disk
+
+GOLDEN = Path(__file__).with_name("golden") / "transactions"
+READ = json.loads((GOLDEN / "read.json").read_text())
+MOVED = TopicPartition("moved", 0)
+FOLDER = f"{DATA}/moved-0"
+INDEXES = (".txnindex", ".snapshot")
+
+
+def moved(*without: str) -> SimulatedDisk:
+    """The folder in a data directory of ours."""
+    disk = new_disk()
+    disk.make_dir(FOLDER)
+    for path in sorted(GOLDEN.iterdir()):
+        if path.suffix not in (".json", *without):
+            put(disk, path.name, path.read_bytes())
+    return disk
+
+
+def put(disk: SimulatedDisk, name: str, content: bytes) -> None:
+    disk.open(f"{FOLDER}/{name}", create=True).pwrite(content, 0)
+
+
+def opened(disk: SimulatedDisk) -> PartitionLog:
+    store = LogStore(disk, DATA)
+    store.open()
+    log = store.partition_log(MOVED)
+    assert log is not None
+    return log
+
+
+def fetched(log: PartitionLog, offset: int) -> bytes:
+    return log.read(offset, 1 << 20, up_to=log.high_watermark, at_least_one=True)
+
+
+def told(log: PartitionLog, offset: int) -> list[list[int]]:
+    found = log.aborted_among(fetched(log, offset))
+    return [[one.producer_id, one.first_offset] for one in found]
+
+
+def committed(batches: Iterable[bytes], aborted: Iterable[AbortedTransaction]) -> list[str]:
+    """What a client keeps of these: by what it was told, and by the markers that it meets."""
+    left = sorted(aborted, key=lambda one: one.first_offset)
+    passing: set[int] = set()
+    values = []
+    for each in batches:
+        header = read_header(each)
+        while left and left[0].first_offset <= header.last_offset:
+            passing.add(left.pop(0).producer_id)
+        if header.is_control:
+            passing.discard(header.producer_id)
+        elif not header.is_transactional or header.producer_id not in passing:
+            values += [(record[3] or b"").decode() for record in read_records(each)]
+    return values
+
+
+def test_every_fetch_tells_of_those_that_kafka_tells_of() -> None:
+    log = opened(moved())
+    assert log.log_end_offset == 26  # there, one more: the marker of the one that was open
+    assert [told(log, offset) for offset in range(26)] == [
+        one["aborted"] for one in READ["fetch"][:26]
+    ]
+    assert told(log, 26) == []
+
+
+def test_what_a_consumer_keeps_is_what_it_kept_there() -> None:
+    log = opened(moved())
+    stored = list(log.batches(0))
+    assert committed(stored, log.aborted_among(b"".join(stored))) == READ["read_committed"]
+    assert "open 0" not in READ["read_committed"]  # its producer never came back
+    everything = READ["read_uncommitted"]
+    assert committed([one for one in stored if not read_header(one).is_control], ()) == everything
+
+
+def test_they_are_found_out_once() -> None:
+    disk = moved()
+    log = opened(disk)
+    assert log.aborted.is_news
+    assert (len(log.aborted), log.aborted.found_open, log.last_producer_id) == (4, 1, 2)
+    first = told(log, 16)
+    # What a segment says by now is not asked any more.
+    log.append(batch("ours"), NOW_MS)
+    disk = disk.after_kill()
+    again = opened(disk)
+    assert not again.aborted.is_news
+    assert (again.aborted.found_open, again.last_producer_id) == (1, 2)
+    assert again.log_end_offset == 27
+    assert told(again, 16) == first
+    # A new transaction of one of those producers cannot begin here: its number is all there is.
+    assert told(again, 26) == [[2, 23]]
+
+
+def test_kafkas_index_is_not_needed() -> None:
+    for missing in INDEXES:
+        log = opened(moved(missing))
+        assert [told(log, offset) for offset in range(26)] == [
+            one["aborted"] for one in READ["fetch"][:26]
+        ]
+
+
+def test_a_log_that_a_kafka_has_had_again_is_read_again() -> None:
+    disk = moved()
+    opened(disk)
+    disk = disk.after_kill()
+    put(disk, f"{26:020d}.txnindex", b"")
+    assert opened(disk).aborted.is_news
+    # And what went meanwhile, with a segment, is no reason to.
+    disk = disk.after_kill()
+    disk.remove(f"{FOLDER}/{13:020d}.snapshot")
+    assert not opened(disk).aborted.is_news
+
+
+def test_a_log_of_ours_is_never_read_through() -> None:
+    log = opened(moved(*INDEXES))
+    assert len(log.aborted) == 0
+    assert log.last_producer_id == -1
+    assert FILE not in log._disk.listdir(FOLDER)
+
+
+def test_a_disk_that_does_not_take_the_file_keeps_nobody_from_reading() -> None:
+    disk = moved()
+    disk.fail_write(FILE)
+    log = opened(disk)
+    assert told(log, 16) == READ["fetch"][16]["aborted"]
+    disk = disk.after_kill()
+    assert opened(disk).aborted.is_news  # as the last start could not write it down
+    assert not opened(disk.after_kill()).aborted.is_news
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"found_beside": []', b'{"version": 1}'])
+def test_a_damaged_file_sets_the_partition_aside(content: bytes) -> None:
+    disk = moved()
+    put(disk, FILE, content)
+    store = LogStore(disk, DATA)
+    store.open()
+    damage = store.damaged[MOVED]
+    assert isinstance(damage, Corrupt)
+    assert damage.path.endswith(FILE)
+
+
+def test_a_damaged_segment_sets_the_partition_aside() -> None:
+    disk = moved()
+    disk.open(f"{DATA}/.kafka_cleanshutdown", create=True)  # its tail is trusted then
+    path = f"{FOLDER}/{13:020d}.log"
+    disk.open(path).pwrite(b"\xff\xff\xff\xff", 8)
+    store = LogStore(disk, DATA)
+    store.open()
+    assert store.damaged[MOVED].path == path
+
+
+def test_the_journals_readers_are_told_as_well() -> None:
+    log = opened(moved())
+    view = JournaledView(log, _Nothing())
+    assert view.aborted_among(fetched(log, 16)) == log.aborted_among(fetched(log, 16)) != ()
+
+
+class _Nothing(JournaledLog):
+    def __init__(self) -> None:
+        """Never written to."""
+
+
+def test_a_transaction_that_goes_on_through_others_is_told_wherever_it_overlaps() -> None:
+    partition = Partition(settings=LogSettings(index_interval_bytes=256))
+    partition.in_transaction(1, a=1)  # 0, ended at 7
+    partition.in_transaction(2, b=1)  # 1
+    partition.mark(2, ABORT)  # 2
+    partition.write(c=1)  # 3
+    partition.in_transaction(3, d=1)  # 4
+    partition.mark(3, COMMIT)  # 5
+    partition.in_transaction(4, e=1)  # 6, never ended
+    partition.mark(1, ABORT)  # 7
+    partition.write(f=1)  # 8
+    put_sign = f"{partition.log.path}/{9:020d}.snapshot"
+    partition.disk.open(put_sign, create=True)
+    log = partition.reopened().log
+    by_batch = {
+        read_header(one).base_offset: [each[0] for each in log.aborted_among(one)]
+        for one in log.batches(0)
+    }
+    assert by_batch == {
+        0: [1], 1: [2, 1], 2: [2, 1], 3: [1], 4: [1], 5: [1], 6: [1, 4], 7: [1, 4], 8: [4],
+    }  # fmt: skip
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20)), max_size=20),
+    st.integers(0, 60),
+    st.integers(1, 10),
+)
+def test_told_are_those_that_overlap(
+    spans: list[tuple[int, int]], start: int, records: int
+) -> None:
+    """Whatever ends first, and however they are nested."""
+    every = [AbortedTransaction(7, first, first + length) for first, length in spans]
+    some = batch(*map(str, range(records)), base_offset=start)
+    overlapping = [
+        one for one in every if one.first_offset < start + records and one.last_offset >= start
+    ]
+    assert sorted(AbortedTransactions(every).among(some)) == sorted(overlapping)
