@@ -8,8 +8,10 @@ Kafka's counterpart: `KafkaApis.handle`.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Protocol
+
+from msgspec.structs import replace
 
 from broker.request import PendingRequest
 from broker.stats import RequestStats

@@ -11,8 +11,8 @@ Written by complete_join.py, deleted by sync_group.py and whatever else ends the
 restore.py. See docs/adr for what was weighed. Kafka's counterpart: none.
 """
 
+import struct
 from collections.abc import Iterable, Sequence
-from struct import Struct
 from typing import Annotated, ClassVar, Final
 
 from coordinator.group import Group, GroupTable, GroupView, Member, MemberView
@@ -20,32 +20,29 @@ from coordinator.subscriptions import subscribed_topics
 from protocol.compiler import reader, writer
 from protocol.names import GenerationId, GroupId, GroupInstanceId, GroupState, MemberId
 from protocol.primitives import Malformed
-from protocol.schema import BYTES, INT32, INT64, STRING, array, nullable, struct
+from protocol.schema import BYTES, INT32, INT64, STRING, Message, Struct, array, nullable
 from storage.api import Record
 
 GENERATION_BEGUN: Final = 0x7263
 """The record type, "rc" in the log: far above the numbers that Kafka gives out one by one."""
 
 _VERSION: Final = 0
-_INT16: Final = Struct(">h")
+_INT16: Final = struct.Struct(">h")
 
 
-@struct
-class GenerationBegunKey:
+class GenerationBegunKey(Message):
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = 0
 
     group: Annotated[str, STRING] = ""
 
 
-@struct
-class OfferedProtocol:
+class OfferedProtocol(Struct):
     name: Annotated[str, STRING] = ""
     metadata: Annotated[bytes, BYTES] = b""
 
 
-@struct
-class BegunMember:
+class BegunMember(Struct):
     """A member with all that it offers: a client that joins again is compared with the whole."""
 
     member_id: Annotated[str, STRING] = ""
@@ -57,8 +54,7 @@ class BegunMember:
     protocols: Annotated[Sequence[OfferedProtocol], array(OfferedProtocol)] = ()
 
 
-@struct
-class GenerationBegunValue:
+class GenerationBegunValue(Message):
     """Without members when they would not fit: then only the number is spent."""
 
     VERSIONS: ClassVar = range(1)

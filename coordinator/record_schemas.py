@@ -15,8 +15,9 @@ They have an empty default here as well. Kafka's counterpart: `CoordinatorRecord
 """
 
 from collections.abc import Sequence
-from dataclasses import field
 from typing import Annotated, ClassVar, Final, NamedTuple
+
+from msgspec import field
 
 from protocol.names import ZERO_TOPIC_ID, TopicId
 from protocol.schema import (
@@ -30,19 +31,18 @@ from protocol.schema import (
     UINT16,
     UUID,
     Message,
+    Struct,
     array,
     between,
     nullable,
     since,
-    struct,
     tagged,
 )
 
 # ---------------------------------------------------------------- keys, one class for each shape
 
 
-@struct
-class OffsetCommitKey:
+class OffsetCommitKey(Message):
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = NEVER
 
@@ -51,16 +51,14 @@ class OffsetCommitKey:
     partition: Annotated[int, INT32] = 0
 
 
-@struct
-class GroupMetadataKey:
+class GroupMetadataKey(Message):
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = NEVER
 
     group: Annotated[str, STRING] = ""
 
 
-@struct
-class GroupKey:
+class GroupKey(Message):
     """Of all that a newer group protocol keeps once for a group."""
 
     VERSIONS: ClassVar = range(1)
@@ -69,8 +67,7 @@ class GroupKey:
     group_id: Annotated[str, STRING] = ""
 
 
-@struct
-class GroupMemberKey:
+class GroupMemberKey(Message):
     """Of all that a newer group protocol keeps for each member."""
 
     VERSIONS: ClassVar = range(1)
@@ -80,8 +77,7 @@ class GroupMemberKey:
     member_id: Annotated[str, STRING] = ""
 
 
-@struct
-class RegularExpressionKey:
+class RegularExpressionKey(Message):
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = NEVER
 
@@ -92,8 +88,7 @@ class RegularExpressionKey:
 # ---------------------------------------------------------------- offsets and classic groups
 
 
-@struct
-class LegacyOffsetCommitValue:
+class LegacyOffsetCommitValue(Message):
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = NEVER
 
@@ -102,8 +97,7 @@ class LegacyOffsetCommitValue:
     commit_timestamp: Annotated[int, INT64] = 0
 
 
-@struct
-class OffsetCommitValue:
+class OffsetCommitValue(Message):
     VERSIONS: ClassVar = range(5)
     FLEXIBLE_SINCE: ClassVar = 4
 
@@ -115,8 +109,7 @@ class OffsetCommitValue:
     topic_id: Annotated[TopicId, tagged(UUID, 0, since=4, ignorable=True)] = ZERO_TOPIC_ID
 
 
-@struct
-class MemberMetadata:
+class MemberMetadata(Struct):
     member_id: Annotated[str, STRING] = ""
     group_instance_id: Annotated[str | None, since(STRING, 3, nullable=True, ignorable=True)] = None
     client_id: Annotated[str, STRING] = ""
@@ -127,8 +120,7 @@ class MemberMetadata:
     assignment: Annotated[bytes, BYTES] = b""
 
 
-@struct
-class GroupMetadataValue:
+class GroupMetadataValue(Message):
     VERSIONS: ClassVar = range(5)
     FLEXIBLE_SINCE: ClassVar = 4
 
@@ -143,8 +135,7 @@ class GroupMetadataValue:
 # ---------------------------------------------------------------- consumer groups (KIP-848)
 
 
-@struct
-class ConsumerGroupMetadataValue:
+class ConsumerGroupMetadataValue(Message):
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = 0
 
@@ -152,42 +143,36 @@ class ConsumerGroupMetadataValue:
     metadata_hash: Annotated[int, tagged(INT64, 0)] = 0
 
 
-@struct
-class PartitionMetadata:
+class PartitionMetadata(Struct):
     partition: Annotated[int, INT32] = 0
     racks: Annotated[Sequence[str], array(STRING)] = ()
 
 
-@struct
-class TopicMetadata:
+class TopicMetadata(Struct):
     topic_id: Annotated[TopicId, UUID] = ZERO_TOPIC_ID
     topic_name: Annotated[str, STRING] = ""
     num_partitions: Annotated[int, INT32] = 0
     partition_metadata: Annotated[Sequence[PartitionMetadata], array(PartitionMetadata)] = ()
 
 
-@struct
-class ConsumerGroupPartitionMetadataValue:
+class ConsumerGroupPartitionMetadataValue(Message):
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = 0
 
     topics: Annotated[Sequence[TopicMetadata], array(TopicMetadata)] = ()
 
 
-@struct
-class ClassicProtocol:
+class ClassicProtocol(Struct):
     name: Annotated[str, STRING] = ""
     metadata: Annotated[bytes, BYTES] = b""
 
 
-@struct
-class ClassicMemberMetadata:
+class ClassicMemberMetadata(Struct):
     session_timeout_ms: Annotated[int, INT32] = 0
     supported_protocols: Annotated[Sequence[ClassicProtocol], array(ClassicProtocol)] = ()
 
 
-@struct
-class ConsumerGroupMemberMetadataValue:
+class ConsumerGroupMemberMetadataValue(Message):
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = 0
 
@@ -204,8 +189,7 @@ class ConsumerGroupMemberMetadataValue:
     ] = field(default_factory=ClassicMemberMetadata)
 
 
-@struct
-class TargetAssignmentMetadataValue:
+class TargetAssignmentMetadataValue(Message):
     """The same for consumer, share and streams groups."""
 
     VERSIONS: ClassVar = range(1)
@@ -215,14 +199,12 @@ class TargetAssignmentMetadataValue:
     assignment_timestamp: Annotated[int, tagged(INT64, 0)] = 0
 
 
-@struct
-class TopicPartitions:
+class TopicPartitions(Struct):
     topic_id: Annotated[TopicId, UUID] = ZERO_TOPIC_ID
     partitions: Annotated[Sequence[int], array(INT32)] = ()
 
 
-@struct
-class TargetAssignmentMemberValue:
+class TargetAssignmentMemberValue(Message):
     """The same for consumer and share groups."""
 
     VERSIONS: ClassVar = range(1)
@@ -231,15 +213,13 @@ class TargetAssignmentMemberValue:
     topic_partitions: Annotated[Sequence[TopicPartitions], array(TopicPartitions)] = ()
 
 
-@struct
-class TopicPartitionsWithEpochs:
+class TopicPartitionsWithEpochs(Struct):
     topic_id: Annotated[TopicId, UUID] = ZERO_TOPIC_ID
     partitions: Annotated[Sequence[int], array(INT32)] = ()
     assignment_epochs: Annotated[Sequence[int] | None, tagged(array(INT32), 0, nullable=True)] = ()
 
 
-@struct
-class ConsumerGroupCurrentMemberAssignmentValue:
+class ConsumerGroupCurrentMemberAssignmentValue(Message):
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = 0
 
@@ -254,8 +234,7 @@ class ConsumerGroupCurrentMemberAssignmentValue:
     ] = ()
 
 
-@struct
-class ConsumerGroupRegularExpressionValue:
+class ConsumerGroupRegularExpressionValue(Message):
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = 0
 
@@ -267,8 +246,7 @@ class ConsumerGroupRegularExpressionValue:
 # ---------------------------------------------------------------- share groups (KIP-932)
 
 
-@struct
-class ShareGroupMemberMetadataValue:
+class ShareGroupMemberMetadataValue(Message):
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = 0
 
@@ -278,8 +256,7 @@ class ShareGroupMemberMetadataValue:
     subscribed_topic_names: Annotated[Sequence[str], array(STRING)] = ()
 
 
-@struct
-class ShareGroupMetadataValue:
+class ShareGroupMetadataValue(Message):
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = 0
 
@@ -287,8 +264,7 @@ class ShareGroupMetadataValue:
     metadata_hash: Annotated[int, INT64] = 0
 
 
-@struct
-class ShareGroupCurrentMemberAssignmentValue:
+class ShareGroupCurrentMemberAssignmentValue(Message):
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = 0
 
@@ -298,21 +274,18 @@ class ShareGroupCurrentMemberAssignmentValue:
     assigned_partitions: Annotated[Sequence[TopicPartitions], array(TopicPartitions)] = ()
 
 
-@struct
-class TopicPartitionsInfo:
+class TopicPartitionsInfo(Struct):
     topic_id: Annotated[TopicId, UUID] = ZERO_TOPIC_ID
     topic_name: Annotated[str, STRING] = ""
     partitions: Annotated[Sequence[int], array(INT32)] = ()
 
 
-@struct
-class ShareTopicInfo:
+class ShareTopicInfo(Struct):
     topic_id: Annotated[TopicId, UUID] = ZERO_TOPIC_ID
     topic_name: Annotated[str, STRING] = ""
 
 
-@struct
-class ShareGroupStatePartitionMetadataValue:
+class ShareGroupStatePartitionMetadataValue(Message):
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = 0
 
@@ -324,14 +297,12 @@ class ShareGroupStatePartitionMetadataValue:
 # ---------------------------------------------------------------- streams groups (KIP-1071)
 
 
-@struct
-class KeyValue:
+class KeyValue(Struct):
     key: Annotated[str, STRING] = ""
     value: Annotated[str, STRING] = ""
 
 
-@struct
-class StreamsGroupMetadataValue:
+class StreamsGroupMetadataValue(Message):
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = 0
 
@@ -345,14 +316,12 @@ class StreamsGroupMetadataValue:
     failed_description_topology_epoch: Annotated[int, tagged(INT32, 3)] = -1
 
 
-@struct
-class Endpoint:
+class Endpoint(Struct):
     host: Annotated[str, STRING] = ""
     port: Annotated[int, UINT16] = 0
 
 
-@struct
-class StreamsGroupMemberMetadataValue:
+class StreamsGroupMemberMetadataValue(Message):
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = 0
 
@@ -367,14 +336,12 @@ class StreamsGroupMemberMetadataValue:
     client_tags: Annotated[Sequence[KeyValue], array(KeyValue)] = ()
 
 
-@struct
-class TaskIds:
+class TaskIds(Struct):
     subtopology_id: Annotated[str, STRING] = ""
     partitions: Annotated[Sequence[int], array(INT32)] = ()
 
 
-@struct
-class StreamsGroupTargetAssignmentMemberValue:
+class StreamsGroupTargetAssignmentMemberValue(Message):
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = 0
 
@@ -383,15 +350,13 @@ class StreamsGroupTargetAssignmentMemberValue:
     warmup_tasks: Annotated[Sequence[TaskIds], array(TaskIds)] = ()
 
 
-@struct
-class TaskIdsWithEpochs:
+class TaskIdsWithEpochs(Struct):
     subtopology_id: Annotated[str, STRING] = ""
     partitions: Annotated[Sequence[int], array(INT32)] = ()
     assignment_epochs: Annotated[Sequence[int] | None, tagged(array(INT32), 0, nullable=True)] = ()
 
 
-@struct
-class StreamsGroupCurrentMemberAssignmentValue:
+class StreamsGroupCurrentMemberAssignmentValue(Message):
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = 0
 
@@ -412,23 +377,20 @@ class StreamsGroupCurrentMemberAssignmentValue:
     ] = ()
 
 
-@struct
-class StreamsTopicInfo:
+class StreamsTopicInfo(Struct):
     name: Annotated[str, STRING] = ""
     partitions: Annotated[int, INT32] = 0
     replication_factor: Annotated[int, INT16] = 0
     topic_configs: Annotated[Sequence[KeyValue], array(KeyValue)] = ()
 
 
-@struct
-class CopartitionGroup:
+class CopartitionGroup(Struct):
     source_topics: Annotated[Sequence[int], array(INT16)] = ()
     source_topic_regex: Annotated[Sequence[int], array(INT16)] = ()
     repartition_source_topics: Annotated[Sequence[int], array(INT16)] = ()
 
 
-@struct
-class Subtopology:
+class Subtopology(Struct):
     subtopology_id: Annotated[str, STRING] = ""
     source_topics: Annotated[Sequence[str], array(STRING)] = ()
     source_topic_regex: Annotated[Sequence[str], array(STRING)] = ()
@@ -438,8 +400,7 @@ class Subtopology:
     copartition_groups: Annotated[Sequence[CopartitionGroup], array(CopartitionGroup)] = ()
 
 
-@struct
-class StreamsGroupTopologyValue:
+class StreamsGroupTopologyValue(Message):
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = 0
 

@@ -10,28 +10,26 @@ Version notes: v1 owned_partitions (KIP-429); v2 generation_id (KIP-792); v3 rac
 Kafka's counterpart: `ConsumerProtocol`, ConsumerProtocolSubscription.json and -Assignment.json.
 """
 
+import struct
 from collections.abc import Sequence
-from struct import Struct
 from typing import Annotated, ClassVar, Final
 
 from protocol.compiler import M, reader, writer
 from protocol.names import NO_GENERATION, GenerationId, TopicName
 from protocol.primitives import Malformed
-from protocol.schema import BYTES, INT32, NEVER, STRING, array, nullable, since, struct
+from protocol.schema import BYTES, INT32, NEVER, STRING, Message, Struct, array, nullable, since
 
 PROTOCOL_TYPE: Final = "consumer"
 
-_VERSION: Final = Struct(">h")
+_VERSION: Final = struct.Struct(">h")
 
 
-@struct
-class TopicPartition:
+class TopicPartition(Struct):
     topic: Annotated[TopicName, STRING] = TopicName("")
     partitions: Annotated[Sequence[int], array(INT32)] = ()
 
 
-@struct
-class ConsumerProtocolSubscription:
+class ConsumerProtocolSubscription(Message):
     VERSIONS: ClassVar = range(4)
     FLEXIBLE_SINCE: ClassVar = NEVER
 
@@ -44,8 +42,7 @@ class ConsumerProtocolSubscription:
     rack_id: Annotated[str | None, since(STRING, 3, nullable=True, ignorable=True)] = None
 
 
-@struct
-class ConsumerProtocolAssignment:
+class ConsumerProtocolAssignment(Message):
     VERSIONS: ClassVar = range(4)
     FLEXIBLE_SINCE: ClassVar = NEVER
 

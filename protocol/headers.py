@@ -10,11 +10,10 @@ even then, because a broker must be able to read it before it knows the version.
 from typing import Annotated, ClassVar
 
 from protocol.names import ApiKey
-from protocol.schema import API_KEY, CLIENT_ID, INT16, INT32, struct
+from protocol.schema import API_KEY, CLIENT_ID, INT16, INT32, Message
 
 
-@struct
-class RequestHeader:
+class RequestHeader(Message):
     VERSIONS: ClassVar = range(1, 3)
     FLEXIBLE_SINCE: ClassVar = 2
 
@@ -24,8 +23,7 @@ class RequestHeader:
     client_id: Annotated[str, CLIENT_ID] = ""
 
 
-@struct
-class ResponseHeader:
+class ResponseHeader(Message):
     VERSIONS: ClassVar = range(2)
     FLEXIBLE_SINCE: ClassVar = 1
 

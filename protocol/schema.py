@@ -1,10 +1,9 @@
 """How is a Kafka message declared: its fields, their wire types and the versions that have them?
 
 The vocabulary of `protocol/messages/` and of the record schemas in `coordinator/records.py`. A
-declaration is a slotted dataclass (`@struct`) whose fields stand in wire order:
+declaration is a `Struct`, or a `Message` if it stands on its own; its fields stand in wire order:
 
-    @struct
-    class HeartbeatRequest:
+    class HeartbeatRequest(Message):
         API_KEY: ClassVar = ApiKey.HEARTBEAT
         VERSIONS: ClassVar = range(5)
         FLEXIBLE_SINCE: ClassVar = 4
@@ -19,12 +18,11 @@ the default of Kafka's JSON, with one exception: a tagged struct that is not the
 Kafka's counterpart: the message generator and its JSON files.
 """
 
-from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, fields
-from dataclasses import Field as DataclassField
 from enum import IntEnum
 from functools import cache
-from typing import Any, ClassVar, Final, Protocol, TypeVar, dataclass_transform, get_type_hints
+from typing import ClassVar, Final
+
+import msgspec
 
 from protocol.names import ApiKey, ErrorCode
 
@@ -33,51 +31,22 @@ INT32_MAX: Final = (1 << 31) - 1
 INT64_MAX: Final = (1 << 63) - 1
 
 
-class Struct(Protocol):
-    """Any declared dataclass, also one that only lives inside a message."""
+class Struct(msgspec.Struct, gc=False):
+    """What is declared; also what only lives inside a message.
 
-    __dataclass_fields__: ClassVar[dict[str, DataclassField[Any]]]
+    A message holds what it was read from or made of, never itself, so the garbage collector need
+    not look at it.
+    """
 
 
-class Message(Struct, Protocol):
-    """A declared dataclass that stands on its own: a request, a response or a stored record."""
+class Message(Struct):
+    """A declaration that stands on its own: a request, a response or a stored record."""
 
     VERSIONS: ClassVar[range]
     FLEXIBLE_SINCE: ClassVar[int]
 
 
-StructT = TypeVar("StructT")
-
-
-@dataclass_transform()
-def struct(cls: type[StructT]) -> type[StructT]:
-    """`@dataclass(slots=True)` for declarations: the same, but defined in a third of the time.
-
-    Equality and repr are shared by all of them, and there is always a docstring, for dataclass
-    would work out a signature to write one. With some 180 structs that is a tenth of the daemon's
-    time to start, and nothing that is busy compares or prints a message.
-    """
-    cls.__doc__ = cls.__doc__ or cls.__name__
-    made: Any = dataclass(slots=True, eq=False, repr=False)(cls)
-    made.__eq__ = _same_fields
-    made.__hash__ = None  # mutable, so not hashable
-    made.__repr__ = _named_fields
-    return made  # type: ignore[no-any-return]  # the class that was given, with its methods
-
-
-def _same_fields(self: Any, other: Any) -> Any:
-    if type(other) is not type(self):
-        return NotImplemented
-    return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
-
-
-def _named_fields(self: Any) -> str:
-    values = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
-    return f"{type(self).__qualname__}({values})"
-
-
-@dataclass(frozen=True, slots=True)
-class Wire:
+class Wire(msgspec.Struct, frozen=True):
     """A wire type. `code` is its letter in `struct` if it has a fixed width, else ""."""
 
     name: str
@@ -85,15 +54,13 @@ class Wire:
     enum: type[IntEnum] | None = None  # Read as its member; a number without one stays a number.
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayOf:
+class ArrayOf(msgspec.Struct, frozen=True):
     """An array; `element` is what it holds."""
 
     element: "Wire | StructOf"
 
 
-@dataclass(frozen=True, slots=True)
-class StructOf:
+class StructOf(msgspec.Struct, frozen=True):
     """A struct in place; `cls` is its declaration."""
 
     cls: type[Struct]
@@ -116,8 +83,7 @@ RECORDS: Final = Wire("records")  # Bytes to everybody but the log, which knows 
 CLIENT_ID: Final = Wire("client_id")  # A string that is never compact, and null is "".
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(msgspec.Struct, frozen=True):
     """What an annotation says of a field: its wire type and where it is found in which versions."""
 
     wire: WireType
@@ -192,8 +158,7 @@ def _nullable_since(nullable: int, first: int) -> int:
     return NEVER if nullable is False else nullable
 
 
-@dataclass(frozen=True, slots=True)
-class FieldSpec:
+class FieldSpec(msgspec.Struct, frozen=True):
     """One declared field, as the compiler sees it."""
 
     name: str
@@ -201,27 +166,21 @@ class FieldSpec:
     default: object
 
 
+@cache
 def fields_of(cls: type[Struct]) -> tuple[FieldSpec, ...]:
     """The fields of a declaration in wire order, with their marks."""
-    specs: tuple[FieldSpec, ...] = _field_specs(cls)
-    return specs
+    return tuple(_field_spec(cls, field) for field in msgspec.structs.fields(cls))
 
 
-@cache
-def _field_specs(cls: type[Struct]) -> tuple[FieldSpec, ...]:
-    hints: Mapping[str, Any] = get_type_hints(cls, include_extras=True)
-    return tuple(_field_spec(cls, field, hints[field.name]) for field in fields(cls))
-
-
-def _field_spec(cls: type[Struct], field: DataclassField[Any], hint: Any) -> FieldSpec:
-    marks = [m for m in getattr(hint, "__metadata__", ()) if isinstance(m, Mark | WireType)]
+def _field_spec(cls: type[Struct], field: msgspec.structs.FieldInfo) -> FieldSpec:
+    said = getattr(field.type, "__metadata__", ())
+    marks = [mark for mark in said if isinstance(mark, Mark | WireType)]
     if len(marks) != 1:
         raise TypeError(f"{cls.__name__}.{field.name} needs one wire type, has {len(marks)}")
     mark = marks[0] if isinstance(marks[0], Mark) else Mark(marks[0])
-    if field.default is not MISSING:
-        default: object = field.default
-    elif field.default_factory is not MISSING:
-        default = field.default_factory()
-    else:
+    if field.required:
         raise TypeError(f"{cls.__name__}.{field.name} has no default")
+    default: object = field.default
+    if field.default_factory is not msgspec.NODEFAULT:
+        default = field.default_factory()
     return FieldSpec(field.name, mark, default)

@@ -8,17 +8,17 @@ by a name in its globals, which `Source.constant` hands out.
 import linecache
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from struct import Struct
 from typing import Any
+
+import msgspec
 
 from protocol import schema
 from protocol.schema import ArrayOf, FieldSpec, StructOf, Wire, WireType, fields_of
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(msgspec.Struct, frozen=True):
     """A declaration at one version: all that a generator has to know."""
 
     cls: type[schema.Struct]

@@ -18,15 +18,15 @@ from protocol.schema import (
     INT32,
     INT64,
     STRING,
+    Message,
+    Struct,
     array,
     since,
-    struct,
     tagged,
 )
 
 
-@struct
-class ApiVersionsRequest:
+class ApiVersionsRequest(Message):
     API_KEY: ClassVar = ApiKey.API_VERSIONS
     VERSIONS: ClassVar = range(5)
     FLEXIBLE_SINCE: ClassVar = 3
@@ -35,29 +35,25 @@ class ApiVersionsRequest:
     client_software_version: Annotated[str, since(STRING, 3, ignorable=True)] = ""
 
 
-@struct
-class ApiVersion:
+class ApiVersion(Struct):
     api_key: Annotated[int, INT16] = 0
     min_version: Annotated[int, INT16] = 0
     max_version: Annotated[int, INT16] = 0
 
 
-@struct
-class SupportedFeatureKey:
+class SupportedFeatureKey(Struct):
     name: Annotated[str, STRING] = ""
     min_version: Annotated[int, INT16] = 0
     max_version: Annotated[int, INT16] = 0
 
 
-@struct
-class FinalizedFeatureKey:
+class FinalizedFeatureKey(Struct):
     name: Annotated[str, STRING] = ""
     max_version_level: Annotated[int, INT16] = 0
     min_version_level: Annotated[int, INT16] = 0
 
 
-@struct
-class ApiVersionsResponse:
+class ApiVersionsResponse(Message):
     API_KEY: ClassVar = ApiKey.API_VERSIONS
     VERSIONS: ClassVar = range(5)
     FLEXIBLE_SINCE: ClassVar = 3

@@ -7,16 +7,14 @@ from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 from protocol.names import ApiKey, ErrorCode, TopicName
-from protocol.schema import BOOL, ERROR_CODE, INT32, STRING, array, nullable, struct
+from protocol.schema import BOOL, ERROR_CODE, INT32, STRING, Message, Struct, array, nullable
 
 
-@struct
-class CreatePartitionsAssignment:
+class CreatePartitionsAssignment(Struct):
     broker_ids: Annotated[Sequence[int], array(INT32)] = ()
 
 
-@struct
-class CreatePartitionsTopic:
+class CreatePartitionsTopic(Struct):
     name: Annotated[TopicName, STRING] = TopicName("")
     count: Annotated[int, INT32] = 0
     assignments: Annotated[
@@ -24,8 +22,7 @@ class CreatePartitionsTopic:
     ] = ()
 
 
-@struct
-class CreatePartitionsRequest:
+class CreatePartitionsRequest(Message):
     API_KEY: ClassVar = ApiKey.CREATE_PARTITIONS
     VERSIONS: ClassVar = range(4)
     FLEXIBLE_SINCE: ClassVar = 2
@@ -35,15 +32,13 @@ class CreatePartitionsRequest:
     validate_only: Annotated[bool, BOOL] = False
 
 
-@struct
-class CreatePartitionsTopicResult:
+class CreatePartitionsTopicResult(Struct):
     name: Annotated[TopicName, STRING] = TopicName("")
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
     error_message: Annotated[str | None, nullable(STRING)] = None
 
 
-@struct
-class CreatePartitionsResponse:
+class CreatePartitionsResponse(Message):
     API_KEY: ClassVar = ApiKey.CREATE_PARTITIONS
     VERSIONS: ClassVar = range(4)
     FLEXIBLE_SINCE: ClassVar = 2

@@ -17,28 +17,26 @@ from protocol.schema import (
     INT32,
     STRING,
     UUID,
+    Message,
+    Struct,
     array,
     nullable,
     since,
-    struct,
     tagged,
 )
 
 
-@struct
-class CreatableReplicaAssignment:
+class CreatableReplicaAssignment(Struct):
     partition_index: Annotated[int, INT32] = 0
     broker_ids: Annotated[Sequence[int], array(INT32)] = ()
 
 
-@struct
-class CreatableTopicConfig:
+class CreatableTopicConfig(Struct):
     name: Annotated[str, STRING] = ""
     value: Annotated[str | None, nullable(STRING)] = ""
 
 
-@struct
-class CreatableTopic:
+class CreatableTopic(Struct):
     name: Annotated[TopicName, STRING] = TopicName("")
     num_partitions: Annotated[int, INT32] = 0
     replication_factor: Annotated[int, INT16] = 0
@@ -48,8 +46,7 @@ class CreatableTopic:
     configs: Annotated[Sequence[CreatableTopicConfig], array(CreatableTopicConfig)] = ()
 
 
-@struct
-class CreateTopicsRequest:
+class CreateTopicsRequest(Message):
     API_KEY: ClassVar = ApiKey.CREATE_TOPICS
     VERSIONS: ClassVar = range(2, 8)
     FLEXIBLE_SINCE: ClassVar = 5
@@ -59,8 +56,7 @@ class CreateTopicsRequest:
     validate_only: Annotated[bool, BOOL] = False
 
 
-@struct
-class CreatableTopicConfigs:
+class CreatableTopicConfigs(Struct):
     name: Annotated[str, STRING] = ""
     value: Annotated[str | None, nullable(STRING)] = ""
     read_only: Annotated[bool, BOOL] = False
@@ -68,8 +64,7 @@ class CreatableTopicConfigs:
     is_sensitive: Annotated[bool, BOOL] = False
 
 
-@struct
-class CreatableTopicResult:
+class CreatableTopicResult(Struct):
     name: Annotated[TopicName, STRING] = TopicName("")
     topic_id: Annotated[TopicId, since(UUID, 7, ignorable=True)] = ZERO_TOPIC_ID
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
@@ -85,8 +80,7 @@ class CreatableTopicResult:
     ] = ()
 
 
-@struct
-class CreateTopicsResponse:
+class CreateTopicsResponse(Message):
     API_KEY: ClassVar = ApiKey.CREATE_TOPICS
     VERSIONS: ClassVar = range(2, 8)
     FLEXIBLE_SINCE: ClassVar = 5

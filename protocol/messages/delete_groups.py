@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 from protocol.names import ApiKey, ErrorCode, GroupId
-from protocol.schema import ERROR_CODE, INT32, STRING, array, struct
+from protocol.schema import ERROR_CODE, INT32, STRING, Message, Struct, array
 
 
-@struct
-class DeleteGroupsRequest:
+class DeleteGroupsRequest(Message):
     API_KEY: ClassVar = ApiKey.DELETE_GROUPS
     VERSIONS: ClassVar = range(3)
     FLEXIBLE_SINCE: ClassVar = 2
@@ -19,14 +18,12 @@ class DeleteGroupsRequest:
     groups_names: Annotated[Sequence[GroupId], array(STRING)] = ()
 
 
-@struct
-class DeletableGroupResult:
+class DeletableGroupResult(Struct):
     group_id: Annotated[GroupId, STRING] = GroupId("")
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
 
 
-@struct
-class DeleteGroupsResponse:
+class DeleteGroupsResponse(Message):
     API_KEY: ClassVar = ApiKey.DELETE_GROUPS
     VERSIONS: ClassVar = range(3)
     FLEXIBLE_SINCE: ClassVar = 2

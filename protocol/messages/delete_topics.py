@@ -7,17 +7,26 @@ from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 from protocol.names import ZERO_TOPIC_ID, ApiKey, ErrorCode, TopicId, TopicName
-from protocol.schema import ERROR_CODE, INT32, STRING, UUID, array, nullable, since, struct, until
+from protocol.schema import (
+    ERROR_CODE,
+    INT32,
+    STRING,
+    UUID,
+    Message,
+    Struct,
+    array,
+    nullable,
+    since,
+    until,
+)
 
 
-@struct
-class DeleteTopicState:
+class DeleteTopicState(Struct):
     name: Annotated[TopicName | None, nullable(STRING)] = None
     topic_id: Annotated[TopicId, UUID] = ZERO_TOPIC_ID
 
 
-@struct
-class DeleteTopicsRequest:
+class DeleteTopicsRequest(Message):
     API_KEY: ClassVar = ApiKey.DELETE_TOPICS
     VERSIONS: ClassVar = range(1, 7)
     FLEXIBLE_SINCE: ClassVar = 4
@@ -27,16 +36,14 @@ class DeleteTopicsRequest:
     timeout_ms: Annotated[int, INT32] = 0
 
 
-@struct
-class DeletableTopicResult:
+class DeletableTopicResult(Struct):
     name: Annotated[TopicName | None, nullable(STRING, since=6)] = TopicName("")
     topic_id: Annotated[TopicId, since(UUID, 6, ignorable=True)] = ZERO_TOPIC_ID
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
     error_message: Annotated[str | None, since(STRING, 5, nullable=True, ignorable=True)] = None
 
 
-@struct
-class DeleteTopicsResponse:
+class DeleteTopicsResponse(Message):
     API_KEY: ClassVar = ApiKey.DELETE_TOPICS
     VERSIONS: ClassVar = range(1, 7)
     FLEXIBLE_SINCE: ClassVar = 4

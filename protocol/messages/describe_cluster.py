@@ -7,11 +7,21 @@ from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 from protocol.names import OPERATIONS_NOT_REQUESTED, ApiKey, ErrorCode
-from protocol.schema import BOOL, ERROR_CODE, INT8, INT32, STRING, array, nullable, since, struct
+from protocol.schema import (
+    BOOL,
+    ERROR_CODE,
+    INT8,
+    INT32,
+    STRING,
+    Message,
+    Struct,
+    array,
+    nullable,
+    since,
+)
 
 
-@struct
-class DescribeClusterRequest:
+class DescribeClusterRequest(Message):
     API_KEY: ClassVar = ApiKey.DESCRIBE_CLUSTER
     VERSIONS: ClassVar = range(3)
     FLEXIBLE_SINCE: ClassVar = 0
@@ -21,8 +31,7 @@ class DescribeClusterRequest:
     include_fenced_brokers: Annotated[bool, since(BOOL, 2)] = False
 
 
-@struct
-class DescribeClusterBroker:
+class DescribeClusterBroker(Struct):
     broker_id: Annotated[int, INT32] = 0
     host: Annotated[str, STRING] = ""
     port: Annotated[int, INT32] = 0
@@ -30,8 +39,7 @@ class DescribeClusterBroker:
     is_fenced: Annotated[bool, since(BOOL, 2)] = False
 
 
-@struct
-class DescribeClusterResponse:
+class DescribeClusterResponse(Message):
     API_KEY: ClassVar = ApiKey.DESCRIBE_CLUSTER
     VERSIONS: ClassVar = range(3)
     FLEXIBLE_SINCE: ClassVar = 0

@@ -7,18 +7,27 @@ from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 from protocol.names import ApiKey, ErrorCode
-from protocol.schema import BOOL, ERROR_CODE, INT8, INT32, STRING, array, nullable, since, struct
+from protocol.schema import (
+    BOOL,
+    ERROR_CODE,
+    INT8,
+    INT32,
+    STRING,
+    Message,
+    Struct,
+    array,
+    nullable,
+    since,
+)
 
 
-@struct
-class DescribeConfigsResource:
+class DescribeConfigsResource(Struct):
     resource_type: Annotated[int, INT8] = 0
     resource_name: Annotated[str, STRING] = ""
     configuration_keys: Annotated[Sequence[str] | None, nullable(array(STRING))] = ()
 
 
-@struct
-class DescribeConfigsRequest:
+class DescribeConfigsRequest(Message):
     API_KEY: ClassVar = ApiKey.DESCRIBE_CONFIGS
     VERSIONS: ClassVar = range(1, 5)
     FLEXIBLE_SINCE: ClassVar = 4
@@ -28,15 +37,13 @@ class DescribeConfigsRequest:
     include_documentation: Annotated[bool, since(BOOL, 3)] = False
 
 
-@struct
-class DescribeConfigsSynonym:
+class DescribeConfigsSynonym(Struct):
     name: Annotated[str, STRING] = ""
     value: Annotated[str | None, nullable(STRING)] = ""
     source: Annotated[int, INT8] = 0
 
 
-@struct
-class DescribeConfigsResourceResult:
+class DescribeConfigsResourceResult(Struct):
     name: Annotated[str, STRING] = ""
     value: Annotated[str | None, nullable(STRING)] = ""
     read_only: Annotated[bool, BOOL] = False
@@ -47,8 +54,7 @@ class DescribeConfigsResourceResult:
     documentation: Annotated[str | None, since(STRING, 3, nullable=True, ignorable=True)] = ""
 
 
-@struct
-class DescribeConfigsResult:
+class DescribeConfigsResult(Struct):
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
     error_message: Annotated[str | None, nullable(STRING)] = ""
     resource_type: Annotated[int, INT8] = 0
@@ -58,8 +64,7 @@ class DescribeConfigsResult:
     ] = ()
 
 
-@struct
-class DescribeConfigsResponse:
+class DescribeConfigsResponse(Message):
     API_KEY: ClassVar = ApiKey.DESCRIBE_CONFIGS
     VERSIONS: ClassVar = range(1, 5)
     FLEXIBLE_SINCE: ClassVar = 4

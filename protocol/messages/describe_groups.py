@@ -16,11 +16,10 @@ from protocol.names import (
     GroupInstanceId,
     MemberId,
 )
-from protocol.schema import BOOL, BYTES, ERROR_CODE, INT32, STRING, array, since, struct
+from protocol.schema import BOOL, BYTES, ERROR_CODE, INT32, STRING, Message, Struct, array, since
 
 
-@struct
-class DescribeGroupsRequest:
+class DescribeGroupsRequest(Message):
     API_KEY: ClassVar = ApiKey.DESCRIBE_GROUPS
     VERSIONS: ClassVar = range(7)
     FLEXIBLE_SINCE: ClassVar = 5
@@ -29,8 +28,7 @@ class DescribeGroupsRequest:
     include_authorized_operations: Annotated[bool, since(BOOL, 3)] = False
 
 
-@struct
-class DescribedGroupMember:
+class DescribedGroupMember(Struct):
     member_id: Annotated[MemberId, STRING] = UNKNOWN_MEMBER_ID
     group_instance_id: Annotated[
         GroupInstanceId | None, since(STRING, 4, nullable=True, ignorable=True)
@@ -41,8 +39,7 @@ class DescribedGroupMember:
     member_assignment: Annotated[bytes, BYTES] = b""
 
 
-@struct
-class DescribedGroup:
+class DescribedGroup(Struct):
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
     error_message: Annotated[str | None, since(STRING, 6, nullable=True)] = None
     group_id: Annotated[GroupId, STRING] = GroupId("")
@@ -53,8 +50,7 @@ class DescribedGroup:
     authorized_operations: Annotated[int, since(INT32, 3)] = OPERATIONS_NOT_REQUESTED
 
 
-@struct
-class DescribeGroupsResponse:
+class DescribeGroupsResponse(Message):
     API_KEY: ClassVar = ApiKey.DESCRIBE_GROUPS
     VERSIONS: ClassVar = range(7)
     FLEXIBLE_SINCE: ClassVar = 5

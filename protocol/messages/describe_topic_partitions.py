@@ -14,22 +14,19 @@ from protocol.names import (
     TopicId,
     TopicName,
 )
-from protocol.schema import BOOL, ERROR_CODE, INT32, STRING, UUID, array, nullable, struct
+from protocol.schema import BOOL, ERROR_CODE, INT32, STRING, UUID, Message, Struct, array, nullable
 
 
-@struct
-class TopicRequest:
+class TopicRequest(Struct):
     name: Annotated[TopicName, STRING] = TopicName("")
 
 
-@struct
-class Cursor:
+class Cursor(Struct):
     topic_name: Annotated[TopicName, STRING] = TopicName("")
     partition_index: Annotated[int, INT32] = 0
 
 
-@struct
-class DescribeTopicPartitionsRequest:
+class DescribeTopicPartitionsRequest(Message):
     API_KEY: ClassVar = ApiKey.DESCRIBE_TOPIC_PARTITIONS
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = 0
@@ -39,8 +36,7 @@ class DescribeTopicPartitionsRequest:
     cursor: Annotated[Cursor | None, nullable(Cursor)] = None
 
 
-@struct
-class DescribeTopicPartitionsResponsePartition:
+class DescribeTopicPartitionsResponsePartition(Struct):
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
     partition_index: Annotated[int, INT32] = 0
     leader_id: Annotated[int, INT32] = 0
@@ -52,8 +48,7 @@ class DescribeTopicPartitionsResponsePartition:
     offline_replicas: Annotated[Sequence[int], array(INT32)] = ()
 
 
-@struct
-class DescribeTopicPartitionsResponseTopic:
+class DescribeTopicPartitionsResponseTopic(Struct):
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
     name: Annotated[TopicName | None, nullable(STRING)] = TopicName("")
     topic_id: Annotated[TopicId, UUID] = ZERO_TOPIC_ID
@@ -65,8 +60,7 @@ class DescribeTopicPartitionsResponseTopic:
     topic_authorized_operations: Annotated[int, INT32] = OPERATIONS_NOT_REQUESTED
 
 
-@struct
-class DescribeTopicPartitionsResponse:
+class DescribeTopicPartitionsResponse(Message):
     API_KEY: ClassVar = ApiKey.DESCRIBE_TOPIC_PARTITIONS
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = 0

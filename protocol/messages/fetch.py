@@ -30,23 +30,22 @@ from protocol.schema import (
     RECORDS,
     STRING,
     UUID,
+    Message,
+    Struct,
     array,
     nullable,
     since,
-    struct,
     tagged,
     until,
 )
 
 
-@struct
-class ReplicaState:
+class ReplicaState(Struct):
     replica_id: Annotated[int, INT32] = -1
     replica_epoch: Annotated[int, INT64] = -1
 
 
-@struct
-class FetchPartition:
+class FetchPartition(Struct):
     partition: Annotated[int, INT32] = 0
     current_leader_epoch: Annotated[int, since(INT32, 9, ignorable=True)] = -1
     fetch_offset: Annotated[int, INT64] = 0
@@ -59,22 +58,19 @@ class FetchPartition:
     high_watermark: Annotated[int, tagged(INT64, 1, since=18, ignorable=True)] = INT64_MAX
 
 
-@struct
-class FetchTopic:
+class FetchTopic(Struct):
     topic: Annotated[TopicName, until(STRING, 12, ignorable=True)] = TopicName("")
     topic_id: Annotated[TopicId, since(UUID, 13, ignorable=True)] = ZERO_TOPIC_ID
     partitions: Annotated[Sequence[FetchPartition], array(FetchPartition)] = ()
 
 
-@struct
-class ForgottenTopic:
+class ForgottenTopic(Struct):
     topic: Annotated[TopicName, until(STRING, 12, ignorable=True)] = TopicName("")
     topic_id: Annotated[TopicId, since(UUID, 13, ignorable=True)] = ZERO_TOPIC_ID
     partitions: Annotated[Sequence[int], array(INT32)] = ()
 
 
-@struct
-class FetchRequest:
+class FetchRequest(Message):
     API_KEY: ClassVar = ApiKey.FETCH
     VERSIONS: ClassVar = range(4, 19)
     FLEXIBLE_SINCE: ClassVar = 12
@@ -95,32 +91,27 @@ class FetchRequest:
     rack_id: Annotated[str, since(STRING, 11, ignorable=True)] = ""
 
 
-@struct
-class EpochEndOffset:
+class EpochEndOffset(Struct):
     epoch: Annotated[int, INT32] = -1
     end_offset: Annotated[int, INT64] = -1
 
 
-@struct
-class LeaderIdAndEpoch:
+class LeaderIdAndEpoch(Struct):
     leader_id: Annotated[int, INT32] = -1
     leader_epoch: Annotated[int, INT32] = -1
 
 
-@struct
-class SnapshotId:
+class SnapshotId(Struct):
     end_offset: Annotated[int, INT64] = -1
     epoch: Annotated[int, INT32] = -1
 
 
-@struct
-class AbortedTransaction:
+class AbortedTransaction(Struct):
     producer_id: Annotated[ProducerId, INT64] = ProducerId(0)
     first_offset: Annotated[int, INT64] = 0
 
 
-@struct
-class PartitionData:
+class PartitionData(Struct):
     partition_index: Annotated[int, INT32] = 0
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
     high_watermark: Annotated[int, INT64] = 0
@@ -136,23 +127,20 @@ class PartitionData:
     records: Annotated[bytes | None, nullable(RECORDS)] = None
 
 
-@struct
-class FetchableTopicResponse:
+class FetchableTopicResponse(Struct):
     topic: Annotated[TopicName, until(STRING, 12, ignorable=True)] = TopicName("")
     topic_id: Annotated[TopicId, since(UUID, 13, ignorable=True)] = ZERO_TOPIC_ID
     partitions: Annotated[Sequence[PartitionData], array(PartitionData)] = ()
 
 
-@struct
-class NodeEndpoint:
+class NodeEndpoint(Struct):
     node_id: Annotated[int, INT32] = 0
     host: Annotated[str, STRING] = ""
     port: Annotated[int, INT32] = 0
     rack: Annotated[str | None, nullable(STRING)] = None
 
 
-@struct
-class FetchResponse:
+class FetchResponse(Message):
     API_KEY: ClassVar = ApiKey.FETCH
     VERSIONS: ClassVar = range(4, 19)
     FLEXIBLE_SINCE: ClassVar = 12

@@ -13,17 +13,17 @@ from protocol.schema import (
     INT8,
     INT32,
     STRING,
+    Message,
+    Struct,
     array,
     between,
     nullable,
     since,
-    struct,
     until,
 )
 
 
-@struct
-class FindCoordinatorRequest:
+class FindCoordinatorRequest(Message):
     API_KEY: ClassVar = ApiKey.FIND_COORDINATOR
     VERSIONS: ClassVar = range(7)
     FLEXIBLE_SINCE: ClassVar = 3
@@ -33,8 +33,7 @@ class FindCoordinatorRequest:
     coordinator_keys: Annotated[Sequence[str], since(array(STRING), 4)] = ()
 
 
-@struct
-class Coordinator:
+class Coordinator(Struct):
     key: Annotated[str, STRING] = ""
     node_id: Annotated[int, INT32] = 0
     host: Annotated[str, STRING] = ""
@@ -43,8 +42,7 @@ class Coordinator:
     error_message: Annotated[str | None, nullable(STRING)] = ""
 
 
-@struct
-class FindCoordinatorResponse:
+class FindCoordinatorResponse(Message):
     API_KEY: ClassVar = ApiKey.FIND_COORDINATOR
     VERSIONS: ClassVar = range(7)
     FLEXIBLE_SINCE: ClassVar = 3

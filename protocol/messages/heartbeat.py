@@ -14,11 +14,10 @@ from protocol.names import (
     GroupInstanceId,
     MemberId,
 )
-from protocol.schema import ERROR_CODE, INT32, STRING, since, struct
+from protocol.schema import ERROR_CODE, INT32, STRING, Message, since
 
 
-@struct
-class HeartbeatRequest:
+class HeartbeatRequest(Message):
     API_KEY: ClassVar = ApiKey.HEARTBEAT
     VERSIONS: ClassVar = range(5)
     FLEXIBLE_SINCE: ClassVar = 4
@@ -29,8 +28,7 @@ class HeartbeatRequest:
     group_instance_id: Annotated[GroupInstanceId | None, since(STRING, 3, nullable=True)] = None
 
 
-@struct
-class HeartbeatResponse:
+class HeartbeatResponse(Message):
     API_KEY: ClassVar = ApiKey.HEARTBEAT
     VERSIONS: ClassVar = range(5)
     FLEXIBLE_SINCE: ClassVar = 4

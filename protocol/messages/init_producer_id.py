@@ -8,11 +8,10 @@ and not advertised, so it is not declared here.
 from typing import Annotated, ClassVar
 
 from protocol.names import ApiKey, ErrorCode, ProducerId
-from protocol.schema import ERROR_CODE, INT16, INT32, INT64, STRING, nullable, since, struct
+from protocol.schema import ERROR_CODE, INT16, INT32, INT64, STRING, Message, nullable, since
 
 
-@struct
-class InitProducerIdRequest:
+class InitProducerIdRequest(Message):
     API_KEY: ClassVar = ApiKey.INIT_PRODUCER_ID
     VERSIONS: ClassVar = range(6)
     FLEXIBLE_SINCE: ClassVar = 2
@@ -23,8 +22,7 @@ class InitProducerIdRequest:
     producer_epoch: Annotated[int, since(INT16, 3)] = -1
 
 
-@struct
-class InitProducerIdResponse:
+class InitProducerIdResponse(Message):
     API_KEY: ClassVar = ApiKey.INIT_PRODUCER_ID
     VERSIONS: ClassVar = range(6)
     FLEXIBLE_SINCE: ClassVar = 2

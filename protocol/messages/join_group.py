@@ -21,17 +21,26 @@ from protocol.names import (
     GroupInstanceId,
     MemberId,
 )
-from protocol.schema import BOOL, BYTES, ERROR_CODE, INT32, STRING, array, nullable, since, struct
+from protocol.schema import (
+    BOOL,
+    BYTES,
+    ERROR_CODE,
+    INT32,
+    STRING,
+    Message,
+    Struct,
+    array,
+    nullable,
+    since,
+)
 
 
-@struct
-class JoinGroupRequestProtocol:
+class JoinGroupRequestProtocol(Struct):
     name: Annotated[str, STRING] = ""
     metadata: Annotated[bytes, BYTES] = b""
 
 
-@struct
-class JoinGroupRequest:
+class JoinGroupRequest(Message):
     API_KEY: ClassVar = ApiKey.JOIN_GROUP
     VERSIONS: ClassVar = range(10)
     FLEXIBLE_SINCE: ClassVar = 6
@@ -46,8 +55,7 @@ class JoinGroupRequest:
     reason: Annotated[str | None, since(STRING, 8, nullable=True, ignorable=True)] = None
 
 
-@struct
-class JoinGroupResponseMember:
+class JoinGroupResponseMember(Struct):
     member_id: Annotated[MemberId, STRING] = UNKNOWN_MEMBER_ID
     group_instance_id: Annotated[
         GroupInstanceId | None, since(STRING, 5, nullable=True, ignorable=True)
@@ -55,8 +63,7 @@ class JoinGroupResponseMember:
     metadata: Annotated[bytes, BYTES] = b""
 
 
-@struct
-class JoinGroupResponse:
+class JoinGroupResponse(Message):
     API_KEY: ClassVar = ApiKey.JOIN_GROUP
     VERSIONS: ClassVar = range(10)
     FLEXIBLE_SINCE: ClassVar = 6

@@ -8,18 +8,26 @@ from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 from protocol.names import UNKNOWN_MEMBER_ID, ApiKey, ErrorCode, GroupId, GroupInstanceId, MemberId
-from protocol.schema import ERROR_CODE, INT32, STRING, array, nullable, since, struct, until
+from protocol.schema import (
+    ERROR_CODE,
+    INT32,
+    STRING,
+    Message,
+    Struct,
+    array,
+    nullable,
+    since,
+    until,
+)
 
 
-@struct
-class MemberIdentity:
+class MemberIdentity(Struct):
     member_id: Annotated[MemberId, STRING] = UNKNOWN_MEMBER_ID
     group_instance_id: Annotated[GroupInstanceId | None, nullable(STRING)] = None
     reason: Annotated[str | None, since(STRING, 5, nullable=True, ignorable=True)] = None
 
 
-@struct
-class LeaveGroupRequest:
+class LeaveGroupRequest(Message):
     API_KEY: ClassVar = ApiKey.LEAVE_GROUP
     VERSIONS: ClassVar = range(6)
     FLEXIBLE_SINCE: ClassVar = 4
@@ -29,15 +37,13 @@ class LeaveGroupRequest:
     members: Annotated[Sequence[MemberIdentity], since(array(MemberIdentity), 3)] = ()
 
 
-@struct
-class MemberResponse:
+class MemberResponse(Struct):
     member_id: Annotated[MemberId, STRING] = UNKNOWN_MEMBER_ID
     group_instance_id: Annotated[GroupInstanceId | None, nullable(STRING)] = GroupInstanceId("")
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
 
 
-@struct
-class LeaveGroupResponse:
+class LeaveGroupResponse(Message):
     API_KEY: ClassVar = ApiKey.LEAVE_GROUP
     VERSIONS: ClassVar = range(6)
     FLEXIBLE_SINCE: ClassVar = 4

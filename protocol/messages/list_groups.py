@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 from protocol.names import ApiKey, ErrorCode, GroupId
-from protocol.schema import ERROR_CODE, INT32, STRING, array, since, struct
+from protocol.schema import ERROR_CODE, INT32, STRING, Message, Struct, array, since
 
 
-@struct
-class ListGroupsRequest:
+class ListGroupsRequest(Message):
     API_KEY: ClassVar = ApiKey.LIST_GROUPS
     VERSIONS: ClassVar = range(6)
     FLEXIBLE_SINCE: ClassVar = 3
@@ -21,16 +20,14 @@ class ListGroupsRequest:
     types_filter: Annotated[Sequence[str], since(array(STRING), 5)] = ()
 
 
-@struct
-class ListedGroup:
+class ListedGroup(Struct):
     group_id: Annotated[GroupId, STRING] = GroupId("")
     protocol_type: Annotated[str, STRING] = ""
     group_state: Annotated[str, since(STRING, 4, ignorable=True)] = ""
     group_type: Annotated[str, since(STRING, 5, ignorable=True)] = ""
 
 
-@struct
-class ListGroupsResponse:
+class ListGroupsResponse(Message):
     API_KEY: ClassVar = ApiKey.LIST_GROUPS
     VERSIONS: ClassVar = range(6)
     FLEXIBLE_SINCE: ClassVar = 3

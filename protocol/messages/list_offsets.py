@@ -9,24 +9,21 @@ from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 from protocol.names import ApiKey, ErrorCode, TopicName
-from protocol.schema import ERROR_CODE, INT8, INT32, INT64, STRING, array, since, struct
+from protocol.schema import ERROR_CODE, INT8, INT32, INT64, STRING, Message, Struct, array, since
 
 
-@struct
-class ListOffsetsPartition:
+class ListOffsetsPartition(Struct):
     partition_index: Annotated[int, INT32] = 0
     current_leader_epoch: Annotated[int, since(INT32, 4, ignorable=True)] = -1
     timestamp: Annotated[int, INT64] = 0
 
 
-@struct
-class ListOffsetsTopic:
+class ListOffsetsTopic(Struct):
     name: Annotated[TopicName, STRING] = TopicName("")
     partitions: Annotated[Sequence[ListOffsetsPartition], array(ListOffsetsPartition)] = ()
 
 
-@struct
-class ListOffsetsRequest:
+class ListOffsetsRequest(Message):
     API_KEY: ClassVar = ApiKey.LIST_OFFSETS
     VERSIONS: ClassVar = range(1, 12)
     FLEXIBLE_SINCE: ClassVar = 6
@@ -37,8 +34,7 @@ class ListOffsetsRequest:
     timeout_ms: Annotated[int, since(INT32, 10, ignorable=True)] = 0
 
 
-@struct
-class ListOffsetsPartitionResponse:
+class ListOffsetsPartitionResponse(Struct):
     partition_index: Annotated[int, INT32] = 0
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
     timestamp: Annotated[int, INT64] = -1
@@ -46,16 +42,14 @@ class ListOffsetsPartitionResponse:
     leader_epoch: Annotated[int, since(INT32, 4)] = -1
 
 
-@struct
-class ListOffsetsTopicResponse:
+class ListOffsetsTopicResponse(Struct):
     name: Annotated[TopicName, STRING] = TopicName("")
     partitions: Annotated[
         Sequence[ListOffsetsPartitionResponse], array(ListOffsetsPartitionResponse)
     ] = ()
 
 
-@struct
-class ListOffsetsResponse:
+class ListOffsetsResponse(Message):
     API_KEY: ClassVar = ApiKey.LIST_OFFSETS
     VERSIONS: ClassVar = range(1, 12)
     FLEXIBLE_SINCE: ClassVar = 6

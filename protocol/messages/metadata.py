@@ -23,22 +23,21 @@ from protocol.schema import (
     INT32,
     STRING,
     UUID,
+    Message,
+    Struct,
     array,
     between,
     nullable,
     since,
-    struct,
 )
 
 
-@struct
-class MetadataRequestTopic:
+class MetadataRequestTopic(Struct):
     topic_id: Annotated[TopicId, since(UUID, 10, ignorable=True)] = ZERO_TOPIC_ID
     name: Annotated[TopicName | None, nullable(STRING, since=10)] = TopicName("")
 
 
-@struct
-class MetadataRequest:
+class MetadataRequest(Message):
     API_KEY: ClassVar = ApiKey.METADATA
     VERSIONS: ClassVar = range(14)
     FLEXIBLE_SINCE: ClassVar = 9
@@ -51,16 +50,14 @@ class MetadataRequest:
     include_topic_authorized_operations: Annotated[bool, since(BOOL, 8)] = False
 
 
-@struct
-class MetadataResponseBroker:
+class MetadataResponseBroker(Struct):
     node_id: Annotated[int, INT32] = 0
     host: Annotated[str, STRING] = ""
     port: Annotated[int, INT32] = 0
     rack: Annotated[str | None, since(STRING, 1, nullable=True, ignorable=True)] = None
 
 
-@struct
-class MetadataResponsePartition:
+class MetadataResponsePartition(Struct):
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
     partition_index: Annotated[int, INT32] = 0
     leader_id: Annotated[int, INT32] = 0
@@ -70,8 +67,7 @@ class MetadataResponsePartition:
     offline_replicas: Annotated[Sequence[int], since(array(INT32), 5, ignorable=True)] = ()
 
 
-@struct
-class MetadataResponseTopic:
+class MetadataResponseTopic(Struct):
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
     name: Annotated[TopicName | None, nullable(STRING, since=12)] = TopicName("")
     topic_id: Annotated[TopicId, since(UUID, 10, ignorable=True)] = ZERO_TOPIC_ID
@@ -82,8 +78,7 @@ class MetadataResponseTopic:
     topic_authorized_operations: Annotated[int, since(INT32, 8)] = OPERATIONS_NOT_REQUESTED
 
 
-@struct
-class MetadataResponse:
+class MetadataResponse(Message):
     API_KEY: ClassVar = ApiKey.METADATA
     VERSIONS: ClassVar = range(14)
     FLEXIBLE_SINCE: ClassVar = 9

@@ -28,24 +28,23 @@ from protocol.schema import (
     INT64,
     STRING,
     UUID,
+    Message,
+    Struct,
     array,
     nullable,
     since,
-    struct,
     until,
 )
 
 
-@struct
-class OffsetCommitRequestPartition:
+class OffsetCommitRequestPartition(Struct):
     partition_index: Annotated[int, INT32] = 0
     committed_offset: Annotated[int, INT64] = 0
     committed_leader_epoch: Annotated[int, since(INT32, 6, ignorable=True)] = -1
     committed_metadata: Annotated[str | None, nullable(STRING)] = ""
 
 
-@struct
-class OffsetCommitRequestTopic:
+class OffsetCommitRequestTopic(Struct):
     name: Annotated[TopicName, until(STRING, 9, ignorable=True)] = TopicName("")
     topic_id: Annotated[TopicId, since(UUID, 10, ignorable=True)] = ZERO_TOPIC_ID
     partitions: Annotated[
@@ -53,8 +52,7 @@ class OffsetCommitRequestTopic:
     ] = ()
 
 
-@struct
-class OffsetCommitRequest:
+class OffsetCommitRequest(Message):
     API_KEY: ClassVar = ApiKey.OFFSET_COMMIT
     VERSIONS: ClassVar = range(2, 11)
     FLEXIBLE_SINCE: ClassVar = 8
@@ -67,14 +65,12 @@ class OffsetCommitRequest:
     topics: Annotated[Sequence[OffsetCommitRequestTopic], array(OffsetCommitRequestTopic)] = ()
 
 
-@struct
-class OffsetCommitResponsePartition:
+class OffsetCommitResponsePartition(Struct):
     partition_index: Annotated[int, INT32] = 0
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
 
 
-@struct
-class OffsetCommitResponseTopic:
+class OffsetCommitResponseTopic(Struct):
     name: Annotated[TopicName, until(STRING, 9, ignorable=True)] = TopicName("")
     topic_id: Annotated[TopicId, since(UUID, 10, ignorable=True)] = ZERO_TOPIC_ID
     partitions: Annotated[
@@ -82,8 +78,7 @@ class OffsetCommitResponseTopic:
     ] = ()
 
 
-@struct
-class OffsetCommitResponse:
+class OffsetCommitResponse(Message):
     API_KEY: ClassVar = ApiKey.OFFSET_COMMIT
     VERSIONS: ClassVar = range(2, 11)
     FLEXIBLE_SINCE: ClassVar = 8

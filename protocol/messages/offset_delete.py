@@ -7,24 +7,21 @@ from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 from protocol.names import ApiKey, ErrorCode, GroupId, TopicName
-from protocol.schema import ERROR_CODE, INT32, NEVER, STRING, array, struct
+from protocol.schema import ERROR_CODE, INT32, NEVER, STRING, Message, Struct, array
 
 
-@struct
-class OffsetDeleteRequestPartition:
+class OffsetDeleteRequestPartition(Struct):
     partition_index: Annotated[int, INT32] = 0
 
 
-@struct
-class OffsetDeleteRequestTopic:
+class OffsetDeleteRequestTopic(Struct):
     name: Annotated[TopicName, STRING] = TopicName("")
     partitions: Annotated[
         Sequence[OffsetDeleteRequestPartition], array(OffsetDeleteRequestPartition)
     ] = ()
 
 
-@struct
-class OffsetDeleteRequest:
+class OffsetDeleteRequest(Message):
     API_KEY: ClassVar = ApiKey.OFFSET_DELETE
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = NEVER
@@ -33,22 +30,19 @@ class OffsetDeleteRequest:
     topics: Annotated[Sequence[OffsetDeleteRequestTopic], array(OffsetDeleteRequestTopic)] = ()
 
 
-@struct
-class OffsetDeleteResponsePartition:
+class OffsetDeleteResponsePartition(Struct):
     partition_index: Annotated[int, INT32] = 0
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
 
 
-@struct
-class OffsetDeleteResponseTopic:
+class OffsetDeleteResponseTopic(Struct):
     name: Annotated[TopicName, STRING] = TopicName("")
     partitions: Annotated[
         Sequence[OffsetDeleteResponsePartition], array(OffsetDeleteResponsePartition)
     ] = ()
 
 
-@struct
-class OffsetDeleteResponse:
+class OffsetDeleteResponse(Message):
     API_KEY: ClassVar = ApiKey.OFFSET_DELETE
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = NEVER

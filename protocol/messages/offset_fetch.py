@@ -19,30 +19,28 @@ from protocol.schema import (
     INT64,
     STRING,
     UUID,
+    Message,
+    Struct,
     array,
     between,
     nullable,
     since,
-    struct,
     until,
 )
 
 
-@struct
-class OffsetFetchRequestTopic:
+class OffsetFetchRequestTopic(Struct):
     name: Annotated[TopicName, STRING] = TopicName("")
     partition_indexes: Annotated[Sequence[int], array(INT32)] = ()
 
 
-@struct
-class OffsetFetchRequestTopics:
+class OffsetFetchRequestTopics(Struct):
     name: Annotated[TopicName, until(STRING, 9, ignorable=True)] = TopicName("")
     topic_id: Annotated[TopicId, since(UUID, 10, ignorable=True)] = ZERO_TOPIC_ID
     partition_indexes: Annotated[Sequence[int], array(INT32)] = ()
 
 
-@struct
-class OffsetFetchRequestGroup:
+class OffsetFetchRequestGroup(Struct):
     group_id: Annotated[GroupId, STRING] = GroupId("")
     member_id: Annotated[MemberId | None, since(STRING, 9, nullable=True, ignorable=True)] = None
     member_epoch: Annotated[int, since(INT32, 9, ignorable=True)] = -1
@@ -51,8 +49,7 @@ class OffsetFetchRequestGroup:
     ] = ()
 
 
-@struct
-class OffsetFetchRequest:
+class OffsetFetchRequest(Message):
     API_KEY: ClassVar = ApiKey.OFFSET_FETCH
     VERSIONS: ClassVar = range(1, 11)
     FLEXIBLE_SINCE: ClassVar = 6
@@ -68,8 +65,7 @@ class OffsetFetchRequest:
     require_stable: Annotated[bool, since(BOOL, 7)] = False
 
 
-@struct
-class OffsetFetchResponsePartition:
+class OffsetFetchResponsePartition(Struct):
     partition_index: Annotated[int, INT32] = 0
     committed_offset: Annotated[int, INT64] = 0
     committed_leader_epoch: Annotated[int, since(INT32, 5, ignorable=True)] = -1
@@ -77,16 +73,14 @@ class OffsetFetchResponsePartition:
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
 
 
-@struct
-class OffsetFetchResponseTopic:
+class OffsetFetchResponseTopic(Struct):
     name: Annotated[TopicName, STRING] = TopicName("")
     partitions: Annotated[
         Sequence[OffsetFetchResponsePartition], array(OffsetFetchResponsePartition)
     ] = ()
 
 
-@struct
-class OffsetFetchResponsePartitions:
+class OffsetFetchResponsePartitions(Struct):
     partition_index: Annotated[int, INT32] = 0
     committed_offset: Annotated[int, INT64] = 0
     committed_leader_epoch: Annotated[int, INT32] = -1
@@ -94,8 +88,7 @@ class OffsetFetchResponsePartitions:
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
 
 
-@struct
-class OffsetFetchResponseTopics:
+class OffsetFetchResponseTopics(Struct):
     name: Annotated[TopicName, until(STRING, 9, ignorable=True)] = TopicName("")
     topic_id: Annotated[TopicId, since(UUID, 10, ignorable=True)] = ZERO_TOPIC_ID
     partitions: Annotated[
@@ -103,15 +96,13 @@ class OffsetFetchResponseTopics:
     ] = ()
 
 
-@struct
-class OffsetFetchResponseGroup:
+class OffsetFetchResponseGroup(Struct):
     group_id: Annotated[GroupId, STRING] = GroupId("")
     topics: Annotated[Sequence[OffsetFetchResponseTopics], array(OffsetFetchResponseTopics)] = ()
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
 
 
-@struct
-class OffsetFetchResponse:
+class OffsetFetchResponse(Message):
     API_KEY: ClassVar = ApiKey.OFFSET_FETCH
     VERSIONS: ClassVar = range(1, 11)
     FLEXIBLE_SINCE: ClassVar = 6

@@ -7,24 +7,21 @@ from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 from protocol.names import ApiKey, ErrorCode, TopicName
-from protocol.schema import ERROR_CODE, INT32, INT64, STRING, array, since, struct
+from protocol.schema import ERROR_CODE, INT32, INT64, STRING, Message, Struct, array, since
 
 
-@struct
-class OffsetForLeaderPartition:
+class OffsetForLeaderPartition(Struct):
     partition: Annotated[int, INT32] = 0
     current_leader_epoch: Annotated[int, INT32] = -1
     leader_epoch: Annotated[int, INT32] = 0
 
 
-@struct
-class OffsetForLeaderTopic:
+class OffsetForLeaderTopic(Struct):
     topic: Annotated[TopicName, STRING] = TopicName("")
     partitions: Annotated[Sequence[OffsetForLeaderPartition], array(OffsetForLeaderPartition)] = ()
 
 
-@struct
-class OffsetForLeaderEpochRequest:
+class OffsetForLeaderEpochRequest(Message):
     API_KEY: ClassVar = ApiKey.OFFSET_FOR_LEADER_EPOCH
     VERSIONS: ClassVar = range(2, 5)
     FLEXIBLE_SINCE: ClassVar = 4
@@ -33,22 +30,19 @@ class OffsetForLeaderEpochRequest:
     topics: Annotated[Sequence[OffsetForLeaderTopic], array(OffsetForLeaderTopic)] = ()
 
 
-@struct
-class EpochEndOffset:
+class EpochEndOffset(Struct):
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
     partition: Annotated[int, INT32] = 0
     leader_epoch: Annotated[int, INT32] = -1
     end_offset: Annotated[int, INT64] = -1
 
 
-@struct
-class OffsetForLeaderTopicResult:
+class OffsetForLeaderTopicResult(Struct):
     topic: Annotated[TopicName, STRING] = TopicName("")
     partitions: Annotated[Sequence[EpochEndOffset], array(EpochEndOffset)] = ()
 
 
-@struct
-class OffsetForLeaderEpochResponse:
+class OffsetForLeaderEpochResponse(Message):
     API_KEY: ClassVar = ApiKey.OFFSET_FOR_LEADER_EPOCH
     VERSIONS: ClassVar = range(2, 5)
     FLEXIBLE_SINCE: ClassVar = 4

@@ -21,30 +21,28 @@ from protocol.schema import (
     RECORDS,
     STRING,
     UUID,
+    Message,
+    Struct,
     array,
     nullable,
     since,
-    struct,
     tagged,
     until,
 )
 
 
-@struct
-class PartitionProduceData:
+class PartitionProduceData(Struct):
     index: Annotated[int, INT32] = 0
     records: Annotated[bytes | None, nullable(RECORDS)] = None
 
 
-@struct
-class TopicProduceData:
+class TopicProduceData(Struct):
     name: Annotated[TopicName, until(STRING, 12, ignorable=True)] = TopicName("")
     topic_id: Annotated[TopicId, since(UUID, 13, ignorable=True)] = ZERO_TOPIC_ID
     partition_data: Annotated[Sequence[PartitionProduceData], array(PartitionProduceData)] = ()
 
 
-@struct
-class ProduceRequest:
+class ProduceRequest(Message):
     API_KEY: ClassVar = ApiKey.PRODUCE
     VERSIONS: ClassVar = range(3, 14)
     FLEXIBLE_SINCE: ClassVar = 9
@@ -55,20 +53,17 @@ class ProduceRequest:
     topic_data: Annotated[Sequence[TopicProduceData], array(TopicProduceData)] = ()
 
 
-@struct
-class BatchIndexAndErrorMessage:
+class BatchIndexAndErrorMessage(Struct):
     batch_index: Annotated[int, INT32] = 0
     batch_index_error_message: Annotated[str | None, nullable(STRING)] = None
 
 
-@struct
-class LeaderIdAndEpoch:
+class LeaderIdAndEpoch(Struct):
     leader_id: Annotated[int, INT32] = -1
     leader_epoch: Annotated[int, INT32] = -1
 
 
-@struct
-class PartitionProduceResponse:
+class PartitionProduceResponse(Struct):
     index: Annotated[int, INT32] = 0
     error_code: Annotated[ErrorCode, ERROR_CODE] = ErrorCode.NONE
     base_offset: Annotated[int, INT64] = 0
@@ -82,8 +77,7 @@ class PartitionProduceResponse:
     current_leader: Annotated[LeaderIdAndEpoch | None, tagged(LeaderIdAndEpoch, 0, since=10)] = None
 
 
-@struct
-class TopicProduceResponse:
+class TopicProduceResponse(Struct):
     name: Annotated[TopicName, until(STRING, 12, ignorable=True)] = TopicName("")
     topic_id: Annotated[TopicId, since(UUID, 13, ignorable=True)] = ZERO_TOPIC_ID
     partition_responses: Annotated[
@@ -91,16 +85,14 @@ class TopicProduceResponse:
     ] = ()
 
 
-@struct
-class NodeEndpoint:
+class NodeEndpoint(Struct):
     node_id: Annotated[int, INT32] = 0
     host: Annotated[str, STRING] = ""
     port: Annotated[int, INT32] = 0
     rack: Annotated[str | None, nullable(STRING)] = None
 
 
-@struct
-class ProduceResponse:
+class ProduceResponse(Message):
     API_KEY: ClassVar = ApiKey.PRODUCE
     VERSIONS: ClassVar = range(3, 14)
     FLEXIBLE_SINCE: ClassVar = 9

@@ -16,17 +16,15 @@ from protocol.names import (
     GroupInstanceId,
     MemberId,
 )
-from protocol.schema import BYTES, ERROR_CODE, INT32, STRING, array, since, struct
+from protocol.schema import BYTES, ERROR_CODE, INT32, STRING, Message, Struct, array, since
 
 
-@struct
-class SyncGroupRequestAssignment:
+class SyncGroupRequestAssignment(Struct):
     member_id: Annotated[MemberId, STRING] = UNKNOWN_MEMBER_ID
     assignment: Annotated[bytes, BYTES] = b""
 
 
-@struct
-class SyncGroupRequest:
+class SyncGroupRequest(Message):
     API_KEY: ClassVar = ApiKey.SYNC_GROUP
     VERSIONS: ClassVar = range(6)
     FLEXIBLE_SINCE: ClassVar = 4
@@ -42,8 +40,7 @@ class SyncGroupRequest:
     ] = ()
 
 
-@struct
-class SyncGroupResponse:
+class SyncGroupResponse(Message):
     API_KEY: ClassVar = ApiKey.SYNC_GROUP
     VERSIONS: ClassVar = range(6)
     FLEXIBLE_SINCE: ClassVar = 4

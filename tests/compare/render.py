@@ -11,7 +11,6 @@ order of arrays that Kafka fills from a hash map.
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import is_dataclass
 from enum import IntEnum
 from typing import Final
 from uuid import UUID
@@ -87,7 +86,7 @@ def _lines(struct: Struct, version: int, names: Names, label: str, indent: str) 
         value = getattr(struct, spec.name)
         if spec.name == "throttle_time_ms" and value == 0:
             continue
-        if is_dataclass(value) and not isinstance(value, type):
+        if isinstance(value, Struct):
             nested += _lines(value, version, names, f".{spec.name}", indent + "  ")
         elif _holds_structs(value):
             for element in _in_order(type(struct).__name__, spec.name, value, version):
@@ -108,7 +107,7 @@ def _in_order(
 
 
 def _holds_structs(value: object) -> bool:
-    return isinstance(value, list | tuple) and any(is_dataclass(element) for element in value)
+    return isinstance(value, list | tuple) and any(isinstance(element, Struct) for element in value)
 
 
 def _scalar(name: str, value: object, names: Names) -> str:

@@ -5,7 +5,6 @@ too. The bytes expected here were worked out by hand.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 from uuid import UUID
 
@@ -35,6 +34,8 @@ from protocol.schema import (
     INT64,
     STRING,
     UINT16,
+    Message,
+    Struct,
     array,
     between,
     nullable,
@@ -45,13 +46,11 @@ from protocol.schema import (
 from protocol.schema import UUID as UUID_WIRE
 
 
-@dataclass(slots=True)
-class Inner:
+class Inner(Struct):
     port: Annotated[int, UINT16] = 0
 
 
-@dataclass(slots=True)
-class Everything:
+class Everything(Message):
     VERSIONS: ClassVar = range(5)
     FLEXIBLE_SINCE: ClassVar = 3
 
@@ -115,8 +114,7 @@ def test_a_prefix_comes_first() -> None:
     assert writer(Inner2, 0)(Inner2(1)) == b"\x00\x01"
 
 
-@dataclass(slots=True)
-class Inner2:
+class Inner2(Message):
     VERSIONS: ClassVar = range(1)
     FLEXIBLE_SINCE: ClassVar = 1
 

@@ -1,9 +1,9 @@
 """What a declaration must look like to be one."""
 
-from dataclasses import dataclass, field
 from typing import Annotated
 
 import pytest
+from msgspec import field
 
 from protocol.schema import (
     INT32,
@@ -11,6 +11,7 @@ from protocol.schema import (
     STRING,
     ArrayOf,
     Mark,
+    Struct,
     StructOf,
     array,
     between,
@@ -22,13 +23,11 @@ from protocol.schema import (
 )
 
 
-@dataclass(slots=True)
-class Inner:
+class Inner(Struct):
     number: Annotated[int, INT32] = 0
 
 
-@dataclass(slots=True)
-class Fine:
+class Fine(Struct):
     first: Annotated[int, "a word of somebody else's", INT32] = 3
     second: Annotated[Inner, since(Inner, 2)] = field(default_factory=Inner)
 
@@ -60,12 +59,10 @@ def test_versions_have_both_ends() -> None:
 
 
 def test_a_field_needs_one_wire_type() -> None:
-    @dataclass(slots=True)
-    class Bare:
+    class Bare(Struct):
         number: int = 0
 
-    @dataclass(slots=True)
-    class Torn:
+    class Torn(Struct):
         number: Annotated[int, INT32, STRING] = 0
 
     with pytest.raises(TypeError, match=r"Bare\.number needs one wire type, has 0"):
@@ -75,8 +72,7 @@ def test_a_field_needs_one_wire_type() -> None:
 
 
 def test_a_field_needs_a_default() -> None:
-    @dataclass(slots=True)
-    class Lacking:
+    class Lacking(Struct):
         number: Annotated[int, INT32]
 
     with pytest.raises(TypeError, match=r"Lacking\.number has no default"):

@@ -3,7 +3,6 @@
 import json
 import re
 from base64 import b64encode, urlsafe_b64encode
-from dataclasses import is_dataclass
 from pathlib import Path
 from typing import NamedTuple
 from uuid import UUID
@@ -48,7 +47,7 @@ def as_printed(value: object, version: int) -> object:
         return b64encode(value).decode()
     if isinstance(value, list | tuple):
         return [as_printed(item, version) for item in value]
-    if not is_dataclass(value):
+    if not isinstance(value, Struct):
         return value
     return {
         camel_case(name): as_printed(getattr(value, name), version)
