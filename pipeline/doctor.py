@@ -26,7 +26,7 @@ _PACKAGES: Final = {
 }
 """The major versions that go together: from, and up to but not including."""
 
-_OF_A_WORKER: Final = ("pyspark", "pyarrow", "numpy", "google_crc32c", "cramjam")
+_OF_A_WORKER: Final = ("pyspark", "pyarrow", "numpy", "google_crc32c", "cramjam", "msgspec")
 _ASK_A_WORKER: Final = (
     f"import sys, {', '.join(_OF_A_WORKER)}; print(*sys.version_info[:2], sep='.')"
 )
