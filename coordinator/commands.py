@@ -8,8 +8,9 @@ Kafka's counterpart: the methods that its timers and append futures call.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupRequest
@@ -34,36 +35,31 @@ class RebalanceCause(StrEnum):
     PARTITIONS_CHANGED = "partitions_changed"
 
 
-@dataclass(slots=True)
-class Join:
+class Join(Struct, frozen=True):
     group_id: GroupId
     request: JoinGroupRequest
     token: ReplyToken
 
 
-@dataclass(slots=True)
-class Sync:
+class Sync(Struct, frozen=True):
     group_id: GroupId
     request: SyncGroupRequest
     token: ReplyToken
 
 
-@dataclass(slots=True)
-class Beat:
+class Beat(Struct, frozen=True):
     group_id: GroupId
     request: HeartbeatRequest
     token: ReplyToken
 
 
-@dataclass(slots=True)
-class Leave:
+class Leave(Struct, frozen=True):
     group_id: GroupId
     request: LeaveGroupRequest
     token: ReplyToken
 
 
-@dataclass(slots=True)
-class BeginRebalance:
+class BeginRebalance(Struct, frozen=True):
     """Move the group to PreparingRebalance. `reason` is Kafka's sentence, `trigger_ids` whose."""
 
     group_id: GroupId
@@ -72,8 +68,7 @@ class BeginRebalance:
     trigger_ids: tuple[MemberId, ...] = ()
 
 
-@dataclass(slots=True)
-class EndInitialDelay:
+class EndInitialDelay(Struct, frozen=True):
     """The initial delay ran out: extend it if somebody came meanwhile, else complete the join."""
 
     group_id: GroupId
@@ -82,8 +77,7 @@ class EndInitialDelay:
     remaining_ms: int
 
 
-@dataclass(slots=True)
-class CompleteJoin:
+class CompleteJoin(Struct, frozen=True):
     """All have rejoined, or (`expired`) the rest is not waited for any longer."""
 
     group_id: GroupId
@@ -91,8 +85,7 @@ class CompleteJoin:
     expired: bool
 
 
-@dataclass(slots=True)
-class EndSyncPhase:
+class EndSyncPhase(Struct, frozen=True):
     """Nobody is left to sync, or (`expired`) the rest is not waited for any longer."""
 
     group_id: GroupId
@@ -100,23 +93,20 @@ class EndSyncPhase:
     expired: bool
 
 
-@dataclass(slots=True)
-class ExpireSession:
+class ExpireSession(Struct, frozen=True):
     """A member, or an id that was handed out, has been silent for long enough to look."""
 
     group_id: GroupId
     member_id: MemberId
 
 
-@dataclass(slots=True)
-class RemoveLapsed:
+class RemoveLapsed(Struct, frozen=True):
     """Members whose session ran out, and who were forgiven so far, go now."""
 
     group_id: GroupId
 
 
-@dataclass(slots=True)
-class AssignmentStored:
+class AssignmentStored(Struct, frozen=True):
     """The record of the leader's assignments is durable; do they still apply?"""
 
     group_id: GroupId
@@ -124,8 +114,7 @@ class AssignmentStored:
     assignments: Mapping[MemberId, bytes]
 
 
-@dataclass(slots=True)
-class RefuseAssignment:
+class RefuseAssignment(Struct, frozen=True):
     """The leader's assignments cannot be stored."""
 
     group_id: GroupId
@@ -134,8 +123,7 @@ class RefuseAssignment:
     error_code: ErrorCode
 
 
-@dataclass(slots=True)
-class EndPartitionDelay:
+class EndPartitionDelay(Struct, frozen=True):
     """Partition changes were gathered for long enough, or their group is Stable at last."""
 
     group_id: GroupId

@@ -12,7 +12,8 @@ timer keys of `GroupMetadataManager`.
 """
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from coordinator.commands import (
     CompleteJoin,
@@ -25,8 +26,7 @@ from coordinator.group import GroupView
 from protocol.names import GenerationId, GroupId, GroupState, MemberId
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DelayedJoin:
+class DelayedJoin(Struct, frozen=True, eq=False):
     """Waits until every known member has rejoined, and nobody who was given an id is outstanding.
 
     Its command carries the rebalance it was parked in (a number of its own: a rebalance can end
@@ -54,8 +54,7 @@ class DelayedJoin:
         return CompleteJoin(self.group.group_id, self.rebalance_id, expired=True)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class InitialDelayedJoin:
+class InitialDelayedJoin(Struct, frozen=True, eq=False):
     """Gives a group that was empty time to gather: it never completes early, even if all came."""
 
     group: GroupView
@@ -81,8 +80,7 @@ class InitialDelayedJoin:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DelayedSync:
+class DelayedSync(Struct, frozen=True, eq=False):
     """Waits until every member of a generation has synced; then only the waiting is over."""
 
     group: GroupView
@@ -106,8 +104,7 @@ class DelayedSync:
         return EndSyncPhase(self.group.group_id, self.generation_id, expired=True)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DelayedHeartbeat:
+class DelayedHeartbeat(Struct, frozen=True, eq=False):
     """Waits for the silence of a member, or of an id that was handed out, to last too long.
 
     A heartbeat does not move this op: it moves `Member.session_deadline_ms`, one integer. On expiry
@@ -134,8 +131,7 @@ class DelayedHeartbeat:
         return ExpireSession(self.group_id, self.member_id)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DelayedPartitionChange:
+class DelayedPartitionChange(Struct, frozen=True, eq=False):
     """Gathers changes to the topics of a group for a while (rollcall.partition.change.delay.ms)."""
 
     group_id: GroupId
@@ -156,8 +152,7 @@ class DelayedPartitionChange:
         return EndPartitionDelay(self.group_id)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class HeldPartitionChange:
+class HeldPartitionChange(Struct, frozen=True, eq=False):
     """Holds gathered changes until a rebalance that runs is over and the group is Stable."""
 
     group: GroupView

@@ -7,9 +7,10 @@ counterpart: the log lines of `GroupMetadataManager`, one event for each.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from coordinator.commands import RebalanceCause
 from coordinator.group import Protocols
@@ -70,8 +71,7 @@ class JoinWait(NamedTuple):
     waited_ms: int
 
 
-@dataclass(slots=True)
-class GroupCreated:
+class GroupCreated(Struct, frozen=True):
     """`simple`: by a commit of a consumer without a group, not by a member."""
 
     group_id: GroupId
@@ -79,8 +79,7 @@ class GroupCreated:
     simple: bool
 
 
-@dataclass(slots=True)
-class MemberIdAssigned:
+class MemberIdAssigned(Struct, frozen=True):
     """A new member was told its id and is expected to join with it."""
 
     group_id: GroupId
@@ -92,8 +91,7 @@ class MemberIdAssigned:
     session_deadline_ms: int
 
 
-@dataclass(slots=True)
-class MemberAdded:
+class MemberAdded(Struct, frozen=True):
     group_id: GroupId
     at_ms: int
     now_ms: int
@@ -109,8 +107,7 @@ class MemberAdded:
     reason: str
 
 
-@dataclass(slots=True)
-class MemberRejoined:
+class MemberRejoined(Struct, frozen=True):
     """A known member's JoinGroup is parked; what it offers now replaces what it offered."""
 
     group_id: GroupId
@@ -124,8 +121,7 @@ class MemberRejoined:
     reason: str
 
 
-@dataclass(slots=True)
-class StaticMemberReplaced:
+class StaticMemberReplaced(Struct, frozen=True):
     """A static member came back: same instance, new id.
 
     `settled`: into a Stable group whose protocol stays, so nobody rebalances and nothing is parked.
@@ -147,8 +143,7 @@ class StaticMemberReplaced:
     reason: str
 
 
-@dataclass(slots=True)
-class MemberFenced:
+class MemberFenced(Struct, frozen=True):
     """A request came from an id that another one has replaced."""
 
     group_id: GroupId
@@ -159,8 +154,7 @@ class MemberFenced:
     api_key: ApiKey
 
 
-@dataclass(slots=True)
-class JoinRefused:
+class JoinRefused(Struct, frozen=True):
     """A client offers no protocol that all members have: it cannot be one of them."""
 
     group_id: GroupId
@@ -171,8 +165,7 @@ class JoinRefused:
     supported: tuple[str, ...]  # by all members
 
 
-@dataclass(slots=True)
-class RemovedMember:
+class RemovedMember(Struct, frozen=True):
     """`reason` is the client's own, if it gave one; `by_instance`: nobody named its member id."""
 
     member: MemberName
@@ -180,8 +173,7 @@ class RemovedMember:
     by_instance: bool = False
 
 
-@dataclass(slots=True)
-class MembersRemoved:
+class MembersRemoved(Struct, frozen=True):
     """The client is the one whose LeaveGroup it was; empty where time removed them."""
 
     group_id: GroupId
@@ -194,8 +186,7 @@ class MembersRemoved:
     client_host: str = ""
 
 
-@dataclass(slots=True)
-class PendingMemberRemoved:
+class PendingMemberRemoved(Struct, frozen=True):
     """An id that was handed out will not be accepted any more."""
 
     group_id: GroupId
@@ -207,8 +198,7 @@ class PendingMemberRemoved:
     client_host: str = ""
 
 
-@dataclass(slots=True)
-class SessionMoved:
+class SessionMoved(Struct, frozen=True):
     """A member's session now ends here; a lapse is taken back."""
 
     group_id: GroupId
@@ -216,16 +206,14 @@ class SessionMoved:
     session_deadline_ms: int
 
 
-@dataclass(slots=True)
-class SessionPaused:
+class SessionPaused(Struct, frozen=True):
     """A session ran out while the member waits for us: its answer starts it afresh."""
 
     group_id: GroupId
     member_id: MemberId
 
 
-@dataclass(slots=True)
-class MemberLapsed:
+class MemberLapsed(Struct, frozen=True):
     """A session ran out, and nobody was told yet: the member may still come back unpunished."""
 
     group_id: GroupId
@@ -237,8 +225,7 @@ class MemberLapsed:
     forgiven_until_ms: int
 
 
-@dataclass(slots=True)
-class LapseForgiven:
+class LapseForgiven(Struct, frozen=True):
     """A lapsed member was heard from in time."""
 
     group_id: GroupId
@@ -249,8 +236,7 @@ class LapseForgiven:
     session_deadline_ms: int
 
 
-@dataclass(slots=True)
-class RebalanceBegun:
+class RebalanceBegun(Struct, frozen=True):
     """`waiting_for` are the members that have not rejoined yet."""
 
     group_id: GroupId
@@ -265,16 +251,14 @@ class RebalanceBegun:
     rebalance_timeout_ms: int
 
 
-@dataclass(slots=True)
-class InitialDelayExtended:
+class InitialDelayExtended(Struct, frozen=True):
     group_id: GroupId
     at_ms: int
     delay_ms: int
     remaining_ms: int
 
 
-@dataclass(slots=True)
-class NobodyRejoined:
+class NobodyRejoined(Struct, frozen=True):
     """Only static members are left and none of them came: the rebalance goes on waiting."""
 
     group_id: GroupId
@@ -282,8 +266,7 @@ class NobodyRejoined:
     waiting_for: tuple[MemberName, ...]
 
 
-@dataclass(slots=True)
-class LeaderChanged:
+class LeaderChanged(Struct, frozen=True):
     group_id: GroupId
     at_ms: int
     cause: LeaderCause
@@ -291,8 +274,7 @@ class LeaderChanged:
     new_leader: MemberName
 
 
-@dataclass(slots=True)
-class GenerationBegun:
+class GenerationBegun(Struct, frozen=True):
     """The joins are answered. Kafka's "Stabilized group"; the assignment is still to come."""
 
     group_id: GroupId
@@ -308,30 +290,26 @@ class GenerationBegun:
     absent: tuple[MemberName, ...]
 
 
-@dataclass(slots=True)
-class GroupEmptied:
+class GroupEmptied(Struct, frozen=True):
     group_id: GroupId
     at_ms: int
     generation_id: GenerationId
 
 
-@dataclass(slots=True)
-class SyncParked:
+class SyncParked(Struct, frozen=True):
     group_id: GroupId
     member_id: MemberId
     token: ReplyToken
 
 
-@dataclass(slots=True)
-class MemberSynced:
+class MemberSynced(Struct, frozen=True):
     """A member fetched its assignment from a Stable group."""
 
     group_id: GroupId
     member_id: MemberId
 
 
-@dataclass(slots=True)
-class AssignmentReceived:
+class AssignmentReceived(Struct, frozen=True):
     group_id: GroupId
     at_ms: int
     generation_id: GenerationId
@@ -344,8 +322,7 @@ class AssignmentReceived:
     fits: bool = True  # or it is more than the log takes, and will be refused
 
 
-@dataclass(slots=True)
-class GroupStabilized:
+class GroupStabilized(Struct, frozen=True):
     """The assignments are stored and handed out."""
 
     group_id: GroupId
@@ -356,8 +333,7 @@ class GroupStabilized:
     answered: tuple[MemberId, ...]
 
 
-@dataclass(slots=True)
-class AssignmentDropped:
+class AssignmentDropped(Struct, frozen=True):
     """The assignments were stored, but the group has moved on: they do not apply."""
 
     group_id: GroupId
@@ -367,8 +343,7 @@ class AssignmentDropped:
     current_generation_id: GenerationId
 
 
-@dataclass(slots=True)
-class AssignmentRefused:
+class AssignmentRefused(Struct, frozen=True):
     group_id: GroupId
     at_ms: int
     now_ms: int
@@ -377,8 +352,7 @@ class AssignmentRefused:
     error_code: ErrorCode
 
 
-@dataclass(slots=True)
-class TopicsChanged:
+class TopicsChanged(Struct, frozen=True):
     """Partitions of topics that the group subscribes to came or went; a rebalance will follow."""
 
     group_id: GroupId
@@ -386,8 +360,7 @@ class TopicsChanged:
     topics: frozenset[TopicName]
 
 
-@dataclass(slots=True)
-class ChangedTopicsForgotten:
+class ChangedTopicsForgotten(Struct, frozen=True):
     """Nobody is left in the group for whom the changes would matter."""
 
     group_id: GroupId
@@ -424,8 +397,7 @@ MembershipEvent = (
 )
 
 
-@dataclass(slots=True)
-class PartitionLoaded:
+class PartitionLoaded(Struct, frozen=True):
     """A partition is served from now on. `skipped` are records that say nothing to us."""
 
     partition: int
@@ -436,14 +408,12 @@ class PartitionLoaded:
     skipped: tuple[RecordSkipped, ...]
 
 
-@dataclass(slots=True)
-class PartitionLoadFailed:
+class PartitionLoadFailed(Struct, frozen=True):
     partition: int
     reason: str
 
 
-@dataclass(slots=True)
-class PartitionClosed:
+class PartitionClosed(Struct, frozen=True):
     """A partition is not served any more: it went to somebody else, or something failed."""
 
     partition: int

@@ -9,8 +9,9 @@ Kafka's counterpart: the log lines of `OffsetMetadataManager`.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from coordinator.group import CommittedOffset
 from protocol.names import GenerationId, GroupId, MemberId, TopicName
@@ -27,8 +28,7 @@ class DeletionCause(StrEnum):
     TOPIC_DELETED = "topic_deleted"
 
 
-@dataclass(slots=True)
-class OffsetsCommitted:
+class OffsetsCommitted(Struct, frozen=True):
     """`generation_id` -1: by nobody in the group, a simple consumer or a tool; `replaced` is what
     the group's offsets were before, and only filled in then.
     """
@@ -43,8 +43,7 @@ class OffsetsCommitted:
     replaced: OffsetsOfTopics = ()
 
 
-@dataclass(slots=True)
-class OffsetsDeleted:
+class OffsetsDeleted(Struct, frozen=True):
     """`offsets` are those that are gone; the client is the one that asked, if one did."""
 
     group_id: GroupId
@@ -55,8 +54,7 @@ class OffsetsDeleted:
     client_host: str = ""
 
 
-@dataclass(slots=True)
-class GroupDeleted:
+class GroupDeleted(Struct, frozen=True):
     """The group is gone, and with it `offsets`, the last ones that it had."""
 
     group_id: GroupId

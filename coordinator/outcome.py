@@ -4,8 +4,9 @@ An `Outcome` is a value: a function of `decide/` makes it and `Shard.turn` carri
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from protocol.messages import Response
 from protocol.reply_token import ReplyToken
@@ -17,14 +18,12 @@ if TYPE_CHECKING:
     from coordinator.events import Event
 
 
-@dataclass(slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     token: ReplyToken
     response: Response
 
 
-@dataclass(slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """Replies go out once everything that they depend on is stored; see Shard.turn.
 
     `then` are the commands for the turns that follow at once, before any reply goes out;

@@ -12,12 +12,13 @@ Kafka's counterpart: `GroupCoordinatorRecordHelpers`, `CoordinatorRecordSerde`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from struct import Struct
 from struct import error as struct_error
 from sys import intern
 from typing import Final, NamedTuple, Protocol, TypeVar
+
+import msgspec
 
 from coordinator.group import CommittedOffset
 from coordinator.java_hash import hash_map_order
@@ -267,8 +268,7 @@ class MemberState(Protocol):
     def assignment(self) -> bytes: ...
 
 
-@dataclass(slots=True)
-class StoredMember:
+class StoredMember(msgspec.Struct, frozen=True):
     """A member as it is written: with the metadata of the selected protocol only."""
 
     member_id: MemberId
@@ -281,8 +281,7 @@ class StoredMember:
     assignment: bytes
 
 
-@dataclass(slots=True)
-class StoredGroup:
+class StoredGroup(msgspec.Struct, frozen=True):
     """A group's record, read back. A `rebalance_timeout_ms` of -1 was not known to its version."""
 
     protocol_type: str | None

@@ -10,8 +10,9 @@ that was selected. Kafka's counterpart: the `replay` methods of `GroupMetadataMa
 `OffsetMetadataManager`, and what `CoordinatorLoaderImpl` skips.
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from coordinator.generation_record import GENERATION_BEGUN, apply_generation_record
 from coordinator.group import Group, GroupTable, Member
@@ -36,8 +37,7 @@ from storage.api import StoredRecord
 REBALANCE_TIMEOUT_UNKNOWN: Final = -1
 
 
-@dataclass(slots=True)
-class RecordSkipped:
+class RecordSkipped(Struct, frozen=True):
     """A record that stays in the log and says nothing to us; `name` is None if to nobody."""
 
     offset: int

@@ -7,9 +7,10 @@ each step the groups and the purgatories check themselves.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Final, TypeVar
 from uuid import UUID
+
+from msgspec.structs import replace
 
 from coordinator.chronicle import Chronicle
 from coordinator.coordinator import GroupCoordinator

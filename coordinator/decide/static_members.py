@@ -8,6 +8,8 @@ counterpart: `GroupMetadataManager.updateStaticMemberThenRebalanceOrCompleteJoin
 
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from coordinator import events
 from coordinator.commands import BeginRebalance, Join, RebalanceCause
 from coordinator.decide.join_answers import join_answer, members_for_leader, refuse_join
@@ -145,11 +147,13 @@ def _record(group: GroupView, old: MemberView, command: Join, new_id: MemberId) 
         for member in group.members.values()
         if member is not old
     ]
-    back = snapshot(old, group.protocol_name, old.assignment)
-    back.member_id = new_id
-    back.session_timeout_ms = command.request.session_timeout_ms
-    back.rebalance_timeout_ms = rebalance_timeout_ms(command.request, command.token)
-    back.subscription = _as_listed(group, command, new_id).metadata
+    back = replace(
+        snapshot(old, group.protocol_name, old.assignment),
+        member_id=new_id,
+        session_timeout_ms=command.request.session_timeout_ms,
+        rebalance_timeout_ms=rebalance_timeout_ms(command.request, command.token),
+        subscription=_as_listed(group, command, new_id).metadata,
+    )
     members.append(back)
     return group_metadata_record(
         group.group_id,

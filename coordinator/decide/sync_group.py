@@ -93,6 +93,8 @@ def _park(
 
     assignments = {a.member_id: bytes(a.assignment) for a in request.assignments}
     without = tuple(m for m in group.members if m not in assignments)
+    record = _record(group, assignments)
+    fits = batch_bytes_at_most((record,)) <= settings.max_batch_bytes
     received = events.AssignmentReceived(
         group_id=group.group_id,
         at_ms=now.wall_ms,
@@ -103,10 +105,9 @@ def _park(
         without_assignment=without,
         assignment_bytes=sum(map(len, assignments.values())),
         assignments=assignments,
+        fits=fits,
     )
-    record = _record(group, assignments)
-    if batch_bytes_at_most((record,)) > settings.max_batch_bytes:
-        received.fits = False
+    if not fits:
         refuse = RefuseAssignment(
             group.group_id,
             group.generation_id,

@@ -2,10 +2,10 @@
 
 import io
 import json
-from dataclasses import replace
 from typing import get_args
 
 import pytest
+from msgspec.structs import replace
 
 from broker import cleaner_events as cleaner
 from broker import cleaner_words, group_words, node_words

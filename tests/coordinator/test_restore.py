@@ -1,6 +1,7 @@
 """Restoring a shard: what a log says of groups, in every version, and what it leaves open."""
 
 import pytest
+from msgspec.structs import replace
 
 from coordinator.group import CommittedOffset, Group
 from coordinator.record_schemas import (
@@ -142,8 +143,7 @@ def test_metadata_of_other_protocol_types_stays_opaque() -> None:
 
 
 def test_a_subscription_that_cannot_be_read_leaves_the_topics_unknown() -> None:
-    broken = a_stored_member("m-2")
-    broken.subscription = b"\x00"
+    broken = replace(a_stored_member("m-2"), subscription=b"\x00")
 
     assert the_group(a_group_record(a_stored_member("m-1"), broken)).subscribed_topics is None
 

@@ -7,6 +7,7 @@ measure of the checkers and of the weather: it is bounded here, so that neither 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from broker.history_facts import Facts
@@ -104,7 +105,7 @@ def a_timer_of_an_older_generation_is_honoured(patch: Patch) -> None:
 
     def end(group: GroupView | None, command: EndSyncPhase, now: Now) -> Outcome:
         if group is not None:
-            command = replace(command, generation_id=group.generation_id)
+            command = msgspec.structs.replace(command, generation_id=group.generation_id)
         return decide(group, command, now)
 
     patch.setattr(decisions, "decide_end_sync_phase", end)
