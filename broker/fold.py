@@ -6,6 +6,7 @@ are. It reads the files beside the daemon that appends to them, and writes one f
 whole and durable, before the older snapshots go. See ADR 0008.
 """
 
+from collections.abc import Iterable
 from typing import Final, cast
 from uuid import UUID
 
@@ -15,8 +16,8 @@ from coordinator.restore import RecordSkipped
 from storage import snapshot
 from storage.api import StoredRecord
 from storage.disk import Disk
-from storage.log_files import LogFiles
-from storage.record_batch import BatchHeader, read_keys, stored_records
+from storage.log_files import LogFiles, Place
+from storage.record_batch import read_header, read_keys, read_sole_key, stored_records
 from storage.snapshot import About, Ignored, Snapshot, pack
 from storage.transactions import CommittedRecords, Withheld
 
@@ -79,10 +80,10 @@ def _fold(disk: Disk, arguments: dict[str, object]) -> dict[str, object]:
     epoch = 0 if base is None else base.about.leader_epoch
     files = LogFiles(disk, folder)
     newest = _Newest(image, committed)
-    for header, batch in files.batches(position, up_to):
-        newest.write(header, batch)
+    last = newest.write_all(files.batches(position, up_to, _end_of_last(arguments, position)))
+    if last is not None:
+        header = read_header(last)
         position, epoch = header.next_offset, header.partition_leader_epoch
-    newest.settle()
     taken_at_ms = int(str(arguments["now_ms"]))
     about = About(position, topic_id, epoch, taken_at_ms, MEANING, _notes(image, committed))
     blobs = {group_id: pack(plain_of(group)) for group_id, group in image.read()}
@@ -100,7 +101,14 @@ def _fold(disk: Disk, arguments: dict[str, object]) -> dict[str, object]:
         "records": newest.records,
         "bytes": size,
         "ignored": [list(one) for one in ignored],
+        "end": files.end and (position, files.end),
     }
+
+
+def _end_of_last(arguments: dict[str, object], position: int) -> Place | None:
+    """Where in the files the last fold ended, if it is that one whose snapshot this begins with."""
+    ended = cast("tuple[int, Place] | None", arguments.get("ended"))
+    return None if ended is None or ended[0] != position else Place._make(ended[1])
 
 
 class _Newest:
@@ -119,39 +127,60 @@ class _Newest:
         self._image = image
         self._committed = committed
         self._seen: set[bytes] = set()  # keys of commits
-        self._later: dict[bytes, tuple[bytes, int]] = {}  # the batch, and which of its records
+        self._later: dict[bytes, bytes] = {}  # of these, the newest plain batch that has them
         self.records = 0
 
-    def write(self, header: BatchHeader, batch: bytes) -> None:
-        """The next batch. Raises InvalidBatch, UnreadableRecord."""
-        if not self._committed.is_holding:
-            keys = read_keys(batch, header)
-            if keys is not None and self._seen.issuperset(keys):
-                for number, key in enumerate(keys):
-                    self._later[key] = batch, number
-                self.records += len(keys)
-                return
-        for record in self._committed.take(batch, header):
-            self.records += 1
-            self._write(record)
+    def write_all(self, batches: Iterable[tuple[bytes, int]]) -> bytes | None:
+        """Batches, each with its number of plain records; returns the last one.
 
-    def _write(self, record: StoredRecord) -> None:
+        Raises InvalidBatch, UnreadableRecord.
+        """
+        seen, later = self._seen, self._later
+        is_holding = self._committed.is_holding
+        batch, records = None, 0
+        for batch, count in batches:
+            if count == 1 and not is_holding:
+                key = read_sole_key(batch)
+                if key in seen:
+                    later[key] = batch
+                    records += 1
+                    continue
+            elif count > 1 and not is_holding:
+                keys = read_keys(batch, count)
+                if keys is not None and seen.issuperset(keys):
+                    later.update(dict.fromkeys(keys, batch))
+                    records += count
+                    continue
+            records += self._write(batch)
+            is_holding = self._committed.is_holding
+        self._settle()
+        self.records = records
+        return batch
+
+    def _write(self, batch: bytes) -> int:
+        """A batch of any kind; how many records that were."""
+        records = self._committed.take(batch)
+        for record in records:
+            self._write_record(record)
+        return len(records)
+
+    def _write_record(self, record: StoredRecord) -> None:
         key = record.key
         if record.value is None or key is None or key[:2] != _OF_A_COMMIT:
-            self.settle()
+            self._settle()
         else:
             if len(self._seen) >= KEYS_KEPT_MAX:
-                self.settle()
+                self._settle()
             self._seen.add(key)
             self._later.pop(key, None)
         self._image.apply(record)
 
-    def settle(self) -> None:
-        """Write what waits. Raises InvalidBatch, UnreadableRecord."""
-        last, records = b"", []
-        for batch, number in self._later.values():
-            if batch is not last:
-                last, records = batch, stored_records(batch)
-            self._image.apply(records[number])
+    def _settle(self) -> None:
+        """Write what waits."""
+        read, newest = b"", {}
+        for key, batch in self._later.items():
+            if batch is not read:
+                read, newest = batch, {one.key: one for one in stored_records(batch)}
+            self._image.apply(newest[key])
         self._later.clear()
         self._seen.clear()

@@ -67,6 +67,7 @@ class Snapshots:
         self._observe = observe
         self._after_bytes = after_bytes
         self._failed_at: dict[int, int] = {}  # how much log there was when it last failed
+        self._ends: dict[int, object] = {}  # where in its files a partition's last fold ended
         self._looking: asyncio.Task[None] | None = None
         self._taking: asyncio.Task[None] | None = None
 
@@ -131,6 +132,7 @@ class Snapshots:
             "up_to": up_to,
             "topic_id": str(self._logs.topic_id),
             "now_ms": began.wall_ms,
+            "ended": self._ends.pop(partition, None),
         }
         try:
             result = await self._run(FOLD, arguments)
@@ -143,6 +145,7 @@ class Snapshots:
             int(str(result[key])) for key in ("position", "bytes", "groups", "records")
         )
         self._failed_at.pop(partition, None)
+        self._ends[partition] = result["end"]
         if position < up_to:
             self._failed_at[partition] = growth  # or it would be the next one again, for ever
             self._observe(SnapshotFailed(partition, f"the files end at {position}, not {up_to}"))

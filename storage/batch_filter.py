@@ -27,6 +27,7 @@ from storage.record_batch import (
     NO_TIMESTAMP,
     TRANSACTIONAL,
     BatchHeader,
+    read_sole_key,
 )
 from storage.record_spans import Span, joined, moved, records_of, spans_in
 from storage.rewrite import assemble, compress
@@ -103,19 +104,11 @@ class BatchFilter:
         """The same for one record with a value, of no producer: most of what there is to keep."""
         if header.last_offset_delta or header.producer_id >= 0:
             return None
-        spot = 62 if batch[61] < 0x80 else 63
-        if not batch.startswith(b"\0\0\0", spot):
+        key = read_sole_key(batch)
+        if key is None:
             return None
-        spot += 4
-        size = batch[spot - 1]
-        if size >= 0x80:
-            size = size & 0x7F | batch[spot] << 7
-            spot += 1
-        key_end = spot + (size >> 1)
-        if size & 1 or size >= 0x4000 or key_end >= len(batch) or batch[key_end] & 1:
-            return None  # a null, or something unusual
         offset = header.base_offset
-        if offset >= self._map_end or offset >= self._offsets.get(batch[spot:key_end], -1):
+        if offset >= self._map_end or offset >= self._offsets.get(key, -1):
             return Filtered(batch, 1, header.max_timestamp)
         return None if offset + 1 == self._round_end else _NOTHING
 

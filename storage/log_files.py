@@ -7,25 +7,45 @@ asks at the end (`is_unchanged`), for what it read may then be neither the old l
 """
 
 from collections.abc import Iterator
+from typing import NamedTuple
+
+import google_crc32c
 
 from storage.api import Corrupt
-from storage.disk import Disk
+from storage.chunks import CHUNK_BYTES, HEADER
+from storage.disk import Disk, File
 from storage.index import BadIndex, OffsetIndex
-from storage.record_batch import BatchHeader, InvalidBatch, check_crc
-from storage.segment import INDEX_SUFFIX, LOG_SUFFIX, whole_batches
+from storage.record_batch import (
+    CRC_START,
+    HEADER_BYTES,
+    LOG_OVERHEAD,
+    BadChecksum,
+    InvalidBatch,
+    TruncatedBatch,
+    peek_header,
+)
+from storage.segment import INDEX_SUFFIX, LOG_SUFFIX
 from storage.segment_swap import SWAP_SUFFIX
+
+
+class Place(NamedTuple):
+    """Where in the files a batch begins."""
+
+    segment: int  # its base offset
+    byte: int
 
 
 class LogFiles:
     """The segments of one partition, as they are when this is made. Raises OSError."""
 
-    __slots__ = ("_disk", "_folder", "_is_swapping", "_segments")
+    __slots__ = ("_disk", "_folder", "_is_swapping", "_segments", "end")
 
     def __init__(self, disk: Disk, folder: str) -> None:
         self._disk = disk
         self._folder = folder
         self._is_swapping = False  # was any list made while segments changed their names?
         self._segments = self._list()
+        self.end: Place | None = None  # of what `batches` has read
 
     def _list(self) -> list[tuple[int, int]]:
         """(base offset, size) of each segment, rising."""
@@ -57,41 +77,75 @@ class LogFiles:
         grown = dict(now)
         return now[: len(sealed)] == sealed and grown.get(last_base, -1) >= last_size
 
-    def batches(self, from_offset: int, up_to: int) -> Iterator[tuple[BatchHeader, bytes]]:
+    def batches(
+        self, from_offset: int, up_to: int, begin: Place | None = None
+    ) -> Iterator[tuple[bytes, int]]:
         """Each batch, its checksum checked, from the one that holds `from_offset` on.
 
-        Below the offset `up_to`. Raises Corrupt, OSError.
+        And how many records it has, if it is plain: not compressed, of no transaction, no control
+        batch; else 0. Below the offset `up_to`. `begin` is where an earlier reading ended that came
+        as far as `from_offset`; without it an index says roughly where. Raises Corrupt, OSError.
         """
-        following = [*(base for base, _ in self._segments[1:]), None]
-        for (base, size), next_base in zip(self._segments, following, strict=False):
-            if next_base is not None and next_base <= from_offset:
-                continue
-            if base >= up_to:
-                return
+        unpack, crc32c = HEADER.unpack_from, google_crc32c.value
+        for base, size in self._holding(from_offset, up_to):
             path = self._path(base)
-            position = self._position(base, size, from_offset)
             file = self._disk.open(path)
+            position, at, wanted = 0, 0, CHUNK_BYTES
             try:
-                for at, header, batch in whole_batches(file, position, size):
-                    position = at
-                    next_offset = header.next_offset
-                    if next_offset > up_to:
-                        return
-                    if next_offset > from_offset:
-                        check_crc(batch, 0, header)
-                        from_offset = next_offset
-                        yield header, batch
-                    if from_offset == up_to:
-                        return  # what comes next may be half written
+                position = self._position(file, base, size, from_offset, begin)
+                while position < size:
+                    chunk = file.pread(min(wanted, size - position), position)
+                    end, last = len(chunk), len(chunk) - HEADER_BYTES
+                    while at <= last:
+                        (offset, length, _, magic, crc, attributes, delta, _, _, _, _, _, count) = (
+                            unpack(chunk, at)
+                        )
+                        after = at + length + LOG_OVERHEAD
+                        if magic != 2 or after < at + HEADER_BYTES or delta < 0:
+                            peek_header(chunk, at)  # says what is wrong
+                        if after > end:
+                            break
+                        next_offset = offset + delta + 1
+                        if next_offset > up_to:
+                            return
+                        if next_offset > from_offset:
+                            batch = chunk[at:after]
+                            if crc32c(batch[CRC_START:]) != crc:
+                                raise BadChecksum(at, f"stored crc {crc}, another one computed")
+                            from_offset = next_offset
+                            yield batch, 0 if attributes else count
+                        at = after
+                        if next_offset == up_to:
+                            return  # what comes next may be half written
+                    wanted = CHUNK_BYTES if at else _whole(chunk, size - position)
+                    position, at = position + at, 0
             except InvalidBatch as fault:
                 if not self.is_unchanged():
                     return  # another file has taken its place
-                raise Corrupt(path, position, fault.reason) from None
+                raise Corrupt(path, position + fault.position, fault.reason) from None
             finally:
+                self.end = Place(base, position + at)
                 file.close()
 
-    def _position(self, base_offset: int, size: int, offset: int) -> int:
-        """Where a segment's batches may be read from to find this offset; 0 without an index."""
+    def _holding(self, from_offset: int, up_to: int) -> list[tuple[int, int]]:
+        """The segments that may hold something of this."""
+        following = [*(base for base, _ in self._segments[1:]), up_to]
+        return [
+            (base, size)
+            for (base, size), next_base in zip(self._segments, following, strict=False)
+            if base < up_to and next_base > from_offset
+        ]
+
+    def _position(
+        self, file: File, base_offset: int, size: int, offset: int, begin: Place | None
+    ) -> int:
+        """Where a segment's batches may be read from to find this offset."""
+        if (
+            begin is not None
+            and begin.segment == base_offset
+            and _begins_with(file, begin.byte, size, offset)
+        ):
+            return begin.byte
         path = self._path(base_offset).removesuffix(LOG_SUFFIX) + INDEX_SUFFIX
         index = OffsetIndex(path, base_offset)
         try:
@@ -99,3 +153,20 @@ class LogFiles:
         except BadIndex:
             return 0
         return index.lookup(offset)
+
+
+def _begins_with(file: File, byte: int, size: int, offset: int) -> bool:
+    """Is there the batch that begins with this offset?"""
+    front = file.pread(HEADER_BYTES, byte) if byte + HEADER_BYTES <= size else b""
+    try:
+        return peek_header(front, 0).base_offset == offset
+    except InvalidBatch:
+        return False
+
+
+def _whole(chunk: bytes, left: int) -> int:
+    """The bytes of a batch that a chunk begins with and does not hold; so many the file has."""
+    wanted = peek_header(chunk, 0).size
+    if not len(chunk) < wanted <= left:
+        raise TruncatedBatch(0, f"{wanted} bytes long, {left} are there")
+    return wanted

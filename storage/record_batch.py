@@ -237,34 +237,61 @@ def stored_records(batch: bytes) -> list[StoredRecord]:
     return [StoredRecord(*fields[:4]) for fields in read_records(batch)]
 
 
-def read_keys(batch: bytes, header: BatchHeader) -> list[bytes] | None:
-    """The keys of a plain batch whose every record has a key and a value; None for any other.
+def read_keys(batch: bytes, count: int) -> list[bytes] | None:
+    """The keys of a plain batch of so many records, if each has a key and a value; else None.
 
     Plain: not compressed, of no transaction, no control batch. A fraction of `read_records`, for
-    those who mostly need no more than the keys.
+    those who mostly need no more than the keys. None for lengths of 8 KiB and more too.
     """
-    if header.attributes:
-        return None
     keys: list[bytes] = []
     after = HEADER_BYTES
     try:
-        for _ in range(header.records_count):
-            length, position = read_varint(batch, after)
-            after = position + length
-            position += 1  # the attributes of a record
-            while batch[position] >= 0x80:  # the timestamp's delta
-                position += 1
-            position += 1
-            while batch[position] >= 0x80:  # the offset's
-                position += 1
-            length, position = read_varint(batch, position + 1)
-            end = position + length
-            if length < 0 or batch[end] == _NULL_LENGTH:
+        for _ in range(count):
+            length, at = batch[after], after + 1
+            if length >= 0x80:
+                length = length & 0x7F | batch[at] << 7
+                at += 1
+            after = at + (length >> 1)
+            at += 1  # the attributes of a record
+            while batch[at] >= 0x80:  # the timestamp's delta
+                at += 1
+            at += 1
+            while batch[at] >= 0x80:  # the offset's
+                at += 1
+            size = batch[at + 1]
+            at += 2
+            if size >= 0x80:
+                size = size & 0x7F | batch[at] << 7
+                at += 1
+            end = at + (size >> 1)
+            if (length | size) >= 0x4000 or (length | size) & 1 or batch[end] == _NULL_LENGTH:
                 return None
-            keys.append(batch[position:end])
-    except (IndexError, ValueError):
+            keys.append(batch[at:end])
+    except IndexError:
         return None  # `read_records` says what is wrong with it
     return keys
+
+
+def read_sole_key(batch: bytes) -> bytes | None:
+    """The same of a plain batch of one record, most of what a coordinator writes; or None.
+
+    Its key lies behind a length, three zeros and the key's own length.
+    """
+    try:
+        at = 62 if batch[61] < 0x80 else 63
+        if not batch.startswith(b"\0\0\0", at):
+            return None
+        size = batch[at + 3]
+        at += 4
+        if size >= 0x80:
+            size = size & 0x7F | batch[at] << 7
+            at += 1
+        end = at + (size >> 1)
+        if size & 1 or size >= 0x4000 or batch[end] & 1:
+            return None
+    except IndexError:
+        return None
+    return batch[at:end]
 
 
 def _read_fields(

@@ -170,6 +170,7 @@ class Written:
         else:
             self.log = self._log()
             self.log.open(0)
+        self.ended: object = None
 
     def _log(self) -> PartitionLog:
         return PartitionLog(self.disk, FOLDER, TopicPartition("__consumer_offsets", 0), SMALL)
@@ -188,7 +189,10 @@ class Written:
         return at + size
 
     def take(self, up_to: int) -> dict[str, object]:
-        return take(self.disk, up_to)
+        """From where the one before it ended."""
+        result = take(self.disk, up_to, self.ended)
+        self.ended = result["end"]
+        return result
 
     def state(self, *, by_snapshot: bool = True) -> "State":
         snapshot = None
@@ -212,9 +216,10 @@ class Written:
 State = tuple[dict[str, object], list[tuple[int, int, str | None]]]
 
 
-def take(disk: Disk, up_to: int) -> dict[str, object]:
+def take(disk: Disk, up_to: int, ended: object = None) -> dict[str, object]:
     arguments: dict[str, object] = {
         "folder": FOLDER, "up_to": up_to, "topic_id": str(TOPIC_ID), "now_ms": AT_MS,
+        "ended": ended,
     }  # fmt: skip
     return fold(disk, arguments)
 
@@ -355,6 +360,40 @@ def test_without_a_usable_index_the_segment_is_read_from_its_beginning(damage: s
     else:
         written.disk.open(path).pwrite(b"\xff" * 8, 0)
     assert written.take(end)["position"] == end
+    assert written.state() == written.state(by_snapshot=False)
+
+
+def test_what_an_earlier_fold_has_read_is_not_read_again() -> None:
+    written = Written()
+    for number in range(5):
+        end = written.append(Batch([record_of_offset(number, number)]))
+    written.take(end)
+    files = LogFiles(written.disk, FOLDER)
+    ((base, size),) = files._segments
+    assert written.ended == (end, (base, size))
+    # Nothing can be read any more of what it has read.
+    file = written.disk.open(f"{FOLDER}/{0:020d}.log")
+    file.pwrite(b"\xff" * size, 0)
+    last = end
+    for number in range(2):
+        batch = encode_batch([record_of_offset(7 + number)], last, AT_MS)
+        file.pwrite(batch, file.size())
+        last += 1
+        assert written.take(last)["records"] == 1
+    assert written.ended == (last, (0, file.size()))
+
+
+@given(st.integers(0, 5), st.integers(0, 2_000), st.integers(0, 4))
+@settings(max_examples=60, deadline=None)
+def test_where_the_last_one_ended_is_looked_at_and_not_trusted(
+    segment: int, byte: int, position: int
+) -> None:
+    written = Written()
+    ends = [written.append(Batch([record_of_offset(n, n)])) for n in range(9)]
+    first = written.take(ends[4])
+    assert first["position"] == 5
+    written.ended = (position + 1, (segment, byte))
+    assert written.take(ends[-1])["records"] == 4
     assert written.state() == written.state(by_snapshot=False)
 
 
