@@ -174,6 +174,7 @@ def carry_out_as_of(order: AsOfOrder) -> list[OffsetThen]:
         found = found.where(fn.col("group") == order.group)
     with told_if_full(spark, out=""):
         rows = found.orderBy("group", "topic", "partition").collect()
+    facts.forget()
     if not rows:
         whose = "no group" if order.group is None else order.group
         raise NothingToRead(f"{order.source}: {whose} had an offset then, or it is not known")

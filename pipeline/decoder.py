@@ -6,7 +6,7 @@ log's bulk, are decoded all at once; the rest one by one. What has a place in no
 the table "undecodable", from the very same checks, so that nothing is lost between the two.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
@@ -45,6 +45,9 @@ _ONE_BY_ONE: Final[dict[str, few.Decode]] = {
     GROUP_EVENTS.name: few.group_events,
     LAG_SAMPLES.name: few.lag_samples,
 }
+Between = tuple[int, int | None]
+"""Offsets: from the one up to, not including, the other (None: to the end)."""
+
 _MARKERS: Final = {0: False, 1: True}  # abort, commit; other control records are not ours
 
 
@@ -70,32 +73,63 @@ class Slice:
     def __len__(self) -> int:
         return len(self.offset)
 
+    def between(self, begin: int, end: int | None) -> "Slice":
+        """Itself without records before the one offset, or from the other on. Bytes that could not
+        be read may have no offset: they stay."""
+        last = np.iinfo(np.int64).max if end is None else end
+        keep: Flags = (self.offset >= begin) & (self.offset < last)
+        damage = [
+            one for one in self.damage if one.base_offset < 0 or begin <= one.base_offset < last
+        ]
+        some = self if keep.all() else self._where(np.flatnonzero(keep))
+        return replace(some, damage=damage)
+
+    def _where(self, rows: Ints | slice) -> "Slice":
+        columns = {name: getattr(self, name)[rows] for name in _COLUMNS}
+        return replace(self, records=self.records.where(rows), **columns)
+
     def parts(self, count: int) -> Iterator["Slice"]:
         """Itself in parts of so many records, which share its memory; the damage is the first's."""
         if len(self) <= count:
             yield self
             return
-        columns = {name: getattr(self, name) for name in _COLUMNS}
         for begin in range(0, len(self), count):
-            some = slice(begin, begin + count)
-            yield replace(
-                self,
-                records=self.records.where(some),
-                damage=() if begin else self.damage,
-                **{name: column[some] for name, column in columns.items()},
-            )
+            damage = () if begin else self.damage
+            yield replace(self._where(slice(begin, begin + count)), damage=damage)
 
-    def place(self, keep: Flags | Ints) -> list[pa.Array]:
-        return [
-            numbers(self.partition[keep], pa.int32()),
-            numbers(self.offset[keep], pa.int64()),
-            numbers(self.timestamp_ms[keep], pa.int64()),
-        ]
+    def batch(self, table: Table, rows: Ints, said: pa.RecordBatch) -> pa.RecordBatch:
+        """The table's rows: what these records `said`, and what is known of where they stand."""
+        make: dict[str, Callable[[], pa.Array]] = {
+            "log_partition": lambda: numbers(self.partition[rows], pa.int32()),
+            "log_offset": lambda: numbers(self.offset[rows], pa.int64()),
+            "log_timestamp_ms": lambda: numbers(self.timestamp_ms[rows], pa.int64()),
+            "producer_id": lambda: _producers(self.producer_id[rows]),
+            "producer_epoch": lambda: numbers(self.producer_epoch[rows], pa.int32()),
+            "transactional": lambda: pa.array(self.transactional[rows]),
+        }
+        there = dict(zip(said.schema.names, said.columns, strict=True))
+        arrays = [there[name] if name in there else make[name]() for name in table.schema.names]
+        return pa.RecordBatch.from_arrays(arrays, schema=table.schema)
 
     def key_value(self, row: int) -> tuple[bytes | None, bytes | None]:
         one = self.records
         key = one.keys.one_blob(int(one.key_at[row]), int(one.key_bytes[row]))
         return key, one.values.one_blob(int(one.value_at[row]), int(one.value_bytes[row]))
+
+
+_OF_THE_LOG: Final = frozenset(
+    [one.name for one in PLACE] + ["producer_id", "producer_epoch", "transactional"]
+)
+"""Columns of tables that are known of a record's place and batch, not from itself."""
+
+
+def _said(table: Table) -> pa.Schema:
+    """The columns that come from the records themselves."""
+    return pa.schema([one for one in table.schema if one.name not in _OF_THE_LOG])
+
+
+def _producers(ids: Ints) -> pa.Array:
+    return numbers(ids, pa.int64(), validity(ids >= 0))
 
 
 _COLUMNS: Final = tuple(one.name for one in fields(Slice) if one.type in (Ints, Flags))
@@ -187,7 +221,30 @@ Problem = tuple[int, str]
 """(row, why)"""
 
 
-def rows_of(table: Table, records: Slice) -> pa.RecordBatch:
+def schema_of(tables: Sequence[Table]) -> pa.Schema:
+    """The columns of a table; of several, each is a column."""
+    if len(tables) == 1:
+        return tables[0].schema
+    return pa.schema([pa.field(table.name, pa.struct(list(table.schema))) for table in tables])
+
+
+def rows_of(tables: Sequence[Table], records: Slice) -> pa.RecordBatch:
+    """As `schema_of` has them: of several tables a row is of the one that is not null."""
+    found = [_rows_of(table, records) for table in tables]
+    if len(found) == 1:
+        return found[0]
+    count = sum(rows.num_rows for rows in found)
+    before, columns = 0, []
+    for rows in found:
+        kind = pa.struct(list(rows.schema))
+        own = pa.StructArray.from_arrays(rows.columns, fields=list(rows.schema))
+        after = count - before - rows.num_rows
+        columns.append(pa.concat_arrays([pa.nulls(before, kind), own, pa.nulls(after, kind)]))
+        before += rows.num_rows
+    return pa.RecordBatch.from_arrays(columns, schema=schema_of(tables))
+
+
+def _rows_of(table: Table, records: Slice) -> pa.RecordBatch:
     """The columns of the table's schema, for those records that belong into it."""
     # By name: a table that came to a worker is a copy.
     if table.name == UNDECODABLE.name:
@@ -195,9 +252,9 @@ def rows_of(table: Table, records: Slice) -> pa.RecordBatch:
     if table.topic != records.topic:
         return table.schema.empty_table().to_batches()[0]
     if table.name == COMMITS.name:
-        return _commits(records)[0]
+        return _commits(table, records)[0]
     if table.name == TRANSACTION_MARKERS.name:
-        return _markers(records)
+        return _markers(table, records)
     return _listed(table, records)[0]
 
 
@@ -207,36 +264,21 @@ def _is_commit(records: Slice) -> Flags:
     return of_type & ~records.control
 
 
-def _commits(records: Slice) -> tuple[pa.RecordBatch, list[Problem]]:
+def _commits(table: Table, records: Slice) -> tuple[pa.RecordBatch, list[Problem]]:
     """All at once; what is not as usual (a tag of a later Kafka's, ...) as the daemon reads it."""
-    mine = np.flatnonzero(_is_commit(records))
-    sound, columns = read_offset_commits(records.records.where(mine))
-    usual = _of_commits(records, mine[sound], columns)
+    mine, own = np.flatnonzero(_is_commit(records)), _said(table)
+    sound, columns = read_offset_commits(records.records.where(mine), own)
+    usual = records.batch(table, mine[sound], columns)
     if sound.all():
         return usual, []
-    own = pa.schema(list(COMMITS.schema)[len(PLACE) : -len(_OF_THE_BATCH)])
     rows, others, problems = _one_by_one(few.offset_commit, records, mine[~sound], own)
     if not len(rows):
         return usual, problems
-    both = pa.Table.from_batches([usual, _of_commits(records, rows, others)])
+    both = pa.Table.from_batches([usual, records.batch(table, rows, others)])
     return both.combine_chunks().to_batches()[0], problems
 
 
-_OF_THE_BATCH: Final = ("producer_id", "transactional")
-
-
-def _of_commits(records: Slice, rows: Ints, columns: pa.RecordBatch) -> pa.RecordBatch:
-    producers = records.producer_id[rows]
-    arrays = [
-        *records.place(rows),
-        *columns.columns,
-        numbers(producers, pa.int64(), validity(producers >= 0)),
-        pa.array(records.transactional[rows]),
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=COMMITS.schema)
-
-
-def _markers(records: Slice) -> pa.RecordBatch:
+def _markers(table: Table, records: Slice) -> pa.RecordBatch:
     rows, committed = [], []
     for row in np.flatnonzero(records.control & records.transactional).tolist():
         key, _ = records.key_value(row)
@@ -244,14 +286,8 @@ def _markers(records: Slice) -> pa.RecordBatch:
         if kind in _MARKERS:
             rows.append(row)
             committed.append(_MARKERS[kind])
-    at = np.array(rows, np.int64)
-    arrays = [
-        *records.place(at),
-        pa.array(records.producer_id[at], pa.int64()),
-        pa.array(records.producer_epoch[at], pa.int32()),
-        pa.array(committed, pa.bool_()),
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=TRANSACTION_MARKERS.schema)
+    said = pa.RecordBatch.from_pydict({"committed": pa.array(committed, pa.bool_())})
+    return records.batch(table, np.array(rows, np.int64), said)
 
 
 def _listed(table: Table, records: Slice) -> tuple[pa.RecordBatch, list[Problem]]:
@@ -259,11 +295,9 @@ def _listed(table: Table, records: Slice) -> tuple[pa.RecordBatch, list[Problem]
     mine: Flags = ~records.control
     if table.topic == OFFSETS_TOPIC:
         mine &= ~_is_commit(records)
-    own = pa.schema(list(table.schema)[len(PLACE) :])
     decode = _ONE_BY_ONE[table.name]
-    at, rows, problems = _one_by_one(decode, records, np.flatnonzero(mine), own)
-    made_of = pa.RecordBatch.from_arrays([*records.place(at), *rows.columns], schema=table.schema)
-    return made_of, problems
+    at, said, problems = _one_by_one(decode, records, np.flatnonzero(mine), _said(table))
+    return records.batch(table, at, said), problems
 
 
 def _one_by_one(
@@ -314,6 +348,9 @@ def _undecodable(records: Slice) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, schema=UNDECODABLE.schema)
 
 
+_PLACED: Final = COMMITS.only("log_offset")
+
+
 def _problems(records: Slice) -> list[Problem]:
     if records.topic == HISTORY_TOPIC:
         return _listed(GROUP_EVENTS, records)[1]
@@ -322,4 +359,4 @@ def _problems(records: Slice) -> list[Problem]:
     if records.topic != OFFSETS_TOPIC:
         return []
     # Every record that is no commit goes through this table's reader, whichever table it is of.
-    return _listed(GROUP_RECORDS, records)[1] + _commits(records)[1]
+    return _listed(GROUP_RECORDS, records)[1] + _commits(_PLACED, records)[1]

@@ -104,6 +104,25 @@ def remove_folder(spark: SparkSession, path: str) -> None:
     system.delete(found, True)  # noqa: FBT003  Java has no keywords
 
 
+def renames_at_once(path: str) -> bool:
+    """Whether a folder has its old name or its new one, whatever happens meanwhile."""
+    return is_local(path) or path.startswith("hdfs:")
+
+
+def sync_folder(path: str) -> None:
+    """The files in it, and their names, are on the disk when this returns. (Other file systems see
+    to it when a file is closed.)"""
+    if not is_local(path):
+        return
+    where = local_path(path)
+    for each in (*where.iterdir(), where):
+        opened = os.open(each, os.O_RDONLY)
+        try:
+            os.fsync(opened)
+        finally:
+            os.close(opened)
+
+
 def move_folder(spark: SparkSession, old: str, new: str) -> None:
     """There must be nothing at the new place."""
     if is_local(old):

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 
-from pipeline.inputs import Source
+from pipeline.inputs import Log, Source
 from pipeline.landing import Lake, tables_of
-from pipeline.tables import HISTORY_TOPIC, LAG_TOPIC, OFFSETS_TOPIC
+from pipeline.tables import COMMITS, HISTORY_TOPIC, LAG_TOPIC, OFFSETS_TOPIC
 
 TOPICS = (OFFSETS_TOPIC, HISTORY_TOPIC, LAG_TOPIC)
 
@@ -38,12 +38,20 @@ def ingest(source: Source, lake: Lake) -> Ingested:
         ends[topic] = {p: max(end, begins.get(p, 0)) for p, end in log.ends.items()}
         if begins and all(end <= begins.get(p, 0) for p, end in log.ends.items()):
             continue  # nothing new: eight queries less
-        for table in tables_of(topic):
-            rows = log.rows(table, begins)
-            name = table.name
+        for name, rows in _tables(log, begins).items():
             found[name] = found[name].unionByName(rows) if name in found else rows
     counts = {table.name: 0 for topic in ends for table in tables_of(topic)}
     if found or manifest is None:
         run = lake.land(found, ends).runs[-1]
         counts |= {name: lake.count(name, run) for name in found}
+    source.forget()
     return Ingested(ends, counts)
+
+
+def _tables(log: Log, begins: Mapping[int, int]) -> dict[str, DataFrame]:
+    """Commits are read as they are written; all others are found in one pass and kept meanwhile."""
+    others = [table for table in tables_of(log.topic) if table.name != COMMITS.name]
+    found = log.few(others, begins)
+    if log.topic == OFFSETS_TOPIC:
+        found[COMMITS.name] = log.rows(COMMITS, begins)
+    return found

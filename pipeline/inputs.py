@@ -10,8 +10,7 @@ offsets, though the log goes on.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 from pyspark import StorageLevel
@@ -20,9 +19,9 @@ from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pipeline.brokers import KAFKA, Broker
-from pipeline.decoder import of_messages, rows_of
+from pipeline.decoder import of_messages, rows_of, schema_of
 from pipeline.files import is_local
-from pipeline.landing import Lake, between
+from pipeline.landing import Lake
 from pipeline.places import NoSegments, log_ends, segments
 from pipeline.remote import read_remote, remote_ends
 from pipeline.source import FORMAT
@@ -31,15 +30,38 @@ from pipeline.tables import Table
 Offsets = Mapping[int, int]
 
 
-@dataclass
 class Log:
-    """One topic of a source, up to `ends`. `rows` of a table that is made of it."""
+    """One topic of a source, up to `ends`. What was read of it and may be asked for again is kept,
+    in memory or on the workers' disks, until `forget`."""
 
-    topic: str
-    ends: Offsets
+    def __init__(self, topic: str, ends: Offsets) -> None:
+        self.topic = topic
+        self.ends = ends
+        self._kept: list[DataFrame] = []
 
     def rows(self, table: Table, begins: Offsets) -> DataFrame:
+        """Of a table that is made of it, from `begins` on; those columns that the table has."""
+        return self._read([table], begins)
+
+    def few(self, tables: Sequence[Table], begins: Offsets) -> dict[str, DataFrame]:
+        """The same of several tables that have few rows, by name: the log is decoded once."""
+        every = self.keep(self._read(tables, begins))
+        return {
+            table.name: every.where(fn.col(table.name).isNotNull()).select(f"{table.name}.*")
+            for table in tables
+        }
+
+    def _read(self, tables: Sequence[Table], begins: Offsets) -> DataFrame:
+        """As `schema_of` has them."""
         raise NotImplementedError
+
+    def keep(self, frame: DataFrame) -> DataFrame:
+        self._kept.append(frame.persist(StorageLevel.MEMORY_AND_DISK))
+        return frame
+
+    def forget(self) -> None:
+        while self._kept:
+            self._kept.pop().unpersist()
 
 
 class SegmentLog(Log):
@@ -50,10 +72,16 @@ class SegmentLog(Log):
         self._spark = spark
         self._path = path
 
-    def rows(self, table: Table, begins: Offsets) -> DataFrame:
-        reader = self._spark.read.format(FORMAT).option("table", table.name)
-        found = reader.option("topic", self.topic).load(self._path)
-        return between(found, begins, self.ends)
+    def _read(self, tables: Sequence[Table], begins: Offsets) -> DataFrame:
+        said = {
+            "table": ",".join(table.name for table in tables),
+            "topic": self.topic,
+            "begins": json.dumps(dict(begins)),
+            "ends": json.dumps(dict(self.ends)),
+        }
+        if len(tables) == 1:
+            said["columns"] = ",".join(tables[0].schema.names)
+        return self._spark.read.format(FORMAT).options(**said).load(self._path)
 
 
 class RemoteLog(Log):
@@ -64,42 +92,45 @@ class RemoteLog(Log):
         self._spark = spark
         self._path = path
 
-    def rows(self, table: Table, begins: Offsets) -> DataFrame:
-        found = read_remote(self._spark, self._path, self.topic, table)
-        return between(found, begins, self.ends)
+    def _read(self, tables: Sequence[Table], begins: Offsets) -> DataFrame:
+        return read_remote(self._spark, self._path, self.topic, tables, begins, self.ends)
 
 
 class BrokerLog(Log):
-    """A topic as its broker serves it; what was read of it is kept until the job is done."""
+    """A topic as its broker serves it; what was read of it is not asked for again."""
 
     def __init__(self, spark: SparkSession, broker: Broker, topic: str) -> None:
         self._extents = broker.extents(topic)
         super().__init__(topic, {one: extent.end for one, extent in self._extents.items()})
         self._spark = spark
         self._broker = broker
-        self._read: dict[str, DataFrame] = {}
+        self._brought: dict[str, DataFrame] = {}
 
-    def rows(self, table: Table, begins: Offsets) -> DataFrame:
+    def _read(self, tables: Sequence[Table], begins: Offsets) -> DataFrame:
         """Only what is after `begins` is asked for."""
         if not self._extents:
-            return self._spark.createDataFrame([], from_arrow_schema(table.schema))
+            return self._spark.createDataFrame([], from_arrow_schema(schema_of(tables)))
         starts = {
             one: min(max(begins.get(one, 0), extent.begin), extent.end)
             for one, extent in self._extents.items()
         }
-        return decoded(self._messages(starts), self.topic, table)
+        return decoded(self._messages(starts), self.topic, *tables)
+
+    def forget(self) -> None:
+        super().forget()
+        self._brought.clear()
 
     def _messages(self, starts: Offsets) -> DataFrame:
         begin = json.dumps({self.topic: {str(one): offset for one, offset in starts.items()}})
-        if begin not in self._read:
+        if begin not in self._brought:
             end = json.dumps({self.topic: {str(one): offset for one, offset in self.ends.items()}})
             reader = self._spark.read.format("kafka").options(
                 **self._broker.assign({self.topic: self.ends}),
                 startingOffsets=begin,
                 endingOffsets=end,
             )
-            self._read[begin] = messages(reader.load()).persist(StorageLevel.MEMORY_AND_DISK)
-        return self._read[begin]
+            self._brought[begin] = self.keep(messages(reader.load()))
+        return self._brought[begin]
 
 
 def messages(loaded: DataFrame) -> DataFrame:
@@ -108,15 +139,15 @@ def messages(loaded: DataFrame) -> DataFrame:
     return loaded.select("key", "value", "partition", "offset", at_ms)
 
 
-def decoded(raw: DataFrame, topic: str, table: Table) -> DataFrame:
-    """The rows of the table in what a connector brought."""
+def decoded(raw: DataFrame, topic: str, *tables: Table) -> DataFrame:
+    """The rows of the tables in what a connector brought, as `schema_of` has them."""
 
     def decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             if batch.num_rows:
-                yield rows_of(table, of_messages(topic, batch))
+                yield rows_of(tables, of_messages(topic, batch))
 
-    return raw.mapInArrow(decode, from_arrow_schema(table.schema))
+    return raw.mapInArrow(decode, from_arrow_schema(schema_of(tables)))
 
 
 class Source:
@@ -145,12 +176,26 @@ class Source:
             return SegmentLog(self._spark, self.where, topic)
         return RemoteLog(self._spark, self.where, topic)
 
-    def table(self, table: Table, begins: Offsets | None = None) -> DataFrame:
-        """All rows of the table."""
+    def table(self, table: Table) -> DataFrame:
+        """All rows of the table, with those columns that it has."""
         if self.lake is not None:
             return self.lake.table(table)
+        return self._log_of(table).rows(table, {})
+
+    def few(self, *tables: Table) -> dict[str, DataFrame]:
+        """All rows of several tables of one topic, which have few; by name."""
+        if self.lake is not None:
+            return {table.name: self.lake.table(table) for table in tables}
+        return self._log_of(tables[0]).few(tables, {})
+
+    def _log_of(self, table: Table) -> Log:
         assert table.topic is not None, f"say of which topic {table.name} is wanted"
-        return self.log(table.topic).rows(table, begins or {})
+        return self.log(table.topic)
+
+    def forget(self) -> None:
+        """Frees what was kept; the source can be read on."""
+        for log in self._logs.values():
+            log.forget()
 
     def has(self, topic: str) -> bool:
         """Whether the topic is there, or was when the lake's runs read it."""

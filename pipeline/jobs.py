@@ -39,6 +39,13 @@ from pipeline.tables import (
 
 Tables = Mapping[str, DataFrame]
 
+COMMITS_NEEDED: Final = (
+    "log_partition", "log_offset", "log_timestamp_ms", "group", "topic", "partition",
+    "committed_offset", "leader_epoch", "metadata", "tombstone", "producer_id", "transactional",
+)  # fmt: skip
+SAMPLES_NEEDED: Final = ("group", "topic", "partition", "at_ms", "committed_offset", "lag")
+"""Columns that rules of derive/ ask for: of a log no others are decoded."""
+
 
 @dataclass
 class Facts:
@@ -69,11 +76,18 @@ class Facts:
         for frame in self._kept:
             frame.unpersist()
         self._kept.clear()
+        self.source.forget()
+
+    @cached_property
+    def _few(self) -> Mapping[str, DataFrame]:
+        """What a log of commits has besides them: all of it is found in one pass."""
+        return self.source.few(TRANSACTION_MARKERS, GROUP_METADATA)
 
     @cached_property
     def effective(self) -> DataFrame:
-        markers = self._shared(self.source.table(TRANSACTION_MARKERS))
-        return effective_commits(self.source.table(COMMITS), None if markers.isEmpty() else markers)
+        markers = self._few[TRANSACTION_MARKERS.name]
+        commits = self.source.table(COMMITS.only(*COMMITS_NEEDED))
+        return effective_commits(commits, None if markers.isEmpty() else markers)
 
     @cached_property
     def ordered(self) -> DataFrame:
@@ -98,7 +112,7 @@ class Facts:
 
     @cached_property
     def group_metadata(self) -> DataFrame:
-        return self._shared(self.source.table(GROUP_METADATA))
+        return self._few[GROUP_METADATA.name]
 
     @cached_property
     def has_history(self) -> bool:
@@ -114,7 +128,7 @@ class Facts:
 
     @cached_property
     def samples(self) -> DataFrame:
-        return self._shared(self.source.table(LAG_SAMPLES))
+        return self._shared(self.source.table(LAG_SAMPLES.only(*SAMPLES_NEEDED)))
 
     @cached_property
     def health(self) -> DataFrame:

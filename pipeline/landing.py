@@ -73,7 +73,8 @@ class Lake:
         return Manifest(runs, read)
 
     def table(self, table: Table) -> DataFrame:
-        """What the runs that count have landed of it. Raises NoLake."""
+        """What the runs that count have landed of it: its columns, and the day `dt`. Raises
+        NoLake."""
         manifest = self.manifest()
         if manifest is None:
             raise NoLake(f"{self.path}: nothing was landed there (no {MANIFEST})")
@@ -117,24 +118,6 @@ def _write(rows: DataFrame, path: str) -> None:
 
 def _time_of(rows: DataFrame) -> Column:
     return fn.col("log_timestamp_ms") if "log_timestamp_ms" in rows.columns else fn.lit(None)
-
-
-def between(rows: DataFrame, begins: Mapping[int, int], ends: Mapping[int, int]) -> DataFrame:
-    """The rows of records from `begins` on and before `ends`, by log partition.
-
-    Bytes that could not be read may have no offset: they are told by each run that meets them.
-    """
-    begin = fn.coalesce(_by_partition(begins), fn.lit(0))
-    end = fn.coalesce(_by_partition(ends), fn.lit(0))
-    offset = fn.col("log_offset")
-    return rows.where(offset.isNull() | ((offset >= begin) & (offset < end)))
-
-
-def _by_partition(offsets: Mapping[int, int]) -> Column:
-    if not offsets:
-        return fn.lit(None).cast("long")
-    pairs = [fn.lit(number) for pair in offsets.items() for number in pair]
-    return fn.create_map(*pairs)[fn.col("log_partition")]
 
 
 def tables_of(topic: str) -> list[Table]:

@@ -9,6 +9,7 @@ A record is `sound` when key and value are to the last byte what their version s
 goes to the caller, who keeps it aside with its position.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -106,8 +107,10 @@ class _Values:
             getattr(self, name)[rows] = getattr(others, name)
 
 
-def read_offset_commits(records: KeyValues) -> tuple[Flags, pa.RecordBatch]:
-    """(which of the records are sound, the columns of those). All have type 0 or 1."""
+def read_offset_commits(
+    records: KeyValues, wanted: pa.Schema = VALUE_COLUMNS
+) -> tuple[Flags, pa.RecordBatch]:
+    """(which of the records are sound, the wanted columns of those). All have type 0 or 1."""
     keys = records.keys
     key_end = records.key_at + records.key_bytes
     head = keys.structs(records.key_at, _KEY_HEAD)
@@ -127,20 +130,23 @@ def read_offset_commits(records: KeyValues) -> tuple[Flags, pa.RecordBatch]:
         topic_at, topic_bytes = topic_at[rows], topic_bytes[rows]
         partition_at, living, values = partition_at[rows], living[rows], values.where(rows)
     present = validity(living)
-    columns = [
-        keys.texts(group_at, group_bytes),
-        keys.texts(topic_at, topic_bytes),
-        numbers(keys.int32(partition_at), pa.int32()),
-        numbers(values.offset, pa.int64(), present),
-        numbers(values.epoch, pa.int32(), validity(values.epoch >= 0)),
-        _metadata(records.values, values, present),
-        numbers(values.committed, pa.int64(), present),
-        numbers(values.expires, pa.int64(), validity(values.expires >= 0)),
-        _topic_ids(records.values, values.topic_id_at),
-        numbers(values.version, pa.int16(), present),
-        pa.array(~living),
-    ]
-    return sound, pa.RecordBatch.from_arrays(columns, schema=VALUE_COLUMNS)
+    make: dict[str, Callable[[], pa.Array]] = {
+        "group": lambda: keys.texts(group_at, group_bytes),
+        "topic": lambda: keys.texts(topic_at, topic_bytes),
+        "partition": lambda: numbers(keys.int32(partition_at), pa.int32()),
+        "committed_offset": lambda: numbers(values.offset, pa.int64(), present),
+        "leader_epoch": lambda: numbers(values.epoch, pa.int32(), validity(values.epoch >= 0)),
+        "metadata": lambda: _metadata(records.values, values, present),
+        "commit_timestamp_ms": lambda: numbers(values.committed, pa.int64(), present),
+        "expire_timestamp_ms": lambda: numbers(
+            values.expires, pa.int64(), validity(values.expires >= 0)
+        ),
+        "topic_id": lambda: _topic_ids(records.values, values.topic_id_at),
+        "value_version": lambda: numbers(values.version, pa.int16(), present),
+        "tombstone": lambda: pa.array(~living),
+    }
+    columns = [make[name]() for name in wanted.names]
+    return sound, pa.RecordBatch.from_arrays(columns, schema=wanted)
 
 
 def _read_values(records: KeyValues, legacy: Flags) -> _Values:

@@ -8,7 +8,7 @@ on the driver. Kafka's counterparts: LocalLog, OffsetIndex.
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from struct import Struct
@@ -73,6 +73,18 @@ def segments(path: str, topic: str) -> list[Segment]:
     if not found:
         raise NoSegments(f"{path}: no segment of {topic} there")
     return sorted(found, key=lambda one: (one.partition, one.base_offset))
+
+
+def with_records_from(found: Sequence[Segment], begins: Mapping[int, int]) -> list[Segment]:
+    """Of segments in order, those that may have records from these offsets on."""
+    following = [*found[1:], None]
+    return [
+        one
+        for one, after in zip(found, following, strict=True)
+        if after is None
+        or after.partition != one.partition
+        or after.base_offset > begins.get(one.partition, 0)
+    ]
 
 
 def _of_folder(files: Iterator[Path] | Sequence[Path], name: str, topic: str) -> Iterator[Segment]:

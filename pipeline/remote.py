@@ -6,7 +6,7 @@ segment as one value and decodes it in chunks. A segment cannot be cut then, nor
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from pipeline.decoder import schema_of
 from pipeline.places import NoSegments, Piece, Read, end_of_log
 from pipeline.source import read_chunks
 from pipeline.tables import Table
@@ -31,26 +32,38 @@ def _files(spark: SparkSession, path: str, topic: str) -> DataFrame:
         raise
 
 
-def read_remote(spark: SparkSession, path: str, topic: str, table: Table) -> DataFrame:
-    """The rows of the table in all segments of the topic."""
+def read_remote(
+    spark: SparkSession,
+    path: str,
+    topic: str,
+    tables: Sequence[Table],
+    begins: Mapping[int, int],
+    ends: Mapping[int, int],
+) -> DataFrame:
+    """The rows of the tables in all segments of the topic, as `schema_of` has them."""
 
     def decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for file, content in zip(batch.column("path"), batch.column("content"), strict=True):
-                yield from _decoded(file.as_py(), content.as_buffer().to_pybytes(), topic, table)
+                piece = _whole(file.as_py(), len(content.as_buffer()), topic)
+                if piece is None:
+                    continue
+                log = content.as_buffer().to_pybytes()
+                of = begins.get(piece.partition, 0), ends.get(piece.partition, 0)
+                # All of it is here already: no batch is too long.
+                yield from read_chunks(
+                    _read(log), piece, *tables, between=of, largest_batch=len(log)
+                )
 
     files = _files(spark, path, topic).select("path", "content")
-    return files.mapInArrow(decode, from_arrow_schema(table.schema))
+    return files.mapInArrow(decode, from_arrow_schema(schema_of(tables)))
 
 
-def _decoded(file: str, content: bytes, topic: str, table: Table) -> Iterator[pa.RecordBatch]:
+def _whole(file: str, size: int, topic: str) -> Piece | None:
     match = _SEGMENT.search(file)
     if match is None or match["topic"] != topic:
-        return
-    size = len(content)
-    piece = Piece(file, topic, int(match["partition"]), 0, size, is_last=True)
-    # All of it is here already: no batch is too long.
-    yield from read_chunks(_read(content), piece, table, largest_batch=size)
+        return None
+    return Piece(file, topic, int(match["partition"]), 0, size, is_last=True)
 
 
 def _read(content: bytes) -> Read:

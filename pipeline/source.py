@@ -9,14 +9,20 @@ remote.py, which takes whole files through Spark. Options:
 
     columns     those that are wanted, with commas: Spark does not tell a Python source which it
                 uses, and to take in all costs its JVM as much as to decode them costs here
-    table       commits, group_metadata, ... (tables.py); "undecodable" may be asked of any topic
+    table       commits, group_metadata, ... (tables.py); "undecodable" may be asked of any topic.
+                Several with commas, for tables of few rows: the log is decoded once for all; a
+                row then has a column for each table, and is of the one that is not null
     topic       for "undecodable": of which topic; __consumer_offsets if not said
+    begins      offsets by partition, as JSON: records before them are left out, and segments that
+                have no others are not read
+    ends        the same of records from these offsets on; a partition that is not named is empty
     check.crcs  false skips the checksums, as kafka clients name it; true if not said
     piece.bytes how much of a log one task reads
 """
 
+import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
@@ -24,10 +30,18 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from pipeline.decoder import of_segment, rows_of
+from pipeline.decoder import Between, of_segment, rows_of, schema_of
 from pipeline.hops import Damage
 from pipeline.memory import keep_memory
-from pipeline.places import PIECE_BYTES, Piece, Read, batch_extent, pieces, segments
+from pipeline.places import (
+    PIECE_BYTES,
+    Piece,
+    Read,
+    batch_extent,
+    pieces,
+    segments,
+    with_records_from,
+)
 from pipeline.tables import COMMITS, OFFSETS_TOPIC, TABLES, Table
 
 FORMAT: Final = "rollcall-log"
@@ -53,10 +67,7 @@ class RollcallLog(DataSource):
         return FORMAT
 
     def schema(self) -> StructType:
-        wanted = columns_of(self.options)
-        return from_arrow_schema(
-            pa.schema([table_of(self.options).schema.field(c) for c in wanted])
-        )
+        return from_arrow_schema(schema_of(tables_of(self.options)))
 
     def reader(self, schema: StructType) -> "LogReader":  # noqa: ARG002  ours is the only one
         return LogReader(dict(self.options))
@@ -71,8 +82,9 @@ class Task(InputPartition):
 class LogReader(DataSourceReader):
     def __init__(self, options: dict[str, str]) -> None:
         self._options = options
-        self._table = table_of(options)
-        self._columns = columns_of(options)
+        self._tables = tables_of(options)
+        self._begins = _offsets(options, "begins")
+        self._ends = _offsets(options, "ends")
         self._check_crc = options.get("check.crcs", "true").lower() != "false"
 
     def partitions(self) -> list[InputPartition]:
@@ -80,51 +92,70 @@ class LogReader(DataSourceReader):
         if path is None:
             raise BadOption("no path: say .load(DATA_DIR)")
         size = int(self._options.get("piece.bytes", PIECE_BYTES))
-        topic = topic_of(self._table, self._options)
-        return [Task(piece) for one in segments(path, topic) for piece in pieces(one, size)]
+        topic = topic_of(self._tables, self._options)
+        found = with_records_from(segments(path, topic), self._begins or {})
+        return [Task(piece) for one in found for piece in pieces(one, size)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Task)
-        for batch in read_piece(partition.piece, self._table, check_crc=self._check_crc):
-            yield batch.select(self._columns)
+        piece = partition.piece
+        begin = (self._begins or {}).get(piece.partition, 0)
+        end = None if self._ends is None else self._ends.get(piece.partition, 0)
+        return read_piece(piece, *self._tables, between=(begin, end), check_crc=self._check_crc)
 
 
-def table_of(options: Mapping[str, str]) -> Table:
-    name = options.get("table", COMMITS.name)
-    if name not in TABLES:
-        raise BadOption(f"no table {name!r}: there are {', '.join(TABLES)}")
-    return TABLES[name]
-
-
-def columns_of(options: Mapping[str, str]) -> list[str]:
-    there = table_of(options).schema.names
-    wanted = [name.strip() for name in options.get("columns", ",".join(there)).split(",")]
-    unknown = [name for name in wanted if name not in there]
-    if unknown:
+def tables_of(options: Mapping[str, str]) -> list[Table]:
+    """With the columns that are wanted. Raises BadOption."""
+    names = [name.strip() for name in options.get("table", COMMITS.name).split(",")]
+    for name in names:
+        if name not in TABLES:
+            raise BadOption(f"no table {name!r}: there are {', '.join(TABLES)}")
+    tables = [TABLES[name] for name in names]
+    if len({table.topic for table in tables} - {None}) > 1:
+        raise BadOption(f"{', '.join(names)} are not of the same topic")
+    if "columns" not in options:
+        return tables
+    if len(tables) > 1:
+        raise BadOption("columns are of one table, not of several")
+    wanted = [name.strip() for name in options["columns"].split(",")]
+    there = tables[0].schema.names
+    if unknown := [name for name in wanted if name not in there]:
         raise BadOption(f"no column {', '.join(unknown)}: there are {', '.join(there)}")
-    return wanted
+    return [tables[0].only(*wanted)]
 
 
-def topic_of(table: Table, options: Mapping[str, str]) -> str:
-    return table.topic or options.get("topic", OFFSETS_TOPIC)
+def topic_of(tables: Sequence[Table], options: Mapping[str, str]) -> str:
+    said = options.get("topic", OFFSETS_TOPIC)
+    return next((table.topic for table in tables if table.topic), said)
 
 
-def read_piece(piece: Piece, table: Table, *, check_crc: bool = True) -> Iterator[pa.RecordBatch]:
-    """The rows of the table in a piece, a batch for each chunk."""
+def _offsets(options: Mapping[str, str], name: str) -> Mapping[int, int] | None:
+    if name not in options:
+        return None
+    try:
+        return {int(partition): int(at) for partition, at in json.loads(options[name]).items()}
+    except (ValueError, TypeError, AttributeError):
+        raise BadOption(f'{name} are offsets by partition, such as {{"0": 17}}') from None
+
+
+def read_piece(
+    piece: Piece, *tables: Table, between: Between = (0, None), check_crc: bool = True
+) -> Iterator[pa.RecordBatch]:
+    """The rows of the tables in a piece, a batch for each chunk; as `schema_of` has them."""
     keep_memory()
     with open(piece.path, "rb") as file:  # noqa: PTH123  as Spark's workers do
 
         def read(size: int, position: int) -> bytes:
             return os.pread(file.fileno(), size, position)
 
-        yield from read_chunks(read, piece, table, check_crc=check_crc)
+        yield from read_chunks(read, piece, *tables, between=between, check_crc=check_crc)
 
 
 def read_chunks(
     read: Read,
     piece: Piece,
-    table: Table,
-    *,
+    *tables: Table,
+    between: Between = (0, None),
     check_crc: bool = True,
     largest_batch: int = _LARGEST_BATCH,
 ) -> Iterator[pa.RecordBatch]:
@@ -159,7 +190,7 @@ def read_chunks(
             consumed = size
         want = CHUNK_BYTES
         position += consumed
-        for part in records.parts(_ROWS_AT_ONCE):
-            rows = rows_of(table, part)
+        for part in records.between(*between).parts(_ROWS_AT_ONCE):
+            rows = rows_of(tables, part)
             if rows.num_rows:
                 yield rows

@@ -34,6 +34,7 @@ from pipeline.derive.audit import suspects
 from pipeline.derive.group_health import group_health, partition_health
 from pipeline.derive.sliding import MINUTE_MS, PAST_MS, last_samples, stalls_begun, storms
 from pipeline.inputs import decoded, messages
+from pipeline.merging import finish_merges, merge
 from pipeline.refusals import Refusal
 from pipeline.session import start_session
 from pipeline.stream_state import SCHEMAS, Clock, Remembered, State
@@ -148,7 +149,9 @@ def _start(
     topic = None
     if order.verdicts_topic is not None:
         topic = VerdictTopic(broker, order.verdicts_topic, stream_id, state)
-    health = HealthStream(state, order.out.rstrip("/"), topic)
+    out = order.out.rstrip("/")
+    finish_merges(spark, out)
+    health = HealthStream(state, out, topic)
     options = {
         "startingOffsets": "earliest",
         "maxOffsetsPerTrigger": str(RECORDS_OF_A_BATCH),
@@ -186,6 +189,7 @@ class HealthStream:
         spark = records.sparkSession
         # A stream's plans are not adaptive: two hundred tasks for each shuffle of a few rows.
         spark.conf.set("spark.sql.shuffle.partitions", str(spark.sparkContext.defaultParallelism))
+        merge(spark, self._out, batch)
         self._keep(records)
         known = self._state.before(batch)
         health = self._health(spark, _of(records, LAG_TOPIC), known)

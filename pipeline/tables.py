@@ -22,6 +22,11 @@ class Table(NamedTuple):
     row: str
     schema: pa.Schema
 
+    def only(self, *columns: str) -> "Table":
+        """The same with fewer columns: what is not there is neither decoded nor brought to Spark.
+        Raises KeyError."""
+        return self._replace(schema=pa.schema([self.schema.field(name) for name in columns]))
+
 
 def column(name: str, kind: pa.DataType, unit: str, meaning: str) -> pa.Field:
     return pa.field(name, kind, metadata={"unit": unit, "comment": meaning})

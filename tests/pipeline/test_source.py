@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from coordinator.records import decode_record
-from pipeline.places import NoSegments, pieces, segments
-from pipeline.source import FORMAT, BadOption, columns_of
+from pipeline.places import NoSegments, pieces, segments, with_records_from
+from pipeline.source import FORMAT, BadOption, LogReader, tables_of
 from pipeline.tables import TABLES
 from storage.api import Record
 from storage.record_batch import iter_batches, read_records
@@ -100,7 +100,69 @@ def test_only_the_columns_that_are_asked_for_come(spark: SparkSession, tmp_path:
 
 def test_a_column_that_is_not_there_is_named() -> None:
     with pytest.raises(BadOption, match="no column lag: there are log_partition, "):
-        columns_of({"table": "commits", "columns": "group,lag"})
+        tables_of({"table": "commits", "columns": "group,lag"})
+
+
+def test_several_tables_come_out_of_one_pass(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "__consumer_offsets-0"
+    folder.mkdir()
+    (folder / f"{0:020}.log").write_bytes(KAFKAS_OFFSETS.read_bytes() + b"torn")
+    names = ["transaction_markers", "group_metadata", "undecodable"]
+
+    together = read(spark, tmp_path, ",".join(names)).collect()
+
+    assert all(sum(of is not None for of in row) == 1 for row in together)
+    for name in names:
+        alone = read(spark, tmp_path, name).collect()
+        assert sorted(str(row[name]) for row in together if row[name]) == sorted(map(str, alone))
+    assert together[-1].undecodable.reason == "a batch that was not written whole"
+
+
+def test_records_come_from_one_offset_up_to_another(spark: SparkSession, tmp_path: Path) -> None:
+    for partition in (0, 1, 2):
+        log = write_log(tmp_path, partition, [[commit("g", "t", 0, n)] * 4 for n in range(10)])
+    spoilt = bytearray(log.read_bytes())
+    spoilt[len(spoilt) // 10 - 1] ^= 1
+    spoilt[-1] ^= 1
+    log.write_bytes(bytes(spoilt))
+    offsets = {"begins": '{"0": 6, "2": 4}', "ends": '{"0": 13, "2": 99}'}
+
+    rows = read(spark, tmp_path, "commits", **offsets).collect()
+    damage = read(spark, tmp_path, "undecodable", **offsets).collect()
+
+    found = sorted((row.log_partition, row.log_offset) for row in rows)
+    assert found == [(0, n) for n in range(6, 13)] + [(2, n) for n in range(4, 36)]
+    assert [row.log_offset for row in damage] == [36]
+
+
+def test_segments_that_were_read_whole_are_not_opened_again(tmp_path: Path) -> None:
+    log = write_log(tmp_path, 0, [[commit("g", "t", 0, n)] for n in range(10)])
+    write_log(tmp_path, 1, [[commit("g", "t", 0, 1)]])
+    for base in (10, 20):
+        log.with_name(f"{base:020}.log").write_bytes(b"")
+    found = segments(str(tmp_path), "__consumer_offsets")
+
+    def left(begin: int) -> list[tuple[int, int]]:
+        some = with_records_from(found, {0: begin})
+        return [(one.partition, one.base_offset) for one in some]
+
+    assert left(0) == left(9) == [(0, 0), (0, 10), (0, 20), (1, 0)]
+    assert left(10) == left(19) == [(0, 10), (0, 20), (1, 0)]
+    assert left(99) == [(0, 20), (1, 0)]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"table": "commits,lag"}, "no table 'lag': there are commits, "),
+        ({"table": "commits,lag_samples"}, "not of the same topic"),
+        ({"table": "commits,undecodable", "columns": "group"}, "columns are of one table"),
+        ({"ends": "17"}, 'ends are offsets by partition, such as {"0": 17}'),
+    ],
+)
+def test_options_that_say_nothing_are_named(options: dict[str, str], says: str) -> None:
+    with pytest.raises(BadOption, match=says):
+        LogReader(options)
 
 
 def test_a_segment_is_cut_at_batches_with_its_index_and_without(tmp_path: Path) -> None:

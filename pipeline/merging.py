@@ -1,0 +1,97 @@
+"""How does a stream that never ends leave few files? What its batches wrote is merged, in steps.
+
+A batch leaves a folder for each table and day that it has rows of. Before every `EVERY`th batch the
+folders of those before it become one in each day that is still being written, and all of a day that
+is over become one: so each row is copied twice at the most. Only batches that are done are merged,
+and none of those is ever done again.
+
+    OUT/<table>/dt=2026-11-21/batch=63/       rows of the batch 63, or of those up to it
+    OUT/<table>/_merged/rows/                 what is to take their places; no reader looks there
+    OUT/<table>/_merged/plan.json             it is whole, and these are the folders that go
+
+The plan is the turning point: without it `_merged` is rubbish, with it a start carries it out
+(`finish_merges`), wherever the last one was cut off. It takes a file system that renames a folder
+in one step; elsewhere, on object stores, nothing is merged.
+"""
+
+import json
+from typing import Final
+
+from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from pipeline.files import (
+    folders,
+    move_folder,
+    read_text,
+    remove_folder,
+    renames_at_once,
+    replace_text,
+    sync_folder,
+)
+from pipeline.result_tables import RESULTS
+
+TABLES: Final = ("group_health", "anomalies")
+EVERY: Final = 60
+"""Batches between two steps."""
+
+DAYS_OF_A_STEP: Final = 4
+"""Days that are over and are merged in one step; more of them wait for the next."""
+
+_BATCH: Final = "batch="
+
+
+def merge(spark: SparkSession, out: str, batch: int) -> None:
+    """A step, if one is due before this batch. By the one process that writes there."""
+    if batch % EVERY or not renames_at_once(out):
+        return
+    for table in TABLES:
+        path = f"{out}/{table}"
+        *over, newest = [name for name in folders(spark, path) if name.startswith("dt=")] or [""]
+        done = {day: _batches(spark, f"{path}/{day}", batch) for day in (*over, newest)}
+        many = [day for day in over if len(done[day]) > 1]
+        for day in many[:DAYS_OF_A_STEP]:
+            _merge(spark, path, day, done[day])
+        _merge(spark, path, newest, [one for one in done[newest] if one >= batch - EVERY])
+
+
+def finish_merges(spark: SparkSession, out: str) -> None:
+    """Those that were cut off; to be called before anything is written."""
+    for table in TABLES:
+        _finish(spark, f"{out}/{table}")
+
+
+def _batches(spark: SparkSession, day: str, before: int) -> list[int]:
+    names = [name for name in folders(spark, day) if name.startswith(_BATCH)]
+    numbers = [int(name.removeprefix(_BATCH)) for name in names]
+    return sorted(number for number in numbers if number < before)
+
+
+def _merge(spark: SparkSession, path: str, day: str, batches: list[int]) -> None:
+    """Into the folder of the last of them."""
+    if len(batches) < 2:
+        return
+    merged = f"{path}/_merged"
+    remove_folder(spark, merged)
+    old = [f"{day}/{_BATCH}{number}" for number in batches]
+    _copy(spark, path, old, f"{merged}/rows")
+    sync_folder(f"{merged}/rows")  # what it replaces may have been on the disk for hours
+    replace_text(spark, f"{merged}/plan.json", json.dumps(old))
+    _finish(spark, path)
+
+
+def _copy(spark: SparkSession, path: str, old: list[str], new: str) -> None:
+    schema = from_arrow_schema(RESULTS[path.rpartition("/")[2]].schema)
+    rows = spark.read.schema(schema).parquet(*(f"{path}/{one}" for one in old))
+    rows.coalesce(1).write.parquet(new)
+
+
+def _finish(spark: SparkSession, path: str) -> None:
+    merged = f"{path}/_merged"
+    plan = read_text(spark, f"{merged}/plan.json")
+    if plan is not None and "rows" in folders(spark, merged):
+        old: list[str] = json.loads(plan)
+        for one in old:
+            remove_folder(spark, f"{path}/{one}")
+        move_folder(spark, f"{merged}/rows", f"{path}/{old[-1]}")
+    remove_folder(spark, merged)
