@@ -1,13 +1,12 @@
 """What has the log cleaner done? Its facts; cleaner_words.py has the words, cleaning.py counts."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from storage.api import TopicPartition
 from storage.cleaner_messages import PassResult
 
 
-@dataclass(slots=True)
-class CleaningBegun:
+class CleaningBegun(Struct, frozen=True):
     log: TopicPartition
     first_dirty: int
     first_uncleanable: int
@@ -16,8 +15,7 @@ class CleaningBegun:
     """Because of max.compaction.lag.ms."""
 
 
-@dataclass(slots=True)
-class LogCleaned:
+class LogCleaned(Struct, frozen=True):
     log: TopicPartition
     first_dirty: int
     result: PassResult
@@ -26,32 +24,28 @@ class LogCleaned:
     seconds: float
 
 
-@dataclass(slots=True)
-class CleaningAborted:
+class CleaningAborted(Struct, frozen=True):
     """The log was deleted or cut meanwhile, or the pass failed in a way that may pass by."""
 
     log: TopicPartition
     reason: str
 
 
-@dataclass(slots=True)
-class LogUncleanable:
+class LogUncleanable(Struct, frozen=True):
     """Not cleaned any more until the daemon starts again."""
 
     log: TopicPartition
     reason: str
 
 
-@dataclass(slots=True)
-class CleanOffsetReset:
+class CleanOffsetReset(Struct, frozen=True):
     """What the checkpoint said of a log cannot be."""
 
     log: TopicPartition
     reason: str
 
 
-@dataclass(slots=True)
-class PipelineOvertaken:
+class PipelineOvertaken(Struct, frozen=True):
     """Compacted before the pipeline has read it: rollcall.pipeline.keep.* allow no more."""
 
     log: TopicPartition

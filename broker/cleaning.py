@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Final, NamedTuple, TypeVar
 
+from msgspec import Struct
+
 from broker.cleaner_events import (
     CleanerEvent,
     CleaningAborted,
@@ -67,8 +69,7 @@ Producers = Callable[[TopicPartition], Mapping[int, LastOfProducer] | None]
 """The active producers of a partition; None where they are not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class CleaningSettings:
+class CleaningSettings(Struct, frozen=True):
     is_enabled: bool = True
     backoff_ms: int = 15_000
     io_max_bytes_per_second: float = 1.7976931348623157e308

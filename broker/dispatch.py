@@ -8,9 +8,9 @@ Kafka's counterpart: `KafkaApis.handle`.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, Protocol
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from broker.request import PendingRequest
@@ -75,20 +75,17 @@ class Core(Protocol):
     def disconnected(self, token: ReplyToken, now: Now) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Drop:
+class Drop(Struct, frozen=True):
     """The request gets no answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Delay:
+class Delay(Struct, frozen=True):
     """The request is handled later."""
 
     delay_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Struct, frozen=True):
     """The request gets this answer and never reaches its handler."""
 
     response: Response

@@ -7,10 +7,11 @@ acts on: they become log lines and metrics, no more.
 
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, field
 
 from broker.load_progress import LoadReport
 from history.trouble import Trouble
@@ -31,8 +32,7 @@ class PeerFault(StrEnum):
     TOO_MANY_PER_IP = "max.connections.per.ip"
 
 
-@dataclass(slots=True)
-class ConnectionDropped:
+class ConnectionDropped(Struct, frozen=True):
     """A connection that we closed, or did not take, and why."""
 
     fault: PeerFault
@@ -41,8 +41,7 @@ class ConnectionDropped:
     suppressed: int = 0  # Faults of this kind by this host that got no line since the last one.
 
 
-@dataclass(slots=True)
-class RequestFailed:
+class RequestFailed(Struct, frozen=True):
     """A handler raised what it should not: our mistake, whatever the request was."""
 
     api_name: str
@@ -55,8 +54,7 @@ class RequestFailed:
         return _place(self.error)
 
 
-@dataclass(slots=True)
-class PartFailed:
+class PartFailed(Struct, frozen=True):
     """A timer, a callback or a background step raised what it should not."""
 
     part: str
@@ -67,28 +65,24 @@ class PartFailed:
         return _place(self.error)
 
 
-@dataclass(slots=True)
-class HistoryLost:
+class HistoryLost(Struct, frozen=True):
     """Facts of groups could not be kept, the first ones; the groups go on all the same."""
 
     reason: str
 
 
-@dataclass(slots=True)
-class LoopStalled:
+class LoopStalled(Struct, frozen=True):
     """The daemon heard nobody for a while; the clock of the core was held back by as much."""
 
     stalled_ms: int
 
 
-@dataclass(slots=True)
-class PartitionElected:
+class PartitionElected(Struct, frozen=True):
     partition: int
     epoch: int
 
 
-@dataclass(slots=True)
-class PartitionsElected:
+class PartitionsElected(Struct, frozen=True):
     """Many at once, as at a start: one line says it."""
 
     partitions: int
@@ -96,8 +90,7 @@ class PartitionsElected:
     epoch_max: int
 
 
-@dataclass(slots=True)
-class PartitionsLoaded:
+class PartitionsLoaded(Struct, frozen=True):
     """All that were elected together are loaded, or have failed to."""
 
     partitions: int
@@ -106,8 +99,7 @@ class PartitionsLoaded:
     load_ms: int
 
 
-@dataclass(slots=True)
-class PartitionRead:
+class PartitionRead(Struct, frozen=True):
     """The log of a partition was read to its end; what came of it the coordinator says."""
 
     partition: int
@@ -118,15 +110,13 @@ class PartitionRead:
     queued_ms: int
 
 
-@dataclass(slots=True)
-class LoadProgressed:
+class LoadProgressed(Struct, frozen=True):
     """A load that takes its time says how far it is."""
 
     report: LoadReport
 
 
-@dataclass(slots=True)
-class SnapshotIgnored:
+class SnapshotIgnored(Struct, frozen=True):
     """A snapshot could not be used: an older one is, or the log from its beginning."""
 
     partition: int
@@ -134,8 +124,7 @@ class SnapshotIgnored:
     reason: str
 
 
-@dataclass(slots=True)
-class SnapshotTaken:
+class SnapshotTaken(Struct, frozen=True):
     """What the log says up to a position was written down beside it."""
 
     partition: int
@@ -146,65 +135,56 @@ class SnapshotTaken:
     took_ms: int
 
 
-@dataclass(slots=True)
-class SnapshotFailed:
+class SnapshotFailed(Struct, frozen=True):
     """No snapshot this time: the next start reads more of the log."""
 
     partition: int
     reason: str
 
 
-@dataclass(slots=True)
-class PartitionResigned:
+class PartitionResigned(Struct, frozen=True):
     partition: int
     epoch: int
 
 
-@dataclass(slots=True)
-class PartitionsResigned:
+class PartitionsResigned(Struct, frozen=True):
     """All at once, as at a stop."""
 
     partitions: int
 
 
-@dataclass(slots=True)
-class JournalFailed:
+class JournalFailed(Struct, frozen=True):
     """Nothing is written any more: until a restart, or only until a full disk has room."""
 
     reason: str
     is_full: bool
 
 
-@dataclass(slots=True)
-class JournalReopened:
+class JournalReopened(Struct, frozen=True):
     """A full disk has room again."""
 
 
-@dataclass(slots=True)
-class DaemonStep:
+class DaemonStep(Struct, frozen=True):
     """A step in the daemon's life, in words."""
 
     words: str
     facts: Mapping[str, object] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class Warned:
+class Warned(Struct, frozen=True):
     """Something that an operator should know and that stops nothing."""
 
     words: str
     facts: Mapping[str, object] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class TroubleFound:
+class TroubleFound(Struct, frozen=True):
     """A verdict on a group that did not hold before; see history/trouble.py."""
 
     trouble: Trouble
 
 
-@dataclass(slots=True)
-class TroubleCleared:
+class TroubleCleared(Struct, frozen=True):
     """A verdict that does not hold any more."""
 
     trouble: Trouble

@@ -5,7 +5,7 @@ refused), and from the moment that it was told to stop. Partitions that could no
 named, but do not make the node unready: the others are served.
 """
 
-from dataclasses import asdict
+from msgspec.structs import asdict
 
 from broker.ownership import Ownership
 

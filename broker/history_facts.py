@@ -11,8 +11,9 @@ That a rebalance which ran into its timeout is named by it stands in history/sto
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from typing import Final, TypeVar
+
+from msgspec import Struct
 
 from broker.history_causes import (
     CAUSES,
@@ -59,8 +60,7 @@ TOPICS_REMEMBERED: Final = 10_000
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class FactLimits:
+class FactLimits(Struct, frozen=True):
     members: int = 200  # of a list in one record; the slowest come first
     moves: int = 200  # partitions by name in one record
     assignment_bytes: int = 1 << 20  # of all members; beyond it nothing is said of partitions

@@ -5,8 +5,10 @@ assignment; and, from one turn of a chain to the next, what may turn out to be i
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from broker.history_causes import owner_of
 from coordinator.group import GroupView
@@ -33,8 +35,7 @@ class Running:
         self.to_sync: set[MemberId] = set()  # who has not come for its own by then
 
 
-@dataclass(slots=True)
-class Removed:
+class Removed(Struct, frozen=True):
     """Members that went in the turn before, perhaps the reason for a rebalance that begins now."""
 
     group_id: GroupId
@@ -46,8 +47,7 @@ class Removed:
     reasons: dict[MemberId, str]  # the clients' own
 
 
-@dataclass(slots=True)
-class Offered:
+class Offered(Struct, frozen=True):
     """A member rejoined with these topics and protocols in the turn before."""
 
     group_id: GroupId

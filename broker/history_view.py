@@ -4,7 +4,7 @@ For the console: puts together what memory has, what the topic has besides, and 
 itself knows, such as who of those it waits for has come already.
 """
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from broker.clock import SystemClock
 from broker.history_log import HistoryLog

@@ -9,7 +9,8 @@ Reads the texts of `listeners`, `advertised.listeners`, `listener.security.proto
 import re
 import socket
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from broker.config_key import BadValue
 
@@ -21,8 +22,7 @@ _ENDPOINT = re.compile(
 _UNROUTABLE = ("", "0.0.0.0", "::", "0:0:0:0:0:0:0:0")
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(Struct, frozen=True):
     """One entry of `listeners` or `advertised.listeners`."""
 
     name: str
@@ -33,8 +33,7 @@ class Endpoint:
         return f"{self.name}://{_bracketed(self.host)}:{self.port}"
 
 
-@dataclass(frozen=True, slots=True)
-class Listener:
+class Listener(Struct, frozen=True):
     """A socket to open and the address that clients of this socket are sent to."""
 
     name: str

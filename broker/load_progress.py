@@ -4,8 +4,9 @@ A load reads logs and gets groups ready; both are counted in units of work that 
 each, so that what is left can be estimated from what is done.
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 UNITS_PER_LOG_BYTE: Final = 1
 UNITS_PER_BLOB_BYTE: Final = 2
@@ -15,8 +16,7 @@ ESTIMATE_AFTER_MS: Final = 200
 """Before that an estimate would say more about the first partition than about the others."""
 
 
-@dataclass(slots=True)
-class LoadReport:
+class LoadReport(Struct, frozen=True):
     """A load, as it is now. `left_ms` is an estimate; None while there is nothing to go by."""
 
     partitions: int

@@ -10,10 +10,11 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
 from typing import Final
+
+from msgspec import Struct, field
 
 from broker.clock import SystemClock
 from broker.complaints import Complaints
@@ -33,8 +34,7 @@ SWEEP_MS_MAX: Final = 10_000
 SWEEP_MS_MIN: Final = 50
 
 
-@dataclass(frozen=True, slots=True)
-class ServerLimits:
+class ServerLimits(Struct, frozen=True):
     """What clients may cost us, named as Kafka names it; the defaults are Kafka's."""
 
     socket_request_max_bytes: int = 104_857_600

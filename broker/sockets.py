@@ -8,8 +8,9 @@ import errno
 import os
 import socket
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from broker.listeners import Listener
 
@@ -25,8 +26,7 @@ class CannotListen(Exception):
     key = "listeners"
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
+class Bound(Struct, frozen=True):
     """A listener with its open sockets and the address that its clients are told."""
 
     name: str

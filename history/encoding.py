@@ -13,12 +13,13 @@ Declarations are compiled once into a writer and a reader for each type, as in p
 
 import types
 from collections.abc import Callable
-from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
 from functools import cache
 from typing import Final, Union, cast, get_args, get_origin, get_type_hints
 
 import msgpack
+from msgspec import NODEFAULT, Struct
+from msgspec.structs import fields
 
 from history.events import NAMES, TYPES, HistoryEvent
 
@@ -66,7 +67,7 @@ def as_plain(value: object) -> Plain:
     """All of a value as maps and lists, defaults included: for JSON."""
     if isinstance(value, StrEnum):
         return str(value)
-    if is_dataclass(value) or hasattr(value, "_fields"):
+    if isinstance(value, Struct) or hasattr(value, "_fields"):
         kind: type = type(value)
         return {name: as_plain(getattr(value, name)) for name, *_ in _layout(kind)}
     if isinstance(value, tuple):
@@ -77,17 +78,17 @@ def as_plain(value: object) -> Plain:
 # ---------------------------------------------------------------- one layout for each declaration
 
 Layout = tuple[tuple[str, Write, Read, object], ...]
-"""(name, writer, reader, default or MISSING) of each field."""
+"""(name, writer, reader, default or NODEFAULT) of each field."""
 
 
 @cache
 def _layout(kind: type) -> Layout:
     hints = get_type_hints(kind)
-    if is_dataclass(kind):
+    if issubclass(kind, Struct):
         defaults = {one.name: one.default for one in fields(kind)}
     else:
         given = cast("dict[str, object]", getattr(kind, "_field_defaults", {}))
-        defaults = {name: given.get(name, MISSING) for name in hints}
+        defaults = {name: given.get(name, NODEFAULT) for name in hints}
     return tuple((name, *_codec(hints[name]), defaults[name]) for name in defaults)
 
 
@@ -111,7 +112,7 @@ def _read_map(kind: type, plain: Plain) -> object:
     for name, _, read, default in _layout(kind):
         if name in plain:
             given[name] = read(plain[name])
-        elif default is MISSING:
+        elif default is NODEFAULT:
             raise KeyError(name)
     made: object = kind(**given)
     return made

@@ -11,9 +11,10 @@ Every field but `group_id` and `at_ms` has a default, so that a record from befo
 added can be read. Kafka's counterpart: none; KIP-1314 asks for one.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 NO_GENERATION: Final = -1
 
@@ -153,8 +154,7 @@ class OffsetChange(NamedTuple):
     new: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Rebalance:
+class Rebalance(Struct, frozen=True):
     """One rebalance, as a whole: what `rollcall why --json` lists, and what the verdicts read.
 
     `generation_after <= generation_before`: no generation came of it (see `end`), and the group
@@ -187,8 +187,7 @@ class Rebalance:
 NO_REBALANCE: Final = Rebalance(Cause.MEMBER_JOINED, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class GroupCreated:
+class GroupCreated(Struct, frozen=True):
     """`simple`: by a commit of a consumer without a group, not by a member."""
 
     group_id: str
@@ -196,8 +195,7 @@ class GroupCreated:
     simple: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class GroupLoaded:
+class GroupLoaded(Struct, frozen=True):
     """The coordinator of the group is this process from now on: it started, or was elected.
 
     Only told of groups that had members. `interrupted`: a rebalance was running before.
@@ -211,16 +209,14 @@ class GroupLoaded:
     interrupted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class GroupDeleted:
+class GroupDeleted(Struct, frozen=True):
     group_id: str
     at_ms: int
     expired: bool = False
     asker: Asker | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MemberJoined:
+class MemberJoined(Struct, frozen=True):
     """`entrance`: dynamic, pending (with an id that it was given), static."""
 
     group_id: str
@@ -233,8 +229,7 @@ class MemberJoined:
     rebalance_timeout_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class MembersRemoved:
+class MembersRemoved(Struct, frozen=True):
     """`asker`: whose LeaveGroup it was; None where time removed them."""
 
     group_id: str
@@ -246,8 +241,7 @@ class MembersRemoved:
     asker: Asker | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StaticMemberReplaced:
+class StaticMemberReplaced(Struct, frozen=True):
     """Another process came with a member's instance id. `settled`: nobody had to rejoin."""
 
     group_id: str
@@ -260,8 +254,7 @@ class StaticMemberReplaced:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class MemberFenced:
+class MemberFenced(Struct, frozen=True):
     """A request came from an id that another process has replaced."""
 
     group_id: str
@@ -272,8 +265,7 @@ class MemberFenced:
     request: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class MemberLapsed:
+class MemberLapsed(Struct, frozen=True):
     """A session ran out, and nobody was told yet (rollcall.forgive.slow.member)."""
 
     group_id: str
@@ -283,8 +275,7 @@ class MemberLapsed:
     session_timeout_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class LapseForgiven:
+class LapseForgiven(Struct, frozen=True):
     """A lapsed member was heard from in time, and stays."""
 
     group_id: str
@@ -294,8 +285,7 @@ class LapseForgiven:
     late_by_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class RebalanceBegan:
+class RebalanceBegan(Struct, frozen=True):
     """`waiting_for`: the members that have not rejoined yet. `timeout_ms`: how long at most."""
 
     group_id: str
@@ -313,8 +303,7 @@ class RebalanceBegan:
     timeout_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class NobodyRejoined:
+class NobodyRejoined(Struct, frozen=True):
     """Only static members are left, and none of them came: the rebalance goes on waiting."""
 
     group_id: str
@@ -322,16 +311,14 @@ class NobodyRejoined:
     waiting_for: tuple[Who, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderChanged:
+class LeaderChanged(Struct, frozen=True):
     group_id: str
     at_ms: int
     old: Who = NOBODY
     new: Who = NOBODY
 
 
-@dataclass(frozen=True, slots=True)
-class GenerationBegan:
+class GenerationBegan(Struct, frozen=True):
     """The joins are answered; the assignment is still to come."""
 
     group_id: str
@@ -346,8 +333,7 @@ class GenerationBegan:
     absent: tuple[Who, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class GenerationAssigned:
+class GenerationAssigned(Struct, frozen=True):
     """The leader's assignments, in one flush with the record of the group that holds them."""
 
     group_id: str
@@ -362,8 +348,7 @@ class GenerationAssigned:
     moves_left_out: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class AssignmentRefused:
+class AssignmentRefused(Struct, frozen=True):
     """The leader's assignments could not be stored; the group tries again."""
 
     group_id: str
@@ -373,8 +358,7 @@ class AssignmentRefused:
     error: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class GroupEmptied:
+class GroupEmptied(Struct, frozen=True):
     """The last member went; in one flush with the record of the group."""
 
     group_id: str
@@ -382,8 +366,7 @@ class GroupEmptied:
     generation: int = NO_GENERATION
 
 
-@dataclass(frozen=True, slots=True)
-class RebalanceEnded:
+class RebalanceEnded(Struct, frozen=True):
     """The whole of a rebalance in one record: nothing else has to be read to know it."""
 
     group_id: str
@@ -391,8 +374,7 @@ class RebalanceEnded:
     rebalance: Rebalance = NO_REBALANCE
 
 
-@dataclass(frozen=True, slots=True)
-class TopicsChanged:
+class TopicsChanged(Struct, frozen=True):
     """Partitions of subscribed topics came or went (rollcall.rebalance.on.partition.change)."""
 
     group_id: str
@@ -400,8 +382,7 @@ class TopicsChanged:
     topics: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetsMoved:
+class OffsetsMoved(Struct, frozen=True):
     """Offsets that no member of a generation moved. `asker`: whose request; None where time did."""
 
     group_id: str
@@ -412,8 +393,7 @@ class OffsetsMoved:
     member_id: str = ""  # what the request said; often empty
 
 
-@dataclass(frozen=True, slots=True)
-class VerdictBegan:
+class VerdictBegan(Struct, frozen=True):
     """A verdict on live trouble holds from now on (docs/verdicts.md)."""
 
     group_id: str
@@ -424,8 +404,7 @@ class VerdictBegan:
     remedy: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class VerdictEnded:
+class VerdictEnded(Struct, frozen=True):
     """It does not hold any more."""
 
     group_id: str

@@ -7,14 +7,14 @@ no more of those than groups with members.
 
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from history.events import GroupDeleted, HistoryEvent, Rebalance
 from history.story import Story
 
 
-@dataclass(frozen=True, slots=True)
-class IndexLimits:
+class IndexLimits(Struct, frozen=True):
     rebalances_per_group: int = 20  # rollcall.history.memory.rebalances.per.group
     rebalances: int = 20_000  # rollcall.history.memory.rebalances; some 1 KB each
 

@@ -9,9 +9,10 @@ Kafka's counterpart: `ConsumerGroupCommand`, `PartitionAssignmentState`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 
 class Verdict(StrEnum):
@@ -104,8 +105,7 @@ class Rates(NamedTuple):
 NO_RATES: Final = Rates()
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionLag:
+class PartitionLag(Struct, frozen=True):
     """`seconds` is the age of the oldest record that was not consumed; see docs/lag.md."""
 
     topic: str
@@ -134,8 +134,7 @@ class Sum(NamedTuple):
     verdict: Verdict
 
 
-@dataclass(frozen=True, slots=True)
-class GroupLag:
+class GroupLag(Struct, frozen=True):
     """A group's partitions, ordered by topic and partition, all as of `at_ms`; see `of`."""
 
     group_id: str

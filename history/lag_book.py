@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from history.lag import (
     NO_RATES,
     Note,
@@ -33,8 +35,7 @@ class RecordTime(NamedTuple):
     exact: bool
 
 
-@dataclass(frozen=True, slots=True)
-class LagLimits:
+class LagLimits(Struct, frozen=True):
     """`interval_ms` between two samples; `window_commits` of them make a window."""
 
     interval_ms: int = 15_000

@@ -8,8 +8,9 @@ have taken that. docs/history.md says how a rebalance gets its one named cause.
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from history.events import (
     AlsoCaused,

@@ -7,9 +7,10 @@ in verdicts.py. docs/verdicts.md has each rule and its limits for people.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
+
+from msgspec import Struct, field
 
 from history.events import Who
 from history.lag_window import Window
@@ -36,8 +37,7 @@ class TroubleKind(StrEnum):
     NEEDLESS_MOVES = "needless_moves"
 
 
-@dataclass(frozen=True, slots=True)
-class TroubleLimits:
+class TroubleLimits(Struct, frozen=True):
     """Where trouble begins; the defaults and their reasons are broker/config.py's."""
 
     window_ms: int = 600_000
@@ -51,8 +51,7 @@ class TroubleLimits:
     skew_percent: int = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Trouble:
+class Trouble(Struct, frozen=True):
     """`subject` tells two troubles of one kind apart; `evidence` holds numbers, members, times."""
 
     group_id: str
@@ -67,8 +66,7 @@ class Trouble:
         return self.group_id, self.kind, self.subject
 
 
-@dataclass(frozen=True, slots=True)
-class MemberFacts:
+class MemberFacts(Struct, frozen=True):
     """A member as it stands. `topics`, `assigned`: None where its bytes are not a consumer's."""
 
     who: Who
@@ -83,8 +81,7 @@ class MemberFacts:
     assigned: tuple[Key, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CommitRate:
+class CommitRate(Struct, frozen=True):
     """`client`: a member's id, or who committed without being one."""
 
     client: str
@@ -95,8 +92,7 @@ class CommitRate:
     host: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class GroupFacts:
+class GroupFacts(Struct, frozen=True):
     """A group at one moment. `partition_counts`: of the topics that its members subscribe to."""
 
     group_id: str

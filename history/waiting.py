@@ -2,8 +2,9 @@
 would end it. Facts only; telling.py has the words, and broker/history_view.py asks the group.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from history.events import Who
 
@@ -18,16 +19,14 @@ class For(StrEnum):
     SYNCS = "syncs"  # SyncGroup of those that have not fetched their assignment
 
 
-@dataclass(frozen=True, slots=True)
-class Awaited:
+class Awaited(Struct, frozen=True):
     """A member that has to come. `session_ends_at_ms`: when it is gone if it stays silent."""
 
     who: Who
     session_ends_at_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(Struct, frozen=True):
     """`until_ms`: when it is not waited for any longer; wall clock, None if only they end it.
 
     `handed_out`: ids that were given to new members, whose JoinGroup with that id is awaited too.

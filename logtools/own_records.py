@@ -3,8 +3,9 @@
 Read by the code that wrote them; what a later version has written is shown by its bytes.
 """
 
-from dataclasses import is_dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from history.encoding import UnreadableEvent, as_plain, decode
 from history.events import NAMES
@@ -69,6 +70,6 @@ def _json(plain: object) -> Json:
         return [_json(value) for value in plain]
     if isinstance(plain, bytes):
         return base64_text(plain)
-    if is_dataclass(plain):
+    if isinstance(plain, Struct):
         return _json(as_plain(plain))
     return str(plain)

@@ -9,9 +9,10 @@ Kafka's counterpart: `ProduceRequest.validateRecords`, `UnifiedLog.analyzeAndVal
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from struct import Struct
 from typing import Final
+
+import msgspec
 
 from protocol.messages.produce import BatchIndexAndErrorMessage
 from protocol.names import ErrorCode
@@ -40,8 +41,7 @@ _MAGIC: Final = 2
 _UNCOMPRESSED: Final = "uncompressed"
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(msgspec.Struct, frozen=True):
     """Why records are not taken. `message` and `record_errors` go to the client, `reason` to us."""
 
     error_code: ErrorCode
@@ -51,8 +51,7 @@ class Refusal:
     tells_log_start: bool = True  # Kafka tells the log's start with some refusals, not with all
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
+class Checked(msgspec.Struct, frozen=True):
     """A batch fit to be appended; `header` is of `batch` as it will be stored."""
 
     batch: bytes

@@ -6,9 +6,10 @@ given out twice. Kafka's counterpart: the topic, config and producer id records 
 """
 
 import json
-from dataclasses import dataclass, field
 from typing import Final, Protocol
 from uuid import UUID
+
+from msgspec import Struct, field
 
 from protocol.names import TopicId, TopicName
 from storage.api import Corrupt
@@ -26,16 +27,14 @@ class CatalogFile(Protocol):
         """Replace the content: atomically, and durably before it returns. Raises OSError."""
 
 
-@dataclass(frozen=True, slots=True)
-class TopicEntry:
+class TopicEntry(Struct, frozen=True):
     name: TopicName
     topic_id: TopicId
     partitions: int
     configs: dict[str, str] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class Catalog:
+class Catalog(Struct):
     topics: list[TopicEntry] = field(default_factory=list)
     deleting: list[TopicId] = field(default_factory=list)
     """Topics that are gone, whose folders may still be there after a crash."""

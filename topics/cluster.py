@@ -5,8 +5,9 @@ never learns how a client is connected, only which address that client may be to
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
+
+from msgspec import Struct
 
 from protocol.reply_token import ReplyToken
 from topics.config_values import ConfigSource, ConfigType
@@ -20,8 +21,7 @@ class Endpoint(NamedTuple):
     port: int
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerConfig:
+class BrokerConfig(Struct, frozen=True):
     """One key of the broker's configuration, as DescribeConfigs tells it."""
 
     name: str

@@ -8,8 +8,9 @@ Kafka's counterpart: `LogConfig`, `ServerTopicConfigSynonyms`, `KafkaConfigSchem
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from storage.api import LogSettings
 from topics.config_values import (
@@ -37,8 +38,7 @@ _MINUTE_MS: Final = 60_000
 _DAY_MS: Final = 86_400_000
 
 
-@dataclass(frozen=True, slots=True)
-class Synonym:
+class Synonym(Struct, frozen=True):
     """A broker's key that sets a topic's default, and what one of its units is in the topic's."""
 
     name: str
@@ -52,8 +52,7 @@ class Synonym:
         return text if self.factor == 1 else str(int(text) // self.factor)
 
 
-@dataclass(frozen=True, slots=True)
-class TopicConfigKey:
+class TopicConfigKey(Struct, frozen=True):
     name: str
     config_type: ConfigType
     default: str | None
@@ -263,8 +262,7 @@ KEYS: Final[Mapping[str, TopicConfigKey]] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class EffectiveConfig:
+class EffectiveConfig(Struct, frozen=True):
     """The values that the data plane obeys, typed."""
 
     max_message_bytes: int
@@ -280,8 +278,7 @@ class EffectiveConfig:
     log: LogSettings
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigEntry:
+class ConfigEntry(Struct, frozen=True):
     """A value and where it comes from."""
 
     key: TopicConfigKey

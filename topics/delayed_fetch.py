@@ -7,8 +7,9 @@ Kafka's counterpart: `DelayedFetch`.
 """
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from protocol.messages.fetch import FetchRequest
 from protocol.reply_token import ReplyToken
@@ -31,8 +32,7 @@ class CompleteFetch(NamedTuple):
     token: ReplyToken
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class DelayedFetch:
+class DelayedFetch(Struct, frozen=True, eq=False):
     """Waits for `min_bytes`; keyed by its partitions, and by its token should the client leave."""
 
     request: FetchRequest

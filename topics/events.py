@@ -4,37 +4,33 @@
 hear, such as the coordinator, which forgets the offsets of a deleted topic.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from protocol.names import ErrorCode, ProducerId, TopicId, TopicName
 from storage.api import TopicPartition
 
 
-@dataclass(frozen=True, slots=True)
-class TopicCreated:
+class TopicCreated(Struct, frozen=True):
     name: TopicName
     topic_id: TopicId
     partitions: int
     automatic: bool = False  # a client asked for its metadata, nobody for its creation
 
 
-@dataclass(frozen=True, slots=True)
-class TopicDeleted:
+class TopicDeleted(Struct, frozen=True):
     name: TopicName
     topic_id: TopicId
     partitions: int
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionsAdded:
+class PartitionsAdded(Struct, frozen=True):
     name: TopicName
     topic_id: TopicId
     partitions_before: int
     partitions: int
 
 
-@dataclass(frozen=True, slots=True)
-class TopicAdopted:
+class TopicAdopted(Struct, frozen=True):
     """Logs lay on the disk that the catalog did not know: they are kept, as a topic."""
 
     name: TopicName
@@ -42,36 +38,31 @@ class TopicAdopted:
     partitions: int
 
 
-@dataclass(frozen=True, slots=True)
-class AutoCreationFailed:
+class AutoCreationFailed(Struct, frozen=True):
     """A client asked for a topic that cannot be made; told once, however often it asks."""
 
     name: TopicName
     reason: str
 
 
-@dataclass(slots=True)
-class RecordsAppended:
+class RecordsAppended(Struct, frozen=True):
     topic_partition: TopicPartition
     records: int
     bytes: int
 
 
-@dataclass(slots=True)
-class RecordsFetched:
+class RecordsFetched(Struct, frozen=True):
     topic_partition: TopicPartition
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class ProduceRefused:
+class ProduceRefused(Struct, frozen=True):
     topic_partition: TopicPartition
     error_code: ErrorCode
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentsDeleted:
+class SegmentsDeleted(Struct, frozen=True):
     """Retention dropped whole files."""
 
     topic_partition: TopicPartition
@@ -79,8 +70,7 @@ class SegmentsDeleted:
     log_start_offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionFailed:
+class PartitionFailed(Struct, frozen=True):
     """The disk refused or returned what it should not; `offline` if the partition is given up."""
 
     topic_partition: TopicPartition
@@ -88,16 +78,14 @@ class PartitionFailed:
     offline: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ProducerIdsReserved:
+class ProducerIdsReserved(Struct, frozen=True):
     """A block of ids that no later start can give out again."""
 
     first: ProducerId
     last: ProducerId
 
 
-@dataclass(frozen=True, slots=True)
-class SaveFailed:
+class SaveFailed(Struct, frozen=True):
     """The catalog or the producer snapshot could not be written."""
 
     what: str

@@ -8,7 +8,8 @@ Kafka's counterpart: `ReplicationControlManager` for the table, `LogManager` for
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from protocol.names import OFFSETS_TOPIC, ZERO_TOPIC_ID, ProducerId, TopicId, TopicName
 from storage.api import Corrupt, LogStore, TopicLog, TopicPartition
@@ -30,8 +31,7 @@ from topics.topic_ids import random_topic_id
 from topics.topic_names import collision_key, is_internal
 
 
-@dataclass(slots=True)
-class Topic:
+class Topic(Struct):
     """One topic. `configs` are its own; `effective` is what holds with the broker's."""
 
     name: TopicName
@@ -42,8 +42,7 @@ class Topic:
     partitions: list[Partition] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class NewTopic:
+class NewTopic(Struct, frozen=True):
     """A topic that was found fit to be created."""
 
     name: TopicName

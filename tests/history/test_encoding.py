@@ -1,7 +1,6 @@
 """Events as bytes: read back as they were, by an earlier and by a later version as well."""
 
 import json
-from dataclasses import fields
 
 import msgpack
 import pytest
@@ -73,8 +72,7 @@ def test_each_type_is_read_back_bare_and_says_what_it_is(name: str) -> None:
 
 @pytest.mark.parametrize("kind", TYPES.values())
 def test_every_field_but_the_first_two_has_a_default(kind: type[HistoryEvent]) -> None:
-    named = [field.name for field in fields(kind)]
-    assert named[:2] == ["group_id", "at_ms"]
+    assert kind.__struct_fields__[:2] == ("group_id", "at_ms")
     kind("group", 0)
 
 

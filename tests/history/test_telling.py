@@ -1,8 +1,7 @@
 """What people and programs read of a rebalance, and of a group that waits."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from history.events import AlsoCaused, Cause, End, Rebalance, Wait, WaitEnd, Who
 from history.shown import instant, shown

@@ -1,8 +1,7 @@
 """Each verdict on live trouble: when it is said, where the boundary is, and when it clears."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from history.events import (
     Cause,
