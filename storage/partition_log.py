@@ -297,9 +297,12 @@ class PartitionLog:
         return found
 
     def bytes_from(self, offset: int) -> int:
-        """How many bytes of batches there are from this offset on, give or take an index entry."""
+        """How many bytes of batches there are from this offset on, give or take an index entry.
+
+        At the end there are none: whoever has read so far must not be told to read on.
+        """
         segments = self.segments_from(offset)
-        if not segments:
+        if not segments or offset >= self.log_end_offset:
             return 0
         return sum(one.size for one in segments) - segments[0].offset_index.lookup(offset)
 

@@ -131,6 +131,15 @@ def test_moments_are_found_across_segments() -> None:
 # --- shrinking -----------------------------------------------------------------------------------
 
 
+def test_bytes_are_counted_from_an_entry_of_the_index_and_at_the_end_there_are_none() -> None:
+    _, log = filled(settings=LogSettings(index_interval_bytes=1_000))  # an entry every 13 batches
+    assert log.bytes_from(0) == log.bytes_from(11) == log.size_bytes
+    assert log.bytes_from(12) == 0
+    log.append(batch("one more", timestamp_ms=NOW_MS), NOW_MS)
+    assert 0 < log.bytes_from(12) <= log.size_bytes
+    assert new_log()[1].bytes_from(0) == 0
+
+
 def test_delete_before_moves_the_start_and_drops_whole_segments() -> None:
     disk, log = filled()
     assert log.delete_before(7) == 7
