@@ -123,6 +123,10 @@ class Daemon:
         self.process.terminate()
         return self._reap()
 
+    def wait(self) -> int:
+        """For its end, of which it was told or which it makes itself; its exit code."""
+        return self._reap()
+
     def close(self) -> None:
         """Whatever a test has left behind."""
         if self.running:

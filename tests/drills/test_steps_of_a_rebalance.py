@@ -71,6 +71,7 @@ def test_members_go_on_with_the_coordinator_that_comes_back(
     newcomer = RawMember("d", GROUP, TOPIC, 3)
     crowd.members.append(newcomer)
     crowd.go_on_until(lambda: not daemon.running, f"the crash at {step}")
+    daemon.wait()
     crowd.hear_the_last()
     restart(daemon, crash_at=NEVER)
 
@@ -114,7 +115,7 @@ def test_consumers_of_librdkafka_recover_by_themselves(
 
         # When a fourth one comes, and the coordinator dies at this step.
         newcomer = start("m3", "confluent", options)
-        daemon.process.wait(60)
+        daemon.wait()
         restart(daemon, crash_at=NEVER)
         produce(daemon.bootstrap, TOPIC, 4, range(400, 800))
 
