@@ -7,7 +7,7 @@ import pytest
 import uvloop
 
 from tests.broker.daemon import TEST_SETTINGS, Daemon
-from tests.console.live import Samples, at, total, until, with_traffic
+from tests.console.live import FLUSHES, Samples, at, total, until, with_traffic
 
 
 def pytest_asyncio_loop_factories(
@@ -32,10 +32,18 @@ def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 @pytest.fixture(scope="package")
 def shown(busy: Daemon) -> Samples:
-    """Once both groups were sampled, and the first lag in seconds is known."""
+    """Once both groups were sampled, the first lag in seconds is known, and the journal rests.
+
+    What a scrape shows was read one after the other: a sample of the lag that is written meanwhile
+    may count in one number and not yet in the next.
+    """
     seconds = at("group_coordinator_lag_seconds", group="billing", topic="orders", partition="0")
+    flushed: list[float] = []
 
     def is_sampled(found: Samples) -> bool:
-        return seconds in found and total(found, "group_coordinator_groups_by_lag_verdict") == 2
+        nonlocal flushed
+        before, flushed = flushed, [found[at(name)] for name in FLUSHES]
+        groups = total(found, "group_coordinator_groups_by_lag_verdict")
+        return seconds in found and groups == 2 and flushed == before
 
     return until(busy, is_sampled)

@@ -1,6 +1,7 @@
 """A daemon with known traffic, and its exposition as numbers by name and labels."""
 
 import gzip
+import time
 import urllib.request
 from collections.abc import Callable
 
@@ -10,6 +11,12 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from tests.broker.daemon import Daemon
 
+PATIENCE_S = 60
+FLUSHES = (
+    "rollcall_journal_flushes_total",
+    "rollcall_journal_flush_seconds_count",
+    "rollcall_journal_flush_partitions_count",
+)
 RECORDS = 10
 COMMITTED = 4
 OUTSIDE = 'tool "of\\ mine"\n'
@@ -65,7 +72,7 @@ def with_traffic(daemon: Daemon) -> None:
         }
     )
     member.subscribe(["orders"])
-    message = member.poll(30)
+    message = member.poll(PATIENCE_S)
     assert message is not None
     assert message.error() is None
     member.commit(
@@ -87,7 +94,11 @@ def create(daemon: Daemon, topic: str, partitions: int) -> None:
 
 
 def until(daemon: Daemon, is_there: Callable[[Samples], bool]) -> Samples:
+    """The first scrape of which it holds."""
+    deadline = time.monotonic() + PATIENCE_S
     while True:
-        found = samples(fetch(daemon)[0])
-        if is_there(found):
+        text = fetch(daemon)[0]
+        if is_there(found := samples(text)):
             return found
+        assert time.monotonic() < deadline, f"waited in vain; last:\n{text}"
+        time.sleep(0.05)

@@ -131,8 +131,9 @@ async def test_a_scraper_that_does_not_read_is_cut_off(
     async with Node(tmp_path) as node, console(node) as (opened, port):
         scraper = await Scraper.ask(port)
         await scraper.head()
-        while opened.scrapers:  # noqa: ASYNC110 - nobody tells of it
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(WAIT_S):
+            while opened.scrapers:  # noqa: ASYNC110 - nobody tells of it
+                await asyncio.sleep(0.01)
         whole = await scraper.rest()
         assert not whole.endswith(b"0\r\n\r\n")
         assert len(whole) < 64_000 * 500
