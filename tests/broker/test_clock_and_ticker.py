@@ -108,23 +108,26 @@ def test_bytes_that_have_arrived_are_read_before_a_tick_that_is_due(run: Run) ->
         def data_received(self, data: bytes) -> None:
             order.append("heard")
 
-    class Other(asyncio.Protocol):
-        def data_received(self, data: bytes) -> None:
-            # The loop is stuck until after the deadline; meanwhile the member speaks.
-            time.sleep(0.1)
-            member.sendall(b"beat")
-
     async def scenario() -> None:
         loop = asyncio.get_running_loop()
-        for protocol, sock in ((Member, our_member), (Other, our_other)):
-            await loop.create_connection(protocol, sock=sock)
         clock = SystemClock()
-        part = Part(clock.now().mono_ms + 20)
+        part = Part(None)
         part.on_tick = lambda: order.append("ticked")
         ticker = Ticker(loop, clock, _on_fault)
+
+        class Other(asyncio.Protocol):
+            def data_received(self, data: bytes) -> None:
+                # The loop is stuck here until after a deadline; meanwhile the member speaks.
+                part.next_deadline_ms = clock.now().mono_ms + 5
+                ticker.arm()
+                time.sleep(0.02)
+                member.sendall(b"beat")
+
+        for protocol, sock in ((Member, our_member), (Other, our_other)):
+            await loop.create_connection(protocol, sock=sock)
         ticker.start([part])
         other.sendall(b"anything")
-        await part.ticked.wait()
+        await asyncio.wait_for(part.ticked.wait(), 60)
         ticker.stop()
         assert order == ["heard", "ticked"]
 
@@ -138,9 +141,9 @@ async def test_every_deadline_is_served_and_none_too_early() -> None:
     late, soon = Part(start_ms + 60), Part(start_ms + 20)
     ticker = Ticker(asyncio.get_running_loop(), clock, _on_fault)
     ticker.start([late, soon])
-    await soon.ticked.wait()
+    await asyncio.wait_for(soon.ticked.wait(), 60)
     assert soon.ticked_at[0] >= start_ms + 20
-    await late.ticked.wait()
+    await asyncio.wait_for(late.ticked.wait(), 60)
     assert late.ticked_at[0] >= start_ms + 60
     ticker.stop()
 

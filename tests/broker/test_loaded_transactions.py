@@ -34,7 +34,7 @@ def test_only_what_was_committed_is_read(start_daemon) -> None:
     for _ in range(2):  # read from the log, then from what the first stop may have written down
         daemon.start()
         client = Consumer({"bootstrap.servers": daemon.bootstrap, "group.id": "g"})
-        places = client.committed([TopicPartition("t", n) for n in range(4)], 30)
+        places = client.committed([TopicPartition("t", n) for n in range(4)], 60)
         assert [place.offset for place in places] == [50, 1, 1, 1]
         client.close()
         assert daemon.stop() == 0

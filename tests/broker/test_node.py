@@ -16,12 +16,14 @@ from protocol.names import ApiKey, ErrorCode
 from protocol.reply_token import ReplyToken
 from tests.broker.members import Member, as_other, make_topic
 from tests.broker.node import Node
+from tests.broker.shell import WAIT_S
 
 
 async def test_after_a_failed_fsync_reads_are_served_and_writes_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with Node(tmp_path) as node:
+    # Nobody else writes meanwhile: it is the commit that meets the fault.
+    async with Node(tmp_path, {"rollcall_lag_interval_ms": 3_600_000}) as node:
         client = await node.client()
         await make_topic(client)
         member = Member(client)
@@ -74,8 +76,9 @@ async def test_a_bug_in_a_shard_costs_a_reload_and_no_commit(
 
         # Other partitions did not notice, and this one is loaded again from its log.
         assert await bystander.beat() is ErrorCode.NONE
-        while (answer := await member.beat()) is not ErrorCode.NONE:
-            assert answer is ErrorCode.NOT_COORDINATOR
+        async with asyncio.timeout(WAIT_S):
+            while (answer := await member.beat()) is not ErrorCode.NONE:
+                assert answer is ErrorCode.NOT_COORDINATOR
         await _until_loaded(node)
         assert await member.committed() == 5
         assert await member.commit(6) is ErrorCode.NONE
@@ -121,16 +124,18 @@ async def test_a_stop_answers_a_parked_join(tmp_path: Path) -> None:
         member = Member(await node.client())
         await member.get_id()
         member.client.ask(member.join_request())
-        while not _is_waiting(node, "InitialDelayedJoin"):  # noqa: ASYNC110 - nobody tells
-            await asyncio.sleep(0)
+        async with asyncio.timeout(WAIT_S):
+            while not _is_waiting(node, "InitialDelayedJoin"):  # noqa: ASYNC110 - nobody tells
+                await asyncio.sleep(0)
     _, answer = await member.client.answer()
     assert isinstance(answer, JoinGroupResponse)
     assert answer.error_code is ErrorCode.NOT_COORDINATOR
 
 
 async def _until_loaded(node: Node) -> None:
-    while node.daemon.ownership.loading:  # noqa: ASYNC110 - a number tells nobody
-        await asyncio.sleep(0)
+    async with asyncio.timeout(WAIT_S):
+        while node.daemon.ownership.loading:  # noqa: ASYNC110 - a number tells nobody
+            await asyncio.sleep(0)
 
 
 def _is_waiting(node: Node, kind: str) -> bool:

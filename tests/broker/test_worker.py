@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ import pytest_asyncio
 from broker.jobs import JOBS, SELF_TEST, Arguments, read_message, run_job, write_message
 from broker.worker import JobFailed, WorkerProcess
 from storage.disk import RealDisk
+from tests.broker.shell import WAIT_S
 
 
 @pytest_asyncio.fixture
@@ -42,14 +43,15 @@ def ended(pid: int) -> bool:
         return True
 
 
-async def until(*, pid: int) -> None:
-    while not ended(pid):  # noqa: ASYNC110 - the kernel sets no event
-        await asyncio.sleep(0.01)
+async def until(fact: Callable[[], bool]) -> None:
+    async with asyncio.timeout(WAIT_S):
+        while not fact():  # noqa: ASYNC110 - neither the kernel nor a thread sets an event
+            await asyncio.sleep(0.01)
 
 
 async def begun(worker: WorkerProcess) -> int:
-    while worker.pid is None:  # noqa: ASYNC110
-        await asyncio.sleep(0.01)
+    await until(lambda: worker.pid is not None)
+    assert worker.pid is not None
     return worker.pid
 
 
@@ -112,7 +114,7 @@ async def test_a_process_that_died_while_idle_fails_nothing(worker: WorkerProces
     pid = first["pid"]
     assert isinstance(pid, int)
     os.kill(pid, signal.SIGKILL)
-    await until(pid=pid)
+    await until(lambda: ended(pid))
     assert (await worker.run(SELF_TEST, {}))["pid"] != pid
 
 
@@ -167,8 +169,7 @@ async def test_a_stop_without_a_process_is_nothing() -> None:
 async def test_an_idle_process_is_let_go_and_another_comes_with_the_next_job() -> None:
     worker = WorkerProcess(idle_s=0)
     pid = (await worker.run(SELF_TEST, {}))["pid"]
-    while worker.pid is not None:  # noqa: ASYNC110
-        await asyncio.sleep(0.01)
+    await until(lambda: worker.pid is None)
     assert isinstance(pid, int)
     assert gone(pid)
     assert (await worker.run(SELF_TEST, {}))["pid"] != pid
