@@ -333,7 +333,7 @@ async def test_a_clean_stop_leaves_a_snapshot_of_everything(
         end = node.daemon.ownership.stored_position(partition)
         taken = node.log.getvalue().count("Took a snapshot")
 
-    # But for two commits, which are not worth one. It takes the one, perhaps after another that ran.
+    # But for two commits, which are not worth one; and it is taken once, behind one that ran.
     (newest,) = stored(tmp_path / "data")
     assert end - 2 <= int(newest.stem) <= end
     assert node.log.getvalue().count("Took a snapshot") <= taken + 2
