@@ -23,7 +23,8 @@ from protocol.names import OFFSETS_TOPIC
 from storage.journal import Journal
 from storage.log_store import LogStore, StoreOpened
 from storage.partition_log import PartitionLog
-from storage.repair import Repaired
+from storage.record_batch import read_header
+from storage.repair_book import Repaired
 from storage.segment import TailCut
 
 GROUPS_NAMED_MAX: Final = 1_000
@@ -33,6 +34,8 @@ GROUPS_NAMED_MAX: Final = 1_000
 def open_logs(store: LogStore, observer: Observer, *, repair: bool) -> StoreOpened:
     """Open all partitions. Raises Corrupt, OSError."""
     opened = store.open(repair=repair)
+    if store.is_repairing and not repair:
+        observer(Warned("A repair was interrupted: it goes on now"))
     if store.rolled_back:
         observer(Warned("An import was interrupted: nothing of it is left"))
     for key, damage in store.damaged.items():
@@ -56,6 +59,7 @@ def recover_journal(
     journal: Journal, store: LogStore, opened: StoreOpened, observer: Observer, *, repair: bool
 ) -> None:
     """Re-apply what was promised. Raises Corrupt, OSError."""
+    repair = repair or store.is_repairing
     logs = [log for key in store.partitions() if (log := store.partition_log(key)) is not None]
     ends = [log.log_end_offset for log in logs]
     damaged: list[Repaired] = []
@@ -102,7 +106,7 @@ def _tell_repaired(repaired: Repaired, store: LogStore, observer: Observer) -> N
         topic, partition = lost.topic_partition
         name = f"{topic}-{partition}"
         log = store.partition_log(lost.topic_partition)
-        if log is not None and log.log_end_offset > lost.last_offset:
+        if log is not None and _has(log, lost.last_offset):
             observer(Warned("The journal had all that was cut", {"partition": name}))
             continue
         observer(
@@ -121,6 +125,12 @@ def _tell_repaired(repaired: Repaired, store: LogStore, observer: Observer) -> N
                 observer(
                     Warned("Lost the newest values of", {"group_id": group, "of": ", ".join(what)})
                 )
+
+
+def _has(log: PartitionLog, offset: int) -> bool:
+    """Is a record at this offset, or was it once? In a gap there never was."""
+    batch = next(iter(log.batches(offset)), None)
+    return batch is not None and read_header(batch).base_offset <= offset
 
 
 def _by_group(keys: tuple[bytes, ...]) -> dict[str, list[str]]:

@@ -41,7 +41,7 @@ from storage.journaled_view import JournaledView
 from storage.log_store import LogStore
 from storage.partition_log import PartitionLog
 from storage.recovery import Recovered, recover, recover_what_is_left
-from storage.repair import Repaired
+from storage.repair_book import Repaired
 from storage.segment import Placed
 from storage.write_ahead_pair import WriteAheadPair
 

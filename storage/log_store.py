@@ -24,7 +24,8 @@ from storage.checkpoints import (
 )
 from storage.disk import Disk, Reserve, replace_file
 from storage.partition_log import PartitionLog
-from storage.repair import Repaired, put_aside, repair_partition
+from storage.repair import put_aside, repair_partition
+from storage.repair_book import RepairBook, Repaired
 from storage.segment import EVERYTHING, Repair
 from storage.snapshot import forget_beyond
 
@@ -58,9 +59,11 @@ class LogStore:
         "_disk",
         "_durable_to",
         "_logs",
+        "_repairs",
         "_reserve",
         "_views",
         "damaged",
+        "is_repairing",
         "path",
         "rolled_back",
         "settings_for",
@@ -82,11 +85,13 @@ class LogStore:
         # The journal's thread writes the checkpoints, and so does the shell.
         self._checkpoint_lock = threading.Lock()
         self._durable_to: dict[PartitionLog, int] = {}  # recovery points as the disk has them
+        self._repairs: RepairBook  # from `open` on
         self._reserve = Reserve(disk, path, reserve_bytes)
         self.path = path
         self.settings_for = settings_for
         self.damaged: dict[TopicPartition, Corrupt] = {}
         self.was_clean = False
+        self.is_repairing = False  # as asked, or because a repair was killed; known once opened
         self.rolled_back = False  # an import that was interrupted; known once opened
 
     # --- opening and closing -------------------------------------------------------------------
@@ -94,8 +99,12 @@ class LogStore:
     def open(self, *, repair: bool = False) -> StoreOpened:
         """Open every partition; one that is damaged goes to `damaged` instead.
 
-        With `repair` every byte is read, and what is damaged is cut first (`repair.py`).
+        With `repair` every byte is read, and what is damaged is cut first (`repair.py`). Then, and
+        if one that was killed has to go on, `finish_repair` must follow the journal's repair.
         """
+        book = self._repairs = RepairBook(self._disk, self.path)
+        repair = self.is_repairing = repair or book.is_open
+        book.finish_cut()
         repaired: list[Repaired] = []
         names = self._disk.listdir(self.path)
         was_clean = self.was_clean = CLEAN_SHUTDOWN in names
@@ -117,8 +126,7 @@ class LogStore:
                 recovery_point = EVERYTHING if was_clean or is_lost else known_end
                 if repair:
                     folder = self._folder(key)
-                    cut = repair_partition(self._disk, folder, key, recovery_point, known_end)
-                    repaired += [] if cut is None else [cut]
+                    repair_partition(self._disk, folder, key, recovery_point, known_end, book=book)
                 self._open_partition(key, recovery_point, log_starts.get(key, 0))
         self.rolled_back = self._roll_back()
         for key, log in self._logs.items():
@@ -128,6 +136,9 @@ class LogStore:
                 for segment in log.segments:
                     segment.is_dirty = True  # a killed process may have left it in the page cache
                 log.flush()
+        if book.is_open:
+            # What the journal puts back behind a cut is not durable, whatever was there before.
+            self.write_checkpoints()
         if not was_clean and self._logs:
             # A killed process may have left folders that nobody made durable; now they are.
             self._disk.sync_dir(self.path)
@@ -137,7 +148,7 @@ class LogStore:
             len(self._logs),
             tuple(repairs),
             tuple(self.damaged.values()),
-            tuple(repaired),
+            (*repaired, *book.entries),
         )
 
     def _read_checkpoint(
@@ -152,6 +163,10 @@ class LogStore:
             repaired.append(put_aside(self._disk, damage))
             return None
 
+    def note_repair(self, repaired: Repaired) -> None:
+        """What was lost of the journal, before that begins anew."""
+        self._repairs.note(repaired)
+
     def finish_repair(self, repaired: Iterable[Repaired]) -> None:
         """What was lost stays a gap: an offset that was given away once is given to no other.
 
@@ -164,6 +179,7 @@ class LogStore:
                 log.roll(at=lost.last_offset + 1)
                 log.flush()
         self.write_checkpoints()
+        self._repairs.close()
 
     def _roll_back(self) -> bool:
         """Undo what a command that was killed had appended so far; whether there was one."""

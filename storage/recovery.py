@@ -22,7 +22,8 @@ from storage.disk import Disk
 from storage.log_store import LogStore
 from storage.partition_log import PartitionLog
 from storage.record_batch import InvalidBatch, placing, read_header
-from storage.repair import Repaired, keep_copy, lost_of
+from storage.repair import keep_copy, lost_of
+from storage.repair_book import Repaired
 from storage.segment import Placed, TailCut
 from storage.write_ahead import Declared
 from storage.write_ahead_pair import Promise, WriteAheadPair
@@ -89,7 +90,10 @@ class _Promises:
 def recover_what_is_left(
     disk: Disk, journal: WriteAheadPair, store: LogStore, *, after_clean_stop: bool
 ) -> tuple[list[PartitionLog], Repaired | None]:
-    """As `recover`, for a repair: what is damaged, or does not continue its log, is left out."""
+    """As `recover`, for a repair: what is damaged, or does not continue its log, is left out.
+
+    That is noted, durably, by the time it returns: the journal begins anew next.
+    """
     promises = _Promises(store)
     later: list[Promise] = []
     damage: Corrupt | None = None
@@ -124,7 +128,9 @@ def recover_what_is_left(
         for log, batches in left_out.items()
     )
     kept = tuple(keep_copy(disk, path) for path in sorted(journal.paths))
+    disk.sync_dir(store.path)  # the copies' names
     repaired = Repaired(damage.path, damage.position, damage.reason, 0, kept, lost)
+    store.note_repair(repaired)
     return list(promises.batches), repaired
 
 

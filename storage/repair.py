@@ -4,7 +4,8 @@ Only on demand (`rollcall serve --repair`): a start refuses otherwise, for what 
 stored once, and a copy or a better disk may still have it. Every byte below the recovery point is
 read; at the first batch whose checksum, length or offset is wrong the segment ends from then on.
 The rest of it, and the segments that follow, stay in the folder under names that end in `.damaged`.
-What can be read of them tells which records were lost.
+What can be read of them tells which records were lost. `repair_book.py` sees to it that a repair
+which was killed is finished.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,33 +21,13 @@ from storage.record_batch import (
     peek_header,
     stored_records,
 )
-from storage.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, checked_batches
+from storage.repair_book import Cut, Lost, RepairBook, Repaired
+from storage.segment import LOG_SUFFIX, checked_batches
 
 DAMAGED_SUFFIX = ".damaged"
 
 _MAGIC = b"\x02"
 _MAGIC_AT = 16
-
-
-class Lost(NamedTuple):
-    """Records of one partition that were stored once and are gone; the last offset is at least."""
-
-    topic_partition: TopicPartition
-    first_offset: int
-    last_offset: int
-    records: int  # that can still be read in the copy
-    keys: tuple[bytes, ...]  # of these, in the order of their newest values
-
-
-class Repaired(NamedTuple):
-    """A file that was cut, and what went with it."""
-
-    path: str
-    position: int
-    reason: str
-    bytes_cut: int
-    kept_as: tuple[str, ...]
-    lost: tuple[Lost, ...]
 
 
 class _Damage(NamedTuple):
@@ -57,9 +38,15 @@ class _Damage(NamedTuple):
 
 
 def repair_partition(
-    disk: Disk, folder: str, key: TopicPartition, trusted_to: int, known_end: int = 0
-) -> Repaired | None:
-    """Cut a partition at its first damage below `trusted_to`; None if there is none.
+    disk: Disk,
+    folder: str,
+    key: TopicPartition,
+    trusted_to: int,
+    known_end: int = 0,
+    *,
+    book: RepairBook,
+) -> None:
+    """Cut a partition at its first damage below `trusted_to`, if there is any.
 
     `known_end`: the log once went so far at least, whatever can be read of it.
     What is torn above it is no damage: opening cuts that, and the journal has it.
@@ -69,29 +56,26 @@ def repair_partition(
     paths = [f"{folder}/{base:020d}" for base in bases]
     damage = _first_damage(disk, paths, bases, trusted_to)
     if damage is None:
-        return None
+        return
     path = paths[damage.segment] + LOG_SUFFIX
     file = disk.open(path)
     cut = file.pread(file.size(), damage.position)
     kept = [_keep(disk, path, cut)]
     found = list(sound_batches(cut))
+    moved: list[tuple[str, str]] = []
     for later in paths[damage.segment + 1 :]:
         content = read_file(disk, later + LOG_SUFFIX)
         found += sound_batches(content)
         cut += content
         kept.append(_free_name(disk, later + LOG_SUFFIX))
-        disk.rename(later + LOG_SUFFIX, kept[-1])
-    disk.sync_dir(folder)  # the copies are there before anything is gone
-    file.truncate(damage.position)
-    file.sync()
-    for stem in paths[damage.segment :]:
-        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
-            if disk.exists(stem + suffix):
-                disk.remove(stem + suffix)
-    disk.sync_dir(folder)
-    end = max(known_end, bases[-1] if kept[1:] else 0, _end_it_says(cut, damage.offset))
+        moved.append((later + LOG_SUFFIX, kept[-1]))
+    disk.sync_dir(folder)  # the copy's name
+    end = max(known_end, bases[-1] if moved else 0, _end_it_says(cut, damage.offset))
     lost = lost_of(key, damage.offset, found, at_least=end - 1)
-    return Repaired(path, damage.position, damage.reason, len(cut), tuple(kept), (lost,))
+    book.cut(
+        Repaired(path, damage.position, damage.reason, len(cut), tuple(kept), (lost,)),
+        Cut(path, damage.position, tuple(moved)),
+    )
 
 
 def _first_damage(

@@ -50,6 +50,8 @@ class RollcallDir:
     def _open(self, config: Config) -> None:
         self._store = LogStore(self.disk, self.path)
         self._store.open()
+        if self._store.is_repairing:
+            raise Unusable(f"a repair of {self.path} was interrupted: start the daemon once")
         for key, damage in self._store.damaged.items():
             if key.topic == OFFSETS_TOPIC:
                 raise damage

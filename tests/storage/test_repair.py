@@ -9,7 +9,7 @@ from storage.checkpoints import LOG_STARTS, RECOVERY_POINTS
 from storage.journal import Journal
 from storage.log_store import CLEAN_SHUTDOWN, LogStore, StoreOpened
 from storage.record_batch import HEADER_BYTES, read_header
-from storage.repair import Repaired
+from storage.repair_book import Repaired
 from storage.snapshot import About, positions, write
 from storage.write_ahead import FIRST_GROUP
 from storage.write_ahead_pair import FILE_NAMES

@@ -12,6 +12,7 @@ import pytest
 from coordinator.java_hash import partition_of
 from storage.data_dir import DataDir
 from storage.record_batch import encode_batch
+from storage.repair_book import REPAIR_FILE
 from storage.undo import UNDO_FILE
 from tests.cli.test_command import Command, Outcome
 from tests.transfer.given import (
@@ -359,6 +360,30 @@ def test_an_import_that_is_killed_leaves_all_or_nothing(rollcall: Rollcall, tmp_
     assert not undo.exists()
     imported(rollcall, tmp_path / "many.csv", data, "--merge")
     assert len(exported(rollcall, data)["groups"]) == 501
+
+
+def test_a_repair_that_was_interrupted_is_the_daemons_to_finish(
+    rollcall: Rollcall, tmp_path: Path
+) -> None:
+    (tmp_path / "few.csv").write_text("own,topic,0,1\n")
+    data = tmp_path / "data"
+    imported(rollcall, tmp_path / "few.csv", data)
+    lost = [["__consumer_offsets", 0], 3, 9, 0, []]
+    one = {
+        "path": "x.log",
+        "position": 1,
+        "reason": "",
+        "bytes_cut": 1,
+        "kept_as": [],
+        "lost": [lost],
+    }
+    book = {"format": 1, "cut": None, "repaired": [one]}
+    (data / REPAIR_FILE).write_text(json.dumps(book))
+    refused = rollcall("offsets", "export", "--json", str(tmp_path / "o"), "--data-dir", str(data))
+    assert refused.exit_code == 2
+    assert "a repair of" in refused.err
+    assert "was interrupted: start the daemon once" in refused.err
+    assert (data / REPAIR_FILE).exists()
 
 
 def test_a_broker_that_runs_is_not_written_to(
