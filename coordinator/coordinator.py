@@ -389,12 +389,14 @@ class GroupCoordinator:
             return False
         if loaded is not None:
             self._observe(loaded)
-        return shard.recalling
+        return shard.loading is not None
 
     def load_left(self, partition: int) -> tuple[int, int]:
         """How many groups of a partition are not ready yet, and what that takes, in bytes."""
         shard = self._loading.get(partition) or self._active[partition]
-        return (0, 0) if shard is None else (shard.awaited, shard.load_cost)
+        if shard is None or shard.loading is None:
+            return 0, 0
+        return shard.awaited, shard.loading.cost
 
     def fail_load(self, partition: int, reason: str) -> None:
         """It cannot be read: NOT_COORDINATOR for everybody until somebody loads it again."""

@@ -20,7 +20,7 @@ from coordinator.alarm import Alarm
 from coordinator.books import Books
 from coordinator.census import Census
 from coordinator.chronicle import Chronicle, is_history
-from coordinator.commands import Beat, BeginRebalance, Command, RebalanceCause
+from coordinator.commands import Beat, Command
 from coordinator.decide.delete_groups import decide_delete_group
 from coordinator.decide.describe_groups import describe_group
 from coordinator.decide.expire_offsets import decide_topic_deleted
@@ -33,10 +33,10 @@ from coordinator.decide.offset_delete import decide_offset_delete
 from coordinator.decide.offset_fetch import fetch_offsets_of_group
 from coordinator.decide.partitions_changed import decide_partitions_changed
 from coordinator.decisions import decide
-from coordinator.delayed import DelayedHeartbeat, DelayedSync
 from coordinator.expiry import OffsetExpiry
-from coordinator.group import Group, GroupView
-from coordinator.image import NOTHING, Beginning, Image
+from coordinator.group import GroupView
+from coordinator.image import Beginning
+from coordinator.loading import Loading
 from coordinator.outcome import Outcome, Reply
 from coordinator.refusals import GroupRequest, refused
 from coordinator.settings import GroupSettings
@@ -107,16 +107,15 @@ class Shard:
         self._expiry: OffsetExpiry | None = None
         self._postponed_until_ms = 0
         self._deleted_topics: deque[tuple[TopicName, TopicId, list[GroupId]]] = deque()
-        self._image: Image | None = Image(
-            NOTHING
-        )  # the groups that are loaded and not on the books yet
-        self._changed_topics: set[TopicName] = set()  # meanwhile
+        self.loading: Loading | None = Loading(
+            self._books, settings, census, chronicle, self.turn
+        )  # until all groups are on the books
 
     # ------------------------------------------------------------ questions about membership
 
     def heartbeat(self, request: HeartbeatRequest, token: ReplyToken, now: Now) -> None:
         """The short way: judge, move one number, send a shared answer. All else is a turn."""
-        if self._image is not None:
+        if self.loading is not None:
             self.recall(request.group_id, now)
         group = self.groups.get(request.group_id)
         error_code = judge_heartbeat(group, request)
@@ -138,7 +137,7 @@ class Shard:
     def turn(self, command: Command, now: Now) -> None:
         """Carry out one command and the whole chain of those that it leads to."""
         group_id = command.group_id
-        if self._image is not None:
+        if self.loading is not None:
             self.recall(group_id, now)
         replies: list[Reply] = []
         chain = deque((command,))
@@ -214,14 +213,14 @@ class Shard:
     # ------------------------------------------------------------ questions about offsets
 
     def offset_commit(self, request: OffsetCommitRequest, token: ReplyToken, now: Now) -> None:
-        if self._image is not None:
+        if self.loading is not None:
             self.recall(request.group_id, now)
         group = self.groups.get(request.group_id)
         outcome = decide_offset_commit(group, request, token, now, self._settings, self._topics)
         self._about_offsets(request.group_id, outcome, now)
 
     def offset_delete(self, request: OffsetDeleteRequest, token: ReplyToken, now: Now) -> None:
-        if self._image is not None:
+        if self.loading is not None:
             self.recall(request.group_id, now)
         group = self.groups.get(request.group_id)
         outcome = decide_offset_delete(group, request, token, now, self._topics)
@@ -300,14 +299,14 @@ class Shard:
 
     def topic_deleted(self, name: TopicName, topic_id: TopicId) -> None:
         """Forget what was committed for it: a chore, done in slices by `tick`."""
-        self._deleted_topics.append((name, topic_id, [*self.groups, *(self._image or ())]))
+        self._deleted_topics.append((name, topic_id, [*self.groups, *(self.loading or ())]))
         self._alarm.lower(0)
 
     def partitions_changed(self, names: AbstractSet[TopicName], now: Now) -> None:
         if not self._settings.rebalance_on_partition_change:
             return
-        if self._image is not None:
-            self._changed_topics |= names
+        if self.loading is not None:
+            self.loading.changed_topics |= names
             return  # asked again when all groups are there
         for group in self.groups.values():
             if group.subscribed_topics and not group.subscribed_topics.isdisjoint(names):
@@ -328,7 +327,7 @@ class Shard:
             return
         for command in self.purgatory.expire_due(now.mono_ms):
             self.turn(command, now)
-        if self._expiry is not None and self._image is None:
+        if self._expiry is not None and self.loading is None:
             for group_id, outcome in self._expiry.next_slice(self.groups, now):
                 self._about_offsets(group_id, outcome, now)
         if self._deleted_topics:
@@ -337,7 +336,7 @@ class Shard:
     def next_deadline_ms(self) -> int | None:
         """When `tick` has something to do; never earlier than it could do it."""
         deadlines = [self.purgatory.next_deadline_ms]
-        if self._expiry is not None and self._image is None:
+        if self._expiry is not None and self.loading is None:
             deadlines.append(self._expiry.due_ms)
         if self._deleted_topics:
             deadlines.append(0)
@@ -371,94 +370,48 @@ class Shard:
 
     def load_from(self, beginning: Beginning) -> None:
         """What the log said before some position; its records follow."""
-        self._image = Image(beginning)
+        assert self.loading is not None
+        self.loading.begin(beginning)
         self.loaded_to = beginning.position
 
     def load(self, records: Iterable[StoredRecord]) -> None:
         """Write a slice of the log into the groups. Raises UnreadableRecord."""
-        assert self._image is not None
-        apply = self._image.apply
-        for record in records:
-            apply(record)
+        assert self.loading is not None
+        self.loading.apply(records)
 
     def finish_load(self, now: Now) -> None:
         """The log is read. Groups are ready one by one: when asked for, or by `recall_some`."""
-        assert self._image is not None
-        self._census.awaited += len(self._image)
+        assert self.loading is not None
+        self.loading.is_read()
         self._expiry = OffsetExpiry(self._settings, now)
         self._alarm.lower(self._expiry.due_ms)
 
     @property
     def awaited(self) -> int:
         """How many groups are not ready yet, unless somebody asks for them."""
-        return 0 if self._image is None else len(self._image)
-
-    @property
-    def recalling(self) -> bool:
-        return self._image is not None
-
-    @property
-    def load_cost(self) -> int:
-        """What it takes to get these ready, in bytes."""
-        return 0 if self._image is None else self._image.cost
+        return 0 if self.loading is None else self.loading.awaited
 
     def knows(self, group_id: GroupId) -> bool:
-        return group_id in self.groups or (self._image is not None and group_id in self._image)
+        return group_id in self.groups or (self.loading is not None and group_id in self.loading)
 
     def recall(self, group_id: GroupId, now: Now) -> None:
         """Get a group ready if it is not yet."""
-        if self._image is not None:
-            group = self._image.take(group_id)
-            if group is not None:
-                self._welcome(group, now)
+        if self.loading is not None:
+            self.loading.recall(group_id, now)
 
     def recall_some(self, now: Now, budget: int) -> events.PartitionLoaded | None:
         """Get a slice of the groups ready, up to this cost; what was loaded, once all are."""
-        image = self._image
-        if image is None:
+        loading = self.loading
+        if loading is None or loading.recall_some(now, budget):
             return None
-        while budget >= 0:
-            taken = image.take_next()
-            if taken is None:
-                self._image = None
-                names, self._changed_topics = self._changed_topics, set()
-                self._alarm.lower(self._expiry.due_ms if self._expiry is not None else 0)
-                self.partitions_changed(names, now)
-                members = sum(len(group.members) for group in self.groups.values())
-                at_ms, skipped = now.wall_ms, tuple(image.skipped)
-                return events.PartitionLoaded(
-                    self.partition, at_ms, len(self.groups), members, self.loaded_to, skipped
-                )
-            group, cost = taken
-            budget -= cost
-            self._welcome(group, now)
-        return None
-
-    def _welcome(self, group: Group, now: Now) -> None:
-        """Every member gets a full session; a group over its limit rebalances."""
-        self.groups[group.group_id] = group
-        self._census.awaited -= 1
-        self._census.came(group)
-        if self._chronicle is not None:
-            self._chronicle.loaded(group, now)
-        for member in group.members.values():
-            member.session_deadline_ms = now.mono_ms + member.session_timeout_ms
-            self._books.file(
-                DelayedHeartbeat(group.group_id, member.member_id, member.session_deadline_ms)
-            )
-        if group.state is GroupState.COMPLETING_REBALANCE:
-            # A generation that had begun: its members go on where they were.
-            self._books.file(
-                DelayedSync(group, group.generation_id, now.mono_ms + group.rebalance_timeout_ms)
-            )
-        size, limit = len(group.members), self._settings.group_max_size
-        if size > limit:
-            reason = (
-                f"Freshly-loaded group {group.group_id} (size {size}) is over capacity "
-                f"{limit}. Rebalancing in order to give a chance for consumers to commit "
-                "offsets"
-            )
-            self.turn(BeginRebalance(group.group_id, RebalanceCause.OVER_CAPACITY, reason), now)
+        self.loading = None
+        self._alarm.lower(self._expiry.due_ms if self._expiry is not None else 0)
+        self.partitions_changed(loading.changed_topics, now)
+        members = sum(len(group.members) for group in self.groups.values())
+        at_ms, skipped = now.wall_ms, tuple(loading.skipped)
+        return events.PartitionLoaded(
+            self.partition, at_ms, len(self.groups), members, self.loaded_to, skipped
+        )
 
     def close(self, now: Now) -> set[ReplyToken]:
         """Serve no more: everybody who waits is told to look for another coordinator.
@@ -468,8 +421,9 @@ class Shard:
         """
         error_code = ErrorCode.NOT_COORDINATOR
         groups = self._books.take_all()
-        self._census.awaited -= self.awaited
-        self._image = None
+        if self.loading is not None:
+            self.loading.give_up()
+        self.loading = None
         self._when_stored.clear()
         self._deleted_topics.clear()
         self._expiry = None
