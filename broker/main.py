@@ -66,6 +66,9 @@ PRODUCERS_FILE: Final = "rollcall-producers.snapshot"
 
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
+CONSOLE_WAITS_S: Final = 0.5
+"""For the load, which is mostly over by then: opening the console is work for the processor."""
+
 
 class Console(Protocol):
     async def close(self) -> None: ...
@@ -240,8 +243,8 @@ async def _run(
         loop.add_signal_handler(number, on_signal, loop, told)
     await daemon.open(ports.clients)
     notify("READY=1")  # it answers, if only that it loads: a long load is no failed start
-    opening = loop.create_task(_console(daemon, ports.admin, open_console))
     loading = loop.create_task(daemon.load())
+    opening = loop.create_task(console_after(loading, daemon, ports.admin, open_console))
     stopping = loop.create_task(told.wait())
     await asyncio.wait((loading, stopping), return_when=asyncio.FIRST_COMPLETED)
     damage = None
@@ -264,11 +267,17 @@ async def _run(
     return EXIT_OK if clean else EXIT_FAILED
 
 
-async def _console(
-    daemon: Daemon, admin: Bound | None, open_console: OpenConsole | None
+async def console_after(
+    loading: asyncio.Future[None],
+    daemon: Daemon,
+    admin: Bound | None,
+    open_console: OpenConsole | None,
 ) -> Console | None:
     """A daemon without a console still serves its clients: a fault there is told, no more."""
     if admin is None or open_console is None:
+        return None
+    await asyncio.wait((loading,), timeout=CONSOLE_WAITS_S)
+    if loading.cancelled():
         return None
     try:
         return await open_console(daemon, admin)
