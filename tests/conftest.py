@@ -1,8 +1,6 @@
 """Fixtures for all tests: the real daemon, as a process of its own."""
 
-import socket
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -15,7 +13,6 @@ settings.register_profile("house", deadline=None)
 settings.load_profile("house")
 
 StartDaemon = Callable[..., Daemon]
-FreePorts = Callable[[int], list[int]]
 
 
 @pytest.hookimpl(trylast=True)
@@ -31,24 +28,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if mark is not None and not item.nodeid.endswith(f"@{mark.args[0]}"):
             named = f"{item.nodeid}@{mark.args[0]}"
             item._id = type(item._id).parse(named)
-
-
-@pytest.fixture
-def free_ports() -> Iterator[FreePorts]:
-    """`free_ports(count)`: for whoever has to be told a number; nobody else is given one of them.
-
-    Bound and not listening, a socket stands in no server's way.
-    """
-    with ExitStack() as held:
-
-        def hold(count: int) -> list[int]:
-            sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-            for one in sockets:
-                one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                one.bind(("127.0.0.1", 0))
-            return [one.getsockname()[1] for one in sockets]
-
-        yield hold
 
 
 @pytest.fixture

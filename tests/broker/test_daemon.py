@@ -19,7 +19,8 @@ from protocol.names import ErrorCode, TopicName
 from tests.broker.daemon import TEST_SETTINGS, Daemon
 from tests.broker.members import Member, as_other, make_topic
 from tests.broker.shell import Client
-from tests.conftest import FreePorts, StartDaemon
+from tests.conftest import StartDaemon
+from tests.ports import held_ports
 
 
 def test_it_says_where_it_listens_and_stops_cleanly(daemon: Daemon) -> None:
@@ -186,16 +187,14 @@ async def test_commits_in_flight_are_answered_when_it_stops(daemon: Daemon) -> N
     assert await again.committed() >= answered - 1
 
 
-async def test_each_listener_advertises_its_own_address(
-    start_daemon: StartDaemon, free_ports: FreePorts
-) -> None:
-    inside, outside = free_ports(2)
-    settings = {
-        "listeners": f"INSIDE://127.0.0.1:{inside},OUTSIDE://127.0.0.1:{outside}",
-        "advertised.listeners": "INSIDE://kafka:9092,OUTSIDE://example.org:19092",
-        "listener.security.protocol.map": "INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT",
-    }
-    daemon = start_daemon(settings, listen=None)
+async def test_each_listener_advertises_its_own_address(start_daemon: StartDaemon) -> None:
+    with held_ports(2) as (inside, outside):
+        settings = {
+            "listeners": f"INSIDE://127.0.0.1:{inside},OUTSIDE://127.0.0.1:{outside}",
+            "advertised.listeners": "INSIDE://kafka:9092,OUTSIDE://example.org:19092",
+            "listener.security.protocol.map": "INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT",
+        }
+        daemon = start_daemon(settings, listen=None)
     for port, expected in ((inside, ("kafka", 9092)), (outside, ("example.org", 19092))):
         client = await Client.connect(port)
         metadata = await client.call(MetadataRequest(topics=()))

@@ -5,7 +5,6 @@ free ones of the moment.
 """
 
 import os
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.interop.kafka_tools import KafkaTools
+from tests.ports import held_ports
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
 START_WITHIN_S = 90.0
@@ -32,7 +32,11 @@ class KafkaBroker:
         folder.mkdir(parents=True)
 
     def start(self) -> "KafkaBroker":
-        port, controller_port = _free_ports(2)
+        with held_ports(2) as (port, controller_port):
+            self._start(port, controller_port)
+        return self
+
+    def _start(self, port: int, controller_port: int) -> None:
         self.bootstrap = f"127.0.0.1:{port}"
         config = self._write_config(port, controller_port)
         if not (self.log_dir / "meta.properties").exists():
@@ -53,7 +57,6 @@ class KafkaBroker:
             assert self._process.poll() is None, log.read_text()[-4_000:]
             assert time.monotonic() < deadline, log.read_text()[-4_000:]
             time.sleep(0.1)
-        return self
 
     def stop(self) -> None:
         process, self._process = self._process, None
@@ -95,15 +98,6 @@ def kafka_broker(tools: KafkaTools, folder: Path, **properties: object) -> Itera
         yield broker.start()
     finally:
         broker.stop()
-
-
-def _free_ports(count: int) -> list[int]:
-    """Nobody else's for now: all are held until each is known."""
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in held]
-    for one in held:
-        one.close()
-    return ports
 
 
 def is_wanted() -> bool:
