@@ -81,7 +81,7 @@ def consume_all(
     consumer.subscribe([topic])
     read = 0
     while read < messages:
-        message = consumer.poll(30)
+        message = consumer.poll(60)
         assert message is not None, f"{read} of {messages} were read"
         assert message.error() is None, message.error()
         read += 1

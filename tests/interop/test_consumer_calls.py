@@ -5,11 +5,15 @@ look up offsets by time, and every way to commit. Where another consumer has to 
 librdkafka, so that no library is only asked about itself.
 """
 
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
 import pytest
 
 from tests.broker.daemon import Daemon
 from tests.interop.conftest import FIRST_TIMESTAMP_MS, GivenTopic, produce
-from tests.interop.group import EACH_LIBRARY, Failed, Obedient, consumers
+from tests.interop.group import EACH_LIBRARY, PATIENCE_S, Failed, Obedient, consumers
 from tests.interop.members.client import Options
 
 pytestmark = EACH_LIBRARY
@@ -123,6 +127,17 @@ def given_member(start, library: str, options: Options) -> Obedient:
     return member
 
 
+def read_on(member: Obedient, options: Options, newest: int, fact: Callable[[], bool]) -> int:
+    """It reads new messages, one by one, until this holds; the number of the next one."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not fact():
+        assert time.monotonic() < deadline, f"in vain {newest} messages were read"
+        produce(options.bootstrap, options.topic, 1, range(newest, newest + 1))
+        newest += 1
+        member.poll()
+    return newest
+
+
 def test_a_member_commits_and_waits_for_the_answer(
     shared_daemon: Daemon, given_topic: GivenTopic, library: str
 ) -> None:
@@ -152,11 +167,7 @@ def test_a_member_commits_and_is_called_back(
 
         for offset in (10, 20, 25):  # sent without waiting, answered in order
             member("commit_async", {0: offset})
-        newest = 30
-        while len(witness.said("m", "async commit")) < 3:
-            produce(shared_daemon.bootstrap, topic, 1, range(newest, newest + 1))
-            newest += 1
-            member.poll()
+        read_on(member, options, 30, lambda: len(witness.said("m", "async commit")) == 3)
 
         assert [fact["error"] for fact in witness.said("m", "async commit")] == [None] * 3
         assert committed(shared_daemon.bootstrap, topic, options.group) == 25
@@ -171,11 +182,12 @@ def test_a_member_commits_by_itself_as_it_reads_and_when_it_closes(
     with consumers() as (_, start):
         member = given_member(start, library, options)
         member.read_messages(30)
-        newest = 30
-        while (committed(shared_daemon.bootstrap, topic, options.group) or 0) < 30:
-            produce(shared_daemon.bootstrap, topic, 1, range(newest, newest + 1))
-            newest += 1
-            member.poll()
+        newest = read_on(
+            member,
+            options,
+            30,
+            lambda: (committed(shared_daemon.bootstrap, topic, options.group) or 0) >= 30,
+        )
         member.stop()
 
         # The next one would do so an hour later; it says how far it came when it leaves.
@@ -202,7 +214,7 @@ def test_a_member_that_was_replaced_while_it_stalled_cannot_commit(
         stalled = given_member(start, library, options)
         stalled.read_messages(30)
         stalled.stall()
-        heir = start("heir", "confluent", options)
+        heir = start("heir", "confluent", replace(options, session_timeout_ms=30_000))
         heir("subscribe")
         heir.read_messages(30)
         heir("commit", {0: 30}, "")

@@ -270,7 +270,7 @@ def test_a_range_of_offsets_is_read_as_it_is_stored(
             at.offset = start
             consumer.assign([at])
             read = []
-            while (message := consumer.poll(30)) is not None and message.error() is None:
+            while (message := consumer.poll(60)) is not None and message.error() is None:
                 read.append((message.offset(), message.timestamp()[1], message.key()[:2]))
             assert [offset for offset, _, _ in read] == list(range(start, latest))
             assert [time for _, time, _ in read] == [line["timestamp"] for line in there[start:]]

@@ -142,14 +142,13 @@ def test_history_lists_events_and_who_moved_offsets(daemon: Daemon) -> None:
     for offset in (10, 3):
         tool.commit(offsets=[TopicPartition("read", 0, offset)], asynchronous=False)
     tool.close()
-    until(
-        "both to be readable",
-        lambda: (
-            " 10 " in rollcall("history", "nightly", "--admin", daemon.admin, "--offsets").stdout
-        ),
-    )
-    done = rollcall("history", "nightly", "--admin", daemon.admin, "--offsets")
-    rows = [line.split() for line in done.stdout.splitlines()]
+
+    def moved() -> list[list[str]]:
+        done = rollcall("history", "nightly", "--admin", daemon.admin, "--offsets")
+        return [line.split() for line in done.stdout.splitlines()]
+
+    until("both to be readable", lambda: len(moved()) > 2)
+    rows = moved()
     assert rows[0] == ["AT", "BY", "TOPIC", "PARTITION", "OLD", "NEW", "CLIENT-ID", "HOST"]
     assert [row[1:] for row in rows[1:]] == [
         ["commit", "read", "0", "-", "10", "a-tool", "/127.0.0.1"],
@@ -248,13 +247,15 @@ def test_retention_takes_the_oldest_and_why_goes_on(tmp_path: Path) -> None:
         create_topic(daemon.bootstrap, "read", 2)
         come_and_go(daemon, "g", 3)
 
-        def start() -> int:
+        def ends() -> tuple[int, int]:
             consumer = Consumer({"bootstrap.servers": daemon.bootstrap, "group.id": "a-reader"})
-            low, _ = consumer.get_watermark_offsets(TopicPartition("__group_history", 0), 30)
+            log = TopicPartition("__group_history", 0)
+            start, end = consumer.get_watermark_offsets(log, 60)
             consumer.close()
-            return low
+            return start, end
 
-        until("the log to begin later", lambda: start() > 0)
+        _, end = ends()
+        until("the log to begin after all of that", lambda: ends()[0] >= end > 0)
         assert len(json.loads(why(daemon, "g", "--json"))) == 2  # what memory has
         come_and_go(daemon, "g", 1)
         assert json.loads(why(daemon, "g", "--json"))[0]["generation_after"] == 8
