@@ -2,11 +2,11 @@
 
 Only a batch's length tells where the next one begins, so they are hopped over one by one, and their
 checksums are computed on the way: some 0.3 us for each batch, which is little for a batch of a
-hundred records and more than all the rest for a batch of one. So where batches are small, all bytes
-that may be the magic number of one are looked at together. What no other leads to is thrown out,
-until only those are left that can be reached from the first; and one checksum over all of them
-tells whether theirs are right (checksums.py). If not, they are hopped over after all, which names
-the place.
+hundred records and more than all the rest for a batch of one. So where batches are small, some
+hundred begin to hop at once, each at the first place of its stretch that looks like a batch and
+leads to another. Where each ends must be where the next one began, or the rest does not count; and
+one checksum over all of them tells whether theirs are right (checksums.py). What is left, and all
+of a chunk where a checksum is false, is hopped over one by one, which names the place.
 """
 
 from array import array
@@ -17,7 +17,7 @@ import google_crc32c
 import numpy as np
 
 from pipeline.checksums import are_right
-from pipeline.gather import Bytes, Flags, Ints
+from pipeline.gather import Bytes, Ints
 from storage.record_batch import CRC_START, LOG_OVERHEAD
 
 HEADER: Final = np.dtype(
@@ -47,6 +47,10 @@ _UNCOVERED: Final = np.dtype(f"V{CRC_START}")
 _PROBE_BYTES: Final = 16 << 10
 _SMALL_BYTES: Final = 400
 """Batches of fewer bytes than this, in the mean, are found together."""
+
+_STRETCH_BYTES: Final = 8 << 10
+_LOOKED_AT_BYTES: Final = 1 << 10  # of a stretch, for a place to begin at
+_LEADS: Final = 2  # batches in a row that such a place must lead to
 
 
 class Damage(NamedTuple):
@@ -116,40 +120,62 @@ def _hop(
 
 
 def _leap(content: Bytes, *, check_crc: bool) -> tuple[Ints, int]:
-    """(where batches begin from the chunk's beginning on, where they end), if all are sound."""
-    end = content.size
-    last = end - HEADER.itemsize
-    at = _set(content.octets[_MAGIC_AT : last + 1 + _MAGIC_AT] == 2)
-    after = at + content.int32(at + 8) + LOG_OVERHEAD
-    possible = (after >= at + HEADER.itemsize) & (after <= end)
-    leads_to = np.zeros(end + 1, np.bool_)
-    while not possible.all():
-        at, after = at[possible], after[possible]
-        leads_to[:] = False
-        leads_to[0] = True
-        leads_to[after] = True
-        possible = leads_to[at]
-    # Each of them is where the one before it ends, back to the first.
+    """(where batches begin from the chunk's beginning on, where they end), as far as is sure."""
+    starts = at = _starts(content)
+    bounds = np.append(starts[1:], content.size)
+    steps = []
+    while (at < bounds).any():
+        steps.append(at)
+        # Whether it is a batch is looked at afterwards; what is no length leads to the end.
+        length = content.int32(at + 8)
+        after = np.where(length < _LENGTH_MIN, content.size, at + length + LOG_OVERHEAD)
+        at = np.minimum(after, content.size)
+    visited = np.array(steps, np.int64).T
+    at = visited[visited < bounds[:, None]]
+    length = content.int32(at + 8)
+    after = at + length + LOG_OVERHEAD
+    sound = (content.octets[at + _MAGIC_AT] == 2) & (length >= _LENGTH_MIN)
+    sound &= (after <= content.size) & (np.concatenate([[0], after[:-1]]) == at)
+    if not sound.all():
+        count = int(np.argmin(sound))
+        at, after = at[:count], after[:count]
     if len(at) and (not check_crc or _are_right(content, at, after)):
         return at, int(after[-1])
     return at[:0], 0
 
 
-def _set(flags: Flags) -> Ints:
-    """Where they are set, which is nearly nowhere: only words that have one are looked into."""
-    width = 8
-    short = len(flags) % width
-    words = flags[: len(flags) - short].view(np.uint64)
-    some = np.flatnonzero(words != 0)
-    found = np.flatnonzero(words[some].view(np.bool_))
-    behind = np.flatnonzero(flags[len(flags) - short :]) + len(flags) - short
-    return np.concatenate([some[found // width] * width + found % width, behind])
+def _starts(content: Bytes) -> Ints:
+    """The beginning, and of each later stretch the first place that looks like a batch."""
+    count = content.size // _STRETCH_BYTES
+    stretches = np.arange(count) * _STRETCH_BYTES
+    looked_at = content.octets[_MAGIC_AT:][: count * _STRETCH_BYTES]
+    looked_at = looked_at.reshape(count, _STRETCH_BYTES)[:, :_LOOKED_AT_BYTES]
+    # Only words that have a magic number in them are looked into: few have.
+    is_magic = np.ascontiguousarray(looked_at == 2).reshape(-1)
+    words = np.flatnonzero(is_magic.view(np.uint64))
+    found = np.flatnonzero(is_magic.view(np.bool_).reshape(-1, 8)[words])
+    place = words[found // 8] * 8 + found % 8
+    stretch = place // _LOOKED_AT_BYTES
+    at = stretches[stretch] + place % _LOOKED_AT_BYTES
+    possible = np.ones(len(at), np.bool_)
+    after = at
+    for _ in range(_LEADS):
+        length = content.int32(after + 8)
+        possible &= (length >= _LENGTH_MIN) & (length < _STRETCH_BYTES)
+        after = np.minimum(after + np.where(possible, length, 0) + LOG_OVERHEAD, content.size)
+        possible &= content.octets[after + _MAGIC_AT] == 2
+    stretch, at = stretch[possible], at[possible]
+    first = np.diff(stretch, prepend=0) > 0  # of the first stretch the beginning is known
+    return np.concatenate([[0], at[first]])
 
 
 def _are_right(content: Bytes, at: Ints, after: Ints) -> bool:
     stated = content.structs(at, HEADER)["crc"].astype(np.uint32)
     end = int(after[-1])
-    octets = content.octets[:end].copy()
+    octets = content.octets[:end]
     uncovered = np.ndarray((end - CRC_START + 1,), _UNCOVERED, octets, 0, (1,))
-    uncovered[at] = np.zeros((), _UNCOVERED)
-    return are_right(stated[::-1], octets.tobytes(), (end - after)[::-1], CRC_START)
+    said = uncovered[at]
+    uncovered[at] = np.zeros((), _UNCOVERED)  # for as long as it takes: a copy costs more
+    right = are_right(stated[::-1], octets, (end - after)[::-1], CRC_START)
+    uncovered[at] = said
+    return right

@@ -46,6 +46,8 @@ class Extents:
 
 def walk(content: Bytes, begin: Ints, bound: Ints, counts: Ints) -> Extents:
     """The extents of batches whose records lie from `begin` to `bound`, so many in each."""
+    if (counts == 1).all():
+        return _walk_one(content, begin, bound)
     possible = counts * _RECORD_MIN <= bound - begin
     counts = np.where(possible, counts, 0)  # before anything is reserved for them
     order = np.argsort(-counts, kind="stable")
@@ -79,6 +81,15 @@ def walk(content: Bytes, begin: Ints, bound: Ints, counts: Ints) -> Extents:
     start[1:] = end[:-1]
     start[first[counts > 0]] = begin[counts > 0]
     return Extents(batch, start, end, possible & ~_missed(end, begin, bound, last))
+
+
+def _walk_one(content: Bytes, begin: Ints, bound: Ints) -> Extents:
+    """The same of batches of one record each, as single commits are written."""
+    end = _in_step(content, begin, [len(begin)])
+    for index in np.flatnonzero(end != bound).tolist():
+        found = _follow(content, int(begin[index]), int(bound[index]), 1)
+        end[index] = found[0] if found else begin[index]
+    return Extents(np.arange(len(begin)), begin, end, end == bound)
 
 
 def _in_step(content: Bytes, at: Ints, active: list[int]) -> Ints:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 
+from pipeline import merging
 from pipeline.brokers import Broker
 from pipeline.session import start_session
 from pipeline.stream_state import State
@@ -24,8 +25,11 @@ POINTS = (
     "within the topic",
     "after the topic",
     "after the state",
+    "before the plan of a merge",
+    "within a merge",
 )
-PER_BATCH = "110"  # records: the first batch has verdicts to tell, and there is a second
+PER_BATCH = "64"  # records: the first batch has verdicts to tell, and there are two more
+MERGE_EVERY = 2  # batches: before the third, the first two become one
 
 
 def die() -> None:
@@ -45,7 +49,7 @@ def dying(group: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Record
 
 
 def arm(point: str) -> None:
-    """Let it happen in the first batch that has verdicts to tell."""
+    """Let it happen in the first batch that has verdicts to tell, or at the first merge."""
     write, tell, remember = Broker.write, VerdictTopic.write, State.remember
     write_table = HealthStream._write
     told: list[int] = []
@@ -76,6 +80,11 @@ def arm(point: str) -> None:
 
     Broker.write, VerdictTopic.write, State.remember = write_half, tell_or_die, remember_or_die
     HealthStream._write = write_half_a_table
+    merging.EVERY = MERGE_EVERY
+    if point == "before the plan of a merge":
+        merging.sync_folder = lambda _path: die()
+    if point == "within a merge":
+        merging.move_folder = lambda _spark, _old, _new: die()
 
 
 def main() -> None:

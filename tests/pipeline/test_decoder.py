@@ -249,6 +249,23 @@ def test_small_batches_are_found_as_by_hopping() -> None:
         assert found.batches.position.tolist() == whole
 
 
+def test_what_looks_like_batches_in_a_row_misleads_nobody() -> None:
+    decoys = b"".join(encode_batch([commit("g", "t", 0, 1)], n, NOON_MS) for n in range(9))
+    long = Record(b"long", bytes(20_000))  # more than a stretch in which a beginning is looked for
+    log, at = bytearray(), []
+    for n in range(700):
+        record = Record(commit("g", "t", 0, n).key + decoys, None) if n % 20 == 9 else None
+        record = long if n == 300 else record or commit("group", "topic", n % 7, n)
+        at.append(len(log))
+        log += encode_batch([record], n, NOON_MS)
+
+    sure, _ = hops._leap(records.Bytes(bytes(log)), check_crc=True)
+
+    assert 0 < len(sure) < 700
+    assert sure.tolist() == at[: len(sure)]
+    assert find_records(bytes(log), is_last=True).batches.position.tolist() == at
+
+
 @pytest.mark.parametrize("where", [0, 1, 350, 698, 699])
 @pytest.mark.parametrize("field", [11, 16, 17, 22, 70])
 def test_of_small_batches_a_false_one_is_named_and_the_rest_is_read(where: int, field: int) -> None:
@@ -278,7 +295,7 @@ def test_one_checksum_over_all_tells_of_a_change_anywhere(
     after = len(octets) - np.cumsum([len(part) + 21 for part in parts])
 
     def right(content: bytes) -> bool:
-        return are_right(stated[::-1], content, after[::-1], 21)
+        return are_right(stated[::-1], np.frombuffer(content, np.uint8), after[::-1], 21)
 
     changed = bytearray(octets)
     changed[where % len(octets)] ^= change

@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from coordinator.java_hash import partition_of
 from history.lag_records import Sample, encode_sample
 from history.lag_window import Commit
+from pipeline import merging
 from pipeline.brokers import Broker, Extent
 from pipeline.derive.anomalies import STALLED_INSTANTS
 from pipeline.derive.group_health import EVERY_MS as JOBS_EVERY_MS
@@ -39,7 +40,7 @@ from pipeline.verdict_topic import NoTopic, VerdictTopic
 from storage.api import Record
 from tests.pipeline.kafka_connector import require_connector
 from tests.pipeline.logs import NOON_MS, commit, write_log
-from tests.pipeline.stream_victim import PER_BATCH, POINTS
+from tests.pipeline.stream_victim import MERGE_EVERY, PER_BATCH, POINTS
 from tests.pipeline.test_group_health import MINUTE, Seen, a_history, judged
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(900)]
@@ -188,9 +189,15 @@ KILLS = [
 
 @pytest.mark.parametrize("points", KILLS)
 def test_a_killed_stream_tells_everything_once(
-    spark: SparkSession, source: str, groups: Histories, tmp_path: Path, points: tuple[str, ...]
+    spark: SparkSession,
+    source: str,
+    groups: Histories,
+    tmp_path: Path,
+    points: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     out, at_once = tmp_path / "killed", tmp_path / "at-once"
+    monkeypatch.setattr(merging, "EVERY", MERGE_EVERY)
 
     for point in points:
         killed_at(point, source, out)
@@ -204,7 +211,8 @@ def test_a_killed_stream_tells_everything_once(
     stalls = [row for row in anomalies if row[0] == "stalled_partition" and row[1] == "stuck"]
     assert [row[6] - row[5] for row in stalls] == [(STALLED_INSTANTS - 1) * EVERY_MS]
     assert changes_of(told(spark, source, "verdicts")) == changed(expected(groups))
-    assert len(list((out / "group_health").glob("dt=*/batch=*"))) > 1
+    folders = {one.name for one in (out / "group_health").glob("dt=*/*")}
+    assert folders == {"batch=1", "batch=2"}  # the first of three has become one with the second
     assert by_the_job(spark, source, health[-1][1]) == [
         row for row in health if row[1] % JOBS_EVERY_MS == 0
     ]
