@@ -68,12 +68,6 @@ class GenerationBegunValue(Message):
     members: Annotated[Sequence[BegunMember], array(BegunMember)] = ()
 
 
-_write_key: Final = writer(GenerationBegunKey, 0, prefix=_INT16.pack(GENERATION_BEGUN))
-_read_key: Final = reader(GenerationBegunKey, 0)
-_write_value: Final = writer(GenerationBegunValue, _VERSION, prefix=_INT16.pack(_VERSION))
-_read_value: Final = reader(GenerationBegunValue, _VERSION)
-
-
 def generation_record(
     group_id: GroupId,
     generation_id: GenerationId,
@@ -102,11 +96,17 @@ def generation_record(
             for member in members
         ],
     )
-    return Record(_write_key(GenerationBegunKey(group_id)), _write_value(value))
+    write = writer(GenerationBegunValue, _VERSION, prefix=_INT16.pack(_VERSION))
+    return Record(_key(group_id), write(value))
 
 
 def generation_tombstone(group_id: GroupId) -> Record:
-    return Record(_write_key(GenerationBegunKey(group_id)), None)
+    return Record(_key(group_id), None)
+
+
+def _key(group_id: GroupId) -> bytes:
+    write = writer(GenerationBegunKey, 0, prefix=_INT16.pack(GENERATION_BEGUN))
+    return write(GenerationBegunKey(group_id))
 
 
 def end_generation_record(group: GroupView) -> tuple[Record, ...]:
@@ -116,7 +116,7 @@ def end_generation_record(group: GroupView) -> tuple[Record, ...]:
 
 def apply_generation_record(groups: GroupTable, key: bytes, value: bytes | None) -> None:
     """Write the record into `groups`, at load. Raises Malformed for what cannot be read."""
-    group_id = GroupId(_read_key(key, _INT16.size, len(key)).group)
+    group_id = GroupId(reader(GenerationBegunKey, 0)(key, _INT16.size, len(key)).group)
     before = groups.get(group_id)
     if value is None:
         if before is not None:
@@ -124,7 +124,7 @@ def apply_generation_record(groups: GroupTable, key: bytes, value: bytes | None)
         return
     if value[: _INT16.size] != _INT16.pack(_VERSION):
         raise Malformed(f"version {value[: _INT16.size].hex()} of a generation is not known")
-    begun = _read_value(value, _INT16.size, len(value))
+    begun = reader(GenerationBegunValue, _VERSION)(value, _INT16.size, len(value))
     generation_id = GenerationId(begun.generation)
     if before is None:
         before = groups[group_id] = Group(group_id, begun.begun_at)

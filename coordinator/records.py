@@ -334,12 +334,9 @@ def group_metadata_record(
             for member in sorted(members, key=lambda member: places[member.member_id])
         ],
     )
-    return Record(group_metadata_key(group_id), _write_group_metadata(value))
-
-
-_write_group_metadata: Final = writer(
-    GroupMetadataValue, _GROUP_METADATA_VERSION, prefix=_INT16.pack(_GROUP_METADATA_VERSION)
-)
+    version = _GROUP_METADATA_VERSION
+    write = writer(GroupMetadataValue, version, prefix=_INT16.pack(version))
+    return Record(group_metadata_key(group_id), write(value))
 
 
 def group_tombstone(group_id: GroupId) -> Record:
