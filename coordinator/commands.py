@@ -111,11 +111,16 @@ class AssignmentStored(Struct, frozen=True):
 
     group_id: GroupId
     generation_id: GenerationId
+    leader_id: MemberId
     assignments: Mapping[MemberId, bytes]
+
+    def refused(self, error_code: ErrorCode) -> "RefuseAssignment":
+        """What comes instead, if the disk takes too long."""
+        return RefuseAssignment(self.group_id, self.generation_id, self.leader_id, error_code)
 
 
 class RefuseAssignment(Struct, frozen=True):
-    """The leader's assignments cannot be stored."""
+    """The leader's assignments cannot be stored, or not in time."""
 
     group_id: GroupId
     generation_id: GenerationId

@@ -40,7 +40,7 @@ from coordinator.loading import Loading
 from coordinator.outcome import Outcome, Reply
 from coordinator.refusals import GroupRequest, refused
 from coordinator.settings import GroupSettings
-from coordinator.waiting import ClientAnswer, Send, WaitingAnswers
+from coordinator.waiting import ClientAnswer, Send, WaitingAnswers, WaitingCommands
 from protocol.messages import Response
 from protocol.messages.delete_groups import DeletableGroupResult
 from protocol.messages.describe_groups import DescribedGroup
@@ -102,7 +102,7 @@ class Shard:
         self._census = census
         self._alarm = alarm
         self._chronicle = chronicle
-        self._when_stored: deque[tuple[Position, Command]] = deque()
+        self._when_stored = WaitingCommands(settings.offsets_commit_timeout_ms, alarm)
         self._unsent: list[Reply] = []  # answers of a chain that failed
         self._expiry: OffsetExpiry | None = None
         self._postponed_until_ms = 0
@@ -150,7 +150,7 @@ class Shard:
                 replies.extend(outcome.replies)
                 chain.extendleft(reversed(outcome.then))  # before whatever else waits its turn
                 chain.extend(self.purgatory.check_and_complete(group_id))
-                chain.extend(self._stored_commands())
+                chain.extend(self._when_stored.stored(self.answers.stored))
         except Exception:
             self._unsent = replies  # for `close`, which is what comes next
             raise
@@ -173,7 +173,7 @@ class Shard:
                 group.lock.release()
         if outcome.when_stored is not None:
             assert position is not None, "when_stored without a record"
-            self._when_stored.append((position, outcome.when_stored))
+            self._when_stored.add(position, outcome.when_stored, now.mono_ms)
         for op in outcome.ops:
             self._books.file(op)
         self._tell(outcome.events)
@@ -320,7 +320,7 @@ class Shard:
 
     def tick(self, now: Now) -> None:
         """End what has waited too long, and do a slice of the chores."""
-        self.answers.refuse_overdue(now.mono_ms)
+        self._refuse_overdue(now)
         if not self._log.has_room():
             # What ends now might have to be written down: everything waits until it can be.
             self._postponed_until_ms = now.mono_ms + FULL_LOG_PAUSE_MS
@@ -343,7 +343,8 @@ class Shard:
         nearest = min((d for d in deadlines if d is not None), default=None)
         if nearest is not None:
             nearest = max(nearest, self._postponed_until_ms)
-        return min((d for d in (nearest, self.answers.due_ms) if d is not None), default=None)
+        waiting = (nearest, self.answers.due_ms, self._when_stored.due_ms)
+        return min((d for d in waiting if d is not None), default=None)
 
     def _forget_topic(self, now: Now) -> None:
         name, topic_id, group_ids = self._deleted_topics[0]
@@ -362,9 +363,19 @@ class Shard:
     def on_stored(self, position: Position, now: Now) -> None:
         """Everything before `position` is durable: what waited for that goes on."""
         self.answers.stored = max(self.answers.stored, position)
-        for command in self._stored_commands():
+        for command in self._when_stored.stored(self.answers.stored):
             self.turn(command, now)
         self.answers.release(position)
+
+    def _refuse_overdue(self, now: Now) -> None:
+        """What waits for a disk that takes too long is refused, as by Kafka."""
+        self.answers.refuse_overdue(now.mono_ms)
+        for stored in self._when_stored.overdue(now.mono_ms):
+            outcome = self._one_turn(stored.refused(ErrorCode.COORDINATOR_NOT_AVAILABLE), now)
+            for reply in outcome.replies:
+                self._reply(reply.token, reply.response)  # at once: the disk is what it is about
+            for command in outcome.then:
+                self.turn(command, now)
 
     # ------------------------------------------------------------ the load
 
@@ -454,12 +465,6 @@ class Shard:
         self._books.check()
 
     # ------------------------------------------------------------ the steps of a turn
-
-    def _stored_commands(self) -> list[Command]:
-        ready = []
-        while self._when_stored and self._when_stored[0][0] <= self.answers.stored:
-            ready.append(self._when_stored.popleft()[1])
-        return ready
 
     def _answer(self, token: ReplyToken, response: Response, position: Position, now: Now) -> None:
         if position <= self.answers.stored:

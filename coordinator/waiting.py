@@ -1,17 +1,21 @@
-"""Which answers wait for the disk? Each for the log position that it depends on.
+"""What waits for the disk? Answers and commands, each for the log position that it depends on.
 
 A shard hands in every answer; one whose position is stored goes out at once, the rest when
 `release` learns that it is. Answers to the same position go out in the order they came. When the
 log fails they turn into refusals, and so does one that has waited for `offsets.commit.timeout.ms`:
-what it tells of may still be stored. Waiting for people is another matter, and the purgatory's.
-Kafka's counterpart: the deferred events of `CoordinatorRuntime`.
+what it tells of may still be stored. A leader's assignments wait here as well (`WaitingCommands`):
+stored in time they are handed out, else all who wait for them are refused. Waiting for people is
+another matter, and the purgatory's.
+Kafka's counterpart: the deferred events of `CoordinatorRuntime`, and their `OperationTimeout`.
 """
 
+from collections import deque
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import Protocol
 
 from coordinator.alarm import Alarm
+from coordinator.commands import AssignmentStored
 from coordinator.refusals import refused
 from protocol.messages import Response
 from protocol.names import ErrorCode
@@ -100,3 +104,40 @@ class WaitingAnswers:
         heap, self._heap = self._heap, []
         while heap:
             heappop(heap)[2].refuse(error_code)
+
+
+class WaitingCommands:
+    """The turns that follow the storing of a record; in the order of the log, and so of time."""
+
+    __slots__ = ("_alarm", "_queue", "_timeout_ms")
+
+    def __init__(self, timeout_ms: int, alarm: Alarm) -> None:
+        self._timeout_ms = timeout_ms
+        self._alarm = alarm
+        self._queue: deque[tuple[Position, int, AssignmentStored]] = deque()
+
+    def add(self, position: Position, command: AssignmentStored, now_ms: int) -> None:
+        self._queue.append((position, now_ms + self._timeout_ms, command))
+        self._alarm.lower(now_ms + self._timeout_ms)
+
+    @property
+    def due_ms(self) -> int | None:
+        """Nothing is overdue before."""
+        return self._queue[0][1] if self._queue else None
+
+    def stored(self, position: Position) -> list[AssignmentStored]:
+        """Those that waited for this position, or one before."""
+        ready = []
+        while self._queue and self._queue[0][0] <= position:
+            ready.append(self._queue.popleft()[2])
+        return ready
+
+    def overdue(self, now_ms: int) -> list[AssignmentStored]:
+        """Those that have waited too long; they will not come to pass, whatever is stored."""
+        late = []
+        while self._queue and self._queue[0][1] <= now_ms:
+            late.append(self._queue.popleft()[2])
+        return late
+
+    def clear(self) -> None:
+        self._queue.clear()

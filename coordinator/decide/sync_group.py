@@ -119,7 +119,9 @@ def _park(
         replies=replies,
         events=(parked, received),
         records=(record, *end_generation_record(group)),
-        when_stored=AssignmentStored(group.group_id, group.generation_id, assignments),
+        when_stored=AssignmentStored(
+            group.group_id, group.generation_id, member.member_id, assignments
+        ),
     )
 
 
