@@ -18,7 +18,7 @@ import numpy as np
 from pipeline.gather import Bytes, Flags, Ints, Structs
 from pipeline.hops import HEADER, Damage, Hops, hop
 from pipeline.lockstep import read_fields, walk
-from storage.compression import decompress
+from pipeline.opening import open_each
 from storage.record_batch import COMPRESSION_MASK, LOG_APPEND_TIME, LOG_OVERHEAD
 
 OPENED_BYTES: Final = 6 << 20
@@ -112,16 +112,17 @@ def _open(
     opened = [chunk]
     after = len(chunk)
     keep = np.ones(len(batches), np.bool_)
+    extents = zip(batches.begin[compressed], batches.end[compressed], strict=True)
+    contents = (chunk[begin:end] for begin, end in extents)
+    opening = open_each(zip(contents, codec[compressed].tolist(), strict=True))
     for index in compressed.tolist():
-        begin, end = int(batches.begin[index]), int(batches.end[index])
         if after >= len(chunk) + OPENED_BYTES:
             keep[index:] = False
             hops = _cut(hops, int(batches.position[index]))
             break
-        try:
-            plain = decompress(chunk[begin:end], int(codec[index]))
-        except ValueError as fault:
-            hops.damage.append(batches.damage(index, str(fault)))
+        plain = next(opening)
+        if isinstance(plain, ValueError):
+            hops.damage.append(batches.damage(index, str(plain)))
             keep[index] = False
         else:
             opened.append(plain)
