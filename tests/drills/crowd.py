@@ -87,6 +87,7 @@ def committed_offsets(port: int, group: str, topic: str, partitions: Sequence[in
     """What the coordinator says, once it has loaded the group."""
     wire = Wire(port, "asker")
     asked = [OffsetFetchRequestTopic(TopicName(topic), partitions)]
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         wire.send(OffsetFetchRequest(group_id=GroupId(group), topics=asked), FETCH_VERSION)
         answer = wire.receive(OffsetFetchResponse, FETCH_VERSION)
@@ -94,6 +95,7 @@ def committed_offsets(port: int, group: str, topic: str, partitions: Sequence[in
         if answer.error_code not in AGAIN:
             assert answer.error_code is ErrorCode.NONE
             break
+        assert time.monotonic() < deadline, f"{group} is answered {answer.error_code!r} for ever"
     wire.close()
     return [one.committed_offset for named in answer.topics for one in named.partitions]
 

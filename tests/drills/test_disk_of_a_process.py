@@ -53,11 +53,18 @@ class Committer:
         return error_code
 
 
-def _until(fact: Callable[[], bool]) -> None:
+def _until(what: str, fact: Callable[[], bool]) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while not fact():
-        assert time.monotonic() < deadline
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
         time.sleep(0.01)
+
+
+def _commit_at_last(committer: Committer) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while (answer := committer.commit()) is not ErrorCode.NONE:
+        assert answer in AGAIN
+        assert time.monotonic() < deadline, f"{committer.group} is refused for ever: {answer!r}"
 
 
 def _allow_files_of(pid: int, size: int) -> None:
@@ -88,7 +95,7 @@ def test_a_disk_that_was_full_is_served_on_without_a_restart(start_daemon: Start
         while (refused := committer.commit()) is ErrorCode.NONE:
             pass
         assert refused in AGAIN
-        _until(lambda: _refuses_and_says_why(daemon, committer))
+        _until("a refusal", lambda: _refuses_and_says_why(daemon, committer))
 
         # Then what was acknowledged is read, and nothing else has happened.
         (read,) = committed_offsets(daemon.port, "billing", TOPIC, [0])
@@ -97,12 +104,11 @@ def test_a_disk_that_was_full_is_served_on_without_a_restart(start_daemon: Start
 
         # And with room again it goes on by itself: what was shown is still there.
         _allow_files_of(daemon.pid, resource.RLIM_INFINITY)
-        _until(lambda: daemon.get("/readyz")[0] == 200)
+        _until("a ready daemon", lambda: daemon.get("/readyz")[0] == 200)
         (shown,) = committed_offsets(daemon.port, "billing", TOPIC, [0])
         assert shown >= read
         for one in (committer, other):
-            while (answer := one.commit()) is not ErrorCode.NONE:
-                assert answer in AGAIN
+            _commit_at_last(one)
 
     daemon.kill()
     daemon.start()
@@ -152,12 +158,12 @@ def test_damaged_offsets_forbid_the_start_until_a_repair(
     point = daemon.data_dir / "recovery-point-offset-checkpoint"
     number = path.parent.name.rpartition("-")[2]
     # Only what a checkpoint has made durable can be damaged: what lies above it the journal has.
-    _until(lambda: point.exists() and f" {number} 30\n" in point.read_text())
+    _until("a checkpoint", lambda: point.exists() and f" {number} 30\n" in point.read_text())
     # And it has it until the next pass begins, which the end of another checkpoint proves.
     other = Committer(daemon, "shipping")
     assert other.commit() is ErrorCode.NONE
     number = _segment_of(daemon, "shipping").parent.name.rpartition("-")[2]
-    _until(lambda: f" {number} 1\n" in point.read_text())
+    _until("another checkpoint", lambda: f" {number} 1\n" in point.read_text())
     assert (daemon.stop() == 0) if stop == "stop" else (daemon.kill() is None)
 
     content = bytearray(path.read_bytes())

@@ -16,7 +16,7 @@ import pytest
 from protocol.names import NO_GENERATION
 from storage.record_batch import iter_batches, stored_records
 from tests.conftest import StartDaemon
-from tests.drills.crowd import Crowd, Place, RawMember, committed_offsets
+from tests.drills.crowd import PATIENCE_S, Crowd, Place, RawMember, committed_offsets
 from tests.interop.conftest import SETTINGS, create_topic
 from tests.interop.offsets_log import stored_commits
 
@@ -87,8 +87,10 @@ class Librdkafka:
         self._producer.poll(0)
 
     def finish(self) -> None:
-        assert self._producer.flush(60) == 0
+        assert self._producer.flush(PATIENCE_S) == 0
+        deadline = time.monotonic() + PATIENCE_S
         while self._in_flight:
+            assert time.monotonic() < deadline, "a commit is never answered"
             self._consumer.poll(0.1)
         self.sent += 1
         position = confluent_kafka.TopicPartition(TOPIC, self.partition, self.sent)

@@ -122,7 +122,9 @@ def member_that_lags(daemon: Daemon) -> Iterator[None]:
         }
     )
     consumer.subscribe(["orders"], on_assign=lambda _, partitions: assigned.extend(partitions))
+    deadline = time.monotonic() + PATIENCE_S
     while not assigned:
+        assert time.monotonic() < deadline, "it is assigned nothing"
         consumer.poll(0.1)
     consumer.commit(
         offsets=[TopicPartition("orders", n, offset) for n, offset in COMMITTED.items()],

@@ -4,6 +4,8 @@ Each story is told with the consumers of each library. They run as processes, re
 each batch, and say what they were given and had to give back.
 """
 
+from dataclasses import replace
+
 import pytest
 
 from tests.broker.daemon import Daemon
@@ -13,7 +15,7 @@ from tests.interop.members.client import Options
 from tests.interop.members.store import Store
 from tests.interop.offsets_log import stored_commits, stored_generations
 
-SESSION_MS = 4_000
+SESSION_MS = 4_000  # of a member that is to be missed; the others have the time of a busy machine
 
 
 def revoked(witness: Witness, member: Member) -> list[list[int]]:
@@ -25,11 +27,17 @@ def revoked(witness: Witness, member: Member) -> list[list[int]]:
     ]
 
 
-def given_pair(witness: Witness, start: Start, library: str, options: Options) -> list[Member]:
-    """One member that had all four partitions, and one that came to share them."""
+def given_pair(
+    witness: Witness, start: Start, library: str, options: Options, session_ms: int | None = None
+) -> list[Member]:
+    """One member that had all four partitions, and one that came to share them.
+
+    The second one's session may be another.
+    """
     first = start("first", library, options)
     witness.wait_for("one with all", lambda: witness.share([first], 4))
-    second = start("second", library, options)
+    of_second = session_ms or options.session_timeout_ms
+    second = start("second", library, replace(options, session_timeout_ms=of_second))
     witness.wait_for("two that share", lambda: witness.share([first, second], 4))
     return [first, second]
 
@@ -82,7 +90,7 @@ def test_a_static_member_restarts_without_a_rebalance(
     def instance(name: str) -> Options:
         return Options(
             *(shared_daemon.bootstrap, topic, f"static-{topic}"),
-            session_timeout_ms=30_000,
+            session_timeout_ms=90_000,  # a restart may take its time
             instance_id=name,
         )
 
@@ -113,11 +121,9 @@ def test_a_member_that_stalls_is_replaced_and_comes_back_and_a_dead_one_is_not_m
     shared_daemon: Daemon, given_topic: GivenTopic, library: str
 ) -> None:
     topic = given_topic(4, 40)
-    options = Options(
-        shared_daemon.bootstrap, topic, group=f"stall-{topic}", session_timeout_ms=SESSION_MS
-    )
+    options = Options(shared_daemon.bootstrap, topic, group=f"stall-{topic}")
     with members() as (witness, start):
-        first, second = given_pair(witness, start, library, options)
+        first, second = given_pair(witness, start, library, options, SESSION_MS)
 
         # When one is stopped by its machine for longer than its session.
         second.stall()
@@ -182,17 +188,13 @@ def test_offsets_kept_outside_with_a_rebalance_listener_see_each_message_once(
 ) -> None:
     topic = given_topic(4, 400)
     path = str(tmp_path / "store.db")
-    options = Options(
-        *(shared_daemon.bootstrap, topic, f"outside-{topic}"),
-        session_timeout_ms=SESSION_MS,
-        store=path,
-    )
+    options = Options(shared_daemon.bootstrap, topic, f"outside-{topic}", store=path)
     with members() as (witness, start):
         first = start("first", library, options)
         witness.wait_for("some messages", lambda: witness.messages_read > 0)
 
         # When another one comes, dies without a word while both read, and its share goes back.
-        second = start("second", library, options)
+        second = start("second", library, replace(options, session_timeout_ms=SESSION_MS))
         witness.wait_for("two that share", lambda: witness.share([first, second], 4))
         produce(shared_daemon.bootstrap, topic, 4, range(400, 800))
         witness.wait_for("a message", lambda: bool(witness.said("second", "read")))

@@ -25,6 +25,7 @@ from transfer.importing import ACTOR
 ROLLCALL = Path(sys.executable).with_name("rollcall")
 TOPICS = ("orders", "a-topic-with-a-rather-long-name-of-42-chars")
 PARTITIONS = 6
+PATIENCE_S = 120
 T = TypeVar("T")
 MOVING = (
     KafkaError.NOT_COORDINATOR,
@@ -72,12 +73,20 @@ def consumer(bootstrap: str, group: str, **settings: object) -> Consumer:
 
 def patiently(call: Callable[[], T]) -> T:
     """A broker's first requests may find its coordinator just moving in."""
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
             return call()
         except KafkaException as fault:
-            if fault.args[0].code() not in MOVING:
+            if fault.args[0].code() not in MOVING or time.monotonic() > deadline:
                 raise
+
+
+def until_assigned(client: Consumer) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not client.assignment():
+        assert time.monotonic() < deadline, "it is assigned nothing"
+        client.poll(0.1)
 
 
 def commit(bootstrap: str, group: str, *offsets: TopicPartition) -> None:
@@ -90,8 +99,9 @@ def commit(bootstrap: str, group: str, *offsets: TopicPartition) -> None:
 def read_and_leave(bootstrap: str, group: str, **settings: object) -> None:
     client = consumer(bootstrap, group, **settings)
     client.subscribe([TOPICS[0]])
-    while (message := client.poll(60)) is None or message.error():
-        continue
+    deadline = time.monotonic() + PATIENCE_S
+    while (message := client.poll(1)) is None or message.error():
+        assert time.monotonic() < deadline, f"nothing to read but {message and message.error()}"
     client.commit(message=message, asynchronous=False)
     client.close()
 
@@ -100,8 +110,7 @@ def transaction(bootstrap: str, group: str, offset: int, end: str) -> None:
     """`end` is commit or abort; anything else leaves it open."""
     client = consumer(bootstrap, group)
     client.subscribe([TOPICS[0]])
-    while not client.assignment():
-        client.poll(0.1)
+    until_assigned(client)
     producer = Producer(
         {
             "bootstrap.servers": bootstrap,
@@ -152,15 +161,17 @@ def given_groups(bootstrap: str) -> int:
 def listed(bootstrap: str) -> dict[str, str]:
     """group -> type."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
+    deadline = time.monotonic() + PATIENCE_S
     while (answer := admin.list_consumer_groups(request_timeout=60).result()).errors:
         # It loads still. Anything else is a failure.
         assert {error.code() for error in answer.errors} <= {*MOVING}
+        assert time.monotonic() < deadline, f"it loads for ever: {answer.errors}"
     return {group.group_id: group.type.name for group in answer.valid}
 
 
 def listed_once_loaded(bootstrap: str, expected: dict[str, str]) -> dict[str, str]:
     """A Kafka that has started lists no group whose partition it has not loaded yet."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while (found := listed(bootstrap)) != expected and time.monotonic() < deadline:
         time.sleep(0.2)
     return found
@@ -335,8 +346,7 @@ def test_what_a_running_cluster_does_not_take_is_told(daemon: Daemon, tmp_path: 
     given_topics(daemon.bootstrap, messages=0)
     live = consumer(daemon.bootstrap, "live")
     live.subscribe([TOPICS[0]])
-    while not live.assignment():
-        live.poll(0.1)
+    until_assigned(live)
     file = tmp_path / "f.csv"
     file.write_text("g,orders,0,1\ng,nowhere,0,1\nlive,orders,0,1\n")
     out = rollcall("import", "--from", file, "--bootstrap", daemon.bootstrap, exit_code=1)

@@ -3,7 +3,7 @@ use, and is no rebalance missed?
 
 One group of each library's consumers lives through everything that can make it rebalance. A tap on
 the wire notes every generation that any member was told of; a poller that looks every 15 seconds
-would have seen few of them.
+would have missed some of them.
 """
 
 import json
@@ -345,8 +345,8 @@ def everything_was_told(one: Scene) -> None:
     # What was on no wire: generations that the last member left behind.
     emptied = {r["generation_after"] for r in changes if r["members_after"] == 0}
     assert set(led_to) - on_the_wire <= emptied
-    seen = one.tap.seen_by_a_poller(15)
-    assert len(seen) < len(on_the_wire) / 2
+    # How many of them such a poller sees depends on the machine; on none it sees all.
+    assert one.tap.seen_by_a_poller(15) < on_the_wire
     printed = subprocess.run(
         [
             str(Path(sys.executable).with_name("rollcall")),
