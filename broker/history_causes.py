@@ -31,8 +31,7 @@ CAUSES: Final[dict[RebalanceCause, Cause]] = {
     RebalanceCause.SESSION_EXPIRED: Cause.SESSION_EXPIRED,
     RebalanceCause.MEMBER_LEFT: Cause.MEMBER_LEFT,
     RebalanceCause.DID_NOT_SYNC: Cause.SYNC_TIMEOUT,
-    # What the leader sent cannot be stored: the reason says so, and the trigger is the leader.
-    RebalanceCause.ASSIGNMENT_NOT_STORED: Cause.LEADER_REJOINED,
+    RebalanceCause.ASSIGNMENT_NOT_STORED: Cause.ASSIGNMENT_NOT_STORED,
     # Found at a load: group.max.size was made smaller before the restart.
     RebalanceCause.OVER_CAPACITY: Cause.COORDINATOR_MOVED,
     RebalanceCause.PARTITIONS_CHANGED: Cause.PARTITIONS_CHANGED,

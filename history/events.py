@@ -29,6 +29,7 @@ class Cause(StrEnum):
     SYNC_TIMEOUT = "sync_timeout"  # a member did not come for its assignment in time
     SUBSCRIPTION_CHANGED = "subscription_changed"  # a member offers other metadata or protocols
     LEADER_REJOINED = "leader_rejoined"
+    ASSIGNMENT_NOT_STORED = "assignment_not_stored"  # too large, or the disk took too long
     PARTITIONS_CHANGED = "partitions_changed"
     STATIC_MEMBER_REPLACED = "static_member_replaced"
     COORDINATOR_MOVED = "coordinator_moved"  # the group was loaded: a restart, an election

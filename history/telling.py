@@ -22,6 +22,7 @@ _TRIGGERED: Final[dict[Cause, str]] = {
     Cause.SYNC_TIMEOUT: "{who} did not fetch its assignment in time, and was removed",
     Cause.SUBSCRIPTION_CHANGED: "{who} changed what it subscribes to or offers",
     Cause.LEADER_REJOINED: "the leader {who} asked for a new assignment",
+    Cause.ASSIGNMENT_NOT_STORED: "the assignment that the leader {who} sent was not stored",
     Cause.PARTITIONS_CHANGED: "the partitions of a subscribed topic changed; {who} noticed",
     Cause.STATIC_MEMBER_REPLACED: "another process came as the static member {who}",
     Cause.COORDINATOR_MOVED: "the coordinator started or moved; {who} had to join anew",

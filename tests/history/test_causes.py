@@ -421,8 +421,21 @@ def test_an_assignment_that_is_too_large_is_refused_and_not_told_as_assigned() -
     assert AssignmentRefused in kinds
     assert GenerationAssigned not in kinds
     last, before = world.rebalances()
-    assert (last.cause, last.end) == (Cause.LEADER_REJOINED, End.RUNNING)
+    assert (last.cause, last.end) == (Cause.ASSIGNMENT_NOT_STORED, End.RUNNING)
     assert "UNKNOWN_SERVER_ERROR" in last.reason
+    assert (before.end, before.generation_after) == (End.OVERTAKEN, 1)
+
+
+def test_an_assignment_that_the_disk_did_not_take_in_time_is_no_fault_of_the_leaders() -> None:
+    settings = GroupSettings(offsets_topic_num_partitions=1, offsets_commit_timeout_ms=50)
+    world = ToldWorld(settings)
+    answers = world.given_joined(members=2, protocols=offers("t"), rebalance_timeout_ms=30_000)
+    world.storing = False
+    world.sync_all("g", answers)
+    world.advance(50)
+    last, before = world.rebalances()
+    assert (last.cause, last.end) == (Cause.ASSIGNMENT_NOT_STORED, End.RUNNING)
+    assert "COORDINATOR_NOT_AVAILABLE" in last.reason
     assert (before.end, before.generation_after) == (End.OVERTAKEN, 1)
 
 
