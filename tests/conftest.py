@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.broker.daemon import TEST_SETTINGS, Daemon
 
 # A slow machine is no failure: property tests are bounded by their examples, not by the clock.
-settings.register_profile("house", deadline=None)
+settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
 
 StartDaemon = Callable[..., Daemon]

@@ -78,7 +78,9 @@ def test_environment(pairs: list[tuple[str, str]]) -> None:
 
 @given(st.binary(max_size=200), st.sampled_from(["a.toml", "a.properties"]))
 @settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=200,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_any_bytes_in_a_file(tmp_path: Path, content: bytes, name: str) -> None:
     path = tmp_path / name
@@ -88,7 +90,9 @@ def test_any_bytes_in_a_file(tmp_path: Path, content: bytes, name: str) -> None:
 
 @given(PAIRS, st.sampled_from([" = ", "=", ":"]), st.booleans())
 @settings(
-    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=200,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_lines_in_a_file(
     tmp_path: Path, pairs: list[tuple[str, str]], sign: str, as_toml: bool

@@ -65,7 +65,9 @@ async def test_nonsense_of_every_kind_and_version(daemon: Daemon, spoilt_bytes: 
 
 
 @settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(st.lists(st.binary(max_size=64), max_size=8))
 def test_any_bytes_in_any_pieces(pieces: list[bytes]) -> None:
