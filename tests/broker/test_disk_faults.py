@@ -34,7 +34,7 @@ from protocol.messages.produce import (
 from protocol.names import OFFSETS_TOPIC, ErrorCode, GroupId, GroupState, TopicName
 from storage.record_batch import iter_batches, read_records
 from tests.broker.faulty_disk import FaultyDisk, broken_disk
-from tests.broker.members import Member, as_other, make_topic
+from tests.broker.members import ASSIGNMENT, Member, as_other, make_topic
 from tests.broker.node import Node
 from tests.broker.shell import Client
 from tests.topics.batches import batch
@@ -261,6 +261,27 @@ async def test_a_commit_whose_fsync_takes_too_long_is_answered_as_by_kafka(
         await commit_at_last(member, 3)
         again = as_other(member, await node.client())
         assert await again.committed() == 3
+
+
+async def test_an_assignment_whose_fsync_takes_too_long_is_answered_as_by_kafka(
+    tmp_path: Path, broken_disk: FaultyDisk
+) -> None:
+    settings = {**SETTINGS, "offsets_commit_timeout_ms": 50}
+    async with Node(tmp_path, settings) as node:
+        member = Member(await node.client())
+        async with asyncio.timeout(60):  # a slow machine's own fsync may take as long
+            while (await member.join()).error_code is not ErrorCode.NONE:
+                pass
+            broken_disk.slow_syncs_of = JOURNAL
+            broken_disk.may_sync.clear()
+            assert (await member.sync()).error_code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+            broken_disk.may_sync.set()
+            refused_in = member.generation_id
+            while (await member.join()).error_code is not ErrorCode.NONE or (
+                (await member.sync()).assignment != ASSIGNMENT
+            ):
+                pass
+        assert member.generation_id > refused_in
 
 
 async def produce(client: Client, topic: str) -> ErrorCode:
