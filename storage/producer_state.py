@@ -1,7 +1,7 @@
 """Is this `.snapshot` of a real Kafka whole: the state of a partition's producers at an offset?
 
 Rollcall keeps its own (`topics/producer_snapshot.py`); this is for whoever looks into Kafka's
-folders. i16 version, u32 crc32c of what follows it, i32 count, then entries of 54 bytes.
+folders. i16 version, u32 crc32c of what follows it, i32 count, then entries of 46 bytes.
 Kafka's counterpart: ProducerStateManager.
 """
 
@@ -12,7 +12,7 @@ import google_crc32c
 
 _FRONT: Final = Struct(">hII")
 _CRC_START: Final = 6
-_ENTRY_BYTES: Final = 54
+_ENTRY_BYTES: Final = 46
 _KNOWN_VERSION: Final = 1  # later ones may be longer
 
 

@@ -1,6 +1,7 @@
 """Does `rollcall log lint` find every kind of fault, where it is, and nothing in sound files?"""
 
 import json
+import shutil
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -44,6 +45,7 @@ from tests.storage.rig import SMALL_LIMITS, SMALL_SEGMENTS
 __all__ = ["rollcall"]  # the fixture
 KEY = TopicPartition(OFFSETS, PARTITION)
 FOLDER = f"{OFFSETS}-{PARTITION}"
+GOLDEN = Path(__file__).parents[1] / "storage" / "golden"
 
 
 def linted(path: Path) -> list[Finding]:
@@ -60,6 +62,16 @@ def test_sound_files_have_no_findings(data: Path) -> None:
     assert list(findings(place_at(data, topic=OFFSETS), tally)) == []
     assert (tally.batches, tally.records) == (30, 60)
     assert tally.bytes == sum(log.stat().st_size for log in logs_of(data / FOLDER))
+
+
+def test_what_a_kafka_keeps_of_producers_and_transactions_is_sound(tmp_path: Path) -> None:
+    """With producers, open and aborted transactions; tests/storage/golden/make_transactions.py."""
+    folder = tmp_path / "moved-0"
+    shutil.copytree(GOLDEN / "transactions", folder)
+    assert len(list(folder.glob("*.snapshot"))) == 3
+    assert len(list(folder.glob("*.txnindex"))) == 2
+    found = findings(place_at(folder, topic=OFFSETS), Tally())
+    assert {one.check for one in found} == {"index"}  # which were not kept
 
 
 def resealed(log: Path, number: int, **changes: bytes) -> None:
