@@ -28,6 +28,9 @@ from tests.broker.members import Member, make_topic
 from tests.broker.node import Node
 from tests.broker.shell import WAIT_S, Client
 
+pytestmark = pytest.mark.timeout(900)
+WORKER_WAIT_S = 240.0  # its priority is low: a busy machine gives it little
+
 AFTER_BYTES = 1_600
 StartDaemon = Callable[..., Daemon]
 
@@ -249,7 +252,7 @@ async def fill(client: Client, log: Callable[[], str]) -> Member:
     member = Member(client)
     await member.enter()
     offset = 0
-    async with asyncio.timeout(WAIT_S):
+    async with asyncio.timeout(WORKER_WAIT_S):
         while "Took a snapshot" not in log():
             offset += 1
             await member.commit(offset)
@@ -322,7 +325,7 @@ async def test_a_clean_stop_leaves_a_snapshot_of_everything(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # In this process, where a stop can be given the time that a busy machine takes.
-    monkeypatch.setattr(Snapshots, "stop", partialmethod(Snapshots.stop, limit_s=WAIT_S))
+    monkeypatch.setattr(Snapshots, "stop", partialmethod(Snapshots.stop, limit_s=WORKER_WAIT_S))
     settings = {"rollcall_snapshot_bytes": 4_096}
     async with Node(tmp_path, settings) as node:
         member = await fill(await node.client(), node.log.getvalue)
