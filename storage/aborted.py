@@ -18,7 +18,7 @@ from contextlib import suppress
 from itertools import accumulate
 from typing import Final
 
-from storage.api import AbortedTransaction, Corrupt
+from storage.api import AbortedTransaction
 from storage.chunks import Source, no_throttle
 from storage.disk import Disk, read_file, replace_file
 from storage.record_batch import NO_PRODUCER_ID, iter_batches, read_header
@@ -113,7 +113,7 @@ def aborted_in_folder(
 
 
 def _read(disk: Disk, file: str, signs: Sequence[str]) -> AbortedTransactions | None:
-    """What was found before; None if a Kafka has had the log since then."""
+    """What was found before; None if that is unreadable, or a Kafka has had the log since then."""
     try:
         content = json.loads(read_file(disk, file))
         if not set(content["found_beside"]).issuperset(signs):
@@ -123,5 +123,5 @@ def _read(disk: Disk, file: str, signs: Sequence[str]) -> AbortedTransactions | 
         return AbortedTransactions(
             rows, found_open=len(still_open), last_producer_id=int(content["last_producer_id"])
         )
-    except (ValueError, KeyError, TypeError) as fault:
-        raise Corrupt(file, 0, f"not what was written: {fault}") from None
+    except (ValueError, KeyError, TypeError):
+        return None  # the log still says it

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.aborted import FILE, AbortedTransactions
-from storage.api import AbortedTransaction, Corrupt, LogSettings, TopicPartition
+from storage.api import AbortedTransaction, LogSettings, TopicPartition
 from storage.journaled_log import JournaledLog
 from storage.journaled_view import JournaledView
 from storage.log_store import LogStore
@@ -151,14 +151,13 @@ def test_a_disk_that_does_not_take_the_file_keeps_nobody_from_reading() -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b'{"found_beside": []', b'{"version": 1}'])
-def test_a_damaged_file_sets_the_partition_aside(content: bytes) -> None:
+def test_a_damaged_file_is_made_anew_from_the_log(content: bytes) -> None:
     disk = moved()
     put(disk, FILE, content)
-    store = LogStore(disk, DATA)
-    store.open()
-    damage = store.damaged[MOVED]
-    assert isinstance(damage, Corrupt)
-    assert damage.path.endswith(FILE)
+    log = opened(disk)
+    assert log.aborted.is_news
+    assert told(log, 16) == READ["fetch"][16]["aborted"]
+    assert not opened(disk.after_kill()).aborted.is_news
 
 
 def test_a_damaged_segment_sets_the_partition_aside() -> None:
