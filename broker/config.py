@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
 
+from msgspec import Struct
+
 from broker.config_key import (
     LONG_MAX,
     Key,
@@ -38,8 +40,7 @@ _MINUTE_MS = 60_000
 _DAY_MS = 24 * _HOUR_MS
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """Where a value came from: default, file, environment or command line, and which of them."""
 
     source: str = "default"

@@ -8,8 +8,11 @@ properties file as text, and from TOML already typed.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field
 from enum import Enum
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
@@ -36,8 +39,7 @@ class BadValue(ValueError):
     """A value that its key does not take; the text completes "KEY = VALUE: "."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """The part of a key that its declaration gives: everything but its name and its default."""
 
     kind: Kind
@@ -80,8 +82,7 @@ class Rule:
             raise BadValue(f"must be at most {_plain(self.at_most)}")
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Struct, frozen=True):
     """One key of the table: Kafka's name, the field of `Config` that holds it, and its rule."""
 
     name: str

@@ -8,8 +8,9 @@ names the key and its place. Writes nothing, opens nothing but the file.
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from broker.config import Config, Origin, keys
 from broker.config_key import BadValue, Key, Value, Written, as_text
@@ -41,8 +42,7 @@ class BadConfig(Exception):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """One value as some source wrote it."""
 
     name: str

@@ -5,9 +5,10 @@ ignore it would weaken security or durability: then the daemon does not start. T
 kafka_names.txt; a later Kafka's are printed from its ConfigDefs and put there.
 """
 
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from msgspec import Struct
 
 _PLUGIN_PREFIXES = ("rlmm.config.", "rsm.config.", "config.providers.")
 
@@ -58,8 +59,7 @@ _MUST_NOT_IGNORE: dict[str, tuple[frozenset[str], str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class KafkaName:
+class KafkaName(Struct, frozen=True):
     """One line of kafka_names.txt; the default as text, or None where Kafka demands a value."""
 
     name: str

@@ -6,9 +6,10 @@ topic included. Implementations live beside this file; nothing above `broker/` m
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 from uuid import UUID
+
+from msgspec import Struct
 
 Position = int
 """A log end offset: the offset after the last record of an append. Stored when `stored >= it`."""
@@ -86,8 +87,7 @@ class Log(Protocol):
         """
 
 
-@dataclass(frozen=True, slots=True)
-class LogSettings:
+class LogSettings(Struct, frozen=True):
     """How one partition's files are cut: Kafka's topic configs of the same names."""
 
     segment_bytes: int = 1_073_741_824

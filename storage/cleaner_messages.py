@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import NamedTuple
 
+from msgspec import Struct
+
 
 class LastOfProducer(NamedTuple):
     """What an active producer sent last; without data, a marker of its epoch tells of it."""
@@ -27,8 +29,7 @@ class Extent(NamedTuple):
     time_entries: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Pass:
+class Pass(Struct, frozen=True):
     """All that a pass must know of a log."""
 
     folder: str
@@ -51,7 +52,7 @@ class Pass:
         producers = None
         if self.producers is not None:
             producers = [(key, *last) for key, last in self.producers.items()]
-        values = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        values = {name: getattr(self, name) for name in self.__struct_fields__}
         return {**values, "producers": producers}
 
     @classmethod

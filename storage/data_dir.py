@@ -11,8 +11,9 @@ import fcntl
 import os
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
 from uuid import UUID
+
+from msgspec import Struct
 
 from storage.checkpoints import decode_uuid, encode_uuid
 from storage.disk import Disk, RealDisk, read_file, replace_file
@@ -46,8 +47,7 @@ class DataDirForeign(DataDirRefused):
     """It belongs to a real Kafka, to another node, or to another version of Rollcall."""
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Struct, frozen=True):
     """What `meta.properties` keeps."""
 
     cluster_id: str

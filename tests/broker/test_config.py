@@ -3,6 +3,7 @@
 import dataclasses
 
 import pytest
+from msgspec.structs import replace
 
 from broker.config import Config, keys
 from broker.config_key import BadValue, as_text
@@ -93,7 +94,7 @@ def test_what_is_shown_of_the_offsets_topic_is_what_its_logs_go_by(pairs: tuple[
         "min_compaction_lag_max_bytes": applied.min_compaction_lag_max_bytes,
     }
     never = {"retention_ms": applied.retention_ms, "retention_bytes": applied.retention_bytes}
-    assert dataclasses.replace(shown, **own, **never) == applied
+    assert replace(shown, **own, **never) == applied
     assert not applied.cleanup_delete
 
 

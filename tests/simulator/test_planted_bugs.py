@@ -5,10 +5,9 @@ measure of the checkers and of the weather: it is bounded here, so that neither 
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from broker.history_facts import Facts
 from broker.history_running import Running
@@ -105,7 +104,7 @@ def a_timer_of_an_older_generation_is_honoured(patch: Patch) -> None:
 
     def end(group: GroupView | None, command: EndSyncPhase, now: Now) -> Outcome:
         if group is not None:
-            command = msgspec.structs.replace(command, generation_id=group.generation_id)
+            command = replace(command, generation_id=group.generation_id)
         return decide(group, command, now)
 
     patch.setattr(decisions, "decide_end_sync_phase", end)

@@ -9,10 +9,10 @@ down in its turn. A pass after that comes to the same end as one that nobody dis
 import copy
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from msgspec.structs import replace
 
 from storage.api import LogSettings, Record, TopicPartition
 from storage.cleaner import (

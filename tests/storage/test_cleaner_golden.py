@@ -4,10 +4,10 @@
 a codec makes of the same records.
 """
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from storage.cleaner import clean_folder
 from storage.record_batch import BatchHeader, iter_batches, read_header, read_records

@@ -1,8 +1,7 @@
 """`clean_folder`: all of it in one call, for whoever has a folder to himself."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from storage.api import Corrupt
 from storage.cleaner import clean_folder, read_clean_offsets

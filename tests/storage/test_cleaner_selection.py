@@ -1,8 +1,7 @@
 """Which part of a log may be cleaned, and which log needs it most: numbers in, numbers out."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from storage.api import LogSettings
 from storage.cleaner_selection import (

@@ -3,10 +3,10 @@
 import random
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from time import monotonic
 
 import pytest
+from msgspec.structs import replace
 
 from storage.api import LogClosed, LogSettings, TopicPartition
 from storage.disk import Disk, RealDisk

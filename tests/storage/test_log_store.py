@@ -1,10 +1,10 @@
 """The store: partitions come back as they were, deleted ones do not, damaged ones stand aside."""
 
 import random
-from dataclasses import replace
 from uuid import UUID
 
 import pytest
+from msgspec.structs import replace
 
 from storage.api import Corrupt, LogClosed, LogSettings, TopicPartition
 from storage.checkpoints import NO_TOPIC_ID, read_offsets

@@ -1,10 +1,10 @@
 """Readers while segments are exchanged, swaps that come too late, and what waits to be removed."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from storage.disk import RealDisk
 from storage.partition_log import PartitionLog
