@@ -30,7 +30,7 @@ from protocol.messages.offset_commit import (
 from protocol.names import GenerationId, GroupId, GroupState, MemberId, TopicId, TopicName
 from protocol.reply_token import ReplyToken
 from purgatory.now import Now
-from storage.api import Record, StoredRecord
+from storage.api import RecordPair, StoredRecord
 
 GROUP = GroupId("orders-consumers")
 MEMBER = MemberId("rdkafka-1f0c6c9e-7a4e-4d0f-9f6b-2b7a51a0b3c5")
@@ -122,7 +122,7 @@ def stored_records(groups: int, topics: int, partitions: int) -> list[StoredReco
     """A log in which every group committed each of its topics once."""
     stored: list[StoredRecord] = []
     for group in range(groups):
-        made: list[Record] = []
+        made: list[RecordPair] = []
         at_ms = 1_700_000_000_000 + group
         for topic in range(topics):
             commits = {

@@ -43,7 +43,7 @@ from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.offset_fetch import OffsetFetchRequest
 from protocol.names import OFFSETS_TOPIC, ErrorCode, GroupId, TopicName
-from storage.api import LogSettings, Record, TopicPartition
+from storage.api import LogSettings, RecordPair, TopicPartition
 from storage.disk import RealDisk
 from storage.log_store import LogStore
 from storage.record_batch import encode_batch
@@ -81,14 +81,14 @@ class Content:
         """What the last round commits."""
         return (group * 7 + partition) * 1_000 + self.rounds
 
-    def commits(self, wall_ms: int) -> Iterator[tuple[int, int, list[Record]]]:
+    def commits(self, wall_ms: int) -> Iterator[tuple[int, int, list[RecordPair]]]:
         """(partition of the offsets topic, time, the records of one request), in order."""
         places = [partition_of(self.group_id(n), OFFSETS_PARTITIONS) for n in range(self.groups)]
         for round_number in range(1, self.rounds + 1):
             behind = self.rounds - round_number
             for number, place in enumerate(places):
                 at_ms = wall_ms - behind * 5_000 + number % 5_000
-                records: list[Record] = []
+                records: list[RecordPair] = []
                 for topic in range(self.topics):
                     commits = {
                         partition: CommittedOffset(

@@ -22,7 +22,7 @@ from coordinator.settings import GroupSettings
 from protocol.names import GroupId, GroupState, MemberId
 from purgatory.now import Now
 from purgatory.purgatory import Purgatory
-from storage.api import Log, Position, Record
+from storage.api import Log, Position, RecordPair
 
 RECORDS_ALWAYS_ONE_BATCH: Final = 20
 """So few are never cut in two; what a single record may measure is decided before it gets here."""
@@ -44,7 +44,7 @@ class Books:
 
     # ------------------------------------------------------------ the log
 
-    def append(self, records: Sequence[Record], now: Now) -> Position | None:
+    def append(self, records: Sequence[RecordPair], now: Now) -> Position | None:
         """Into the log as one batch; a long list of tombstones as several, in its order."""
         if not records:
             return None

@@ -8,7 +8,9 @@ writes. Kafka's counterpart: `ClassicGroup`, `ClassicGroupMember`, `OffsetAndMet
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
+
+from msgspec import Struct
 
 from coordinator.locks import GroupLock
 from protocol.names import (
@@ -32,7 +34,7 @@ SESSION_PAUSED: Final = 1 << 62
 """In place of a session deadline: nobody waits for this member to speak."""
 
 
-class CommittedOffset(NamedTuple):
+class CommittedOffset(Struct, frozen=True, gc=False):
     """The last commit for one partition. Times in ms, Unix epoch; `expire_at_ms` -1 means none."""
 
     committed_offset: int

@@ -9,12 +9,13 @@ Kafka's counterpart is none: it replays its log.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import repeat
+from itertools import repeat, starmap
 from sys import intern
 from typing import Final, NamedTuple, Protocol, TypeVar, cast
 
+from msgspec.structs import astuple
+
 from coordinator.group import CommittedOffset, Group, Member, Protocols
-from coordinator.records import new_commit
 from coordinator.restore import RecordSkipped, apply_record
 from coordinator.subscriptions import subscribed_topics
 from protocol.names import (
@@ -112,7 +113,8 @@ def plain_of(group: Group) -> object:
 
 
 def _columns(topic: TopicName, commits: dict[int, CommittedOffset]) -> _Columns:
-    offsets, epochs, metadata, committed, expire, ids = zip(*commits.values(), strict=True)
+    rows = map(astuple, commits.values())
+    offsets, epochs, metadata, committed, expire, ids = zip(*rows, strict=True)
     return (
         topic,
         list(commits),
@@ -168,7 +170,7 @@ def group_of(group_id: GroupId, plain: object) -> Group:
         )
         # Interned: thousands of groups that read one topic share its name.
         group.offsets[TopicName(intern(topic))] = dict(
-            zip(partitions, map(new_commit, rows), strict=True)
+            zip(partitions, starmap(CommittedOffset, rows), strict=True)
         )
     return group
 

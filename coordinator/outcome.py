@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from protocol.messages import Response
 from protocol.reply_token import ReplyToken
-from storage.api import Record
+from storage.api import RecordPair
 
 if TYPE_CHECKING:
     from coordinator.commands import Command
@@ -32,7 +32,7 @@ class Outcome(Struct, frozen=True):
 
     replies: Sequence[Reply] = ()
     events: Sequence["Event"] = ()
-    records: Sequence[Record] = ()
+    records: Sequence[RecordPair] = ()
     ops: Sequence["Op"] = ()
     then: Sequence["Command"] = ()
     when_stored: "Command | None" = None

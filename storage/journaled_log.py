@@ -7,7 +7,7 @@ changes the files, retention among it, is handed to the flusher's.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from storage.api import Corrupt, LogClosed, Position, Record
+from storage.api import Corrupt, LogClosed, Position, RecordPair
 from storage.partition_log import NO_LIMIT, PartitionLog
 from storage.record_batch import encode_batch
 
@@ -44,7 +44,7 @@ class JournaledLog:
     def has_room(self) -> bool:
         return self._journal.has_room() and self._term == self._journal.term
 
-    def append(self, records: Sequence[Record], timestamp_ms: int) -> Position:
+    def append(self, records: Sequence[RecordPair], timestamp_ms: int) -> Position:
         start = self.end_position
         batch = encode_batch(records, start, timestamp_ms, self._leader_epoch)
         end = start + len(records)

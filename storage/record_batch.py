@@ -13,12 +13,13 @@ from clients nor keeps them. Kafka's counterpart: DefaultRecordBatch, DefaultRec
 """
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from struct import Struct
 from typing import NamedTuple
 
 import google_crc32c
 
-from storage.api import Record, StoredRecord
+from storage.api import RecordPair, StoredRecord
 from storage.compression import NONE, decompress
 
 HEADER_BYTES = 61
@@ -410,16 +411,25 @@ def encode_varint(number: int) -> bytes:
     return bytes(out)
 
 
-_TABLE_SIZE = 1024  # lengths of offset commits and counts of their records; others are computed
-_VARINTS = [encode_varint(number) for number in range(_TABLE_SIZE)]
-_NULL = encode_varint(-1)
-_NO_HEADERS = b"\x00"
-# attributes 0, timestamp delta 0, offset delta: what every record of a coordinator begins with
-_OPENINGS = [b"\x00\x00" + encode_varint(delta) for delta in range(_TABLE_SIZE)]
+_DELTAS_KEPT = 1_024
+_DELTAS = [encode_varint(number) for number in range(_DELTAS_KEPT)]
+_FRAMES_CACHED = 4_096
+
+
+@lru_cache(maxsize=_FRAMES_CACHED)
+def _frame(delta_bytes: int, key_bytes: int, value_bytes: int) -> tuple[bytes, bytes, bytes]:
+    """What stands before a record's offset delta, before its key, and before its value.
+
+    By the lengths of these; that of a value which is null is -1.
+    """
+    key_length, value_length = encode_varint(key_bytes), encode_varint(value_bytes)
+    # Attributes and the timestamp's delta, two zeros, come first; a third one, no headers, is last.
+    size = 3 + delta_bytes + len(key_length) + key_bytes + len(value_length) + max(value_bytes, 0)
+    return encode_varint(size) + b"\x00\x00", key_length, value_length
 
 
 def encode_batch(
-    records: Sequence[Record],
+    records: Sequence[RecordPair],
     base_offset: int,
     timestamp_ms: int,
     leader_epoch: int = 0,
@@ -432,37 +442,41 @@ def encode_batch(
 
     `attributes` may carry TRANSACTIONAL and CONTROL. There must be at least one record.
     """
-    parts = [b""]  # its first part is the header, known last
-    varints = _VARINTS
-    delta = 0
-    for key, value in records:
-        key_bytes = len(key)
-        opening = _OPENINGS[delta] if delta < _TABLE_SIZE else b"\x00\x00" + encode_varint(delta)
-        key_length = varints[key_bytes] if key_bytes < _TABLE_SIZE else encode_varint(key_bytes)
-        size = len(opening) + len(key_length) + key_bytes
-        if value is None:
-            value = b""
-            value_length = _NULL
-        else:
-            value_bytes = len(value)
-            value_length = (
-                varints[value_bytes] if value_bytes < _TABLE_SIZE else encode_varint(value_bytes)
-            )
-            size += value_bytes
-        size += len(value_length) + 1
-        parts += (
-            varints[size] if size < _TABLE_SIZE else encode_varint(size),
-            opening, key_length, key, value_length, value, _NO_HEADERS,
-        )  # fmt: skip
-        delta += 1
-    assert delta, "a batch needs a record"
-    parts[0] = _COVERED.pack(
-        attributes, delta - 1, timestamp_ms, timestamp_ms,
-        producer_id, producer_epoch, base_sequence, delta,
+    count = len(records)
+    assert count, "a batch needs a record"
+    covered = _COVERED.pack(
+        attributes, count - 1, timestamp_ms, timestamp_ms,
+        producer_id, producer_epoch, base_sequence, count,
     )  # fmt: skip
-    covered = b"".join(parts)
+    if count == 1:  # most commits
+        key, value = records[0]
+        front, key_length, value_length = _frame(1, len(key), -1 if value is None else len(value))
+        covered = b"".join(
+            (covered, front, b"\x00", key_length, key, value_length, value or b"", b"\x00")
+        )
+    else:
+        covered = b"".join([covered, *_framed(records)])
     length = len(covered) + CRC_START - LOG_OVERHEAD
     return _PREFIX.pack(base_offset, length, leader_epoch, 2, _crc32c(covered)) + covered
+
+
+def _framed(records: Sequence[RecordPair]) -> list[bytes]:
+    """Each record's bytes."""
+    join = b"".join
+    framed: list[bytes] = []
+    delta_bytes, longer_at = 1, 64
+    key_bytes = value_bytes = -1
+    front = key_length = value_length = b""
+    for number, (key, value) in enumerate(records):
+        if number == longer_at:
+            delta_bytes, longer_at, key_bytes = delta_bytes + 1, longer_at << 7, -1
+        if len(key) != key_bytes or value is None or len(value) != value_bytes:
+            # Most records of a batch are as long as the one before.
+            key_bytes, value_bytes = len(key), -1 if value is None else len(value)
+            front, key_length, value_length = _frame(delta_bytes, key_bytes, value_bytes)
+        delta = _DELTAS[number] if number < _DELTAS_KEPT else encode_varint(number)
+        framed.append(join((front, delta, key_length, key, value_length, value or b"", b"\x00")))
+    return framed
 
 
 def with_offsets(batch: bytes, base_offset: int, leader_epoch: int) -> bytes:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from storage.api import LogClosed, Position, Record, StoredRecord
+from storage.api import LogClosed, Position, RecordPair, StoredRecord
 
 
 class MemoryLog:
@@ -22,13 +22,13 @@ class MemoryLog:
     def has_room(self) -> bool:
         return not self.full and not self.closed
 
-    def append(self, records: Sequence[Record], timestamp_ms: int) -> Position:
+    def append(self, records: Sequence[RecordPair], timestamp_ms: int) -> Position:
         if self.closed:
             raise LogClosed
         first = self.end_position
         batch = [
-            StoredRecord(first + n, timestamp_ms, record.key, record.value)
-            for n, record in enumerate(records)
+            StoredRecord(first + n, timestamp_ms, key, value)
+            for n, (key, value) in enumerate(records)
         ]
         self.batches.append(batch)
         self.records.extend(batch)

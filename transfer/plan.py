@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
+from msgspec.structs import replace
+
 from coordinator.generation_record import GENERATION_BEGUN
 from coordinator.group import CommittedOffset
 from coordinator.records import offset_commit_value, record_type
@@ -163,7 +165,7 @@ def _with_own_topic_id(
     if commit.topic_id in (ZERO_TOPIC_ID, terms.topic_ids.get(topic)):
         return commit
     plan.topic_ids_dropped += 1
-    return commit._replace(topic_id=ZERO_TOPIC_ID)
+    return replace(commit, topic_id=ZERO_TOPIC_ID)
 
 
 # A coordinator takes a member's tombstone only after those of what it was assigned, and a group's

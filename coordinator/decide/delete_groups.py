@@ -13,7 +13,7 @@ from coordinator.outcome import Outcome
 from coordinator.records import add_offset_tombstones, group_tombstone
 from protocol.names import ErrorCode, GroupState
 from purgatory.now import Now
-from storage.api import Record
+from storage.api import RecordPair
 
 
 def decide_delete_group(
@@ -35,9 +35,9 @@ def decide_delete_group(
     return ErrorCode.NONE, Outcome(events=[deleted], records=group_tombstones(group))
 
 
-def group_tombstones(group: GroupView) -> list[Record]:
+def group_tombstones(group: GroupView) -> list[RecordPair]:
     """What ends a group in the log. A simple group has no record of its own: it gets one anyway."""
-    records: list[Record] = []
+    records: list[RecordPair] = []
     for topic, partitions in group.offsets.items():
         add_offset_tombstones(records, group.group_id, topic, partitions)
     records.append(group_tombstone(group.group_id))

@@ -24,7 +24,7 @@ from coordinator.settings import GroupSettings
 from coordinator.subscriptions import CONSUMER, is_subscribed
 from protocol.names import ZERO_TOPIC_ID, GroupState, TopicId, TopicName
 from purgatory.now import Now
-from storage.api import Record
+from storage.api import RecordPair
 
 MINUTE_MS: Final = 60_000
 
@@ -101,7 +101,7 @@ def _by_topic(expired: list[Expired]) -> OffsetsOfTopics:
 def _forget(group: GroupView, now: Now, cause: DeletionCause, offsets: OffsetsOfTopics) -> Outcome:
     if not offsets:
         return Outcome()
-    records: list[Record] = []
+    records: list[RecordPair] = []
     for topic, gone in offsets:
         add_offset_tombstones(records, group.group_id, topic, gone)
     return Outcome(

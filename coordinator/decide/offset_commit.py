@@ -20,7 +20,7 @@ from coordinator.events import GroupCreated
 from coordinator.group import CommittedOffset, GroupView
 from coordinator.offset_events import OffsetsCommitted, OffsetsOfTopics
 from coordinator.outcome import Outcome, Reply
-from coordinator.records import add_offset_commits, batch_bytes_at_most, new_commit
+from coordinator.records import add_offset_commits, batch_bytes_at_most
 from coordinator.settings import GroupSettings
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -33,7 +33,7 @@ from protocol.names import ApiKey, ErrorCode, GroupState, TopicId, TopicName
 from protocol.reply_token import ReplyToken
 from protocol.topics_view import TopicsView
 from purgatory.now import Now
-from storage.api import Record
+from storage.api import RecordPair
 
 if TYPE_CHECKING:
     from coordinator.events import Event
@@ -48,7 +48,8 @@ RETENTION_NOT_GIVEN: Final = -1
 NO_EXPIRY: Final = -1
 
 # The answer "stored" is the same for partition 0 of every topic, and so on; nobody writes to it.
-_STORED: Final = tuple(OffsetCommitResponsePartition(n) for n in range(1_024))
+_KEPT: Final = 1_024
+_STORED: Final = tuple(OffsetCommitResponsePartition(n) for n in range(_KEPT))
 
 _SURELY_FIT: Final = 20
 """So many records, each with the longest strings there can be, fit into any batch."""
@@ -193,7 +194,7 @@ def _commit(
         return _answer(token, refused, answers, _on_refusal(group, request, error_code, now))
 
     answers, offsets = _judge_partitions(request, known, now.wall_ms, settings)
-    records: list[Record] = []
+    records: list[RecordPair] = []
     for topic, commits in offsets:
         add_offset_commits(
             records, request.group_id, topic, commits, settings.offsets_value_version
@@ -271,24 +272,22 @@ def _judge_partitions(
         verdicts: list[OffsetCommitResponsePartition] = []
         for partition in partitions:
             index = partition.partition_index
-            metadata = partition.committed_metadata or ""
+            metadata = partition.committed_metadata
             if metadata and _java_length_exceeds(metadata, metadata_max):
                 verdicts.append(
                     OffsetCommitResponsePartition(index, ErrorCode.OFFSET_METADATA_TOO_LARGE)
                 )
                 continue
             verdicts.append(
-                _STORED[index] if index < len(_STORED) else OffsetCommitResponsePartition(index)
+                _STORED[index] if index < _KEPT else OffsetCommitResponsePartition(index)
             )
-            commits[index] = new_commit(
-                (
-                    partition.committed_offset,
-                    partition.committed_leader_epoch,
-                    metadata,
-                    now_wall_ms,
-                    expire_at_ms,
-                    topic_id,
-                )
+            commits[index] = CommittedOffset(
+                partition.committed_offset,
+                partition.committed_leader_epoch,
+                metadata or "",
+                now_wall_ms,
+                expire_at_ms,
+                topic_id,
             )
         answers.append(OffsetCommitResponseTopic(name, topic_id, verdicts))
         if commits:
@@ -367,7 +366,7 @@ def _answer(
     refused: list[OffsetCommitResponseTopic],
     answers: list[OffsetCommitResponseTopic],
     events: Sequence["Event"],
-    records: Sequence[Record] = (),
+    records: Sequence[RecordPair] = (),
 ) -> Outcome:
     if refused:
         answers = _merge(refused, answers, token.api_version)

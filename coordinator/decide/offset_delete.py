@@ -25,7 +25,7 @@ from protocol.names import ErrorCode, GroupState, TopicName
 from protocol.reply_token import ReplyToken
 from protocol.topics_view import TopicsView
 from purgatory.now import Now
-from storage.api import Record
+from storage.api import RecordPair
 
 
 def decide_offset_delete(
@@ -41,7 +41,7 @@ def decide_offset_delete(
 
     unknown: list[OffsetDeleteResponseTopic] = []
     answers: list[OffsetDeleteResponseTopic] = []
-    records: list[Record] = []
+    records: list[RecordPair] = []
     deleted: list[tuple[TopicName, dict[int, CommittedOffset]]] = []
     for topic in request.topics:
         name = topic.name

@@ -30,7 +30,7 @@ from coordinator.record_schemas import (
 )
 from coordinator.records import add_offset_tombstones, group_tombstone
 from protocol.names import GenerationId, GroupId, GroupInstanceId, MemberId, TopicName
-from storage.api import LogSettings, Record, StoredRecord, TopicPartition
+from storage.api import LogSettings, Record, RecordPair, StoredRecord, TopicPartition
 from storage.disk import Disk
 from storage.log_files import LogFiles
 from storage.partition_log import PartitionLog
@@ -131,9 +131,9 @@ records = st.one_of(
 
 
 def _offset_tombstone(group_id: GroupId, topic: TopicName, partition: int) -> Record:
-    made: list[Record] = []
+    made: list[RecordPair] = []
     add_offset_tombstones(made, group_id, topic, [partition])
-    return made[0]
+    return Record(*made[0])
 
 
 @dataclass

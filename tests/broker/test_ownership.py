@@ -30,6 +30,7 @@ from storage.api import (
     LogSettings,
     Position,
     Record,
+    RecordPair,
     StoredRecord,
     TopicLog,
     TopicPartition,
@@ -69,7 +70,7 @@ class MemoryLog:
     def has_room(self) -> bool:
         return self.room
 
-    def append(self, records: Sequence[Record], timestamp_ms: int) -> Position:
+    def append(self, records: Sequence[RecordPair], timestamp_ms: int) -> Position:
         self.end_position += len(records)
         return self.end_position
 

@@ -58,11 +58,11 @@ def test_tombstones_end_every_offset_and_the_group_comes_last() -> None:
     _, outcome = decide_delete_group(group, NOW, "c", "/h")
 
     *offsets, last = outcome.records
-    assert [read_offset_key(record.key)[1:] for record in offsets] == [
+    assert [read_offset_key(key)[1:] for key, _ in offsets] == [
         (ORDERS, 0), (ORDERS, 2), (AUDIT, 0),
     ]  # fmt: skip
     assert last == group_tombstone(GROUP)
-    assert all(record.value is None for record in outcome.records)
+    assert all(value is None for _, value in outcome.records)
 
 
 @pytest.mark.parametrize("kind", ["consumer", None])

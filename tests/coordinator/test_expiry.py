@@ -194,7 +194,7 @@ def test_with_a_topic_go_the_offsets_that_were_committed_for_it(state: GroupStat
     outcome = decide_topic_deleted(group, ORDERS, topic_id, NOW)
 
     assert gone(outcome) == {("orders", 0), ("orders", 1)}
-    assert [record.value for record in outcome.records] == [None, None]
+    assert [value for _, value in outcome.records] == [None, None]
     (event,) = outcome.events
     assert event.cause is DeletionCause.TOPIC_DELETED
     after = carry_out(group, outcome)

@@ -115,10 +115,10 @@ def errors_of(answer: OffsetCommitResponse) -> list[tuple[str, int, ErrorCode]]:
 
 def stored(outcome: Outcome) -> dict[tuple[str, int], CommittedOffset]:
     return {
-        (read_offset_key(record.key).topic, read_offset_key(record.key).partition): (
-            read_offset_commit_value(record.value or b"")
+        (read_offset_key(key).topic, read_offset_key(key).partition): (
+            read_offset_commit_value(value or b"")
         )
-        for record in outcome.records
+        for key, value in outcome.records
     }
 
 
@@ -431,9 +431,9 @@ def test_a_retention_that_the_client_names_is_kept_as_an_expiry(
     outcome = commit(None, a_simple_request(retention_ms=retention_ms), 4)
 
     assert stored(outcome)["orders", 0].expire_at_ms == expire_at_ms
-    (record,) = outcome.records
-    assert record.value is not None
-    assert record.value[:2] == (b"\x00\x04" if retention_ms == -1 else b"\x00\x01")
+    ((_, value),) = outcome.records
+    assert value is not None
+    assert value[:2] == (b"\x00\x04" if retention_ms == -1 else b"\x00\x01")
     # In memory the topic's id is known all the same, until the next load.
     kept = carry_out(None, outcome).offsets[ORDERS][0]
     assert kept.topic_id == TOPICS.ids["orders"]
@@ -442,11 +442,11 @@ def test_a_retention_that_the_client_names_is_kept_as_an_expiry(
 def test_values_are_written_in_version_3_for_readers_that_know_no_other() -> None:
     settings = GroupSettings(offsets_value_version=3)
 
-    (record,) = commit(None, a_simple_request(), settings=settings).records
+    ((_, value),) = commit(None, a_simple_request(), settings=settings).records
 
-    assert record.value is not None
-    assert record.value[:2] == b"\x00\x03"
-    read = read_offset_commit_value(record.value)
+    assert value is not None
+    assert value[:2] == b"\x00\x03"
+    read = read_offset_commit_value(value)
     assert (read.committed_offset, read.leader_epoch) == (41, 3)
     assert read.topic_id == ZERO_TOPIC_ID
 
@@ -458,7 +458,7 @@ def test_of_two_commits_for_one_partition_the_later_counts() -> None:
 
     assert errors(outcome) == [("orders", 0, NONE)] * 3
     assert carry_out(given_group(STABLE), outcome).offsets[ORDERS][0].committed_offset == 4
-    assert read_offset_commit_value(outcome.records[-1].value or b"").committed_offset == 4
+    assert read_offset_commit_value(outcome.records[-1][1] or b"").committed_offset == 4
 
 
 def test_a_partition_number_of_four_digits_is_like_any_other() -> None:

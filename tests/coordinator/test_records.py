@@ -6,6 +6,7 @@ from struct import pack
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from coordinator.group import CommittedOffset
 from coordinator.record_schemas import OffsetCommitKey, OffsetCommitValue
@@ -23,7 +24,7 @@ from coordinator.records import (
 )
 from protocol.compiler import writer
 from protocol.names import ZERO_TOPIC_ID, GroupId, TopicName
-from storage.api import Record
+from storage.api import Record, RecordPair
 from storage.record_batch import encode_batch
 
 INT32 = st.integers(-(1 << 31), (1 << 31) - 1)
@@ -56,16 +57,16 @@ def test_a_committed_offset_is_packed_as_its_schema_says(
     )
     by_schema = writer(OffsetCommitValue, version, prefix=pack(">h", version))(value)
 
-    written: list[Record] = []
+    written: list[RecordPair] = []
     add_offset_commits(written, GroupId("g"), TopicName("t"), {0: commit}, configured)
 
-    assert written[0].value == by_schema
+    assert written[0][1] == by_schema
     assert offset_commit_value(commit, configured) == by_schema
 
 
 @given(COMMITS)
 def test_what_version_4_says_is_read_back_whole(commit: CommittedOffset) -> None:
-    commit = commit._replace(expire_at_ms=-1)
+    commit = replace(commit, expire_at_ms=-1)
 
     assert read_offset_commit_value(offset_commit_value(commit, 4)) == commit
 
@@ -80,7 +81,7 @@ def test_a_key_is_packed_as_its_schema_says(group: str, topic: str, partition: i
 
     assert key == by_schema
     assert read_offset_key(key) == (group, topic, partition)
-    tombstones: list[Record] = []
+    tombstones: list[RecordPair] = []
     add_offset_tombstones(tombstones, GroupId(group), TopicName(topic), [partition])
     assert tombstones == [Record(by_schema, None)]
 
@@ -88,11 +89,11 @@ def test_a_key_is_packed_as_its_schema_says(group: str, topic: str, partition: i
 @pytest.mark.parametrize("partitions", [[0], [1_023, 1_024], [(1 << 31) - 1, 5, 0]])
 def test_partitions_of_any_size_have_their_own_keys(partitions: list[int]) -> None:
     commits = {n: CommittedOffset(n) for n in partitions}
-    records: list[Record] = []
+    records: list[RecordPair] = []
 
     add_offset_commits(records, GroupId("g"), TopicName("t"), commits, 4)
 
-    assert [read_offset_key(record.key).partition for record in records] == partitions
+    assert [read_offset_key(key).partition for key, _ in records] == partitions
 
 
 @given(

@@ -36,7 +36,7 @@ from protocol.messages.offset_commit import (
 from protocol.names import GroupId, GroupState, TopicName
 from protocol.reply_token import ReplyToken
 from purgatory.now import Now
-from storage.api import Record, StoredRecord
+from storage.api import RecordPair, StoredRecord
 from tests.coordinator.golden.recorded import Recorded, as_printed, recorded
 from tests.coordinator.golden.samples import sample_records
 from tests.coordinator.offset_givens import Topics
@@ -95,7 +95,7 @@ def test_every_record_type_and_value_version_was_read_by_kafka() -> None:
 def test_a_committed_offset_is_written_as_kafka_wrote_it() -> None:
     for entry in of_type(OFFSET_COMMIT):
         group_id, topic, partition = read_offset_key(entry.record.key)
-        written: list[Record] = []
+        written: list[RecordPair] = []
         if entry.record.value is None:
             add_offset_tombstones(written, group_id, topic, [partition])
         else:

@@ -23,7 +23,7 @@ from coordinator.records import (
 from coordinator.restore import RecordSkipped, apply_record
 from protocol.consumer_protocol import ConsumerProtocolSubscription, write_subscription
 from protocol.names import ZERO_TOPIC_ID, GroupId, GroupInstanceId, GroupState, MemberId
-from storage.api import Record, StoredRecord
+from storage.api import Record, RecordPair, StoredRecord
 from tests.coordinator.golden.samples import ID_1, record_of
 from tests.coordinator.offset_givens import AUDIT, GROUP, INSTANCE, ORDERS
 
@@ -45,15 +45,15 @@ def the_group(*records: Record) -> Group:
 
 
 def an_offset(partition: int, commit: CommittedOffset, topic: str = "orders") -> Record:
-    records: list[Record] = []
+    records: list[RecordPair] = []
     add_offset_commits(records, GROUP, type(ORDERS)(topic), {partition: commit}, 4)
-    return records[0]
+    return Record(*records[0])
 
 
 def a_tombstone(partition: int) -> Record:
-    records: list[Record] = []
+    records: list[RecordPair] = []
     add_offset_tombstones(records, GROUP, ORDERS, [partition])
-    return records[0]
+    return Record(*records[0])
 
 
 def a_stored_member(

@@ -9,7 +9,7 @@ from coordinator.group import CommittedOffset
 from coordinator.java_hash import partition_of
 from coordinator.records import add_offset_commits, add_offset_tombstones
 from protocol.names import GroupId, TopicName
-from storage.api import Record, TopicPartition
+from storage.api import Record, RecordPair, TopicPartition
 from storage.checkpoints import (
     LEADER_EPOCHS,
     PARTITION_METADATA,
@@ -31,16 +31,16 @@ PARTITION = partition_of(GROUP, 50)
 
 
 def commit(offset: int, partition: int = 0, *, group: str = GROUP, topic: str = "orders") -> Record:
-    made: list[Record] = []
+    made: list[RecordPair] = []
     committed = CommittedOffset(offset, 0, "", NOW_MS, -1, ORDERS_ID)
     add_offset_commits(made, GroupId(group), TopicName(topic), {partition: committed}, 4)
-    return made[0]
+    return Record(*made[0])
 
 
 def tombstone(partition: int = 0, *, group: str = GROUP, topic: str = "orders") -> Record:
-    made: list[Record] = []
+    made: list[RecordPair] = []
     add_offset_tombstones(made, GroupId(group), TopicName(topic), [partition])
-    return made[0]
+    return Record(*made[0])
 
 
 def batches(groups: Sequence[Sequence[Record]], base_offset: int = 0) -> list[bytes]:
