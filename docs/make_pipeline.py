@@ -59,8 +59,12 @@ Python the same is a data source:
     read = spark.read.format("rollcall-log").option("table", "commits")
     read.option("columns", "group,topic,partition,committed_offset").load("/var/lib/rollcall")
 
-Spark 4.0 does not tell a Python source which columns it uses; without the option all are brought
-to its JVM, which costs as much there as to decode them in Python.
+Spark 4.0 does not tell a Python source which columns it uses; without the option all are decoded,
+and brought to its JVM, which costs as much there as here. Jobs ask for what their rules need. They
+read a log of commits twice: once for all that is not a commit (`table` may name several tables,
+which then come as a column each), once for the commits; those of transactions, where there are any,
+are a third reading. `ingest` reads it twice too, and `begins` and `ends` spare it the segments that
+have nothing new.
 
 What cannot be decoded (a false checksum, an unknown type or version, a torn end) is kept in the
 table `undecodable` with its file, position and reason, and counted by `ingest`. An end that is torn
@@ -121,7 +125,7 @@ clock. What cannot be decoded is passed over here: `ingest` keeps it.
 | what happens | what becomes of it |
 | --- | --- |
 | kill -9 at any point | The next start does the batch again, from the same rows. |
-| SIGTERM, Ctrl-C | The same, with exit code 0: a batch that is being made is cut off. |
+| SIGTERM, Ctrl-C | The same, with exit code 0 (143 of a `spark-submit`, which is Java). |
 | the broker is away | The stream waits, for about a minute; then it ends, with exit code 1. |
 | a second job on the folder | Refused, by a lock; on other than local paths nobody checks. |
 | checkpoint or state are lost | Refused: numbers of batches would begin anew and mean other rows. |
@@ -134,8 +138,16 @@ Beginning anew is a new folder and a new topic. What "once" does not cover: a re
 job that reaches the broker only after the next start has read the topic, seconds later; and rows
 of a killed batch whose commits the cleaner has taken before it is done again (verdicts are made of
 `__group_lag`, which is not compacted). At the instants that both judge, `group_health` is what `run
-group_health` makes of the same samples. A batch leaves a file for each table and day that it has
-rows of, so a longer `--every` makes fewer files.
+group_health` makes of the same samples.
+
+A batch leaves a file for each table and day that it has rows of. Before every 60th batch those of
+the 60 before become one, and all of a day that is over become one, four such days at a time: so a
+day that is being written has some hundred files at the most with the default of `--every`, and no
+row is copied more than twice. The folder `batch=119` then has what came up to that batch. A merge
+is written beside, where no reader looks (`_merged`), and takes the place of the folders once a plan
+names them; a start carries out the plan of a merge that was cut off. Between the two a reader may
+miss what is being merged, or find its file gone. Where a folder is not renamed in one step, on
+object stores, nothing is merged.
 
 ## Results
 
@@ -199,8 +211,10 @@ the manifest. The server's Python needs Rollcall, or the session gets it: `spark
 the driver's Java: `kafka://` and `--acknowledge`, so `stream` too, and paths such as `s3a://`.
 
 Run here, with Spark 4.0.0: `local[N]`; `spark-submit` with every job, `local` and `local-cluster`,
-Rollcall as an archive in a Python that lacks it; a Spark Connect server. The line for Kubernetes
-was run as far as the API server, which was not there. Not run here: YARN, an object store.
+Rollcall as an archive in a Python that lacks it; `stream` so too (`local[2]`, the connector by
+`--jars`), in batches to the end, stopped by a signal and started again, beside a second one, which
+was refused; a Spark Connect server. The line for Kubernetes was run as far as the API server, which
+was not there. Not run here: YARN, an object store.
 
 ## Measured
 

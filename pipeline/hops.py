@@ -51,6 +51,8 @@ _SMALL_BYTES: Final = 400
 _STRETCH_BYTES: Final = 8 << 10
 _LOOKED_AT_BYTES: Final = 1 << 10  # of a stretch, for a place to begin at
 _LEADS: Final = 2  # batches in a row that such a place must lead to
+_STEPS_MAX: Final = 1_000
+"""Some times what a stretch of the smallest takes: where few begin, one by one is faster."""
 
 
 class Damage(NamedTuple):
@@ -124,7 +126,7 @@ def _leap(content: Bytes, *, check_crc: bool) -> tuple[Ints, int]:
     starts = at = _starts(content)
     bounds = np.append(starts[1:], content.size)
     steps = []
-    while (at < bounds).any():
+    while (at < bounds).any() and len(steps) < _STEPS_MAX:
         steps.append(at)
         # Whether it is a batch is looked at afterwards; what is no length leads to the end.
         length = content.int32(at + 8)

@@ -83,7 +83,7 @@ class LogReader(DataSourceReader):
     def __init__(self, options: dict[str, str]) -> None:
         self._options = options
         self._tables = tables_of(options)
-        self._begins = _offsets(options, "begins")
+        self._begins = _offsets(options, "begins") or {}
         self._ends = _offsets(options, "ends")
         self._check_crc = options.get("check.crcs", "true").lower() != "false"
 
@@ -93,13 +93,13 @@ class LogReader(DataSourceReader):
             raise BadOption("no path: say .load(DATA_DIR)")
         size = int(self._options.get("piece.bytes", PIECE_BYTES))
         topic = topic_of(self._tables, self._options)
-        found = with_records_from(segments(path, topic), self._begins or {})
+        found = with_records_from(segments(path, topic), self._begins)
         return [Task(piece) for one in found for piece in pieces(one, size)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Task)
         piece = partition.piece
-        begin = (self._begins or {}).get(piece.partition, 0)
+        begin = self._begins.get(piece.partition, 0)
         end = None if self._ends is None else self._ends.get(piece.partition, 0)
         return read_piece(piece, *self._tables, between=(begin, end), check_crc=self._check_crc)
 

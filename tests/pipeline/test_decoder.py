@@ -266,6 +266,17 @@ def test_what_looks_like_batches_in_a_row_misleads_nobody() -> None:
     assert find_records(bytes(log), is_last=True).batches.position.tolist() == at
 
 
+def test_where_too_many_steps_were_needed_batches_are_hopped_over() -> None:
+    log, at = small_log(700)
+
+    with patch.object(hops, "_STEPS_MAX", 5):
+        sure, _ = hops._leap(records.Bytes(log), check_crc=True)
+        found = find_records(log, is_last=True)
+
+    assert sure.tolist() == at[:5]
+    assert found.batches.position.tolist() == at
+
+
 @pytest.mark.parametrize("where", [0, 1, 350, 698, 699])
 @pytest.mark.parametrize("field", [11, 16, 17, 22, 70])
 def test_of_small_batches_a_false_one_is_named_and_the_rest_is_read(where: int, field: int) -> None:
