@@ -13,7 +13,7 @@ from protocol.reply_token import ReplyToken
 from storage.api import RecordPair
 
 if TYPE_CHECKING:
-    from coordinator.commands import Command
+    from coordinator.commands import AssignmentStored, Command
     from coordinator.delayed import Op
     from coordinator.events import Event
 
@@ -35,4 +35,4 @@ class Outcome(Struct, frozen=True):
     records: Sequence[RecordPair] = ()
     ops: Sequence["Op"] = ()
     then: Sequence["Command"] = ()
-    when_stored: "Command | None" = None
+    when_stored: "AssignmentStored | None" = None
