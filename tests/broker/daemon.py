@@ -89,18 +89,6 @@ class Daemon:
 
     def start(self) -> "Daemon":
         """Start it, or start it again; returns once it is ready."""
-        self.begin()
-        clients, admin = self._wait_until_ready()
-        self.bootstrap = clients.split(",")[0]
-        self.admin = admin
-        # A client knows the address by now: the next start has to be found there.
-        if self.listen is not None:
-            self.listen = self.bootstrap
-        self.admin_listen = admin or self.admin_listen
-        return self
-
-    def begin(self) -> None:
-        """Start it, and do not wait: who knows its address may be served before it says so."""
         assert not self.running, "the daemon runs already"
         with self._stderr.open("ab") as stderr:
             self._process = subprocess.Popen(
@@ -111,6 +99,14 @@ class Daemon:
                 env={**os.environ, **self.environment},
                 cwd=Path(__file__).parents[2],
             )
+        clients, admin = self._wait_until_ready()
+        self.bootstrap = clients.split(",")[0]
+        self.admin = admin
+        # A client knows the address by now: the next start has to be found there.
+        if self.listen is not None:
+            self.listen = self.bootstrap
+        self.admin_listen = admin or self.admin_listen
+        return self
 
     def kill(self) -> None:
         self.process.kill()
