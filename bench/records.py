@@ -1,17 +1,20 @@
 """What does a commit cost before it reaches the log? CPU µs of deciding, encoding and evolving.
 
-    .venv/bin/python bench/records.py
+    .venv/bin/python -m bench.records
 
 Each line is the best of several rounds of process time, so that a busy machine disturbs it little.
-Also: bytes of memory per live offset, and µs per record at a load.
+Also: bytes of memory per live offset, µs per record at a load, and µs per record of a fold, where
+few keys are committed again and again.
 """
 
 import gc
+import tempfile
 import time
 import tracemalloc
 from collections.abc import Callable
 from uuid import UUID
 
+from broker.fold import fold
 from coordinator.decide.offset_commit import decide_offset_commit
 from coordinator.events import SessionMoved
 from coordinator.evolve import evolve
@@ -30,7 +33,11 @@ from protocol.messages.offset_commit import (
 from protocol.names import GenerationId, GroupId, GroupState, MemberId, TopicId, TopicName
 from protocol.reply_token import ReplyToken
 from purgatory.now import Now
-from storage.api import RecordPair, StoredRecord
+from storage.api import LogSettings, RecordPair, StoredRecord, TopicPartition
+from storage.disk import RealDisk
+from storage.partition_log import PartitionLog
+from storage.record_batch import encode_batch
+from storage.snapshot import forget_before
 
 GROUP = GroupId("orders-consumers")
 MEMBER = MemberId("rdkafka-1f0c6c9e-7a4e-4d0f-9f6b-2b7a51a0b3c5")
@@ -109,11 +116,18 @@ def measure_commit(group: Group, request: OffsetCommitRequest) -> None:
     core()
     commits = group.offsets[TOPIC]
 
+    made: list[RecordPair] = []
+    add_offset_commits(made, GROUP, TOPIC, commits, 4)
+
     def encode() -> None:
         add_offset_commits([], GROUP, TOPIC, commits, 4)
 
+    def batch() -> None:
+        encode_batch(made, 1 << 20, now.wall_ms, 3)
+
     print(
         f"{len(commits):3d} partitions: encode {best_us(encode):6.2f} µs, "
+        f"batch {best_us(batch):6.2f} µs, "
         f"decide {best_us(decide):6.2f} µs, decide and evolve {best_us(core):6.2f} µs"
     )
 
@@ -167,6 +181,36 @@ def measure_load() -> None:
         )
 
 
+def measure_fold(partitions: int, commits: int) -> None:
+    """Ten members of a group commit so many partitions each, in turn."""
+    key = TopicPartition("__consumer_offsets", 0)
+    with tempfile.TemporaryDirectory() as home:
+        folder = f"{home}/{key.topic}-{key.partition}"
+        log = PartitionLog(RealDisk(), folder, key, LogSettings())
+        log.create(TOPIC_ID)
+        end = 0
+        for number in range(commits):
+            first, at_ms = number % 10 * partitions, 1_700_000_000_000 + number
+            offsets = {
+                n: CommittedOffset(number, 5, "", at_ms, -1, TOPIC_ID)
+                for n in range(first, first + partitions)
+            }
+            made: list[RecordPair] = []
+            add_offset_commits(made, GROUP, TOPIC, offsets, 4)
+            batch = encode_batch(made, end, at_ms, 3)
+            end += len(made)
+            log.append_placed([(batch, end - 1, at_ms)], at_ms)
+        job = {"folder": folder, "up_to": end, "topic_id": str(TOPIC_ID), "now_ms": 0}
+
+        def anew() -> None:
+            forget_before(RealDisk(), folder, end + 1)
+            fold(RealDisk(), dict(job))
+
+        print(f"fold, {partitions:2d} partitions: {best_us(anew, 1) / end:.2f} µs per record")
+
+
 if __name__ == "__main__":
     measure_commits()
     measure_load()
+    measure_fold(1, 10_000)
+    measure_fold(10, 2_000)
