@@ -8,16 +8,17 @@ unless the name says otherwise. Kafka's counterpart: AbstractKafkaConfig.CONFIG_
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
+from typing import ClassVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from broker.config_key import (
     LONG_MAX,
     Key,
     Rule,
+    Table,
     Value,
     as_text,
     boolean,
@@ -50,9 +51,10 @@ class Origin(Struct, frozen=True):
         return f"{self.source} {self.place}".rstrip()
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
+class Config(Struct, frozen=True, metaclass=Table):
     """All keys that Rollcall serves, with their values. `Config()` holds the defaults."""
+
+    RULES: ClassVar[Mapping[str, Rule]]
 
     # Who we are, where we listen, where the data is.
     node_id: int = integer(1, "This node's id, as clients and tools see it.", at_least=0)
@@ -751,10 +753,8 @@ def keys() -> Mapping[str, Key]:
     """The table: every key that is served, by its name, in the order of the declarations."""
     table: dict[str, Key] = {}
     defaults = Config()
-    for declared in fields(Config):
-        rule = declared.metadata.get("rule")
-        if isinstance(rule, Rule):
-            name = declared.name.replace("_", ".")
-            default: Value = getattr(defaults, declared.name)
-            table[name] = Key(name, declared.name, default, rule)
+    for field_name, rule in Config.RULES.items():
+        name = field_name.replace("_", ".")
+        default: Value = getattr(defaults, field_name)
+        table[name] = Key(name, field_name, default, rule)
     return table

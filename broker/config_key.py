@@ -8,10 +8,10 @@ properties file as text, and from TOML already typed.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import field
 from enum import Enum
+from typing import TypeVar, cast
 
-from msgspec import Struct
+from msgspec import Struct, StructMeta
 from msgspec.structs import replace
 
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
@@ -166,11 +166,34 @@ def _plain(number: int | float) -> str:  # noqa: PYI041 - an int is written in f
 
 
 # Declaring: `group_max_size: int = integer(2_147_483_647, "Members …", at_least=1)`.
-# Each returns what dataclasses.field() returns, which type checkers read as the default's type.
+# Each returns what `Table` takes apart; type checkers read it as the default.
+
+D = TypeVar("D")
+
+
+class _Declared(Struct, frozen=True):
+    default: object
+    rule: Rule
+
+
+class Table(StructMeta):
+    """Makes the class whose fields are keys: a Struct with their defaults, and RULES by field."""
+
+    def __new__(  # noqa: PYI034 - Self is not for metaclasses
+        mcls, name: str, bases: tuple[type, ...], names: dict[str, object], *, frozen: bool
+    ) -> "Table":
+        declared = {name: said for name, said in names.items() if isinstance(said, _Declared)}
+        names |= {name: said.default for name, said in declared.items()}
+        names["RULES"] = {name: said.rule for name, said in declared.items()}
+        return super().__new__(mcls, name, bases, names, frozen=frozen)
+
+
+def _declared(default: D, rule: Rule) -> D:
+    return cast("D", _Declared(default, rule))
 
 
 def boolean(doc: str, *, default: bool) -> bool:
-    return field(default=default, metadata={"rule": Rule(Kind.BOOLEAN, doc)})
+    return _declared(default, Rule(Kind.BOOLEAN, doc))
 
 
 def integer(
@@ -183,30 +206,30 @@ def integer(
     long: bool = False,
 ) -> int:
     rule = replace(_number(doc, at_least, at_most, long=long), besides=besides)
-    return field(default=default, metadata={"rule": rule})
+    return _declared(default, rule)
 
 
 def optional_integer(
     doc: str, *, at_least: int = INT_MIN, at_most: int = INT_MAX, long: bool = False
 ) -> int | None:
     """A number whose default is Kafka's null: a coarser key decides."""
-    return field(default=None, metadata={"rule": _number(doc, at_least, at_most, long=long)})
+    return _declared(None, _number(doc, at_least, at_most, long=long))
 
 
 def real(default: float, doc: str, *, at_least: float, at_most: float | None = None) -> float:
-    return field(default=default, metadata={"rule": Rule(Kind.DOUBLE, doc, at_least, at_most)})
+    return _declared(default, Rule(Kind.DOUBLE, doc, at_least, at_most))
 
 
 def text(default: str, doc: str) -> str:
-    return field(default=default, metadata={"rule": Rule(Kind.STRING, doc)})
+    return _declared(default, Rule(Kind.STRING, doc))
 
 
 def one_of(default: str, doc: str, *choices: str) -> str:
-    return field(default=default, metadata={"rule": Rule(Kind.STRING, doc, choices=choices)})
+    return _declared(default, Rule(Kind.STRING, doc, choices=choices))
 
 
 def words(default: tuple[str, ...], doc: str, *choices: str) -> tuple[str, ...]:
-    return field(default=default, metadata={"rule": Rule(Kind.LIST, doc, choices=choices)})
+    return _declared(default, Rule(Kind.LIST, doc, choices=choices))
 
 
 def _number(doc: str, at_least: int, at_most: int, *, long: bool) -> Rule:

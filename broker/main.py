@@ -10,10 +10,10 @@ import asyncio
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from typing import Final, NamedTuple, Protocol
 
 import uvloop
+from msgspec.structs import replace
 
 from broker.cleaning import build_cleaning
 from broker.clock import SystemClock

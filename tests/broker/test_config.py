@@ -1,7 +1,5 @@
 """The table of keys: do names, defaults and ranges agree with Kafka's, and with the parts?"""
 
-import dataclasses
-
 import pytest
 from msgspec.structs import replace
 
@@ -233,7 +231,7 @@ def test_values_are_read_as_kafka_reads_them(
 
 
 def test_a_config_cannot_be_changed() -> None:
-    with pytest.raises(dataclasses.FrozenInstanceError):
+    with pytest.raises(AttributeError, match="immutable"):
         Config().group_max_size = 3  # type: ignore[misc] # that is the point
 
 
