@@ -14,7 +14,6 @@ LogCleanerManager.
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from time import perf_counter
 from typing import Final, NamedTuple, TypeVar
 
@@ -76,8 +75,7 @@ class CleaningSettings(Struct, frozen=True):
     map_bytes: int = 128 << 20
 
 
-@dataclass(slots=True)
-class CleaningNumbers:
+class CleaningNumbers(Struct):
     """For metrics; of the last pass what Kafka tells of it."""
 
     runs: int = 0

@@ -7,10 +7,9 @@ scrape wants them, `windows_of` has each partition's last ones. Bounded: beyond 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from history.lag import (
     NO_RATES,
@@ -62,8 +61,7 @@ class Shown(NamedTuple):
     verdict: Verdict
 
 
-@dataclass(slots=True)
-class GroupWindows:
+class GroupWindows(Struct):
     """One group's windows, and what goes for the group as a whole."""
 
     at_ms: int = 0  # when it was last sampled

@@ -8,8 +8,9 @@ Kafka's counterpart: `ProducerStateManager`, `ProducerAppendInfo`, `ProducerStat
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
 
 from protocol.names import ErrorCode, ProducerId
 from storage.record_batch import NO_PRODUCER_ID, BatchHeader, read_header
@@ -29,8 +30,7 @@ class SentBatch(NamedTuple):
     timestamp_ms: int
 
 
-@dataclass(slots=True)
-class ProducerEntry:
+class ProducerEntry(Struct):
     """What is remembered of one producer in one partition."""
 
     epoch: int
