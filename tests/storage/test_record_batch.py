@@ -116,11 +116,11 @@ def test_what_is_encoded_is_read_back(
     ]
 
 
-def test_more_records_than_the_varint_table_has_room_for() -> None:
-    many = [Record(b"%d" % number, None) for number in range(3000)]
+def test_many_records_whose_offset_deltas_take_one_two_and_three_bytes() -> None:
+    many = [Record(b"%d" % number, None) for number in range(8_200)]
     read = stored_records(encode_batch(many, 0, NOW_MS))
     assert [one.key for one in read] == [one.key for one in many]
-    assert read[-1].offset == 2999
+    assert read[-1].offset == 8_199
 
 
 @given(st.binary(max_size=5000))
