@@ -1,5 +1,7 @@
 """A consumer group's member, one request at a time: joins, syncs, beats, commits, over a socket."""
 
+import asyncio
+
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.join_group import (
     JoinGroupRequest,
@@ -31,7 +33,7 @@ from protocol.names import (
     MemberId,
     TopicName,
 )
-from tests.broker.shell import Client
+from tests.broker.shell import WAIT_S, Client
 
 ASSIGNMENT = b"what the leader says"
 
@@ -41,9 +43,10 @@ async def make_topic(client: Client, name: str = "t") -> None:
     request = MetadataRequest(topics=[MetadataRequestTopic(name=TopicName(name))])
     answer = await client.call(request)
     assert isinstance(answer, MetadataResponse)
-    while answer.topics[0].error_code is not ErrorCode.NONE:
-        answer = await client.call(request)
-        assert isinstance(answer, MetadataResponse)
+    async with asyncio.timeout(WAIT_S):
+        while answer.topics[0].error_code is not ErrorCode.NONE:
+            answer = await client.call(request)
+            assert isinstance(answer, MetadataResponse)
 
 
 class Member:

@@ -118,7 +118,8 @@ def test_a_member_without_a_commit_has_no_lag_and_is_named(sampled: Daemon) -> N
     )
     member.subscribe(["orders"])
     deadline = time.monotonic() + PATIENCE_S
-    while not member.assignment() and time.monotonic() < deadline:
+    while not member.assignment():
+        assert time.monotonic() < deadline, "it is assigned nothing"
         member.poll(0.1)
     member.commit(offsets=[TopicPartition("orders", 0, 4)], asynchronous=False)
 

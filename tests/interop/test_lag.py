@@ -63,7 +63,8 @@ def test_the_numbers_are_those_of_kafkas_own_tool(
     member = consumer(shared_daemon, "compared")
     member.subscribe([topic])
     deadline = time.monotonic() + PATIENCE_S
-    while not member.assignment() and time.monotonic() < deadline:
+    while not member.assignment():
+        assert time.monotonic() < deadline, "it is assigned nothing"
         member.poll(0.1)
     some = [TopicPartition(topic, 0, 4), TopicPartition(topic, 1, 10)]
     member.commit(offsets=some, asynchronous=False)
