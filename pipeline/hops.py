@@ -125,7 +125,7 @@ def _leap(content: Bytes, *, check_crc: bool) -> tuple[Ints, int]:
     """(where batches begin from the chunk's beginning on, where they end), as far as is sure."""
     starts = at = _starts(content)
     bounds = np.append(starts[1:], content.size)
-    steps = []
+    steps: list[Ints] = []
     while (at < bounds).any() and len(steps) < _STEPS_MAX:
         steps.append(at)
         # Whether it is a batch is looked at afterwards; what is no length leads to the end.
