@@ -237,7 +237,8 @@ the best of 20 rounds, and the ratio is what to trust.
 
 Small batches are found, checked and opened together since: in turn with the decoder that the table
 is of, three times, batches of one record came 1.24 to 1.34 times as fast, zstd 1.26 to 1.38, lz4
-1.09 to 1.14; those of a hundred 0.79 to 0.92 in the same runs, 0.92 to 1.08 looked at alone. What is left of the cost of a batch of one record is its
+1.09 to 1.14; those of a hundred 0.79 to 0.92 in the same runs, 0.92 to 1.08 looked at alone. What
+is left of the cost of a batch of one record is its
 header, its checksum and the way to the next; gzip's is zlib's own. Memory above
 that of an idle worker: 100 MiB, whatever the log's size; 240 MiB for a single batch of 700,000
 records. Through Spark (`local[1]`, the noop sink, 1.5 million rows) Python and its start took 1.3 s
