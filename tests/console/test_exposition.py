@@ -182,7 +182,10 @@ def test_a_compressed_answer_says_the_same_names(busy: Daemon) -> None:
     assert headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     plain, headers = fetch(busy)
     assert "content-encoding" not in headers
-    assert {name for name, _ in samples(packed)} == {name for name, _ in samples(plain)}
+    # But for a verdict that came between the two: nobody commits any more.
+    names = [{name for name, _ in samples(text)} for text in (packed, plain)]
+    assert names[0] ^ names[1] <= WITHOUT_SAMPLES
+    assert len(names[0]) > 100
 
 
 def test_no_sample_is_written_twice(busy: Daemon) -> None:
