@@ -78,7 +78,7 @@ def log_stat(
 
 def _settings(place: "DataPlace", ratio: float | None, lag_ms: int | None) -> "LogSettings":
     """By which the cleaner would go: a daemon's defaults for its own data, else Kafka's."""
-    from dataclasses import replace
+    from msgspec.structs import replace
 
     from logtools.upkeep import has_journal
     from storage.api import LogSettings
