@@ -23,6 +23,7 @@ HOMES = {
     "matplotlib": ("pipeline/charts.py",),
     "msgpack": ("storage/", "history/", "broker/"),
     "msgspec": (
+        "cli/log_stat.py",
         "broker/",
         "coordinator/",
         "history/",
