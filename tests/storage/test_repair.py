@@ -171,18 +171,23 @@ def test_a_torn_tail_is_no_damage_and_the_journal_restores_it() -> None:
     assert repair.keys() == expected(10)
 
 
-def test_what_the_journal_still_has_is_cut_and_not_lost() -> None:
+def still_in_the_journal(settings: LogSettings, batches: int) -> SimulatedDisk:
+    """All of it is below a checkpoint, and the kill came before the journal's next pass."""
     disk = new_disk()
-    rig = Rig(disk, ONE_SEGMENT)
+    rig = Rig(disk, settings)
     log = rig.log()
-    for number in range(10):
+    for number in range(batches):
         log.append(records(f"{number}a", f"{number}b"), NOW_MS + number)
         rig.journal.pump()
     partition_log = rig.store.partition_log(KEY)
     assert partition_log is not None
     partition_log.flush()
-    rig.store.write_checkpoints()  # and the kill comes before the journal's next pass
-    left = disk.after_kill()
+    rig.store.write_checkpoints()
+    return disk.after_kill()
+
+
+def test_what_the_journal_still_has_is_cut_and_not_lost() -> None:
+    left = still_in_the_journal(ONE_SEGMENT, 10)
     path, position = _batch_at(left, 8)
     left.open(path).pwrite(b"?", position + HEADER_BYTES + 5)
     repair = Repair(left)

@@ -29,9 +29,7 @@ from tests.storage.rig import (
     OFFSETS,
     SMALL_LIMITS,
     TOPIC_ID,
-    Rig,
     keys_in,
-    new_disk,
     records,
 )
 from tests.storage.test_repair import (
@@ -41,6 +39,7 @@ from tests.storage.test_repair import (
     expected,
     journaled,
     segments,
+    still_in_the_journal,
     stopped,
 )
 
@@ -229,18 +228,7 @@ def test_what_a_damaged_journal_has_lost_is_remembered_when_it_begins_anew(seed:
 
 
 def what_the_journal_still_has() -> tuple[SimulatedDisk, int]:
-    """Damage below a checkpoint, and the kill came before the journal's next pass."""
-    disk = new_disk()
-    rig = Rig(disk, SEVERAL_SEGMENTS)
-    log = rig.log()
-    for number in range(30):
-        log.append(records(f"{number}a", f"{number}b"), NOW_MS + number)
-        rig.journal.pump()
-    partition_log = rig.store.partition_log(KEY)
-    assert partition_log is not None
-    partition_log.flush()
-    rig.store.write_checkpoints()
-    left = disk.after_kill()
+    left = still_in_the_journal(SEVERAL_SEGMENTS, 30)
     _spoil(left, 20)
     return left, 20
 
