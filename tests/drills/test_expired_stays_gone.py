@@ -17,11 +17,11 @@ import pytest
 from coordinator.records import OFFSET_COMMIT, read_offset_key, record_type
 from logtools.walk import Batch, walk
 from storage.record_batch import stored_records
-from storage.segment_swap import SWAP_SUFFIX
 from tests.broker.daemon import TEST_SETTINGS, Daemon
 from tests.conftest import StartDaemon
 from tests.interop.conftest import create_topic
 from tests.interop.offsets_givens import commit_by_hand, fetch_by_hand
+from tests.interop.swaps import holds_of_whole
 
 DAY_MS = 86_400_000
 PATIENCE_S = 240  # the cleaner works at a low priority: a busy machine gives it little
@@ -74,15 +74,8 @@ def values_of_old(data_dir: Path) -> list[bool]:
 
 
 def old_are_gone(data_dir: Path) -> bool:
-    """By the whole log: amid a swap there are moments in which a part of it has no name."""
-    before = names_of_log(data_dir)
-    is_whole = not any(name.endswith(SWAP_SUFFIX) for name in before)
-    return is_whole and not values_of_old(data_dir) and names_of_log(data_dir) == before
-
-
-def names_of_log(data_dir: Path) -> set[str]:
     folder = data_dir / "__consumer_offsets-0"
-    return {path.name for path in folder.iterdir() if path.suffix in (".log", SWAP_SUFFIX)}
+    return holds_of_whole(folder, lambda: not values_of_old(data_dir))
 
 
 def until(daemon: Daemon, fact: Callable[[], bool]) -> None:
@@ -90,11 +83,8 @@ def until(daemon: Daemon, fact: Callable[[], bool]) -> None:
     deadline = time.monotonic() + PATIENCE_S
     offset = 0
     while True:
-        try:
-            if fact():
-                return
-        except FileNotFoundError:
-            pass  # the cleaner has just renamed it
+        if fact():
+            return
         assert time.monotonic() < deadline, daemon.log()[-3_000:]
         commit_by_hand(daemon.port, "fresh", "orders", range(offset, offset + 1))
         offset += 1

@@ -24,6 +24,7 @@ from storage.record_batch import iter_batches, read_records
 from tests.broker.daemon import TEST_SETTINGS, Daemon
 from tests.conftest import StartDaemon
 from tests.interop.kafka_tools import DUMP_LOG, require_kafka_tools
+from tests.interop.swaps import holds_of_whole
 
 pytestmark = pytest.mark.timeout(900)
 WAIT_S: Final = 240.0  # the cleaner works at a low priority: a busy machine gives it little
@@ -218,11 +219,9 @@ def test_of_deleted_groups_nothing_is_left(start_daemon: StartDaemon) -> None:
 
     def is_gone() -> bool:
         busy.commit(offsets=[TopicPartition("t", 0, 8)], asynchronous=False)
-        # A segment may be renamed while it is looked for: then look again.
-        try:
-            return not any(b"gone" in path.read_bytes() for path in folder.glob("*.log"))
-        except FileNotFoundError:
-            return False
+        return holds_of_whole(
+            folder, lambda: not any(b"gone" in path.read_bytes() for path in folder.glob("*.log"))
+        )
 
     wait_for("tombstones and all have gone", is_gone)
     daemon.kill()
@@ -274,14 +273,13 @@ def test_a_quiet_partition_is_rolled_and_cleaned_as_well(start_daemon: StartDaem
     client.close()
     folder = daemon.data_dir / "__consumer_offsets-0"
 
-    def one_is_left() -> bool:
-        try:
-            contents = [path.read_bytes() for path in sorted(folder.glob("*.log"))]
-        except FileNotFoundError:  # renamed while it was looked for
-            return False
+    def is_one() -> bool:
+        contents = [path.read_bytes() for path in sorted(folder.glob("*.log"))]
         return sum(len([*iter_batches(content)]) for content in contents) == 1
 
-    wait_for("of twenty commits one is left, and nobody commits", one_is_left)
+    wait_for(
+        "of twenty commits one is left, and nobody commits", lambda: holds_of_whole(folder, is_one)
+    )
     (found,) = consumer(daemon, "g").committed([TopicPartition("t", 0)], timeout=WAIT_S)
     assert found.offset == 19
 

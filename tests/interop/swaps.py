@@ -1,0 +1,25 @@
+"""Is what was just seen of a log's files all of it? Not while the cleaner swaps segments.
+
+For a moment of a swap the old segments are set aside and the new one has not its name yet: whoever
+looks then misses a part of the log, and may take what is there for gone.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from storage.segment_swap import SWAP_SUFFIX
+
+
+def holds_of_whole(folder: Path, fact: Callable[[], bool]) -> bool:
+    """Is this so, of files of which none came, went or was about to while they were looked at?"""
+    before = _names(folder)
+    if any(name.endswith(SWAP_SUFFIX) for name in before):
+        return False
+    try:
+        return fact() and _names(folder) == before
+    except FileNotFoundError:
+        return False
+
+
+def _names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir() if path.suffix in (".log", SWAP_SUFFIX)}
