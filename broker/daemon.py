@@ -27,6 +27,7 @@ from broker.events import (
 )
 from broker.health import Health
 from broker.history_log import HistoryLog
+from broker.io_thread import IoThreads
 from broker.journal_relay import JournalRelay, Stored
 from broker.lag_sampler import LagSampler
 from broker.observe import Observer
@@ -71,6 +72,7 @@ class Daemon:
     dispatcher: Dispatcher
     coordinator: GroupCoordinator
     data_plane: DataPlane
+    io: IoThreads
     ownership: Ownership
     ticker: Ticker
     collector: Collector
@@ -134,6 +136,7 @@ class Daemon:
         self.ticker.turns.leave_collector()
         self.collector.stop()
         await self.cleaning.tidy_up()
+        await self.io.close()
         clean = await self.loop.run_in_executor(None, self._close_logs)
         self.observer(DaemonStep("Shutdown complete."))
         return clean

@@ -75,3 +75,21 @@ class IoThread:
         self._queue.put(None)
         await self._loop.run_in_executor(None, thread.join)
         self._hand_back()
+
+
+class IoThreads:
+    """The data plane's threads, as topics/data_plane.py names them."""
+
+    __slots__ = ("admin", "appender", "reader")
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, on_fault: Callable[[Exception], None]
+    ) -> None:
+        self.appender = IoThread(loop, "topic-appender", on_fault)
+        self.reader = IoThread(loop, "topic-reader", on_fault)
+        self.admin = IoThread(loop, "topic-admin", on_fault)
+
+    async def close(self) -> None:
+        """Finish what was submitted. First `admin`: what it does may give work to the others."""
+        for thread in (self.admin, self.reader, self.appender):
+            await thread.close()

@@ -28,6 +28,7 @@ from broker.health import Health
 from broker.history_facts import FactLimits
 from broker.history_log import HistoryLog
 from broker.ids import new_member_id
+from broker.io_thread import IoThreads
 from broker.journal_relay import JournalRelay
 from broker.lag_log import build_lag
 from broker.listeners import BadListeners
@@ -149,6 +150,7 @@ def build(
     )
     recover_journal(journal, store, opened, observer, repair=repair)
     server = Server(loop, clock, _limits(config), observer)
+    io = IoThreads(loop, lambda error: observer(PartFailed("data plane", error)))
     cluster = ClusterOfOne(config, data_dir.identity.cluster_id)
     data_plane = DataPlane(
         store,
@@ -159,6 +161,9 @@ def build(
         observe=observer,
         hang_up=server.hang_up,
         producer_snapshot=StoredFile(disk, f"{data_dir.path}/{PRODUCERS_FILE}"),
+        appender=io.appender,
+        reader=io.reader,
+        admin=io.admin,
     )
     config = _with_partitions_as_they_are(config, data_plane.registry, observer)
     topic_id = data_plane.registry.topic_id(OFFSETS_TOPIC)
@@ -209,6 +214,7 @@ def build(
         dispatcher,
         coordinator,
         data_plane,
+        io,
         ownership,
         ticker,
         Collector(),

@@ -36,6 +36,7 @@ from topics.describe_topic_partitions import answer_describe_topic_partitions
 from topics.events import TopicChange, TopicDeleted, TopicEvent
 from topics.fetch import Fetching
 from topics.init_producer_id import answer_init_producer_id
+from topics.io_executor import InlineIo, IoExecutor
 from topics.list_offsets import answer_list_offsets
 from topics.metadata import MetadataAnswers
 from topics.offset_for_leader_epoch import answer_offset_for_leader_epoch
@@ -47,6 +48,8 @@ from topics.settings import TopicSettings
 from topics.topic_ids import random_topic_id
 from topics.upkeep import Upkeep
 
+_INLINE = InlineIo()
+
 
 class DataPlane:
     """Not thread-safe: one owner, one thread. `reply(token, None)` is a Produce with acks=0.
@@ -54,6 +57,10 @@ class DataPlane:
     `hang_up` closes the connection of a Produce with acks=0 that was refused, as Kafka does;
     without it such a producer learns nothing. Without `producer_snapshot` the state of idempotent
     producers is read from the whole log after a restart.
+
+    `appender` changes the logs: appends, flushes, retention, the state of producers. `reader` reads
+    segments whose files must be opened first. `admin` makes and removes topics and saves the
+    catalog. By default all of it runs at once, in the caller's thread.
     """
 
     def __init__(
@@ -68,7 +75,13 @@ class DataPlane:
         hang_up: Callable[[ReplyToken], None] | None = None,
         producer_snapshot: CatalogFile | None = None,
         new_topic_id: Callable[[], TopicId] = random_topic_id,
+        appender: IoExecutor = _INLINE,
+        reader: IoExecutor = _INLINE,
+        admin: IoExecutor = _INLINE,
     ) -> None:
+        self._appender = appender
+        self._reader = reader
+        self._admin = admin
         self.registry = TopicRegistry(store, catalog, settings, observe, new_topic_id)
         self.registry.subscribe(self._changed)
         self._settings = settings
