@@ -183,11 +183,11 @@ class LogStore:
 
     def _roll_back(self) -> bool:
         """Undo what a command that was killed had appended so far; whether there was one."""
-        ends = undo.unfinished(self._disk, self.path)
-        if ends is None:
+        interrupted = undo.unfinished(self._disk, self.path)
+        if interrupted is None:
             return False
-        undo.roll_back(ends, self._logs.get)
-        if self.damaged.keys().isdisjoint(ends):
+        undo.roll_back(interrupted.log_ends, self._logs.get)
+        if self.damaged.keys().isdisjoint(interrupted.log_ends):
             undo.finish(self._disk, self.path)
         return True
 

@@ -5,13 +5,13 @@ ends. When all that it appended is durable the file goes. If it is found at the 
 command died half way: every log is cut back to where it ended, and then the file goes. Cutting
 twice does no harm, so a crash in the middle of that is cut again.
 
-`log_store.py` looks for the file whenever it opens a data directory; `transfer/` does so itself in
-a Kafka's log directory, whose broker would not.
+`log_store.py` looks for the file whenever it opens a data directory. `transfer/` does so itself in
+a Kafka's log directory, whose broker does not; it adds a stamp, and cuts nothing if that one ran.
 """
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from storage.api import Corrupt, TopicPartition
 from storage.disk import Disk, parent, read_file, replace_file
@@ -21,12 +21,23 @@ UNDO_FILE: Final = "rollcall-unfinished-import.json"
 _FORMAT: Final = 1
 
 
-def begin(disk: Disk, directory: str, ends: Mapping[TopicPartition, int]) -> None:
-    """From here on an interrupted change is undone; a partition yet to be made ends at 0."""
-    document = {
+def begin(
+    disk: Disk,
+    directory: str,
+    ends: Mapping[TopicPartition, int],
+    stamp: Mapping[str, object] | None = None,
+) -> None:
+    """From here on an interrupted change is undone; a partition yet to be made ends at 0.
+
+    `stamp` is for a directory whose own broker knows nothing of this file: what tells its owner
+    whether that broker ran meanwhile.
+    """
+    document: dict[str, object] = {
         "format": _FORMAT,
         "log_ends": [[key.topic, key.partition, end] for key, end in sorted(ends.items())],
     }
+    if stamp is not None:
+        document["stamp"] = stamp
     replace_file(disk, f"{directory}/{UNDO_FILE}", json.dumps(document, indent=1).encode())
 
 
@@ -37,7 +48,14 @@ def finish(disk: Disk, directory: str) -> None:
     disk.sync_dir(parent(path))
 
 
-def unfinished(disk: Disk, directory: str) -> dict[TopicPartition, int] | None:
+class Unfinished(NamedTuple):
+    """A change that was begun and not finished."""
+
+    log_ends: dict[TopicPartition, int]
+    stamp: object  # None if none was taken
+
+
+def unfinished(disk: Disk, directory: str) -> Unfinished | None:
     """Where the logs ended before a change that was never finished; None if there is none."""
     path = f"{directory}/{UNDO_FILE}"
     if not disk.exists(path):
@@ -46,11 +64,12 @@ def unfinished(disk: Disk, directory: str) -> dict[TopicPartition, int] | None:
         document = json.loads(read_file(disk, path))
         if document["format"] != _FORMAT:
             raise Corrupt(path, 0, f"format {document['format']} is not known")
-        return {
+        ends = {
             TopicPartition(str(topic), int(partition)): int(end)
             for topic, partition, end in document["log_ends"]
         }
-    except (ValueError, KeyError, TypeError) as fault:
+        return Unfinished(ends, document.get("stamp"))
+    except (ValueError, KeyError, TypeError, RecursionError) as fault:
         raise Corrupt(path, 0, f"{type(fault).__name__}: {fault}") from None
 
 

@@ -5,7 +5,7 @@ the records go to their partitions, and what is told of them to the history's / 
 / the undo file goes. Whoever opens the directory before that last step cuts the logs back.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from protocol.names import OFFSETS_TOPIC
@@ -29,6 +29,9 @@ class Target(Protocol):
 
     def log(self, partition: int) -> PartitionLog:
         """The partition's log; made if it is not there yet."""
+
+    def stamp(self, partitions: Sequence[int]) -> Mapping[str, object] | None:
+        """What shows later whether others wrote here, but for these partitions; see `undo.py`."""
 
 
 class Beside(NamedTuple):
@@ -84,4 +87,4 @@ def _begin(target: Target, partitions: Sequence[int], others: Sequence[Partition
             found.flush()  # a killed process may have left it in the page cache
         key = TopicPartition(OFFSETS_TOPIC, partition)
         ends[key] = 0 if found is None else found.log_end_offset
-    undo.begin(target.disk, target.path, ends)
+    undo.begin(target.disk, target.path, ends, target.stamp(partitions))

@@ -72,6 +72,8 @@ def run_export(order: Export) -> Report:
 def _write_for_kafka(path: str, contents: Contents, order: Export, report: Report) -> None:
     terms = Terms(order.rule, order.now_ms, order.value_version)
     with KafkaDir(path) as kafka:
+        if kafka.note:
+            report.remarks.append(f"{path}: {kafka.note}")
         there = Contents()
         read_logs(kafka.logs, there, Tally(path, "kafka"))
         terms.topic_ids.update(kafka.topic_ids())

@@ -71,7 +71,7 @@ def _expiring(contents: Contents, order: Import) -> int:
     """How many offsets the daemon would soon forget, if nobody commits."""
     oldest_ms = order.now_ms - order.config.offsets_retention_minutes * 60_000
     return sum(
-        commit.committed_at_ms < oldest_ms
+        0 <= commit.committed_at_ms < oldest_ms  # of unknown time: written as of now
         if commit.expire_at_ms == -1
         else commit.expire_at_ms < order.now_ms
         for group in contents.groups.values()

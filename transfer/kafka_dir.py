@@ -4,6 +4,7 @@ Its offsets topic must be there already: its id and the number of its partitions
 choose. Batches go behind what a partition holds, in its latest leader epoch, into its last segment
 with both indexes; the checkpoints of its log directory then say that all of it is durable and
 replicated. The marker of its clean shutdown is away while we write, so that a crash makes it look.
+A write that was interrupted is rolled back by the next one, but never if the broker ran since.
 Refused: a broker that runs, one that was killed, a directory with a part of the partitions.
 Kafka's counterparts: LogManager.loadLogs, UnifiedLog, OffsetCheckpointFile.
 """
@@ -11,6 +12,7 @@ Kafka's counterparts: LogManager.loadLogs, UnifiedLog, OffsetCheckpointFile.
 import fcntl
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -32,6 +34,7 @@ from storage.disk import Disk, RealDisk, read_file, replace_file
 from storage.log_store import CLEAN_SHUTDOWN
 from storage.partition_log import PartitionLog
 from storage.segment import EVERYTHING
+from transfer.kafka_stamp import Stamp, is_as_stamped, stamp_of
 from transfer.owner import give_to_owner
 from transfer.refusals import Unusable
 
@@ -50,6 +53,7 @@ class KafkaDir:
         self.disk: Disk = RealDisk()
         self._logs: dict[int, PartitionLog] = {}
         self._topic_ids: dict[str, TopicId] = {}
+        self.note = ""  # what was found of an export that was interrupted
         _check_identity(Path(path))
         self._lock_fd = _lock(path)
         try:
@@ -60,19 +64,29 @@ class KafkaDir:
 
     def _open(self) -> None:
         interrupted = undo.unfinished(self.disk, self.path)
+        is_ours = interrupted is not None and is_as_stamped(Path(self.path), interrupted.stamp)
         marker = f"{self.path}/{CLEAN_SHUTDOWN}"
-        if interrupted is None and not self.disk.exists(marker):
+        if not is_ours and not self.disk.exists(marker):
+            since = " since an export into it was interrupted" if interrupted is not None else ""
             raise Unusable(
-                f"the broker of {self.path} was not stopped cleanly: start it and stop it once"
+                f"the broker of {self.path} was not stopped cleanly{since}: start it and stop it "
+                "once"
             )
         self._find_logs()
         for log in self._logs.values():
             log.open(EVERYTHING)
-        if interrupted is not None:
-            undo.roll_back(interrupted, lambda key: self._logs.get(key.partition))
+        if interrupted is not None and is_ours:
+            undo.roll_back(interrupted.log_ends, lambda key: self._logs.get(key.partition))
             undo.finish(self.disk, self.path)
             self._save_checkpoints()
             replace_file(self.disk, marker, _MARKER)
+            self.note = "an export into it was interrupted: nothing of that one is left"
+        elif interrupted is not None:
+            undo.finish(self.disk, self.path)
+            self.note = (
+                "an export into it was interrupted and its broker has run since: what that export "
+                "had written by then stays, nothing is rolled back"
+            )
         self._marker = read_file(self.disk, marker) if self.disk.exists(marker) else _MARKER
 
     def _find_logs(self) -> None:
@@ -126,6 +140,13 @@ class KafkaDir:
 
     def topic_ids(self) -> dict[str, TopicId]:
         return self._topic_ids
+
+    def stamp(self, partitions: Sequence[int]) -> Stamp:
+        """Without the marker of the clean shutdown: `begin` has taken it away."""
+        written = [f"{OFFSETS_TOPIC}-{number}" for number in partitions]
+        others = self._logs.keys() - set(partitions)
+        untouched = [f"{OFFSETS_TOPIC}-{number}" for number in sorted(others)]
+        return stamp_of(Path(self.path), untouched, written)
 
     def begin(self) -> None:
         """From here on its broker, if it were started, would look at what it finds."""

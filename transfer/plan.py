@@ -143,20 +143,35 @@ def _plan_offsets(
         ]
     for place, (found, timestamp_ms) in group.offsets.items():
         commit = _with_own_topic_id(plan, place[0], found, terms)
-        replaced = None
-        if place in before:
-            old = before[place][0]
-            replaced = old.committed_offset
-            if old == commit:
-                continue
-            if terms.rule is Rule.MERGE and old.committed_at_ms >= commit.committed_at_ms:
-                plan.offsets_kept += 1
-                continue
+        old = before[place][0] if place in before else None
+        if old is not None and _is_there(commit, old):
+            continue
+        at_ms = timestamp_ms if timestamp_ms >= 0 else terms.now_ms
+        if commit.committed_at_ms < 0:
+            # A coordinator would take it for very old, and delete it at its next expiry check.
+            commit = replace(commit, committed_at_ms=at_ms)
+        if (
+            old is not None
+            and terms.rule is Rule.MERGE
+            and old.committed_at_ms >= commit.committed_at_ms
+        ):
+            plan.offsets_kept += 1
+            continue
         value = offset_commit_value(commit, terms.value_version)
         key = offset_key(group.group_id, place)
-        change.records.append(TimedRecord(timestamp_ms, key, value))
+        change.records.append(TimedRecord(at_ms, key, value))
+        replaced = None if old is None else old.committed_offset
         change.moved.append(OffsetChange(*place, replaced, commit.committed_offset))
         plan.offsets_written += 1
+
+
+def _is_there(commit: CommittedOffset, old: CommittedOffset) -> bool:
+    """Has the target this commit? One of unknown time is the same at any time."""
+    if old.committed_at_ms < 0:
+        return False
+    if commit.committed_at_ms < 0:
+        commit = replace(commit, committed_at_ms=old.committed_at_ms)
+    return old == commit
 
 
 def _with_own_topic_id(

@@ -38,6 +38,8 @@ class Report:
     groups_left_out: int = 0
     notes: list[tuple[str, str]] = field(default_factory=list)
     """(group, what was done to it)"""
+    remarks: list[str] = field(default_factory=list)
+    """On the source or the destination as a whole."""
     plan: Plan | None = None
     appended: Appended | None = None
     events_told: int = 0
@@ -113,6 +115,7 @@ def as_json(report: Report) -> Json:
         "offsets": report.offsets,
         "kept_records": dict[str, Json](report.kept_records),
         "notes": [{"group": group, "note": note} for group, note in report.notes],
+        "remarks": list[Json](report.remarks),
         "destination": report.destination,
         "plan": None
         if plan is None
@@ -227,6 +230,7 @@ def _findings(report: Report) -> Iterator[str]:
     if report.events_lost:
         lost = _count(report.events_lost, "event")
         yield _line("note", f"the log of the groups' history is damaged: {lost} not told")
+    yield from _listed("note", report.remarks)
     yield from _listed("note", [f"{group} {note}" for group, note in report.notes])
     yield from _listed(
         "refused",

@@ -123,6 +123,9 @@ class RollcallDir:
         log.settings = self._settings
         return log
 
+    def stamp(self, _partitions: Sequence[int]) -> None:
+        """None is needed: a daemon that starts here rolls back what is unfinished."""
+
     @property
     def logs(self) -> list[PartitionLog]:
         found = (self.existing(partition) for partition in range(self.partitions))

@@ -6,6 +6,7 @@ opens it. Killing the process alone, which loses nothing that was written, is th
 """
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -51,6 +52,9 @@ class StoreTarget:
     def log(self, partition: int) -> PartitionLog:
         key = TopicPartition(OFFSETS, partition)
         return self.existing(partition) or self.store.create(key, TOPIC_ID, SETTINGS)
+
+    def stamp(self, _partitions: Sequence[int]) -> None:
+        return None
 
     def contents(self) -> Contents:
         found = Contents()

@@ -1,5 +1,6 @@
 """What stands in a stopped Kafka's log directory after an export, byte by byte as it reads it."""
 
+import json
 import os
 import struct
 from pathlib import Path
@@ -222,11 +223,92 @@ def test_an_export_that_was_interrupted_is_undone_by_the_next(kafka: Path) -> No
         with pytest.raises(Exception, match="pulled out"):
             apply_plan(target, plan, NOW_MS)
     assert not (kafka / ".kafka_cleanshutdown").exists()
-    with KafkaDir(str(kafka)):
+    with KafkaDir(str(kafka)) as target:
         assert written(kafka) == before
+        assert "nothing of that one is left" in target.note
     assert (kafka / ".kafka_cleanshutdown").exists()
     export(kafka, source())
     assert len(read(kafka)[0].groups) == 43
+
+
+def interrupted_export(kafka: Path) -> None:
+    """Some of its partitions are written, and the process is gone."""
+    with KafkaDir(str(kafka)) as target:
+        plan = make_plan(source(), Contents(), Terms(Rule.REFUSE, NOW_MS))
+        target.begin()
+        target.log(5).abandon("pulled out")
+        with pytest.raises(Exception, match="pulled out"):
+            apply_plan(target, plan, NOW_MS)
+    assert len(read(kafka)[0].groups) > 5
+
+
+def broker_ran(kafka: Path, *, stopped: bool = True) -> list[str]:
+    """It took a commit of a new group in each partition, in its next leader epoch."""
+    groups = []
+    for number in range(PARTITIONS):
+        folder = kafka / f"__consumer_offsets-{number}"
+        log = folder / f"{0:020d}.log"
+        content = log.read_bytes()
+        end = max((header.next_offset for _, header in iter_batches(content)), default=0)
+        group = next(f"n{i}" for i in range(999) if partition_of(f"n{i}", PARTITIONS) == number)
+        log.write_bytes(content + encode_batch([offset_record(group, "t", 0, 9)], end, NOW_MS, 9))
+        (folder / "leader-epoch-checkpoint").write_text(f"0\n1\n9 {end}\n")
+        groups.append(group)
+    if stopped:
+        (kafka / ".kafka_cleanshutdown").write_bytes(MARKER)
+    return groups
+
+
+def test_commits_of_a_broker_that_ran_since_are_never_rolled_back(kafka: Path) -> None:
+    interrupted_export(kafka)
+    groups = broker_ran(kafka)
+    before = written(kafka)
+    with KafkaDir(str(kafka)) as target:
+        assert "its broker has run since" in target.note
+        assert "nothing is rolled back" in target.note
+    assert written(kafka) == before
+    assert groups == [name for name in groups if name in read(kafka)[0].groups]
+    with KafkaDir(str(kafka)) as target:
+        assert target.note == "", "said once"
+
+
+def test_a_broker_that_was_killed_since_has_to_look_first(kafka: Path) -> None:
+    interrupted_export(kafka)
+    broker_ran(kafka, stopped=False)
+    before = written(kafka)
+    with pytest.raises(Unusable, match="not stopped cleanly since an export into it was interr"):
+        KafkaDir(str(kafka))
+    assert written(kafka) == before
+
+
+@pytest.mark.parametrize(
+    "trace",
+    [
+        "replication-offset-checkpoint",
+        "__consumer_offsets-2/leader-epoch-checkpoint",
+        "__cluster_metadata-0/00000000000000000000.log",
+    ],
+)
+def test_any_trace_of_a_broker_forbids_the_roll_back(kafka: Path, trace: str) -> None:
+    (kafka / "__cluster_metadata-0").mkdir()
+    (kafka / "__cluster_metadata-0" / f"{0:020d}.log").write_bytes(b"records")
+    interrupted_export(kafka)
+    path = kafka / trace
+    path.write_bytes(path.read_bytes())  # the same bytes, at another time
+    with pytest.raises(Unusable, match="not stopped cleanly"):
+        KafkaDir(str(kafka))
+
+
+def test_an_undo_file_without_a_stamp_cuts_nothing(kafka: Path) -> None:
+    interrupted_export(kafka)
+    undo_file = kafka / "rollcall-unfinished-import.json"
+    document = json.loads(undo_file.read_text())
+    del document["stamp"]
+    undo_file.write_text(json.dumps(document))
+    before = written(kafka)
+    with pytest.raises(Unusable, match="not stopped cleanly"):
+        KafkaDir(str(kafka))
+    assert written(kafka) == before
 
 
 def test_a_part_of_the_partitions_is_refused(kafka: Path) -> None:

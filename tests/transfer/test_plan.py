@@ -158,6 +158,37 @@ def test_values_are_written_in_kafkas_choice_of_version(
     assert read_offset_commit_value(value) == found
 
 
+@pytest.mark.parametrize("rule", Rule)
+def test_an_unknown_commit_time_is_written_as_now(rule: Rule) -> None:
+    # A Kafka deletes an offset of time -1 at its first expiry check.
+    source = Contents()
+    source.group(GroupId("g")).put_offset(T0, 7, 3, "m")
+    plan = planned(source, Contents(), rule=rule)
+    (record,) = plan.changes[0].records
+    assert record.timestamp_ms == NOW_MS
+    assert record.value is not None
+    assert read_offset_commit_value(record.value).committed_at_ms == NOW_MS
+
+
+def test_an_unknown_commit_time_is_that_of_the_record_where_there_is_one() -> None:
+    source = Contents()
+    source.group(GroupId("g")).offsets[T0] = (commit(7, at_ms=-1), 1_234)
+    (record,) = planned(source, Contents()).changes[0].records
+    assert record.timestamp_ms == 1_234
+    assert record.value is not None
+    assert read_offset_commit_value(record.value).committed_at_ms == 1_234
+
+
+@pytest.mark.parametrize("rule", [Rule.MERGE, Rule.OVERWRITE])
+def test_an_offset_of_unknown_time_is_written_once(rule: Rule) -> None:
+    source, target = Contents(), Contents()
+    source.group(GroupId("g")).put_offset(T0, 7, -1, "")
+    target.group(GroupId("g")).offsets[T0] = (commit(7, at_ms=50), 50)
+    assert planned(source, target, rule=rule).records == 0
+    target.group(GroupId("g")).offsets[T0] = (commit(7, at_ms=-1), -1)
+    assert planned(source, target, rule=rule).records == 1, "what has no time yet gets one"
+
+
 def test_groups_find_their_partition_by_kafkas_hash() -> None:
     homes = {count: home_of(GroupId("orders"), count) for count in (50, 7)}
     assert homes == {50: partition_of("orders", 50), 7: partition_of("orders", 7)}
