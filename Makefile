@@ -86,4 +86,4 @@ lock: install-test  ## renew the locks; they record no index, link or local path
 	$(COMPILE) --extra test -o requirements-test.lock pyproject.toml
 
 clean:
-	rm -rf .venv build *.egg-info $(addsuffix __pycache__,$(wildcard */ */*/)) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv build dist *.egg-info $(addsuffix __pycache__,$(wildcard */ */*/)) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -6,6 +6,7 @@ only when a job is to run. How commands end: cli/pipeline_options.py.
 
 import json
 import sys
+from pathlib import Path
 
 import click
 
@@ -13,6 +14,7 @@ from cli.clock import now_ms
 from cli.pipeline_as_of import as_of
 from cli.pipeline_options import (
     EXTRA,
+    Refused,
     in_one_line,
     not_installed,
     pairs,
@@ -137,6 +139,19 @@ def schema(table: str | None, *, as_json: bool) -> None:
                 click.echo(line)
     except KeyError as unknown:
         raise click.UsageError(f"no table {unknown}: `rollcall pipeline schema` has all") from None
+
+
+@pipeline.command("archive")
+@click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
+def archive(folder: Path) -> None:
+    """Write rollcall.zip and submit.py into FOLDER, for spark-submit --py-files."""
+    from pipeline.archive import write_archive
+
+    try:
+        for written in write_archive(folder):
+            click.echo(written)
+    except OSError as fault:
+        raise Refused(f"{fault.filename or folder}: {fault.strerror or fault}") from None
 
 
 @pipeline.command("doctor")

@@ -176,22 +176,23 @@ was enough for 2.5 million commits and for 10 million ([Measured](#measured)).
 
 The jobs are plain PySpark, and the session is whichever there is:
 
-    spark-submit --master spark://... --py-files rollcall.zip pipeline/submit.py \\
+    rollcall pipeline archive job    # writes job/rollcall.zip and job/submit.py
+    spark-submit --master spark://... --py-files job/rollcall.zip job/submit.py \\
       all --from /data/lake --to /data/results --since-ms ... --report /data/report.html
     spark-submit --packages org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0 ... \\
-      pipeline/submit.py stream --from kafka://HOST:PORT --to /data/health --verdicts-topic verdicts
+      job/submit.py stream --from kafka://HOST:PORT --to /data/health --verdicts-topic verdicts
     rollcall pipeline run all --remote sc://spark:15002 --from /data/lake --to /data/results
 
 Every worker needs Python 3.11 or later, the driver's minor version, and the packages of the extra
 with those of the base install (numpy, pandas, pyarrow, google-crc32c, cramjam, msgpack,
 sortedcontainers; for the report matplotlib); `spark.pyspark.python` or PYSPARK_PYTHON names that
-Python (on one machine the command sets it). Rollcall itself may come along: a wheel under a name
-that ends in `.zip` is what `--py-files` takes (as `.whl` it does not reach all of the workers).
+Python (on one machine the command sets it). Rollcall itself comes along as the archive. A worker
+whose Python has Rollcall installed at the driver's path needs no archive.
 Segments, lake and results must lie where driver and workers see them at the same path.
 
 Kubernetes: an image with all of that, built on one that Spark's `docker-image-tool.sh` makes (it
-has Spark's entry point; its Python may be older than 3.11), with Rollcall installed and
-`pipeline/submit.py` at a known place:
+has Spark's entry point; its Python may be older than 3.11), with Rollcall installed and the two
+files of `rollcall pipeline archive /opt/rollcall`:
 
     spark-submit --master k8s://https://$API:6443 --deploy-mode cluster --name rollcall-daily \\
       --conf spark.kubernetes.namespace=analytics \\
@@ -202,7 +203,8 @@ has Spark's entry point; its Python may be older than 3.11), with Rollcall insta
       --conf spark.kubernetes.driver.volumes.persistentVolumeClaim.lake.mount.path=/data \\
       --conf spark.kubernetes.executor.volumes.persistentVolumeClaim.lake.options.claimName=lake \\
       --conf spark.kubernetes.executor.volumes.persistentVolumeClaim.lake.mount.path=/data \\
-      local:///opt/rollcall/pipeline/submit.py all --from /data/lake --to /data/results
+      --py-files local:///opt/rollcall/rollcall.zip \\
+      local:///opt/rollcall/submit.py all --from /data/lake --to /data/results
 
 Spark Connect (with `pip install 'pyspark[connect]'`): all jobs, `ingest`, `report` and `as-of` run
 unchanged on paths that are mounted at the client too, for the client finds the segments and keeps

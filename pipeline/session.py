@@ -22,10 +22,12 @@ from pyspark.sql import SparkSession
 from pipeline.java import find_java, home_for_spark
 from pipeline.refusals import Refusal
 from pipeline.source import RollcallLog
+from rollcall.program import program_path
 
 APP_NAME: Final = "rollcall-pipeline"
 
 _PACKAGES: Final = "spark.jars.packages"
+_WORKER: Final = "spark.executorEnv."
 _CONNECT_PORT: Final = 15_002
 _PATIENCE_S: Final = 10
 
@@ -67,7 +69,10 @@ def start_session(
             _knock(remote)
             builder = builder.remote(remote)
         else:
+            worker = _worker_environment()
+            given |= {f"{_WORKER}{name}": value for name, value in worker.items()}
             if not _submitted():
+                os.environ.update(worker)  # Spark's JVM hands it to the workers that it starts
                 master = master or "local[*]"
                 os.environ["JAVA_HOME"] = str(home_for_spark(find_java()))
             if master is not None:
@@ -83,6 +88,17 @@ def start_session(
         running = builder.getOrCreate()
     running.dataSource.register(RollcallLog)
     return running
+
+
+def _worker_environment() -> dict[str, str]:
+    """Lets Spark's Python workers find our modules, by whose names they unpickle functions.
+
+    They run as `python -m`: without PYTHONSAFEPATH what lies in the working directory comes first.
+    """
+    program = program_path()
+    others = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
+    path = [program, *(other for other in others if other != program)]
+    return {"PYTHONPATH": os.pathsep.join(path), "PYTHONSAFEPATH": "1"}
 
 
 def _knock(remote: str) -> None:

@@ -1,5 +1,7 @@
 """The jobs for spark-submit: the session is the one that it started.
 
+`rollcall pipeline archive DIR` writes this script and rollcall.zip, which has what it imports.
+
     spark-submit --master k8s://... --py-files rollcall.zip submit.py JOB --from ... --to ...
     spark-submit --packages ... submit.py stream --from kafka://HOST:PORT --to ...
 

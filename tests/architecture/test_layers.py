@@ -6,7 +6,6 @@ The contracts of pyproject.toml are run as they are; what they cannot say is rea
 import ast
 import tomllib
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from importlinter.cli import lint_imports
@@ -100,31 +99,13 @@ def test_every_import_is_ours_the_standard_librarys_or_declared() -> None:
     assert unknown == set()
 
 
-def test_every_package_is_installed_and_under_contract() -> None:
+def test_every_package_is_under_contract() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    folders = {
-        str(path.parent.relative_to(ROOT)).replace("/", ".")
-        for name in PACKAGES
-        for path in (ROOT / name).rglob("__init__.py")
-    }
-    assert set(project["tool"]["setuptools"]["packages"]) == folders
     assert set(project["tool"]["mypy"]["packages"]) == set(PACKAGES)
     contracts = set(project["tool"]["importlinter"]["root_packages"])
-    assert set(PACKAGES) - contracts <= {"rollcall"}  # it imports nothing
+    assert set(PACKAGES) - contracts <= {"rollcall"}  # its entry point imports cli
 
 
 def test_the_image_is_built_from_every_package() -> None:
     copied = (ROOT / ".dockerignore").read_text().splitlines()
     assert {f"!{name}" for name in PACKAGES} <= set(copied)
-
-
-def test_data_files_are_installed() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    data = project["tool"]["setuptools"]["package-data"]
-    others = {
-        Path(package, path.name)
-        for package in PACKAGES
-        for path in (ROOT / package).rglob("*")
-        if path.is_file() and path.suffix not in (".py", ".pyc")
-    }
-    assert others == {Path(package, name) for package, names in data.items() for name in names}

@@ -13,6 +13,7 @@ import pytest
 from pyspark.errors import PySparkAttributeError
 
 from pipeline import submit
+from pipeline.archive import write_archive
 from pipeline.brokers import Broker, NoBroker
 from pipeline.command import Order
 from pipeline.files import OutOfReach, read_text
@@ -24,19 +25,19 @@ from tests.pipeline.small_world import MINUTE, START_MS, small_world
 
 pytestmark = pytest.mark.xdist_group("spark")
 
-ROOT = Path(__file__).parents[2]
-SAYS = ROOT / "pipeline" / "refusals.py"
+SAYS = "pipeline/refusals.py"
 SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
 
 
-def packed(archive: Path) -> Path:
-    """Our packages as --py-files takes them; what came from the archive says so."""
-    with zipfile.ZipFile(archive, "w") as file:
-        for package in ROOT.glob("*/__init__.py"):
-            for source in package.parent.rglob("*.py"):
-                told = 'print("of the archive")\n' if source == SAYS else ""
-                file.writestr(str(source.relative_to(ROOT)), source.read_text() + told)
-    return archive
+def packed(folder: Path) -> tuple[Path, Path]:
+    """The archive and the script; what is imported from the archive says so."""
+    archive, script = write_archive(folder)
+    told = folder / "told.zip"
+    with zipfile.ZipFile(archive) as plain, zipfile.ZipFile(told, "w") as file:
+        for name in plain.namelist():
+            mark = b'print("of the archive")\n' if name == SAYS else b""
+            file.writestr(name, plain.read(name) + mark)
+    return told, script
 
 
 def test_a_job_runs_in_the_session_of_spark_submit(tmp_path: Path) -> None:
@@ -51,16 +52,18 @@ def test_a_job_runs_in_the_session_of_spark_submit(tmp_path: Path) -> None:
         command += ["--conf", setting]
     job = ["offsets_as_of", "--from", tmp_path / "data", "--to", tmp_path / "out"]
     until = str(START_MS + 45 * MINUTE)
-    command += ["--py-files", packed(tmp_path / "rollcall.zip")]
+    archive, script = packed(tmp_path / "job")
+    command += ["--py-files", archive]
 
     done = subprocess.run(
-        [*command, ROOT / "pipeline" / "submit.py", *job, "--until-ms", until],
+        [*command, script, *job, "--until-ms", until],
         env={
             **os.environ,
             "PYSPARK_PYTHON": sys.executable,
             "JAVA_HOME": str(home_for_spark(java)),
             "SPARK_LOCAL_IP": "127.0.0.1",
         },
+        cwd=tmp_path,  # nothing of the checkout is on the path
         capture_output=True,
         text=True,
         timeout=600,
