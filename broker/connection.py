@@ -144,7 +144,7 @@ class Connection(asyncio.Protocol):
             self._touch()
 
     def _gather(self) -> None:
-        slots, out = self._slots, self._out
+        slots = self._slots
         while slots:
             answer = slots[0].answer
             if answer is None:
@@ -156,8 +156,9 @@ class Connection(asyncio.Protocol):
             if self._server.limits_queue:
                 self._server.release(token)
             if answer is not NO_ANSWER:
-                out.append(answer)
-                if len(answer) > CORKED_ANSWER_BYTES_MAX or len(out) > CORKED_ANSWERS_MAX:
+                # Looked up each time: `_write` puts another list in its place.
+                self._out.append(answer)
+                if len(answer) > CORKED_ANSWER_BYTES_MAX or len(self._out) > CORKED_ANSWERS_MAX:
                     self._write()  # and learn by it whether the peer still reads
 
     # The server's side.

@@ -83,9 +83,7 @@ class Server:
 
     async def serve(self, dispatcher: Dispatcher, listeners: Sequence[Bound]) -> None:
         """Begin to accept; what the kernel accepted since the sockets were bound comes first."""
-        self.routes = {int(api_key): route for api_key, route in dispatcher.routes.items()}
-        self.unserved_api_versions = dispatcher.unserved_api_versions
-        self._next_sweep_ms = self.clock.now().mono_ms + self._sweep_every_ms
+        self.use(dispatcher)
         for listener in listeners:
             for sock in listener.sockets:
                 self._servers.append(
@@ -95,6 +93,12 @@ class Server:
                         backlog=self._limits.socket_listen_backlog_size,
                     )
                 )
+
+    def use(self, dispatcher: Dispatcher) -> None:
+        """From now on requests have somewhere to go, and silent connections are looked for."""
+        self.routes = {int(api_key): route for api_key, route in dispatcher.routes.items()}
+        self.unserved_api_versions = dispatcher.unserved_api_versions
+        self._next_sweep_ms = self.clock.now().mono_ms + self._sweep_every_ms
 
     # Answers.
 

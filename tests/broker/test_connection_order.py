@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from protocol.names import ApiKey
@@ -149,3 +150,29 @@ async def test_answers_of_many_turns_go_out_in_one_write_each() -> None:
             shell.core.answer(token, JoinGroupResponse())
         answers = await asyncio.gather(*(client.answer() for client in clients))
         assert [correlation_id for correlation_id, _ in answers] == [1, 1, 1]
+
+
+async def test_small_answers_behind_a_large_one_that_waited_go_out_too() -> None:
+    async with Shell() as shell:
+        client = await shell.client()
+        core = shell.core
+        large = FindCoordinatorResponse(error_message="x" * 20_000, host="h")
+        core.on_request = lambda request, token: (
+            None
+            if isinstance(request, OffsetCommitRequest)
+            else core.answer(
+                token, HeartbeatResponse() if isinstance(request, HeartbeatRequest) else large
+            )
+        )
+
+        # When all answers behind a commit are there before its own.
+        client.send(
+            client.framed(commit())
+            + client.framed(FindCoordinatorRequest(key="g"), 2)
+            + b"".join(client.framed(heartbeat()) for _ in range(100))
+        )
+        await core.until(lambda: len(core.asked) == 100)
+        core.answer(core.tokens(OffsetCommitRequest)[0], OffsetCommitResponse())
+
+        # Then all of them come.
+        assert [(await client.answer())[0] for _ in range(102)] == list(range(1, 103))
