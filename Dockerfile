@@ -1,6 +1,14 @@
-# docker build -t rollcall . && docker run --rm -p 9092:9092 -p 9180:9180 -v rollcall:/var/lib/rollcall rollcall
+# docker build -t rollcall:0.1.0 .
+# docker run --rm -p 127.0.0.1:9092:9092 -p 127.0.0.1:9180:9180 -v rollcall:/var/lib/rollcall rollcall:0.1.0
+# Nothing authenticates clients: publish the ports beyond this machine only inside a network you trust.
+#
+# To pin the base image by its digest:
+#   docker pull python:3.12-slim
+#   docker build -t rollcall:0.1.0 --build-arg \
+#     BASE=$(docker inspect --format '{{index .RepoDigests 0}}' python:3.12-slim) .
 # Configuration: -e KAFKA_GROUP_MAX_SIZE=500, or a file mounted over /etc/rollcall/rollcall.toml.
-FROM python:3.12-slim AS build
+ARG BASE=python:3.12-slim
+FROM ${BASE} AS build
 RUN python -m venv /opt/rollcall
 ENV PATH=/opt/rollcall/bin:$PATH PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /src
@@ -10,7 +18,7 @@ RUN pip install --require-hashes -r requirements.lock
 COPY . .
 RUN pip install --no-deps --no-build-isolation .
 
-FROM python:3.12-slim
+FROM ${BASE}
 ENV PATH=/opt/rollcall/bin:$PATH PYTHONUNBUFFERED=1 ROLLCALL_CONFIG=/etc/rollcall/rollcall.toml
 COPY --from=build /opt/rollcall /opt/rollcall
 COPY deploy/rollcall.toml /etc/rollcall/rollcall.toml

@@ -503,7 +503,8 @@ class Config(Struct, frozen=True, metaclass=Table):
     )
     log_roll_hours: int = integer(168, "The same in hours.", at_least=1)
     log_retention_ms: int | None = optional_integer(
-        "Age at which records may be deleted; -1: never. Beats the two below.",
+        "Age at which records may be deleted; -1: never. "
+        "Wins over log.retention.minutes and log.retention.hours.",
         long=True,
     )
     log_retention_minutes: int | None = optional_integer("The same in minutes.")

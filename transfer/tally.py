@@ -1,6 +1,6 @@
 """What was met on the way through a source? Counts, transactions, and every place that is damaged.
 
-Filled by the readers, shown by `words.py`, and printed whole by --json.
+Filled by the readers, shown by `report.py`, and printed whole by --json.
 """
 
 from collections import Counter

@@ -1,7 +1,7 @@
 """How do groups fare, all together? Their states, members, commits, and why they rebalance.
 
 Read from the coordinator's census and from the counters that events feed (broker/observe.py). No
-label has a value that clients choose; what is told of single groups is in groups_labelled.py.
+label has a value that clients choose; what is told of single groups is in labelled.py.
 Kafka's counterpart: `GroupCoordinatorMetrics`.
 """
 

@@ -16,6 +16,7 @@ import yaml
 from broker.config import Config
 from broker.config_sources import load_config
 from cli.main import cli
+from rollcall import __version__
 from tests.architecture.tree import ROOT
 
 DEPLOY = ROOT / "deploy"
@@ -119,6 +120,24 @@ def test_kubernetes_serves_pods_and_the_world_outside(kubernetes: list[dict]) ->
     ]
     assert container["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": "admin"}
     assert container["livenessProbe"]["httpGet"] == {"path": "/livez", "port": "admin"}
+
+
+def test_all_files_name_the_image_that_the_dockerfile_says_how_to_build(
+    compose: dict, kubernetes: list[dict]
+) -> None:
+    image = f"rollcall:{__version__}"
+    (container,) = kubernetes[2]["spec"]["template"]["spec"]["containers"]
+
+    assert container["image"] == compose["services"]["rollcall"]["image"] == image
+    build = f"docker build -t {image} "
+    assert build in (ROOT / "Dockerfile").read_text()
+    assert build in (DEPLOY / "kubernetes.yaml").read_text()
+
+
+def test_no_example_publishes_a_port_on_all_interfaces() -> None:
+    published = re.findall(r"-p (\S+)", (ROOT / "Dockerfile").read_text())
+    assert published
+    assert all(mapping.startswith("127.0.0.1:") for mapping in published)
 
 
 def test_the_image_and_the_pod_are_the_same_user(kubernetes: list[dict]) -> None:
