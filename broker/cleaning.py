@@ -45,7 +45,6 @@ from storage.cleaner import (
     read_clean_offsets,
     survey,
     sync_sealed,
-    write_clean_offsets,
 )
 from storage.cleaner_messages import LastOfProducer, PassResult
 from storage.cleaner_selection import Unread, dirtiest
@@ -250,7 +249,7 @@ class Cleaning:
         self._sync_sealed(logs)
         offsets = self._read_offsets()
         surveyed: list[Surveyed] = []
-        resets: dict[TopicPartition, int] = {}
+        resets: dict[PartitionLog, int] = {}
         for key, log in logs:
             view = self._store.partitions().get(key)
             if view is None or not log.is_open:
@@ -269,13 +268,13 @@ class Cleaning:
                 self._tell_from_thread(self._mark, key, log, str(fault))
                 continue
             if one.found.reset_because is not None:
-                resets[key] = one.found.first_dirty
+                resets[log] = one.found.first_dirty
                 if not log.settings.cleanup_delete:  # there retention moves the start all the time
                     reset = CleanOffsetReset(key, one.found.reset_because)
                     self._tell_from_thread(self._observe, reset)
             surveyed.append(Surveyed(key, log, stable_to, one, unread))
         if resets:
-            self._write_offsets(resets)
+            self._store.set_clean_offsets(resets)
         return surveyed
 
     def _sync_sealed(self, logs: Sequence[tuple[TopicPartition, PartitionLog]]) -> None:
@@ -303,15 +302,9 @@ class Cleaning:
             self._disk.remove(fault.path)
             return {}
 
-    def _write_offsets(self, changed: Mapping[TopicPartition, int]) -> None:
-        known = self._read_offsets()
-        present = self._store.partitions()
-        offsets = {key: offset for key, offset in known.items() if key in present}
-        write_clean_offsets(self._disk, self._store.path, {**offsets, **changed})
-
-    def _swap(self, key: TopicPartition, log: PartitionLog, result: PassResult) -> list[str]:
+    def _swap(self, log: PartitionLog, result: PassResult) -> list[str]:
         replaced = finish(self._disk, log, result)
-        self._write_offsets({key: result.end_offset})
+        self._store.set_clean_offsets({log: result.end_offset})
         return replaced
 
     def _sweep(self, log: PartitionLog) -> None:
@@ -347,7 +340,7 @@ class Cleaning:
             return False
         segments_before = len(log.segments)
         try:
-            replaced = await self._in_thread(self._swap, key, log, result)
+            replaced = await self._in_thread(self._swap, log, result)
         except SwapRefused as refused:
             await self._in_thread(self._sweep, log)
             self._abort(key, str(refused))

@@ -22,6 +22,7 @@ from coordinator.records import (
 from protocol.names import OFFSETS_TOPIC
 from storage.journal import Journal
 from storage.log_store import LogStore, StoreOpened
+from storage.partition_folders import PARTITION_NUMBER_MAX
 from storage.partition_log import PartitionLog
 from storage.record_batch import read_header
 from storage.repair_book import Repaired
@@ -42,6 +43,9 @@ def open_logs(store: LogStore, observer: Observer, *, repair: bool) -> StoreOpen
         if key.topic == OFFSETS_TOPIC:
             raise damage
         observer(Warned("A partition is damaged and not served", {"reason": str(damage)}))
+    for folder in store.left_alone:
+        words = "Left a folder alone: no partition has such a number"
+        observer(Warned(words, {"path": folder, "greatest": PARTITION_NUMBER_MAX}))
     for key in store.partitions():
         log = store.partition_log(key)
         if log is not None and log.aborted.is_news:

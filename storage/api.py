@@ -190,5 +190,6 @@ class LogStore(Protocol):
         self, topic_partition: TopicPartition, topic_id: UUID, settings: LogSettings
     ) -> TopicLog: ...
 
-    def delete(self, topic_partition: TopicPartition) -> None:
-        """Rename the folder to `<topic>-<n>.<hex>-delete` at once, then remove it."""
+    def delete(self, *topic_partitions: TopicPartition) -> None:
+        """Rename each folder to `<topic>-<n>.<hex>-delete`, then remove it; and durably forget
+        where the logs began and how much of them was sound, for others may get their names."""

@@ -87,7 +87,11 @@ def read_topic_id(disk: Disk, path: str) -> UUID:
     if not disk.exists(path):
         return NO_TOPIC_ID
     content, _, _ = read_file(disk, path).partition(b"\x00")  # a crash may leave zeros for the rest
-    lines = dict(line.partition(": ")[::2] for line in content.decode().split("\n"))
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as fault:
+        raise Corrupt(path, fault.start, "partition.metadata is not UTF-8") from None
+    lines = dict(line.partition(": ")[::2] for line in text.split("\n"))
     if lines.get("version", "0") not in ("", "0"):
         raise Corrupt(path, 0, f"partition.metadata of version {lines['version']}")
     return decode_uuid(lines.get("topic_id", "")) or NO_TOPIC_ID

@@ -7,9 +7,8 @@ at any moment in between makes the next open scan what lies above the recovery p
 Kafka's counterpart: LogManager.
 """
 
-import re
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
@@ -22,7 +21,18 @@ from storage.checkpoints import (
     read_offsets,
     write_offsets,
 )
+from storage.cleaner_selection import CHECKPOINT as CLEAN_OFFSETS
 from storage.disk import Disk, Reserve, replace_file
+from storage.partition_folders import (
+    PARTITION_NUMBER_MAX,
+    bury,
+    holds_partition,
+    is_deleted,
+    is_unused,
+    partition_named,
+    set_aside,
+    try_to_remove,
+)
 from storage.partition_log import PartitionLog
 from storage.repair import put_aside, repair_partition
 from storage.repair_book import RepairBook, Repaired
@@ -30,11 +40,8 @@ from storage.segment import EVERYTHING, Repair
 from storage.snapshot import forget_beyond
 
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
-DELETE_SUFFIX = "-delete"
-MAX_NAME_BYTES = 255
 
 _CLEAN_SHUTDOWN_CONTENT = b'{"version":0,"brokerEpoch":-1}\n'
-_FOLDER_NAME = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>0|[1-9][0-9]{0,9})")
 
 
 class StoreOpened(NamedTuple):
@@ -56,6 +63,7 @@ class LogStore:
 
     __slots__ = (
         "_checkpoint_lock",
+        "_damaged_lines",
         "_disk",
         "_durable_to",
         "_logs",
@@ -64,6 +72,7 @@ class LogStore:
         "_views",
         "damaged",
         "is_repairing",
+        "left_alone",
         "path",
         "rolled_back",
         "settings_for",
@@ -80,16 +89,21 @@ class LogStore:
     ) -> None:
         """`reserve_bytes` of the disk are not for the data plane's appends."""
         self._disk = disk
-        self._logs: dict[TopicPartition, PartitionLog] = {}
+        # Both are replaced as a whole when a partition comes or goes, and never changed: a thread
+        # makes and removes topics while others walk them.
+        self._logs: Mapping[TopicPartition, PartitionLog] = {}
         self._views: dict[TopicPartition, TopicLog] = {}
         # The journal's thread writes the checkpoints, and so does the shell.
         self._checkpoint_lock = threading.Lock()
         self._durable_to: dict[PartitionLog, int] = {}  # recovery points as the disk has them
+        # What the checkpoints say of damaged partitions stays: it tells damage from a torn tail.
+        self._damaged_lines: dict[str, dict[TopicPartition, int]] = {}
         self._repairs: RepairBook  # from `open` on
         self._reserve = Reserve(disk, path, reserve_bytes)
         self.path = path
         self.settings_for = settings_for
         self.damaged: dict[TopicPartition, Corrupt] = {}
+        self.left_alone: list[str] = []  # folders whose number no partition has
         self.was_clean = False
         self.is_repairing = False  # as asked, or because a repair was killed; known once opened
         self.rolled_back = False  # an import that was interrupted; known once opened
@@ -116,18 +130,23 @@ class LogStore:
         # Where nobody knows what is durable, a repair reads all and takes no damage for a tail.
         is_lost = known is None
         recovery_points = known or {}
+        found: dict[TopicPartition, PartitionLog] = {}
         for name in sorted(names):
-            match = _FOLDER_NAME.fullmatch(name)
-            if name.endswith(DELETE_SUFFIX):
-                self._remove_folder(f"{self.path}/{name}")
-            elif match is not None:
-                key = TopicPartition(match["topic"], int(match["partition"]))
+            key = partition_named(name)
+            if is_deleted(name):
+                try_to_remove(self._disk, f"{self.path}/{name}")
+            elif key is not None and self._is_ours(key):
                 known_end = recovery_points.get(key, 0)
                 recovery_point = EVERYTHING if was_clean or is_lost else known_end
                 if repair:
                     folder = self._folder(key)
                     repair_partition(self._disk, folder, key, recovery_point, known_end, book=book)
-                self._open_partition(key, recovery_point, log_starts.get(key, 0))
+                self._open_partition(key, recovery_point, log_starts.get(key, 0), found)
+        self._add(found)
+        self._damaged_lines = {
+            name: {key: lines[key] for key in self.damaged if key in lines}
+            for name, lines in ((RECOVERY_POINTS, recovery_points), (LOG_STARTS, log_starts))
+        }
         self.rolled_back = self._roll_back()
         for key, log in self._logs.items():
             self._durable_to[log] = min(recovery_points.get(key, 0), log.log_end_offset)
@@ -191,16 +210,30 @@ class LogStore:
             undo.finish(self._disk, self.path)
         return True
 
-    def _open_partition(self, key: TopicPartition, recovery_point: int, log_start: int) -> None:
+    def _is_ours(self, key: TopicPartition) -> bool:
+        """Is the folder of this name a partition? An empty one is used when it is needed."""
+        folder = self._folder(key)
+        if not holds_partition(self._disk, folder):
+            return False
+        if key.partition > PARTITION_NUMBER_MAX:
+            self.left_alone.append(folder)
+            return False
+        return True
+
+    def _open_partition(
+        self,
+        key: TopicPartition,
+        recovery_point: int,
+        log_start: int,
+        found: dict[TopicPartition, PartitionLog],
+    ) -> None:
         log = self._new_log(key, self.settings_for(key))
         try:
             log.open(recovery_point, log_start)
-        except NotADirectoryError:
-            return  # a file of that name is none of ours
         except Corrupt as damage:
             self.damaged[key] = damage
             return
-        self._logs[key] = self._views[key] = log
+        found[key] = log
 
     def close(self) -> list[OSError]:
         """Make everything durable and say so by the marker; returns what kept it from that."""
@@ -226,7 +259,10 @@ class LogStore:
     # --- partitions ----------------------------------------------------------------------------
 
     def partitions(self) -> dict[TopicPartition, TopicLog]:
-        """All open partition logs, for readers; a journaled one as its readers may see it."""
+        """All open partition logs, for readers; a journaled one as its readers may see it.
+
+        The table as of now: one that comes or goes later is in the next one.
+        """
         return self._views
 
     def partition_log(self, topic_partition: TopicPartition) -> PartitionLog | None:
@@ -240,24 +276,62 @@ class LogStore:
     def create(
         self, topic_partition: TopicPartition, topic_id: UUID, settings: LogSettings
     ) -> PartitionLog:
-        """Make the folder, or give an open one whose topic id was lost in a crash its id again.
+        """As `create_all`, of one."""
+        return self.create_all([topic_partition], topic_id, settings)[0]
 
-        Durable once `sync` returned or anything in the partition was flushed.
+    def create_all(
+        self, topic_partitions: Sequence[TopicPartition], topic_id: UUID, settings: LogSettings
+    ) -> list[PartitionLog]:
+        """Make the folders, or give open ones whose topic id was lost in a crash their id again.
+
+        All of them or none. Durable once `sync` returned or anything in the partition was flushed.
+        Raises Corrupt of a damaged one, FileExistsError of an open one with another topic id.
         """
-        if topic_partition in self.damaged:
-            raise self.damaged[topic_partition]
-        log = self._logs.get(topic_partition)
-        if log is not None:
-            if log.topic_id not in (topic_id, NO_TOPIC_ID):
-                raise FileExistsError(f"{log.path} belongs to another topic id")
-            if log.topic_id == NO_TOPIC_ID:
+        for key in topic_partitions:
+            if key in self.damaged:
+                raise self.damaged[key]
+        wanted = {key: self._logs.get(key) for key in topic_partitions}
+        for other in filter(None, wanted.values()):
+            if other.topic_id not in (topic_id, NO_TOPIC_ID):
+                raise FileExistsError(f"{other.path} belongs to another topic id")
+        self._forget_lines([key for key, log in wanted.items() if log is None])
+        made: dict[TopicPartition, PartitionLog] = {}
+        try:
+            for key, log in wanted.items():
+                if log is None:
+                    made[key] = self._make(key, topic_id, settings)
+                elif log.topic_id == NO_TOPIC_ID:
+                    log.name_topic(topic_id)
+        except OSError:
+            for half in made.values():
+                half.abandon("its topic was not made")
+                try_to_remove(self._disk, half.path)
+            raise
+        self._add(made)
+        logs = [self._logs[key] for key in topic_partitions]
+        for one in logs:
+            one.settings = settings
+        return logs
+
+    def _make(self, key: TopicPartition, topic_id: UUID, settings: LogSettings) -> PartitionLog:
+        """A folder that was never written to is used; any other, which nobody knows, set aside."""
+        log = self._new_log(key, settings)
+        if self._disk.exists(log.path) and not is_unused(self._disk, log.path):
+            set_aside(self._disk, log.path)
+        try:
+            if self._disk.exists(log.path):
                 log.name_topic(topic_id)
-            log.settings = settings
-            return log
-        log = self._new_log(topic_partition, settings)
-        log.create(topic_id)
-        self._logs[topic_partition] = self._views[topic_partition] = log
+            else:
+                log.create(topic_id)
+        except OSError:
+            try_to_remove(self._disk, log.path)
+            raise
         return log
+
+    def _add(self, logs: Mapping[TopicPartition, PartitionLog]) -> None:
+        with self._checkpoint_lock:
+            self._logs = {**self._logs, **logs}
+            self._views = {**self._views, **logs}
 
     def _new_log(self, key: TopicPartition, settings: LogSettings) -> PartitionLog:
         log = PartitionLog(self._disk, self._folder(key), key, settings)
@@ -265,27 +339,83 @@ class LogStore:
         log.start_moved = self.write_log_starts
         return log
 
-    def delete(self, topic_partition: TopicPartition) -> None:
-        """Also one that is damaged: nobody wants it any more."""
-        log = self._logs.pop(topic_partition, None)
-        if log is None:
-            del self.damaged[topic_partition]
-            self._bury(topic_partition, NO_TOPIC_ID)
-            return
-        del self._views[topic_partition]
-        self._durable_to.pop(log, None)
-        with log.files_lock:  # the cleaner may be renaming
-            log.abandon("deleted")
-            self._bury(topic_partition, log.topic_id)
+    def delete(self, *topic_partitions: TopicPartition) -> None:
+        """Also damaged ones: nobody wants them any more. Durable when it returns.
 
-    def _bury(self, topic_partition: TopicPartition, topic_id: UUID) -> None:
-        suffix = f".{topic_id.hex}{DELETE_SUFFIX}"
-        name = f"{topic_partition.topic}-{topic_partition.partition}"
-        grave = f"{self.path}/{name[: MAX_NAME_BYTES - len(suffix)]}{suffix}"
-        if self._disk.exists(grave):
-            self._remove_folder(grave)
-        self._disk.rename(self._folder(topic_partition), grave)
-        self._remove_folder(grave)
+        Their lines in the checkpoints go first: without its folder a line would say of the next
+        log of that name where it begins, and how much of it is sound. If the disk refuses, they
+        are not served any more, and the folders are left for the next start.
+        """
+        if not topic_partitions:
+            return
+        logs = self._take_away(topic_partitions)
+        for log in logs.values():
+            log.abandon("deleted")
+        self._forget_lines(topic_partitions)
+        for key in topic_partitions:
+            gone = logs.get(key)
+            if gone is None:
+                bury(self._disk, self._folder(key), NO_TOPIC_ID)
+            else:
+                with gone.files_lock:  # the cleaner may be renaming
+                    bury(self._disk, gone.path, gone.topic_id)
+        self._disk.sync_dir(self.path)
+
+    def set_aside(self, *topic_partitions: TopicPartition) -> list[str]:
+        """Let go of folders that no topic owns, under names that are no partitions'; which names.
+
+        Durable when it returns.
+        """
+        logs = self._take_away(topic_partitions)
+        for log in logs.values():
+            log.abandon("set aside")
+        self._forget_lines(topic_partitions)
+        names = [set_aside(self._disk, self._folder(key)) for key in topic_partitions]
+        self._disk.sync_dir(self.path)
+        return names
+
+    def _take_away(self, keys: Sequence[TopicPartition]) -> dict[TopicPartition, PartitionLog]:
+        """Nobody finds them from here on; the open ones of them."""
+        gone = set(keys)
+        with self._checkpoint_lock:
+            logs = {key: self._logs[key] for key in keys if key in self._logs}
+            self._logs = {key: log for key, log in self._logs.items() if key not in gone}
+            self._views = {key: log for key, log in self._views.items() if key not in gone}
+            for key in keys:
+                self.damaged.pop(key, None)
+                for lines in self._damaged_lines.values():
+                    lines.pop(key, None)
+            for log in logs.values():
+                self._durable_to.pop(log, None)
+        return logs
+
+    def _forget_lines(self, keys: Sequence[TopicPartition]) -> None:
+        """No checkpoint speaks of these any more, durably: another log may get the name."""
+        gone = set(keys)
+        with self._checkpoint_lock:
+            for name in (RECOVERY_POINTS, LOG_STARTS, CLEAN_OFFSETS) if gone else ():
+                path = f"{self.path}/{name}"
+                lines = self._lines_on_disk(name)
+                if not gone.isdisjoint(lines):
+                    kept = {key: offset for key, offset in lines.items() if key not in gone}
+                    write_offsets(self._disk, path, kept)
+
+    def _lines_on_disk(self, name: str) -> dict[TopicPartition, int]:
+        """If somebody has damaged the file: none, until the next checkpoint says it all again."""
+        try:
+            return read_offsets(self._disk, f"{self.path}/{name}")
+        except Corrupt:
+            return {}
+
+    def set_clean_offsets(self, offsets: Mapping[PartitionLog, int]) -> None:
+        """Write down up to where logs are clean; of one that was deleted meanwhile, nothing."""
+        with self._checkpoint_lock:
+            known = self._lines_on_disk(CLEAN_OFFSETS)
+            lines = {key: offset for key, offset in known.items() if key in self._logs}
+            for log, offset in offsets.items():
+                if self._logs.get(log.topic_partition) is log:
+                    lines[log.topic_partition] = offset
+            write_offsets(self._disk, f"{self.path}/{CLEAN_OFFSETS}", lines)
 
     def sync(self) -> None:
         """Make new partitions durable though nothing was appended to them yet."""
@@ -298,7 +428,8 @@ class LogStore:
         with self._checkpoint_lock:
             logs = list(self._logs.items())
             recovery_points = {key: log.recovery_point for key, log in logs}
-            write_offsets(self._disk, f"{self.path}/{RECOVERY_POINTS}", recovery_points)
+            lines = {**self._damaged_lines.get(RECOVERY_POINTS, {}), **recovery_points}
+            write_offsets(self._disk, f"{self.path}/{RECOVERY_POINTS}", lines)
             self._durable_to.update({log: recovery_points[key] for key, log in logs})
             self._write_log_starts(logs)
 
@@ -313,14 +444,10 @@ class LogStore:
 
     def _write_log_starts(self, logs: list[tuple[TopicPartition, PartitionLog]]) -> None:
         log_starts = {key: log.log_start_offset for key, log in logs if log.log_start_offset}
+        log_starts = {**self._damaged_lines.get(LOG_STARTS, {}), **log_starts}
         path = f"{self.path}/{LOG_STARTS}"
         if log_starts or self._disk.exists(path):
             write_offsets(self._disk, path, log_starts)
 
     def _folder(self, key: TopicPartition) -> str:
         return f"{self.path}/{key.topic}-{key.partition}"
-
-    def _remove_folder(self, path: str) -> None:
-        for name in self._disk.listdir(path):
-            self._disk.remove(f"{path}/{name}")
-        self._disk.remove_dir(path)

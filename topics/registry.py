@@ -162,8 +162,7 @@ class TopicRegistry:
         try:
             self._open_logs(topic, count)
         except OSError:
-            for partition in topic.partitions[before:]:
-                self._remove_log(partition)
+            self._remove_logs(topic.partitions[before:])
             del topic.partitions[before:]
             self._save(self._entries())
             raise
@@ -229,9 +228,10 @@ class TopicRegistry:
             self._open_logs(self._add(entry.name, entry.topic_id, configs), entry.partitions)
 
     def _remove_deleted(self, catalog: Catalog) -> None:
-        for topic_partition, log in self._store.partitions().items():
-            if log.topic_id in catalog.deleting:
-                self._store.delete(topic_partition)
+        logs = self._store.partitions()
+        doomed = [key for key, log in logs.items() if log.topic_id in catalog.deleting]
+        if doomed:
+            self._store.delete(*doomed)
 
     def _adopted(self, known: set[TopicName]) -> list[TopicEntry]:
         """Topics made of logs that no catalog names: it was lost, or folders were put here."""
@@ -288,14 +288,15 @@ class TopicRegistry:
     def _forget(self, topic: Topic) -> None:
         del self._by_name[topic.name]
         del self._by_id[topic.topic_id]
-        for partition in topic.partitions:
-            self._remove_log(partition)
+        self._remove_logs(topic.partitions)
 
-    def _remove_log(self, partition: Partition) -> None:
-        partition.deleted = True
-        del self._partitions[partition.topic_partition]
-        if partition.log is not None or partition.offline:  # a damaged one has none to show
-            self._store.delete(partition.topic_partition)
+    def _remove_logs(self, partitions: Sequence[Partition]) -> None:
+        for partition in partitions:
+            partition.deleted = True
+            del self._partitions[partition.topic_partition]
+        # A damaged one has no log to show, but a folder.
+        there = [one for one in partitions if one.log is not None or one.offline]
+        self._store.delete(*(one.topic_partition for one in there))
 
     def _tell(self, change: TopicChange) -> None:
         self._observe(change)

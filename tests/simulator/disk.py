@@ -7,7 +7,7 @@ synced is never torn by a later write to its sector; a file's new end may be tor
 
 Faults are armed by number or by name: `cut_power_at` (an operation), `fail_sync` (EIO, after which
 what was to be synced is in doubt for good), `fail_write` (EIO, after a part was written), `room`
-(ENOSPC, likewise).
+(ENOSPC, likewise), `fail_at` (an operation: EIO, once, and nothing was done).
 """
 
 import errno
@@ -116,6 +116,7 @@ class SimulatedDisk:
         self._failing_writes: list[str] = []
         self.operations = 0  # that change something
         self.cut_power_at: int | None = None
+        self.fail_at: int | None = None
         self.room: int | None = None  # bytes by which files may still grow
 
     # --- faults --------------------------------------------------------------------------------
@@ -143,6 +144,9 @@ class SimulatedDisk:
         if self.cut_power_at is not None and self.operations >= self.cut_power_at:
             raise PowerCut
         self.operations += 1
+        if self.fail_at is not None and self.operations > self.fail_at:
+            self.fail_at = None
+            raise OSError(errno.EIO, "input/output error")
 
     def _grow(self, wanted: int) -> int:
         """How many of the bytes wanted there is room for."""
@@ -233,13 +237,16 @@ class SimulatedDisk:
         folder.change({name: None})
 
     def sync_dir(self, path: str) -> None:
-        self._step()
-        self._fail_if_armed(path)
+        self._sync_step(path)
         folder = self._directory(path)
         folder.durable = dict(folder.entries)
         folder.pending.clear()
 
-    def _fail_if_armed(self, path: str) -> None:
+    def _sync_step(self, path: str) -> None:
+        try:
+            self._step()
+        except OSError as failure:
+            raise SyncFailed(failure.errno, "fsync failed: input/output error", path) from None
         for part in self._failing_syncs:
             if part in path:
                 self._failing_syncs.remove(part)
@@ -273,9 +280,8 @@ class SimulatedDisk:
         inode.change(_Write(size, None))
 
     def sync(self, inode: _Inode, path: str) -> None:
-        self._step()
         try:
-            self._fail_if_armed(path)
+            self._sync_step(path)
         except OSError:
             inode.fail_sync()
             raise

@@ -7,7 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from storage.api import Corrupt, LogClosed, LogSettings, TopicPartition
-from storage.checkpoints import NO_TOPIC_ID, read_offsets
+from storage.checkpoints import LOG_STARTS, NO_TOPIC_ID, RECOVERY_POINTS, read_offsets
+from storage.cleaner_selection import CHECKPOINT as CLEAN_OFFSETS
 from storage.log_store import CLEAN_SHUTDOWN, LogStore
 from storage.segment import TailCut
 from tests.simulator.disk import PowerCut, SimulatedDisk
@@ -153,6 +154,143 @@ def test_a_deletion_that_was_interrupted_is_finished_at_the_next_start() -> None
         again = disk.after_kill()
         assert sorted(opened(again).partitions()) == [ORDERS[0], ORDERS[2]]
         assert not any(name.endswith("-delete") for name in again.listdir(DATA))
+
+
+def test_a_log_of_an_earlier_name_begins_at_its_own_beginning() -> None:
+    """Wherever the power goes: the old log's start, recovery point and clean offset are not its."""
+    key = ORDERS[1]
+    lines = (RECOVERY_POINTS, LOG_STARTS, CLEAN_OFFSETS)
+    steps, is_done = 0, False
+    while not is_done:
+        disk, store = with_orders()
+        old = store.partition_log(key)
+        assert old is not None
+        old.flush()
+        old.delete_before(1)
+        store.write_checkpoints()
+        store.set_clean_offsets({old: 1})
+        assert all(key in read_offsets(disk, f"{DATA}/{name}") for name in lines)
+
+        disk.cut_power_at = disk.operations + steps
+        try:
+            store.delete(key)
+            store.create(key, OTHER_ID, LogSettings()).append(batch("new"), NOW_MS)
+            is_done = True
+        except PowerCut:
+            pass
+        for left in (disk.after_crash(random.Random(steps)), disk.after_kill()):
+            again = opened(left)
+            log = again.partition_log(key)
+            if log is None or log.topic_id != OTHER_ID:
+                # Not made yet, or its id was lost with the power: the old one, or nothing.
+                again.delete(*([] if log is None else [key]))
+                log = again.create(key, OTHER_ID, LogSettings())
+                log.append(batch("new"), NOW_MS)
+            assert log.log_start_offset == 0
+            assert keys_in(list(log.batches(0))) in (["new"], [])
+            assert not any(key in read_offsets(left, f"{DATA}/{name}") for name in lines)
+        steps += 1
+    assert steps > 8
+
+
+def test_what_a_cleaner_says_of_a_log_that_was_deleted_is_not_taken_for_the_next() -> None:
+    disk, store = with_orders()
+    old = store.partition_log(ORDERS[0])
+    assert old is not None
+    store.delete(ORDERS[0])
+    new = store.create(ORDERS[0], OTHER_ID, LogSettings())
+    store.set_clean_offsets({old: 2})
+    assert read_offsets(disk, f"{DATA}/{CLEAN_OFFSETS}") == {}
+    store.set_clean_offsets({new: 0})
+    assert read_offsets(disk, f"{DATA}/{CLEAN_OFFSETS}") == {ORDERS[0]: 0}
+
+
+def test_what_is_known_of_a_damaged_partition_outlives_the_checkpoints() -> None:
+    """Otherwise a later start would take its damage for a torn tail, and cut it."""
+    disk, store = with_orders()
+    log = store.partition_log(ORDERS[1])
+    assert log is not None
+    log.flush()
+    assert store.close() == []
+    disk.open(f"{DATA}/orders-1/{0:020d}.log").truncate(50)
+    for _ in range(3):
+        disk = disk.after_kill()
+        store = opened(disk)
+        assert ORDERS[1] in store.damaged
+        store.write_checkpoints()
+        assert read_offsets(disk, f"{DATA}/{RECOVERY_POINTS}")[ORDERS[1]] == 2
+
+
+@pytest.mark.parametrize("left", [(), ("partition.metadata",), ("leader-epoch-checkpoint",)])
+def test_a_folder_that_was_not_made_in_full_is_used(left: tuple[str, ...]) -> None:
+    disk = new_disk()
+    disk.make_dir(f"{DATA}/orders-0")
+    for name in left:
+        disk.open(f"{DATA}/orders-0/{name}", create=True)
+    log = opened(disk).create(ORDERS[0], TOPIC_ID, LogSettings())
+    log.append(batch("a"), NOW_MS)
+    log.flush()
+    again = opened(disk.after_crash(random.Random(1)))
+    assert again.partitions()[ORDERS[0]].topic_id == TOPIC_ID
+
+
+def test_a_creation_that_fails_leaves_no_folder() -> None:
+    steps, failed = 0, 0
+    while failed == steps:
+        disk = new_disk()
+        store = opened(disk)
+        disk.fail_at = disk.operations + steps
+        try:
+            store.create_all(ORDERS, TOPIC_ID, LogSettings())
+        except OSError:
+            failed += 1
+            assert store.partitions() == {}
+            assert disk.listdir(DATA) == []
+            store.create_all(ORDERS, TOPIC_ID, LogSettings())
+        assert sorted(store.partitions()) == ORDERS
+        steps += 1
+    assert failed > 6
+
+
+def test_a_folder_of_records_that_nobody_knows_is_set_aside_for_a_new_log() -> None:
+    disk, _ = with_orders()
+    store = LogStore(disk, DATA)  # not opened: it knows of none
+    assert store.create(ORDERS[0], OTHER_ID, LogSettings()).log_end_offset == 0
+    (stray,) = [name for name in disk.listdir(DATA) if name.endswith("-stray")]
+    assert stray.startswith("orders-0.")
+    assert f"{0:020d}.log" in disk.listdir(f"{DATA}/{stray}")
+    assert sorted(opened(disk.after_kill()).partitions()) == ORDERS
+
+
+def test_only_what_holds_a_log_is_a_partition() -> None:
+    disk, _ = with_orders()
+    disk.make_dir(f"{DATA}/backup-7")
+    disk.open(f"{DATA}/backup-7/notes.txt", create=True)
+    disk.make_dir(f"{DATA}/backup-20261122")
+    disk.open(f"{DATA}/backup-20261122/{0:020d}.log", create=True)
+    disk.make_dir(f"{DATA}/rename-then-delete")
+    disk.open(f"{DATA}/rename-then-delete/mine", create=True)
+    store = opened(disk.after_kill())
+    assert sorted(store.partitions()) == ORDERS
+    assert store.left_alone == [f"{DATA}/backup-20261122"]
+    assert disk.exists(f"{DATA}/backup-7/notes.txt")
+    assert disk.exists(f"{DATA}/rename-then-delete/mine")
+    # Should there ever be a topic of that name, the notes are kept.
+    store.create(TopicPartition("backup", 7), TOPIC_ID, LogSettings())
+    assert [name for name in disk.listdir(DATA) if name.endswith("-stray")]
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"version: 7\ntopic_id: x", b"version: \xe9"])
+def test_a_partitions_metadata_that_cannot_be_read_is_damage_of_that_partition(
+    content: bytes,
+) -> None:
+    disk, _ = with_orders()
+    file = disk.open(f"{DATA}/orders-1/partition.metadata")
+    file.truncate(0)
+    file.pwrite(content, 0)
+    store = opened(disk.after_kill())
+    assert sorted(store.partitions()) == [ORDERS[0], ORDERS[2]]
+    assert store.damaged[ORDERS[1]].path == f"{DATA}/orders-1/partition.metadata"
 
 
 def test_the_longest_topic_name_can_be_deleted() -> None:

@@ -158,8 +158,9 @@ class MemoryStore:
         self.logs[topic_partition] = log
         return log
 
-    def delete(self, topic_partition: TopicPartition) -> None:
-        del self.logs[topic_partition]
+    def delete(self, *topic_partitions: TopicPartition) -> None:
+        for topic_partition in topic_partitions:
+            del self.logs[topic_partition]
 
 
 class MemoryFile:
