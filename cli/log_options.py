@@ -89,7 +89,7 @@ def reading() -> Iterator[None]:
 
 def note_running_daemon(place: DataPlace) -> None:
     """Say so if somebody writes to these files: then what is half written is no damage."""
-    if place.is_data_dir and _is_locked(place.path / ".lock"):
+    if place.is_data_dir and (_is_locked(place.path) or _is_locked(place.path / ".lock")):
         click.echo(
             f"rollcall: note: a daemon runs on {place.path}; what it just writes may look wrong",
             err=True,
@@ -97,7 +97,10 @@ def note_running_daemon(place: DataPlace) -> None:
 
 
 def _is_locked(lock: Path) -> bool:
-    """Does any process hold it? Asks the system's list, and so never stands in a daemon's way."""
+    """Does any process hold it? Asks the system's list, and so never stands in a daemon's way.
+
+    A daemon of Rollcall locks the directory and its file, a Kafka the file alone.
+    """
     try:
         inode = lock.stat().st_ino
         held = Path("/proc/locks").read_text()

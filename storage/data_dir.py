@@ -1,14 +1,19 @@
-"""Whose is this data directory, and is it ours alone? Its lock, its identity, and its refusals.
+"""Data directory: whose it is, and that it is ours alone. Its lock, identity and refusals.
 
 `broker/main.py` opens it first of all: it makes the directory, takes the lock (one daemon at a
 time) and reads or writes `meta.properties`, Kafka's file with one key of our own, so that cluster
-id and node id stay the same over restarts. Each refusal is an exception with a message of one line
-for the operator; the daemon prints it and exits.
+id and node id stay the same over restarts. The lock is on the directory itself, so it holds when
+somebody removes `.lock`, the file that names the holder. Each refusal is an exception with a
+message of one line for the operator; the daemon prints it and exits. A refused start leaves
+nothing behind: `withdraw` removes what was made here.
 Kafka's counterparts: LogManager.lockLogDirs, MetaProperties, MetaPropertiesEnsemble.
 """
 
+import contextlib
+import errno
 import fcntl
 import os
+import re
 import uuid
 from collections.abc import Callable
 from uuid import UUID
@@ -16,13 +21,14 @@ from uuid import UUID
 from msgspec import Struct
 
 from storage.checkpoints import decode_uuid, encode_uuid
-from storage.disk import Disk, RealDisk, read_file, replace_file
+from storage.disk import TEMPORARY, Disk, RealDisk, parent, read_file, replace_file
 
 LOCK = ".lock"
 META_PROPERTIES = "meta.properties"
 DATA_VERSION = 1
 
 _KAFKA_VERSION = "1"
+_PARTITION = re.compile(r".+-[0-9]+")  # the name of a partition's folder
 _OUR_VERSION_KEY = "rollcall.data.version"
 
 
@@ -66,7 +72,7 @@ def random_id() -> UUID:
 class DataDir:
     """The directory, locked until `close`."""
 
-    __slots__ = ("_lock_fd", "identity", "path")
+    __slots__ = ("_fds", "_made", "identity", "is_new", "lost_identity", "path")
 
     def __init__(
         self,
@@ -76,55 +82,118 @@ class DataDir:
         disk: Disk | None = None,
         new_id: Callable[[], UUID] = random_id,
     ) -> None:
-        """Make or open it; raises DataDirRefused."""
+        """Make or open it; raises DataDirRefused, and then leaves nothing behind."""
         self.path = path
+        self._made: list[str] = []
+        self._fds: list[int] = []
+        disk = disk or RealDisk()
         try:
-            os.makedirs(path, mode=0o755, exist_ok=True)  # noqa: PTH103
-            self._lock_fd = _lock(path)
-        except OSError as fault:
-            raise DataDirUnusable(_cannot(path, fault)) from None
-        try:
-            self.identity = _identify(disk or RealDisk(), path, node_id, new_id)
+            # Before anything is written: another's directory is to stay as it is.
+            known = _read_identity(disk, path, node_id)
+            self.is_new = known is None
+            self._make_dirs()
+            self._lock()
+            # Partitions without an identity: moved here from elsewhere, or the file was lost.
+            self.lost_identity = self.is_new and any(map(_PARTITION.fullmatch, os.listdir(path)))  # noqa: PTH208
+            self.identity = known or self._identify(disk, node_id, new_id)
         except BaseException as fault:
-            self.close()
-            if isinstance(fault, OSError):
+            self.withdraw()
+            if isinstance(fault, OSError | ValueError):  # ValueError: a zero byte in the path
                 raise DataDirUnusable(_cannot(path, fault)) from None
             raise
 
     def close(self) -> None:
         """Let another daemon have it."""
-        fd, self._lock_fd = self._lock_fd, -1
-        if fd >= 0:
-            os.close(fd)
+        while self._fds:
+            os.close(self._fds.pop())
 
+    def withdraw(self) -> None:
+        """Remove what the constructor made, then close; for a start that is refused."""
+        while self._made:
+            made = self._made.pop()
+            with contextlib.suppress(OSError):  # not there, or no longer empty
+                os.rmdir(made) if made.endswith("/") else os.unlink(made)  # noqa: PTH106, PTH108
+        self.close()
 
-def _cannot(path: str, fault: OSError) -> str:
-    return f"data directory {path} cannot be used: {fault.strerror or fault}"
+    def _make_dirs(self) -> None:
+        missing: list[str] = []
+        place = os.path.abspath(self.path)  # noqa: PTH100
+        while not os.path.isdir(place) and place != parent(place):  # noqa: PTH112
+            missing.append(place)
+            place = parent(place)
+        for folder in reversed(missing):
+            os.makedirs(folder, mode=0o755, exist_ok=True)  # noqa: PTH103
+            self._made.append(f"{folder}/")
 
+    def _lock(self) -> None:
+        """Lock the directory, and `.lock` in it, which stays behind unlocked at the end.
 
-def _lock(path: str) -> int:
-    """Take the lock; its file names the holder, and stays behind unlocked at the end."""
-    fd = os.open(f"{path}/{LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        holder = os.pread(fd, 20, 0).strip()
-        os.close(fd)
-        raise DataDirLocked(path, int(holder) if holder.isdigit() else None) from None
-    except OSError:
-        os.close(fd)
-        raise
-    os.ftruncate(fd, 0)
-    os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
-    return fd
+        The file's own lock is for what looks at the file alone: an earlier Rollcall.
+        """
+        file = f"{self.path}/{LOCK}"
+        directory = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._fds.append(directory)
+        is_missing = not os.path.lexists(file)
+        try:
+            _flock(directory, is_directory=True)
+            fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._fds.append(fd)
+            if is_missing:
+                self._made.append(file)
+            _flock(fd)
+        except BlockingIOError:
+            self._made = []  # the holder's
+            raise DataDirLocked(self.path, _holder(file)) from None
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
 
-
-def _identify(disk: Disk, path: str, node_id: int, new_id: Callable[[], UUID]) -> Identity:
-    file = f"{path}/{META_PROPERTIES}"
-    if not disk.exists(file):
+    def _identify(self, disk: Disk, node_id: int, new_id: Callable[[], UUID]) -> Identity:
+        file = f"{self.path}/{META_PROPERTIES}"
+        # Once more, now that it is locked: another daemon may have come in between.
+        known = _read_identity(disk, self.path, node_id)
+        if known is not None:
+            return known
+        self._made += [file, file + TEMPORARY]
         identity = Identity(encode_uuid(new_id()), node_id, encode_uuid(new_id()))
         replace_file(disk, file, _encode(identity))
         return identity
+
+
+def _cannot(path: str, fault: OSError | ValueError) -> str:
+    reason = fault.strerror if isinstance(fault, OSError) else None
+    return f"data directory {path} cannot be used: {reason or fault}"
+
+
+def _flock(fd: int, *, is_directory: bool = False) -> None:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as fault:
+        # NFS locks only what is open for writing, which a directory never is: there the file's
+        # lock has to do, as it does for Kafka everywhere.
+        if not (is_directory and fault.errno in (errno.EBADF, errno.ENOTSUP, errno.EINVAL)):
+            raise
+
+
+def _holder(file: str) -> int | None:
+    """The pid that the holder wrote, if it can be read."""
+    try:
+        fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        holder = os.pread(fd, 20, 0).strip()
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+    return int(holder) if holder.isdigit() else None
+
+
+def _read_identity(disk: Disk, path: str, node_id: int) -> Identity | None:
+    """Whose directory it is; None if nobody's yet."""
+    file = f"{path}/{META_PROPERTIES}"
+    if not disk.exists(file):
+        return None
     identity = _decode(path, read_file(disk, file).decode("utf-8", "replace"))
     if identity.node_id != node_id:
         raise DataDirForeign(
@@ -150,16 +219,25 @@ def _decode(path: str, content: str) -> Identity:
         for line in content.splitlines()
         if "=" in line and line[0] != "#"
     )
-    ours = properties.get(_OUR_VERSION_KEY)
-    if ours is None and "cluster.id" in properties:
+    ours, kafkas = properties.get(_OUR_VERSION_KEY), properties.get("version", "")
+    cluster_id, node = properties.get("cluster.id", ""), properties.get("node.id", "")
+    if ours is None and cluster_id:
         raise DataDirForeign(
-            f"data directory {path} belongs to an Apache Kafka broker; choose another directory"
+            f"data directory {path} belongs to an Apache Kafka broker; choose another directory "
+            f"(`rollcall offsets import --from {path}` takes over its offsets)"
         )
     if ours is not None and ours != str(DATA_VERSION):
         raise DataDirForeign(
-            f"data directory {path} has data version {ours}, this Rollcall knows {DATA_VERSION}"
+            f"data directory {path} has data version {ours}, this Rollcall knows {DATA_VERSION}: "
+            "start it with the Rollcall that wrote it, or with a later one"
         )
-    cluster_id, node = properties.get("cluster.id", ""), properties.get("node.id", "")
-    if decode_uuid(cluster_id) is None or not node.isdecimal() or ours is None:
+    if ours is not None and kafkas.isdecimal() and kafkas != _KAFKA_VERSION:
+        raise DataDirForeign(
+            f"data directory {path}: {META_PROPERTIES} has version {kafkas}, this Rollcall knows "
+            f"{_KAFKA_VERSION}"
+        )
+    node_id = int(node) if re.fullmatch(r"[0-9]{1,10}", node) else None
+    is_whole = decode_uuid(cluster_id) is not None and kafkas == _KAFKA_VERSION
+    if ours is None or node_id is None or not is_whole:
         raise DataDirForeign(f"data directory {path}: {META_PROPERTIES} is damaged")
-    return Identity(cluster_id, int(node), properties.get("directory.id", ""))
+    return Identity(cluster_id, node_id, properties.get("directory.id", ""))

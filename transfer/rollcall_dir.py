@@ -5,6 +5,7 @@ directory whose daemon was killed is as good as any other; closes it cleanly at 
 not touch it refuses in one line.
 """
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -165,7 +166,7 @@ def _node_id(path: Path, default: int) -> int:
     meta = path / META_PROPERTIES
     lines = meta.read_text("utf-8", "replace").splitlines() if meta.exists() else []
     said = [line.removeprefix("node.id=") for line in lines if line.startswith("node.id=")]
-    return int(said[0]) if said and said[0].isdecimal() else default
+    return int(said[0]) if said and re.fullmatch(r"[0-9]{1,10}", said[0]) else default
 
 
 def read_logs(logs: Sequence[PartitionLog], contents: Contents, tally: Tally) -> None:

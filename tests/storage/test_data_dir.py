@@ -1,6 +1,9 @@
 """The data directory: ours alone, the same over restarts, or refused in one clear line."""
 
+import errno
+import fcntl
 import os
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -81,6 +84,71 @@ def test_the_lock_of_a_process_that_was_killed_is_free(tmp_path: Path) -> None:
     assert identity(tmp_path)
 
 
+def test_removing_the_lock_file_lets_nobody_in(tmp_path: Path) -> None:
+    data_dir = DataDir(str(tmp_path), 1)
+    (tmp_path / ".lock").unlink()
+    refusal = refused(tmp_path)
+    assert isinstance(refusal, DataDirLocked)
+    assert refusal.pid is None
+    assert not (tmp_path / ".lock").exists()
+    data_dir.close()
+    assert identity(tmp_path)
+
+
+def test_an_earlier_rollcall_locks_the_file_alone(tmp_path: Path) -> None:
+    identity(tmp_path)
+    with (tmp_path / ".lock").open("r+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert isinstance(refused(tmp_path), DataDirLocked)
+    assert identity(tmp_path)
+
+
+def test_a_directory_of_a_file_system_without_such_locks_has_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = fcntl.flock
+
+    def flock(fd: int, operation: int) -> None:
+        if stat.S_ISDIR(os.fstat(fd).st_mode):
+            raise OSError(errno.EBADF, "as NFS answers")
+        real(fd, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    data_dir = DataDir(str(tmp_path), 1)
+    assert isinstance(refused(tmp_path), DataDirLocked)
+    data_dir.close()
+
+
+def test_a_start_that_is_refused_leaves_nothing_behind(tmp_path: Path) -> None:
+    data_dir = DataDir(str(tmp_path / "deep" / "data"), 1)
+    assert data_dir.is_new
+    data_dir.withdraw()
+    assert list(tmp_path.iterdir()) == []
+    # What was there before stays.
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes").write_text("")
+    DataDir(str(tmp_path / "mine"), 1).withdraw()
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["notes"]
+    first = identity(tmp_path / "mine")
+    data_dir = DataDir(str(tmp_path / "mine"), 1)
+    assert not data_dir.is_new
+    data_dir.withdraw()
+    assert identity(tmp_path / "mine") == first
+
+
+def test_partitions_without_an_identity_are_told_apart_from_a_new_directory(tmp_path: Path) -> None:
+    for name, is_lost in (("lost+found", False), ("orders-3", True)):
+        (tmp_path / name).mkdir()
+        data_dir = DataDir(str(tmp_path), 1)
+        assert data_dir.is_new
+        assert data_dir.lost_identity == is_lost
+        data_dir.withdraw()
+    identity(tmp_path)
+    data_dir = DataDir(str(tmp_path), 1)
+    assert not data_dir.lost_identity
+    data_dir.close()
+
+
 def test_an_unreadable_holder_is_still_a_holder(tmp_path: Path) -> None:
     data_dir = DataDir(str(tmp_path), 1)
     (tmp_path / ".lock").write_text("?")
@@ -107,7 +175,9 @@ def test_a_real_kafkas_directory_is_refused_and_left_alone(tmp_path: Path) -> No
     refusal = refused(tmp_path)
     assert isinstance(refusal, DataDirForeign)
     assert "Apache Kafka" in str(refusal)
+    assert f"rollcall offsets import --from {tmp_path}" in str(refusal)
     assert (tmp_path / "meta.properties").read_text() == kafkas
+    assert [path.name for path in tmp_path.iterdir()] == ["meta.properties"]
 
 
 def test_data_of_another_version_is_refused(tmp_path: Path) -> None:
@@ -119,7 +189,28 @@ def test_data_of_another_version_is_refused(tmp_path: Path) -> None:
     assert "data version 2, this Rollcall knows 1" in str(refusal)
 
 
-@pytest.mark.parametrize("content", ["", "garbage", "rollcall.data.version=1\nnode.id=1\n"])
+def test_kafkas_own_version_is_read_too(tmp_path: Path) -> None:
+    identity(tmp_path)
+    meta = tmp_path / "meta.properties"
+    written = meta.read_text()
+    meta.write_text(written.replace("\nversion=1", "\nversion=99"))
+    refusal = refused(tmp_path)
+    assert isinstance(refusal, DataDirForeign)
+    assert "meta.properties has version 99, this Rollcall knows 1" in str(refusal)
+    meta.write_text(written.replace("\nversion=1", ""))
+    assert "damaged" in str(refused(tmp_path))
+
+
+DAMAGED = (
+    "",
+    "garbage",
+    "rollcall.data.version=1\nnode.id=1\n",
+    f"cluster.id={'A' * 22}\nnode.id={'1' * 5000}\nrollcall.data.version=1\nversion=1\n",
+    f"cluster.id={'A' * 22}\nnode.id=\u0661\nrollcall.data.version=1\nversion=1\n",
+)
+
+
+@pytest.mark.parametrize("content", DAMAGED, ids=range(len(DAMAGED)))
 def test_a_damaged_identity_is_refused_not_replaced(tmp_path: Path, content: str) -> None:
     (tmp_path / "meta.properties").write_text(content)
     assert "damaged" in str(refused(tmp_path))
@@ -128,7 +219,7 @@ def test_a_damaged_identity_is_refused_not_replaced(tmp_path: Path, content: str
 
 def test_a_path_that_cannot_be_a_directory_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    for path in (tmp_path / "file", tmp_path / "file" / "data"):
+    for path in (tmp_path / "file", tmp_path / "file" / "data", tmp_path / "a\0b"):
         assert isinstance(refused(path), DataDirUnusable)
 
 
@@ -141,6 +232,7 @@ def test_a_disk_that_takes_nothing_is_refused_and_the_lock_let_go(tmp_path: Path
     disk.room = 0
     with pytest.raises(DataDirUnusable, match="no space left"):
         DataDir(str(tmp_path), 1, disk=disk)
+    assert list(tmp_path.iterdir()) == []
     assert identity(tmp_path)
 
 
