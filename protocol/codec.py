@@ -14,6 +14,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, Final
 
+from protocol.api_names import api_name
 from protocol.compiler import layout, reader
 from protocol.headers import RequestHeader, ResponseHeader
 from protocol.messages import REQUESTS, RESPONSES, Request, Response
@@ -38,6 +39,10 @@ __all__ = [
 ]
 
 _KEY_AND_VERSION: Final = struct.Struct(">hh")
+_CLIENT_ID_LENGTH: Final = struct.Struct(">h")
+
+CLIENT_ID_SHOWN_MAX: Final = 80
+"""Characters of a client id in the text of a fault; a line of the log is for reading."""
 
 
 class UnknownApiKey(Malformed):
@@ -103,14 +108,28 @@ def _find_request_reader(buf: bytes, start: int, end: int) -> Callable[..., Any]
     try:
         cls = REQUESTS[ApiKey(api_key)]
     except ValueError:
-        raise UnknownApiKey(f"api key {api_key}, version {version}") from None
+        raise UnknownApiKey(_asked(buf, start, end)) from None
     if version in cls.VERSIONS:
         read = compile_reader(_request_layouts(ApiKey(api_key), version))
         _request_readers[_KEY_AND_VERSION.pack(api_key, version)] = read
         return read
     if cls is ApiVersionsRequest:
         return _read_unserved_api_versions
-    raise UnsupportedVersion(f"{cls.API_KEY.name} version {version}")
+    raise UnsupportedVersion(_asked(buf, start, end))
+
+
+def _asked(buf: bytes, start: int, end: int) -> str:
+    """Who asked for what in vain: every header since v1 has its client id in the same place."""
+    api_key, version = _KEY_AND_VERSION.unpack_from(buf, start)
+    asked = f"{api_name(api_key)}, version {version}"
+    client_id = _CLIENT_ID_LENGTH.unpack_from(buf, start + 8) if end - start >= 10 else (-1,)
+    size = client_id[0]
+    if not 0 <= size <= end - start - 10:
+        return asked
+    shown = buf[start + 10 : start + 10 + size].decode("utf-8", "replace")
+    if len(shown) > CLIENT_ID_SHOWN_MAX:
+        shown = f"{shown[:CLIENT_ID_SHOWN_MAX]}..."
+    return f"{asked}, client id {shown!r}"
 
 
 def _find_response_writer(api_key: ApiKey, version: int) -> Callable[..., Any]:

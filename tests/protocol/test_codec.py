@@ -2,6 +2,7 @@
 
 import pytest
 
+from protocol.api_names import api_name
 from protocol.codec import (
     Malformed,
     RequestHeader,
@@ -97,13 +98,22 @@ BAD_REQUESTS = {
     " fit",
     "0013 0005 00000007 0000 00 01": "CreateTopicsRequest v5 ends too early",
     "0001 000d 00000007 0000 00": "FetchRequest v13 ends too early",
-    "0004 0000 00000007 0000": "api key 4, version 0",
-    "ffff 0000 00000007 0000": "api key -1, version 0",
-    "0044 0000 00000007 0000": "api key 68, version 0",
-    "000c 0005 00000007 0000": "HEARTBEAT version 5",
-    "000c ffff 00000007 0000": "HEARTBEAT version -1",
-    "0000 0002 00000007 0000": "PRODUCE version 2",
-    "0016 0006 00000007 0000": "INIT_PRODUCER_ID version 6",
+    "0004 0000 00000007 0000": "LeaderAndIsr (api key 4), version 0, client id ''",
+    "ffff 0000 00000007 0000": "api key -1, version 0, client id ''",
+    "005d 0000 00000007 0000": "api key 93, version 0, client id ''",
+    "0044 0000 00000007 0002 6331 00": "ConsumerGroupHeartbeat (api key 68), version 0, "
+    "client id 'c1'",
+    "002c 0001 00000007 ffff": "IncrementalAlterConfigs (api key 44), version 1",
+    "002c 0001 00000007": "IncrementalAlterConfigs (api key 44), version 1",
+    "002c 0001 00000007 0003 6331": "IncrementalAlterConfigs (api key 44), version 1",
+    "002c 0001 00000007 0002 1bff": "IncrementalAlterConfigs (api key 44), version 1, "
+    "client id '\\x1b\ufffd'",
+    f"002c 0001 00000007 0200 {'61' * 512}": "IncrementalAlterConfigs (api key 44), version 1, "
+    f"client id '{'a' * 80}...'",
+    "000c 0005 00000007 0000": "Heartbeat (api key 12), version 5, client id ''",
+    "000c ffff 00000007 0000": "Heartbeat (api key 12), version -1, client id ''",
+    "0000 0002 00000007 0000": "Produce (api key 0), version 2, client id ''",
+    "0016 0006 00000007 0000": "InitProducerId (api key 22), version 6, client id ''",
 }
 
 
@@ -120,6 +130,11 @@ def test_what_is_not_served_is_told_apart() -> None:
         decode_request(*request_bytes("0004 0000 00000007 0000"))
     with pytest.raises(UnsupportedVersion):
         decode_request(*request_bytes("000c 0005 00000007 0000"))
+
+
+def test_what_is_served_is_named_as_kafka_names_it() -> None:
+    for api_key in ApiKey:
+        assert api_name(api_key).split()[0].upper() == api_key.name.replace("_", "")
 
 
 @pytest.mark.parametrize(("api_key", "version"), EVERY_API_AND_VERSION)
