@@ -29,6 +29,7 @@ _SYNONYMS = (
     ("node.id", "broker.id"),
 )
 
+_RESEMBLES = 0.85  # of difflib's ratio: one letter wrong, too many or missing, or two swapped
 _OWN_VARIABLES = ("ROLLCALL_CONFIG",)  # options of the command line, not configuration
 
 
@@ -68,6 +69,7 @@ def load_config(
     values: dict[str, Value] = {}
     unused: list[str] = []
     for setting in settings.values():
+        _check_text(setting)
         reason = refusal(setting.name, _written_text(setting.written))
         if reason is not None:
             raise BadConfig(_sentence(setting, reason))
@@ -202,9 +204,27 @@ def _read_environment(environment: Mapping[str, str], warnings: list[str]) -> li
             settings.append(Setting(name, value, Origin("environment", variable)))
         else:
             unknown.append(variable)
-    if unknown:
-        warnings.append(f"Environment passed over, no such configuration: {', '.join(unknown)}")
+    guesses = _resembling(unknown)
+    if guesses:
+        warnings.append(f"Environment ignored, no such configuration: {', '.join(guesses)}")
     return settings
+
+
+def _resembling(variables: list[str]) -> list[str]:
+    """Of variables that are no configuration those that look like a misspelled key.
+
+    Scripts and images have others of their own (ROLLCALL_MAIN, KAFKA_OPTS): no word about them.
+    """
+    if not variables:
+        return []
+    from difflib import get_close_matches  # slow to import, and most starts need no guess
+
+    names = [*keys(), *kafka_names("broker")]
+    found: list[str] = []
+    for variable in variables:
+        near = get_close_matches(environment_name(variable), names, n=1, cutoff=_RESEMBLES)
+        found += [f"{variable} (did you mean {near[0]}?)" for near in [near] if near]
+    return found
 
 
 def environment_name(variable: str) -> str:
@@ -245,6 +265,17 @@ def _rank(setting: Setting) -> int:
 
 def _rest(setting: Setting) -> tuple[Written, Origin]:
     return setting.written, setting.origin
+
+
+def _check_text(setting: Setting) -> None:
+    """Every value may come to be in an answer, a path or a file, and so must be text."""
+    text = _written_text(setting.written)
+    if "\0" in text:
+        raise BadConfig(_sentence(setting, "must not have a zero byte"))
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise BadConfig(_sentence(setting, "must be valid UTF-8")) from None
 
 
 def _read_value(key: Key, setting: Setting) -> Value:

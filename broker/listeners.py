@@ -19,6 +19,8 @@ _ENDPOINT = re.compile(
     r"(\[(?P<six>[0-9A-Fa-f:.%]+)\]|(?P<host>[^\[\]/:,\s]*))"
     r":(?P<port>[0-9]{1,5})"
 )
+_LABEL = re.compile(r"[A-Za-z0-9_-]{1,63}")  # DNS: a label has at most 63 bytes
+_HOST_NAME_MAX = 255  # bytes, in DNS
 _UNROUTABLE = ("", "0.0.0.0", "::", "0:0:0:0:0:0:0:0")
 
 
@@ -59,19 +61,36 @@ def parse_endpoint(text: str) -> Endpoint:
     match = _ENDPOINT.fullmatch(text.strip())
     if match is None:
         raise BadValue(f"{text!r} is not of the form NAME://HOST:PORT")
-    port = int(match["port"])
-    if port > 65_535:
-        raise BadValue(f"{text!r} has a port above 65535")
-    return Endpoint(match["name"].upper(), match["six"] or match["host"] or "", port)
+    return _endpoint(text, match)
 
 
 def parse_host_port(text: str) -> tuple[str, int]:
     """Read HOST:PORT, an IPv6 address in brackets."""
-    try:
-        endpoint = parse_endpoint(f"X://{text.strip()}")
-    except BadValue:
-        raise BadValue(f"{text!r} is not of the form HOST:PORT") from None
+    match = _ENDPOINT.fullmatch(f"X://{text.strip()}")
+    if match is None:
+        raise BadValue(f"{text!r} is not of the form HOST:PORT")
+    endpoint = _endpoint(text, match)
     return endpoint.host, endpoint.port
+
+
+def _endpoint(text: str, match: re.Match[str]) -> Endpoint:
+    port = int(match["port"])
+    if port > 65_535:
+        raise BadValue(f"{text!r} has a port above 65535")
+    if match["host"] and not _is_host_name(match["host"]):
+        raise BadValue(f"{text!r}: {match['host']!r} is not a host name")
+    return Endpoint(match["name"].upper(), match["six"] or match["host"] or "", port)
+
+
+def _is_host_name(host: str) -> bool:
+    """Can it be looked up and told to clients? A name of labels, or an IPv4 address."""
+    if not host.isascii():  # an internationalized name; the codec is slow to import
+        try:
+            host = host.encode("idna").decode()
+        except UnicodeError:
+            return False
+    labels = host.removesuffix(".").split(".")
+    return len(host) <= _HOST_NAME_MAX and all(map(_LABEL.fullmatch, labels))
 
 
 def with_listener_name(text: str) -> str:
@@ -120,8 +139,17 @@ def _listener(bound: Endpoint, told: Endpoint | None) -> Listener:
                 f"needed, because no client could connect to the {bound.host} of listeners",
             )
         # An empty host listens on every address and advertises the machine's name: Kafka's rule.
-        told = Endpoint(bound.name, bound.host or socket.gethostname(), bound.port)
+        told = Endpoint(bound.name, bound.host or _machine_name(), bound.port)
     return Listener(bound.name, bound.host, bound.port, told.host, told.port)
+
+
+def _machine_name() -> str:
+    name = socket.gethostname()
+    if not _is_host_name(name):
+        raise BadListeners(
+            "advertised.listeners", f"needed, because this machine is called {name!r}"
+        )
+    return name
 
 
 def _endpoints(key: str, texts: Iterable[str]) -> list[Endpoint]:

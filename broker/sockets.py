@@ -116,9 +116,10 @@ def _addresses(name: str, host: str, port: int) -> Sequence[tuple[socket.Address
         return [(socket.AF_INET, ANY_IPV4)]
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except socket.gaierror as error:
+    except (socket.gaierror, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a host name"
         raise CannotListen(
-            f"cannot listen on {address_text(host, port)} ({name}): {error.strerror}"
+            f"cannot listen on {address_text(host, port)} ({name}): {reason}"
         ) from error
     # A container's hosts file often names ::1 where the kernel has no IPv6; the rest must do then.
     addresses = list(dict.fromkeys((family, str(at[0])) for family, _, _, _, at in found))

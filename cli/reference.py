@@ -44,7 +44,8 @@ rollcall.flush = "commit"
 
 - A name that nobody knows, a value of the wrong type or out of range: `rollcall` ends with exit
   code 2 and one line that names the key. A `KAFKA_` or `ROLLCALL_` variable that is no
-  configuration only gets a warning, because images and Kubernetes set such variables.
+  configuration gets a warning if it resembles a name, and is ignored otherwise: images,
+  Kubernetes and scripts set such variables for themselves.
 - A name that Kafka knows and Rollcall has no use for is accepted, with one warning.
 - Except where passing over it would weaken security or durability: `ssl.*`, `sasl.*`, listeners
   that are not PLAINTEXT, `authorizer.class.name` and its like, more than one replica

@@ -76,6 +76,37 @@ def test_addresses_are_read_with_brackets_and_printed_with_them() -> None:
     assert parse_host_port(":80") == ("", 80)
 
 
+@pytest.mark.parametrize(
+    "name", ["kafka.lan", "kafka.lan.", "my_host-1", "127.0.0.1", "bücher.example", "a" * 63]
+)
+def test_a_host_name_may_be_all_that_can_be_looked_up(name: str) -> None:
+    assert parse_host_port(f"{name}:9092") == (name, 9092)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a..b", ".a", "h\udcff", "h\x1b", "h\x00", "a" * 64, ".".join(["a" * 50] * 6), "ü" * 70,
+        "%h", "h*", "..",
+    ],
+)  # fmt: skip
+def test_what_is_no_host_name_is_refused_in_one_line(name: str) -> None:
+    for read in (parse_host_port, parse_endpoint):
+        text = f"{name}:9092" if read is parse_host_port else f"PLAINTEXT://{name}:9092"
+        with pytest.raises(BadValue, match="is not a host name") as refused:
+            read(text)
+        assert str(refused.value).isprintable()
+
+
+def test_a_machine_whose_name_is_no_host_name_needs_an_address_to_tell(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(socket, "gethostname", lambda: "h\udcff")
+    with pytest.raises(BadListeners) as refused:
+        resolve_listeners(["INSIDE://:9092"], [], BOTH, [])
+    assert refused.value.key == "advertised.listeners"
+
+
 @pytest.mark.parametrize("text", ["", "h", "h:", "h:x", "h:70000", "::1:80", "a b:1", "h:1/x"])
 def test_other_texts_are_no_address(text: str) -> None:
     with pytest.raises(BadValue):

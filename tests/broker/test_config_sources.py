@@ -169,19 +169,35 @@ def test_environment_names_are_those_of_kafkas_images(variable: str, name: str) 
     assert environment_name(variable) == name
 
 
-def test_variables_that_are_no_configuration_only_warn() -> None:
+def test_only_variables_that_resemble_a_key_get_a_warning() -> None:
     config = load_config(
         environment={
             "KAFKA_OPTS": "-Xmx1g",
+            "KAFKA_GROUP_MAX_SIZ": "9",
             "KAFKA_PORT": "tcp://10.0.0.1:9092",  # Kubernetes sets it for a service named kafka
             "ROLLCALL_SERVICE_HOST": "10.0.0.1",
+            "ROLLCALL_MAIN": "a script's own",
+            "ROLLCALL_FLUHS": "page-cache",
             "PATH": "unrelated",
         }
     )
     assert config.warnings == (
-        "Environment passed over, no such configuration: KAFKA_OPTS, ROLLCALL_SERVICE_HOST",
+        (
+            "Environment ignored, no such configuration: "
+            "KAFKA_GROUP_MAX_SIZ (did you mean group.max.size?), "
+            "ROLLCALL_FLUHS (did you mean rollcall.flush?)"
+        ),
         "Configuration accepted, but Rollcall has no use for it: port",
     )
+
+
+@pytest.mark.parametrize("name", ["broker.rack", "log.dirs", "advertised.listeners"])
+@pytest.mark.parametrize("value", ["h\udcff", "a\0b"])
+def test_a_value_that_is_no_text_is_refused_in_one_line(name: str, value: str) -> None:
+    with pytest.raises(BadConfig, match=r"valid UTF-8|a zero byte") as refused:
+        load_config(environment={f"KAFKA_{name.upper().replace('.', '_')}": value})
+    assert str(refused.value).startswith(f"{name} = ")
+    assert str(refused.value).isprintable()
 
 
 def test_a_wrong_value_in_the_environment_names_variable_and_key() -> None:
