@@ -2,14 +2,17 @@
 
 In order: lock the data directory / bind the ports / open the logs and re-apply the journal / make
 the parts / accept clients / elect and load the partitions / open the console. What forbids a start
-is told in one line and ends with exit code 2, or 1 if the data are damaged. SIGTERM and SIGINT stop
-the daemon; a second signal ends it at once. Kafka's counterpart: `BrokerServer`.
+is told in one line and ends with exit code 2, or 1 if the data are damaged. SIGTERM, SIGINT and
+SIGHUP stop the daemon; a second signal ends it at once. Kafka's counterpart: `BrokerServer`.
 """
 
 import asyncio
+import contextlib
+import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from types import FrameType
 from typing import Final, NamedTuple, Protocol
 
 import uvloop
@@ -65,7 +68,8 @@ EXIT_REFUSED: Final = 2
 TOPICS_FILE: Final = "rollcall-topics.json"
 PRODUCERS_FILE: Final = "rollcall-producers.snapshot"
 
-STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""SIGHUP is a closed terminal; Kafka too stops cleanly at it. It never reloads anything."""
 
 CONSOLE_WAITS_S: Final = 0.5
 """For the load, which is mostly over by then: opening the console is work for the processor."""
@@ -106,11 +110,14 @@ def serve(config: Config, open_console: OpenConsole | None = None, *, repair: bo
     try:
         ports = _bind(config)
     except (CannotListen, BadListeners) as refused:
-        data_dir.close()
+        data_dir.withdraw()
         return _refuse(f"{refused.key}: {refused}")
     observer(DaemonStep("Starting up.", {"version": __version__, "data": data_dir.path}))
     for warning in config.warnings:
         observer(Warned(warning))
+    if data_dir.lost_identity:
+        words = "The data directory had partitions and no meta.properties: it has a new cluster id"
+        observer(Warned(words, {"cluster_id": data_dir.identity.cluster_id}))
     if descriptors < SMALL_DESCRIPTOR_LIMIT:
         observer(Warned("Few file descriptors (ulimit -n)", {"limit": descriptors}))
     if config.rollcall_crash_at != NEVER:
@@ -245,8 +252,7 @@ async def _run(
     loop = asyncio.get_running_loop()
     daemon = build(config, observer, data_dir, loop, repair=repair)
     told = asyncio.Event()
-    for number in STOP_SIGNALS:
-        loop.add_signal_handler(number, on_signal, loop, told)
+    listen_to_signals(loop, told, observer)
     await daemon.open(ports.clients)
     notify("READY=1")  # it answers, if only that it loads: a long load is no failed start
     loading = loop.create_task(daemon.load())
@@ -258,7 +264,7 @@ async def _run(
         loading.result()
         damage = daemon.ownership.damage
         if damage is None:
-            _say_ready(ports, data_dir.path)
+            _say_ready(ports, data_dir.path, observer)
             observer(DaemonStep("Startup complete."))
         else:
             told.set()  # as if it had been found before the first client came
@@ -292,11 +298,39 @@ async def console_after(
         return None
 
 
-def on_signal(loop: asyncio.AbstractEventLoop, told: asyncio.Event) -> None:
-    told.set()
+def listen_to_signals(
+    loop: asyncio.AbstractEventLoop, told: asyncio.Event, observer: Observer
+) -> None:
     for number in STOP_SIGNALS:
-        loop.remove_signal_handler(number)
-        signal.signal(number, signal.SIG_DFL)  # the next one ends us at once
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup: SIGHUP is not for us
+            loop.add_signal_handler(number, _on_signal, loop, told, observer, number)
+
+
+def _on_signal(
+    loop: asyncio.AbstractEventLoop,
+    told: asyncio.Event,
+    observer: Observer,
+    number: signal.Signals,
+) -> None:
+    told.set()
+    observer(
+        DaemonStep(
+            "Received a signal to stop; another one ends it at once", {"signal": number.name}
+        )
+    )
+    for one in STOP_SIGNALS:
+        if loop.remove_signal_handler(one):
+            signal.signal(one, _end_at_once)
+
+
+def _end_at_once(number: int, _frame: FrameType | None) -> None:
+    """As the signal would have done without us, but not without a word."""
+    name = signal.Signals(number).name
+    words = f"rollcall: ended at once by a second signal ({name}); the next start recovers\n"
+    with contextlib.suppress(OSError):
+        os.write(2, words.encode())
+    signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
 
 
 def _bind(config: Config) -> Ports:
@@ -380,13 +414,21 @@ def _with_partitions_as_they_are(
     return replace(config, offsets_topic_num_partitions=there)
 
 
-def _say_ready(ports: Ports, data: str) -> None:
-    """One line on stdout, for scripts and people."""
+def _say_ready(ports: Ports, data: str, observer: Observer) -> None:
+    """One line on stdout, for scripts and people; no reader is no reason to stop serving."""
     clients = ",".join(str(bound) for bound in ports.clients)
     words = ["rollcall ready:", "clients", clients]
     if ports.admin is not None:
         words += ["admin", address_text(ports.admin.host, ports.admin.port)]
-    print(*words, "data", data, flush=True)
+    if sys.stdout is None:  # closed by who started us
+        observer(Warned("stdout is closed: nobody reads the ready line"))
+        return
+    try:
+        print(*words, "data", data, flush=True)
+    except (OSError, ValueError) as failed:
+        observer(Warned("The ready line could not be written to stdout", {"reason": str(failed)}))
+        # What it still buffers goes nowhere, or the end of the process would fail for it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _refuse(reason: str, exit_code: int = EXIT_REFUSED) -> int:

@@ -1,34 +1,15 @@
-"""`rollcall serve`: run the daemon in the foreground until it is told to stop.
+"""Serve: run the daemon in the foreground until it is told to stop.
 
-Reads the options; broker/main.py does all the rest and returns the exit code.
+Reads the options; broker/main.py does all the rest and returns the exit code. Signals end the
+process until the daemon listens to them: cli/main.py has seen to that.
 """
 
 import gc
-import signal
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 
 import click
 
 from cli.options import configuration_options, read_options
-
-
-@contextmanager
-def leaving_at_a_signal() -> Iterator[None]:
-    """Until the daemon listens to them itself: nobody was promised anything, so it just leaves."""
-    before = {number: signal.signal(number, _leave) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _leave(_number: int, _frame: FrameType | None) -> None:
-    sys.exit(0)
 
 
 @click.command(
@@ -60,20 +41,19 @@ def serve(
 ) -> int:
     """Run the daemon in the foreground.
 
-    Prints one line once it is ready. Ctrl-C and SIGTERM stop it: requests that wait are answered,
-    everything is stored, and it leaves with exit code 0.
+    Prints one line once it is ready. Ctrl-C, SIGTERM and SIGHUP stop it: requests that wait are
+    answered, everything is stored, and it leaves with exit code 0. A second signal ends it at once.
     """
-    with leaving_at_a_signal():
-        config = read_options(
-            data_dir=data_dir,
-            listen=listen,
-            advertise=advertise,
-            admin=admin,
-            config_file=config_file,
-            pairs=pairs,
-        )
-        gc.disable()  # a start makes much and drops little; Daemon.load turns it on again
-        from broker.main import serve as run_daemon
-        from console.start import open_console
+    config = read_options(
+        data_dir=data_dir,
+        listen=listen,
+        advertise=advertise,
+        admin=admin,
+        config_file=config_file,
+        pairs=pairs,
+    )
+    gc.disable()  # a start makes much and drops little; Daemon.load turns it on again
+    from broker.main import serve as run_daemon
+    from console.start import open_console
 
-        return run_daemon(config, open_console, repair=repair)
+    return run_daemon(config, open_console, repair=repair)

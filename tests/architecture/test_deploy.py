@@ -15,7 +15,7 @@ import yaml
 
 from broker.config import Config
 from broker.config_sources import load_config
-from cli.main import cli
+from cli.commands import cli
 from rollcall import __version__
 from tests.architecture.tree import ROOT
 

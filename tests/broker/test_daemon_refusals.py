@@ -37,6 +37,7 @@ def test_a_port_in_use(fresh: Daemon) -> None:
     assert line.startswith("rollcall: listeners: ")
     assert "is in use by another process" in line
     assert fresh.listen in line
+    assert not fresh.data_dir.exists()
 
 
 def test_an_admin_port_in_use(fresh: Daemon) -> None:
@@ -95,7 +96,7 @@ def test_data_of_another_version_and_of_another_node(daemon: Daemon, fresh: Daem
     meta.write_text(meta.read_text().replace("rollcall.data.version=1", "rollcall.data.version=9"))
     exit_code, line = refused(fresh)
     assert exit_code == 2
-    assert "has data version 9" in line
+    assert "has data version 9, this Rollcall knows 1" in line
 
 
 def test_a_journal_too_small_for_one_flush(fresh: Daemon) -> None:
@@ -111,3 +112,13 @@ def test_an_address_that_no_client_could_reach(fresh: Daemon) -> None:
     exit_code, line = refused(fresh)
     assert exit_code == 2
     assert "advertised.listeners" in line
+
+
+def test_a_real_kafkas_directory_is_left_as_it_was(fresh: Daemon) -> None:
+    fresh.data_dir.mkdir()
+    meta = fresh.data_dir / "meta.properties"
+    meta.write_text("node.id=1\nversion=1\ncluster.id=MkU3OEVBNTcwNTJENDM2Qk\n")
+    exit_code, line = refused(fresh)
+    assert exit_code == 2
+    assert f"rollcall offsets import --from {fresh.data_dir}" in line
+    assert list(fresh.data_dir.iterdir()) == [meta]

@@ -5,12 +5,15 @@ import os
 import resource
 import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from broker.events import DaemonStep
 from broker.listeners import Listener
-from broker.main import STOP_SIGNALS, on_signal
+from broker.main import STOP_SIGNALS, listen_to_signals
 from broker.peer import client_host, peer_address
 from broker.process import notify, raise_descriptor_limit
 from broker.sockets import CannotListen, address_text, bind, bind_listener
@@ -68,18 +71,71 @@ def test_a_small_limit_of_descriptors_is_worth_a_warning(tmp_path: Path) -> None
         daemon.close()
 
 
-async def test_a_second_signal_finds_nobody_who_would_delay_the_end() -> None:
+async def test_the_first_signal_is_told_and_each_may_be_the_first() -> None:
+    loop = asyncio.get_running_loop()
     before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
-    loop, told = asyncio.get_running_loop(), asyncio.Event()
     try:
         for number in STOP_SIGNALS:
-            loop.add_signal_handler(number, on_signal, loop, told)
-        os.kill(os.getpid(), signal.SIGTERM)
-        await asyncio.wait_for(told.wait(), 60)
-        assert {signal.getsignal(number) for number in STOP_SIGNALS} == {signal.SIG_DFL}
+            told, said = asyncio.Event(), list[object]()
+            listen_to_signals(loop, told, said.append)  # type: ignore[arg-type]
+            os.kill(os.getpid(), number)
+            await asyncio.wait_for(told.wait(), 60)
+            (event,) = said
+            assert isinstance(event, DaemonStep)
+            assert event.facts == {"signal": number.name}
+            assert len({signal.getsignal(one) for one in STOP_SIGNALS}) == 1
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+async def test_a_signal_that_nohup_ignores_stays_ignored() -> None:
+    before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
+    loop, told = asyncio.get_running_loop(), asyncio.Event()
+    try:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        listen_to_signals(loop, told, lambda _: None)  # type: ignore[arg-type]
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        for number in STOP_SIGNALS:
+            loop.remove_signal_handler(number)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def test_sighup_is_a_clean_stop(daemon: Daemon) -> None:
+    daemon.process.send_signal(signal.SIGHUP)
+    assert daemon.wait() == 0
+    assert "Shutdown complete." in daemon.log()
+
+
+STOPS_FOR_EVER = """
+import asyncio, os, signal, uvloop
+from broker.main import listen_to_signals
+
+async def stop_for_ever():
+    told = asyncio.Event()
+    listen_to_signals(asyncio.get_running_loop(), told, print)
+    os.kill(os.getpid(), signal.SIGTERM)
+    await told.wait()
+    for _ in range(4):
+        os.kill(os.getpid(), signal.SIGINT)
+    await asyncio.Event().wait()
+
+uvloop.run(stop_for_ever())
+"""
+
+
+def test_a_second_signal_ends_it_at_once_and_says_so() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", STOPS_FOR_EVER], capture_output=True, text=True, timeout=60,
+        check=False, cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    assert ended.returncode == -signal.SIGINT
+    assert "another one ends it at once" in ended.stdout
+    assert ended.stderr == (
+        "rollcall: ended at once by a second signal (SIGINT); the next start recovers\n"
+    )
 
 
 def test_a_client_is_shown_as_java_shows_it() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from broker.config import keys
-from cli import main as entry
+from cli import commands
 from cli.reference import reference
 from rollcall import __version__
 
@@ -45,7 +45,7 @@ class Command:
             self._patch.setenv(name, value)
         self._patch.setattr(sys, "argv", ["rollcall", *arguments])
         with pytest.raises(SystemExit) as left:
-            entry.main()
+            sys.exit(commands.run())
         captured = self._capture.readouterr()
         assert isinstance(left.value.code, int)
         return Outcome(left.value.code, captured.out, captured.err)
@@ -158,11 +158,14 @@ def test_config_can_show_only_what_was_changed(rollcall: Command, tmp_path: Path
 
 
 def test_what_is_passed_over_is_said_on_the_error_stream(rollcall: Command) -> None:
-    shown = rollcall("config", "--set", "num.network.threads=3", KAFKA_OPTS="-Xmx1g")
+    shown = rollcall("config", "--set", "num.network.threads=3", KAFKA_BROKER_RAK="r1")
 
     assert shown.exit_code == 0
     assert shown.err.splitlines() == [
-        "rollcall: warning: Environment passed over, no such configuration: KAFKA_OPTS",
+        (
+            "rollcall: warning: Environment ignored, no such configuration: KAFKA_BROKER_RAK "
+            "(did you mean broker.rack?)"
+        ),
         (
             "rollcall: warning: Configuration accepted, but Rollcall has no use for it: "
             "num.network.threads"
@@ -208,7 +211,7 @@ def test_the_shell_completes_commands_options_and_property_names() -> None:
 def test_the_installed_command_neither_loads_the_daemon_nor_fails() -> None:
     # The parts that only a running daemon needs would make each press of Tab slow.
     script = (
-        "import sys, cli.main; print(sorted({'aiohttp', 'uvloop', 'asyncio'} & {*sys.modules}))"
+        "import sys, cli.commands; print(sorted({'aiohttp', 'uvloop', 'asyncio'} & {*sys.modules}))"
     )
     loaded = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60

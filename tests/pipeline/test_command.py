@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.main import cli
+from cli.commands import cli
 from docs.make_pipeline import pipeline_text
 from pipeline.doctor import Verdict, _left_mib, examine
 from pipeline.java import NoJava, find_java

@@ -16,7 +16,7 @@ from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from cli.main import cli
+from cli.commands import cli
 from pipeline.inputs import Source
 from pipeline.jobs import JOBS, Facts
 from pipeline.result_tables import RESULTS
