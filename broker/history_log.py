@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from broker.events import HistoryLost, PartFailed, ShellEvent
+from broker.events import HistoryLost, PartFailed, ShellEvent, Warned
 from broker.history_facts import FactLimits, Facts
 from broker.history_reader import Window, windows
 from coordinator.events import Event
@@ -68,6 +68,7 @@ class HistoryLog:
         self._attach: Attach = _to_nobody
         self._loaded: list[HistoryEvent] = []  # not appended yet
         self._listeners: list[Callable[[HistoryEvent], None]] = []
+        self._told_damage = False
 
     def subscribe(self, listener: Callable[[HistoryEvent], None]) -> None:
         """Be told of every fact, within the turn: return soon, and call nobody back."""
@@ -139,15 +140,31 @@ class HistoryLog:
                 self._recall(self.view(partition))
             except (OSError, Corrupt, KeyError) as fault:
                 self._lost(f"partition {partition}: {fault}")
+            except Exception as error:  # noqa: BLE001 - whatever lies there, groups are served
+                self._observe(PartFailed("group history", error))
+
+    def unreadable(self, damage: Exception) -> None:
+        """Some of the topic is damaged: told once; the rest is read, and facts are appended."""
+        if not self._told_damage:
+            self._told_damage = True
+            reason = {"reason": str(damage)}
+            self._observe(Warned("Some of the group history cannot be read", reason))
 
     def settle(self, is_known: Callable[[GroupId], bool], now: Now) -> None:
         """After a start: whatever ran in a group that is not known any more is over."""
-        self._append_loaded(now)
-        self._append(self.facts.left_running(is_known, now), GROUPS_PER_BATCH, now)
+        try:
+            self._append_loaded(now)
+            self._append(self.facts.left_running(is_known, now), GROUPS_PER_BATCH, now)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._observe(PartFailed("group history", error))
 
     def view(self, partition: int) -> TopicLog:
-        """The log as its readers see it. KeyError if it could not be opened."""
-        return self._views[TopicPartition(HISTORY_TOPIC, partition)]
+        """The log as its readers see it. Raises Corrupt if it could not be opened."""
+        key = TopicPartition(HISTORY_TOPIC, partition)
+        view = self._views.get(key)
+        if view is None:
+            raise Corrupt(f"{key.topic}-{key.partition}", 0, "the log could not be opened")
+        return view
 
     def _recall(self, log: TopicLog) -> None:
         tail: list[Window] = []
@@ -155,6 +172,8 @@ class HistoryLog:
         for window in windows(log):
             tail.append(window)
             size += window.size
+            if window.damage is not None:
+                self.unreadable(window.damage)
             if size >= TAIL_BYTES:
                 break
         for window in reversed(tail):
@@ -203,7 +222,7 @@ class HistoryLog:
         if log is None:
             key = TopicPartition(HISTORY_TOPIC, partition)
             log = self._logs[partition] = self._journal.log(key)
-            self._attach(self._views[key])
+            self._attach(self.view(partition))
         return log
 
     def _lost(self, reason: str) -> None:

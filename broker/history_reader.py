@@ -6,14 +6,15 @@ costs next to nothing. Between two windows the loop serves others.
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from history.encoding import UnreadableEvent, decode
 from history.events import HistoryEvent, Rebalance
 from history.story import whole_rebalance
-from storage.api import StoredRecord, TopicLog
-from storage.record_batch import InvalidBatch, iter_batches, stored_records
+from protocol.names import HISTORY_TOPIC
+from storage.api import Corrupt, StoredRecord, TopicLog
+from storage.record_batch import BatchHeader, InvalidBatch, iter_batches, stored_records
 
 FIRST_WINDOW: Final = 512
 """Records. Each window is twice as long as the one after it, up to:"""
@@ -28,11 +29,15 @@ Found = tuple[int, HistoryEvent]
 class Window:
     """A stretch of one partition, as whole batches."""
 
-    def __init__(self, first: int, end: int, parts: list[bytes]) -> None:
+    def __init__(
+        self, first: int, end: int, parts: list[bytes], damage: Exception | None = None
+    ) -> None:
+        """`damage`: why the window ends before `end`; what was read before it is here."""
         self._first = first
         self._end = end
         self._parts = parts
         self.size = sum(map(len, parts))
+        self.damage = damage
 
     def events(self, group_id: str | None = None) -> Iterator[Found]:
         """(offset, event) in their order, of one group or of all; what is not readable is skipped:
@@ -69,34 +74,62 @@ def _records(batch: bytes) -> list[StoredRecord]:
 
 
 def windows(log: TopicLog) -> Iterator[Window]:
-    """From the end to the start. Raises OSError, Corrupt."""
+    """From the end to the start. Damage ends one window early; the windows before it follow."""
     end, length = log.high_watermark, FIRST_WINDOW
     while end > log.log_start_offset:
         first = max(log.log_start_offset, end - length)
         try:
-            yield Window(first, end, list(_read(log, first, end)))
+            yield _read(log, first, end)
         except IndexError:
             return  # retention was faster
         end, length = first, min(2 * length, WINDOW_MAX)
 
 
-def _read(log: TopicLog, first: int, end: int) -> Iterator[bytes]:
+def _read(log: TopicLog, first: int, end: int) -> Window:
+    """Raises IndexError where the log begins later by now."""
+    parts: list[bytes] = []
     offset = first
     while offset < end:
-        part = log.read(offset, READ_BYTES, up_to=end, at_least_one=True)
-        if not part:
-            return
-        yield part
-        *_, (_, last) = iter_batches(part)
+        try:
+            part = log.read(offset, READ_BYTES, up_to=end, at_least_one=True)
+            sound, last = _sound(part)
+        except (OSError, Corrupt, InvalidBatch) as damage:
+            return Window(first, end, parts, damage)
+        parts.append(part[:sound])
+        if last is None or last.next_offset <= offset or sound < len(part):
+            fault = Corrupt(HISTORY_TOPIC, offset, "no sound batch at this offset")
+            return Window(first, end, parts, fault)
         offset = last.next_offset
+    return Window(first, end, parts)
+
+
+def _sound(part: bytes) -> tuple[int, BatchHeader | None]:
+    """How many of these bytes are whole batches, and the last of them."""
+    sound, last = 0, None
+    try:
+        for position, header in iter_batches(part):
+            sound, last = position + header.size, header
+    except InvalidBatch:
+        pass
+    return sound, last
+
+
+def _to_nobody(_: Exception) -> None:
+    return
 
 
 async def read_events(
-    log: TopicLog, group_id: str, most: int, kinds: tuple[type, ...] = ()
+    log: TopicLog,
+    group_id: str,
+    most: int,
+    kinds: tuple[type, ...] = (),
+    on_damage: Callable[[Exception], None] = _to_nobody,
 ) -> list[Found]:
-    """The group's last events, or those of these types, newest first. Raises OSError, Corrupt."""
+    """The group's last events, or those of these types, newest first."""
     found: list[Found] = []
     for window in windows(log):
+        if window.damage is not None:
+            on_damage(window.damage)
         wanted = [one for one in window.events(group_id) if not kinds or isinstance(one[1], kinds)]
         found += reversed(wanted)
         if len(found) >= most:
@@ -106,14 +139,20 @@ async def read_events(
 
 
 async def read_rebalances(
-    log: TopicLog, group_id: str, most: int, generation: int | None = None
+    log: TopicLog,
+    group_id: str,
+    most: int,
+    generation: int | None = None,
+    on_damage: Callable[[Exception], None] = _to_nobody,
 ) -> list[Rebalance]:
     """The group's last rebalances that are over, or those that led to this generation.
 
-    Newest first. Raises OSError, Corrupt.
+    Newest first.
     """
     found: list[Rebalance] = []
     for window in windows(log):
+        if window.damage is not None:
+            on_damage(window.damage)
         for _, event in reversed(list(window.events(group_id))):
             whole = whole_rebalance(event)
             if whole is not None and generation in (None, whole.generation_after):

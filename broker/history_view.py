@@ -30,7 +30,7 @@ class HistoryView:
     ) -> list[Rebalance]:
         """Newest first; of one generation only those that led to it, or that it outlived.
 
-        Raises OSError, Corrupt.
+        Raises Corrupt.
         """
         remembered = self._history.index.rebalances(group_id)
         if remembered and remembered[0].duration_ms is None:
@@ -39,15 +39,15 @@ class HistoryView:
         if len(found) >= most or self._has_generation(remembered, generation):
             return found[:most]
         log = self._history.view(self._history.partition_for(group_id))
-        kept = await read_rebalances(log, group_id, most, generation)
+        kept = await read_rebalances(log, group_id, most, generation, self._history.unreadable)
         # What was appended a moment ago is not readable before it is stored.
         newest = [one for one in found if one not in kept]
         return (newest + kept)[:most]
 
     async def events(self, group_id: str, most: int, kinds: tuple[type, ...]) -> list[Found]:
-        """(offset, event), newest first. Raises OSError, Corrupt."""
+        """(offset, event), newest first. Raises Corrupt."""
         log = self._history.view(self._history.partition_for(group_id))
-        return await read_events(log, group_id, most, kinds)
+        return await read_events(log, group_id, most, kinds, self._history.unreadable)
 
     @staticmethod
     def _has_generation(remembered: list[Rebalance], generation: int | None) -> bool:
