@@ -65,6 +65,18 @@ class PartFailed(Struct, frozen=True):
         return _place(self.error)
 
 
+class GroupSkipped(Struct, frozen=True):
+    """Work on one group raised what it should not; the others had theirs."""
+
+    work: str
+    group_id: str
+    error: Exception
+
+    @property
+    def place(self) -> str:
+        return _place(self.error)
+
+
 class HistoryLost(Struct, frozen=True):
     """Facts of groups could not be kept, the first ones; the groups go on all the same."""
 
@@ -197,6 +209,7 @@ ShellEvent = (
     | PartFailed
     | LoopStalled
     | HistoryLost
+    | GroupSkipped
     | PartitionElected
     | PartitionsElected
     | PartitionsLoaded

@@ -24,6 +24,7 @@ from broker.clock import SystemClock
 from broker.events import PartFailed, ShellEvent, Warned
 from broker.lag_reader import LagReader, owners_of
 from broker.record_times import RecordTimes, Wanted
+from broker.skipped_groups import LAG, VERDICTS, SkippedGroups
 from coordinator.group import GroupView
 from history.lag import GroupLag, PartitionLag, Reading
 from history.lag_book import GroupWindows, Key, LagBook, RecordTime
@@ -91,6 +92,7 @@ class LagSampler:
         self.slice_seconds_max = 0.0
         self.samples_written = 0
         self.watcher: Watcher | None = None
+        self.skipped = SkippedGroups(observe)
         self._reader = reader
         self._log = log
         self._clock = clock
@@ -185,9 +187,12 @@ class LagSampler:
         async for samples in self._log.read_back():
             self._slice_began = perf_counter()
             for sample in samples:
-                for partition, commits in sample.partitions.items():
-                    key = (sample.topic, partition)
-                    self.book.restore(sample.group_id, key, commits)
+                try:
+                    for partition, commits in sample.partitions.items():
+                        key = (sample.topic, partition)
+                        self.book.restore(sample.group_id, key, commits)
+                except Exception as error:  # noqa: BLE001 - one group does not end the round of all
+                    self.skipped(LAG, sample.group_id, error)
                 await self._breathe()
 
     async def round(self) -> None:
@@ -214,6 +219,20 @@ class LagSampler:
         await self._look_up()
 
     async def _sample(self, group: GroupView) -> None:
+        try:
+            await self._sample_windows(group)
+        except Exception as error:  # noqa: BLE001 - one group does not end the round of all
+            self.skipped(LAG, group.group_id, error)
+        if self.watcher is not None:
+            windows = self.book.groups.get(group.group_id)
+            try:
+                await self.watcher.look(group, windows, self._clock.now(), self._breathe)
+            except Exception as error:  # noqa: BLE001 - as above
+                self.skipped(VERDICTS, group.group_id, error)
+        await self._write(self._clock.now().wall_ms, at_least=COMMITS_AT_ONCE)
+        await self._breathe()
+
+    async def _sample_windows(self, group: GroupView) -> None:
         fresh: dict[Key, Commit] = {}
         keys: set[Key] = set()
         for topic in tuple(group.offsets):
@@ -232,10 +251,6 @@ class LagSampler:
         windows = self.book.end_group(group.group_id, keys)
         if windows is not None:
             self._note(group.group_id, windows, fresh, now_ms)
-        if self.watcher is not None:
-            await self.watcher.look(group, windows, self._clock.now(), self._breathe)
-        await self._write(now_ms, at_least=COMMITS_AT_ONCE)
-        await self._breathe()
 
     def _sampled_times(self, group_id: str, readings: Sequence[Reading]) -> dict[Key, RecordTime]:
         """What is known; what is not is estimated, and looked up when the round is over."""

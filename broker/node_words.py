@@ -116,6 +116,13 @@ def _(event: shell.HistoryLost) -> Iterable[Line]:
     yield Line("warning", words, {"reason": event.reason})
 
 
+@told(TABLE, shell.GroupSkipped)
+def _(event: shell.GroupSkipped) -> Iterable[Line]:
+    facts: Facts = {"group_id": event.group_id, "work": event.work}
+    facts |= {"error": repr(event.error), "at": event.place}
+    yield Line("error", "A group is passed over", facts)
+
+
 @told(TABLE, shell.PartitionElected)
 def _(event: shell.PartitionElected) -> Iterable[Line]:
     facts: Facts = {"partition": event.partition, "epoch": event.epoch}

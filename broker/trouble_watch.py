@@ -18,6 +18,7 @@ from broker.history_log import HistoryLog
 from broker.lag_reader import partitions_of_assignment
 from broker.lag_sampler import Breathe, LagSampler
 from broker.observe import Observer
+from broker.skipped_groups import VERDICTS, SkippedGroups
 from coordinator.events import JoinRefused
 from coordinator.group import SESSION_PAUSED, GroupView, MemberView
 from coordinator.subscriptions import topics_of_subscription
@@ -62,6 +63,7 @@ class TroubleWatch:
         groups_max: int,
         observe: Callable[[ShellEvent], None],
         note: Note = _to_nobody,
+        skipped: SkippedGroups | None = None,
     ) -> None:
         """`note` writes a verdict's beginning and end into the group's history."""
         self.limits = limits
@@ -72,6 +74,7 @@ class TroubleWatch:
         self._groups_max = groups_max
         self._observe = observe
         self._note = note
+        self._skipped = skipped or SkippedGroups(observe)
         self._pasts: OrderedDict[str, Past] = OrderedDict()
         self._standing: dict[str, dict[tuple[TroubleKind, str], Standing]] = {}
 
@@ -132,7 +135,13 @@ class TroubleWatch:
         facts = await self._facts(group, windows, now, breathe)
         if facts is None or before != (group.state, group.generation_id, len(group.members)):
             return  # it moved on while it was looked at: the next round will see
-        troubles = find_troubles(facts, self._past(group.group_id), self.limits)
+        group_id = group.group_id
+        troubles = find_troubles(
+            facts,
+            self._past(group_id),
+            self.limits,
+            lambda error: self._skipped(VERDICTS, group_id, error),
+        )
         self._compare(group.group_id, troubles, now)
 
     def _is_due(self, group: GroupView, windows: GroupWindows | None, now_ms: int) -> bool:
@@ -288,7 +297,8 @@ def build_watch(
         skew_percent=config.rollcall_trouble_skew_percent,
     )
     note = _to_nobody if history is None else history.note
-    watch = TroubleWatch(topics, limits, config.rollcall_trouble_groups_max, observer, note)
+    groups_max = config.rollcall_trouble_groups_max
+    watch = TroubleWatch(topics, limits, groups_max, observer, note, lag.skipped)
     if history is not None:
         history.subscribe(watch.happened)
     observer.counters.meter = watch.meter

@@ -41,6 +41,7 @@ class Note(StrEnum):
     RECREATED = "recreated"
     BEYOND_END = "beyond_end"
     LOST = "lost"
+    NEGATIVE = "negative"
 
 
 NOTE_WORDS: Final[Mapping[Note, str]] = {
@@ -50,6 +51,7 @@ NOTE_WORDS: Final[Mapping[Note, str]] = {
     Note.RECREATED: "the topic was created anew since this was committed",
     Note.BEYOND_END: "committed beyond the end of the log, which was cut or created anew",
     Note.LOST: "records were deleted before they were read",
+    Note.NEGATIVE: "a negative offset was committed, which clients read as none",
 }
 
 
@@ -69,6 +71,8 @@ class Reading(NamedTuple):
         """Records behind: never negative, and None where one of the two offsets is missing."""
         if self.committed_offset is None or self.log_end_offset is None or self.recreated:
             return None
+        if self.committed_offset < 0:
+            return None  # Kafka takes it, and its clients take it for no commit
         return max(self.log_end_offset - self.committed_offset, 0)
 
     @property
@@ -77,6 +81,8 @@ class Reading(NamedTuple):
             return Note.NO_PARTITION
         if self.committed_offset is None:
             return Note.NO_COMMIT
+        if self.committed_offset < 0:
+            return Note.NEGATIVE
         if self.recreated:
             return Note.RECREATED
         if self.committed_offset > self.log_end_offset:

@@ -18,6 +18,10 @@ from history.lag_window import Commit
 
 VERSION: Final = 1
 
+INT64_MIN: Final = -(1 << 63)
+INT64_MAX: Final = (1 << 63) - 1
+"""What a window can hold."""
+
 
 class UnreadableSample(Exception):
     """These bytes are no sample of a version that is known here."""
@@ -82,5 +86,6 @@ def _partition(listed: object) -> tuple[int, list[Commit]]:
 def _commit(listed: object) -> Commit:
     match listed:
         case [int(at_ms), int(offset), int(lag)]:
-            return Commit(at_ms, offset, lag)
+            if all(INT64_MIN <= number <= INT64_MAX for number in (at_ms, offset, lag)):
+                return Commit(at_ms, offset, lag)
     raise UnreadableSample("not a commit")

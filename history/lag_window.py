@@ -100,7 +100,7 @@ class Window:
                 return False
             if commit.committed_at_ms == numbers[-3] and commit.committed_offset == numbers[-2]:
                 return False
-        numbers.extend(commit)
+        numbers.extend(array("q", commit))  # all three numbers, or none if one is out of range
         if len(numbers) > size * _FIELDS:
             del numbers[: len(numbers) - size * _FIELDS]
         return True

@@ -47,8 +47,23 @@ DETECTORS: Final[tuple[Detector, ...]] = (
 )
 
 
-def find_troubles(facts: GroupFacts, past: Past, limits: TroubleLimits) -> list[Trouble]:
-    """Enter this look into the past, and judge."""
+def find_troubles(
+    facts: GroupFacts,
+    past: Past,
+    limits: TroubleLimits,
+    failed: Callable[[Exception], None] | None = None,
+) -> list[Trouble]:
+    """Enter this look into the past, and judge. A detector that raises says nothing; `failed` is
+    told, or without it the fault is raised.
+    """
     past.forget(facts.at_ms, limits.window_ms)
     past.look(facts, shape_of(facts, past.shape))
-    return [trouble for detect in DETECTORS for trouble in detect(facts, past, limits)]
+    found: list[Trouble] = []
+    for detect in DETECTORS:
+        try:
+            found += detect(facts, past, limits)
+        except Exception as error:
+            if failed is None:
+                raise
+            failed(error)
+    return found

@@ -19,6 +19,7 @@ from typing import Final
 from broker.metrics.family import escaped, number
 from broker.metrics.lag import LagSource, PartitionLag
 from broker.metrics.owners import NOBODY, Owners
+from broker.skipped_groups import METRICS, SkippedGroups
 from coordinator.coordinator import GroupCoordinator
 from coordinator.group import GroupView
 from history.lag import Verdict
@@ -87,6 +88,7 @@ class Labelled:
         groups_max: int,
         partitions_max: int,
         with_owners: bool,
+        skipped: SkippedGroups | None = None,
     ) -> None:
         self._coordinator = coordinator
         self._lag = lag
@@ -94,6 +96,7 @@ class Labelled:
         self._partitions_max = partitions_max
         self._owners = Owners() if with_owners else None
         self._shown: frozenset[GroupId] = frozenset()  # last time, if there was a choice
+        self._skipped = skipped or SkippedGroups(lambda _: None)
         self._quoted_topics: dict[str, str] = {}
         self.groups: list[ShownGroup] = []
         self.rows: list[Row] = []
@@ -114,11 +117,15 @@ class Labelled:
             if verdict is not None:
                 verdicts[verdict] += 1
             shown = ShownGroup(group, verdict)
-            for lag in self._lag.of(group):
-                shown.add(lag)
-                steps += 1
-                if steps % STEPS_A_BREATH == 0:
-                    yield
+            try:
+                for lag in self._lag.of(group):
+                    shown.add(lag)
+                    steps += 1
+                    if steps % STEPS_A_BREATH == 0:
+                        yield
+            except Exception as error:  # noqa: BLE001 - one group does not end the scrape of all
+                self._skipped(METRICS, group.group_id, error)
+                continue
             seen += 1
             partitions += len(shown.partitions)
             lag_records += shown.lag_records

@@ -73,6 +73,7 @@ class Metrics:
             groups_max=config.rollcall_metrics_groups_max,
             partitions_max=config.rollcall_metrics_partitions_max,
             with_owners=kafka_lag_exporter.EXPORTER in self._aliases,
+            skipped=daemon.lag.skipped,
         )
 
     def portions(self) -> Portions:

@@ -93,6 +93,12 @@ LAG_LEFT_OUT: Final = Family(
     Kind.GAUGE,
     "Those that are not, because of rollcall.lag.partitions.max: no verdict is known for them.",
 )
+GROUPS_SKIPPED: Final = Family(
+    "rollcall_groups_skipped_total",
+    Kind.COUNTER,
+    "Times that a group was passed over because work on it failed; the log names the group.",
+    ("work",),
+)
 
 
 class Stories:
@@ -148,3 +154,4 @@ def collect(daemon: Daemon, stories: Stories) -> Portions:
     yield LAG_SAMPLES.one(lag.samples_written)
     yield LAG_WINDOWS.one(lag.book.windows)
     yield LAG_LEFT_OUT.one(lag.book.left_out)
+    yield GROUPS_SKIPPED.each(lag.skipped.counts)
