@@ -11,6 +11,7 @@ from coordinator.commands import RebalanceCause
 from coordinator.events import MemberName, RemovalCause
 from coordinator.group import SESSION_PAUSED, GroupView, MemberView
 from history.events import Cause, Removal, Who
+from history.ownership import SUBSCRIPTION_BYTES_MAX
 from protocol.consumer_protocol import read_subscription_topics
 from protocol.names import MemberId
 from purgatory.now import Now
@@ -98,22 +99,26 @@ def who_of(name: MemberName) -> Who:
     return Who(name.member_id, name.group_instance_id, name.client_id, name.client_host)
 
 
-def other_topics(before: Offers, after: Offers) -> bool:
+def other_topics(before: Offers, after: Offers, protocol_name: str | None) -> bool:
     """Does a member that rejoins read other topics, or speak other protocols?
 
     Whatever else a consumer says may change. Of a group that was loaded only the protocol that it
-    had chosen is known.
+    had chosen is known. Only the metadata for the group's protocol is read, if its bytes are others
+    and if it is not too large; of one that is no consumer's, all bytes count.
     """
-    was, now = _topics_by_protocol(before), _topics_by_protocol(after)
+    was, now = dict(before), dict(after)
+    if was == now:
+        return False
     if len(was) > 1 and was.keys() != now.keys():
         return True
-    return any(now.get(name) != topics for name, topics in was.items())
-
-
-def _topics_by_protocol(offers: Offers) -> dict[str, object]:
-    """Where it is no consumer's, all that it says."""
-    found: dict[str, object] = {}
-    for name, metadata in offers:
-        topics = read_subscription_topics(metadata)
-        found[name] = metadata if topics is None else frozenset(topics)
-    return found
+    name = protocol_name if protocol_name in was else next(iter(was), "")
+    assert name is not None
+    old, new = was.get(name), now.get(name)
+    if old is None or new is None:
+        return True
+    if old == new or max(len(old), len(new)) > SUBSCRIPTION_BYTES_MAX:
+        return False
+    old_topics, new_topics = read_subscription_topics(old), read_subscription_topics(new)
+    if old_topics is None or new_topics is None:
+        return True
+    return frozenset(old_topics) != frozenset(new_topics)

@@ -34,6 +34,7 @@ from broker.history_running import (
     interrupted,
     or_none,
     release_joined,
+    release_rejoined,
 )
 from coordinator import events as groups
 from coordinator import offset_events as offsets
@@ -42,7 +43,7 @@ from coordinator.group import GroupView
 from history import events as facts
 from history.events import Cause, End, Gone, HistoryEvent, Joined, Removal, Who
 from history.index import HistoryIndex
-from history.ownership import Holdings, Shift, owned_by_subscription
+from history.ownership import Holdings, Shift
 from history.story import end
 from protocol.consumer_protocol import PROTOCOL_TYPE
 from protocol.names import GroupId, GroupState, MemberId, TopicName
@@ -194,10 +195,11 @@ class Facts:
         running = self._running.get(group.group_id)
         if group.state is GroupState.PREPARING_REBALANCE:
             if running is not None and running.shift is not None:
-                kept = owned_by_subscription(event.protocols)
-                running.shift.release(owner_of(member), now.mono_ms, kept)
+                release_rejoined(
+                    running, owner_of(member), event.protocols, group.protocol_name, now
+                )
         else:
-            other = other_topics(member.protocols, event.protocols)
+            other = other_topics(member.protocols, event.protocols, group.protocol_name)
             self._offered = Offered(group.group_id, now.mono_ms, other)
         yield from ()
 
@@ -296,8 +298,8 @@ class Facts:
             yield self._end(group_id, before, End.STABLE, now)
         if shift is None:
             shift = self._new_shift(group, removed)
-        if shift is not None:
-            release_joined(shift, group, removed)
+        if shift is not None and not release_joined(shift, group, removed):
+            shift = None
         cause = self._cause(group, event, removed, offered)
         began_by = None
         was_cut_off = now.mono_ms <= self._interrupted.pop(group_id, -1)

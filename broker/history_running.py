@@ -4,7 +4,7 @@ Kept by history_facts.py from the turn that begins a rebalance until its last me
 assignment; and, from one turn of a chain to the next, what may turn out to be its reason.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from msgspec import Struct
@@ -14,7 +14,7 @@ from broker.history_causes import owner_of
 from coordinator.group import GroupView
 from history import events as facts
 from history.events import End, Rebalance, Removal, Who
-from history.ownership import Shift, owned_by_subscription
+from history.ownership import Shift, offered, owned_by_subscription
 from history.story import end
 from protocol.names import GroupId, MemberId
 from protocol.primitives import Malformed
@@ -55,8 +55,8 @@ class Offered(Struct, frozen=True):
     other_topics: bool
 
 
-def release_joined(shift: Shift, group: GroupView, removed: Removed | None) -> None:
-    """Who is gone, or has rejoined, when the rebalance begins."""
+def release_joined(shift: Shift, group: GroupView, removed: Removed | None) -> bool:
+    """Who is gone, or has rejoined, when the rebalance begins; False: too much to read."""
     if removed is not None:
         for owner, _, heard_ms in removed.owners:
             if owner in group.static_members:  # another process has its place
@@ -65,8 +65,29 @@ def release_joined(shift: Shift, group: GroupView, removed: Removed | None) -> N
                 shift.gone(owner, heard_ms)
     for member in group.members.values():
         if member.awaiting_join is not None and not member.is_new:
-            kept = owned_by_subscription(member.protocols)
+            kept = owned_by_subscription(offered(member.protocols, group.protocol_name))
+            if kept is None:
+                return False
             shift.release(owner_of(member), member.join_parked_at_ms, kept)
+    return True
+
+
+def release_rejoined(
+    running: Running,
+    owner: str,
+    offers: Iterable[tuple[str, bytes]],
+    protocol_name: str | None,
+    now: Now,
+) -> None:
+    """A member rejoined while the rebalance runs; only the first time counts, and is read."""
+    shift = running.shift
+    if shift is None or shift.is_released(owner):
+        return
+    kept = owned_by_subscription(offered(offers, protocol_name))
+    if kept is None:
+        running.shift = None  # it is too large to read: nothing is said of partitions
+    else:
+        shift.release(owner, now.mono_ms, kept)
 
 
 def interrupted(

@@ -25,6 +25,7 @@ from coordinator.subscriptions import topics_of_subscription
 from history.events import HistoryEvent, VerdictBegan, VerdictEnded, Who
 from history.lag import Verdict
 from history.lag_book import GroupWindows, Key
+from history.ownership import SUBSCRIPTION_BYTES_MAX
 from history.trouble import GroupFacts, MemberFacts, Trouble, TroubleKind, TroubleLimits
 from history.trouble_past import Past, Refusal
 from history.verdicts import find_troubles
@@ -241,7 +242,8 @@ def _member(group: GroupView, member: MemberView, now: Now) -> MemberFacts:
         if not subscription and member.protocols:
             subscription = member.protocols[0][1]
         is_small = len(subscription) <= CACHED_BYTES_MAX
-        topics = (_cached_topics_of if is_small else _topics_of)(subscription)
+        if len(subscription) <= SUBSCRIPTION_BYTES_MAX:
+            topics = (_cached_topics_of if is_small else _topics_of)(subscription)
         if group.state is GroupState.STABLE:
             is_small = len(member.assignment) <= CACHED_BYTES_MAX
             assigned = (_cached_assigned_of if is_small else _assigned_of)(member.assignment)

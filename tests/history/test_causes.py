@@ -5,9 +5,13 @@ exceptions: a rebalance that lasted until its timeout, and the first one after a
 another off.
 """
 
+from collections.abc import Callable
+
 import pytest
 
+from broker import history_causes
 from coordinator.settings import GroupSettings
+from history import ownership
 from history.events import (
     AssignmentRefused,
     Cause,
@@ -470,3 +474,64 @@ def test_what_the_group_forgets_the_history_ends() -> None:
     assert isinstance(ended, RebalanceEnded)
     assert ended.rebalance.end is End.INTERRUPTED
     assert world.told.index.running("g") is None
+
+
+# ------------------------------------------------------------ what is read of a JoinGroup
+
+
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The sizes of all subscriptions that the history reads from now on."""
+    sizes: list[int] = []
+
+    def counted(read: Callable[[bytes], object]) -> Callable[[bytes], object]:
+        def counting(subscription: bytes) -> object:
+            sizes.append(len(subscription))
+            return read(subscription)
+
+        return counting
+
+    for module, name in (
+        (history_causes, "read_subscription_topics"),
+        (ownership, "read_subscription"),
+    ):
+        monkeypatch.setattr(module, name, counted(getattr(module, name)))
+    return sizes
+
+
+def many(count: int, *topics: str) -> list[tuple[str, bytes]]:
+    ((first, subscription),) = offers(*topics)
+    return [(first, subscription), *((f"other-{n}", subscription) for n in range(count - 1))]
+
+
+def test_of_a_join_only_the_groups_protocol_is_read_and_each_member_once(
+    world: ToldWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = world.consumers(2)
+    sizes = reads(monkeypatch)
+    for member_id in ids:
+        for _ in range(5):
+            world.rejoin(member_id, protocols=many(60, "t", "u"))
+    assert len(sizes) <= 4  # the first one's topics before and after, and what each owns
+    assert world.rebalances()[0].cause is Cause.SUBSCRIPTION_CHANGED
+
+
+def test_nothing_is_read_of_a_join_with_the_same_bytes(
+    world: ToldWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leader, _ = world.consumers(2)
+    sizes = reads(monkeypatch)
+    world.rejoin(leader, protocols=offers("t"))
+    assert len(sizes) == 1  # what it owns, for the rebalance that began by it
+    assert world.rebalances()[0].cause is Cause.LEADER_REJOINED
+
+
+def test_nothing_is_read_of_a_subscription_beyond_the_limit(
+    world: ToldWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = world.consumers(2)
+    sizes = reads(monkeypatch)
+    topics = ["t", *(f"{n:05}" * 30 for n in range(1_000))]
+    for member_id in ids:
+        world.rejoin(member_id, protocols=many(3, *topics))
+    assert sizes == []
+    assert world.rebalances()[0].unowned_partition_seconds is None

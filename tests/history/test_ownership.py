@@ -2,7 +2,14 @@
 
 import pytest
 
-from history.ownership import NOTHING, Shift, owned_by_subscription, partitions_of
+from history.ownership import (
+    NOTHING,
+    SUBSCRIPTION_BYTES_MAX,
+    Shift,
+    offered,
+    owned_by_subscription,
+    partitions_of,
+)
 from protocol.primitives import Malformed
 from tests.history.told import assignment, offers
 
@@ -119,6 +126,14 @@ def test_an_assignment_that_cannot_be_read_is_said_so() -> None:
 
 
 def test_what_a_subscription_says_that_it_owns() -> None:
-    assert owned_by_subscription(offers("t", owned=[4, 5])) == {("t", 4), ("t", 5)}
-    assert owned_by_subscription(offers("t")) == NOTHING
-    assert owned_by_subscription([("range", b"opaque")]) == NOTHING
+    assert owned_by_subscription(offers("t", owned=[4, 5])[0][1]) == {("t", 4), ("t", 5)}
+    assert owned_by_subscription(offers("t")[0][1]) == NOTHING
+    assert owned_by_subscription(b"opaque") == NOTHING
+    assert owned_by_subscription(bytes(SUBSCRIPTION_BYTES_MAX + 1)) is None
+
+
+def test_the_metadata_for_the_groups_protocol_is_the_one_that_is_read() -> None:
+    offers = [("range", b"1"), ("sticky", b"2")]
+    assert offered(offers, "sticky") == b"2"
+    assert offered(offers, "other") == b"1"
+    assert offered([], None) == b""
