@@ -60,6 +60,7 @@ class LagReader:
         self, topic: TopicName, commits: Iterable[tuple[int, CommittedOffset]]
     ) -> Iterator[Reading]:
         topic_id = self._registry.topic_id(topic)
+        id_text = "" if topic_id is None else str(topic_id)
         partition_of = self._registry.partition
         for index, commit in commits:
             partition = partition_of(topic, index)
@@ -73,7 +74,13 @@ class LagReader:
                 start,
                 end,
                 _is_recreated(commit.topic_id, topic_id),
+                id_text,
             )
+
+    def topic_id(self, topic: str) -> str:
+        """Empty, if there is no such topic."""
+        topic_id = self._registry.topic_id(TopicName(topic))
+        return "" if topic_id is None else str(topic_id)
 
     def log(self, topic: str, partition: int) -> TopicLog | None:
         found = self._registry.partition(topic, partition)

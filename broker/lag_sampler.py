@@ -28,7 +28,7 @@ from broker.skipped_groups import LAG, VERDICTS, SkippedGroups
 from coordinator.group import GroupView
 from history.lag import GroupLag, PartitionLag, Reading
 from history.lag_book import GroupWindows, Key, LagBook, RecordTime
-from history.lag_records import Sample
+from history.lag_records import Sample, of_deleted_group
 from history.lag_window import Commit
 from protocol.names import GroupId, GroupState
 from purgatory.now import Now
@@ -142,6 +142,12 @@ class LagSampler:
             await asyncio.sleep(0)
         return GroupLag.of(group_id, state, now_ms, partitions)
 
+    def group_deleted(self, group_id: str) -> None:
+        """A group of the same name has a past of its own; after a restart, too."""
+        if group_id in self.book.groups:
+            self.book.forget(group_id)
+            self._unwritten.append(of_deleted_group(group_id, self._clock.now().wall_ms))
+
     def _wanted_time(self, reading: Reading) -> Wanted | None:
         """Whose record's time is asked for: the first one that was not consumed."""
         if not reading.lag or reading.committed_offset is None:
@@ -188,12 +194,17 @@ class LagSampler:
             self._slice_began = perf_counter()
             for sample in samples:
                 try:
-                    for partition, commits in sample.partitions.items():
-                        key = (sample.topic, partition)
-                        self.book.restore(sample.group_id, key, commits)
+                    self._restore_sample(sample)
                 except Exception as error:  # noqa: BLE001 - one group does not end the round of all
                     self.skipped(LAG, sample.group_id, error)
                 await self._breathe()
+
+    def _restore_sample(self, sample: Sample) -> None:
+        if sample.ends_the_group:
+            self.book.forget(sample.group_id)
+        elif sample.topic_id in ("", self._reader.topic_id(sample.topic)):
+            for partition, commits in sample.partitions.items():
+                self.book.restore(sample.group_id, (sample.topic, partition), commits)
 
     async def round(self) -> None:
         """Every group once."""
@@ -328,14 +339,15 @@ class LagSampler:
             if ones:
                 of_topic.setdefault(topic, {})[partition] = ones
         for topic, partitions in of_topic.items():
+            topic_id = self._reader.topic_id(topic)
             rest = iter(partitions.items())
             while part := dict(islice(rest, PARTITIONS_OF_A_SAMPLE)):
-                self._unwritten.append(Sample(group_id, topic, now_ms, whole, part))
+                self._unwritten.append(Sample(group_id, topic, now_ms, whole, part, topic_id))
                 self._unwritten_commits += sum(map(len, part.values()))
 
     async def _write(self, now_ms: int, *, at_least: int) -> None:
         """Append what has gathered, once it is enough to be worth a batch."""
-        while self._unwritten and self._unwritten_commits >= at_least:
+        while self._unwritten and max(self._unwritten_commits, 1) >= at_least:
             part: list[Sample] = []
             weight = 0
             while self._unwritten and weight < COMMITS_AT_ONCE:

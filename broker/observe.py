@@ -65,6 +65,8 @@ class Counters:
 
         # Told of joins that found no common protocol (trouble_watch.py).
         self.join_refused: Callable[[groups.JoinRefused], None] | None = None
+        # Told of groups that are gone (trouble_watch.py).
+        self.group_deleted: Callable[[str], None] | None = None
         # Told of each commit: who commits how often (commit_meter.py).
         self.meter: Callable[[offsets.OffsetsCommitted], None] | None = None
 
@@ -154,6 +156,8 @@ class Counters:
     def _group_deleted(self, event: object) -> None:
         assert isinstance(event, offsets.GroupDeleted)
         _increment(self.groups_deleted, event.cause)
+        if self.group_deleted is not None:
+            self.group_deleted(event.group_id)
         self._running.pop(event.group_id, None)
         count = sum(len(partitions) for _, partitions in event.offsets)
         _increment(self.offsets_deleted, event.cause, count)

@@ -22,7 +22,7 @@ from broker.skipped_groups import VERDICTS, SkippedGroups
 from coordinator.events import JoinRefused
 from coordinator.group import SESSION_PAUSED, GroupView, MemberView
 from coordinator.subscriptions import topics_of_subscription
-from history.events import HistoryEvent, VerdictBegan, VerdictEnded, Who
+from history.events import GroupDeleted, HistoryEvent, VerdictBegan, VerdictEnded, Who
 from history.lag import Verdict
 from history.lag_book import GroupWindows, Key
 from history.ownership import SUBSCRIPTION_BYTES_MAX
@@ -105,7 +105,9 @@ class TroubleWatch:
 
     def happened(self, event: HistoryEvent) -> None:
         """Within the turn that it happened in."""
-        if not isinstance(event, VerdictBegan | VerdictEnded):  # those are our own
+        if isinstance(event, GroupDeleted):
+            self._pasts.pop(event.group_id, None)  # a namesake has a past of its own
+        elif not isinstance(event, VerdictBegan | VerdictEnded):  # those are our own
             self._past(event.group_id).apply(event, self.limits.window_ms)
 
     def join_refused(self, event: JoinRefused) -> None:
@@ -305,5 +307,6 @@ def build_watch(
         history.subscribe(watch.happened)
     observer.counters.meter = watch.meter
     observer.counters.join_refused = watch.join_refused
+    observer.counters.group_deleted = lag.group_deleted
     lag.watcher = watch
     return watch

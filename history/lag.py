@@ -65,6 +65,7 @@ class Reading(NamedTuple):
     log_start_offset: int | None
     log_end_offset: int | None
     recreated: bool = False
+    topic_id: str = ""  # of the topic that is there now
 
     @property
     def lag(self) -> int | None:

@@ -100,13 +100,13 @@ class LagBook:
 
     # What the sampler hands in.
 
-    def see_end(self, key: Key, log_end_offset: int, at_ms: int) -> None:
+    def see_end(self, key: Key, log_end_offset: int, at_ms: int, topic_id: str = "") -> None:
         """Where a log ended at this moment; counted once in a round."""
         if self._ended_at.get(key) is None:
             self._ended_at[key] = at_ms
             ends = self.ends.get(key)
-            if ends is None:
-                ends = self.ends[key] = Ends()
+            if ends is None or ends.topic_id != topic_id:
+                ends = self.ends[key] = Ends(topic_id)
             ends.see(at_ms, log_end_offset, self.limits.window_commits + 1)
 
     def see(
@@ -122,7 +122,7 @@ class LagBook:
         for reading in readings:
             key = (reading.topic, reading.partition)
             if reading.log_end_offset is not None:
-                self.see_end(key, reading.log_end_offset, at_ms)
+                self.see_end(key, reading.log_end_offset, at_ms, reading.topic_id)
             window = windows.get(key)
             if window is None:
                 if self.windows >= self.limits.partitions_max:

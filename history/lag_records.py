@@ -33,6 +33,16 @@ class Sample(NamedTuple):
     at_ms: int
     whole: bool
     partitions: Mapping[int, Sequence[Commit]]
+    topic_id: str = ""  # not told by older versions
+
+    @property
+    def ends_the_group(self) -> bool:
+        """The group was deleted: what stands before says nothing of a namesake."""
+        return self.whole and not self.topic
+
+
+def of_deleted_group(group_id: str, at_ms: int) -> Sample:
+    return Sample(group_id, "", at_ms, whole=True, partitions={})
 
 
 def encode_sample(sample: Sample) -> tuple[bytes, bytes]:
@@ -48,6 +58,7 @@ def encode_sample(sample: Sample) -> tuple[bytes, bytes]:
             "at": sample.at_ms,
             "whole": sample.whole,
             "partitions": partitions,
+            **({"topic_id": sample.topic_id} if sample.topic_id else {}),
         }
     )
     assert isinstance(value, bytes)
@@ -72,7 +83,8 @@ def decode_sample(key: bytes | None, value: bytes | None) -> Sample:
             "partitions": list(listed),
         }:
             partitions = dict(_partition(one) for one in listed)
-            return Sample(group_id, topic, at_ms, whole, partitions)
+            topic_id = said.get("topic_id", "") if isinstance(said, dict) else ""
+            return Sample(group_id, topic, at_ms, whole, partitions, str(topic_id))
     raise UnreadableSample(f"not a sample of version {VERSION}")
 
 

@@ -48,6 +48,7 @@ class Window:
         "moved_at_ms",
         "seconds",
         "seconds_exact",
+        "topic_id",
         "verdict",
     )
 
@@ -59,6 +60,7 @@ class Window:
         self.seconds_exact = False
         self.verdict = Verdict.OK
         self.moved_at_ms = 0  # when the committed offset last became another
+        self.topic_id = ""  # of the topic that the commits are for
         self.lagging_since_ms = 0  # since when there is lag without a pause; 0: there is none
 
     def __len__(self) -> int:
@@ -87,6 +89,11 @@ class Window:
             self.lagging_since_ms = at_ms
         if offset is None or committed_at_ms is None or lag is None:
             return False
+        if reading.topic_id != self.topic_id:
+            if self.topic_id:
+                del self._commits[:]  # they are offsets of a topic that was deleted
+                self.committed_offset = None
+            self.topic_id = reading.topic_id
         if offset != self.committed_offset:
             self.committed_offset = offset
             self.moved_at_ms = committed_at_ms
@@ -150,9 +157,10 @@ class Window:
 class Ends:
     """Where one partition's log ended, sample by sample; for all groups that read it."""
 
-    __slots__ = ("_numbers", "lowest")
+    __slots__ = ("_numbers", "lowest", "topic_id")
 
-    def __init__(self) -> None:
+    def __init__(self, topic_id: str = "") -> None:
+        self.topic_id = topic_id
         self._numbers = array("q")  # at_ms, log_end_offset, ...
         self.lowest: int | None = None
 

@@ -30,15 +30,16 @@ METADATA_MAX_AGE_MS: Final = 300_000
 def shape_of(facts: GroupFacts, known: Shape | None = None) -> Shape | None:
     """Who has what; None while there is no assignment, or none that can be read.
 
-    `known` is the one that was made last: of the same generation it need not be made again.
+    `known` is the one that was made last: of the same generation and members it need not be made
+    again. A group that was deleted and its namesake can have a generation of the same number.
     """
     if not facts.is_stable:
         return None
-    if known is not None and known.generation == facts.generation:
+    names = {member.who.member_id: name_of(member.who) for member in facts.members}
+    if known is not None and known.generation == facts.generation and known.members == names.keys():
         return known
     owners: dict[Key, str] = {}
     twice: dict[Key, tuple[str, ...]] = {}
-    names = {member.who.member_id: name_of(member.who) for member in facts.members}
     for member in facts.members:
         if member.assigned is None:
             return None

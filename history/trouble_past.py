@@ -139,6 +139,7 @@ class Past:
         """The group as it is now."""
         self.changed_at_ms = self.changed_at_ms or facts.at_ms
         self._look_at_progress(facts)
+        self._forget_namesake(facts)
         if shape is not None and (self.shape is None or shape.generation != self.shape.generation):
             self.shape_before, self.shape = self.shape, shape
             self.grown_at_ms.clear()
@@ -146,6 +147,20 @@ class Past:
             for topic, count in facts.partition_counts.items():
                 if count > self.shape.counts.get(topic, 0):
                     self.grown_at_ms.setdefault(topic, facts.at_ms)
+
+    def _forget_namesake(self, facts: GroupFacts) -> None:
+        """Where no history is kept, a group that was deleted shows by its generation and members.
+
+        A static member's new process has a new id in the same generation: the shape is made anew.
+        """
+        if self.shape is None:
+            return
+        if facts.generation < self.shape.generation:
+            self.shape = self.shape_before = None
+        elif facts.generation == self.shape.generation:
+            members = {member.who.member_id for member in facts.members}
+            if members and members != self.shape.members:
+                self.shape = None
 
     def _look_at_progress(self, facts: GroupFacts) -> None:
         """Only two looks tell whether an offset moved; between rebalances nobody needs to know."""

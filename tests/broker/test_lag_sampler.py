@@ -3,8 +3,10 @@
 from collections.abc import AsyncIterator, Sequence
 from types import SimpleNamespace
 from typing import cast
+from uuid import UUID
 
 import pytest
+from msgspec.structs import replace
 
 from broker import lag_sampler
 from broker.clock import SystemClock
@@ -14,6 +16,7 @@ from broker.lag_reader import LagReader
 from broker.lag_sampler import LagSampler
 from coordinator.coordinator import GroupCoordinator
 from coordinator.group import CommittedOffset, Group
+from history.lag import Verdict
 from history.lag_book import LagBook, LagLimits
 from history.lag_records import Sample
 from history.lag_window import Commit
@@ -57,6 +60,7 @@ class World:
         self.groups = [Group(GroupId(f"g{n}"), 0) for n in range(groups)]
         self.now_ms = 1_700_000_000_000
         self.said: list[ShellEvent] = []
+        self.topic_id: UUID | None = UUID(int=1)
         self.kept = Kept(tail)
         coordinator = SimpleNamespace(
             groups_of=lambda _: tuple(self.groups),
@@ -65,7 +69,7 @@ class World:
         places = [SimpleNamespace(log=log) for log in self.logs]
         registry = SimpleNamespace(
             partition_count=lambda _: 1,
-            topic_id=lambda _: None,
+            topic_id=lambda _: self.topic_id,
             partition=lambda _, index: places[index],
         )
         self.sampler = LagSampler(
@@ -87,6 +91,18 @@ class World:
                     for index in range(len(self.logs))
                 }
             }
+
+    def commit_anew(self, offset: int) -> None:
+        """For the topic that is there now."""
+        self.commit(offset)
+        assert self.topic_id is not None
+        for group in self.groups:
+            for index, one in group.offsets[TOPIC].items():
+                group.offsets[TOPIC][index] = replace(one, topic_id=self.topic_id)
+
+    @property
+    def statuses(self) -> set[Verdict]:
+        return {windows.verdict for windows in self.sampler.book.groups.values()}
 
     async def round(self, *, after_ms: int = 1_000) -> list[Sample]:
         """What the round has written."""
@@ -150,6 +166,70 @@ async def test_what_was_kept_is_in_the_windows_before_the_first_round() -> None:
     await world.round()
     window = world.sampler.book.groups["g0"].windows["t", 2]
     assert [commit.committed_offset for commit in window.commits()] == [5, 6, 7, 10]
+
+
+async def fallen_behind(world: World) -> list[Sample]:
+    """Some rounds with commits; what was written of them."""
+    written = []
+    for offset in (50, 60, 70):
+        world.commit_anew(offset)
+        written += await world.round()
+    return written
+
+
+async def test_a_topic_that_was_created_anew_is_no_rewind() -> None:
+    world = World(1)
+    written = await fallen_behind(world)
+    world.topic_id = UUID(int=2)
+    for log in world.logs:
+        log.high_watermark = 20
+    world.commit_anew(5)
+    await world.round()
+    assert world.statuses == {Verdict.OK}
+    # Nor is it one after a restart, which reads back what was written of both.
+    again = World(1, tail=[*written, *world.kept.samples])
+    again.topic_id = UUID(int=2)
+    await again.sampler._restore()
+    again.now_ms = world.now_ms
+    again.commit_anew(6)
+    await again.round()
+    window = again.sampler.book.groups["g0"].windows["t", 0]
+    assert [commit.committed_offset for commit in window.commits()] == [5, 6]
+    assert again.statuses == {Verdict.OK}
+
+
+async def test_a_group_that_was_created_anew_is_no_rewind() -> None:
+    world = World(1)
+    written = await fallen_behind(world)
+    world.sampler.group_deleted("g0")
+    world.commit_anew(5)
+    written += await world.round()
+    assert world.statuses == {Verdict.OK}
+    again = World(1, tail=written)
+    await again.sampler._restore()
+    again.now_ms = world.now_ms
+    again.commit_anew(6)
+    await again.round()
+    window = again.sampler.book.groups["g0"].windows["t", 0]
+    assert [commit.committed_offset for commit in window.commits()] == [5, 6]
+
+
+async def test_a_deletion_is_written_though_nothing_else_is() -> None:
+    world = World(1)
+    await fallen_behind(world)
+    world.groups.clear()
+    world.sampler.group_deleted("g0")
+    (written,) = await world.round()
+    assert written.ends_the_group
+    assert await world.round() == []
+
+
+async def test_a_group_that_goes_back_is_a_rewind_all_the_same() -> None:
+    world = World(1)
+    await fallen_behind(world)
+    world.commit_anew(5)
+    await world.round()
+    assert world.statuses == {Verdict.ERR}
 
 
 async def test_a_fault_of_a_round_is_told_and_the_next_one_comes() -> None:

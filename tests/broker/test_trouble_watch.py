@@ -4,6 +4,8 @@ Ordinary life is rolling restarts, rebalances of both kinds and the simulator's 
 weather; trouble is a member that does not come, and groups beyond the limit.
 """
 
+from collections.abc import Sequence
+
 import pytest
 
 from broker.commit_meter import CLIENTS_MAX, CommitMeter
@@ -15,6 +17,7 @@ from coordinator.group import CommittedOffset
 from coordinator.offset_events import OffsetsCommitted
 from history.events import GroupEmptied
 from history.trouble import TroubleKind, TroubleLimits
+from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.join_group import JoinGroupResponse
 from protocol.names import (
     ErrorCode,
@@ -284,3 +287,62 @@ def test_clients_are_bounded() -> None:
     for n in range(CLIENTS_MAX + 10):
         meter(committed(f"m{n}"))
     assert len(meter._counts) == CLIENTS_MAX
+
+
+# ------------------------------------------------------------ namesakes
+
+
+def generation_one(world: ToldWorld, shares: Sequence[list[int]]) -> list[str]:
+    """A group whose first generation has these partitions, member by member."""
+    asked = [world.newcomer(f"client-{n}") for n in range(len(shares))]
+    while asked[0].waits:
+        world.advance(100)
+    answers = [one.joined for one in asked]
+    given = {one.member_id: assignment(t=share) for one, share in zip(answers, shares, strict=True)}
+    for one in sorted(answers, key=lambda one: one.member_id == one.leader):
+        leads = one.member_id == one.leader
+        world.sync("g", one.member_id, one.generation_id, assignments=given if leads else None)
+    assert world.group().generation_id == 1
+    return [one.member_id for one in answers]
+
+
+@pytest.mark.parametrize("is_told", [True, False], ids=["told", "not told"])
+def test_a_group_does_not_inherit_the_verdict_of_its_namesake(is_told: bool) -> None:
+    world, watched = ToldWorld(), Watched()
+    members = generation_one(world, [[0, 1], [1, 2, 3]])
+    watched.hear(world)
+    watched.look(world.coordinator, world.now)
+    assert watched.found == [TroubleKind.TWO_OWNERS]
+
+    # It is deleted, and created anew, between two rounds.
+    for member_id in members:
+        world.leave("g", member_id)
+    world.ask(DeleteGroupsRequest([GroupId("g")]), version=2)
+    generation_one(world, [[0, 1], [2, 3]])
+    if is_told:
+        watched.hear(world)
+    watched.look(world.coordinator, world.now)
+    assert list(watched.watch.standing()) == []
+    assert [type(said) for said in watched.said] == [TroubleFound, TroubleCleared]
+
+
+def test_what_a_member_of_a_deleted_group_did_is_not_held_against_its_namesake() -> None:
+    world, watched = ToldWorld(), Watched(TroubleLimits(flapping_returns=2))
+    for _ in range(2):
+        for _ in range(2):
+            (member_id,) = generation_one_or_more(world)
+            world.leave("g", member_id)
+        world.ask(DeleteGroupsRequest([GroupId("g")]), version=2)
+        watched.hear(world)
+    generation_one_or_more(world)
+    watched.hear(world)
+    watched.look(world.coordinator, world.now)
+    assert watched.found == []
+
+
+def generation_one_or_more(world: ToldWorld) -> list[str]:
+    asked = world.newcomer("same")
+    while asked.waits:
+        world.advance(100)
+    world.assign([asked.joined])
+    return [asked.joined.member_id]
