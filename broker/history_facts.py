@@ -194,10 +194,7 @@ class Facts:
         member = group.members[event.member.member_id]
         running = self._running.get(group.group_id)
         if group.state is GroupState.PREPARING_REBALANCE:
-            if running is not None and running.shift is not None:
-                release_rejoined(
-                    running, owner_of(member), event.protocols, group.protocol_name, now
-                )
+            release_rejoined(running, member, event.protocols, group.protocol_name, now)
         else:
             other = other_topics(member.protocols, event.protocols, group.protocol_name)
             self._offered = Offered(group.group_id, now.mono_ms, other)

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from broker.history_causes import owner_of
-from coordinator.group import GroupView
+from coordinator.group import GroupView, MemberView
 from history import events as facts
 from history.events import End, Rebalance, Removal, Who
 from history.ownership import Shift, offered, owned_by_subscription
@@ -73,15 +73,16 @@ def release_joined(shift: Shift, group: GroupView, removed: Removed | None) -> b
 
 
 def release_rejoined(
-    running: Running,
-    owner: str,
+    running: Running | None,
+    member: MemberView,
     offers: Iterable[tuple[str, bytes]],
     protocol_name: str | None,
     now: Now,
 ) -> None:
     """A member rejoined while the rebalance runs; only the first time counts, and is read."""
-    shift = running.shift
-    if shift is None or shift.is_released(owner):
+    owner = owner_of(member)
+    shift = None if running is None else running.shift
+    if running is None or shift is None or shift.is_released(owner):
         return
     kept = owned_by_subscription(offered(offers, protocol_name))
     if kept is None:
