@@ -136,7 +136,8 @@ def _listener(bound: Endpoint, told: Endpoint | None) -> Listener:
         if bound.host in _UNROUTABLE and bound.host:
             raise BadListeners(
                 "advertised.listeners",
-                f"needed, because no client could connect to the {bound.host} of listeners",
+                f"needed, because no client could connect to the {bound.host} of listeners: give "
+                "the address that clients use, --advertise HOST:PORT",
             )
         # An empty host listens on every address and advertises the machine's name: Kafka's rule.
         told = Endpoint(bound.name, bound.host or _machine_name(), bound.port)

@@ -145,7 +145,7 @@ def _reason(name: str, host: str, port: int, error: OSError) -> str:
     where = f"cannot listen on {address_text(host, port)} ({name})"
     match error.errno:
         case errno.EADDRINUSE:
-            return f"{where}: the port is in use by another process"
+            return f"{where}: the port is in use by another process; stop it or choose another port"
         case errno.EADDRNOTAVAIL:
             return f"{where}: this machine has no such address"
         case errno.EACCES:

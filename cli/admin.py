@@ -2,6 +2,7 @@
 
 The one place in cli/ that opens a connection. What goes wrong is one line for a person: nobody
 listens, the daemon refuses (`AdminRefused` with its words), or it is no Rollcall that answered.
+Each ends the command with exit code 2: nothing was found out.
 """
 
 import json
@@ -16,6 +17,7 @@ import click
 
 from broker.config_key import BadValue
 from broker.listeners import parse_host_port
+from cli.exits import WrongInput
 
 TIMEOUT_S = 30.0
 DEFAULT_ADMIN = "127.0.0.1:9180"
@@ -23,10 +25,8 @@ DEFAULT_ADMIN = "127.0.0.1:9180"
 CommandFunction = TypeVar("CommandFunction", bound=Callable[..., object])
 
 
-class AdminRefused(click.ClickException):
-    """The daemon answered, and the answer is no."""
-
-    exit_code = 1
+class AdminRefused(WrongInput):
+    """The daemon knows of no such thing, does not know yet, or there is none."""
 
 
 def admin_option(command: CommandFunction) -> CommandFunction:
@@ -57,13 +57,21 @@ def ask_admin(admin: str, path: str, query: Mapping[str, str | int]) -> dict[str
     except HTTPError as refused:
         raise AdminRefused(_words_of(refused)) from None
     except (OSError, HTTPException) as failed:
-        reason = getattr(failed, "reason", failed)
-        raise AdminRefused(f"no daemon answers at {admin}: {reason}") from None
+        raise AdminRefused(f"no daemon answers at {admin}{_reason_of(failed)}") from None
     except ValueError:
         raise AdminRefused(f"what answers at {admin} is no Rollcall") from None
     if not isinstance(content, dict):
         raise AdminRefused(f"what answers at {admin} is no Rollcall")
     return content
+
+
+def _reason_of(failed: OSError | HTTPException) -> str:
+    """What is wrong, or what to do: most often it does not run, or has another admin port."""
+    reason: object = getattr(failed, "reason", failed)
+    if isinstance(reason, ConnectionRefusedError):
+        return ": start it (`rollcall serve`), or give the admin port that it printed (--admin)"
+    words = reason.strerror if isinstance(reason, OSError) else None
+    return f": {words or reason}"
 
 
 def _words_of(refused: HTTPError) -> str:

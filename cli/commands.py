@@ -3,22 +3,22 @@
 Only reads the command line and hands on. A command's module is imported when that command is asked
 for, and `serve` does the same with broker/main.py: no command, no start of the daemon and no press
 of Tab waits for what another one needs.
-Bad usage and bad configuration end with exit code 2 and one line; a traceback is always a defect.
+Exit codes are those of exits.py, each fault is one line; a traceback is always a defect.
 """
 
 import errno
 import os
 import sys
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Final
 
 import click
 
 from broker.config_sources import BadConfig
+from cli.exits import INTERRUPTED, WRONG, of_disk
+from cli.groups import Commands
 from rollcall import __version__
-
-_USAGE_ERROR = 2
-_INTERRUPTED = 130  # as a shell reports SIGINT
 
 _COMMANDS: Final = {
     "completion": ("cli.completion", "completion"),
@@ -35,7 +35,7 @@ _COMMANDS: Final = {
 """Each command's module and its name there."""
 
 
-class _Commands(click.Group):
+class _Commands(Commands):
     def list_commands(self, _context: click.Context) -> list[str]:
         return sorted(_COMMANDS)
 
@@ -52,7 +52,9 @@ class _Commands(click.Group):
     cls=_Commands,
     name="rollcall",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Start with `rollcall serve`; then point any Kafka client at 127.0.0.1:9092.",
+    epilog="Start with `rollcall serve`; then point any Kafka client at 127.0.0.1:9092.\n\n"
+    "Exit codes of every command: 0 done; 1 done, and the answer is bad news or a refusal; 2 wrong "
+    "usage, no such group, folder or file, or nobody answers.",
 )
 @click.version_option(__version__, message="rollcall %(version)s")
 def cli() -> None:
@@ -65,28 +67,41 @@ def cli() -> None:
 
 def run() -> int:
     """The exit code of the command that this process was started with."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        # A terminal that cannot show a group's name shows its code points.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         outcome: object = cli.main(prog_name="rollcall", standalone_mode=False)
         if sys.stdout is not None:  # closed by who started us (`>&-`)
             sys.stdout.flush()
     except click.exceptions.NoArgsIsHelpError as bare:
         bare.show()
-        return _USAGE_ERROR
+        return WRONG
     except click.ClickException as wrong:
         context = wrong.ctx if isinstance(wrong, click.UsageError) else None
         command = context.command_path if context is not None else "rollcall"
         return _complain(f"{command}: {wrong.format_message()}", wrong.exit_code)
     except BadConfig as bad:
-        return _complain(f"rollcall: {bad}", _USAGE_ERROR)
+        return _complain(f"rollcall: {bad}", WRONG)
     except (click.Abort, KeyboardInterrupt):
-        return _INTERRUPTED
+        return INTERRUPTED
     except OSError as failed:
         if failed.errno != errno.EPIPE:
-            raise
+            fault = of_disk(failed)
+            _drop_what_cannot_be_written()
+            return _complain(f"rollcall: {fault.format_message()}", fault.exit_code)
         # The reader has seen enough (`rollcall config | head`); say nothing more to nobody.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_what_cannot_be_written()
         return 0
     return outcome if isinstance(outcome, int) else 0
+
+
+def _drop_what_cannot_be_written() -> None:
+    """Or the end of the process would complain of it again, with a code of its own."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(line: str, exit_code: int) -> int:

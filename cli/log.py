@@ -2,6 +2,7 @@
 
 import click
 
+from cli.groups import Commands
 from cli.log_clean import log_clean
 from cli.log_dump import log_dump
 from cli.log_lint import log_lint
@@ -9,6 +10,7 @@ from cli.log_stat import log_stat
 
 
 @click.group(
+    cls=Commands,
     name="log",
     epilog="PATH is a data directory, a partition's folder or a segment's file, of Rollcall or "
     "of a real Kafka. Only `clean` changes anything.",

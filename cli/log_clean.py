@@ -15,7 +15,8 @@ import click
 
 from broker.config import Config
 from cli.clock import now_ms
-from cli.log_options import Failed, log_topic_option, partition_option
+from cli.exits import BadNews
+from cli.log_options import log_topic_option, partition_option
 from cli.options import read_options
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def _in_one_line() -> Iterator[None]:
     except (DataDirRefused, Unusable) as refused:
         raise click.UsageError(str(refused)) from None
     except (Corrupt, SwapRefused, OSError) as fault:
-        raise Failed(str(fault)) from None
+        raise BadNews(str(fault)) from None
 
 
 _Logs = list[tuple["TopicPartition", "LogSettings"]]

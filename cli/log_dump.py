@@ -12,8 +12,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from cli.clock import Moment
+from cli.exits import BAD_NEWS
 from cli.log_options import (
-    FINDINGS,
     log_topic_option,
     look_at,
     partition_option,
@@ -140,7 +140,7 @@ def log_dump(
             for line in dump(place, wanted, on_damage):
                 sys.stdout.write(encode(line) + "\n")
         sys.stdout.flush()
-    return FINDINGS if damaged else 0
+    return BAD_NEWS if damaged else 0
 
 
 def _topic_partition(text: str) -> tuple[str, int | None]:

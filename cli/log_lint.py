@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
+from cli.exits import BAD_NEWS
 from cli.log_options import (
-    FINDINGS,
     log_topic_option,
     look_at,
     note_running_daemon,
@@ -80,7 +80,7 @@ def log_lint(
     if notes:
         summary += f"; {_counted(notes, 'note')}"
     click.echo(f"{looked}: {summary}", err=as_json)
-    return FINDINGS if found else 0
+    return BAD_NEWS if found else 0
 
 
 def _counted(number: int, what: str) -> str:

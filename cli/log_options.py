@@ -8,18 +8,15 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import click
 
+from cli.exits import BadNews, of_disk
 from logtools.places import DataPlace, NothingThere, place_at
 from protocol.names import OFFSETS_TOPIC
 
 CommandFunction = TypeVar("CommandFunction", bound=Callable[..., object])
-
-FINDINGS: Final = 1
-"""The exit code where something is wrong with the files, as against 2 for a wrong command."""
-
 
 paths_argument = click.argument(
     "paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path)
@@ -63,12 +60,6 @@ def look_at(path: Path, log_topics: tuple[str, ...], partitions: tuple[int, ...]
     return chosen
 
 
-class Failed(click.ClickException):
-    """The files are at fault, or the disk."""
-
-    exit_code = FINDINGS
-
-
 @contextmanager
 def reading() -> Iterator[None]:
     """Read files and print what may be long.
@@ -82,9 +73,10 @@ def reading() -> Iterator[None]:
         # What is still buffered goes nowhere, without another complaint.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except FileNotFoundError as gone:
-        raise Failed(f"{gone.filename} is gone: was its log cleaned meanwhile? Try again") from None
+        said = f"{gone.filename} is gone: was its log cleaned meanwhile? Try again"
+        raise BadNews(said) from None
     except OSError as failed:
-        raise Failed(f"{failed.filename or 'disk'}: {failed.strerror or failed}") from None
+        raise of_disk(failed) from None
 
 
 def note_running_daemon(place: DataPlace) -> None:

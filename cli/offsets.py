@@ -5,11 +5,13 @@ Two commands, `import` and `export`; the work is done in transfer/.
 
 import click
 
+from cli.groups import Commands
 from cli.offsets_export import offsets_export
 from cli.offsets_import import offsets_import
 
 
 @click.group(
+    cls=Commands,
     name="offsets",
     epilog="docs/migration.md walks through a move from a Kafka and back.",
 )

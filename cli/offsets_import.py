@@ -1,7 +1,7 @@
 """`rollcall offsets import`: take groups and offsets over from a Kafka's files, CSV or JSON.
 
 Reads the options; transfer/importing.py does the work. Exit code 0: done; 1: refused because of
-what was found; 2: usage.
+what was found; 2: usage, or the source is not there or cannot be read.
 """
 
 import platform

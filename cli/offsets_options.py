@@ -13,18 +13,13 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from broker.config import Config
+from cli.exits import BadNews, WrongInput, of_disk
 from cli.options import read_options
 
 if TYPE_CHECKING:
     from transfer.report import Report
 
 CommandFunction = TypeVar("CommandFunction", bound=Callable[..., object])
-
-
-class Failed(click.ClickException):
-    """The content is at fault, or the disk."""
-
-    exit_code = 1
 
 
 _OPTIONS = (
@@ -108,7 +103,7 @@ def check_usage(
 
 @contextmanager
 def in_one_line() -> Iterator[None]:
-    """Refusals end the command with exit code 2, failures of the disk and damage with 1."""
+    """Wrong places and files end the command with exit code 2, a failing disk and damage with 1."""
     from storage.api import Corrupt, LogClosed
     from storage.data_dir import DataDirLocked, DataDirRefused
     from transfer.refusals import BadText, Unusable
@@ -119,10 +114,12 @@ def in_one_line() -> Iterator[None]:
         raise click.UsageError(f"{locked}: stop it first, or use --bootstrap") from None
     except (Unusable, DataDirRefused) as refused:
         raise click.UsageError(str(refused)) from None
-    except (BadText, Corrupt, LogClosed) as bad:
-        raise Failed(str(bad)) from None
+    except BadText as bad:
+        raise WrongInput(str(bad)) from None
+    except (Corrupt, LogClosed) as bad:
+        raise BadNews(str(bad)) from None
     except OSError as failed:
-        raise Failed(f"{failed.filename or 'disk'}: {failed.strerror or failed}") from None
+        raise of_disk(failed) from None
 
 
 def show(report: "Report", *, machine: bool, to_stderr: bool = False) -> None:

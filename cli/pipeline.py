@@ -11,10 +11,11 @@ from pathlib import Path
 import click
 
 from cli.clock import now_ms
+from cli.exits import of_disk
+from cli.groups import Commands
 from cli.pipeline_as_of import as_of
 from cli.pipeline_options import (
     EXTRA,
-    Refused,
     in_one_line,
     not_installed,
     pairs,
@@ -26,6 +27,7 @@ from cli.pipeline_stream import stream
 
 
 @click.group(
+    cls=Commands,
     epilog="\b\nExamples:\n"
     "  rollcall pipeline run ingest --from /var/lib/rollcall --to /data/lake\n"
     "  rollcall pipeline run all --from /data/lake --to /data/results --report report.html\n"
@@ -151,7 +153,7 @@ def archive(folder: Path) -> None:
         for written in write_archive(folder):
             click.echo(written)
     except OSError as fault:
-        raise Refused(f"{fault.filename or folder}: {fault.strerror or fault}") from None
+        raise of_disk(fault) from None
 
 
 @pipeline.command("doctor")

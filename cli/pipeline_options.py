@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 import click
 
 from cli.clock import Moment
+from cli.exits import BadNews, WrongInput
 
 EXTRA: Final = "rollcall-broker[pipeline]"
 OF_THE_EXTRA: Final = (
@@ -24,18 +25,6 @@ OF_THE_EXTRA: Final = (
 )
 
 CommandFunction = TypeVar("CommandFunction", bound=Callable[..., object])
-
-
-class Refused(click.ClickException):
-    """What was found does not allow it."""
-
-    exit_code = 1
-
-
-class Missing(click.ClickException):
-    """Something must be installed first."""
-
-    exit_code = 2
 
 
 def spark_options(command: CommandFunction) -> CommandFunction:
@@ -85,7 +74,7 @@ def in_one_line() -> Iterator[None]:
     try:
         from pipeline.command import UnknownJob
         from pipeline.java import NoJava
-        from pipeline.refusals import Refusal
+        from pipeline.refusals import NothingThere, Refusal
     except ImportError as missing:
         raise not_installed(missing) from None
     try:
@@ -93,14 +82,16 @@ def in_one_line() -> Iterator[None]:
     except UnknownJob as unknown:
         raise click.UsageError(str(unknown)) from None
     except NoJava as missing:
-        raise Missing(str(missing)) from None
+        raise WrongInput(str(missing)) from None
+    except NothingThere as missing:
+        raise WrongInput(str(missing)) from None
     except Refusal as refusal:
-        raise Refused(str(refusal)) from None
+        raise BadNews(str(refusal)) from None
 
 
-def not_installed(missing: ImportError) -> Missing:
+def not_installed(missing: ImportError) -> WrongInput:
     """A package of the extra that is not there; any other fault of an import is ours."""
     package = (missing.name or "").partition(".")[0]
     if package not in OF_THE_EXTRA:
         raise missing
-    return Missing(f"{package} is not installed: pip install '{EXTRA}'")
+    return WrongInput(f"{package} is not installed: pip install '{EXTRA}'")

@@ -34,8 +34,9 @@ else of Rollcall imports Spark.
     rollcall pipeline report --from /data/results --to week.html --since 2026-11-14 --csv week
     rollcall pipeline as-of --from /data/lake --at 2026-11-20T10:00Z --group billing --csv back.csv
 
-Exit code 0: done; 1: refused because of what was found; 2: usage, which includes a missing package
-or Java. Times are ISO 8601 (UTC if it does not say otherwise), milliseconds since the epoch, or how
+Exit code 0: done; 1: refused because of what was found, or failed; 2: usage, nothing to read in the
+place that was given, nobody answers, or a missing package or Java. Times are ISO 8601 (UTC if it
+does not say otherwise), milliseconds since the epoch, or how
 long ago (`2h`); `--since` is included, `--until` is not.
 
 ## Sources

@@ -16,7 +16,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkAttributeError
 from pyspark.sql import SparkSession
 
-from pipeline.refusals import Refusal
+from pipeline.refusals import NothingThere
 from pipeline.session import connector_coordinates
 
 KAFKA: Final = "kafka://"
@@ -45,7 +45,7 @@ _OLD_LISTING: Final = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 """Only the connector's older way to list offsets reads what it is assigned, internal or not."""
 
 
-class NoBroker(Refusal):
+class NoBroker(NothingThere):
     """It cannot be asked; the message is for people."""
 
 

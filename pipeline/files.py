@@ -16,12 +16,12 @@ from py4j.java_gateway import JavaObject, JVMView
 from pyspark.errors import PySparkAttributeError
 from pyspark.sql import SparkSession
 
-from pipeline.refusals import Refusal
+from pipeline.refusals import NothingThere
 
 _SCHEME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:")
 
 
-class OutOfReach(Refusal):
+class OutOfReach(NothingThere):
     """Only the driver's Java can open it, and that is not ours; the message is for people."""
 
 

@@ -23,7 +23,7 @@ from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pipeline.files import read_text, replace_text
-from pipeline.refusals import Refusal
+from pipeline.refusals import NothingThere
 from pipeline.tables import TABLES, Table
 
 MANIFEST: Final = "manifest.json"
@@ -33,7 +33,7 @@ Read = Mapping[str, Mapping[int, int]]
 """By topic and partition: the offset after the last record that was landed."""
 
 
-class NoLake(Refusal):
+class NoLake(NothingThere):
     """The folder holds no tables of ours; the message is for people."""
 
 

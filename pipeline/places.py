@@ -14,7 +14,7 @@ from pathlib import Path
 from struct import Struct
 from typing import Final, NamedTuple
 
-from pipeline.refusals import Refusal
+from pipeline.refusals import NothingThere
 from storage.record_batch import HEADER_BYTES, LOG_OVERHEAD, InvalidBatch, computed_crc, read_header
 
 PIECE_BYTES: Final = 32 << 20
@@ -32,7 +32,7 @@ Read = Callable[[int, int], bytes]
 """(size, position) to the bytes there, fewer where the log ends."""
 
 
-class NoSegments(Refusal):
+class NoSegments(NothingThere):
     """There is nothing of the topic there; the message is for people."""
 
 

@@ -16,7 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from pipeline.files import folders
 from pipeline.jobs import JOBS
-from pipeline.refusals import Refusal
+from pipeline.refusals import NothingThere
 from pipeline.result_tables import RESULTS
 from pipeline.runner import Span
 
@@ -25,7 +25,7 @@ _TIMES: Final = {name: column for job in JOBS.values() for name, column in job.d
 Row = Mapping[str, object]
 
 
-class NoResults(Refusal):
+class NoResults(NothingThere):
     """No job has written there; the message is for people."""
 
 

@@ -17,12 +17,12 @@ from pyspark.sql import functions as fn
 
 from pipeline.files import folders, move_folder, remove_folder
 from pipeline.jobs import Facts, Job
-from pipeline.refusals import Refusal
+from pipeline.refusals import NothingThere
 
 DAY_MS: Final = 86_400_000
 
 
-class NothingToRead(Refusal):
+class NothingToRead(NothingThere):
     """The source lacks a topic that the job is about; the message is for people."""
 
 

@@ -20,7 +20,7 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from pipeline.java import find_java, home_for_spark
-from pipeline.refusals import Refusal
+from pipeline.refusals import NothingThere
 from pipeline.source import RollcallLog
 from rollcall.program import program_path
 
@@ -45,7 +45,7 @@ _ALWAYS: Final = {
 }
 
 
-class NoServer(Refusal):
+class NoServer(NothingThere):
     """No Spark Connect there; the message is for people."""
 
 

@@ -35,7 +35,7 @@ from pipeline.derive.group_health import group_health, partition_health
 from pipeline.derive.sliding import MINUTE_MS, PAST_MS, last_samples, stalls_begun, storms
 from pipeline.inputs import decoded, messages
 from pipeline.merging import finish_merges, merge
-from pipeline.refusals import Refusal
+from pipeline.refusals import NothingThere, Refusal
 from pipeline.session import start_session
 from pipeline.stream_state import SCHEMAS, Clock, Remembered, State
 from pipeline.tables import COMMITS, LAG_SAMPLES, LAG_TOPIC, OFFSETS_TOPIC
@@ -57,7 +57,7 @@ _BACK_MS: Final = STALLED_INSTANTS * EVERY_MS
 _KAFKAS_FAULT: Final = "org.apache.kafka.common."
 
 
-class NoStream(Refusal):
+class NoStream(NothingThere):
     """There is nothing to follow; the message is for people."""
 
 

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from pipeline.command import Order, UnknownJob, carry_out
-from pipeline.refusals import Refusal
+from pipeline.refusals import NothingThere, Refusal
 from pipeline.streaming import StreamOrder, follow
 
 STREAM: Final = "stream"
@@ -37,7 +37,7 @@ def main(words: Sequence[str] | None = None) -> int:
         parser.error(f"{unknown}, and {STREAM}")
     except Refusal as refusal:
         print(f"rollcall-pipeline: {refusal}", file=sys.stderr)
-        return 1
+        return 2 if isinstance(refusal, NothingThere) else 1  # as `rollcall pipeline`
     return 0
 
 

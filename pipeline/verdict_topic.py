@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from pipeline.brokers import Broker
-from pipeline.refusals import Refusal
+from pipeline.refusals import NothingThere
 from pipeline.stream_state import State
 
 VERSION: Final = 1
@@ -28,7 +28,7 @@ VERSION: Final = 1
 Verdict = Mapping[str, str | int | None]
 
 
-class NoTopic(Refusal):
+class NoTopic(NothingThere):
     """The verdicts have nowhere to go; the message is for people."""
 
 

@@ -3,6 +3,7 @@
 Most tests run the commands within this process; a few start the installed command itself.
 """
 
+import errno
 import json
 import os
 import re
@@ -14,6 +15,7 @@ import pytest
 
 from broker.config import keys
 from cli import commands
+from cli.exits import of_disk
 from cli.reference import reference
 from rollcall import __version__
 
@@ -98,8 +100,18 @@ def test_the_bare_command_shows_its_help_and_is_no_success(rollcall: Command) ->
         (("completion", "tcsh"), "tcsh"),
         (("why", "billing", "--generation", "-5"), "--generation"),
         (("lag", "--admin", "nowhere"), "nowhere"),
-        (("verdicts", "--admin", "127.0.0.1:1"), "no daemon answers at 127.0.0.1:1"),
-        (("nosuch",), "nosuch"),
+        (("verdicts", "--admin", "127.0.0.1:1"), "no daemon answers at 127.0.0.1:1: start it"),
+        (("lag", "--admin", "127.0.0.1:1"), "no daemon answers at 127.0.0.1:1: start it"),
+        (("why", "billing", "--admin", "127.0.0.1:1"), "no daemon answers at 127.0.0.1:1: start"),
+        (("history", "billing", "--admin", "127.0.0.1:1"), "no daemon answers at 127.0.0.1:1: st"),
+        (("nosuch",), "no command 'nosuch'; there are completion, config,"),
+        (("sevre",), "no command 'sevre'; did you mean serve?"),
+        (("offsets", "exprot"), "no command 'exprot'; did you mean export?"),
+        (("log", "stats"), "did you mean stat?"),
+        (("pipeline", "as_of"), "did you mean as-of?"),
+        (("offsets", "import", "--from", "nowhere"), "nowhere does not exist"),
+        (("log", "lint", "nowhere"), "nowhere"),
+        (("serve", "--listen", "0.0.0.0:9092"), "--advertise HOST:PORT"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(
@@ -111,6 +123,31 @@ def test_a_mistake_is_one_line_and_exit_code_2(
     assert refused.out == ""
     assert refused.err.count("\n") == 1
     assert named in refused.err
+
+
+@pytest.mark.parametrize(
+    ("number", "exit_code"),
+    [(errno.ENOSPC, 1), (errno.EIO, 1), (errno.ENOENT, 2), (errno.EACCES, 2), (errno.EISDIR, 2)],
+)
+def test_a_disk_that_fails_is_another_code_than_a_wrong_path(number: int, exit_code: int) -> None:
+    fault = of_disk(OSError(number, os.strerror(number), "some/file"))
+
+    assert fault.exit_code == exit_code
+    assert fault.format_message() == f"some/file: {os.strerror(number)}"
+
+
+def test_an_output_that_cannot_be_written_is_one_line() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", "from cli.main import main; main()", "config"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+
+    assert done.returncode == 1
+    assert done.stderr == "rollcall: disk: No space left on device\n"
 
 
 def test_config_prints_every_value_with_its_origin(rollcall: Command) -> None:

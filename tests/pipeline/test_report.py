@@ -228,12 +228,12 @@ def test_offsets_of_all_groups_for_people(world: Path) -> None:
         (["as-of", "--from", "{}/data", "--at", "1970-01-02"], "no group had an offset then"),
     ],
 )
-def test_what_is_found_may_forbid_it_in_one_line(world: Path, words: list[str], says: str) -> None:
+def test_a_place_with_nothing_to_read_is_named(world: Path, words: list[str], says: str) -> None:
     (world / "old").mkdir(exist_ok=True)
     (world / "old" / "manifest.json").write_text('{"version": 9, "runs": [], "read": {}}')
 
     ran = rollcall("pipeline", *(word.format(world) for word in words))
 
-    assert ran.exit_code == 1, ran.output
+    assert ran.exit_code == 2, ran.output
     (line,) = ran.stderr.splitlines()
     assert says in line

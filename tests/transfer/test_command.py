@@ -286,7 +286,7 @@ def test_three_columns_are_for_one_group(rollcall: Rollcall, kafka: Path, tmp_pa
     lost = rollcall(
         "offsets", "import", "--from", str(tmp_path / "one.csv"), "--data-dir", str(tmp_path / "b")
     )
-    assert (lost.exit_code, "--for-group" in lost.err) == (1, True)
+    assert (lost.exit_code, "--for-group" in lost.err) == (2, True)
     imported(rollcall, tmp_path / "one.csv", tmp_path / "b", "--for-group", "other")
     contents, _ = read(tmp_path / "b")
     assert shown(contents) == {"other": {("orders", 1): 7}}
@@ -337,7 +337,7 @@ def test_a_file_that_is_neither_is_refused_with_its_line(
         refused = rollcall(
             "offsets", "import", "--from", str(tmp_path / name), "--data-dir", str(tmp_path / "d")
         )
-        assert (refused.exit_code, says in refused.err) == (1, True)
+        assert (refused.exit_code, says in refused.err) == (2, True)
     assert not (tmp_path / "d").exists()
 
 
