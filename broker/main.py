@@ -145,7 +145,8 @@ def build(
     disk, clock = RealDisk(), SystemClock()
     store = LogStore(disk, data_dir.path, reserve_bytes=config.rollcall_disk_reserve_bytes)
     relay = JournalRelay(loop)
-    opened = open_logs(store, observer, repair=repair)
+    catalog = StoredFile(disk, f"{data_dir.path}/{TOPICS_FILE}")
+    opened = open_logs(store, observer, repair=repair, catalog=catalog)
     journal = Journal(
         disk,
         store,
@@ -161,7 +162,7 @@ def build(
     cluster = ClusterOfOne(config, data_dir.identity.cluster_id)
     data_plane = DataPlane(
         store,
-        StoredFile(disk, f"{data_dir.path}/{TOPICS_FILE}"),
+        catalog,
         config.topic_settings(),
         cluster=cluster,
         reply=server.reply,

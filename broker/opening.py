@@ -7,7 +7,9 @@ no group from being served. With --repair what is damaged is cut, kept aside, an
 Kafka differs: `LogLoader` cuts such a log without asking, once the broker was not stopped cleanly.
 """
 
+from contextlib import suppress
 from typing import Final
+from uuid import UUID
 
 from broker.events import DaemonStep, Warned
 from broker.observe import Observer
@@ -20,28 +22,34 @@ from coordinator.records import (
     record_type,
 )
 from protocol.names import OFFSETS_TOPIC
+from storage.api import Corrupt, TopicPartition
+from storage.checkpoints import NO_TOPIC_ID
 from storage.journal import Journal
-from storage.log_store import LogStore, StoreOpened
+from storage.log_store import Expects, LogStore, StoreOpened
 from storage.partition_folders import PARTITION_NUMBER_MAX
 from storage.partition_log import PartitionLog
 from storage.record_batch import read_header
 from storage.repair_book import Repaired
 from storage.segment import TailCut
+from topics.catalog import Catalog, CatalogFile, TopicEntry
 
 GROUPS_NAMED_MAX: Final = 1_000
 """Groups of which a report says what they lost; the copy has the others too."""
 
 
-def open_logs(store: LogStore, observer: Observer, *, repair: bool) -> StoreOpened:
-    """Open all partitions. Raises Corrupt, OSError."""
-    opened = store.open(repair=repair)
+def open_logs(
+    store: LogStore, observer: Observer, *, repair: bool, catalog: CatalogFile | None = None
+) -> StoreOpened:
+    """Open all partitions; those that the catalog names must be there. Raises Corrupt, OSError."""
+    opened = store.open(repair=repair, expects=_expected_by(catalog))
     if store.is_repairing and not repair:
         observer(Warned("A repair was interrupted: it goes on now"))
     if store.rolled_back:
         observer(Warned("An import was interrupted: nothing of it is left"))
-    for key, damage in store.damaged.items():
-        if key.topic == OFFSETS_TOPIC:
-            raise damage
+    offsets_damage = [one for key, one in store.damaged.items() if key.topic == OFFSETS_TOPIC]
+    if offsets_damage:
+        raise _first_of(offsets_damage)
+    for damage in store.damaged.values():
         observer(Warned("A partition is damaged and not served", {"reason": str(damage)}))
     for folder in store.left_alone:
         words = "Left a folder alone: no partition has such a number"
@@ -57,6 +65,30 @@ def open_logs(store: LogStore, observer: Observer, *, repair: bool) -> StoreOpen
             if log is not None and key.topic != OFFSETS_TOPIC:  # ownership elects those
                 log.begin_epoch()
     return opened
+
+
+def _first_of(damage: list[Corrupt]) -> Corrupt:
+    """One line names the first; how many others there are, it says too."""
+    first, more = damage[0], len(damage) - 1
+    if not more:
+        return first
+    return Corrupt(first.path, first.position, f"{first.reason} (and {more} more partitions)")
+
+
+def _expected_by(catalog: CatalogFile | None) -> Expects:
+    """Partitions of topics that were not deleted. Without a catalog, those of the offsets topic."""
+    topics: dict[str, TopicEntry] = {}
+    with suppress(Corrupt):  # then the registry says so, or makes a new one
+        if catalog is not None and (content := catalog.load()) is not None:
+            topics = {entry.name: entry for entry in Catalog.read(content).topics}
+
+    def expected(key: TopicPartition) -> UUID | None:
+        entry = topics.get(key.topic)
+        if entry is not None:
+            return entry.topic_id if key.partition < entry.partitions else None
+        return NO_TOPIC_ID if key.topic == OFFSETS_TOPIC else None
+
+    return expected
 
 
 def recover_journal(
@@ -110,7 +142,7 @@ def _tell_repaired(repaired: Repaired, store: LogStore, observer: Observer) -> N
         topic, partition = lost.topic_partition
         name = f"{topic}-{partition}"
         log = store.partition_log(lost.topic_partition)
-        if log is not None and _has(log, lost.last_offset):
+        if log is not None and _has(log, lost.first_offset) and _has(log, lost.last_offset):
             observer(Warned("The journal had all that was cut", {"partition": name}))
             continue
         observer(

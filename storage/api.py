@@ -70,6 +70,24 @@ class Corrupt(Exception):
         self.reason = reason
 
 
+class Shrunken(Corrupt):
+    """Offsets that were durable are not there any more, though nothing that is there is damaged."""
+
+    def __init__(
+        self,
+        path: str,
+        position: int,
+        reason: str,
+        offsets: tuple[int, int],
+        evidence: tuple[str, ...] = (),
+    ) -> None:
+        """`offsets`: the first and the last that are missing. `evidence`: files that tell of them
+        and that a repair removes."""
+        super().__init__(path, position, reason)
+        self.offsets = offsets
+        self.evidence = evidence
+
+
 class Log(Protocol):
     """One partition of `__consumer_offsets`, as a coordinator shard sees it. No call waits."""
 

@@ -31,6 +31,11 @@ _TIME_ENTRY = Struct(">qI")
 class BadIndex(Exception):
     """The file is no index of its segment; the segment rebuilds it."""
 
+    def __init__(self, reason: str, last_offset: int = -1) -> None:
+        """`last_offset`: of its last entry, where that points past the end of the log."""
+        super().__init__(reason)
+        self.last_offset = last_offset
+
 
 class OffsetIndex:
     """offset -> the position of the batch that holds it, or of one before it."""
@@ -94,7 +99,8 @@ class OffsetIndex:
         if not _rises(offsets) or not _rises(positions):
             raise BadIndex(f"{self.path} does not rise")
         if positions and positions[-1] >= log_bytes:
-            raise BadIndex(f"{self.path} points past its log")
+            last_offset = self._base_offset + offsets[-1]
+            raise BadIndex(f"{self.path} points past its log", last_offset)
         self._offsets, self._positions = offsets, positions
         self._saved = self._synced = len(offsets)
 

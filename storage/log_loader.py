@@ -1,7 +1,8 @@
 """What lies in a partition's folder? Reads it at a start, and clears up what a crash left in it.
 
 Opening tells three cases apart: closed cleanly (nothing is scanned), killed (what lies above the
-recovery point is scanned and a torn tail is cut), damaged (Corrupt, which fails this partition).
+recovery point is scanned and torn tails are cut and kept aside), damaged (Corrupt, which fails this
+partition).
 `partition_log.py` takes over what is found. Kafka's counterpart: LogLoader.
 """
 
@@ -9,14 +10,17 @@ from typing import NamedTuple
 from uuid import UUID
 
 from storage.aborted import AbortedTransactions, aborted_in_folder
-from storage.api import Corrupt
+from storage.api import Corrupt, Shrunken
 from storage.checkpoints import LEADER_EPOCHS, PARTITION_METADATA, read_epochs, read_topic_id
 from storage.disk import Disk
-from storage.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, Repair, Segment, TailCut
+from storage.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, Repair, Segment
 from storage.segment_swap import complete_swaps
 
 FIRST_EPOCH = (0, 0)
 """A new log's: term and the offset where it begins."""
+
+COMPACTED_FROM_THE_START = "__consumer_offsets"
+"""A topic of which neither retention nor DeleteRecords removes anything."""
 
 _LEFTOVER_SUFFIXES = (".deleted", ".cleaned", ".tmp")
 _INDEX_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX)
@@ -32,30 +36,57 @@ class Loaded(NamedTuple):
     aborted: AbortedTransactions
 
 
-def load_folder(disk: Disk, path: str, index_interval_bytes: int, recovery_point: int) -> Loaded:
-    """Bring a folder in order and its segments into memory. Raises Corrupt, OSError."""
-    names = _sweep(disk, path, complete_swaps(disk, path, disk.listdir(path)))
+def load_folder(
+    disk: Disk, path: str, index_interval_bytes: int, recovery_point: int, known_end: int = 0
+) -> Loaded:
+    """Bring a folder in order and its segments into memory. Raises Corrupt, OSError.
+
+    `known_end`: offsets below it were durable. A gap between segments is no damage: compaction
+    leaves them, and so does a segment that a crash has cut. Nothing behind a gap is dropped.
+    """
+    names = complete_swaps(disk, path, disk.listdir(path))
+    _check_orphans(path, names, known_end)
+    names = _sweep(disk, path, names)
     topic_id = read_topic_id(disk, f"{path}/{PARTITION_METADATA}")
     epochs = _epochs(disk, path, names)
-    bases = sorted(int(name.removesuffix(LOG_SUFFIX)) for name in names if _is_log(name))
-    every = [Segment(disk, path, base, index_interval_bytes) for base in bases]
-    segments: list[Segment] = []
+    every = [Segment(disk, path, base, index_interval_bytes) for base in _bases(names)]
     repairs: list[Repair] = []
     for segment, following in zip(every, [*every, None][1:], strict=True):
         next_base = None if following is None else following.base_offset
         repairs += segment.load(recovery_point, sealed_at=next_base)
-        segments.append(segment)
         if next_base is None:
             break
         if segment.next_offset > next_base:
             raise Corrupt(segment.path, segment.size, f"runs past the next one, {next_base}")
         segment.release()
-        # Above the recovery point no cleaner has been: a gap there is a tail that got lost.
-        if segment.next_offset < next_base and next_base > recovery_point:
-            repairs += _drop(disk, path, every[len(segments) :], segment.next_offset)
-            break
-    aborted = aborted_in_folder(disk, path, names, segments)
-    return Loaded(topic_id, epochs, segments, repairs, aborted)
+    aborted = aborted_in_folder(disk, path, names, every)
+    return Loaded(topic_id, epochs, every, repairs, aborted)
+
+
+def _bases(names: set[str]) -> list[int]:
+    return sorted(int(name.removesuffix(LOG_SUFFIX)) for name in names if _is_log(name))
+
+
+def _check_orphans(path: str, names: set[str], known_end: int) -> None:
+    """Indexes without their log, in the middle of what was durable: somebody took the log away.
+
+    Raises Shrunken. Removing a segment goes from the oldest on, and a crash may leave its indexes:
+    so what lies before the first segment tells nothing, but in a topic that never loses its start.
+    """
+    bases = _bases(names)
+    if not bases:
+        return
+    never_loses_its_start = path.rpartition("/")[2].startswith(f"{COMPACTED_FROM_THE_START}-")
+    for name in sorted(names):
+        stem, dot, suffix = name.partition(".")
+        if dot + suffix not in _INDEX_SUFFIXES or not stem.isdecimal() or int(stem) in bases:
+            continue
+        base = int(stem)
+        if base < known_end and (base > bases[0] or never_loses_its_start):
+            last = min([one for one in bases if one > base], default=known_end) - 1
+            evidence = tuple(f"{path}/{stem}{one}" for one in _INDEX_SUFFIXES)
+            reason = f"the file is missing, though offsets up to {last} were durable"
+            raise Shrunken(f"{path}/{stem}{LOG_SUFFIX}", 0, reason, (base, last), evidence)
 
 
 def _sweep(disk: Disk, path: str, names: set[str]) -> set[str]:
@@ -77,19 +108,6 @@ def _epochs(disk: Disk, path: str, names: set[str]) -> list[tuple[int, int]]:
         return read_epochs(disk, f"{path}/{LEADER_EPOCHS}") or [FIRST_EPOCH]
     except Corrupt:  # written at creation and not synced by itself: a crash may tear it
         return [FIRST_EPOCH]
-
-
-def _drop(disk: Disk, path: str, segments: list[Segment], end_offset: int) -> list[Repair]:
-    """Remove the segments that follow a cut: their offsets would leave a gap."""
-    repairs: list[Repair] = []
-    for segment in segments:
-        size = disk.open(segment.path).size()
-        segment.remove()
-        reason = f"the log before it ends at offset {end_offset}"
-        repairs.append(TailCut(segment.path, 0, size, reason))
-    # At once: a segment that came back would begin in the middle of what comes next.
-    disk.sync_dir(path)
-    return repairs
 
 
 def _is_log(name: str) -> bool:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from storage import undo
-from storage.api import Corrupt, LogSettings, TopicLog, TopicPartition
+from storage.api import Corrupt, LogSettings, Shrunken, TopicLog, TopicPartition
 from storage.checkpoints import (
     LOG_STARTS,
     NO_TOPIC_ID,
@@ -30,11 +30,12 @@ from storage.partition_folders import (
     is_deleted,
     is_unused,
     partition_named,
+    remove_files,
     set_aside,
     try_to_remove,
 )
 from storage.partition_log import PartitionLog
-from storage.repair import put_aside, repair_partition
+from storage.repair import admit_loss, put_aside, repair_partition
 from storage.repair_book import RepairBook, Repaired
 from storage.segment import EVERYTHING, Repair
 from storage.snapshot import forget_beyond
@@ -52,6 +53,14 @@ class StoreOpened(NamedTuple):
     repairs: tuple[Repair, ...]
     damaged: tuple[Corrupt, ...]
     repaired: tuple[Repaired, ...] = ()
+
+
+Expects = Callable[[TopicPartition], UUID | None]
+"""The topic id of a partition that should be there, NO_TOPIC_ID if not known; or None."""
+
+
+def expects_nothing(_: TopicPartition) -> UUID | None:
+    return None
 
 
 def default_settings(_: TopicPartition) -> LogSettings:
@@ -110,9 +119,10 @@ class LogStore:
 
     # --- opening and closing -------------------------------------------------------------------
 
-    def open(self, *, repair: bool = False) -> StoreOpened:
+    def open(self, *, repair: bool = False, expects: Expects = expects_nothing) -> StoreOpened:
         """Open every partition; one that is damaged goes to `damaged` instead.
 
+        So does one of a topic that is expected, if its folder is missing though it had records.
         With `repair` every byte is read, and what is damaged is cut first (`repair.py`). Then, and
         if one that was killed has to go on, `finish_repair` must follow the journal's repair.
         """
@@ -131,6 +141,8 @@ class LogStore:
         is_lost = known is None
         recovery_points = known or {}
         found: dict[TopicPartition, PartitionLog] = {}
+        interrupted = undo.unfinished(self._disk, self.path)
+        before_import = {} if interrupted is None else interrupted.log_ends
         for name in sorted(names):
             key = partition_named(name)
             if is_deleted(name):
@@ -141,13 +153,18 @@ class LogStore:
                 if repair:
                     folder = self._folder(key)
                     repair_partition(self._disk, folder, key, recovery_point, known_end, book=book)
-                self._open_partition(key, recovery_point, log_starts.get(key, 0), found)
+                # What an interrupted import has appended is cut anyway, or was before a kill.
+                known_end = min(known_end, before_import.get(key, known_end))
+                log = self._open_partition(key, recovery_point, log_starts.get(key, 0), known_end)
+                if log is not None:
+                    found[key] = log
         self._add(found)
+        self._look_for_missing(recovery_points, log_starts, expects)
         self._damaged_lines = {
             name: {key: lines[key] for key in self.damaged if key in lines}
             for name, lines in ((RECOVERY_POINTS, recovery_points), (LOG_STARTS, log_starts))
         }
-        self.rolled_back = self._roll_back()
+        self.rolled_back = self._roll_back(interrupted)
         for key, log in self._logs.items():
             self._durable_to[log] = min(recovery_points.get(key, 0), log.log_end_offset)
         if is_lost and not was_clean:
@@ -182,6 +199,10 @@ class LogStore:
             repaired.append(put_aside(self._disk, damage))
             return None
 
+    def has_lost(self, topic_partition: TopicPartition) -> bool:
+        """Does the repair that goes on say so of this partition?"""
+        return self._repairs.tells_of(topic_partition)
+
     def note_repair(self, repaired: Repaired) -> None:
         """What was lost of the journal, before that begins anew."""
         self._repairs.note(repaired)
@@ -191,21 +212,24 @@ class LogStore:
 
         After the journal has put back what it had; durable before anything is appended.
         """
-        for lost in [one for each in repaired for one in each.lost]:
+        for by, lost in [(each, one) for each in repaired for one in each.lost]:
             log = self._logs.get(lost.topic_partition)
             if log is not None and log.log_end_offset <= lost.last_offset:
-                forget_beyond(self._disk, log.path, log.log_end_offset)  # they know what is lost
+                if by.bytes_cut:
+                    # They know what is lost. Where nothing was cut they are all that is left.
+                    forget_beyond(self._disk, log.path, log.log_end_offset)
                 log.roll(at=lost.last_offset + 1)
                 log.flush()
         self.write_checkpoints()
         self._repairs.close()
 
-    def _roll_back(self) -> bool:
+    def _roll_back(self, interrupted: undo.Unfinished | None) -> bool:
         """Undo what a command that was killed had appended so far; whether there was one."""
-        interrupted = undo.unfinished(self._disk, self.path)
         if interrupted is None:
             return False
         undo.roll_back(interrupted.log_ends, self._logs.get)
+        # The recovery points first: no start may find a log shorter than it was said to be.
+        self.write_checkpoints()
         if self.damaged.keys().isdisjoint(interrupted.log_ends):
             undo.finish(self._disk, self.path)
         return True
@@ -221,19 +245,51 @@ class LogStore:
         return True
 
     def _open_partition(
+        self, key: TopicPartition, recovery_point: int, log_start: int, known_end: int
+    ) -> PartitionLog | None:
+        if self._repairs.tells_of(key):
+            known_end = 0  # what is missing was told when it was cut
+        while True:
+            log = self._new_log(key, self.settings_for(key))
+            try:
+                log.open(recovery_point, log_start, known_end)
+            except Shrunken as damage:
+                if self.is_repairing:
+                    self._repairs.note(admit_loss(self._disk, self._folder(key), key, damage))
+                    remove_files(
+                        self._disk, damage.evidence
+                    )  # after the note: now nothing tells of it
+                    known_end = 0 if not damage.evidence else known_end
+                    continue
+                self.damaged[key] = damage
+            except Corrupt as damage:
+                self.damaged[key] = damage
+            else:
+                return log
+            return None
+
+    def _look_for_missing(
         self,
-        key: TopicPartition,
-        recovery_point: int,
-        log_start: int,
-        found: dict[TopicPartition, PartitionLog],
+        recovery_points: Mapping[TopicPartition, int],
+        log_starts: Mapping[TopicPartition, int],
+        expects: Expects,
     ) -> None:
-        log = self._new_log(key, self.settings_for(key))
-        try:
-            log.open(recovery_point, log_start)
-        except Corrupt as damage:
-            self.damaged[key] = damage
-            return
-        found[key] = log
+        """Partitions that had records, of topics that are still there, and have no folder."""
+        for key, known_end in sorted(recovery_points.items()):
+            topic_id = expects(key)
+            start = log_starts.get(key, 0)
+            is_here = key in self._logs or key in self.damaged
+            if topic_id is None or is_here or known_end <= start:
+                continue
+            reason = f"the folder is missing, though offsets up to {known_end - 1} were durable"
+            damage = Shrunken(self._folder(key), 0, reason, (start, known_end - 1))
+            if not self.is_repairing:
+                self.damaged[key] = damage
+                continue
+            if not self._repairs.tells_of(key):
+                self._repairs.note(admit_loss(self._disk, self._folder(key), key, damage))
+            if topic_id != NO_TOPIC_ID:
+                self.create(key, topic_id, self.settings_for(key))
 
     def close(self) -> list[OSError]:
         """Make everything durable and say so by the marker; returns what kept it from that."""

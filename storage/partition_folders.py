@@ -9,6 +9,7 @@ UnifiedLog.logStrayDirName.
 """
 
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final
 from uuid import UUID, uuid4
@@ -63,6 +64,8 @@ def is_unused(disk: Disk, folder: str) -> bool:
 
 def bury(disk: Disk, folder: str, topic_id: UUID) -> None:
     """Rename a partition's folder, so that it is none any more, and remove it. Not synced."""
+    if not disk.exists(folder):
+        return  # it was found missing
     grave = _renamed(folder, topic_id, DELETE_SUFFIX)
     if disk.exists(grave):
         remove_folder(disk, grave)
@@ -81,6 +84,13 @@ def _renamed(folder: str, unique: UUID, suffix: str) -> str:
     directory, _, name = folder.rpartition("/")
     suffix = f".{unique.hex}{suffix}"
     return f"{directory}/{name[: MAX_NAME_BYTES - len(suffix)]}{suffix}"
+
+
+def remove_files(disk: Disk, paths: Iterable[str]) -> None:
+    """Those of them that are there. Raises OSError."""
+    for path in paths:
+        if disk.exists(path):
+            disk.remove(path)
 
 
 def remove_folder(disk: Disk, path: str) -> None:

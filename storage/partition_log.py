@@ -18,7 +18,14 @@ from collections.abc import Callable, Iterator, Sequence
 from uuid import UUID
 
 from storage.aborted import NONE_ABORTED
-from storage.api import AbortedTransaction, LogClosed, LogSettings, SyncFailed, TopicPartition
+from storage.api import (
+    AbortedTransaction,
+    LogClosed,
+    LogSettings,
+    Shrunken,
+    SyncFailed,
+    TopicPartition,
+)
 from storage.checkpoints import (
     LEADER_EPOCHS,
     NO_TOPIC_ID,
@@ -99,11 +106,16 @@ class PartitionLog:
         file.pwrite(content, 0)
         file.close()
 
-    def open(self, recovery_point: int, log_start_offset: int = 0) -> None:
-        """Load the folder; EVERYTHING is the recovery point of a log that was closed cleanly."""
+    def open(self, recovery_point: int, log_start_offset: int = 0, known_end: int = 0) -> None:
+        """Load the folder; EVERYTHING is the recovery point of a log that was closed cleanly.
+
+        `known_end`: offsets below it were durable once. Raises Corrupt (Shrunken if some of these
+        are gone), OSError.
+        """
         interval = self.settings.index_interval_bytes
-        loaded = load_folder(self._disk, self._path, interval, recovery_point)
+        loaded = load_folder(self._disk, self._path, interval, recovery_point, known_end)
         self._topic_id, self._epochs, self._segments, self.repairs, self.aborted = loaded
+        self._check_end(known_end, log_start_offset)
         first = self._segments[0].base_offset if self._segments else 0
         self._log_start_offset = max(log_start_offset, first)
         if self._log_start_offset > self.log_end_offset:
@@ -111,6 +123,14 @@ class PartitionLog:
         self.recovery_point = min(recovery_point, self.log_end_offset)
         # A process that was killed may have left names of files that only the page cache has.
         self._names_are_dirty = recovery_point != EVERYTHING and bool(self._segments)
+
+    def _check_end(self, known_end: int, log_start_offset: int) -> None:
+        end = self.log_end_offset
+        if end < known_end and log_start_offset < known_end:
+            last = self._segments[-1] if self._segments else None
+            path, size = (self._path, 0) if last is None else (last.path, last.size)
+            reason = f"the log ends at offset {end}, though offsets up to {known_end - 1}"
+            raise Shrunken(path, size, f"{reason} were durable", (end, known_end - 1))
 
     def _restart_at(self, offset: int) -> None:
         """Everything that is left lies below the log start: begin anew there."""
@@ -222,6 +242,8 @@ class PartitionLog:
         with self._files_lock:
             if self._segments:
                 self._segments[-1].seal()
+            elif at is not None:
+                self._log_start_offset = at
             return self._create_segment(self.log_end_offset if at is None else at)
 
     def _create_segment(self, base_offset: int) -> Segment:

@@ -105,6 +105,10 @@ def recover_what_is_left(
         later += journal.groups_behind(fault)
     left_out: dict[PartitionLog, list[bytes]] = {}
     for log, placed in promises.batches.items():
+        if placed and store.has_lost(log.topic_partition):
+            first = placing(placed[0][0])[0]
+            if log.log_end_offset < first:
+                log.roll(at=first)  # what was between them is noted as lost
         try:
             reconcile(log, placed, journal.paths[-1])
         except Corrupt as fault:
@@ -174,9 +178,12 @@ def reconcile(log: PartitionLog, batches: list[Placed], journal_path: str) -> in
     if not missing:
         return 0  # and if there was no fsync, the segments may be ahead: then they stay so
     start = placing(missing[0][0])[0]
-    if surplus:
-        # What stands there instead was never promised: an earlier crash brought it back.
+    if surplus or log.log_end_offset > start:
+        # What stands there instead was never promised: an earlier crash brought it back. Or it is
+        # compacted, and the recovery points are lost: what is compacted stands in the journal.
         log.truncate_to(start)
+        if log.log_end_offset < start:
+            log.roll(at=start)  # the log went on behind it: a gap, and no lost tail
     if log.log_end_offset != start:
         reason = f"{log.path} ends at offset {log.log_end_offset}, the journal goes on at {start}"
         raise Corrupt(journal_path, 0, reason)

@@ -8,26 +8,22 @@ What can be read of them tells which records were lost. `repair_book.py` sees to
 which was killed is finished.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from storage.api import Corrupt, TopicPartition
+from storage.api import Corrupt, Shrunken, TopicPartition
 from storage.disk import Disk, read_file
+from storage.kept_aside import free_name, keep_bytes
 from storage.record_batch import (
-    HEADER_BYTES,
     BatchHeader,
     InvalidBatch,
-    check_crc,
     peek_header,
     stored_records,
 )
 from storage.repair_book import Cut, Lost, RepairBook, Repaired
 from storage.segment import LOG_SUFFIX, checked_batches
-
-DAMAGED_SUFFIX = ".damaged"
-
-_MAGIC = b"\x02"
-_MAGIC_AT = 16
+from storage.snapshot import positions
+from storage.sound_batches import sound_batches
 
 
 class _Damage(NamedTuple):
@@ -60,14 +56,14 @@ def repair_partition(
     path = paths[damage.segment] + LOG_SUFFIX
     file = disk.open(path)
     cut = file.pread(file.size(), damage.position)
-    kept = [_keep(disk, path, cut)]
+    kept = [keep_bytes(disk, path, cut)]
     found = list(sound_batches(cut))
     moved: list[tuple[str, str]] = []
     for later in paths[damage.segment + 1 :]:
         content = read_file(disk, later + LOG_SUFFIX)
         found += sound_batches(content)
         cut += content
-        kept.append(_free_name(disk, later + LOG_SUFFIX))
+        kept.append(free_name(disk, later + LOG_SUFFIX))
         moved.append((later + LOG_SUFFIX, kept[-1]))
     disk.sync_dir(folder)  # the copy's name
     end = max(known_end, bases[-1] if moved else 0, _end_it_says(cut, damage.offset))
@@ -137,28 +133,16 @@ def lost_of(
     return Lost(key, first_offset, last_offset, records, tuple(keys))
 
 
-def sound_batches(content: bytes) -> Iterator[tuple[BatchHeader, bytes]]:
-    """Every whole batch with a checksum that holds, wherever it begins, in order."""
-    position = 0
-    while position + HEADER_BYTES <= len(content):
-        try:
-            header = check_crc(content, position)
-        except InvalidBatch:
-            position = _next_candidate(content, position)
-            continue
-        yield header, content[position : position + header.size]
-        position += header.size
-
-
-def _next_candidate(content: bytes, position: int) -> int:
-    """Where the next batch may begin: where this one says that it ends, or at the next magic."""
-    try:
-        after = position + peek_header(content, position).size
-        check_crc(content, after)
-    except InvalidBatch:
-        found = content.find(_MAGIC, position + 1 + _MAGIC_AT)
-        return found - _MAGIC_AT if found >= 0 else len(content)
-    return after
+def admit_loss(disk: Disk, folder: str, key: TopicPartition, damage: Shrunken) -> Repaired:
+    """What to note where durable offsets are gone and nothing is left to cut."""
+    first, last = damage.offsets
+    reason = damage.reason
+    snapshot = max(positions(disk, folder) if disk.exists(folder) else [], default=0)
+    if snapshot > first:
+        last = max(last, snapshot - 1)
+        reason += f"; the snapshot of offset {snapshot} has the groups as they were there"
+    lost = Lost(key, first, last, 0, ())
+    return Repaired(damage.path, damage.position, reason, 0, (), (lost,))
 
 
 def put_aside(disk: Disk, damage: Corrupt) -> Repaired:
@@ -169,23 +153,7 @@ def put_aside(disk: Disk, damage: Corrupt) -> Repaired:
 
 def keep_copy(disk: Disk, path: str) -> str:
     """A copy of a whole file beside it; its name."""
-    return _keep(disk, path, read_file(disk, path))
-
-
-def _keep(disk: Disk, path: str, content: bytes) -> str:
-    name = _free_name(disk, path)
-    file = disk.open(name, create=True)
-    file.pwrite(content, 0)
-    file.sync()
-    return name
-
-
-def _free_name(disk: Disk, path: str) -> str:
-    name, number = path + DAMAGED_SUFFIX, 1
-    while disk.exists(name):
-        number += 1
-        name = f"{path}.{number}{DAMAGED_SUFFIX}"
-    return name
+    return keep_bytes(disk, path, read_file(disk, path))
 
 
 def choice(damage: Corrupt) -> str:

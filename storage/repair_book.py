@@ -65,6 +65,10 @@ class RepairBook:
     def is_open(self) -> bool:
         return bool(self.entries)
 
+    def tells_of(self, key: TopicPartition) -> bool:
+        """Has it been noted that this partition has lost records?"""
+        return any(lost.topic_partition == key for one in self.entries for lost in one.lost)
+
     def cut(self, repaired: Repaired, cut: Cut) -> None:
         """Say it, do it, and say that it was done: from then on others write where it was."""
         self._cut = cut

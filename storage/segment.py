@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from storage.api import Corrupt
+from storage.api import Corrupt, Shrunken
 from storage.disk import Disk, File
 from storage.index import (
     MAX_RELATIVE_OFFSET,
@@ -25,6 +25,7 @@ from storage.index import (
     OffsetIndex,
     TimeIndex,
 )
+from storage.kept_aside import keep_tail
 from storage.record_batch import (
     HEADER_BYTES,
     NO_TIMESTAMP,
@@ -37,6 +38,7 @@ from storage.record_batch import (
     peek_header,
     read_records,
 )
+from storage.sound_batches import sound_batches
 
 _WALK_BYTES = 16 << 10  # read at a time where only headers matter
 _SCAN_BYTES = 1 << 20  # and where every byte does
@@ -57,6 +59,7 @@ class TailCut(NamedTuple):
     position: int
     bytes_cut: int
     reason: str
+    kept_as: str = ""  # a copy of them; none of zeros
 
 
 class IndexRebuilt(NamedTuple):
@@ -250,16 +253,20 @@ class Segment:
         """
         self.size = self._opened().size()
         repairs: list[Repair] = []
+        indexed_to = -1
         try:
             self.offset_index.load(self._disk, self.size)
             self.time_index.load(self._disk)
         except BadIndex as fault:
+            indexed_to = fault.last_offset
             self.offset_index.truncate(self.base_offset)
             self.time_index.truncate(self.base_offset)
             if self.size > self._index_interval_bytes and trusted_to > self.base_offset:
                 repairs.append(IndexRebuilt(self.path, str(fault)))
         else:
             if sealed_at is not None and sealed_at <= trusted_to:
+                if not self.size and len(self.time_index):
+                    self._refuse_shrunken(sealed_at)
                 self.max_timestamp, self.max_timestamp_offset = self.time_index.last
                 self.next_offset = sealed_at
                 return repairs
@@ -267,13 +274,34 @@ class Segment:
             self.time_index.truncate(trusted_to)
         self.max_timestamp, self.max_timestamp_offset = self.time_index.last
         cut = self._scan(self.offset_index.last[1], trusted_to)
+        if len(self.time_index) and self.time_index.last[1] >= self.next_offset:
+            self._index_again()
+        if sealed_at is not None and self.next_offset <= indexed_to < sealed_at <= trusted_to:
+            self._refuse_shrunken(sealed_at)
         # What a scan finds may be in the page cache only, left there by a process that was killed.
         self.is_dirty = cut is not None or self.next_offset > trusted_to
-        if cut is not None:
-            return [*repairs, cut]
         if sealed_at is not None:
             self.seal()  # or its indexes would be made anew at each start
-        return repairs
+        return repairs if cut is None else [*repairs, cut]
+
+    def _index_again(self) -> None:
+        """The indexes tell of more than the file has: make them anew."""
+        for index in (self.offset_index, self.time_index):
+            index.truncate(self.base_offset)
+        self.max_timestamp, self.max_timestamp_offset = NO_TIMESTAMP, self.base_offset
+        self._unindexed_bytes = 0
+        self.next_offset = self.base_offset
+        self._scan(0, EVERYTHING)
+
+    def _refuse_shrunken(self, sealed_at: int) -> None:
+        """Its index was synced with it, and tells of batches that it has not got."""
+        raise Shrunken(
+            self.path,
+            self.size,
+            f"the file ends before offset {self.next_offset}, its indexes go on behind that",
+            (self.next_offset, sealed_at - 1),
+            self.paths[:2],
+        )
 
     def _scan(self, position: int, trusted_to: int) -> TailCut | None:
         """Walk the batches from `position`: the end offset, the indexes, and what must be cut."""
@@ -297,8 +325,11 @@ class Segment:
             return None
         if self.next_offset < trusted_to:
             raise Corrupt(self.path, position, f"{problem}; offset {self.next_offset} is due there")
+        tail = file.pread(min(size - position, _SCAN_BYTES), position)
+        is_worthless = size - position <= _SCAN_BYTES and not any(sound_batches(tail))
+        kept_as = keep_tail(self._disk, self.path, position, is_worthless=is_worthless)
         self._cut(position)
-        return TailCut(self.path, position, size - position, problem)
+        return TailCut(self.path, position, size - position, problem, kept_as)
 
     def _cut(self, position: int) -> None:
         """At once, for good: bytes that a crash brought back would lie behind what is new."""

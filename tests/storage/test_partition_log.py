@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.api import Corrupt, LogClosed, LogSettings, TopicPartition
+from storage.api import Corrupt, LogClosed, LogSettings, Shrunken, TopicPartition
+from storage.kept_aside import CUTS_KEPT_MAX
 from storage.partition_log import PartitionLog
 from storage.record_batch import check_crc, iter_batches
 from storage.segment import EVERYTHING, IndexRebuilt, TailCut
@@ -241,28 +242,121 @@ def test_a_killed_log_opens_whole(recovery_point: int) -> None:
     assert read_all(again) == [f"k{number}" for number in range(12)]
 
 
-def test_a_cut_takes_the_segments_behind_it_along() -> None:
+def test_a_cut_keeps_the_segments_behind_it_and_a_copy() -> None:
     disk, _ = filled()
     path = f"{PATH}/{3:020d}.log"
-    disk.open(path).truncate(100)
+    size = len(batch("k3"))
+    tail = disk.open(path).pread(1000, size)
+    disk.open(path).pwrite(b"?", size + 70)
     again = reopened(disk)
-    assert again.log_end_offset == 4
-    cuts = [repair for repair in again.repairs if isinstance(repair, TailCut)]
-    assert [(cut.path[-24:-4], cut.position) for cut in cuts] == [
-        (f"{3:020d}", len(batch("k3"))),
-        (f"{6:020d}", 0),
-        (f"{9:020d}", 0),
-    ]
-    assert segments(disk) == [0, 3]
-    assert again.append(batch("next"), NOW_MS) == 4
+    assert again.log_end_offset == 12
+    (cut,) = [repair for repair in again.repairs if isinstance(repair, TailCut)]
+    assert cut[:3] == (path, size, len(tail))
+    assert cut.kept_as == f"{path}.cut-{size}.damaged"
+    kept = disk.open(cut.kept_as).pread(1000, 0)
+    assert kept == tail[:70] + b"?" + tail[71:]
+    assert read_all(again) == ["k0", "k1", "k2", "k3", *(f"k{n}" for n in range(6, 12))]
+    assert again.append(batch("next"), NOW_MS) == 12
+    again.close()
+    # The cut is over: what is left is sound, and is trusted like all else.
+    for recovery_point in (0, 4, 13, EVERYTHING):
+        assert reopened(disk, recovery_point).repairs == []
 
 
-def test_a_lost_tail_that_ended_with_a_batch_is_seen_by_the_gap() -> None:
-    disk, _ = filled()
+def test_a_gap_between_sound_segments_is_no_damage() -> None:
+    """Compaction leaves them, and without the recovery points nobody knows how far it got."""
+    disk, log = filled()
+    log.close()
     disk.open(f"{PATH}/{3:020d}.log").truncate(len(batch("k3")))
-    again = reopened(disk)
-    assert again.log_end_offset == 4
-    assert segments(disk) == [0, 3]
+    for name in disk.listdir(PATH):
+        if "index" in name:
+            disk.remove(f"{PATH}/{name}")
+    disk.remove(f"{PATH}/{6:020d}.log")
+    for recovery_point in (0, 4, 5, 9, EVERYTHING):
+        again = reopened(disk, recovery_point)
+        assert again.log_end_offset == 12
+        assert [one for one in again.repairs if isinstance(one, TailCut)] == []
+        assert read_all(again) == ["k0", "k1", "k2", "k3", "k9", "k10", "k11"]
+
+
+def test_the_copies_of_torn_tails_are_bounded_and_zeros_are_not_kept() -> None:
+    disk, _ = filled(2)
+    path = f"{PATH}/{0:020d}.log"
+    for number in range(CUTS_KEPT_MAX + 3):
+        file = disk.open(path)
+        file.pwrite(b"torn %d" % number, file.size())
+        (cut,) = reopened(disk).repairs
+        assert isinstance(cut, TailCut)
+        assert disk.open(cut.kept_as).pread(100, 0) == b"torn %d" % number
+    assert len([name for name in disk.listdir(PATH) if "damaged" in name]) == CUTS_KEPT_MAX
+    file = disk.open(path)
+    file.pwrite(bytes(5000), file.size())
+    (cut,) = reopened(disk).repairs
+    assert isinstance(cut, TailCut)
+    assert (cut.bytes_cut, cut.kept_as) == (5000, "")
+
+
+def test_a_worthless_tail_is_cut_without_a_copy_where_there_is_no_room() -> None:
+    disk, _ = filled(2)
+    file = disk.open(f"{PATH}/{0:020d}.log")
+    file.pwrite(b"torn", file.size())
+    disk.room = 0
+    (cut,) = reopened(disk).repairs
+    assert isinstance(cut, TailCut)
+    assert cut.kept_as == ""
+    disk.room = None
+    # One that has a sound batch in it is not given up for want of room.
+    end = file.size()
+    file.pwrite(b"?" + batch("k2", base_offset=2), end)
+    disk.room = 0
+    with pytest.raises(OSError, match=r"no room for a copy of the \d+ bytes.*00\.log"):
+        reopened(disk)
+    disk.room = None
+    assert file.size() > end
+
+
+# --- a log that has shrunk -----------------------------------------------------------------------
+
+
+def closed() -> SimulatedDisk:
+    """Four sealed and synced segments of three records, with their indexes."""
+    disk, log = filled()
+    log.close()
+    return disk
+
+
+@pytest.mark.parametrize("recovery_point", [12, EVERYTHING])
+@pytest.mark.parametrize(
+    ("victim", "keep", "lost"),
+    [(9, 1, (10, 11)), (9, 0, (9, 11)), (3, 0, (3, 5)), (6, None, (6, 8)), (9, None, (9, 11))],
+)
+def test_a_log_below_its_recovery_point_is_refused(
+    recovery_point: int, victim: int, keep: int | None, lost: tuple[int, int]
+) -> None:
+    disk = closed()
+    path = f"{PATH}/{victim:020d}.log"
+    if keep is None:
+        disk.remove(path)
+    else:
+        disk.open(path).truncate(keep * len(batch("k3")))
+    log = PartitionLog(disk, PATH, KEY, SETTINGS)
+    with pytest.raises(Shrunken) as refusal:
+        log.open(recovery_point, known_end=12)
+    assert refusal.value.offsets == lost
+
+
+def test_what_a_stated_policy_removed_is_not_missed() -> None:
+    disk = closed()
+    log = reopened(disk, EVERYTHING)
+    assert log.delete_before(7) == 7
+    for suffix in ("log", "index", "timeindex"):
+        assert not disk.exists(f"{PATH}/{3:020d}.{suffix}")
+    # A crash between the removal of a log and that of its indexes leaves these.
+    disk.open(f"{PATH}/{3:020d}.index", create=True)
+    again = PartitionLog(disk, PATH, KEY, SETTINGS)
+    again.open(12, 7, known_end=12)
+    assert (again.log_start_offset, again.log_end_offset) == (7, 12)
+    assert not disk.exists(f"{PATH}/{3:020d}.index")
 
 
 def test_segments_that_overlap_are_corrupt() -> None:

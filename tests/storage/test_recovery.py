@@ -5,6 +5,8 @@ import random
 import pytest
 
 from storage.api import Corrupt, TopicPartition
+from storage.checkpoints import RECOVERY_POINTS
+from storage.log_store import LogStore
 from storage.write_ahead import FIRST_GROUP
 from storage.write_ahead_pair import FILE_NAMES
 from tests.simulator.disk import PowerCut, SimulatedDisk
@@ -142,7 +144,7 @@ def test_bytes_that_were_never_promised_give_way() -> None:
     assert again.keys(0) == expected(3)
 
 
-def test_a_gap_between_a_log_and_the_journal_is_corrupt() -> None:
+def test_a_log_that_is_shorter_than_its_recovery_point_is_named_before_the_journal() -> None:
     disk = new_disk()
     rig = written(disk, 3)
     assert rig.journal.close()
@@ -152,8 +154,23 @@ def test_a_gap_between_a_log_and_the_journal_is_corrupt() -> None:
     left = again.disk
     assert isinstance(left, SimulatedDisk)
     left.remove(SEGMENT)
+    left = left.after_kill()
+    (damage,) = LogStore(left, DATA).open().damaged
+    assert str(damage).endswith("ends at offset 0, though offsets up to 5 were durable")
+
+
+def test_a_gap_between_a_log_and_the_journal_is_corrupt() -> None:
+    disk = new_disk()
+    rig = written(disk, 3)
+    assert rig.journal.close()
+    again = rig.restarted_on(disk.after_kill())
+    again.log(0).append(records("more"), NOW_MS)
+    again.journal.pump()
+    left = disk.after_kill()
+    left.remove(SEGMENT)
+    left.remove(f"{DATA}/{RECOVERY_POINTS}")
     with pytest.raises(Corrupt, match=f"{OFFSETS}-0 ends at offset 0, the journal goes on at 6"):
-        rig.restarted_on(left.after_kill())
+        rig.restarted_on(left)
 
 
 def test_the_journal_of_another_topic_is_refused() -> None:
