@@ -127,7 +127,8 @@ class Config(Struct, frozen=True, metaclass=Table):
     queued_max_request_bytes: int = integer(
         -1,
         "Bytes of requests that were read and are not answered yet, all connections together; "
-        "beyond it no more is read. -1: no limit.",
+        "beyond it no more is read. Requests that wait for members or records do not count. "
+        "-1: no limit.",
         long=True,
     )
     rollcall_connection_unsent_max_bytes: int = integer(
@@ -135,6 +136,13 @@ class Config(Struct, frozen=True, metaclass=Table):
         "Answers kept for a client that does not read them; beyond it no more of its requests are "
         "read, so that one stuck client cannot fill the memory.",
         at_least=1,
+    )
+    rollcall_connections_unsent_max_bytes: int = integer(
+        268_435_456,
+        "The same for all clients together. As room runs out, the requests of those with the most "
+        "unread answers wait first; who reads its answers is served on.",
+        at_least=1,
+        long=True,
     )
 
     # Groups and their offsets.

@@ -5,6 +5,10 @@ Requests are decided in the order in which they came. One that waits only for th
 hold up the next one: its place in the queue keeps the order of the answers. One that waits for
 people (JoinGroup, SyncGroup, a long Fetch) does, as in Kafka: what follows it stays unread in a
 bounded buffer, but the socket is still listened to, so that a client that goes away is noticed.
+
+A client that ends its side (a FIN, of a half-closed or a closed connection) is answered all that it
+asked before, as by Kafka; then the connection is closed. After an RST, or once an answer cannot be
+written, nothing more is looked at.
 Kafka's counterpart: `SocketServer.Processor` and `KafkaChannel`'s mute states.
 """
 
@@ -33,7 +37,9 @@ UNANSWERED_MAX: Final = 1_000
 """Requests of one connection that wait for the disk; beyond it the next one is not looked at."""
 
 REQUESTS_A_TURN_MAX: Final = 100
-"""Of one connection; then the others have theirs. A millisecond or two."""
+TURN_S_MAX: Final = 0.002
+"""Of one connection; then the others have theirs. The time is looked at after each request: one
+that takes longer by itself ends its turn, but cannot be interrupted."""
 
 CORKED_ANSWERS_MAX: Final = 64
 CORKED_ANSWER_BYTES_MAX: Final = 16_384
@@ -49,15 +55,20 @@ class Connection(asyncio.Protocol):
     """`_blocked`: no request may be looked at now. `_corked`: the answers of one turn gather."""
 
     __slots__ = (
+        "_at_end",
         "_bad_end",
         "_blocked",
         "_corked",
         "_frames",
+        "_has_backlog",
         "_has_place",
         "_held",
+        "_kept_bytes",
+        "_left",
         "_out",
         "_reader",
         "_reading_paused",
+        "_seen_unsent_bytes",
         "_server",
         "_slots",
         "_touched",
@@ -71,7 +82,6 @@ class Connection(asyncio.Protocol):
         "listener",
         "lost",
         "peer",
-        "unsent_bytes",
     )
 
     def __init__(self, server: "Server", listener: "Bound") -> None:
@@ -85,16 +95,20 @@ class Connection(asyncio.Protocol):
         self._frames: deque[Frame] = deque()  # whole requests whose time has not come
         self._unread = bytearray()  # what came while blocked
         self._bad_end = ""  # why no frame can be found after those
+        self._at_end = False  # nothing will come after those: the peer has sent a FIN
         self._blocked = False
         self._corked = False
         self._touched = False
         self._reading_paused = False
-        self._writing_paused = False
+        self._writing_paused = False  # too many answers are unsent
+        self._has_backlog = False  # some are: the transport holds what the kernel did not take
         self._has_place = True  # below max.connections
+        self._kept_bytes = 0  # answers that wait in `_slots` for one before them
+        self._left = 0  # requests of this turn
         self.closing = False  # once the answers before are out
         self.lost = False
         self.active_ms = 0  # core clock: when the peer was last heard, or waited for us
-        self.unsent_bytes = 0  # as the last sweep saw them
+        self._seen_unsent_bytes = 0  # by the last sweep
         self.host = self.peer = self.client_host = ""
 
     # The socket's side.
@@ -103,32 +117,43 @@ class Connection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass of it
         self.host, self.peer = peer_address(transport)
         self.client_host = client_host(self.host)
-        self._transport.set_write_buffer_limits(high=self._server.unsent_max_bytes)
+        # So that `pause_writing` tells of every byte that the kernel did not take at once.
+        self._transport.set_write_buffer_limits(high=0)
         self._server.admit(self)
 
     def data_received(self, data: bytes) -> None:
         if not self._blocked:
-            self._turn(data)
+            try:
+                self._turn(data)
+            except Exception as error:  # noqa: BLE001 - no client's bytes may end more than its own
+                self._server.turn_failed(self, error)
             return
         self._unread += data
         if len(self._unread) > UNREAD_BYTES_MAX:
             self.pause_reading()
 
+    def eof_received(self) -> bool:
+        """The peer asks nothing more. True: the transport stays open for the answers."""
+        self._at_end = True
+        if not self._blocked:
+            self.finish()
+        return True
+
     def connection_lost(self, _exc: Exception | None) -> None:
         self.lost = True
-        now = self._server.clock.now()
-        self._abandon(now)
+        self._server.unsent.forget(self)
+        self._abandon(self._server.clock.now())
         self._out.clear()
         self._frames.clear()
         self._unread.clear()
         self._server.forget(self)
 
     def pause_writing(self) -> None:
-        # The peer does not read: what it asks from here on has to wait until it does.
-        self._writing_paused = self._blocked = True
+        self._has_backlog = True  # `_write` weighs it
 
     def resume_writing(self) -> None:
-        self._writing_paused = False
+        self._has_backlog = self._writing_paused = False
+        self._server.unsent.forget(self)
         self._touch()
 
     # The cores' side, by way of Server.reply.
@@ -140,11 +165,15 @@ class Connection(asyncio.Protocol):
             self._held = None
         if self._slots[0] is token:
             self._gather()
+        else:
+            self._keep(len(answer))
         if not self._corked:
             self._touch()
 
     def _gather(self) -> None:
+        """The first of the queue has its answer: take out all up to the next that has none."""
         slots = self._slots
+        first = slots[0]
         while slots:
             answer = slots[0].answer
             if answer is None:
@@ -153,6 +182,8 @@ class Connection(asyncio.Protocol):
                 self._drop_rest()
                 return
             token = slots.popleft()
+            if token is not first:
+                self._keep(-len(answer))
             if self._server.limits_queue:
                 self._server.release(token)
             if answer is not NO_ANSWER:
@@ -161,25 +192,27 @@ class Connection(asyncio.Protocol):
                 if len(answer) > CORKED_ANSWER_BYTES_MAX or len(self._out) > CORKED_ANSWERS_MAX:
                     self._write()  # and learn by it whether the peer still reads
 
+    def _keep(self, size: int) -> None:
+        self._kept_bytes += size
+        self._server.unsent.kept_bytes += size
+
     # The server's side.
 
-    def flush(self) -> None:
-        """Write what has gathered, and go on with what was put off if it may be looked at now."""
+    def flush(self) -> bool:
+        """Write what has gathered; whether what was put off may be looked at now."""
         self._touched = False
         if self.lost:
-            return
+            return False
         self._write()
-        if not self._blocked:
-            return
-        if not self._may_go_on():
-            if self._server.is_full:
-                self._server.hold_back(self)
+        return self._blocked and self._may_go_on()
+
+    def go_on(self) -> None:
+        """A turn for what was put off, if it still may be looked at."""
+        if self.lost or not self._blocked or not self._may_go_on():
             return
         self._blocked = False
-        data = bytes(self._unread)
-        self._unread.clear()
-        if data or self._frames or self._bad_end:
-            self._turn(data)
+        if self._unread or self._frames or self._bad_end or self._at_end:
+            self._turn(b"")
         if not self._blocked:
             self.resume_reading()
 
@@ -188,10 +221,10 @@ class Connection(asyncio.Protocol):
         transport = self._transport
         if transport is None:
             return
-        unsent_bytes = transport.get_write_buffer_size()
-        if unsent_bytes != self.unsent_bytes or (self._slots and not unsent_bytes):
-            # Bytes have moved, or the peer waits for us.
-            self.unsent_bytes = unsent_bytes
+        unsent_bytes = self.unsent_bytes
+        if unsent_bytes != self._seen_unsent_bytes or (not unsent_bytes and self._waits_for_us):
+            # Bytes have moved, or it is we who owe something.
+            self._seen_unsent_bytes = unsent_bytes
             self.active_ms = now.mono_ms
         if idle_ms < 0 or now.mono_ms - self.active_ms < idle_ms:
             return
@@ -206,6 +239,13 @@ class Connection(asyncio.Protocol):
             self._server.complain(PeerFault.IDLE, self, f"silent for {idle_ms} ms")
             transport.close()
 
+    @property
+    def _waits_for_us(self) -> bool:
+        """The peer is not silent: we have not answered it, or not even looked at what it sent."""
+        if self._at_end and self._held is not None:
+            return False  # It waits for other people, and has probably gone.
+        return bool(self._slots or self._frames or self._unread) or not self._has_place
+
     def wait_for_place(self) -> None:
         """Look at nothing before `take_place`."""
         self._has_place = False
@@ -216,12 +256,12 @@ class Connection(asyncio.Protocol):
         self._touch()
 
     def pause_reading(self) -> None:
-        if self._transport is not None and not self._reading_paused and not self.closing:
+        if self._transport is not None and not self._reading_paused and not self._is_deaf:
             self._reading_paused = True
             self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        if self._transport is not None and self._reading_paused and not self.closing:
+        if self._transport is not None and self._reading_paused and not self._is_deaf:
             self._reading_paused = False
             self._transport.resume_reading()
 
@@ -242,6 +282,16 @@ class Connection(asyncio.Protocol):
     def abort(self) -> None:
         if self._transport is not None:
             self._transport.abort()
+
+    @property
+    def _is_deaf(self) -> bool:
+        """Nothing will be read any more."""
+        return self.closing or self._at_end
+
+    @property
+    def unsent_bytes(self) -> int:
+        """What the transport holds because the peer does not read."""
+        return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
     @property
     def unread_bytes(self) -> int:
@@ -268,25 +318,19 @@ class Connection(asyncio.Protocol):
         started_s = perf_counter()
         self.active_ms = now.mono_ms
         self._corked = True
-        left = REQUESTS_A_TURN_MAX
+        self._left = REQUESTS_A_TURN_MAX
         while self._frames and not self._blocked:
             self._request(*self._frames.popleft(), now, started_s)
-            left -= 1
-            if not left:
-                self._blocked = True
-        try:
-            for buf, start, end in self._reader.feed(data) if data else ():
-                if self._blocked:
-                    self._frames.append((buf, start, end))
-                    continue
-                self._request(buf, start, end, now, started_s)
-                left -= 1
-                if not left:
-                    self._blocked = True
-        except Malformed as bad:
-            self._bad_end = f"{bad}{_guess(data)}"
-        if self._bad_end and not self._frames and not self._blocked:
-            self._fault(PeerFault.BAD_SIZE, self._bad_end)
+        if not self._blocked and not self._bad_end:
+            if self._unread:
+                data = bytes(self._unread)
+                self._unread.clear()
+            self._cut(data, now, started_s)
+        if not self._blocked:
+            if self._bad_end:
+                self._fault(PeerFault.BAD_SIZE, self._bad_end)
+            elif self._at_end:
+                self.finish()
         self._corked = False
         self._write()
         if self._blocked and self._may_go_on():
@@ -295,6 +339,17 @@ class Connection(asyncio.Protocol):
         took_s = perf_counter() - started_s
         if took_s >= LONG_TURN_S:
             server.turn_was_long(took_s)
+
+    def _cut(self, data: bytes, now: Now, started_s: float) -> None:
+        """Look at the requests in `data`, and keep those whose time has not come."""
+        try:
+            for buf, start, end in self._reader.feed(data) if data else ():
+                if self._blocked:
+                    self._frames.append((buf, start, end))
+                else:
+                    self._request(buf, start, end, now, started_s)
+        except Malformed as bad:
+            self._bad_end = f"{bad}{_guess(data)}"
 
     def _request(self, buf: bytes, start: int, end: int, now: Now, started_s: float) -> None:
         server = self._server
@@ -328,21 +383,35 @@ class Connection(asyncio.Protocol):
             if route.holds:
                 self._held = token
                 self._blocked = True
-            elif len(self._slots) >= UNANSWERED_MAX:
-                self._blocked = True
-        if server.limits_queue and server.is_full_with(token):
-            server.hold_back(self)
+            else:
+                if server.limits_queue:
+                    server.count(token)
+                if len(self._slots) >= UNANSWERED_MAX:
+                    self._blocked = True
+        self._left -= 1
+        if (
+            not self._left
+            or perf_counter() - started_s >= TURN_S_MAX
+            or (server.limits_queue and server.is_full)
+            or (self._kept_bytes and not server.unsent.allows(self._kept_bytes))
+        ):
             self._blocked = True
 
     def _may_go_on(self) -> bool:
-        return (
-            self._held is None
-            and not self._writing_paused
-            and self._has_place
-            and not self.closing
-            and len(self._slots) < UNANSWERED_MAX
-            and not self._server.is_full
-        )
+        """Whether the next request may be looked at. If room is all that lacks, wait for it."""
+        if (
+            self._held is not None
+            or self._writing_paused
+            or not self._has_place
+            or self.closing
+            or len(self._slots) >= UNANSWERED_MAX
+            or (self._kept_bytes and not self._server.unsent.allows(self._kept_bytes))
+        ):
+            return False
+        if self._server.is_full:
+            self._server.hold_back(self)
+            return False
+        return True
 
     def _write(self) -> None:
         transport = self._transport
@@ -351,8 +420,18 @@ class Connection(asyncio.Protocol):
         if self._out:
             out, self._out = self._out, []
             transport.write(out[0] if len(out) == 1 else b"".join(out))
+            if self._has_backlog:
+                self._weigh()
         if self.closing and not self._slots:
             transport.close()
+
+    def _weigh(self) -> None:
+        """The peer does not read: beyond the limits, what it asks next waits until it has."""
+        unsent = self._server.unsent
+        size = self.unsent_bytes
+        unsent.note(self, size)
+        if not unsent.allows(size + self._kept_bytes):
+            self._writing_paused = self._blocked = True
 
     def _touch(self) -> None:
         if not self._touched:
@@ -376,6 +455,7 @@ class Connection(asyncio.Protocol):
         """Nothing that is still in the queue can be answered any more; tell those who would."""
         slots, self._slots = self._slots, deque()
         self._held = None
+        self._keep(-self._kept_bytes)
         for token in slots:
             if self._server.limits_queue:
                 self._server.release(token)

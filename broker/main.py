@@ -399,6 +399,7 @@ def _limits(config: Config) -> ServerLimits:
         max_connections_by_ip=config.connections_by_address,
         queued_max_request_bytes=config.queued_max_request_bytes,
         connection_unsent_max_bytes=config.rollcall_connection_unsent_max_bytes,
+        connections_unsent_max_bytes=config.rollcall_connections_unsent_max_bytes,
     )
 
 

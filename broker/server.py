@@ -7,7 +7,7 @@ Kafka's counterpart: `SocketServer`, `ConnectionQuotas`.
 """
 
 import asyncio
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -25,6 +25,7 @@ from broker.request import HANG_UP, NO_ANSWER, PendingRequest
 from broker.response_errors import errors_in
 from broker.sockets import Bound
 from broker.stats import Turns
+from broker.unsent import Unsent
 from protocol.codec import encode_response
 from protocol.messages import Response
 from protocol.reply_token import ReplyToken
@@ -32,6 +33,10 @@ from purgatory.now import Now
 
 SWEEP_MS_MAX: Final = 10_000
 SWEEP_MS_MIN: Final = 50
+
+PASS_S_MAX: Final = 0.005
+"""For the turns of all connections that were put off; then the sockets are looked at again. So who
+comes with one request waits no longer than this, however many have sent a heap of them."""
 
 
 class ServerLimits(Struct, frozen=True):
@@ -45,6 +50,7 @@ class ServerLimits(Struct, frozen=True):
     max_connections_by_ip: dict[str, int] = field(default_factory=dict)
     queued_max_request_bytes: int = -1
     connection_unsent_max_bytes: int = 16_777_216
+    connections_unsent_max_bytes: int = 268_435_456
 
 
 class Server:
@@ -62,6 +68,8 @@ class Server:
         self._observe = observe
         self._servers: list[asyncio.Server] = []
         self._touched: list[Connection] = []
+        self._put_off: OrderedDict[Connection, None] = OrderedDict()  # they wait for a turn
+        self._is_flush_due = False
         self._held_back: dict[Connection, None] = {}
         self._waiting: deque[Connection] = deque()  # beyond max.connections
         self._by_host: dict[str, int] = {}
@@ -72,9 +80,11 @@ class Server:
         self.complaints = Complaints()
         self.connections_made = 0
         self.request_max_bytes = limits.socket_request_max_bytes
-        self.unsent_max_bytes = limits.connection_unsent_max_bytes
+        self.unsent = Unsent(
+            limits.connection_unsent_max_bytes, limits.connections_unsent_max_bytes
+        )
         self.limits_queue = limits.queued_max_request_bytes > 0
-        self.queued_bytes = 0  # of requests that are not answered yet, if there is a limit
+        self.queued_bytes = 0  # see `count`
         self.turned: Callable[[], None] = _nothing
         self.turns = Turns()
         self.latest_route: Route | None = None  # what a turn that takes long was busy with
@@ -165,12 +175,14 @@ class Server:
     def is_full(self) -> bool:
         return self.limits_queue and self.queued_bytes > self._limits.queued_max_request_bytes
 
-    def is_full_with(self, token: PendingRequest) -> bool:
-        """Count one more request; whether that was one too many."""
-        if token.answer is None:
-            token.is_counted = True
-            self.queued_bytes += token.size_bytes
-        return self.is_full
+    def count(self, token: PendingRequest) -> None:
+        """A request's bytes count until its answer leaves.
+
+        Not those of one that waits for people, or members that wait for each other would make the
+        server deaf to all others. Kafka counts no request any more once it is parsed.
+        """
+        token.is_counted = True
+        self.queued_bytes += token.size_bytes
 
     def hold_back(self, connection: Connection) -> None:
         """queued.max.request.bytes is reached: look at nothing more until there is room."""
@@ -178,19 +190,44 @@ class Server:
 
     def touch(self, connection: Connection) -> None:
         """Have `connection.flush` called once this turn of the loop is over."""
-        if not self._touched:
-            self._loop.call_soon(self._flush)
         self._touched.append(connection)
+        self._flush_soon()
+
+    def _flush_soon(self) -> None:
+        if not self._is_flush_due:
+            self._is_flush_due = True
+            self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
+        """Write what has gathered for all; then the turns that were put off, in their order."""
+        self._is_flush_due = False
         touched, self._touched = self._touched, []
         for connection in touched:
             try:
-                connection.flush()
+                if connection.flush():
+                    self._put_off[connection] = None
             except Exception as error:  # noqa: BLE001 - one client's fault must not reach another
-                self._observe(PartFailed("connection", error))
-                connection.abort()
+                self.turn_failed(connection, error)
+        self._go_on()
+        if self._put_off:
+            self._flush_soon()
         self.turned()
+
+    def _go_on(self) -> None:
+        ends_s = perf_counter() + PASS_S_MAX
+        for _ in range(len(self._put_off)):
+            connection, _ = self._put_off.popitem(last=False)
+            try:
+                connection.go_on()
+            except Exception as error:  # noqa: BLE001 - as above
+                self.turn_failed(connection, error)
+            if perf_counter() >= ends_s:
+                return
+
+    def turn_failed(self, connection: Connection, error: Exception) -> None:
+        """A turn raised outside of any handler: the connection cannot be relied on any more."""
+        self._observe(PartFailed("connection", error))
+        connection.abort()
 
     # Connections.
 
@@ -222,6 +259,7 @@ class Server:
         """A connection is over; the next one that waits takes its place."""
         self.connections.discard(connection)
         self._held_back.pop(connection, None)
+        self._put_off.pop(connection, None)
         count = self._by_host.get(connection.host, 1) - 1
         if count > 0:
             self._by_host[connection.host] = count

@@ -34,6 +34,12 @@ QUEUED_BYTES: Final = Family(
     "Bytes of requests that are not answered yet, if queued.max.request.bytes sets a limit.",
     kafka="RequestQueueSize, in bytes",
 )
+UNSENT_BYTES: Final = Family(
+    "rollcall_unsent_answer_bytes",
+    Kind.GAUGE,
+    "Bytes of answers that wait for clients to read, or for the answer of an earlier request; "
+    "rollcall.connections.unsent.max.bytes is their limit.",
+)
 REQUESTS: Final = Family(
     "rollcall_requests_total",
     Kind.COUNTER,
@@ -71,6 +77,7 @@ def collect(daemon: Daemon) -> Portions:
     faults = dict.fromkeys(PeerFault, 0) | dict(server.complaints.counts)
     yield DROPPED.each({fault.value: count for fault, count in faults.items()})
     yield QUEUED_BYTES.one(server.queued_bytes)
+    yield UNSENT_BYTES.one(server.unsent.total_bytes())
     requests: list[tuple[tuple[str, str], int]] = []
     errors: list[tuple[tuple[str, str], int]] = []
     failures: dict[str, int] = {}

@@ -5,6 +5,7 @@ reads like a conversation.
 """
 
 import asyncio
+import socket
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -174,6 +175,12 @@ class Client:
 
     def close(self) -> None:
         self.writer.close()
+
+    def reset(self) -> None:
+        """Close with an RST instead of a FIN."""
+        sock = self.writer.get_extra_info("socket")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.writer.transport.abort()
 
 
 def heartbeat(member_id: str = "m") -> HeartbeatRequest:

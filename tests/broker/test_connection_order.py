@@ -61,14 +61,14 @@ async def test_many_joins_in_one_write_are_taken_one_at_a_time() -> None:
             assert (await client.answer())[0] == done + 1
 
 
-async def test_a_client_that_leaves_while_it_waits_is_noticed() -> None:
+async def test_a_client_that_is_cut_off_while_it_waits_is_noticed() -> None:
     async with Shell() as shell:
         client = await shell.client()
         core = shell.core
         client.ask(join())
         await core.until(lambda: len(core.asked) == 1)
 
-        client.close()
+        client.reset()
         await core.until(lambda: len(core.gone) == 1)
 
         # The core may answer all the same, and may not be told twice.

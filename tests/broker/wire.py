@@ -82,7 +82,7 @@ class Pipe:
         self._closing = False
         self.is_lost = False
         self.received = bytearray()  # by the client
-        self.requests_sent = 0
+        self.requests_sent = self._sent_bytes = 0
         self.connection = Connection(wire.server, cast("Bound", None))
         self.connection.connection_made(cast("asyncio.BaseTransport", self))
 
@@ -154,6 +154,7 @@ class Pipe:
 
     def send(self, data: bytes) -> None:
         assert not self._ends
+        self._sent_bytes += len(data)
         self._arriving += data
 
     def ask(self, *requests: Request) -> None:
@@ -170,6 +171,11 @@ class Pipe:
         self._sent.clear()
         self._arriving.clear()
         self._lose(ConnectionResetError())
+
+    @property
+    def taken_bytes(self) -> int:
+        """How much of what was sent the server has read."""
+        return self._sent_bytes - len(self._arriving)
 
     @property
     def may_arrive(self) -> bool:

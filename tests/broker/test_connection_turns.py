@@ -1,0 +1,135 @@
+"""Fairness: how long may one connection, or a heap of them, keep the others waiting?
+
+In virtual time: the stopwatch that ends a turn moves only when a request is handled.
+"""
+
+from collections.abc import Callable
+
+import pytest
+
+from broker import connection as connection_module
+from broker import server as server_module
+from broker.connection import REQUESTS_A_TURN_MAX, TURN_S_MAX, UNREAD_BYTES_MAX
+from broker.server import PASS_S_MAX
+from protocol.messages import Request
+from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from protocol.reply_token import ReplyToken
+from tests.broker.shell import commit, heartbeat
+from tests.broker.wire import READ_BYTES, Wire
+
+SHORT_S = 0.000_25
+LONG_S = 0.6
+
+
+class Work:
+    """A core whose heartbeats take no time, and whose commits take as long as it is told."""
+
+    def __init__(self, wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now_s = 0.0
+        self.commit_s = SHORT_S
+        self._wire = wire
+        wire.core.on_request = self._handle
+        for module in (connection_module, server_module):
+            monkeypatch.setattr(module, "perf_counter", lambda: self.now_s)
+
+    def _handle(self, request: Request, token: ReplyToken) -> None:
+        if isinstance(request, OffsetCommitRequest):
+            self.now_s += self.commit_s
+            self._wire.server.reply(token, OffsetCommitResponse())
+        else:
+            self._wire.server.reply(token, HeartbeatResponse())
+
+    def until(self, true: Callable[[], bool]) -> float:
+        """Let the loop run, and everything arrive and be read; how long it took."""
+        began_s = self.now_s
+        for _ in range(10_000):
+            if true():
+                return self.now_s - began_s
+            self._wire.loop.run_pass()
+            for pipe in self._wire.pipes:
+                pipe.arrive()
+                pipe.read()
+        raise AssertionError("it does not come")
+
+
+def test_a_turn_ends_when_its_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    wire = Wire()
+    work = Work(wire, monkeypatch)
+    pipe = wire.connect()
+    pipe.ask(*[commit()] * 50)
+    pipe.arrive()
+    assert work.now_s == pytest.approx(TURN_S_MAX)
+    assert len(wire.core.asked) == round(TURN_S_MAX / SHORT_S) < 50
+    wire.settle()
+    assert pipe.answered == list(range(1, 51))
+
+
+def test_short_requests_are_counted_instead(monkeypatch: pytest.MonkeyPatch) -> None:
+    wire = Wire()
+    Work(wire, monkeypatch)
+    pipe = wire.connect()
+    pipe.ask(*[heartbeat()] * 250)
+    pipe.arrive()
+    assert len(wire.core.asked) == REQUESTS_A_TURN_MAX
+    wire.settle()
+    assert pipe.answered == list(range(1, 251))
+
+
+def test_a_turn_ends_behind_a_long_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    wire = Wire()
+    work = Work(wire, monkeypatch)
+    work.commit_s = LONG_S
+    pipe, other = wire.connect(), wire.connect()
+    pipe.ask(*[commit()] * 10)
+    pipe.arrive()
+    assert len(wire.core.asked) == 1
+
+    # Somebody else has one request: it waits for one of the long ones at most.
+    other.ask(heartbeat())
+    assert work.until(lambda: bool(other.answered)) <= LONG_S
+
+
+def test_a_heap_of_busy_connections_costs_the_next_one_a_pass(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Thirty connections with two hundred requests of a quarter of a millisecond: 1.5 s of work."""
+    wire = Wire()
+    work = Work(wire, monkeypatch)
+    busy = [wire.connect() for _ in range(30)]
+    for pipe in busy:
+        pipe.ask(*[commit()] * 200)
+    member = wire.connect()
+    work.until(lambda: all(not pipe.may_arrive for pipe in busy))
+
+    # Its heartbeats wait for the turns that fit into one pass, however much is put off.
+    for beat in range(1, 21):
+        member.ask(heartbeat())
+        waited_s = work.until(lambda beat=beat: len(member.answered) == beat)  # type: ignore[misc]
+        assert waited_s <= PASS_S_MAX + TURN_S_MAX + SHORT_S
+    assert not all(len(pipe.answered) == 200 for pipe in busy)
+
+    # And the busy ones have their turns in rotation.
+    handled = [len(pipe.answered) for pipe in busy]
+    assert max(handled) - min(handled) <= 2 * round(TURN_S_MAX / SHORT_S)
+    wire.settle()
+    assert all(pipe.answered == list(range(1, 201)) for pipe in busy)
+
+
+def test_what_waits_for_its_turn_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that sends faster than it is served, and reads all its answers."""
+    wire = Wire()
+    Work(wire, monkeypatch)
+    pipe = wire.connect()
+    one = len(pipe.framed(heartbeat()))
+    pipe.requests_sent = 0
+    pipe.ask(*[heartbeat()] * 60_000)
+    for _ in range(200):
+        wire.loop.run_pass()
+        pipe.arrive()
+        pipe.read()
+        waiting = pipe.taken_bytes - one * len(wire.core.asked)
+        assert waiting <= 2 * (UNREAD_BYTES_MAX + READ_BYTES)
+    wire.settle()
+    assert sum(isinstance(asked, HeartbeatRequest) for asked, _ in wire.core.asked) == 60_000
+    assert pipe.answered == list(range(1, 60_001))
