@@ -463,7 +463,7 @@ def build_cleaning(
             return None
         return {
             producer_id: LastOfProducer(_last_offset(entry), entry.epoch)
-            for producer_id, entry in partition.producers.entries.items()
+            for producer_id, entry in tuple(partition.producers.entries.items())  # a thread adds
         }
 
     return Cleaning(

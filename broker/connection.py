@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from broker.sockets import Bound
 
 UNREAD_BYTES_MAX: Final = 262_144
-"""Bytes kept while a request waits for people; beyond it the socket is not read any more."""
+"""Bytes kept while a request holds the connection; beyond it the socket is not read any more."""
 
 UNANSWERED_MAX: Final = 1_000
 """Requests of one connection that wait for the disk; beyond it the next one is not looked at."""
@@ -90,7 +90,7 @@ class Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._reader = FrameReader(server.request_max_bytes)
         self._slots: deque[PendingRequest] = deque()
-        self._held: PendingRequest | None = None  # the one that waits for people
+        self._held: PendingRequest | None = None  # the one that holds the connection
         self._out: list[bytes] = []
         self._frames: deque[Frame] = deque()  # whole requests whose time has not come
         self._unread = bytearray()  # what came while blocked

@@ -124,7 +124,10 @@ class Daemon:
         await self.cleaning.stop()
         self.server.stop_accepting()
         self.server.finish_all()
-        self.data_plane.close(self.clock.now())
+        self.data_plane.answer_all()
+        if not await self.io.settle(STORE_TIMEOUT_S):
+            self.observer(Warned("The disk did not take what was produced last in time"))
+        self.data_plane.close()
         if not await self.ownership.settle(STORE_TIMEOUT_S):
             self.observer(Warned("The disk did not take what was appended last in time"))
         served = self.ownership.served
@@ -136,15 +139,18 @@ class Daemon:
         self.ticker.turns.leave_collector()
         self.collector.stop()
         await self.cleaning.tidy_up()
-        await self.io.close()
-        clean = await self.loop.run_in_executor(None, self._close_logs)
+        is_idle = await self.io.close(STORE_TIMEOUT_S)
+        clean = await self.loop.run_in_executor(None, self._close_logs, is_idle)
         self.observer(DaemonStep("Shutdown complete."))
         return clean
 
-    def _close_logs(self) -> bool:
+    def _close_logs(self, is_idle: bool) -> bool:  # noqa: FBT001 - the executor's call
         """In a thread: it waits for the flusher and the disk."""
         if not self.journal.close():
             self.store.abandon("the journal has failed")
+            return False
+        if not is_idle:
+            self.store.abandon("a thread of the data plane is still busy with it")
             return False
         self.offsets_logs.tidy_up()
         failures = self.store.close()

@@ -63,8 +63,22 @@ COORDINATOR_APIS: Final = frozenset(
     }
 )
 
-WAITS_FOR_PEOPLE: Final = frozenset({ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.FETCH})
-"""While one of these is unanswered, what the client sent after it is not looked at."""
+HOLDS_CONNECTION: Final = frozenset(
+    {
+        # These wait for other people, for minutes perhaps.
+        ApiKey.JOIN_GROUP,
+        ApiKey.SYNC_GROUP,
+        ApiKey.FETCH,
+        # These are worked on in a thread, and what comes after them must find their work done.
+        ApiKey.PRODUCE,
+        ApiKey.LIST_OFFSETS,
+        ApiKey.OFFSET_FOR_LEADER_EPOCH,
+    }
+)
+"""While one of these is unanswered, what the client sent after it is not looked at.
+
+Kafka holds back what follows any request (it mutes the channel), also behind a Produce with acks=0.
+"""
 
 
 class Core(Protocol):
@@ -107,7 +121,7 @@ class Route:
         self.version_stop = REQUESTS[api_key].VERSIONS.stop
         self.handle = handle
         self.core = core
-        self.holds = api_key in WAITS_FOR_PEOPLE
+        self.holds = api_key in HOLDS_CONNECTION
         self.stats = stats or RequestStats(api_key, self.version_stop)
 
 

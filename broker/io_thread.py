@@ -6,12 +6,17 @@ that finished meanwhile. `close` lets what was submitted finish first: nothing h
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from queue import SimpleQueue
 from threading import Thread
-from typing import TypeVar
+from time import sleep
+from typing import Final, TypeVar
 
 T = TypeVar("T")
+
+PAUSE_S: Final = 0.000_2
+"""Some turns of the loop begin meanwhile; a check of a million records takes a tenth longer."""
 
 _Task = Callable[[], Callable[[], None]]
 
@@ -19,7 +24,7 @@ _Task = Callable[[], Callable[[], None]]
 class IoThread:
     """Implements topics/io_executor.py: IoExecutor."""
 
-    __slots__ = ("_finished", "_loop", "_on_fault", "_queue", "_thread", "pending")
+    __slots__ = ("_ended", "_finished", "_is_closed", "_loop", "_on_fault", "_queue", "pending")
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, name: str, on_fault: Callable[[Exception], None]
@@ -29,13 +34,14 @@ class IoThread:
         self._on_fault = on_fault
         self._queue: SimpleQueue[_Task | None] = SimpleQueue()
         self._finished: deque[Callable[[], None]] = deque()
-        self._thread: Thread | None = Thread(target=self._run, name=name, daemon=True)
+        self._is_closed = False
+        self._ended = asyncio.Event()
         self.pending = 0  # submitted, not handed back yet
-        self._thread.start()
+        Thread(target=self._run, name=name, daemon=True).start()
 
     def submit(self, work: Callable[[], T], done: Callable[[T | Exception], None]) -> None:
         """Queue work for the thread; after `close`, RuntimeError."""
-        if self._thread is None:
+        if self._is_closed:
             raise RuntimeError("the I/O thread is closed")
 
         def task() -> Callable[[], None]:
@@ -55,7 +61,12 @@ class IoThread:
             self._finished.append(finished)
             # With more than one, the call that was asked for the first has yet to drain the queue.
             if len(self._finished) == 1:
-                self._loop.call_soon_threadsafe(self._hand_back)
+                self._call(self._hand_back)
+        self._call(self._ended.set)
+
+    def _call(self, callback: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits for us
+            self._loop.call_soon_threadsafe(callback)
 
     def _hand_back(self) -> None:
         """Call what finished. The thread asks for another call if more comes meanwhile."""
@@ -67,29 +78,66 @@ class IoThread:
             except Exception as error:  # noqa: BLE001 - one callback must not stop the others
                 self._on_fault(error)
 
+    def pause(self) -> None:
+        """In the thread: give up the interpreter's lock for long enough that the loop takes it."""
+        sleep(PAUSE_S)
+
+    async def finish(self) -> None:
+        """Wait until what was submitted so far is handed back."""
+        reached = asyncio.Event()
+        self.submit(lambda: None, lambda _: reached.set())
+        await reached.wait()
+
     async def close(self) -> None:
-        """Finish what was submitted, hand it back, and end the thread."""
-        thread, self._thread = self._thread, None
-        if thread is None:
-            return
-        self._queue.put(None)
-        await self._loop.run_in_executor(None, thread.join)
+        """Finish what was submitted, hand it back, and end the thread.
+
+        May be cancelled by a time limit: then the thread ends with the process.
+        """
+        if not self._is_closed:
+            self._is_closed = True
+            self._queue.put(None)
+        await self._ended.wait()
         self._hand_back()
 
 
 class IoThreads:
     """The data plane's threads, as topics/data_plane.py names them."""
 
-    __slots__ = ("admin", "appender", "reader")
+    __slots__ = ("admin", "appender", "checker", "reader")
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, on_fault: Callable[[Exception], None]
     ) -> None:
         self.appender = IoThread(loop, "topic-appender", on_fault)
+        self.checker = IoThread(loop, "topic-checker", on_fault)
         self.reader = IoThread(loop, "topic-reader", on_fault)
         self.admin = IoThread(loop, "topic-admin", on_fault)
 
-    async def close(self) -> None:
-        """Finish what was submitted. First `admin`: what it does may give work to the others."""
-        for thread in (self.admin, self.reader, self.appender):
+    async def settle(self, timeout_s: float) -> bool:
+        """Wait until nothing is under way; False if that takes too long."""
+        return await _in_time(self._settle(), timeout_s)
+
+    async def _settle(self) -> None:
+        threads = (self.admin, self.checker, self.reader, self.appender)
+        while busy := [thread for thread in threads if thread.pending]:
+            await busy[0].finish()
+
+    async def close(self, timeout_s: float) -> bool:
+        """Finish what was submitted and end; False if a thread did not come to its end in time.
+
+        Those first whose results give work to the others.
+        """
+        return await _in_time(self._close(), timeout_s)
+
+    async def _close(self) -> None:
+        await self._settle()
+        for thread in (self.admin, self.checker, self.reader, self.appender):
             await thread.close()
+
+
+async def _in_time(waiting: Coroutine[None, None, None], timeout_s: float) -> bool:
+    try:
+        await asyncio.wait_for(waiting, timeout_s)
+    except TimeoutError:
+        return False
+    return True

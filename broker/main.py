@@ -170,6 +170,7 @@ def build(
         hang_up=server.hang_up,
         producer_snapshot=StoredFile(disk, f"{data_dir.path}/{PRODUCERS_FILE}"),
         appender=io.appender,
+        checker=io.checker,
         reader=io.reader,
         admin=io.admin,
     )

@@ -1,6 +1,7 @@
 """How is a small file kept that is always written as a whole? By a new one that takes its name.
 
-The seam between the data plane's catalog and the disk. Implements `topics.catalog.CatalogFile`.
+The seam between the data plane's files and the disk. Implements `topics.catalog.CatalogFile` and
+`topics.producer_snapshot.ProducerFile`.
 """
 
 from storage.disk import Disk, read_file, replace_file
@@ -18,3 +19,12 @@ class StoredFile:
     def save(self, content: bytes) -> None:
         """Replace the content, durably. Raises OSError."""
         replace_file(self._disk, self._path, content)
+
+    def append(self, content: bytes, position: int) -> None:
+        """Write behind the first `position` bytes, durably; a crash may leave a part of it."""
+        file = self._disk.open(self._path)
+        try:
+            file.pwrite(content, position)
+            file.sync()
+        finally:
+            file.close()

@@ -28,6 +28,11 @@ _NO_ROOM = "failed to write whole buffer"  # cramjam's words; a test tells when 
 
 def decompress(blob: bytes, compression: int) -> bytes:
     """The bytes of a batch's records; ValueError when they cannot be had."""
+    return bytes(unpack(blob, compression))
+
+
+def unpack(blob: bytes, compression: int) -> bytes | bytearray:
+    """The same without a last copy, for who only looks at them."""
     if not GZIP <= compression <= ZSTD:
         raise ValueError(f"unknown compression type {compression}")
     try:
@@ -85,7 +90,7 @@ def _unsnappy_block(block: bytes, room: int) -> bytes:
     return bytes(cramjam.snappy.decompress_raw(block))
 
 
-def _into_buffer(decompress: Callable[[bytes, bytearray], int], blob: bytes) -> bytes:
+def _into_buffer(decompress: Callable[[bytes, bytearray], int], blob: bytes) -> bytearray:
     """Decompress into a buffer of our own: the library must never choose how much to allocate.
 
     Where the buffer turns out too small it grows, a few times, up to the limit.
@@ -101,7 +106,8 @@ def _into_buffer(decompress: Callable[[bytes, bytearray], int], blob: bytes) -> 
                 raise
             size *= _BUFFER_GROWTH
             continue
-        return bytes(memoryview(buffer)[:written])
+        del buffer[written:]
+        return buffer
 
 
 def _too_large() -> str:

@@ -348,7 +348,7 @@ def _walk(
     return records, position
 
 
-def read_varint(blob: bytes, position: int) -> tuple[int, int]:
+def read_varint(blob: bytes | bytearray, position: int) -> tuple[int, int]:
     """A zig-zag varint or varlong and the position after it."""
     byte = blob[position]
     position += 1

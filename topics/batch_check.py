@@ -8,7 +8,7 @@ Kafka's counterpart: `ProduceRequest.validateRecords`, `UnifiedLog.analyzeAndVal
 `LogValidator`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import Final
 
@@ -25,10 +25,9 @@ from storage.record_batch import (
     NO_TIMESTAMP,
     BatchHeader,
     InvalidBatch,
-    RecordFields,
     computed_crc,
-    read_records,
 )
+from storage.record_check import Broken, RecordFault, Rules, Walked, check_records
 from storage.rewrite import recompressed, restamped
 from topics.configs import EffectiveConfig
 
@@ -38,6 +37,7 @@ _HEADER: Final = Struct(">qiibIhiqqqhii")
 _EXTENT: Final = Struct(">qiib")  # offset, length, leader epoch, magic: the same in all formats
 _LEAST_LENGTH: Final = 14  # of a record of the oldest format
 _MAGIC: Final = 2
+_EVER: Final = -(1 << 63)
 _UNCOMPRESSED: Final = "uncompressed"
 
 
@@ -87,23 +87,28 @@ def check_batch(
     config: EffectiveConfig,
     topic_partition: TopicPartition,
     now_ms: int,
+    pause: Callable[[], None] | None = None,
 ) -> Checked | Refusal:
-    """What is to be appended, or the first reason against it."""
+    """What is to be appended, or the first reason against it.
+
+    `pause` is called now and then while records are walked.
+    """
     refusal = _header_fault(records, header, config)
     if refusal is not None:
         return refusal
     batch = records if len(records) == header.size else records[: header.size]
+    rules = _rules(header, config, now_ms)
     try:
-        fields = read_records(batch)
+        walked = check_records(batch, header, rules, pause)
     except InvalidBatch as fault:
-        # Kafka differs: for what cannot be decompressed it answers UNKNOWN_SERVER_ERROR.
+        # Kafka differs: for what cannot be decompressed it answers UNKNOWN_SERVER_ERROR, and a
+        # compressed batch with other offsets it writes anew, which no client of this format sends.
         return _invalid(fault.reason)
-    refusal = _records_fault(fields, header, config, topic_partition, now_ms)
-    if refusal is None and header.compression:
-        refusal = _offsets_fault(fields)
-    if refusal is not None:
-        return refusal
-    return _stored_form(batch, header, fields, config, now_ms)
+    if walked.fault_count:
+        return _refuse_records(walked, rules, topic_partition)
+    assert walked.max_timestamp is not None, "a batch has a record"
+    max_timestamp = now_ms if config.log_append_time else walked.max_timestamp
+    return _stored_form(batch, header, max_timestamp, config)
 
 
 def _header_at(records: bytes, position: int) -> BatchHeader | Refusal | None:
@@ -154,76 +159,66 @@ def _header_fault(records: bytes, header: BatchHeader, config: EffectiveConfig) 
     return None
 
 
-def _records_fault(
-    fields: Sequence[RecordFields],
-    header: BatchHeader,
-    config: EffectiveConfig,
-    topic_partition: TopicPartition,
-    now_ms: int,
-) -> Refusal | None:
-    """All records that are refused, each with its reason."""
-    where = f"{topic_partition.topic}-{topic_partition.partition}"
-    earliest = now_ms - config.timestamp_before_max_ms
-    latest = now_ms + config.timestamp_after_max_ms
-    untimely = False
-    faults: list[tuple[int, str]] = []
-    for index, (offset, timestamp, key, value, _) in enumerate(fields):
-        if key is None and config.compact:
-            text = f"Compacted topic cannot accept message without key in topic partition {where}"
-            faults.append((index, text))
-        elif not config.log_append_time and timestamp != NO_TIMESTAMP:
-            if not earliest <= timestamp <= latest:
-                untimely = True
-                text = (
-                    f"Timestamp {timestamp} of message with offset {offset} is out of range. "
-                    f"The timestamp should be within [{earliest}, {latest}]"
-                )
-                faults.append((index, text))
-        elif header.log_append_time:
-            untimely = True
-            text = (
-                f"Invalid timestamp type in message {_shown(offset, timestamp, key, value)}. "
-                "Producer should not set timestamp type to LogAppendTime."
-            )
-            faults.append((index, text))
-    return _refuse_records(faults, untimely=untimely) if faults else None
+def _rules(header: BatchHeader, config: EffectiveConfig, now_ms: int) -> Rules:
+    """What each record has to keep to. The log's own time needs no limits."""
+    before, after = config.timestamp_before_max_ms, config.timestamp_after_max_ms
+    has_no_time = header.max_timestamp == NO_TIMESTAMP
+    return Rules(
+        needs_keys=config.compact,
+        earliest=_EVER if config.log_append_time else now_ms - before,
+        latest=-_EVER if config.log_append_time else now_ms + after,
+        refuses_append_time=header.log_append_time and (config.log_append_time or has_no_time),
+        in_order=bool(header.compression),
+    )
 
 
-def _offsets_fault(fields: Sequence[RecordFields]) -> Refusal | None:
-    """Kafka differs: it writes such a batch anew. No client of this format sends one."""
-    for index, (offset, *_) in enumerate(fields):
-        if offset != index:
-            return _invalid(f"record {index} of a compressed batch claims offset {offset}")
-    return None
-
-
-def _refuse_records(faults: list[tuple[int, str]], *, untimely: bool) -> Refusal:
-    errors = [BatchIndexAndErrorMessage(index, text) for index, text in faults]
-    if untimely:
+def _refuse_records(walked: Walked, rules: Rules, topic_partition: TopicPartition) -> Refusal:
+    errors = [
+        BatchIndexAndErrorMessage(one.index, _fault_text(one, rules, topic_partition))
+        for one in walked.faults
+    ]
+    reason = errors[0].batch_index_error_message or ""
+    if walked.about_time:
         message = "One or more records have been rejected due to invalid timestamp"
-        return Refusal(ErrorCode.INVALID_TIMESTAMP, faults[0][1], message, errors)
+        return Refusal(ErrorCode.INVALID_TIMESTAMP, reason, message, errors)
     shown = ", ".join(
-        f"RecordError(batchIndex={index}, message='{text}')" for index, text in faults[:3]
+        f"RecordError(batchIndex={one.batch_index}, message='{one.batch_index_error_message}')"
+        for one in errors[:3]
     )
     message = (
-        f"One or more records have been rejected due to {len(faults)} record errors in total, "
-        f"and only showing the first three errors at most: [{shown}]"
+        f"One or more records have been rejected due to {walked.fault_count} record errors in "
+        f"total, and only showing the first three errors at most: [{shown}]"
     )
-    return Refusal(ErrorCode.INVALID_RECORD, faults[0][1], message, errors)
+    return Refusal(ErrorCode.INVALID_RECORD, reason, message, errors)
+
+
+def _fault_text(fault: RecordFault, rules: Rules, topic_partition: TopicPartition) -> str:
+    """In Kafka's words."""
+    match fault.broken:
+        case Broken.KEYLESS:
+            where = f"{topic_partition.topic}-{topic_partition.partition}"
+            return f"Compacted topic cannot accept message without key in topic partition {where}"
+        case Broken.UNTIMELY:
+            return (
+                f"Timestamp {fault.timestamp} of message with offset {fault.offset} is out of "
+                f"range. The timestamp should be within [{rules.earliest}, {rules.latest}]"
+            )
+        case Broken.APPEND_TIME:
+            return (
+                f"Invalid timestamp type in message DefaultRecord(offset={fault.offset}, "
+                f"timestamp={fault.timestamp}, key={max(fault.key_bytes, 0)} bytes, "
+                f"value={max(fault.value_bytes, 0)} bytes). "
+                "Producer should not set timestamp type to LogAppendTime."
+            )
 
 
 def _stored_form(
     batch: bytes,
     header: BatchHeader,
-    fields: Sequence[RecordFields],
+    max_timestamp: int,
     config: EffectiveConfig,
-    now_ms: int,
 ) -> Checked | Refusal:
     """The batch as the topic wants it: whose time, and how compressed."""
-    if config.log_append_time:
-        max_timestamp = now_ms
-    else:
-        max_timestamp = max(timestamp for _, timestamp, *_ in fields)
     if max_timestamp != header.max_timestamp or config.log_append_time != header.log_append_time:
         batch = restamped(
             batch, header, max_timestamp=max_timestamp, log_append_time=config.log_append_time
@@ -249,14 +244,6 @@ def _stored_form(
             tells_log_start=False,
         )
     return Checked(batch, header, max_timestamp)
-
-
-def _shown(offset: int, timestamp: int, key: bytes | None, value: bytes | None) -> str:
-    """A record as Java prints it."""
-    return (
-        f"DefaultRecord(offset={offset}, timestamp={timestamp}, "
-        f"key={len(key or b'')} bytes, value={len(value or b'')} bytes)"
-    )
 
 
 def _early(error_code: ErrorCode, reason: str, message: str | None = None) -> Refusal:

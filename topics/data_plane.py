@@ -36,19 +36,17 @@ from topics.describe_topic_partitions import answer_describe_topic_partitions
 from topics.events import TopicChange, TopicDeleted, TopicEvent
 from topics.fetch import Fetching
 from topics.init_producer_id import answer_init_producer_id
-from topics.io_executor import InlineIo, IoExecutor
+from topics.io_executor import INLINE, IoExecutor
 from topics.list_offsets import answer_list_offsets
 from topics.metadata import MetadataAnswers
 from topics.offset_for_leader_epoch import answer_offset_for_leader_epoch
 from topics.produce import Producing
 from topics.producer_ids import ProducerIds
-from topics.producer_snapshot import ProducerSnapshots
+from topics.producer_snapshot import ProducerFile, ProducerSnapshots
 from topics.registry import TopicRegistry
 from topics.settings import TopicSettings
 from topics.topic_ids import random_topic_id
 from topics.upkeep import Upkeep
-
-_INLINE = InlineIo()
 
 
 class DataPlane:
@@ -58,9 +56,10 @@ class DataPlane:
     without it such a producer learns nothing. Without `producer_snapshot` the state of idempotent
     producers is read from the whole log after a restart.
 
-    `appender` changes the logs: appends, flushes, retention, the state of producers. `reader` reads
-    segments whose files must be opened first. `admin` makes and removes topics and saves the
-    catalog. By default all of it runs at once, in the caller's thread.
+    `appender` changes the logs: appends, flushes, retention, the state of producers. `checker` does
+    what a Produce needs before that and takes long. `reader` reads segments whose files must be
+    opened first. `admin` makes and removes topics and saves the small files. By default all of it
+    runs at once, in the caller's thread.
     """
 
     def __init__(
@@ -73,13 +72,14 @@ class DataPlane:
         reply: Callable[[ReplyToken, Response | None], None],
         observe: Callable[[TopicEvent], None],
         hang_up: Callable[[ReplyToken], None] | None = None,
-        producer_snapshot: CatalogFile | None = None,
+        producer_snapshot: ProducerFile | None = None,
         new_topic_id: Callable[[], TopicId] = random_topic_id,
-        appender: IoExecutor = _INLINE,
-        reader: IoExecutor = _INLINE,
-        admin: IoExecutor = _INLINE,
+        appender: IoExecutor = INLINE,
+        checker: IoExecutor = INLINE,
+        reader: IoExecutor = INLINE,
+        admin: IoExecutor = INLINE,
     ) -> None:
-        self._appender = appender
+        self.appender = appender
         self._reader = reader
         self._admin = admin
         self.registry = TopicRegistry(store, catalog, settings, observe, new_topic_id)
@@ -89,7 +89,10 @@ class DataPlane:
         self.cluster_id = cluster.cluster_id
         self._reply = reply
         snapshots = ProducerSnapshots(producer_snapshot, settings.producer_id_expiration_ms)
-        self._upkeep = Upkeep(self.registry, snapshots, settings, observe)
+        self._upkeep = Upkeep(
+            self.registry, snapshots, settings, observe, appender=appender, keeper=admin
+        )
+        self._upkeep.start()
         self._producer_ids = ProducerIds(self.registry, observe)
         self._fetching = Fetching(
             self.registry, cluster, settings.fetch_max_bytes, reply=reply, observe=observe
@@ -98,6 +101,8 @@ class DataPlane:
             self.registry,
             snapshots,
             self._upkeep,
+            appender=appender,
+            checker=checker,
             reply=reply,
             hang_up=hang_up or (lambda token: reply(token, None)),
             readable=self._fetching.readable,
@@ -180,10 +185,13 @@ class DataPlane:
         purgatory = self._fetching.purgatory
         return purgatory.watched - purgatory.delayed  # each is watched by its token as well
 
-    def close(self, now: Now) -> None:
-        """The daemon stops: answer who waits, bring records and producers to the disk."""
+    def answer_all(self) -> None:
+        """The daemon stops, and no more requests come: answer the fetches that wait."""
         self._fetching.answer_all()
-        self._upkeep.close(now)
+
+    def close(self) -> None:
+        """Then, once nothing is under way: bring records and producers to the disk."""
+        self._upkeep.close()
 
     def _changed(self, change: TopicChange) -> None:
         if isinstance(change, TopicDeleted):

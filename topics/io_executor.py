@@ -7,7 +7,7 @@ executor. `broker/io_thread.py` is the daemon's; `InlineIo` serves tests and the
 """
 
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 T = TypeVar("T")
 
@@ -17,6 +17,9 @@ class IoExecutor(Protocol):
 
     def submit(self, work: Callable[[], T], done: Callable[[T | Exception], None]) -> None:
         """Run `work` off the loop, then `done` on it with the result or what was raised."""
+
+    def pause(self) -> None:
+        """For long work without waits: let the loop's thread have its turn."""
 
 
 class InlineIo:
@@ -31,3 +34,9 @@ class InlineIo:
         except Exception as error:  # noqa: BLE001 - `done` decides what becomes of it
             result = error
         done(result)
+
+    def pause(self) -> None:
+        """Nobody else waits."""
+
+
+INLINE: Final = InlineIo()

@@ -2,6 +2,9 @@
 
 Mutable, owned by `registry.py`, used by produce, fetch and the upkeep. A partition of the offsets
 topic has no log until the shell attaches the one that the coordinator writes.
+
+The data plane's appender, a thread of its own in the daemon, writes `producers`, `offline`, what is
+unflushed and, of logs that it appends to, `written_bytes`; everybody else only reads those.
 """
 
 from protocol.names import ErrorCode
@@ -54,7 +57,7 @@ class Partition:
         return self.log
 
     def appended(self, records: int, size: int, now_ms: int) -> None:
-        """Count an append of the data plane's own."""
+        """Count an append of the data plane's own, which readers may have seen already."""
         self.written_bytes += size
         self.unflushed_records += records
         if self.dirty_since_ms is None:

@@ -1,9 +1,14 @@
 """Produce: are these records taken, and at which offsets do they lie?
 
-Route: dispatch -> DataPlane.handle -> Producing.handle -> TopicLog.append -> reply. Each partition
-is decided for itself: the topic, the batch (`batch_check.py`), the producer's sequence numbers
-(`producers.py`), then the append. Records are in the page cache when the producer is answered, and
-on the disk if `flush.messages` says so; with one replica acks=all asks for no more than acks=1.
+Route: dispatch -> DataPlane.handle -> Producing.handle -> the appender's thread (`append.py`) ->
+reply. Each partition is decided for itself: here what the request and the topic say, there the
+batch, the producer's sequence numbers and the append. A request whose check takes long, or that
+needs a log to be read first, is prepared in the checker's thread, so that others are not kept
+waiting by it. Records are in the page cache when the producer is answered, and on the disk if
+`flush.messages` says so; with one replica acks=all asks for no more than acks=1.
+
+What a client sends behind a Produce is not looked at before the answer (`broker/dispatch.py`), so
+its batches stay in order.
 
 Transactions are not served yet. A transactional batch is answered as by a broker that does not know
 its transactional id, which ends the producer's transaction for good.
@@ -11,31 +16,38 @@ Kafka's counterpart: `KafkaApis.handleProduceRequest`, `ReplicaManager.appendRec
 """
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct, field
 
 from protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
+    TopicProduceData,
     TopicProduceResponse,
 )
 from protocol.names import ErrorCode
 from protocol.reply_token import ReplyToken
 from purgatory.now import Now
-from storage.api import LogClosed, TopicLog, TopicPartition
-from storage.record_batch import NO_PRODUCER_ID
-from topics.batch_check import Checked, Refusal, check_batch, check_request
+from storage.api import TopicPartition
+from topics.append import Append, Appended, Appending, Failed, Outcome
+from topics.batch_check import Refusal, check_request
 from topics.events import PartitionFailed, ProduceRefused, RecordsAppended, TopicEvent
-from topics.partition import Partition
+from topics.io_executor import IoExecutor
 from topics.producer_snapshot import ProducerSnapshots
-from topics.producers import SentBatch
 from topics.registry import Topic, TopicRegistry
 from topics.upkeep import Upkeep
 
 NO_OFFSET: Final = -1
-NO_TIMESTAMP: Final = -1
 FIRST_VERSION_WITH_IDS: Final = 13
+
+CHECKED_RECORDS_MAX: Final = 10_000
+"""Records of a request that the appender checks itself: about ten milliseconds."""
+
+CHECKED_BYTES_MAX: Final = 2 << 20
+"""And bytes of it: a checksum and a copy of them take a millisecond."""
 
 _UNKNOWN = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "no such partition", tells_log_start=False)
 _UNKNOWN_ID = Refusal(ErrorCode.UNKNOWN_TOPIC_ID, "no such topic id", tells_log_start=False)
@@ -55,12 +67,25 @@ _TRANSACTION_UNNAMED = Refusal(
 )
 
 
-class Appended(NamedTuple):
-    """Where a batch lies; `timestamp_ms` is told where the log, not the producer, gave the time."""
+class Part(Struct):
+    """One partition of a request; `outcome` once it is known."""
 
-    base_offset: int
-    log_start_offset: int
-    timestamp_ms: int = NO_TIMESTAMP
+    topic_partition: TopicPartition
+    outcome: Outcome | None
+    job: Append | None = None
+
+
+class Asked(Struct):
+    """A request on its way, its partitions in its order by topic."""
+
+    request: ProduceRequest
+    token: ReplyToken
+    now: Now
+    topics: list[tuple[TopicProduceData, list[Part]]] = field(default_factory=list)
+
+    @property
+    def jobs(self) -> list[Part]:
+        return [part for _, parts in self.topics for part in parts if part.job is not None]
 
 
 class Producing:
@@ -72,13 +97,17 @@ class Producing:
         snapshots: ProducerSnapshots,
         upkeep: Upkeep,
         *,
+        appender: IoExecutor,
+        checker: IoExecutor,
         reply: Callable[[ReplyToken, ProduceResponse | None], None],
         hang_up: Callable[[ReplyToken], None],
         readable: Callable[[TopicPartition], None],
         observe: Callable[[TopicEvent], None],
     ) -> None:
         self._registry = registry
-        self._snapshots = snapshots
+        self._appending = Appending(snapshots)
+        self._appender = appender
+        self._checker = checker
         self._upkeep = upkeep
         self._reply = reply
         self._hang_up = hang_up
@@ -86,111 +115,137 @@ class Producing:
         self._observe = observe
 
     def handle(self, request: ProduceRequest, token: ReplyToken, now: Now) -> None:
+        asked = Asked(request, token, now)
+        by_id = token.api_version >= FIRST_VERSION_WITH_IDS
+        for data in request.topic_data:
+            topic = (
+                self._registry.by_id(data.topic_id) if by_id else self._registry.by_name(data.name)
+            )
+            name = data.name if topic is None else topic.name
+            parts = []
+            for one in data.partition_data:
+                topic_partition = TopicPartition(name, one.index)
+                if topic is None:
+                    parts.append(Part(topic_partition, _UNKNOWN_ID if by_id else _UNKNOWN))
+                else:
+                    parts.append(self._part(topic, topic_partition, one, asked))
+            asked.topics.append((data, parts))
+        jobs = [part.job for part in asked.jobs if part.job is not None]
+        if not jobs:
+            self._answer(asked)
+        elif self._takes_long(jobs):
+            self._checker.submit(lambda: self._prepare(jobs), lambda _: self._append(asked, jobs))
+        else:
+            self._append(asked, jobs)
+
+    def _part(
+        self,
+        topic: Topic,
+        topic_partition: TopicPartition,
+        data: PartitionProduceData,
+        asked: Asked,
+    ) -> Part:
+        """The batch to be appended, or why there is none."""
+        partition = self._registry.partition(*topic_partition)
+        if partition is None:
+            return Part(topic_partition, _UNKNOWN)
+        header = check_request(data.records, asked.token.api_version)
+        if isinstance(header, Refusal):
+            return Part(topic_partition, header)
+        if asked.request.acks not in (-1, 0, 1):
+            return Part(topic_partition, _BAD_ACKS)
+        if header.is_transactional:
+            known = asked.request.transactional_id is not None
+            return Part(topic_partition, _TRANSACTION_UNKNOWN if known else _TRANSACTION_UNNAMED)
+        if topic.is_internal:
+            return Part(topic_partition, _INTERNAL)
+        log = partition.usable_log()
+        if isinstance(log, ErrorCode):
+            text = "the partition is not available"
+            return Part(topic_partition, Refusal(log, text, tells_log_start=False))
+        assert data.records is not None
+        job = Append(partition, log, topic.effective, data.records, header, asked.now)
+        return Part(topic_partition, None, job)
+
+    # The way through the threads
+
+    def _takes_long(self, jobs: list[Append]) -> bool:
+        return (
+            sum(job.header.records_count for job in jobs) > CHECKED_RECORDS_MAX
+            or sum(job.header.size for job in jobs) > CHECKED_BYTES_MAX
+            or any(self._appending.must_read(job) for job in jobs)
+        )
+
+    def _prepare(self, jobs: list[Append]) -> None:
+        for job in jobs:
+            self._appending.prepare(job, self._checker.pause)
+
+    def _append(self, asked: Asked, jobs: list[Append]) -> None:
+        append = self._appending.append
+        self._appender.submit(
+            lambda: [append(job) for job in jobs], lambda outcomes: self._appended(asked, outcomes)
+        )
+
+    def _appended(self, asked: Asked, outcomes: list[Outcome] | Exception) -> None:
+        assert not isinstance(outcomes, Exception), "a fault is the outcome of its batch"
+        for part, outcome in zip(asked.jobs, outcomes, strict=True):
+            part.outcome = outcome
+            assert part.job is not None
+            if isinstance(outcome, Failed):
+                part.outcome = self._failed(part.job, outcome)
+            elif isinstance(outcome, Appended) and outcome.is_new:
+                header = part.job.header
+                self._observe(
+                    RecordsAppended(part.topic_partition, header.records_count, header.size)
+                )
+                flush_ms = part.job.config.flush_ms
+                if flush_ms is not None and not outcome.is_flushed:
+                    self._upkeep.flush_by(part.job.partition, asked.now.mono_ms + flush_ms)
+        self._answer(asked)
+
+    def _failed(self, job: Append, fault: Failed) -> Refusal:
+        partition = job.partition
+        if partition.deleted:
+            return _UNKNOWN  # while the batch was on its way
+        self._observe(
+            PartitionFailed(partition.topic_partition, fault.reason, offline=partition.offline)
+        )
+        return Refusal(ErrorCode.KAFKA_STORAGE_ERROR, fault.reason, tells_log_start=False)
+
+    # The answer
+
+    def _answer(self, asked: Asked) -> None:
         written: list[TopicPartition] = []
         refused = False
         responses = []
-        for topic_data in request.topic_data:
-            by_id = token.api_version >= FIRST_VERSION_WITH_IDS
-            topic = (
-                self._registry.by_id(topic_data.topic_id)
-                if by_id
-                else self._registry.by_name(topic_data.name)
-            )
+        for data, parts in asked.topics:
             answers = []
-            for data in topic_data.partition_data:
-                if topic is None:
-                    result: Appended | Refusal = _UNKNOWN_ID if by_id else _UNKNOWN
-                else:
-                    result = self._produce(topic, data, request, token.api_version, now)
-                if isinstance(result, Refusal):
+            for part in parts:
+                outcome = part.outcome
+                assert isinstance(outcome, Appended | Refusal)
+                if isinstance(outcome, Refusal):
                     refused = True
-                    name = topic_data.name if topic is None else topic.name
-                    answers.append(self._refusal(TopicPartition(name, data.index), result))
+                    answers.append(self._refusal(part.topic_partition, outcome))
                     continue
                 answers.append(
                     PartitionProduceResponse(
-                        index=data.index,
-                        base_offset=result.base_offset,
-                        log_append_time_ms=result.timestamp_ms,
-                        log_start_offset=result.log_start_offset,
+                        index=part.topic_partition.partition,
+                        base_offset=outcome.base_offset,
+                        log_append_time_ms=outcome.timestamp_ms,
+                        log_start_offset=outcome.log_start_offset,
                     )
                 )
-                if topic is not None:
-                    written.append(TopicPartition(topic.name, data.index))
-            responses.append(TopicProduceResponse(topic_data.name, topic_data.topic_id, answers))
-        if request.acks != 0:
-            self._reply(token, ProduceResponse(responses))
+                written.append(part.topic_partition)
+            responses.append(TopicProduceResponse(data.name, data.topic_id, answers))
+        if asked.request.acks != 0:
+            self._reply(asked.token, ProduceResponse(responses))
         elif refused:
             # Nobody waits for an answer; only a closed connection makes such a producer look again.
-            self._hang_up(token)
+            self._hang_up(asked.token)
         else:
-            self._reply(token, None)
+            self._reply(asked.token, None)
         for topic_partition in written:
             self._readable(topic_partition)
-
-    def _produce(
-        self,
-        topic: Topic,
-        data: PartitionProduceData,
-        request: ProduceRequest,
-        api_version: int,
-        now: Now,
-    ) -> Appended | Refusal:
-        partition = self._registry.partition(topic.name, data.index)
-        if partition is None:
-            return _UNKNOWN
-        header = check_request(data.records, api_version)
-        if isinstance(header, Refusal):
-            return header
-        if request.acks not in (-1, 0, 1):
-            return _BAD_ACKS
-        if header.is_transactional:
-            known = request.transactional_id is not None
-            return _TRANSACTION_UNKNOWN if known else _TRANSACTION_UNNAMED
-        if topic.is_internal:
-            return _INTERNAL
-        log = partition.usable_log()
-        if isinstance(log, ErrorCode):
-            return Refusal(log, "the partition is not available", tells_log_start=False)
-        assert data.records is not None
-        checked = check_batch(
-            data.records, header, topic.effective, partition.topic_partition, now.wall_ms
-        )
-        if isinstance(checked, Refusal):
-            return checked
-        return self._append(topic, partition, log, checked, now)
-
-    def _append(
-        self, topic: Topic, partition: Partition, log: TopicLog, checked: Checked, now: Now
-    ) -> Appended | Refusal:
-        """Append, unless the producer's numbers say that it was done before or is out of turn."""
-        header = checked.header
-        producers = partition.producers
-        if header.producer_id != NO_PRODUCER_ID:
-            producers = self._snapshots.producers_of(partition, log, now.wall_ms)
-            verdict = producers.check(header)
-            if isinstance(verdict, SentBatch):
-                return Appended(verdict.first_offset, log.log_start_offset, verdict.timestamp_ms)
-            if verdict is not None:
-                return Refusal(verdict.error_code, verdict.reason)
-        try:
-            base_offset = log.append(checked.batch, now.wall_ms)
-            partition.appended(header.records_count, header.size, now.mono_ms)
-            if producers is not None:
-                producers.appended(header, base_offset, checked.max_timestamp)
-            if partition.unflushed_records >= topic.effective.flush_messages:
-                partition.flush()
-            elif topic.effective.flush_ms is not None:
-                self._upkeep.flush_by(partition, now.mono_ms + topic.effective.flush_ms)
-        except (OSError, LogClosed) as fault:
-            reason = f"{type(fault).__name__}: {fault}"
-            self._observe(
-                PartitionFailed(partition.topic_partition, reason, offline=partition.offline)
-            )
-            return Refusal(ErrorCode.KAFKA_STORAGE_ERROR, reason, tells_log_start=False)
-        self._observe(RecordsAppended(partition.topic_partition, header.records_count, header.size))
-        append_time_ms = now.wall_ms if topic.effective.log_append_time else NO_TIMESTAMP
-        return Appended(base_offset, log.log_start_offset, append_time_ms)
 
     def _refusal(
         self, topic_partition: TopicPartition, refusal: Refusal

@@ -1,106 +1,314 @@
-"""What did producers send before the restart? Their state as of an offset, and the batches since.
+"""Producer snapshot: what producers had sent by an offset, kept so that a start need not read logs.
 
-The snapshot is one small JSON file, written now and then and at a clean stop. A partition's state
-is read when its first idempotent batch arrives, not at the start: the snapshot's entry and the tail
-of the log behind it, or the whole log if there is no entry that fits.
+One file for all partitions. It begins with a whole picture, and every save appends what changed
+since the last one; when that has become more than the picture, the next save writes the file anew.
+Each frame has a checksum, so what a crash tore off at the end is not taken for something. A
+partition without producers has its entry too: it says up to where there were none.
+
+A partition's state is needed when its first idempotent batch arrives: the entry and the batches
+behind it, or all of the log if there is no entry. An entry may lie below the log's start, for
+retention does not end what is known of a producer; it never lies beyond the log's end, which
+`drop_beyond` sees to at each start, before anything is appended.
+
+`must_read` and `restore` may be called from any thread. All else belongs to the data plane's
+appender, but for `write`, of which one at a time may run beside it.
 Kafka's counterpart: the `.snapshot` files and `ProducerStateManager.truncateAndReload`.
 """
 
 import json
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator
+from struct import Struct as Layout
+from typing import Final, NamedTuple, Protocol
+from zlib import crc32
 
-from protocol.names import ProducerId, TopicId
+import msgspec
+from msgspec import Struct
+
+from protocol.names import ProducerId
 from storage.api import TopicLog
-from topics.catalog import CatalogFile
 from topics.partition import Partition
 from topics.producers import ProducerEntry, Producers, SentBatch
 
-FORMAT: Final = 1
+MAGIC: Final = b"rollcall producers 2\n"
+OLD_FORMAT: Final = 1  # one JSON document, written until version 2
+
+FRAME_PRODUCERS_MAX: Final = 500
+"""Producers in one frame: it is encoded without letting go of the interpreter, in a millisecond."""
+
+CHANGES_BYTES_MIN: Final = 1 << 20
+"""So much may be appended whatever the size of the picture, before the file is written anew."""
+
+_FRAME: Final = Layout(">II")  # bytes of the content, CRC-32 of it
 
 _PartitionKey = tuple[str, int]
-_Saved = tuple[int, list[list[object]]]
+
+
+class ProducerFile(Protocol):
+    """A small file that is read once, then replaced or appended to, durably. Raises OSError."""
+
+    def load(self) -> bytes | None:
+        """The content; None if there is no file."""
+
+    def save(self, content: bytes) -> None:
+        """Replace the content, atomically."""
+
+    def append(self, content: bytes, position: int) -> None:
+        """Write behind what there is, which is `position` bytes; a crash may leave a part of it."""
+
+
+class Frame(Struct, frozen=True, array_like=True):
+    """What is known of one partition's producers at an offset, or what of it has changed."""
+
+    topic_id: str
+    partition: int
+    offset: int
+    is_whole: bool  # what was known before does not count
+    has_more: bool  # the next frame goes on with it
+    producers: list[tuple[int, int, int, list[SentBatch]]]  # id, epoch, last timestamp, batches
+    gone: list[int]
+
+
+class Changes(NamedTuple):
+    """What a save has to write."""
+
+    frames: list[Frame]
+    is_whole: bool
+
+
+class Saved(NamedTuple):
+    """A partition's entry."""
+
+    offset: int
+    entries: dict[ProducerId, ProducerEntry]
 
 
 class ProducerSnapshots:
     """Restores the producers of partitions, and keeps the file."""
 
-    def __init__(self, file: CatalogFile | None, producer_id_expiration_ms: int) -> None:
+    def __init__(self, file: ProducerFile | None, producer_id_expiration_ms: int) -> None:
         self._file = file
         self._expiration_ms = producer_id_expiration_ms
-        self._saved = _read(file.load()) if file is not None else {}
+        content = None if file is None else file.load()
+        found = _read(content or b"")
+        self._saved = found.states  # of partitions that were not asked for since the start
+        self._file_bytes = found.sound_bytes
+        self._whole_bytes = 0  # of it, the picture that it began with
+        self._must_rewrite = not found.is_sound
+        self._is_stale = bool(content) and not found.is_sound  # write it though nothing changed
 
-    def producers_of(self, partition: Partition, log: TopicLog, now_ms: int) -> Producers:
-        """The partition's producers, restored on first use."""
-        if partition.producers is None:
-            partition.producers = self._restore(log)
-            partition.producers.expire(now_ms, self._expiration_ms)
-        return partition.producers
+    def drop_beyond(self, partitions: Iterable[Partition]) -> None:
+        """At a start: forget entries beyond the end of their log, which a power failure cut.
 
-    def save(self, partitions: Iterable[Partition]) -> None:
-        """Write down every partition's producers; raises OSError."""
-        if self._file is None:
-            return
-        saved = {}
-        for partition in partitions:
-            log, producers = partition.log, partition.producers
-            if log is None:
-                continue
-            key = _key(log.topic_id, log.topic_partition.partition)
-            if producers is not None:
-                if producers.entries:
-                    saved[key] = (producers.offset, [_dump(*e) for e in producers.entries.items()])
-            elif key in self._saved:
-                saved[key] = self._saved[key]  # not asked for since the start: still true
-        self._file.save(
-            json.dumps(
-                {"format": FORMAT, "partitions": [[*key, *state] for key, state in saved.items()]},
-                separators=(",", ":"),
-            ).encode()
+        Durably, before anything is appended: once the log is as long again, such an entry would
+        tell of other batches than those that lie there. Raises OSError.
+        """
+        logs = [partition.log for partition in partitions]
+        there = {_key(log): log for log in logs if log is not None}
+        beyond = [
+            key
+            for key, saved in self._saved.items()
+            if key in there and saved.offset > there[key].log_end_offset
+        ]
+        if None not in logs:
+            for key in self._saved.keys() - there.keys():
+                del self._saved[key]  # of topics that were deleted
+        for key in beyond:
+            del self._saved[key]
+        if beyond:
+            self.write(Changes(list(self._frames_of_saved()), is_whole=True))
+
+    def must_read(self, log: TopicLog) -> bool:
+        """Has the log anything to tell that is not known?"""
+        return self._known_to(log) < log.log_end_offset
+
+    def is_behind(self, partition: Partition) -> bool:
+        """Is there an entry of a partition whose log has gone on since, and was not read yet?"""
+        log = partition.log
+        return (
+            log is not None
+            and partition.producers is None
+            and _key(log) in self._saved
+            and self.must_read(log)
         )
-        self._saved = saved
 
-    def _restore(self, log: TopicLog) -> Producers:
-        producers = Producers(log.log_start_offset)
-        key = _key(log.topic_id, log.topic_partition.partition)
-        offset, entries = self._saved.get(key, (0, []))
-        # Beyond the log's end: records were lost with a power failure, and the snapshot with them.
-        if log.log_start_offset <= offset <= log.log_end_offset:
-            producers.offset = offset
-            producers.entries = dict(_undump(entry) for entry in entries)
-        if producers.offset < log.log_end_offset:
+    def restore(self, log: TopicLog) -> Producers:
+        """The producers as of the log's end. Raises what reading a log raises."""
+        producers = Producers(self._known_to(log))
+        saved = self._saved.get(_key(log))
+        if saved is not None:
+            producers.entries = {
+                producer_id: ProducerEntry(one.epoch, one.last_timestamp_ms, list(one.batches))
+                for producer_id, one in saved.entries.items()
+            }
+            producers.saved_offset = saved.offset
+        end = log.log_end_offset  # before: the appender may go on meanwhile
+        if producers.offset < end:
             producers.replay(log.batches(producers.offset))
+            # Where compaction took the last batches, nothing tells of these offsets.
+            producers.offset = max(producers.offset, end)
         return producers
 
+    def install(self, partition: Partition, producers: Producers, now_ms: int) -> None:
+        """From here on the partition knows its producers, and its entry is not needed here."""
+        producers.expire(now_ms, self._expiration_ms)
+        partition.producers = producers
+        if partition.log is not None:
+            self._saved.pop(_key(partition.log), None)
 
-def _key(topic_id: TopicId, partition: int) -> _PartitionKey:
-    return topic_id.hex, partition
+    def _known_to(self, log: TopicLog) -> int:
+        saved = self._saved.get(_key(log))
+        return log.log_start_offset if saved is None else max(saved.offset, log.log_start_offset)
+
+    # Saving
+
+    def changes(self, partitions: Iterable[Partition]) -> Changes | None:
+        """What has changed since it was last asked, for `write`; None if nothing has."""
+        if self._file is None:
+            return None
+        is_whole = self._must_rewrite or (
+            self._file_bytes - self._whole_bytes > max(self._whole_bytes, CHANGES_BYTES_MIN)
+        )
+        frames: list[Frame] = []
+        has_changed = False
+        for partition in partitions:
+            log, producers = partition.log, partition.producers
+            if log is None or producers is None:
+                continue
+            changed = producers.take_changes()
+            has_changed |= changed is not None
+            if is_whole:
+                frames += _frames(_key(log), producers.offset, producers.entries, is_whole=True)
+            elif changed is not None:
+                entries = {key: producers.entries.get(key) for key in changed}
+                is_new = producers.saved_offset is None
+                frames += _frames(_key(log), producers.offset, entries, is_whole=is_new)
+            producers.saved_offset = producers.offset
+        if not has_changed and not self._is_stale:
+            return None
+        if is_whole:
+            frames += self._frames_of_saved()
+        return Changes(frames, is_whole)
+
+    def write(self, changes: Changes) -> None:
+        """Raises OSError; then the next changes are a whole picture."""
+        if self._file is None:
+            return
+        content = b"".join([b"" if not changes.is_whole else MAGIC, *map(_encoded, changes.frames)])
+        try:
+            if changes.is_whole:
+                self._file.save(content)
+            else:
+                self._file.append(content, self._file_bytes)
+        except OSError:
+            self._must_rewrite = self._is_stale = True
+            raise
+        if changes.is_whole:
+            self._file_bytes = self._whole_bytes = len(content)
+            self._must_rewrite = self._is_stale = False
+        else:
+            self._file_bytes += len(content)
+
+    def _frames_of_saved(self) -> Iterator[Frame]:
+        for key, saved in tuple(self._saved.items()):
+            yield from _frames(key, saved.offset, saved.entries, is_whole=True)
 
 
-def _dump(producer_id: ProducerId, entry: ProducerEntry) -> list[object]:
-    return [producer_id, entry.epoch, entry.last_timestamp_ms, [list(b) for b in entry.batches]]
+def _key(log: TopicLog) -> _PartitionKey:
+    return log.topic_id.hex, log.topic_partition.partition
 
 
-def _undump(dumped: list[object]) -> tuple[ProducerId, ProducerEntry]:
-    producer_id, epoch, last_timestamp_ms, batches = dumped
-    assert isinstance(producer_id, int)
-    assert isinstance(epoch, int)
-    assert isinstance(last_timestamp_ms, int)
-    assert isinstance(batches, list)
-    sent = [SentBatch(*batch) for batch in batches]
-    return ProducerId(producer_id), ProducerEntry(epoch, last_timestamp_ms, sent)
+def _frames(
+    key: _PartitionKey,
+    offset: int,
+    entries: "dict[ProducerId, ProducerEntry] | dict[ProducerId, ProducerEntry | None]",
+    *,
+    is_whole: bool,
+) -> Iterator[Frame]:
+    """Copies: the entries go on to change. None stands for a producer that was forgotten."""
+    ids = list(entries)
+    for first in range(0, len(ids) or 1, FRAME_PRODUCERS_MAX):
+        part = ids[first : first + FRAME_PRODUCERS_MAX]
+        found = [(producer_id, entries[producer_id]) for producer_id in part]
+        yield Frame(
+            *key,
+            offset,
+            is_whole=is_whole and not first,
+            has_more=first + FRAME_PRODUCERS_MAX < len(ids),
+            producers=[
+                (producer_id, one.epoch, one.last_timestamp_ms, list(one.batches))
+                for producer_id, one in found
+                if one is not None
+            ],
+            gone=[producer_id for producer_id, one in found if one is None],
+        )
 
 
-def _read(content: bytes | None) -> dict[_PartitionKey, _Saved]:
-    """The saved states; none of them if the file is not ours to read: the logs know it all."""
-    if content is None:
-        return {}
+def _encoded(frame: Frame) -> bytes:
+    content = msgspec.msgpack.encode(frame)
+    return _FRAME.pack(len(content), crc32(content)) + content
+
+
+class _Content(NamedTuple):
+    states: dict[_PartitionKey, Saved]
+    sound_bytes: int
+    is_sound: bool  # all of it, and of this format: more may be appended
+
+
+def _read(content: bytes) -> _Content:
+    """What the file says; nothing if it is not ours to read, for the logs know it all."""
+    if not content.startswith(MAGIC):
+        return _Content(_read_old(content), len(content), is_sound=False)
+    decode: Callable[[memoryview], Frame] = msgspec.msgpack.Decoder(Frame).decode
+    view, at = memoryview(content), len(MAGIC)
+    states: dict[_PartitionKey, Saved] = {}
+    begun: list[Frame] = []
+    while at < len(content):
+        if len(content) - at < _FRAME.size:
+            break
+        size, checksum = _FRAME.unpack_from(content, at)
+        blob = view[at + _FRAME.size : at + _FRAME.size + size]
+        if len(blob) < size or crc32(blob) != checksum:
+            break
+        try:
+            begun.append(decode(blob))
+        except msgspec.MsgspecError:
+            break
+        at += _FRAME.size + size
+        if not begun[-1].has_more:
+            _apply(states, begun)
+            begun = []
+    return _Content(states, at, is_sound=at == len(content) and not begun)
+
+
+def _apply(states: dict[_PartitionKey, Saved], frames: list[Frame]) -> None:
+    first, last = frames[0], frames[-1]
+    key = first.topic_id, first.partition
+    known = states.get(key)
+    entries = {} if first.is_whole or known is None else known.entries
+    for frame in frames:
+        for producer_id in frame.gone:
+            entries.pop(ProducerId(producer_id), None)
+        for producer_id, epoch, last_timestamp_ms, batches in frame.producers:
+            entries[ProducerId(producer_id)] = ProducerEntry(epoch, last_timestamp_ms, batches)
+    states[key] = Saved(last.offset, entries)
+
+
+def _read_old(content: bytes) -> dict[_PartitionKey, Saved]:
+    """What an earlier version has left: a JSON document, or nothing that is known."""
     try:
         document = json.loads(content)
-        if document["format"] != FORMAT:
+        if document["format"] != OLD_FORMAT:
             return {}
         return {
-            (topic_id, partition): (offset, entries)
+            (str(topic_id), int(partition)): Saved(
+                int(offset),
+                {
+                    ProducerId(producer_id): ProducerEntry(
+                        epoch, last_timestamp_ms, [SentBatch(*sent) for sent in batches]
+                    )
+                    for producer_id, epoch, last_timestamp_ms, batches in entries
+                },
+            )
             for topic_id, partition, offset, entries in document["partitions"]
         }
     except (ValueError, KeyError, TypeError):

@@ -2,7 +2,7 @@
 
 An idempotent producer numbers its records per partition. The last five batches of each producer are
 remembered: one that comes again is answered with the offsets it got, one that leaves a gap is
-refused. Pure bookkeeping: `produce.py` asks before it appends and tells afterwards; after a restart
+refused. Pure bookkeeping: `append.py` asks before it appends and tells afterwards; after a restart
 the same is learnt from a snapshot and the batches behind it.
 Kafka's counterpart: `ProducerStateManager`, `ProducerAppendInfo`, `ProducerStateEntry`.
 """
@@ -54,6 +54,8 @@ class Producers:
     def __init__(self, offset: int) -> None:
         self.offset = offset
         self.entries: dict[ProducerId, ProducerEntry] = {}
+        self.saved_offset: int | None = None  # as of the last save; None if there was none
+        self._changed: set[ProducerId] = set()  # since then
 
     def check(self, header: BatchHeader) -> SentBatch | Refused | None:
         """The batch it repeats, or why it is refused; None if it may be appended."""
@@ -81,6 +83,7 @@ class Producers:
         elif entry.epoch != header.producer_epoch:
             entry.epoch = header.producer_epoch
             entry.batches.clear()
+        self._changed.add(producer_id)
         entry.last_timestamp_ms = timestamp_ms
         last = last_sequence(header.base_sequence, header.last_offset_delta)
         entry.batches.append(SentBatch(header.base_sequence, last, first_offset, timestamp_ms))
@@ -102,7 +105,15 @@ class Producers:
         ]
         for producer_id in silent:
             del self.entries[producer_id]
+        self._changed.update(silent)
         return len(silent)
+
+    def take_changes(self) -> set[ProducerId] | None:
+        """Who has changed or is gone since this was last asked; None if nothing is new at all."""
+        if not self._changed and self.offset == self.saved_offset:
+            return None
+        changed, self._changed = self._changed, set()
+        return changed
 
 
 def _check_order(header: BatchHeader, entry: ProducerEntry) -> Refused | None:

@@ -1,21 +1,31 @@
 """What has to be done to topics although nobody asks? Retention, late flushes, old producers.
 
 Each chore has its own next time on the monotonic clock; the data plane's tick runs those that are
-due. A fault of one partition is told and does not keep the others waiting.
+due. The work itself is the appender's, which owns what it changes. A fault of one partition is told
+and does not keep the others waiting.
 Kafka's counterpart: the tasks that `LogManager.startup` schedules.
 """
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
-from protocol.names import OFFSETS_TOPIC, TopicName
+from protocol.names import OFFSETS_TOPIC
 from purgatory.now import Now
 from storage.api import Corrupt, LogClosed
+from storage.record_batch import InvalidBatch
 from topics.events import PartitionFailed, SaveFailed, SegmentsDeleted, TopicEvent
+from topics.io_executor import IoExecutor
 from topics.partition import Partition
-from topics.producer_snapshot import ProducerSnapshots
+from topics.producer_snapshot import Changes, ProducerSnapshots
 from topics.registry import TopicRegistry
 from topics.settings import TopicSettings
+
+RETAINED_AT_ONCE: Final = 50
+"""Partitions whose retention is one piece of work: appends wait for no more."""
+
+_SNAPSHOT: Final = "producer snapshot"
 
 
 @dataclass(slots=True)
@@ -34,18 +44,32 @@ class Upkeep:
         snapshots: ProducerSnapshots,
         settings: TopicSettings,
         observe: Callable[[TopicEvent], None],
+        *,
+        appender: IoExecutor,
+        keeper: IoExecutor,
     ) -> None:
+        """`appender` does what concerns logs and producers, `keeper` writes the snapshot."""
         self._registry = registry
         self._snapshots = snapshots
         self._expiration_ms = settings.producer_id_expiration_ms
         self._observe = observe
+        self._appender = appender
+        self._keeper = keeper
         self._chores = (
             Chore(settings.log_retention_check_interval_ms, self._enforce_retention),
             Chore(settings.producer_id_expiration_check_interval_ms, self._expire_producers),
             Chore(settings.producer_snapshot_interval_ms, self._save_producers),
         )
         self._flush_at_ms: dict[Partition, int] = {}  # topics with a flush.ms of their own
+        self._saves: deque[Callable[[], None]] = deque()  # what follows each; the first one runs
         self.next_deadline_ms = 0
+
+    def start(self) -> None:
+        """Before anything is appended, in the caller's thread."""
+        try:
+            self._snapshots.drop_beyond(self._registry.partitions())
+        except OSError as fault:
+            self._observe(SaveFailed(_SNAPSHOT, str(fault)))
 
     def flush_by(self, partition: Partition, deadline_ms: int) -> None:
         """A partition has records that must be on the disk by then."""
@@ -63,54 +87,151 @@ class Upkeep:
             *(chore.next_ms for chore in self._chores), *self._flush_at_ms.values()
         )
 
-    def close(self, now: Now) -> None:
-        """Leave everything on the disk as a clean stop should."""
-        for partition in self._registry.partitions():
-            self._flush(partition)
+    def close(self) -> None:
+        """Leave everything on the disk as a clean stop should, once the appender got round to it.
+
+        Both executors must still be there, and nothing else may be under way.
+        """
+        partitions = tuple(self._registry.partitions())
         self._flush_at_ms.clear()
-        self._save_producers(now)
+        self._in_appender(lambda: [self._flush(one) for one in partitions], self._tell_all)
+        self._save(lambda: None)
+
+    # Retention
 
     def _enforce_retention(self, now: Now) -> None:
-        for partition in self._registry.partitions():
-            topic = self._registry.by_name(TopicName(partition.topic_partition.topic))
-            log = partition.log
-            if log is None or partition.offline or topic is None or topic.name == OFFSETS_TOPIC:
-                continue  # the offsets topic's log belongs to the coordinator
-            try:
-                segments = log.enforce_retention(now.wall_ms)
-            except (OSError, Corrupt, LogClosed) as fault:
-                self._failed(partition, fault)
-                continue
-            if segments:
-                self._observe(
-                    SegmentsDeleted(partition.topic_partition, segments, log.log_start_offset)
-                )
+        """First the snapshot: what is known of producers must not go with their records."""
+        partitions = [
+            partition
+            for partition in self._registry.partitions()
+            if partition.topic_partition.topic != OFFSETS_TOPIC  # the coordinator's
+        ]
+
+        def retain(events: list[TopicEvent | None]) -> None:
+            self._tell_all(events)
+            self._save(lambda: self._retain(partitions, now))
+
+        self._in_appender(
+            lambda: [self._know_producers(partition, now) for partition in partitions],
+            retain,
+        )
+
+    def _know_producers(self, partition: Partition, now: Now) -> TopicEvent | None:
+        """In the appender: read what a killed daemon has appended behind the last snapshot."""
+        log = partition.log
+        if log is None or partition.offline or not self._snapshots.is_behind(partition):
+            return None
+        try:
+            self._snapshots.install(partition, self._snapshots.restore(log), now.wall_ms)
+        except (OSError, Corrupt, LogClosed, InvalidBatch) as fault:
+            return _failed(partition, fault)
+        return None
+
+    def _retain(self, partitions: list[Partition], now: Now) -> None:
+        """A few at a time, so that producers are not kept waiting for all of it."""
+        some, rest = partitions[:RETAINED_AT_ONCE], partitions[RETAINED_AT_ONCE:]
+
+        def done(events: list[TopicEvent | None]) -> None:
+            self._tell_all(events)
+            if rest:
+                self._retain(rest, now)
+
+        self._in_appender(lambda: [self._retain_one(one, now) for one in some], done)
+
+    def _retain_one(self, partition: Partition, now: Now) -> TopicEvent | None:
+        """In the appender."""
+        log = partition.log
+        if log is None or partition.offline or partition.deleted:
+            return None
+        try:
+            segments = log.enforce_retention(now.wall_ms)
+        except (OSError, Corrupt, LogClosed) as fault:
+            return _failed(partition, fault)
+        if not segments:
+            return None
+        return SegmentsDeleted(partition.topic_partition, segments, log.log_start_offset)
+
+    # Producers
 
     def _expire_producers(self, now: Now) -> None:
-        for partition in self._registry.partitions():
-            if partition.producers is not None:
-                partition.producers.expire(now.wall_ms, self._expiration_ms)
+        partitions = tuple(self._registry.partitions())
+
+        def expire() -> list[TopicEvent | None]:
+            for partition in partitions:
+                if partition.producers is not None:
+                    partition.producers.expire(now.wall_ms, self._expiration_ms)
+            return []
+
+        self._in_appender(expire, self._tell_all)
 
     def _save_producers(self, now: Now) -> None:  # noqa: ARG002 - as of every chore
-        try:
-            self._snapshots.save(self._registry.partitions())
-        except OSError as fault:
-            self._observe(SaveFailed("producer snapshot", str(fault)))
+        self._save(lambda: None)
+
+    def _save(self, then: Callable[[], None]) -> None:
+        """Write down what has changed of the producers by now; then do `then`, in any case."""
+        runs_already = bool(self._saves)
+        self._saves.append(then)
+        if not runs_already:
+            self._begin_save()
+
+    def _begin_save(self) -> None:
+        partitions = tuple(self._registry.partitions())
+        self._appender.submit(lambda: self._snapshots.changes(partitions), self._write)
+
+    def _write(self, changes: Changes | Exception | None) -> None:
+        if isinstance(changes, Changes):
+            self._keeper.submit(lambda: self._snapshots.write(changes), self._saved)
+        else:
+            self._saved(changes)
+
+    def _saved(self, fault: Exception | None) -> None:
+        if fault is not None:
+            self._observe(SaveFailed(_SNAPSHOT, str(fault)))
+        self._saves.popleft()()
+        if self._saves:
+            self._begin_save()
+
+    # Flushes
 
     def _flush_late(self, now: Now) -> None:
-        for partition, deadline_ms in tuple(self._flush_at_ms.items()):
-            if deadline_ms <= now.mono_ms:
-                del self._flush_at_ms[partition]
-                self._flush(partition)
+        late = [one for one, deadline_ms in self._flush_at_ms.items() if deadline_ms <= now.mono_ms]
+        for partition in late:
+            del self._flush_at_ms[partition]
+        if late:
+            self._in_appender(lambda: [self._flush(one) for one in late], self._tell_all)
 
-    def _flush(self, partition: Partition) -> None:
+    def _flush(self, partition: Partition) -> TopicEvent | None:
+        """In the appender."""
         if partition.deleted or partition.offline:
-            return
+            return None
         try:
             partition.flush()
-        except OSError as fault:
-            self._failed(partition, fault)
+        except (OSError, LogClosed) as fault:
+            return _failed(partition, fault)
+        return None
 
-    def _failed(self, partition: Partition, fault: Exception) -> None:
-        reason = f"{type(fault).__name__}: {fault}"
-        self._observe(PartitionFailed(partition.topic_partition, reason, partition.offline))
+    # The appender
+
+    def _in_appender(
+        self,
+        work: Callable[[], list[TopicEvent | None]],
+        then: Callable[[list[TopicEvent | None]], object],
+    ) -> None:
+        def done(events: list[TopicEvent | None] | Exception) -> None:
+            if isinstance(events, Exception):
+                raise events
+            then(events)
+
+        self._appender.submit(work, done)
+
+    def _tell_all(self, events: list[TopicEvent | None]) -> None:
+        for event in events:
+            if event is not None:
+                self._observe(event)
+
+
+def _failed(partition: Partition, fault: Exception) -> PartitionFailed | None:
+    if partition.deleted:
+        return None  # while it was worked on
+    reason = f"{type(fault).__name__}: {fault}"
+    return PartitionFailed(partition.topic_partition, reason, partition.offline)

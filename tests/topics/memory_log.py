@@ -180,3 +180,7 @@ class MemoryFile:
             raise fault
         self.content = content
         self.saves += 1
+
+    def append(self, content: bytes, position: int) -> None:
+        assert self.content is not None
+        self.save(self.content[:position] + content)

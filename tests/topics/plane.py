@@ -41,6 +41,7 @@ from tests.topics.memory_log import MemoryFile, MemoryLog, MemoryStore
 from topics.cluster import BrokerConfig, Endpoint
 from topics.data_plane import DataPlane
 from topics.events import TopicEvent
+from topics.io_executor import IoExecutor
 from topics.settings import TopicSettings
 
 WALL_MS = 1_700_000_000_000
@@ -79,7 +80,9 @@ class Waiting:
 class Plane:
     """The data plane and everything around it."""
 
-    def __init__(self, settings: TopicSettings | None = None) -> None:
+    def __init__(self, settings: TopicSettings | None = None, **executors: IoExecutor) -> None:
+        """`executors` are the data plane's, by its names; inline where none is given."""
+        self.executors = executors
         self.settings = settings or TopicSettings()
         self.store = MemoryStore()
         self.catalog = MemoryFile()
@@ -103,7 +106,13 @@ class Plane:
             hang_up=self.closed_connections.append,
             producer_snapshot=self.producer_snapshot,
             new_topic_id=self._next_id,
+            **self.executors,
         )
+
+    def stop(self) -> None:
+        """As the daemon does at a clean stop."""
+        self.data.answer_all()
+        self.data.close()
 
     def restart(self, settings: TopicSettings | None = None) -> None:
         self.settings = settings or self.settings

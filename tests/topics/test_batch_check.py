@@ -4,13 +4,26 @@ The batches are made by client libraries; where no library makes such a batch, o
 hand. Each damaged batch has a checksum that holds, or its refusal would prove nothing.
 """
 
+import tracemalloc
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from protocol.names import ErrorCode
 from storage.api import TopicPartition
-from storage.record_batch import CONTROL, LOG_APPEND_TIME, read_header, read_records
+from storage.compression import ZSTD
+from storage.record_batch import (
+    CONTROL,
+    LOG_APPEND_TIME,
+    InvalidBatch,
+    encode_varint,
+    read_header,
+    read_records,
+)
+from storage.record_check import FAULTS_KEPT
+from storage.rewrite import assemble, compress
 from tests.topics.batches import (
     CODECS,
     at_times,
@@ -280,6 +293,88 @@ def test_a_batch_that_is_too_large_once_recompressed_is_refused() -> None:
     small = batch(b"x" * 5_000, codec="gzip")
     refusal = refused(small, compression_type="uncompressed", max_message_bytes="1000")
     assert refusal.error_code is ErrorCode.MESSAGE_TOO_LARGE
+
+
+# What many records cost
+
+
+def of_records(count: int, delta_of: Callable[[int], int], codec: int = ZSTD) -> bytes:
+    """A batch of so many of the smallest records, whose offset deltas are not checked."""
+    deltas = [encode_varint(delta_of(index)) for index in range(count)]
+    records = b"".join(
+        bytes((2 * (5 + len(delta)), 0, 0)) + delta + b"\x01\x01\x00" for delta in deltas
+    )
+    header = read_header(batch(timestamp=NOW_MS))._replace(
+        records_count=count, last_offset_delta=count - 1, attributes=codec
+    )
+    blob = compress(records, codec, None)
+    return assemble(header._replace(batch_length=49 + len(blob)), blob)
+
+
+def test_the_check_stops_at_the_first_wrong_offset() -> None:
+    pauses: list[None] = []
+    records = of_records(100_000, lambda _: 0)
+    header = check_request(records, 9)
+    assert not isinstance(header, Refusal)
+    config = TopicConfigs({}).effective({})
+    result = check_batch(records, header, config, PARTITION, NOW_MS, lambda: pauses.append(None))
+    assert isinstance(result, Refusal)
+    assert "claims offset 0" in result.reason
+    assert pauses == []
+
+
+def test_a_long_check_pauses_now_and_then() -> None:
+    pauses: list[None] = []
+    records = of_records(20_000, lambda index: index)
+    header = check_request(records, 9)
+    assert not isinstance(header, Refusal)
+    config = TopicConfigs({}).effective({})
+    result = check_batch(records, header, config, PARTITION, NOW_MS, lambda: pauses.append(None))
+    assert isinstance(result, Checked)
+    assert len(pauses) == 10
+
+
+def test_a_check_keeps_nothing_of_the_records_that_it_walks() -> None:
+    records = of_records(50_000, lambda index: index)
+    tracemalloc.start()
+    try:
+        assert isinstance(check(records), Checked)
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 8 << 20  # unpacked they are 0.4 MB; an object for each would take 10
+
+
+def test_a_count_that_cannot_be_in_so_few_bytes_is_refused_at_once() -> None:
+    few = of_records(10, lambda index: index)
+    refusal = refused(damaged(few, records_count=9_000_000, last_offset_delta=8_999_999))
+    assert refusal.error_code is ErrorCode.INVALID_RECORD
+    assert "9000000 records in" in refusal.reason
+
+
+def test_of_many_bad_records_the_first_are_named_and_all_are_counted() -> None:
+    count = FAULTS_KEPT + 500
+    refusal = refused(of_records(count, lambda index: index), cleanup_policy="compact")
+    assert len(refusal.record_errors) == FAULTS_KEPT
+    assert f"due to {count} record errors in total" in (refusal.message or "")
+
+
+@given(noise=st.binary(max_size=60), at=st.integers(61, 120))
+def test_the_check_and_the_reader_agree_on_what_records_are(noise: bytes, at: int) -> None:
+    sound = batch(b"x" * 20, b"y" * 20)
+    at = min(at, len(sound))
+    changed = (sound[:at] + noise + sound[at + len(noise) :])[: len(sound)]
+    changed = damaged(changed)
+    try:
+        times = [timestamp for _, timestamp, *_ in read_records(changed)]
+    except InvalidBatch:
+        assert isinstance(check(changed), Refusal)
+        return
+    result = check(changed)
+    if isinstance(result, Checked):
+        assert result.max_timestamp == max(times)
+    else:
+        assert result.error_code is ErrorCode.INVALID_TIMESTAMP
 
 
 # Whatever comes

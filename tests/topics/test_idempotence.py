@@ -183,7 +183,7 @@ def test_after_kill_9_producers_are_known_from_the_log(sender: Sender) -> None:
 def test_after_a_clean_stop_producers_are_known_without_a_look_at_the_log(sender: Sender) -> None:
     sender.given(0, 1, 2)
     plane = sender.plane
-    plane.data.close(plane.now)
+    plane.stop()
     stored = plane.log("a").stored
     read: list[int] = []
     plane.log("a").batches = read.append  # type: ignore[method-assign, assignment] # a spy
@@ -221,7 +221,7 @@ def test_after_kill_9_only_the_batches_behind_the_snapshot_are_read(sender: Send
 def test_a_snapshot_beyond_the_logs_end_is_not_believed(sender: Sender) -> None:
     plane = sender.plane
     sender.given(0, 1, 2)
-    plane.data.close(plane.now)
+    plane.stop()
     plane.log("a").stored.pop()  # a power failure took the last batch
     plane.restart()
     result = sender.send(2)
@@ -242,7 +242,7 @@ def test_a_snapshot_that_cannot_be_read_is_passed_over(sender: Sender, content: 
 def test_a_topic_of_the_same_name_inherits_no_producers(sender: Sender) -> None:
     plane = sender.plane
     sender.given(0, 1, 2)
-    plane.data.close(plane.now)
+    plane.stop()
     topic = plane.data.registry.by_name(plane.given("other"))
     assert topic is not None
     old = plane.data.registry.by_name("a")  # type: ignore[arg-type] # a name
@@ -256,9 +256,9 @@ def test_a_topic_of_the_same_name_inherits_no_producers(sender: Sender) -> None:
 def test_a_snapshot_keeps_what_was_not_asked_for_since_the_start(sender: Sender) -> None:
     plane = sender.plane
     sender.given(0, 1)
-    plane.data.close(plane.now)
+    plane.stop()
     plane.restart()
-    plane.data.close(plane.now)  # nobody produced in between
+    plane.stop()  # nobody produced in between
     plane.restart()
     assert sender.send(0).base_offset == 0
     sender.given(2)
@@ -268,7 +268,7 @@ def test_batches_of_others_behind_the_snapshot_do_no_harm(sender: Sender) -> Non
     plane = sender.plane
     sender.given(0)
     plane.produce("a")
-    plane.data.close(plane.now)
+    plane.stop()
     plane.produce("a")
     plane.restart()
     assert sender.send(0).base_offset == 0

@@ -179,7 +179,7 @@ def test_records_of_the_offsets_topic_end_the_wait_once_they_are_readable(plane:
 def test_when_the_daemon_stops_everybody_is_answered(plane: Plane) -> None:
     plane.given_records("a", 1)
     tokens = [plane.park_fetch("a", min_bytes=1_000, max_wait_ms=n) for n in (900, 100, 500)]
-    plane.data.close(plane.now)
+    plane.stop()
     for token in tokens:
         assert offsets_of(plane.fetched(token).records or b"") == [0]
     assert plane.data.delayed_fetches == 0

@@ -48,7 +48,7 @@ def test_the_offsets_topics_log_is_left_to_its_coordinator(plane: Plane) -> None
     plane.data.attach(log)
     plane.advance(2 * CHECK_MS)
     assert log.fail_next is not None
-    plane.data.close(plane.now)
+    plane.stop()
     assert log.flushes == 0
 
 
@@ -106,7 +106,7 @@ def test_a_topic_deleted_meanwhile_is_not_flushed(plane: Plane) -> None:
 def test_a_clean_stop_brings_everything_to_the_disk_that_is_not_there_yet(plane: Plane) -> None:
     plane.given("a", 2)
     plane.given_records("a", 1)
-    plane.data.close(plane.now)
+    plane.stop()
     assert plane.log("a", 0).flushes == 1
     assert plane.log("a", 1).flushes == 0
 
@@ -116,7 +116,7 @@ def test_a_clean_stop_goes_on_where_one_partition_fails(plane: Plane) -> None:
     plane.given_records("a", 1, 0)
     plane.given_records("a", 1, 1)
     plane.log("a", 0).fail_next = OSError(5, "Input/output error")
-    plane.data.close(plane.now)
+    plane.stop()
     assert plane.log("a", 1).flushes == 1
     assert len(plane.events_of(PartitionFailed)) == 1
 
@@ -124,7 +124,7 @@ def test_a_clean_stop_goes_on_where_one_partition_fails(plane: Plane) -> None:
 def test_after_a_restart_everything_can_be_read_and_written_on(plane: Plane) -> None:
     plane.given("a")
     plane.given_records("a", 2)
-    plane.data.close(plane.now)
+    plane.stop()
     plane.restart()
     plane.given_records("a", 1)
     assert offsets_of(plane.fetch("a").records or b"") == [0, 1, 2]

@@ -1,0 +1,153 @@
+"""Append: is this batch fit for its partition's log, and at which offset does it lie?
+
+The part of a Produce that runs beside the event loop. `prepare` checks the batch
+(`batch_check.py`) and reads what must be read to know the partition's producers; it changes nothing
+and may run in any thread. `append` asks for the producer's sequence numbers (`producers.py`),
+appends, and flushes if `flush.messages` says so; the data plane's appender alone runs it, and so
+owns the state of producers and what is unflushed.
+Kafka's counterpart: `UnifiedLog.append`.
+"""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+
+from protocol.names import ErrorCode
+from purgatory.now import Now
+from storage.api import Corrupt, LogClosed, TopicLog
+from storage.record_batch import NO_PRODUCER_ID, BatchHeader, InvalidBatch
+from topics.batch_check import Checked, Refusal, check_batch
+from topics.configs import EffectiveConfig
+from topics.partition import Partition
+from topics.producer_snapshot import ProducerSnapshots
+from topics.producers import Producers, SentBatch
+
+NO_TIMESTAMP: Final = -1
+
+
+class Appended(NamedTuple):
+    """Where a batch lies; `timestamp_ms` is told where the log, not the producer, gave the time."""
+
+    base_offset: int
+    log_start_offset: int
+    timestamp_ms: int = NO_TIMESTAMP
+    is_new: bool = True  # not a batch that was sent before
+    is_flushed: bool = False
+
+
+class Failed(NamedTuple):
+    """The disk refused, or returned what it should not."""
+
+    reason: str
+
+
+Outcome = Appended | Refusal | Failed
+
+
+class Append(Struct):
+    """A batch on its way to a log."""
+
+    partition: Partition
+    log: TopicLog
+    config: EffectiveConfig
+    records: bytes
+    header: BatchHeader
+    now: Now
+    checked: Checked | Refusal | Failed | None = None
+    restored: Producers | None = None
+
+
+class Appending:
+    def __init__(self, snapshots: ProducerSnapshots) -> None:
+        self._snapshots = snapshots
+
+    def must_read(self, job: Append) -> bool:
+        """Has the log to be read before the producer's numbers can be judged?"""
+        if job.header.producer_id == NO_PRODUCER_ID or job.partition.producers is not None:
+            return False
+        return self._snapshots.must_read(job.log)
+
+    def prepare(self, job: Append, pause: Callable[[], None] | None) -> None:
+        """Do what takes long and changes nothing; `pause` is called now and then."""
+        try:
+            job.checked = check_batch(
+                job.records,
+                job.header,
+                job.config,
+                job.partition.topic_partition,
+                job.now.wall_ms,
+                pause,
+            )
+            if isinstance(job.checked, Checked) and self.must_read(job):
+                job.restored = self._snapshots.restore(job.log)
+        except _DISK_FAULTS as fault:
+            job.checked = Failed(_words(fault))
+        except Exception as error:  # noqa: BLE001 - our mistake fails one batch
+            job.checked = _mistake(error)
+
+    def append(self, job: Append) -> Outcome:
+        """In the appender: see the module's text."""
+        if job.checked is None:
+            self.prepare(job, None)
+        checked = job.checked
+        if not isinstance(checked, Checked):
+            assert checked is not None, "prepared above"
+            return checked
+        try:
+            return self._append(job, checked)
+        except _DISK_FAULTS as fault:
+            return Failed(_words(fault))
+        except Exception as error:  # noqa: BLE001 - as above
+            return _mistake(error)
+
+    def _append(self, job: Append, checked: Checked) -> Outcome:
+        """Append, unless the producer's numbers say that it was done before or is out of turn."""
+        partition, log, header = job.partition, job.log, checked.header
+        if partition.offline:
+            return Failed("the partition is offline")
+        self._know_producers(job)
+        producers = partition.producers
+        if header.producer_id != NO_PRODUCER_ID:
+            assert producers is not None, "restored above"
+            verdict = producers.check(header)
+            if isinstance(verdict, SentBatch):
+                first, at_ms = verdict.first_offset, verdict.timestamp_ms
+                return Appended(first, log.log_start_offset, at_ms, is_new=False)
+            if verdict is not None:
+                return Refusal(verdict.error_code, verdict.reason)
+        base_offset = log.append(checked.batch, job.now.wall_ms)
+        partition.appended(header.records_count, header.size, job.now.mono_ms)
+        if producers is not None:
+            producers.appended(header, base_offset, checked.max_timestamp)
+        is_flushed = partition.unflushed_records >= job.config.flush_messages
+        if is_flushed:
+            partition.flush()
+        append_time_ms = job.now.wall_ms if job.config.log_append_time else NO_TIMESTAMP
+        return Appended(base_offset, log.log_start_offset, append_time_ms, is_flushed=is_flushed)
+
+    def _know_producers(self, job: Append) -> None:
+        """Have the partition's producers at hand if this batch asks for them, or if it is free."""
+        partition, log = job.partition, job.log
+        if partition.producers is not None:
+            return
+        restored = job.restored
+        if restored is not None:
+            if restored.offset < log.log_end_offset:  # others have appended meanwhile
+                restored.replay(log.batches(restored.offset))
+        elif job.header.producer_id != NO_PRODUCER_ID or not self._snapshots.must_read(log):
+            restored = self._snapshots.restore(log)
+        else:
+            return
+        self._snapshots.install(partition, restored, job.now.wall_ms)
+
+
+_DISK_FAULTS: Final = (OSError, LogClosed, Corrupt, InvalidBatch, IndexError)
+
+
+def _words(fault: Exception) -> str:
+    return f"{type(fault).__name__}: {fault}"
+
+
+def _mistake(error: Exception) -> Refusal:
+    return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, repr(error), tells_log_start=False)
