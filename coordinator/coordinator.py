@@ -2,14 +2,14 @@
 
 The door between the shell and the shards. Checks what can be checked without the group, finds the
 partition (Kafka's hash of the group id) and hands the request on, or says why not: loading, not
-ours, no room in the log. Requests that name several groups, or mean all, are gathered from the
-shards. A failure inside a shard (a bug of ours) ends the shard, which the shell then loads again,
+ours, no room in the log, ids that no record can hold (writable.py). Requests that name several
+groups, or mean all, are answered in many_groups.py. A decision that raises (a bug of ours) fails
+its request; a failure after something was changed ends the shard, which the shell then loads again,
 and nothing else. Kafka's counterpart: `GroupCoordinatorService`, `CoordinatorRuntime`.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from functools import partial
 from typing import Final
 
 from coordinator.alarm import Alarm
@@ -18,43 +18,31 @@ from coordinator.chronicle import Chronicle
 from coordinator.commands import Command, Join, Leave, Sync
 from coordinator.decide.heartbeat import HEARTBEAT_ANSWERS
 from coordinator.decide.join_group import NewMemberId
-from coordinator.decide.offset_fetch import offset_fetch_response, wanted_groups
 from coordinator.events import AnyEvent, PartitionLoadFailed
 from coordinator.find_coordinator import Endpoint, find_coordinator
-from coordinator.gather import Gather
 from coordinator.group import GroupView
 from coordinator.image import Beginning
 from coordinator.java_hash import partition_of
-from coordinator.refusals import (
-    GroupRequest,
-    delete_refusals,
-    describe_refusals,
-    fetch_refusals,
-    refuse,
-)
+from coordinator.many_groups import ManyGroups
+from coordinator.refusals import GroupRequest, refuse
 from coordinator.settings import GroupSettings
 from coordinator.shard import Shard
+from coordinator.undecided import Undecided
+from coordinator.writable import is_unwritable_join
 from protocol.messages import Request, Response
-from protocol.messages.delete_groups import (
-    DeletableGroupResult,
-    DeleteGroupsRequest,
-    DeleteGroupsResponse,
-)
-from protocol.messages.describe_groups import (
-    DescribedGroup,
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
-)
+from protocol.messages.delete_groups import DeleteGroupsRequest
+from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupRequest
 from protocol.messages.leave_group import LeaveGroupRequest
-from protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.messages.offset_delete import OffsetDeleteRequest
-from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponseGroup
+from protocol.messages.offset_fetch import OffsetFetchRequest
 from protocol.messages.sync_group import SyncGroupRequest
 from protocol.names import ErrorCode, GroupId, TopicId, TopicName
+from protocol.primitives import echoed, fits_string
 from protocol.reply_token import ReplyToken
 from protocol.topics_view import TopicsView
 from purgatory.now import Now
@@ -100,18 +88,21 @@ class GroupCoordinator:
         self._loading: dict[int, Shard] = {}
         self._alarm = Alarm()
         self.census = Census()
+        many = ManyGroups(
+            self._active, self._loading, absence=self._absence, reply=reply, fail=self._fail
+        )
         self._handlers: dict[type[Request], Handler] = {
             HeartbeatRequest: self._heartbeat,
             OffsetCommitRequest: self._offset_commit,
-            OffsetFetchRequest: self._fetch_offsets,
+            OffsetFetchRequest: many.fetch_offsets,
             JoinGroupRequest: self._ask,
             SyncGroupRequest: self._ask,
             LeaveGroupRequest: self._ask,
             FindCoordinatorRequest: self._find_coordinator,
             OffsetDeleteRequest: self._ask,
-            ListGroupsRequest: self._list_groups,
-            DescribeGroupsRequest: self._describe_groups,
-            DeleteGroupsRequest: self._delete_groups,
+            ListGroupsRequest: many.list_groups,
+            DescribeGroupsRequest: many.describe_groups,
+            DeleteGroupsRequest: many.delete_groups,
         }
 
     def partition_for(self, group_id: GroupId) -> int:
@@ -144,12 +135,17 @@ class GroupCoordinator:
             return
         try:
             shard.heartbeat(request, token, now)
+        except Undecided as undecided:
+            self._undecided(undecided, request, token)
         except Exception as failure:  # noqa: BLE001 - whatever it is, it ends the shard alone
             self._fail(shard, failure, now, request, token)
 
     def _offset_commit(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, OffsetCommitRequest)
         # Its group id may be empty: Kafka once allowed that.
+        if not fits_string(request.group_id):
+            self._refuse(request, token, ErrorCode.UNKNOWN_SERVER_ERROR)
+            return
         shard = self._active[partition_of(request.group_id, self._partitions)]
         if shard is None:
             self._refuse(request, token, self._absence(request.group_id))
@@ -160,6 +156,8 @@ class GroupCoordinator:
         else:
             try:
                 shard.offset_commit(request, token, now)
+            except Undecided as undecided:
+                self._undecided(undecided, request, token)
             except Exception as failure:  # noqa: BLE001 - whatever it is, it ends the shard alone
                 self._fail(shard, failure, now, request, token)
 
@@ -193,6 +191,8 @@ class GroupCoordinator:
                     shard.turn(Leave(request.group_id, request, token), now)
                 case OffsetDeleteRequest():
                     shard.offset_delete(request, token, now)
+        except Undecided as undecided:
+            self._undecided(undecided, request, token)
         except Exception as failure:  # noqa: BLE001 - whatever it is, it ends the shard alone
             self._fail(shard, failure, now, request, token)
 
@@ -211,6 +211,8 @@ class GroupCoordinator:
                 <= self._settings.group_max_session_timeout_ms
             ):
                 return ErrorCode.INVALID_SESSION_TIMEOUT
+            case JoinGroupRequest() if is_unwritable_join(request, token):
+                return ErrorCode.UNKNOWN_SERVER_ERROR
             case _:
                 return ErrorCode.NONE
 
@@ -229,118 +231,21 @@ class GroupCoordinator:
         # Kafka echoes the member id where it refuses without having looked at the group.
         echoes = (ErrorCode.INVALID_GROUP_ID, ErrorCode.INVALID_SESSION_TIMEOUT)
         if isinstance(request, JoinGroupRequest) and error_code in echoes:
-            response = refuse(
-                request, token.api_version, self._topics, error_code, request.member_id
-            )
+            named = echoed(request.member_id)
+            response = refuse(request, token.api_version, self._topics, error_code, named)
         else:
             response = refuse(request, token.api_version, self._topics, error_code)
         self._reply(token, response)
+
+    def _undecided(self, undecided: Undecided, request: GroupRequest, token: ReplyToken) -> None:
+        """A bug of ours, without consequences: answer, and let the shell count and log it."""
+        self._refuse(request, token, ErrorCode.UNKNOWN_SERVER_ERROR)
+        raise undecided.failure
 
     def _find_coordinator(self, request: Request, token: ReplyToken, _now: Now) -> None:
         assert isinstance(request, FindCoordinatorRequest)
         endpoint = self._endpoint(token)
         self._reply(token, find_coordinator(request, token.api_version, endpoint))
-
-    # ------------------------------------------------------------ requests over many groups
-
-    def _fetch_offsets(self, request: Request, token: ReplyToken, now: Now) -> None:
-        assert isinstance(request, OffsetFetchRequest)
-        version = token.api_version
-        wanted = wanted_groups(request, version)
-
-        def build(found: list[tuple[int, OffsetFetchResponseGroup]], _: ErrorCode) -> Response:
-            in_order = [group for _, group in sorted(found, key=lambda one: one[0])]
-            return offset_fetch_response(in_order, version)
-
-        if not wanted:
-            self._reply(token, build([], ErrorCode.NONE))
-            return
-        gather = Gather(token, len(wanted), build, self._reply)
-        for place, one in enumerate(wanted):
-            shard = self._active[partition_of(one.group_id, self._partitions)]
-            refusals = partial(fetch_refusals, place, one, version)
-            if shard is None:
-                gather.part((), refusals).refuse(self._absence(one.group_id))
-                continue
-            found, position = shard.fetch_offsets(one, version, now)
-            shard.answers.add(position, gather.part([(place, found)], refusals), now.mono_ms)
-
-    def _list_groups(self, request: Request, token: ReplyToken, now: Now) -> None:
-        assert isinstance(request, ListGroupsRequest)
-        shards = [shard for shard in self._active if shard is not None]
-        if self._loading or any(shard.awaited for shard in shards):
-            loading = ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-            self._reply(token, loading)
-            return
-        if not shards:
-            self._reply(token, ListGroupsResponse())
-            return
-
-        def build(found: list[ListedGroup], error_code: ErrorCode) -> Response:
-            if error_code is not ErrorCode.NONE:
-                return ListGroupsResponse(error_code=error_code)
-            return ListGroupsResponse(groups=found)
-
-        gather = Gather(token, len(shards), build, self._reply)
-        for shard in shards:
-            found, position = shard.list_groups(request.states_filter, request.types_filter)
-            shard.answers.add(position, gather.part(found, None), now.mono_ms)
-
-    def _describe_groups(self, request: Request, token: ReplyToken, now: Now) -> None:
-        assert isinstance(request, DescribeGroupsRequest)
-
-        def build(found: list[DescribedGroup], _: ErrorCode) -> Response:
-            return DescribeGroupsResponse(groups=found)
-
-        by_partition = self._by_partition(request.groups)
-        if not by_partition:
-            self._reply(token, build([], ErrorCode.NONE))
-            return
-        gather = Gather(token, len(by_partition), build, self._reply)
-        for partition, group_ids in by_partition.items():
-            shard = self._active[partition]
-            refusals = partial(describe_refusals, group_ids)
-            if shard is None:
-                gather.part((), refusals).refuse(self._absence(group_ids[0]))
-                continue
-            found, position = shard.describe_groups(
-                group_ids, token.api_version, now, operations=request.include_authorized_operations
-            )
-            shard.answers.add(position, gather.part(found, refusals), now.mono_ms)
-
-    def _delete_groups(self, request: Request, token: ReplyToken, now: Now) -> None:
-        assert isinstance(request, DeleteGroupsRequest)
-
-        def build(found: list[DeletableGroupResult], _: ErrorCode) -> Response:
-            return DeleteGroupsResponse(results=found)
-
-        by_partition = self._by_partition(dict.fromkeys(request.groups_names))
-        if not by_partition:
-            self._reply(token, build([], ErrorCode.NONE))
-            return
-        gather = Gather(token, len(by_partition), build, self._reply)
-        for partition, group_ids in by_partition.items():
-            shard = self._active[partition]
-            refusals = partial(delete_refusals, group_ids)
-            part = gather.part((), refusals)
-            if shard is None:
-                part.refuse(self._absence(group_ids[0]))
-            elif not shard.has_room():
-                part.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-            else:
-                try:
-                    found, position = shard.delete_groups(group_ids, token, now)
-                except Exception as failure:  # noqa: BLE001 - it ends the shard alone
-                    part.refuse(ErrorCode.NOT_COORDINATOR)
-                    self._fail(shard, failure, now)
-                else:
-                    shard.answers.add(position, gather.part(found, refusals), now.mono_ms)
-
-    def _by_partition(self, group_ids: Iterable[GroupId]) -> dict[int, list[GroupId]]:
-        by_partition: dict[int, list[GroupId]] = {}
-        for group_id in group_ids:
-            by_partition.setdefault(self.partition_for(group_id), []).append(group_id)
-        return by_partition
 
     # ------------------------------------------------------------ partitions come and go
 
@@ -438,6 +343,8 @@ class GroupCoordinator:
         token: ReplyToken | None = None,
     ) -> None:
         """A bug of ours: nothing that this shard has in memory is to be trusted."""
+        if isinstance(failure, Undecided):
+            failure = failure.failure  # of a timer: its op is gone, and would be missed
         answered = self._close(shard.partition, now)
         if request is not None and token is not None and token not in answered:
             self._refuse(request, token, ErrorCode.NOT_COORDINATOR)

@@ -13,6 +13,7 @@ from protocol.messages.find_coordinator import (
     FindCoordinatorResponse,
 )
 from protocol.names import CoordinatorType, ErrorCode
+from protocol.primitives import echoed
 
 MANY_KEYS_SINCE: Final = 4
 
@@ -37,7 +38,7 @@ def find_coordinator(
         )
     return FindCoordinatorResponse(
         coordinators=[
-            Coordinator(key, node_id, host, port, error_code, message)
+            Coordinator(echoed(key), node_id, host, port, error_code, message)
             for key in request.coordinator_keys
         ]
     )

@@ -29,6 +29,7 @@ from protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteRes
 from protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from protocol.names import UNKNOWN_MEMBER_ID, ErrorCode, GroupId, MemberId
+from protocol.primitives import echoed
 from protocol.topics_view import TopicsView
 
 GroupRequest = (
@@ -115,7 +116,7 @@ def describe_refusals(group_ids: Sequence[GroupId], error_code: ErrorCode) -> li
 def delete_refusals(
     group_ids: Sequence[GroupId], error_code: ErrorCode
 ) -> list[DeletableGroupResult]:
-    return [DeletableGroupResult(group_id, error_code) for group_id in group_ids]
+    return [DeletableGroupResult(echoed(group_id), error_code) for group_id in group_ids]
 
 
 def fetch_refusals(

@@ -6,7 +6,8 @@ Answers go out when the chain is over and all that they depend on is stored. No 
 anything, so nothing can come in between. Timers end in `tick`, the disk in `on_stored`: both start
 new chains.
 
-A heartbeat that changes nothing but a deadline takes a short way past all this (`heartbeat`).
+A decision that raises before anything was changed is `Undecided`: its request fails alone. A
+heartbeat that changes nothing but a deadline takes a short way past all this (`heartbeat`).
 Kafka's counterpart: `CoordinatorRuntime.CoordinatorContext` with its `GroupCoordinatorShard`.
 """
 
@@ -40,6 +41,7 @@ from coordinator.loading import Loading
 from coordinator.outcome import Outcome, Reply
 from coordinator.refusals import GroupRequest, refused
 from coordinator.settings import GroupSettings
+from coordinator.undecided import Undecided
 from coordinator.waiting import ClientAnswer, Send, WaitingAnswers, WaitingCommands
 from protocol.messages import Response
 from protocol.messages.delete_groups import DeletableGroupResult
@@ -118,7 +120,10 @@ class Shard:
         if self.loading is not None:
             self.recall(request.group_id, now)
         group = self.groups.get(request.group_id)
-        error_code = judge_heartbeat(group, request)
+        try:
+            error_code = judge_heartbeat(group, request)
+        except Exception as failure:
+            raise Undecided(failure) from failure
         if group is not None and (
             (error_code is ErrorCode.NONE and not group.lapsed_member_ids)
             or error_code is ErrorCode.REBALANCE_IN_PROGRESS
@@ -151,6 +156,11 @@ class Shard:
                 chain.extendleft(reversed(outcome.then))  # before whatever else waits its turn
                 chain.extend(self.purgatory.check_and_complete(group_id))
                 chain.extend(self._when_stored.stored(self.answers.stored))
+        except Undecided as undecided:
+            if turns == 1:
+                raise
+            self._unsent = replies
+            raise undecided.failure from None
         except Exception:
             self._unsent = replies  # for `close`, which is what comes next
             raise
@@ -164,7 +174,10 @@ class Shard:
         if group is not None:
             group.lock.acquire(type(command).__name__)
         try:
-            outcome = decide(group, command, now, self._settings, self._new_member_id)
+            try:
+                outcome = decide(group, command, now, self._settings, self._new_member_id)
+            except Exception as failure:
+                raise Undecided(failure) from failure
             position = self._write_down(command.group_id, group, outcome, now)
             if position is not None:
                 self._books.members_stored_at(command.group_id, position)
@@ -216,14 +229,20 @@ class Shard:
         if self.loading is not None:
             self.recall(request.group_id, now)
         group = self.groups.get(request.group_id)
-        outcome = decide_offset_commit(group, request, token, now, self._settings, self._topics)
+        try:
+            outcome = decide_offset_commit(group, request, token, now, self._settings, self._topics)
+        except Exception as failure:
+            raise Undecided(failure) from failure
         self._about_offsets(request.group_id, outcome, now)
 
     def offset_delete(self, request: OffsetDeleteRequest, token: ReplyToken, now: Now) -> None:
         if self.loading is not None:
             self.recall(request.group_id, now)
         group = self.groups.get(request.group_id)
-        outcome = decide_offset_delete(group, request, token, now, self._topics)
+        try:
+            outcome = decide_offset_delete(group, request, token, now, self._topics)
+        except Exception as failure:
+            raise Undecided(failure) from failure
         self._about_offsets(request.group_id, outcome, now)
 
     def fetch_offsets(
@@ -232,7 +251,10 @@ class Shard:
         """The group's offsets, and the position that must be stored before anybody is told."""
         self.recall(wanted.group_id, now)
         group = self.groups.get(wanted.group_id)
-        found = fetch_offsets_of_group(group, wanted, api_version, self._topics)
+        try:
+            found = fetch_offsets_of_group(group, wanted, api_version, self._topics)
+        except Exception as failure:
+            raise Undecided(failure) from failure
         return found, self._books.offsets_position(wanted.group_id)
 
     def _about_offsets(self, group_id: GroupId, outcome: Outcome, now: Now) -> None:
@@ -258,10 +280,11 @@ class Shard:
     def list_groups(
         self, states_filter: Sequence[str], types_filter: Sequence[str]
     ) -> tuple[list[ListedGroup], Position]:
-        return (
-            list_groups(self.groups.values(), states_filter, types_filter),
-            self._log.end_position,
-        )
+        try:
+            listed = list_groups(self.groups.values(), states_filter, types_filter)
+        except Exception as failure:
+            raise Undecided(failure) from failure
+        return listed, self._log.end_position
 
     def describe_groups(
         self, group_ids: Iterable[GroupId], api_version: int, now: Now, *, operations: bool
@@ -271,25 +294,32 @@ class Shard:
         for group_id in group_ids:
             self.recall(group_id, now)
             group = self.groups.get(group_id)
-            described.append(
-                describe_group(
+            try:
+                found = describe_group(
                     group, group_id, api_version, include_authorized_operations=operations
                 )
-            )
+            except Exception as failure:
+                raise Undecided(failure) from failure
+            described.append(found)
             position = max(position, self._books.offsets_position(group_id))
         return described, position
 
     def delete_groups(
         self, group_ids: Iterable[GroupId], token: ReplyToken, now: Now
     ) -> tuple[list[DeletableGroupResult], Position]:
-        results = []
+        results: list[DeletableGroupResult] = []
         position = 0
         for group_id in group_ids:
             self.recall(group_id, now)
             group = self.groups.get(group_id)
-            error_code, outcome = decide_delete_group(
-                group, now, token.client_id, token.client_host
-            )
+            try:
+                error_code, outcome = decide_delete_group(
+                    group, now, token.client_id, token.client_host
+                )
+            except Exception as failure:
+                if results:
+                    raise  # those before it are gone by now
+                raise Undecided(failure) from failure
             self._about_offsets(group_id, outcome, now)
             results.append(DeletableGroupResult(group_id, error_code))
             position = max(position, self._books.offsets_position(group_id))
@@ -408,7 +438,10 @@ class Shard:
     def recall(self, group_id: GroupId, now: Now) -> None:
         """Get a group ready if it is not yet."""
         if self.loading is not None:
-            self.loading.recall(group_id, now)
+            try:
+                self.loading.recall(group_id, now)
+            except Undecided as undecided:  # the rebalance of a group that is over its limit
+                raise undecided.failure from None
 
     def recall_some(self, now: Now, budget: int) -> events.PartitionLoaded | None:
         """Get a slice of the groups ready, up to this cost; what was loaded, once all are."""

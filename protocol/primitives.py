@@ -10,10 +10,14 @@ Kafka's counterpart: `ByteUtils`, `Readable`, `Writable`.
 import codecs
 from functools import lru_cache
 from struct import Struct
-from typing import Final
+from typing import Final, TypeVar, cast
 from uuid import UUID
 
 STRING_MAX_BYTES: Final = 0x7FFF
+
+STRING_SAFE_CHARS: Final = STRING_MAX_BYTES // 4
+"""A string of no more characters always fits: none takes more than four bytes."""
+
 ARRAY_STRUCTS_CACHED: Final = 256
 TOPIC_IDS_CACHED: Final = 4096
 
@@ -58,6 +62,24 @@ def uvarint(value: int) -> bytes:
         value >>= 7
     out.append(value)
     return bytes(out)
+
+
+def fits_string(text: str) -> bool:
+    """Can a message or a record hold it? What was read from a frame may have grown since.
+
+    A byte that is no UTF-8 was replaced by a character of three bytes.
+    """
+    return len(text) <= STRING_SAFE_CHARS or len(text.encode()) <= STRING_MAX_BYTES
+
+
+S = TypeVar("S", bound=str)
+
+
+def echoed(text: S) -> S:
+    """The client's own words as an answer can repeat them: cut off where they do not fit."""
+    if fits_string(text):
+        return text
+    return cast("S", text.encode()[:STRING_MAX_BYTES].decode(errors="ignore"))
 
 
 def string_length(length: int) -> bytes:

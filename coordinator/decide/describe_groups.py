@@ -9,6 +9,7 @@ from typing import Final
 from coordinator.group import GroupView, MemberView
 from protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from protocol.names import OPERATIONS_NOT_REQUESTED, ErrorCode, GroupId, GroupState
+from protocol.primitives import echoed
 
 GROUP_ID_NOT_FOUND_SINCE: Final = 6
 
@@ -32,7 +33,7 @@ def describe_group(
         if api_version >= GROUP_ID_NOT_FOUND_SINCE:
             return DescribedGroup(
                 ErrorCode.GROUP_ID_NOT_FOUND,
-                f"Group {group_id} not found.",
+                echoed(f"Group {group_id} not found."),
                 group_id,
                 GroupState.DEAD.value,
             )
@@ -54,7 +55,7 @@ def describe_group(
 
 def refuse_describe_group(group_id: GroupId, error_code: ErrorCode) -> DescribedGroup:
     """The answer of a coordinator that cannot look at the group."""
-    return DescribedGroup(error_code, group_id=group_id)
+    return DescribedGroup(error_code, group_id=echoed(group_id))
 
 
 def _describe_member(member: MemberView, protocol_name: str | None) -> DescribedGroupMember:

@@ -23,6 +23,7 @@ from protocol.messages.leave_group import (
 )
 from protocol.messages.sync_group import SyncGroupResponse
 from protocol.names import UNKNOWN_MEMBER_ID, ApiKey, ErrorCode, GroupState, MemberId
+from protocol.primitives import echoed
 from protocol.reply_token import ReplyToken
 from purgatory.now import Now
 
@@ -59,7 +60,10 @@ def leave_answer(token: ReplyToken, answers: Sequence[MemberResponse]) -> Reply:
 
 
 def _answer(one: MemberIdentity, error_code: ErrorCode = ErrorCode.NONE) -> MemberResponse:
-    return MemberResponse(one.member_id, one.group_instance_id, error_code)
+    instance_id = one.group_instance_id
+    if instance_id is not None:
+        instance_id = echoed(instance_id)
+    return MemberResponse(echoed(one.member_id), instance_id, error_code)
 
 
 class _Leave:

@@ -30,6 +30,7 @@ from protocol.messages.offset_commit import (
     OffsetCommitResponseTopic,
 )
 from protocol.names import ApiKey, ErrorCode, GroupState, TopicId, TopicName
+from protocol.primitives import echoed, fits_string
 from protocol.reply_token import ReplyToken
 from protocol.topics_view import TopicsView
 from purgatory.now import Now
@@ -140,7 +141,7 @@ def _split(
                 OffsetCommitResponsePartition(partition.partition_index, unknown)
                 for partition in topic.partitions
             ]
-            refused.append(OffsetCommitResponseTopic(topic.name, topic.topic_id, answers))
+            refused.append(OffsetCommitResponseTopic(echoed(topic.name), topic.topic_id, answers))
             continue
         count = topics.partition_count(name) or 0
         there = [p for p in topic.partitions if 0 <= p.partition_index < count]
@@ -273,7 +274,9 @@ def _judge_partitions(
         for partition in partitions:
             index = partition.partition_index
             metadata = partition.committed_metadata
-            if metadata and _java_length_exceeds(metadata, metadata_max):
+            if metadata and (
+                _java_length_exceeds(metadata, metadata_max) or not fits_string(metadata)
+            ):
                 verdicts.append(
                     OffsetCommitResponsePartition(index, ErrorCode.OFFSET_METADATA_TOO_LARGE)
                 )

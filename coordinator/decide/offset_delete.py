@@ -22,6 +22,7 @@ from protocol.messages.offset_delete import (
     OffsetDeleteResponseTopic,
 )
 from protocol.names import ErrorCode, GroupState, TopicName
+from protocol.primitives import echoed
 from protocol.reply_token import ReplyToken
 from protocol.topics_view import TopicsView
 from purgatory.now import Now
@@ -108,7 +109,7 @@ def _answer(
     name: TopicName, partitions: Sequence[int], error_code: ErrorCode
 ) -> OffsetDeleteResponseTopic:
     return OffsetDeleteResponseTopic(
-        name, [OffsetDeleteResponsePartition(index, error_code) for index in partitions]
+        echoed(name), [OffsetDeleteResponsePartition(index, error_code) for index in partitions]
     )
 
 

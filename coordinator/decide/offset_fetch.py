@@ -27,6 +27,7 @@ from protocol.messages.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from protocol.names import ZERO_TOPIC_ID, ErrorCode, GroupState, TopicId, TopicName
+from protocol.primitives import echoed
 from protocol.topics_view import TopicsView
 
 GROUP_ERROR_SINCE: Final = 2
@@ -96,7 +97,7 @@ def refuse_offset_fetch(
     for "nothing was committed", begin at the start of the log and commit that.
     """
     if api_version >= GROUPS_SINCE:
-        return OffsetFetchResponseGroup(wanted.group_id, error_code=error_code)
+        return OffsetFetchResponseGroup(echoed(wanted.group_id), error_code=error_code)
     topics = [_without_offsets(topic, topic.name, error_code) for topic in wanted.topics or ()]
     place = error_code if api_version >= GROUP_ERROR_SINCE else ErrorCode.NONE
     return OffsetFetchResponseGroup(wanted.group_id, topics, place)
@@ -169,7 +170,7 @@ def _listed_topics(
             )
             for index in topic.partition_indexes
         ]
-        found.append(OffsetFetchResponseTopics(name, topic.topic_id, answers))
+        found.append(OffsetFetchResponseTopics(echoed(name), topic.topic_id, answers))
     return found + unknown
 
 
@@ -201,4 +202,4 @@ def _without_offsets(
         OffsetFetchResponsePartitions(index, NO_OFFSET, NO_LEADER_EPOCH, "", error_code)
         for index in topic.partition_indexes
     ]
-    return OffsetFetchResponseTopics(name, topic.topic_id, answers)
+    return OffsetFetchResponseTopics(echoed(name), topic.topic_id, answers)
