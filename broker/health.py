@@ -1,13 +1,26 @@
 """Is the daemon alive, and should clients be sent to it? What /livez and /readyz answer.
 
 Not ready while partitions load, while the journal has failed (reads are still served, writes are
-refused), and from the moment that it was told to stop. Partitions that could not be loaded are
-named, but do not make the node unready: the others are served.
+refused), while a partition is not served because its load failed or a bug ended its shard, and from
+the moment that it was told to stop. The body of /readyz names such partitions; the others are
+served.
 """
+
+from collections.abc import Sequence
+from typing import Final
 
 from msgspec.structs import asdict
 
 from broker.ownership import Ownership
+
+
+PARTITIONS_NAMED_MAX: Final = 5
+
+
+def _named(partitions: Sequence[int]) -> str:
+    named = ", ".join(map(str, partitions[:PARTITIONS_NAMED_MAX]))
+    more = len(partitions) - PARTITIONS_NAMED_MAX
+    return f"partition {named}" + (f" and {more} more" if more > 0 else "")
 
 
 class Health:
@@ -30,6 +43,9 @@ class Health:
         # A disk that has room again: the partitions are about to be loaded with logs for writing.
         if ownership.loading or not ownership.owned or ownership.writes_are_refused:
             return "loading"
+        failed = sorted(ownership.failed)
+        if failed:
+            return f"not served: {_named(failed)}"
         return None
 
     @property

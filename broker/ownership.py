@@ -9,6 +9,7 @@ partitions, and each start is an election: the leader epoch grows by one. Kafka'
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from typing import Final, Protocol
@@ -37,10 +38,16 @@ RECALL_BUDGET: Final = 16_384
 PROGRESS_INTERVAL_S: Final = 3.0
 """So often a load says how far it is."""
 
-RELOADS_MAX: Final = 5
-"""Shards that a bug of ours ends are loaded again so often; then they stay out of service."""
+RELOADS_PER_WINDOW: Final = 5
+RELOAD_WINDOW_MS: Final = 60_000
+"""A shard that a bug of ours ends is loaded again so often in such a time; the next load waits.
 
-RELOAD_PAUSE_S: Final = 0.2
+A bug that one client can hit at will must not keep the node busy with loads, and a partition that was
+hit often enough must come back when that client is gone.
+"""
+
+RELOAD_PAUSE_MS: Final = 200
+"""Before the second reload of a window; each further one waits longer by as much."""
 
 
 class Coordinator(Loading, Protocol):
@@ -91,10 +98,12 @@ class Ownership:
         self._surveyed: set[int] = set()  # of the queued ones, those that the progress expects
         self._progress: LoadProgress | None = None  # of the load that runs
         self._failed: dict[int, str] = {}
-        self._reloads: dict[int, int] = {}
+        self._reloads: dict[int, deque[int]] = {}  # when, in ms; those of the last window
+        self._resting: dict[int, str] = {}  # ended by a bug, and not queued again yet: why
         self._stored = asyncio.Event()  # something was stored, or never will be
         self._journal_failed = False
         self._journal_failures = 0
+        self._sleep = asyncio.sleep  # a test lets time pass on its own clock
         self._settling = False
         self.damage: Corrupt | None = None  # the first that a load met
         self._background: set[asyncio.Task[None]] = set()
@@ -120,7 +129,8 @@ class Ownership:
     @property
     def served(self) -> list[int]:
         """Partitions whose log was read."""
-        return [one for one in self._epochs if one not in self._queued and one not in self._failed]
+        out = self._queued.keys() | self._failed.keys() | self._resting.keys()
+        return [one for one in self._epochs if one not in out]
 
     @property
     def writes_are_refused(self) -> bool:
@@ -131,8 +141,8 @@ class Ownership:
 
     @property
     def failed(self) -> dict[int, str]:
-        """Partitions that could not be loaded, and why."""
-        return self._failed
+        """Partitions that are not served: they could not be loaded, or wait for their reload."""
+        return {**self._failed, **self._resting} if self._resting else self._failed
 
     def wanted(self, partition: int) -> None:
         """Somebody asked for it: if it is not loaded yet, it is next."""
@@ -191,6 +201,7 @@ class Ownership:
         self._recalling.pop(partition, None)
         self._wanted.pop(partition, None)
         self._failed.pop(partition, None)
+        self._resting.pop(partition, None)
         self._coordinator.resign(partition, self._clock.now())
         self._observe(PartitionResigned(partition, epoch))
         self._turned()
@@ -210,6 +221,7 @@ class Ownership:
         return epoch
 
     def _enqueue(self, partition: int) -> None:
+        self._resting.pop(partition, None)
         self._coordinator.begin_load(partition, self._open[partition][0])
         self._queued[partition] = self._now_ms()
 
@@ -272,7 +284,7 @@ class Ownership:
                 log,
                 lambda: partition in self._queued,
                 # One that failed again is not to begin with what may have been the reason.
-                use_snapshot=self._reloads.get(partition, 0) < 2,
+                use_snapshot=len(self._reloads.get(partition, ())) < 2,
             )
         except Exception as error:  # noqa: BLE001 - whatever is in a log, it fails its partition
             self._dequeue(partition)
@@ -334,7 +346,8 @@ class Ownership:
             return  # no bug: the journal has just failed, and says so in a moment
         self._observe(PartFailed(f"shard of partition {partition}", error))
         self._recalling.pop(partition, None)
-        self._in_background(self._reload(partition, error))
+        self._resting[partition] = _reason(error)
+        self._in_background(self._reload(partition))
 
     def journal_failed(self) -> None:
         """Nothing more will be stored: serve what is on the disk, and refuse all writes."""
@@ -360,6 +373,7 @@ class Ownership:
                 continue
             self._coordinator.on_log_failed(partition, now)
             self._recalling.pop(partition, None)
+            self._resting.pop(partition, None)
             try:
                 self._open[partition] = self._logs.open(partition)
             except (OSError, Corrupt) as error:
@@ -372,19 +386,29 @@ class Ownership:
     async def _load_again(self) -> None:
         await self._load_queued()
 
-    async def _reload(self, partition: int, error: Exception) -> None:
-        attempt = self._reloads[partition] = self._reloads.get(partition, 0) + 1
-        if attempt > RELOADS_MAX:
-            self._failed[partition] = _reason(error)
-            return
-        await asyncio.sleep(RELOAD_PAUSE_S * (attempt - 1))
+    def _reload_pause_ms(self, partition: int) -> int:
+        """How long this reload waits; from here on it counts."""
+        now_ms = self._now_ms()
+        recent = self._reloads.setdefault(partition, deque(maxlen=RELOADS_PER_WINDOW))
+        while recent and recent[0] <= now_ms - RELOAD_WINDOW_MS:
+            recent.popleft()
+        pause_ms = RELOAD_PAUSE_MS * len(recent)
+        if len(recent) == RELOADS_PER_WINDOW:
+            pause_ms = max(pause_ms, recent[0] + RELOAD_WINDOW_MS - now_ms)
+        recent.append(now_ms + pause_ms)
+        return pause_ms
+
+    async def _reload(self, partition: int) -> None:
+        await self._sleep(self._reload_pause_ms(partition) / 1000)
         async with self._lock(partition):
+            if partition not in self._resting:
+                return  # it was given up, or loaded again for another reason
             log = self._open[partition][0]
             # What the shard appended before it failed is on its way; only then the log is whole.
             while log.stored_position < log.end_position and not self._journal_failed:
                 self._stored.clear()
                 await self._stored.wait()
-            if partition in self._epochs and partition not in self._queued:
+            if partition in self._resting:
                 self._enqueue(partition)
         await self._load_queued()
 

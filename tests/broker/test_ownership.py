@@ -20,7 +20,7 @@ from broker.events import (
 )
 from broker.health import Health
 from broker.load_progress import LoadReport
-from broker.ownership import RELOADS_MAX, Ownership
+from broker.ownership import RELOAD_WINDOW_MS, RELOADS_PER_WINDOW, Ownership
 from broker.partition_load import SLICE_RECORDS, Survey
 from coordinator.image import MEANING, Beginning
 from purgatory.now import Now
@@ -285,15 +285,84 @@ async def test_a_shard_that_failed_is_loaded_again_once_its_log_is_whole() -> No
     assert node.logs.opened == [0]  # the same end of the log: its offsets go on
 
 
-async def test_a_shard_that_fails_again_and_again_stays_out_of_service() -> None:
-    node = Node([1])
+class ClockOfATest:
+    """Stands still, but for who sleeps on it."""
+
+    def __init__(self) -> None:
+        self.mono_ms = 1_000_000
+        self.slept_ms: list[int] = []
+
+    def now(self) -> Now:
+        return Now(self.mono_ms, self.mono_ms)
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept_ms.append(round(seconds * 1000))
+        self.mono_ms += self.slept_ms[-1]
+        await asyncio.sleep(0)
+
+
+async def test_a_shard_that_fails_again_and_again_is_loaded_again_at_a_limited_rate() -> None:
+    node, clock = Node([1]), ClockOfATest()
+    node.ownership._clock = clock  # type: ignore[assignment]
+    node.ownership._sleep = clock.sleep  # type: ignore[assignment]
     await node.elect()
-    node.ownership._reloads[0] = RELOADS_MAX  # as after the last attempt
-    node.ownership.shard_failed(0, ZeroDivisionError("again"))
+    began_ms = clock.mono_ms
+    failures = 4 * RELOADS_PER_WINDOW
+    for number in range(failures):
+        node.ownership.shard_failed(0, ZeroDivisionError("again"))
+        assert "again" in node.ownership.failed[0]
+        assert node.ownership.served == []
+        await _until_finished(node, number + 2)
+        assert (node.ownership.failed, node.ownership.served) == ({}, [0])
+    assert (clock.mono_ms - began_ms) // RELOAD_WINDOW_MS == failures // RELOADS_PER_WINDOW - 1
+
+    # A quiet time later it is as new.
+    clock.mono_ms += RELOAD_WINDOW_MS
+    node.ownership.shard_failed(0, ZeroDivisionError("once more"))
+    await _until_finished(node, failures + 2)
+    assert clock.slept_ms[-1] == 0
+
+
+async def test_a_node_is_not_ready_while_a_shard_is_down() -> None:
+    node, clock = Node([0, 0]), ClockOfATest()
+    node.ownership._clock = clock  # type: ignore[assignment]
+    awake = asyncio.Event()
+
+    async def sleep(_: float) -> None:
+        await awake.wait()
+
+    node.ownership._sleep = sleep  # type: ignore[assignment]
+    await node.elect()
+    health = Health(node.ownership, partitions=2)
+    assert health.ready
+    node.ownership.shard_failed(1, ZeroDivisionError("a bug"))
+    await asyncio.sleep(0)
+    assert (health.ready, health.reason) == (False, "not served: partition 1")
+    partitions = health.report()["partitions"]
+    assert isinstance(partitions, dict)
+    assert partitions["failed"] == {"1": "ZeroDivisionError('a bug')"}
+    awake.set()
+    await _until_finished(node, 3)
+    assert health.ready
+
+
+async def test_a_shard_that_waits_for_its_reload_is_loaded_once_when_the_journal_fails() -> None:
+    node = Node([1])
+    awake = asyncio.Event()
+
+    async def sleep(_: float) -> None:
+        await awake.wait()
+
+    node.ownership._sleep = sleep  # type: ignore[assignment]
+    await node.elect()
+    node.ownership.shard_failed(0, ZeroDivisionError("a bug"))
+    node.ownership.journal_failed()
+    await _until_finished(node, 2)
+    awake.set()
     for _ in range(20):
         await asyncio.sleep(0)
-    assert node.coordinator.finished() == [0]
-    assert "again" in node.ownership.failed[0]
+    assert node.coordinator.finished() == [0, 0]
+    assert node.ownership.failed == {}
 
 
 async def test_when_the_journal_fails_what_is_on_the_disk_is_served() -> None:
