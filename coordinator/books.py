@@ -12,7 +12,7 @@ from coordinator import events
 from coordinator.alarm import Alarm
 from coordinator.census import Census
 from coordinator.commands import Command
-from coordinator.delayed import DelayedHeartbeat, Op, session_slot
+from coordinator.delayed import DelayedHeartbeat, Op, join_slot, session_slot, sync_slot
 from coordinator.evolve import evolve
 from coordinator.evolve_offsets import evolve_offsets
 from coordinator.group import SESSION_PAUSED, Group
@@ -158,9 +158,9 @@ class Books:
             assert not group.lock.held, f"{group_id} is locked between turns"
             group.check()
             preparing = group.state is GroupState.PREPARING_REBALANCE
-            waits = self.purgatory.watching(("join", group_id))
+            waits = self.purgatory.watching(join_slot(group_id))
             assert waits or not preparing, f"nothing will ever complete the rebalance of {group_id}"
-            waits = self.purgatory.watching(("sync", group_id))
+            waits = self.purgatory.watching(sync_slot(group_id))
             assert waits is bool(group.pending_sync_ids), f"who is {group_id} waiting for?"
             for member_id, member in group.members.items():
                 waits = self.purgatory.watching(session_slot(group_id, member_id))

@@ -6,7 +6,8 @@ bookkeeping and promises that each op yields exactly one command. An op whose re
 generation is over ends at the next question; the decision that gets its command drops it as stale.
 
 `slot` names what there may be only one of: parking an op ends the one in its slot, as scheduling a
-timer under a key that is taken does in Kafka.
+timer under a key that is taken does in Kafka. A slot opens with its kind: the names of groups and
+members are the clients' own, and a group may be called "join".
 Kafka's counterpart: `DelayedJoin`, `InitialDelayedJoin`, `DelayedSync`, `DelayedHeartbeat`, and the
 timer keys of `GroupMetadataManager`.
 """
@@ -39,7 +40,7 @@ class DelayedJoin(Struct, frozen=True, eq=False):
 
     @property
     def slot(self) -> Hashable:
-        return ("join", self.group.group_id)
+        return join_slot(self.group.group_id)
 
     @property
     def keys(self) -> tuple[Hashable, ...]:
@@ -65,7 +66,7 @@ class InitialDelayedJoin(Struct, frozen=True, eq=False):
 
     @property
     def slot(self) -> Hashable:
-        return ("join", self.group.group_id)
+        return join_slot(self.group.group_id)
 
     @property
     def keys(self) -> tuple[Hashable, ...]:
@@ -89,7 +90,7 @@ class DelayedSync(Struct, frozen=True, eq=False):
 
     @property
     def slot(self) -> Hashable:
-        return ("sync", self.group.group_id)
+        return sync_slot(self.group.group_id)
 
     @property
     def keys(self) -> tuple[Hashable, ...]:
@@ -139,7 +140,7 @@ class DelayedPartitionChange(Struct, frozen=True, eq=False):
 
     @property
     def slot(self) -> Hashable:
-        return ("partitions", self.group_id)
+        return partitions_slot(self.group_id)
 
     @property
     def keys(self) -> tuple[Hashable, ...]:
@@ -160,7 +161,7 @@ class HeldPartitionChange(Struct, frozen=True, eq=False):
 
     @property
     def slot(self) -> Hashable:
-        return ("partitions", self.group.group_id)
+        return partitions_slot(self.group.group_id)
 
     @property
     def keys(self) -> tuple[Hashable, ...]:
@@ -185,8 +186,20 @@ Op = (
 )
 
 
+def join_slot(group_id: GroupId) -> Hashable:
+    return ("join", group_id)
+
+
+def sync_slot(group_id: GroupId) -> Hashable:
+    return ("sync", group_id)
+
+
 def session_slot(group_id: GroupId, member_id: MemberId) -> Hashable:
-    return (group_id, member_id)
+    return ("session", group_id, member_id)
+
+
+def partitions_slot(group_id: GroupId) -> Hashable:
+    return ("partitions", group_id)
 
 
 def _is_waiting(group: GroupView, rebalance_id: int) -> bool:

@@ -6,6 +6,8 @@ written down before anybody is told of it, in a record of our own; see generatio
 Kafka's counterpart: `GroupMetadataManager.completeClassicGroupJoin`.
 """
 
+from typing import Final
+
 from coordinator import events
 from coordinator.commands import CompleteJoin
 from coordinator.decide.checks import name_of
@@ -23,6 +25,13 @@ from coordinator.subscriptions import subscribed_topics
 from protocol.names import GenerationId, GroupState, MemberId
 from purgatory.now import Now
 from storage.api import Record
+
+
+REJOIN_WAIT_MS_MIN: Final = 1_000
+"""Static members that are all away are looked for again no sooner, whatever timeout they asked for.
+
+Kafka differs: with a rebalance timeout of 0 it asks again at once, and again, until they expire.
+"""
 
 
 def decide_complete_join(
@@ -75,7 +84,8 @@ def _become_empty(group: GroupView, now: Now) -> Outcome:
 def _wait_longer(group: GroupView, missing: list[MemberView], now: Now) -> Outcome:
     """Only static members are left, and none of them is here: their sessions will tell."""
     waiting_for = tuple(name_of(member) for member in missing)
-    op = DelayedJoin(group, group.rebalance_id, now.mono_ms + group.rebalance_timeout_ms)
+    wait_ms = max(group.rebalance_timeout_ms, REJOIN_WAIT_MS_MIN)
+    op = DelayedJoin(group, group.rebalance_id, now.mono_ms + wait_ms)
     return Outcome(
         events=(events.NobodyRejoined(group.group_id, now.wall_ms, waiting_for),), ops=(op,)
     )

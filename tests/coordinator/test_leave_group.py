@@ -3,6 +3,7 @@
 import pytest
 
 from coordinator.commands import RebalanceCause
+from coordinator.delayed import session_slot
 from coordinator.events import MembersRemoved, PendingMemberRemoved, RebalanceBegun, RemovalCause
 from protocol.names import ErrorCode, GroupState
 from tests.world import Asked, World
@@ -171,5 +172,5 @@ def test_a_member_that_left_expires_no_more(world: World) -> None:
     group = world.given_stable_group(members=2)
     leaving, staying = group.members
     world.leave("g", leaving)
-    assert not world.shard.purgatory.watching(("g", leaving))
-    assert world.shard.purgatory.watching(("g", staying))
+    assert not world.shard.purgatory.watching(session_slot(group.group_id, leaving))
+    assert world.shard.purgatory.watching(session_slot(group.group_id, staying))

@@ -3,6 +3,7 @@
 import pytest
 
 from coordinator.decide.protocol_choice import choose_protocol
+from coordinator.decide.complete_join import REJOIN_WAIT_MS_MIN
 from coordinator.events import (
     GenerationBegun,
     GroupEmptied,
@@ -100,6 +101,30 @@ def test_absent_static_members_are_in_the_leaders_list(world: World) -> None:
     asked = world.join("g", group.leader_id, session_timeout_ms=REBALANCE_TIMEOUT_MS * 2)
     world.advance(REBALANCE_TIMEOUT_MS)
     assert {m.group_instance_id for m in asked.joined.members} == {"a", "b"}
+
+
+def test_static_members_without_a_rebalance_timeout_are_waited_for_a_second_each_time(
+    world: World,
+) -> None:
+    """A timeout of 0 was a rebalance that ended and began again as fast as the clock could tick."""
+    waits_ms = 30_000
+    group = world.given_stable_group(instances=["a", "b"], session_timeout_ms=waits_ms)
+    for instance_id in ("a", "b"):
+        back = world.join(
+            "g", instance_id=instance_id, session_timeout_ms=waits_ms, rebalance_timeout_ms=0
+        )
+        assert back.error is ErrorCode.NONE
+    newcomer = world.join("g", version=3, rebalance_timeout_ms=0)
+    world.leave("g", next(m for m in group.members if group.members[m].is_new))
+    assert newcomer.error is ErrorCode.UNKNOWN_MEMBER_ID
+    assert group.state is GroupState.PREPARING_REBALANCE
+    world.advance(waits_ms - 1)
+    assert 2 <= len(world.events_of(NobodyRejoined)) <= waits_ms // REJOIN_WAIT_MS_MIN + 1
+
+    # One that comes back waits for the rest of that second, no longer.
+    back = world.join("g", instance_id="a", session_timeout_ms=waits_ms, rebalance_timeout_ms=0)
+    world.advance(REJOIN_WAIT_MS_MIN)
+    assert back.joined.generation_id == 2
 
 
 def test_if_nobody_rejoins_the_static_ones_are_waited_for_again(world: World) -> None:

@@ -190,3 +190,14 @@ def test_after_a_restart_everybody_has_a_full_session(world: World) -> None:
     assert len(world.group().members) == 2
     world.advance(1)
     assert world.group().state is GroupState.EMPTY
+
+
+@pytest.mark.parametrize("kind", ["join", "sync", "partitions", "session"])
+def test_whatever_groups_are_called_every_member_expires(world: World, kind: str) -> None:
+    """A group that is named like a slot, and another that is named like its member."""
+    member_id = world.given_stable_group(kind, members=1).leader_id
+    world.advance(SESSION_TIMEOUT_MS // 2)
+    world.given_stable_group(member_id, members=1)
+    world.advance(2 * SESSION_TIMEOUT_MS)
+    assert world.group(kind).state is GroupState.EMPTY
+    assert world.group(member_id).state is GroupState.EMPTY

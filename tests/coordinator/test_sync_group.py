@@ -2,6 +2,7 @@
 
 import pytest
 
+from coordinator.delayed import sync_slot
 from coordinator.events import AssignmentReceived, GroupStabilized
 from protocol.names import ErrorCode, GroupState
 from tests.world import SESSION_TIMEOUT_MS, World, kafka_settings
@@ -199,7 +200,7 @@ def test_a_group_in_which_nobody_syncs_becomes_empty_in_the_next_generation(worl
 
 def test_once_all_have_synced_nobody_is_removed_for_it(world: World) -> None:
     group = world.given_stable_group(members=2, session_timeout_ms=600_000)
-    assert world.shard.purgatory.watching(("sync", group.group_id)) is False
+    assert world.shard.purgatory.watching(sync_slot(group.group_id)) is False
     world.advance(599_000)
     assert group.state is GroupState.STABLE
 
