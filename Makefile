@@ -10,7 +10,7 @@ KILLS ?= 200
 
 .DEFAULT_GOAL := help
 .PHONY: help serve install install-test test fast lint types layers bench drill golden sim docs lock clean \
-  long-signals
+  long-signals long-fuzz
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -67,6 +67,9 @@ drill: install-test  ## crash drills: each step of a rebalance, and KILLS (200) 
 
 long-signals: install-test  ## a signal at 300 moments of a start
 	START_SIGNALS=300 $(BIN)/python -m pytest --timeout 1200 tests/cli/test_start_signals.py
+long-fuzz: install-test  ## any request of the coordinator with any values: FUZZ_SEEDS (2000)
+	FUZZ_SEEDS=$${FUZZ_SEEDS:-2000} FUZZ_ELEMENTS=100000 $(BIN)/python -m pytest -n $(PROCESSES) \
+	  tests/coordinator/test_any_request.py
 
 golden: install-test  ## record a real Kafka's bytes and answers anew: LIBS=its libs DRIVER=its script
 	$(BIN)/python -m tests.protocol.golden.make $(LIBS)

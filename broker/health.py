@@ -13,7 +13,6 @@ from msgspec.structs import asdict
 
 from broker.ownership import Ownership
 
-
 PARTITIONS_NAMED_MAX: Final = 5
 
 

@@ -42,8 +42,8 @@ RELOADS_PER_WINDOW: Final = 5
 RELOAD_WINDOW_MS: Final = 60_000
 """A shard that a bug of ours ends is loaded again so often in such a time; the next load waits.
 
-A bug that one client can hit at will must not keep the node busy with loads, and a partition that was
-hit often enough must come back when that client is gone.
+A bug that one client can hit at will must not keep the node busy with loads; and a partition that
+was hit often comes back when that client is gone.
 """
 
 RELOAD_PAUSE_MS: Final = 200

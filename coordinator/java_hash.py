@@ -1,5 +1,6 @@
 """Which number does Java make of a string? Kafka's choice of partitions and of ties hangs on it."""
 
+from array import array
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from operator import mul
@@ -10,7 +11,7 @@ _LENGTH_CACHED: Final = 255
 """Longer group ids are hashed each time: clients must not fill memory with names they think up."""
 
 _SMALLEST: Final = -(1 << 31)
-_POWERS: Final = tuple(pow(31, n, 1 << 32) for n in range(_LENGTH_CACHED))
+_POWERS: Final = tuple(pow(31, n, 1 << 32) for n in range(_LENGTH_CACHED + 1))
 
 _KEYS_CACHED: Final = 16_384
 """Of maps that are walked through again and again: the members of groups that rebalance."""
@@ -23,9 +24,13 @@ def java_hash(text: str) -> int:
         value = sum(products) & 0xFFFF_FFFF
     else:
         value = 0
-        units = text.encode("utf-16-be", "surrogatepass")
-        for high, low in zip(units[::2], units[1::2], strict=True):
-            value = (31 * value + (high << 8 | low)) & 0xFFFF_FFFF
+        units = array("H", text.encode("utf-16", "surrogatepass"))[
+            1:
+        ]  # without its byte order mark
+        for start in range(0, len(units), _LENGTH_CACHED):
+            chunk = units[start : start + _LENGTH_CACHED]
+            products = map(mul, reversed(chunk), _POWERS)
+            value = (value * _POWERS[len(chunk)] + sum(products)) & 0xFFFF_FFFF
     return value - (1 << 32) if value >= 1 << 31 else value
 
 

@@ -26,7 +26,6 @@ from protocol.names import GenerationId, GroupState, MemberId
 from purgatory.now import Now
 from storage.api import Record
 
-
 REJOIN_WAIT_MS_MIN: Final = 1_000
 """Static members that are all away are looked for again no sooner, whatever timeout they asked for.
 

@@ -70,9 +70,17 @@ async def test_a_bug_in_a_shard_costs_a_reload_and_no_commit(
         def bug(*_args: object) -> None:
             raise ZeroDivisionError("a mistake of ours")
 
+        # In a decision it fails the request alone.
         with monkeypatch.context() as patched:
             patched.setattr("coordinator.shard.judge_heartbeat", bug)
-            assert await member.beat() is ErrorCode.NOT_COORDINATOR
+            assert await member.beat() is ErrorCode.UNKNOWN_SERVER_ERROR
+        assert await member.beat() is ErrorCode.NONE
+        assert "ZeroDivisionError" in node.log.getvalue()
+
+        # Later it costs the shard.
+        with monkeypatch.context() as patched:
+            patched.setattr("coordinator.books.Books.append", bug)
+            assert await member.commit(9) is ErrorCode.NOT_COORDINATOR
 
         # Other partitions did not notice, and this one is loaded again from its log.
         assert await bystander.beat() is ErrorCode.NONE

@@ -613,6 +613,16 @@ def test_every_group_request_has_a_handler(world: World) -> None:
         assert not world.ask(request, version=version).waits
 
 
+@pytest.mark.parametrize("length", [1, 254, 255, 256, 510, 511, 1_000])
+def test_long_and_odd_strings_are_hashed_as_java_does(length: int) -> None:
+    text = ("Zürich 日本語 \U0001f993 " * length)[:length]
+    value = 0
+    units = text.encode("utf-16-be")
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & 0xFFFF_FFFF
+    assert java_hash(text) & 0xFFFF_FFFF == value
+
+
 def test_a_group_id_too_long_to_be_remembered_has_its_partition_all_the_same() -> None:
     long = "my-group" * 100
     assert partition_of(long, 50) == partition_of(long, 50) == abs(java_hash(long)) % 50

@@ -2,8 +2,8 @@
 
 import pytest
 
-from coordinator.decide.protocol_choice import choose_protocol
 from coordinator.decide.complete_join import REJOIN_WAIT_MS_MIN
+from coordinator.decide.protocol_choice import choose_protocol
 from coordinator.events import (
     GenerationBegun,
     GroupEmptied,

@@ -8,6 +8,8 @@ from protocol.primitives import (
     UTF8,
     Malformed,
     Unwritable,
+    echoed,
+    fits_string,
     read_uvarint,
     read_varint,
     read_varlong,
@@ -91,6 +93,57 @@ def test_a_compact_string_is_no_longer_than_a_plain_one() -> None:
 )
 def test_what_is_not_utf8_is_replaced_as_java_does(raw: str, text: str) -> None:
     assert bytes.fromhex(raw).decode(*UTF8) == text
+
+
+def replaced_one_by_one(raw: bytes) -> str:
+    """The same, by the slow road: Python names each fault, and one mark stands for it."""
+    text, pos = "", 0
+    while pos < len(raw):
+        try:
+            return text + raw[pos:].decode()
+        except UnicodeDecodeError as error:
+            text += raw[pos : pos + error.start].decode()
+            pos, end = pos + error.start, pos + error.end
+            if raw[pos] == 0xED and b"\xa0" <= raw[pos + 1 : pos + 2] < b"\xc0":
+                end = pos + 2 + (b"\x80" <= raw[pos + 2 : pos + 3] < b"\xc0")
+            text, pos = text + "\ufffd", end
+    return text
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(
+            [b"a", b"\x80", b"\xbf", b"\xa0", b"\xc3", b"\xe2", b"\xed", b"\xf0", b"\xf4"]
+        )
+    ).map(b"".join)
+)
+def test_all_faults_of_a_string_are_replaced_at_once_and_alike(raw: bytes) -> None:
+    assert raw.decode(*UTF8) == replaced_one_by_one(raw)
+
+
+def test_each_string_of_a_frame_is_replaced_to_its_end_and_no_further() -> None:
+    assert b"\xff".decode(*UTF8) + b"b".decode(*UTF8) == "\ufffdb"
+    assert (b"\xff" * 32_767).decode(*UTF8) == "\ufffd" * 32_767
+
+
+@pytest.mark.parametrize(
+    ("text", "fits"),
+    [
+        ("", True),
+        ("x" * 32_767, True),
+        ("x" * 32_768, False),
+        ("\ufffd" * 10_922, True),
+        ("\ufffd" * 10_923, False),
+        ("\U0001f993" * 8_191, True),
+        ("\U0001f993" * 8_192, False),
+    ],
+)
+def test_what_does_not_fit_into_a_string_is_echoed_as_far_as_it_does(text: str, fits: bool) -> None:
+    assert fits_string(text) is fits
+    assert (echoed(text) == text) is fits
+    assert text.startswith(echoed(text))
+    assert 32_767 - 4 < len(echoed(text).encode()) <= 32_767 or fits
 
 
 def test_what_cannot_be_encoded_is_still_an_error() -> None:

@@ -1,0 +1,111 @@
+"""What goes wrong in a request stays in it: ids that no record can hold, bugs in a decision."""
+
+from typing import Final
+
+import pytest
+
+from protocol.codec import encode_response
+from protocol.messages import Request
+from protocol.messages.delete_groups import DeleteGroupsRequest
+from protocol.messages.describe_groups import DescribeGroupsRequest
+from protocol.messages.find_coordinator import FindCoordinatorRequest
+from protocol.messages.heartbeat import HeartbeatRequest
+from protocol.messages.join_group import JoinGroupRequest
+from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from protocol.messages.list_groups import ListGroupsRequest
+from protocol.messages.offset_commit import OffsetCommitRequest
+from protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from protocol.messages.sync_group import SyncGroupRequest
+from protocol.names import ErrorCode, GroupId, GroupInstanceId, GroupState, MemberId, TopicName
+from tests.coordinator.test_coordinator import EVERY_REQUEST, G, error_of
+from tests.world import Asked, World
+
+DECISIONS: dict[type[Request], str] = {
+    HeartbeatRequest: "judge_heartbeat",
+    JoinGroupRequest: "decide",
+    SyncGroupRequest: "decide",
+    LeaveGroupRequest: "decide",
+    OffsetCommitRequest: "decide_offset_commit",
+    OffsetDeleteRequest: "decide_offset_delete",
+    OffsetFetchRequest: "fetch_offsets_of_group",
+    ListGroupsRequest: "list_groups",
+    DescribeGroupsRequest: "describe_group",
+    DeleteGroupsRequest: "decide_delete_group",
+}
+
+
+@pytest.mark.parametrize("name", EVERY_REQUEST)
+def test_a_bug_in_a_decision_fails_its_request_alone(
+    world: World, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    request, version = EVERY_REQUEST[name]
+    decision = DECISIONS[type(request)]
+    group = world.given_stable_group("h", members=1)
+    world.given_stable_group(members=1)
+    with monkeypatch.context() as patched:
+        patched.setattr(f"coordinator.shard.{decision}", planted)
+        with pytest.raises(ZeroDivisionError, match="planted"):
+            world.ask(request, version=version)
+    asked = Asked(request, world.tokens[-1])
+    assert error_of(asked) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert world.heartbeat(group, group.leader_id) is ErrorCode.NONE
+    world.check()
+
+
+def planted(*_: object, **__: object) -> None:
+    raise ZeroDivisionError("planted")
+
+
+LONG: Final = "\ufffd" * 11_000
+"""What 11,000 bytes that are no UTF-8 become: 33,000 bytes, more than a string can have."""
+
+
+def test_what_no_record_can_hold_is_refused_before_the_turn(world: World) -> None:
+    group = world.given_stable_group(members=1)
+    failed = ErrorCode.UNKNOWN_SERVER_ERROR
+    assert world.join(LONG, version=5).error is failed
+    assert world.join("g", client_id="c" * 32_740).error is failed
+    assert world.join("g", client_id="c" * 32_740, version=3).error is failed
+    assert world.join("g", client_id=LONG, member_id="m").error is failed
+    assert world.join("g", instance_id="i" * 32_740).error is failed
+    assert world.join("g", instance_id=LONG, member_id="m").error is failed
+    assert world.join("g", protocol_type=LONG).error is failed
+    assert world.join("g", protocols=[(LONG, b"")]).error is failed
+    assert world.join("g", member_id=LONG).error is failed
+    assert world.commit(LONG) is failed
+    assert world.join("g", client_id="c" * 32_730).error is ErrorCode.MEMBER_ID_REQUIRED
+    world.check()
+    assert world.heartbeat(group, group.leader_id) is ErrorCode.NONE
+    assert not world.has_group(LONG)
+
+
+def test_what_cannot_be_echoed_is_cut_off_and_refused(world: World) -> None:
+    """And the group that is called as the rest of it is left alone."""
+    cut = "\ufffd" * 10_922
+    world.given_stable_group(cut, members=1)
+    asked = [
+        (DescribeGroupsRequest([GroupId(LONG), G]), 6),
+        (DescribeGroupsRequest([GroupId("g" * 32_767)]), 6),
+        (DeleteGroupsRequest([GroupId(LONG)]), 2),
+        (OffsetFetchRequest(groups=[OffsetFetchRequestGroup(GroupId(LONG), None)]), 9),
+        (FindCoordinatorRequest(coordinator_keys=[LONG]), 4),
+        (LeaveGroupRequest(G, members=[MemberIdentity(MemberId(LONG), GroupInstanceId(LONG))]), 5),
+        (
+            OffsetDeleteRequest(
+                GroupId("h"),
+                [OffsetDeleteRequestTopic(TopicName(LONG), [OffsetDeleteRequestPartition(0)])],
+            ),
+            0,
+        ),
+    ]
+    world.commit("h")
+    for request, version in asked:
+        response = world.ask(request, version=version).response
+        encode_response(request.API_KEY, version, 1, response)
+    assert world.commit("h", topic=LONG) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert world.group(cut).state is GroupState.STABLE
