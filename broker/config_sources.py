@@ -17,6 +17,7 @@ from broker.config_key import BadValue, Key, Value, Written, as_text
 from broker.java_properties import BadProperties, parse_properties
 from broker.kafka_names import is_known, kafka_names, refusal
 from broker.listeners import BadListeners
+from protocol.printable import printable
 
 _FILE_MAX_BYTES = 1_048_576  # a configuration, not a log that was named by mistake
 _SOURCES = ("default", "file", "environment", "command line")  # weakest first
@@ -38,9 +39,7 @@ class BadConfig(Exception):
 
     def __init__(self, line: str) -> None:
         # A value may hold anything: what is not printable is shown as it would be written in code.
-        super().__init__(
-            "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line)
-        )
+        super().__init__(printable(line))
 
 
 class Setting(Struct, frozen=True):

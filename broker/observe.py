@@ -21,6 +21,7 @@ from broker.stats import Histogram
 from coordinator import events as groups
 from coordinator import offset_events as offsets
 from protocol.names import NO_GENERATION, GroupId
+from protocol.printable import printable
 from topics import events as topics
 
 REBALANCE_BUCKETS_S: Final = (0.01, 0.05, 0.1, 0.5, 1.0, 3.0, 6.0, 10.0, 30.0, 60.0, 300.0)
@@ -257,20 +258,36 @@ class Observer:
             self.lines_lost += 1  # stderr is closed, or its disk is full
 
 
+def _escape(
+    _log: object, _level: str, line: structlog.typing.EventDict
+) -> structlog.typing.EventDict:
+    """For people: what a client chose as its group's id does not reach the terminal raw."""
+    for key, fact in line.items():
+        if isinstance(fact, str):
+            line[key] = printable(fact)
+        elif isinstance(fact, BaseException):
+            line[key] = printable(str(fact))
+    return line
+
+
 def open_log(style: str, level: str, stream: TextIO) -> structlog.typing.FilteringBoundLogger:
     """The log of this process: `style` is human or json, `level` the least that is written."""
     render: structlog.typing.Processor
+    escaping: list[structlog.typing.Processor]
     if style == "json":
         render = structlog.processors.JSONRenderer(default=str)
+        escaping = []
     else:
         render = structlog.dev.ConsoleRenderer(
             colors=stream.isatty(), pad_event_to=0, sort_keys=False
         )
+        escaping = [_escape]
     bound: structlog.typing.FilteringBoundLogger = structlog.wrap_logger(
         structlog.WriteLogger(stream),
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
+            *escaping,
             render,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),

@@ -25,6 +25,10 @@ DEFAULT_ADMIN = "127.0.0.1:9180"
 CommandFunction = TypeVar("CommandFunction", bound=Callable[..., object])
 
 
+Expected = Mapping[str, type | tuple[type, ...]]
+"""What the answer has to have, to be one of Rollcall's: names and types."""
+
+
 class AdminRefused(WrongInput):
     """The daemon knows of no such thing, does not know yet, or there is none."""
 
@@ -41,31 +45,50 @@ def admin_option(command: CommandFunction) -> CommandFunction:
     )(command)
 
 
-def ask_admin(admin: str, path: str, query: Mapping[str, str | int]) -> dict[str, object]:
+def ask_admin(
+    admin: str, path: str, query: Mapping[str, str | int], expected: Expected
+) -> dict[str, object]:
     """What the admin port answers to a GET. Raises AdminRefused, UsageError."""
-    try:
-        host, port = parse_host_port(admin)
-    except BadValue as fault:
-        raise click.UsageError(f"--admin: {fault}") from None
-    host = host or "127.0.0.1"
-    url = f"http://{f'[{host}]' if ':' in host else host}:{port}{path}?{urlencode(query)}"
+    url = _url(admin, path, query)
     # No proxy: the environment's is meant for the web, and the daemon is close.
     opener = build_opener(ProxyHandler({}))
     try:
         with opener.open(url, timeout=TIMEOUT_S) as answer:
-            content: object = json.load(answer)
+            body = answer.read()
     except HTTPError as refused:
-        raise AdminRefused(_words_of(refused)) from None
-    except (OSError, HTTPException) as failed:
+        raise AdminRefused(_words_of(refused, admin)) from None
+    except ConnectionResetError:  # as from a Kafka port
+        raise AdminRefused(_no_rollcall(admin, "it closes the connection")) from None
+    except HTTPException:
+        raise AdminRefused(_no_rollcall(admin, "it does not speak HTTP")) from None
+    except OSError as failed:
         raise AdminRefused(f"no daemon answers at {admin}{_reason_of(failed)}") from None
-    except ValueError:
-        raise AdminRefused(f"what answers at {admin} is no Rollcall") from None
-    if not isinstance(content, dict):
-        raise AdminRefused(f"what answers at {admin} is no Rollcall")
+    try:
+        content: object = json.loads(body)
+    except (ValueError, RecursionError):
+        raise AdminRefused(_no_rollcall(admin, "its answer is no JSON")) from None
+    if not isinstance(content, dict) or not all(
+        name in content and isinstance(content[name], kind) for name, kind in expected.items()
+    ):
+        raise AdminRefused(_no_rollcall(admin, f"its answer to {path} is of another kind"))
     return content
 
 
-def _reason_of(failed: OSError | HTTPException) -> str:
+def _url(admin: str, path: str, query: Mapping[str, str | int]) -> str:
+    try:
+        host, port = parse_host_port(admin)
+    except BadValue as fault:
+        raise click.UsageError(f"--admin: {fault}") from None
+    for name, text in query.items():
+        try:
+            str(text).encode()
+        except UnicodeEncodeError:
+            raise click.UsageError(f"{name} {text!r} is not UTF-8") from None
+    host = host or "127.0.0.1"
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}{path}?{urlencode(query)}"
+
+
+def _reason_of(failed: OSError) -> str:
     """What is wrong, or what to do: most often it does not run, or has another admin port."""
     reason: object = getattr(failed, "reason", failed)
     if isinstance(reason, ConnectionRefusedError):
@@ -74,11 +97,19 @@ def _reason_of(failed: OSError | HTTPException) -> str:
     return f": {words or reason}"
 
 
-def _words_of(refused: HTTPError) -> str:
+def _no_rollcall(admin: str, why: str) -> str:
+    remedy = "name its admin port with --admin HOST:PORT"
+    return f"what answers at {admin} is no Rollcall ({why}): {remedy}"
+
+
+def _words_of(refused: HTTPError, admin: str) -> str:
+    """A refusal of Rollcall's is an object with `error` alone (console/answers.py)."""
     try:
         content: object = json.load(refused)
-    except ValueError:
+    except (ValueError, OSError, HTTPException):
         content = None
-    if isinstance(content, dict) and isinstance(content.get("error"), str):
+    if isinstance(content, dict) and content.keys() == {"error"}:
         return str(content["error"])
-    return f"the admin port answers {refused.code} {refused.reason}"
+    if refused.headers.get("Server") == "rollcall":
+        return f"the admin port at {admin} answers {refused.code} {refused.reason}"
+    return _no_rollcall(admin, f"it answers {refused.code} {refused.reason}")

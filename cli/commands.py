@@ -18,6 +18,7 @@ import click
 from broker.config_sources import BadConfig
 from cli.exits import INTERRUPTED, WRONG, of_disk
 from cli.groups import Commands
+from protocol.printable import printable
 from rollcall import __version__
 
 _COMMANDS: Final = {
@@ -105,5 +106,5 @@ def _drop_what_cannot_be_written() -> None:
 
 
 def _complain(line: str, exit_code: int) -> int:
-    click.echo(" ".join(line.split()), err=True)
+    click.echo(printable(" ".join(line.split())), err=True)
     return exit_code

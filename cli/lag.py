@@ -8,16 +8,20 @@ without one: every group, the worst first. --json prints what the daemon answere
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from types import NoneType
 
 import click
 
-from cli.admin import admin_option, ask_admin
+from cli.admin import Expected, admin_option, ask_admin
 from cli.tables import cell, duration, per_second, table
+from protocol.printable import printable
 
 _PARTITION_COLUMNS = (
     *("TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "BEHIND", "CONSUMED"),
     *("PRODUCED", "CATCH-UP", "VERDICT", "CONSUMER-ID", "HOST", "CLIENT-ID"),
 )
+_ALL: Expected = {"at_ms": (int, NoneType), "groups": list}
+_GROUP: Expected = {"group": str, "state": str, "verdict": str, "partitions": list}
 _GROUP_COLUMNS = (
     *("GROUP", "STATE", "MEMBERS", "PARTITIONS", "LAG", "MAX-LAG", "BEHIND", "VERDICT"),
 )
@@ -42,7 +46,7 @@ _GROUP_COLUMNS = (
 def show_lag(*, group: str | None, as_json: bool, limit: int, admin: str) -> None:
     """Show how far behind a group is, or all groups, the worst first."""
     query: dict[str, str | int] = {"limit": limit} if group is None else {"group": group}
-    lag = ask_admin(admin, "/api/lag", query)
+    lag = ask_admin(admin, "/api/lag", query, _ALL if group is None else _GROUP)
     if as_json:
         click.echo(json.dumps(lag, indent=2))
     elif group is None:
@@ -85,13 +89,13 @@ def _sampled(lag: Mapping[str, object]) -> str:
 
 def _one(group: str, lag: Mapping[str, object]) -> str:
     partitions = _maps(lag.get("partitions"))
-    head = f"Group {group}: {lag['state']}, verdict {lag['verdict']}"
+    head = f"Group {printable(group)}: {lag['state']}, verdict {lag['verdict']}"
     if not partitions:
         return f"{head}; it has committed nothing and owns nothing."
     head += f"; {_in_words(lag, partitions)}"
     lines = [head, "", table(_PARTITION_COLUMNS, [_row(one) for one in partitions])]
     notes = [
-        f"{one['topic']}-{one['partition']}: {one['note_words']}"
+        printable(f"{one['topic']}-{one['partition']}: {one['note_words']}")
         for one in partitions
         if one["note_words"] and one["note"] != "no_commit"
     ]

@@ -1,17 +1,27 @@
 """How are numbers and tables written for people? In columns, with `-` for what is not there."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+import click
+
+from protocol.printable import printable
 
 NONE = "-"
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns as wide as their widest word, two spaces apart."""
+    """Columns as wide as their widest word, two spaces apart; what is not printable is escaped."""
+    rows = [[printable(word) for word in row] for row in rows]
     widths = [max(len(row[at]) for row in (header, *rows)) for at in range(len(header))]
     return "\n".join(
         "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
         for row in (header, *rows)
     )
+
+
+def say(lines: Iterable[str]) -> None:
+    """Print lines for people: each stays one line, whatever the names in it hold."""
+    click.echo("\n".join(map(printable, lines)))
 
 
 def cell(fact: object) -> str:

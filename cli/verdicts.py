@@ -8,18 +8,15 @@ import json
 import textwrap
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from types import NoneType
 
 import click
 
-from cli.admin import AdminRefused, admin_option, ask_admin
+from cli.admin import admin_option, ask_admin
+from cli.tables import say
+from protocol.printable import printable
 
 _WIDTH = 100
-
-
-class Unanswered(AdminRefused):
-    """Nobody said whether there is a verdict: not 1, or a script would take it for one."""
-
-    exit_code = 2
 
 
 @click.command(
@@ -37,17 +34,15 @@ class Unanswered(AdminRefused):
 @admin_option
 def show_verdicts(*, group: str | None, as_json: bool, admin: str) -> int:
     """Show which groups are in trouble, the evidence, and the remedy."""
-    try:
-        answer = ask_admin(admin, "/api/verdicts", {} if group is None else {"group": group})
-    except AdminRefused as refused:
-        raise Unanswered(refused.message) from None
-    listed = answer.get("verdicts")
-    verdicts = listed if isinstance(listed, list) else []
+    query = {} if group is None else {"group": group}
+    answer = ask_admin(admin, "/api/verdicts", query, {"at_ms": (int, NoneType), "verdicts": list})
+    verdicts = answer["verdicts"]
+    assert isinstance(verdicts, list)
     if as_json:
         click.echo(json.dumps(answer, indent=2))
     elif not verdicts:
         whose = "no group is" if group is None else f"{group} is not"
-        click.echo(f"No verdict: {whose} in trouble.")
+        say([f"No verdict: {whose} in trouble."])
     else:
         click.echo("\n\n".join(_told(one) for one in verdicts))
     return 1 if verdicts else 0
@@ -55,14 +50,14 @@ def show_verdicts(*, group: str | None, as_json: bool, admin: str) -> int:
 
 def _told(verdict: Mapping[str, object]) -> str:
     since = datetime.fromtimestamp(_ms(verdict["since_ms"]) / 1000, UTC)
-    head = f"{verdict['group']}: {verdict['verdict']} (since {since:%Y-%m-%d %H:%M:%S} UTC)"
+    head = f"{printable(str(verdict['group']))}: {verdict['verdict']} (since {since:%Y-%m-%d %H:%M:%S} UTC)"
     return "\n".join(
         [head, _indented(str(verdict["summary"])), _indented(f"Remedy: {verdict['remedy']}")]
     )
 
 
 def _indented(words: str) -> str:
-    return textwrap.fill(words, _WIDTH, initial_indent="  ", subsequent_indent="    ")
+    return textwrap.fill(printable(words), _WIDTH, initial_indent="  ", subsequent_indent="    ")
 
 
 def _ms(at: object) -> int:

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Mapping
 
 import click
 
-from cli.admin import admin_option, ask_admin
-from cli.tables import cell, table
+from cli.admin import Expected, admin_option, ask_admin
+from cli.tables import cell, say, table
 
+_REBALANCES: Expected = {"group": str, "rebalances": list, "stories": list, "verdicts": list}
 _STORIES = 5
 _WORDS_MAX = 160
 
@@ -40,11 +41,11 @@ def why(
     query: dict[str, str | int] = {"group": group, "limit": limit or (20 if as_json else _STORIES)}
     if generation is not None:
         query["generation"] = generation
-    answer = ask_admin(admin, "/api/rebalances", query)
+    answer = ask_admin(admin, "/api/rebalances", query, _REBALANCES)
     if as_json:
         click.echo(json.dumps(answer["rebalances"], indent=2))
     else:
-        click.echo("\n".join(_story(group, generation, answer)))
+        say(_story(group, generation, answer))
 
 
 def _story(group: str, generation: int | None, answer: Mapping[str, object]) -> Iterator[str]:
@@ -93,7 +94,7 @@ def history(*, group: str, offsets: bool, limit: int, as_json: bool, admin: str)
     query: dict[str, str | int] = {"group": group, "limit": limit}
     if offsets:
         query["offsets"] = "true"
-    answer = ask_admin(admin, "/api/history", query)
+    answer = ask_admin(admin, "/api/history", query, {"group": str, "events": list})
     events = answer["events"]
     assert isinstance(events, list)
     if as_json:
@@ -103,8 +104,7 @@ def history(*, group: str, offsets: bool, limit: int, as_json: bool, admin: str)
     elif offsets:
         click.echo(_offsets(events))
     else:
-        for event in reversed(events):
-            click.echo(_line(event))
+        say(map(_line, reversed(events)))
 
 
 def _line(event: Mapping[str, object]) -> str:

@@ -276,3 +276,27 @@ def test_loads_are_timed(stream: io.StringIO) -> None:
     assert sum(observer.counters.load_seconds.counts) == 2
     assert observer.counters.load_seconds_max == 1.5
     assert observer.counters.records_loaded == 20
+
+
+def test_what_a_client_chose_is_escaped_for_people_and_exact_for_programs() -> None:
+    evil = GroupId("a\x1b[31mred\nline\u202eeslaer\x00\x7f\x9b")
+    event = replace(rebalance_begun(0), group_id=evil, reason=f"because of {evil}")
+    for_people, for_programs = io.StringIO(), io.StringIO()
+    Observer(open_log("human", "debug", for_people))(event)
+    Observer(open_log("json", "debug", for_programs))(event)
+    (line,) = for_people.getvalue().splitlines()
+    assert line.isprintable()
+    assert "group_id=a\\x1b[31mred\\nline\\u202eeslaer\\x00\\x7f\\x9b" in line
+    assert lines(for_programs)[0]["group_id"] == evil
+
+
+def test_names_in_lists_and_faults_are_escaped_too() -> None:
+    evil = "m\x1b[2J\u202e\n"
+    event = replace(rebalance_begun(0), waiting_for=(MEMBER._replace(member_id=MemberId(evil)),))
+    stream = io.StringIO()
+    observer = Observer(open_log("human", "debug", stream))
+    observer(event)
+    observer(shell.PartFailed("part", ValueError(evil)))
+    observer(shell.Warned("words", {"reason": OSError(evil)}))
+    assert all(line.isprintable() for line in stream.getvalue().splitlines())
+    assert len(stream.getvalue().splitlines()) == 3

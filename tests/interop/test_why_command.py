@@ -116,13 +116,13 @@ def test_a_stuck_group_says_whom_it_waits_for_and_until_when(daemon: Daemon) -> 
 
 def test_what_cannot_be_told_is_one_line(daemon: Daemon) -> None:
     done = rollcall("why", "nobody-ever", "--admin", daemon.admin)
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
     assert "there is no group 'nobody-ever'" in done.stderr
     done = rollcall("history", "nobody-ever", "--admin", daemon.admin)
-    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     done = rollcall("why", "g", "--admin", "127.0.0.1:1")
-    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "no daemon answers at 127.0.0.1:1" in done.stderr
     assert rollcall("why").returncode == 2
     for query in ("", "?group=g&limit=0", "?group=g&limit=x", "?group=g&generation=x"):
