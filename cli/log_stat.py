@@ -11,6 +11,7 @@ import click
 
 from cli.clock import now_ms
 from cli.log_options import log_topic_option, look_at, partition_option, reading
+from cli.tables import say
 
 if TYPE_CHECKING:
     from logtools.places import DataPlace
@@ -72,8 +73,7 @@ def log_stat(
     if as_json:
         click.echo(json.dumps(to_json(counted), indent=2))
         return
-    for line in as_table(counted):
-        click.echo(line)
+    say(as_table(counted))
 
 
 def _settings(place: "DataPlace", ratio: float | None, lag_ms: int | None) -> "LogSettings":

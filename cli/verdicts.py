@@ -50,7 +50,8 @@ def show_verdicts(*, group: str | None, as_json: bool, admin: str) -> int:
 
 def _told(verdict: Mapping[str, object]) -> str:
     since = datetime.fromtimestamp(_ms(verdict["since_ms"]) / 1000, UTC)
-    head = f"{printable(str(verdict['group']))}: {verdict['verdict']} (since {since:%Y-%m-%d %H:%M:%S} UTC)"
+    group = printable(str(verdict["group"]))
+    head = f"{group}: {verdict['verdict']} (since {since:%Y-%m-%d %H:%M:%S} UTC)"
     return "\n".join(
         [head, _indented(str(verdict["summary"])), _indented(f"Remedy: {verdict['remedy']}")]
     )

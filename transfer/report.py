@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from coordinator.records import record_type
+from protocol.printable import printable
 from transfer.append import Appended
 from transfer.contents import GROUP_KINDS, UNKNOWN, Contents, kind_of, type_name
 from transfer.plan import Plan
@@ -139,7 +140,7 @@ def as_json(report: Report) -> Json:
 
 
 def as_text(report: Report) -> str:
-    return "".join(f"{line}\n" for line in _lines(report))
+    return "".join(f"{printable(line)}\n" for line in _lines(report))
 
 
 def _lines(report: Report) -> Iterator[str]:
