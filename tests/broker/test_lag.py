@@ -236,5 +236,5 @@ def test_a_port_where_no_daemon_listens_is_one_clear_line() -> None:
     for words in (["lag"], ["verdicts"]):
         done = rollcall(*words, "--admin", "127.0.0.1:1")
         assert done.returncode == 2
-        assert done.stderr.startswith("rollcall: no daemon answers at 127.0.0.1:1 (")
+        assert done.stderr.startswith("rollcall: no daemon answers at 127.0.0.1:1: ")
         assert rollcall(*words, "--admin", "nonsense").returncode == 2

@@ -195,6 +195,6 @@ def test_an_unknown_group_is_wrong_input(rollcall: Command, command: str) -> Non
 def test_nobody_there_says_what_to_do(rollcall: Command, command: str) -> None:
     refused = rollcall(command, "g", "--admin", "127.0.0.1:1")
     assert (refused.exit_code, refused.out, refused.err.count("\n")) == (2, "", 1)
-    assert refused.err.startswith("rollcall: no daemon answers at 127.0.0.1:1 (Connection refused)")
+    assert refused.err.startswith("rollcall: no daemon answers at 127.0.0.1:1: start it (")
     assert "rollcall serve" in refused.err
     assert "--admin" in refused.err
