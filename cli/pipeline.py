@@ -19,6 +19,7 @@ from cli.pipeline_options import (
     in_one_line,
     not_installed,
     pairs,
+    progress,
     span_options,
     spark_options,
 )
@@ -110,7 +111,7 @@ def run(
             report=page,
             acknowledge=acknowledge,
         )
-        for line in carry_out(order):
+        for line in carry_out(order, progress()):
             click.echo(line)
 
 

@@ -4,14 +4,19 @@ Exit code 0: done; 1: refused because of what was found; 2: usage, which include
 or Java. Each ends with one line for people.
 """
 
+import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final, TypeVar
+from types import FrameType
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 
 from cli.clock import Moment
 from cli.exits import BadNews, WrongInput
+
+if TYPE_CHECKING:
+    from pipeline.progress import Progress
 
 EXTRA: Final = "rollcall-broker[pipeline]"
 OF_THE_EXTRA: Final = (
@@ -75,10 +80,14 @@ def in_one_line() -> Iterator[None]:
         from pipeline.command import UnknownJob
         from pipeline.java import NoJava
         from pipeline.refusals import NothingThere, Refusal
+        from pipeline.spark_log import keep
     except ImportError as missing:
         raise not_installed(missing) from None
     try:
-        yield
+        with _stop_signals():
+            yield
+    except _Signalled as signalled:
+        raise _stopped(signalled.number) from None
     except UnknownJob as unknown:
         raise click.UsageError(str(unknown)) from None
     except NoJava as missing:
@@ -87,6 +96,49 @@ def in_one_line() -> Iterator[None]:
         raise WrongInput(str(missing)) from None
     except Refusal as refusal:
         raise BadNews(str(refusal)) from None
+    except Exception:
+        if (log := keep()) is not None:
+            click.echo(f"what Spark printed is in {log}", err=True)
+        raise
+
+
+class _Signalled(BaseException):
+    """Raised in the middle of anything, so nothing that catches Exception may take it."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+def _stopped(number: int) -> click.ClickException:
+    """SIGINT or SIGTERM came; the exit code is the one that a shell reports."""
+    stopped = click.ClickException("stopped: tables that were written before stay as they are")
+    stopped.exit_code = 128 + number  # type: ignore[misc]  # its own, as click reads it
+    return stopped
+
+
+@contextmanager
+def _stop_signals() -> Iterator[None]:
+    """The first signal ends the command with one line; a second one ends the process at once."""
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        for one in before:
+            signal.signal(one, signal.SIG_DFL)
+        raise _Signalled(number)
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def progress() -> "Progress":
+    """Lines on standard error; what a program reads is on standard output."""
+    from pipeline.progress import Progress
+
+    return Progress(lambda line: click.echo(line, err=True))
 
 
 def not_installed(missing: ImportError) -> WrongInput:

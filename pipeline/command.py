@@ -16,11 +16,12 @@ from pipeline.ingest import Ingested, ingest
 from pipeline.inputs import Source
 from pipeline.jobs import JOBS, Facts, Job
 from pipeline.landing import Lake
+from pipeline.progress import NoProgress, Progress
 from pipeline.report import TOP, report_page
 from pipeline.results import Results, write_csv, write_json
 from pipeline.room import told_if_full
 from pipeline.runner import NothingToRead, Span, run_job
-from pipeline.session import start_session
+from pipeline.session import check_java, start_session
 from pipeline.tables import UNDECODABLE
 
 INGEST: Final = "ingest"
@@ -56,25 +57,30 @@ def job_lines() -> Iterator[str]:
     yield f"{ALL:16} every job that the source has the topics for"
 
 
-def carry_out(order: Order) -> Iterator[str]:
+def carry_out(order: Order, progress: Progress | None = None) -> Iterator[str]:
     """Do it, with a line for people for each table. Raises UnknownJob, Refusal, NoJava."""
+    progress = progress or NoProgress()
     if order.job not in (INGEST, ALL, *JOBS):
         names = ", ".join((INGEST, *JOBS, ALL))
         raise UnknownJob(f"no job {order.job!r}: there are {names}")
-    spark = start_session(
-        order.master,
-        remote=order.remote,
-        settings=order.settings,
-        kafka=order.source.startswith(KAFKA) or order.acknowledge is not None,
-    )
+    check_java(order.remote)
+    with progress.step("Starting Spark"):
+        spark = start_session(
+            order.master,
+            remote=order.remote,
+            settings=order.settings,
+            kafka=order.source.startswith(KAFKA) or order.acknowledge is not None,
+        )
     with told_if_full(spark, order.out):
-        yield from _carried_out(spark, order)
+        yield from _carried_out(spark, order, progress)
+    progress.total()
 
 
-def _carried_out(spark: SparkSession, order: Order) -> Iterator[str]:
+def _carried_out(spark: SparkSession, order: Order, progress: Progress) -> Iterator[str]:
     source = Source(spark, order.source, order.connector)
     if order.job == INGEST:
-        done = ingest(source, Lake(spark, order.out))
+        with progress.step(f"{INGEST} of {order.source}", spark):
+            done = ingest(source, Lake(spark, order.out))
         yield from _ingested(done)
         if order.acknowledge is not None:
             acknowledge(Broker(spark, order.acknowledge, order.connector), done)
@@ -84,13 +90,16 @@ def _carried_out(spark: SparkSession, order: Order) -> Iterator[str]:
     jobs = _jobs(order.job, source)
     facts = Facts(source, span.since_ms, span.until_ms, order.version_pattern, keep=len(jobs) > 1)
     try:
-        for job in jobs:
-            for table, count in run_job(spark, job, facts, order.out).items():
+        for number, job in enumerate(jobs, 1):
+            with progress.step(f"{job.name} ({number} of {len(jobs)})", spark):
+                written = run_job(spark, job, facts, order.out)
+            for table, count in written.items():
                 yield f"{table}: {count} rows"
     finally:
         facts.forget()
     if order.report is not None:
-        replace_text(spark, order.report, report_page(Results(spark, order.out, span)))
+        with progress.step("The report", spark):
+            replace_text(spark, order.report, report_page(Results(spark, order.out, span)))
         yield f"{order.report}: the report"
 
 

@@ -9,10 +9,13 @@ is told to fetch the one that matches its version. In closed networks its jars g
 """
 
 import os
+import signal
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from threading import current_thread, main_thread
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -22,6 +25,7 @@ from pyspark.sql import SparkSession
 from pipeline.java import find_java, home_for_spark
 from pipeline.refusals import NothingThere
 from pipeline.source import RollcallLog
+from pipeline.spark_log import stderr_to_log
 from rollcall.program import program_path
 
 APP_NAME: Final = "rollcall-pipeline"
@@ -47,6 +51,12 @@ _ALWAYS: Final = {
 
 class NoServer(NothingThere):
     """No Spark Connect there; the message is for people."""
+
+
+def check_java(remote: str | None) -> None:
+    """Before Spark starts, which takes seconds: raises NoJava if it cannot on this machine."""
+    if remote is None and not _submitted() and SparkSession.getActiveSession() is None:
+        find_java()
 
 
 def start_session(
@@ -85,7 +95,8 @@ def start_session(
                 given[_PACKAGES] = connector_coordinates()
         for name, value in {**given, **(settings or {})}.items():
             builder = builder.config(name, value)
-        running = builder.getOrCreate()
+        with _own_interrupt(), _own_stderr(is_ours=remote is None and not _submitted()):
+            running = builder.getOrCreate()
     running.dataSource.register(RollcallLog)
     return running
 
@@ -99,6 +110,20 @@ def _worker_environment() -> dict[str, str]:
     others = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
     path = [program, *(other for other in others if other != program)]
     return {"PYTHONPATH": os.pathsep.join(path), "PYTHONSAFEPATH": "1"}
+
+
+@contextmanager
+def _own_interrupt() -> Iterator[None]:
+    """PySpark takes SIGINT for itself; a handler that somebody had set goes on."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    if before is not signal.default_int_handler and current_thread() is main_thread():
+        signal.signal(signal.SIGINT, before)
+
+
+def _own_stderr(*, is_ours: bool) -> AbstractContextManager[None]:
+    """A JVM that is started here prints to the log."""
+    return stderr_to_log() if is_ours else nullcontext()
 
 
 def _knock(remote: str) -> None:

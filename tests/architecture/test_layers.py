@@ -48,13 +48,15 @@ HOMES = {
 }
 # Clock and chance enter the house by two doors, which the simulator closes.
 DOORS = {
-    # In storage/ a stopwatch, and how long ago the disk was last asked for its room.
+    # In storage/ a stopwatch, and how long ago the disk was last asked for its room; in pipeline/
+    # how long a step has run.
     "time": (
         "broker/",
         "storage/journal.py",
         "storage/gathering.py",
         "storage/checkpointer.py",
         "storage/disk.py",
+        "pipeline/progress.py",
     ),
     "random": ("broker/ids.py",),
     "secrets": ("broker/ids.py",),
