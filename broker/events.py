@@ -48,6 +48,7 @@ class RequestFailed(Struct, frozen=True):
     api_version: int
     peer: str
     error: BaseException
+    suppressed: int = 0  # Failures of this kind by this host that got no line since the last one.
 
     @property
     def place(self) -> str:
@@ -59,6 +60,8 @@ class PartFailed(Struct, frozen=True):
 
     part: str
     error: BaseException
+    suppressed: int = 0  # As above, where a client can have a part in it.
+    is_told: bool = True  # Else it is only counted.
 
     @property
     def place(self) -> str:

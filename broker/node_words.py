@@ -85,22 +85,25 @@ def _(event: shell.ConnectionDropped) -> Iterable[Line]:
 
 @told(TABLE, shell.RequestFailed)
 def _(event: shell.RequestFailed) -> Iterable[Line]:
-    yield Line(
-        "error",
-        "Unexpected error handling request",
-        {
-            "request": event.api_name,
-            "version": event.api_version,
-            "peer": event.peer,
-            "error": repr(event.error),
-            "at": event.place,
-        },
-    )
+    facts: Facts = {
+        "request": event.api_name,
+        "version": event.api_version,
+        "peer": event.peer,
+        "error": repr(event.error),
+        "at": event.place,
+    }
+    if event.suppressed:
+        facts["since_last_line"] = event.suppressed
+    yield Line("error", "Unexpected error handling request", facts)
 
 
 @told(TABLE, shell.PartFailed)
 def _(event: shell.PartFailed) -> Iterable[Line]:
+    if not event.is_told:
+        return
     facts: Facts = {"part": event.part, "error": repr(event.error), "at": event.place}
+    if event.suppressed:
+        facts["since_last_line"] = event.suppressed
     yield Line("error", "Unexpected error", facts)
 
 

@@ -28,6 +28,9 @@ REBALANCE_BUCKETS_S: Final = (0.01, 0.05, 0.1, 0.5, 1.0, 3.0, 6.0, 10.0, 30.0, 6
 LOAD_BUCKETS_S: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 RUNNING_REBALANCES_MAX: Final = 100_000
 
+FACT_CHARS_MAX: Final = 500
+"""Of one fact in a line: twice the longest topic name, and more than any id that people choose."""
+
 
 class Counters:
     """Numbers that grow with events; plain integers, read by metrics/."""
@@ -258,6 +261,25 @@ class Observer:
             self.lines_lost += 1  # stderr is closed, or its disk is full
 
 
+def _shorten(
+    _log: object, _level: str, line: structlog.typing.EventDict
+) -> structlog.typing.EventDict:
+    """A client may choose an id of 32 kB, and have it in many lines."""
+    for key, fact in line.items():
+        line[key] = _short(fact)
+    return line
+
+
+def _short(fact: object) -> object:
+    if isinstance(fact, BaseException):
+        fact = str(fact)
+    if isinstance(fact, str) and len(fact) > FACT_CHARS_MAX:
+        return f"{fact[:FACT_CHARS_MAX]}… ({len(fact)} characters)"
+    if isinstance(fact, list | tuple):
+        return [_short(item) for item in fact]
+    return fact
+
+
 def _escape(
     _log: object, _level: str, line: structlog.typing.EventDict
 ) -> structlog.typing.EventDict:
@@ -287,6 +309,7 @@ def open_log(style: str, level: str, stream: TextIO) -> structlog.typing.Filteri
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
+            _shorten,
             *escaping,
             render,
         ],

@@ -20,7 +20,7 @@ from broker.clock import SystemClock
 from broker.complaints import Complaints
 from broker.connection import Connection
 from broker.dispatch import Dispatcher, Route
-from broker.events import PartFailed, PeerFault, RequestFailed, ShellEvent
+from broker.events import PeerFault, ShellEvent
 from broker.request import HANG_UP, NO_ANSWER, PendingRequest
 from broker.response_errors import errors_in
 from broker.sockets import Bound
@@ -139,11 +139,19 @@ class Server:
     def failed(self, token: PendingRequest, error: Exception) -> None:
         """A handler raised: that is our mistake. The client is cut off rather than left waiting."""
         token.route.stats.failures += 1
-        self._observe(
-            RequestFailed(token.route.api_key.name, token.api_version, token.connection.peer, error)
+        connection = token.connection
+        event = self.complaints.failure(
+            token.route.api_key.name,
+            token.api_version,
+            connection.host,
+            connection.peer,
+            error,
+            self.clock.now().mono_ms,
         )
+        if event is not None:
+            self._observe(event)
         if token.answer is None:
-            token.connection.answered(token, HANG_UP)
+            connection.answered(token, HANG_UP)
 
     def hang_up(self, token: ReplyToken) -> None:
         """In place of an answer where none is wanted, to somebody who must look again."""
@@ -159,7 +167,7 @@ class Server:
         try:
             core.disconnected(token, now)
         except Exception as error:  # noqa: BLE001 - as above
-            self._observe(PartFailed("disconnected", error))
+            self._part_failed("disconnected", token.connection, error)
 
     def release(self, token: PendingRequest) -> None:
         """An answered request leaves the queue of its connection."""
@@ -226,8 +234,12 @@ class Server:
 
     def turn_failed(self, connection: Connection, error: Exception) -> None:
         """A turn raised outside of any handler: the connection cannot be relied on any more."""
-        self._observe(PartFailed("connection", error))
+        self._part_failed("connection", connection, error)
         connection.abort()
+
+    def _part_failed(self, part: str, connection: Connection, error: Exception) -> None:
+        now_ms = self.clock.now().mono_ms
+        self._observe(self.complaints.part_failure(part, connection.host, error, now_ms))
 
     # Connections.
 

@@ -32,6 +32,10 @@ SCRAPERS_MAX: Final = 20
 SCRAPE_TIMEOUT_S: Final = 60.0
 """For one scraper to read all of it; Prometheus gives up after ten seconds, by default."""
 
+SCRAPE_WRITE_TIMEOUT_S: Final = 5.0
+"""For one scraper to take the next chunk (64 KB before compression). One that does not read keeps
+its place no longer than that."""
+
 _INDEX: Final = f"""<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -139,16 +143,21 @@ class Console:
         try:
             async with asyncio.timeout(SCRAPE_TIMEOUT_S):
                 await response.prepare(request)
-                await response.write(first)
+                await _taken(response.write(first))
                 async for chunk in chunks:
-                    await response.write(chunk)
-                await response.write_eof()
+                    await _taken(response.write(chunk))
+                await _taken(response.write_eof())
         except Exception as error:  # noqa: BLE001 - the answer has begun: it can only be cut off
             if request.transport is not None:
                 request.transport.abort()
             if not isinstance(error, OSError):  # that one, or a timeout, is the scraper's doing
                 self._daemon.observer(PartFailed("console", error))
         return response
+
+
+async def _taken(write: Awaitable[None]) -> None:
+    async with asyncio.timeout(SCRAPE_WRITE_TIMEOUT_S):
+        await write
 
 
 def _silent() -> logging.Logger:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from broker import cleaner_events as cleaner
 from broker import cleaner_words, group_words, node_words
 from broker import events as shell
-from broker.observe import Observer, open_log
+from broker.observe import FACT_CHARS_MAX, Observer, open_log
 from coordinator import events as groups
 from coordinator import offset_events as offsets
 from coordinator.commands import RebalanceCause
@@ -198,6 +198,29 @@ def test_an_unexpected_error_says_what_and_where(stream: io.StringIO) -> None:
     assert line["error"] == "ZeroDivisionError('division by zero')"
     assert str(line["at"]).endswith("_make_a_mistake")
     assert "Traceback" not in stream.getvalue()
+
+
+@pytest.mark.parametrize("style", ["json", "human"])
+def test_what_a_client_made_long_does_not_make_long_lines(stream: io.StringIO, style: str) -> None:
+    observer = Observer(open_log(style, "debug", stream))
+    long_id = "x" * 32_767
+    observer(replace(generation_begun(), leader_id=MemberId(long_id)))
+    observer(shell.RequestFailed("JOIN_GROUP", 9, "127.0.0.1:1", ValueError(long_id)))
+    observer(shell.PartFailed("connection", ValueError(long_id)))
+    observer(shell.Warned("words", {"names": [long_id, "short"], "error": ValueError(long_id)}))
+    written = stream.getvalue().splitlines()
+    assert len(written) == 4
+    assert max(map(len, written)) < 3 * FACT_CHARS_MAX
+    assert all("characters)" in line for line in written)
+    assert "short" in written[-1]
+
+
+def test_a_failure_that_is_only_counted_is_counted(stream: io.StringIO) -> None:
+    observer = Observer(open_log("json", "info", stream))
+    observer(shell.PartFailed("connection", ValueError("x"), 99))
+    observer(shell.PartFailed("connection", ValueError("x"), is_told=False))
+    assert observer.counters.parts_failed == 2
+    assert [line["since_last_line"] for line in lines(stream)] == [99]
 
 
 def _make_a_mistake() -> None:

@@ -141,6 +141,27 @@ async def test_a_scraper_that_does_not_read_is_cut_off(
         assert "Traceback" not in node.log.getvalue()
 
 
+async def test_scrapers_that_do_not_read_give_their_places_up_soon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Long before the time for a whole scrape is over."""
+    bulk = Bulk(500)
+    monkeypatch.setattr(Metrics, "portions", bulk.portions)
+    monkeypatch.setattr(app, "SCRAPE_WRITE_TIMEOUT_S", 0.3)
+    async with Node(tmp_path) as node, console(node) as (opened, port):
+        deaf = [await Scraper.ask(port) for _ in range(app.SCRAPERS_MAX)]
+        for scraper in deaf:
+            await scraper.head()  # and reads no more
+        assert opened.scrapers == app.SCRAPERS_MAX
+        async with asyncio.timeout(app.SCRAPE_TIMEOUT_S / 2):
+            while opened.scrapers:  # noqa: ASYNC110 - nobody tells of it
+                await asyncio.sleep(0.01)
+        next_one = await Scraper.ask(port)
+        assert (await next_one.head()).startswith("HTTP/1.1 200 ")
+        assert (await next_one.rest()).endswith(b"0\r\n\r\n")
+        assert "PartFailed" not in node.log.getvalue()
+
+
 async def test_who_hangs_up_ends_a_rendering_that_nobody_else_wants(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
