@@ -174,6 +174,11 @@ class TopicLog(Protocol):
         below the log start or above the log end.
         """
 
+    def read_open(
+        self, offset: int, max_bytes: int, *, up_to: int, at_least_one: bool
+    ) -> bytes | None:
+        """The same, for who must not wait: None where a file would have to be opened first."""
+
     def aborted_among(self, batches: bytes) -> Sequence[AbortedTransaction]:
         """Those that overlap with batches that were read; a consumer may ask to be told of them."""
 

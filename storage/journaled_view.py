@@ -91,6 +91,16 @@ class JournaledView:
             # The journal's thread has dropped that segment at this moment.
             raise IndexError(f"{offset} is below {self.log_start_offset}") from None
 
+    def read_open(
+        self, offset: int, max_bytes: int, *, up_to: int, at_least_one: bool
+    ) -> bytes | None:
+        up_to = min(up_to, self.high_watermark)
+        if up_to <= offset <= self.log_end_offset:
+            return b""
+        return self._partition_log.read_open(
+            offset, max_bytes, up_to=up_to, at_least_one=at_least_one
+        )
+
     def aborted_among(self, batches: bytes) -> Sequence[AbortedTransaction]:
         return self._partition_log.aborted_among(batches)
 

@@ -271,18 +271,40 @@ class PartitionLog:
     # --- reading -------------------------------------------------------------------------------
 
     def read(self, offset: int, max_bytes: int, *, up_to: int, at_least_one: bool) -> bytes:
-        if not self._log_start_offset <= offset <= self.log_end_offset:
-            raise IndexError(f"{offset} not in {self._log_start_offset}..{self.log_end_offset}")
+        self._check_range(offset)
         if offset >= up_to:
             return b""
         segments = self._segments
         for number in range(self._segment_number(offset), len(segments)):
             segment = segments[number]
-            content = segment.read(offset, max_bytes, up_to=up_to, at_least_one=at_least_one)
+            try:
+                content = segment.read(offset, max_bytes, up_to=up_to, at_least_one=at_least_one)
+            except FileNotFoundError:
+                if segment in self._segments:
+                    raise
+                # Retention has dropped it at this moment.
+                raise IndexError(f"{offset} is below {self._log_start_offset}") from None
             self._let_go(segment)
             if content is not None:
                 return content
         return b""
+
+    def read_open(
+        self, offset: int, max_bytes: int, *, up_to: int, at_least_one: bool
+    ) -> bytes | None:
+        self._check_range(offset)
+        if offset >= up_to or not self._segments:
+            return b""
+        active = self._segments[-1]
+        file = active.opened_file
+        if offset < active.base_offset or file is None:
+            return None
+        content = active.read(offset, max_bytes, up_to=up_to, at_least_one=at_least_one, file=file)
+        return b"" if content is None else content
+
+    def _check_range(self, offset: int) -> None:
+        if not self._log_start_offset <= offset <= self.log_end_offset:
+            raise IndexError(f"{offset} not in {self._log_start_offset}..{self.log_end_offset}")
 
     def aborted_among(self, batches: bytes) -> Sequence[AbortedTransaction]:
         return self.aborted.among(batches)
@@ -481,7 +503,7 @@ class PartitionLog:
         """Take no more writes and let go of the files, as they are."""
         self._closed_because = self._closed_because or reason
         for segment in self._segments:
-            segment.release()
+            segment.give_up()
 
 
 def _nobody_cares() -> None:

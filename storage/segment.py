@@ -13,6 +13,7 @@ Kafka's counterparts: LogSegment.append, read, recover, findOffsetByTimestamp; F
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from errno import ENOENT
 from typing import NamedTuple
 
 from storage.api import Corrupt, Shrunken
@@ -110,6 +111,7 @@ class Segment:
         "_first_timestamp",
         "_held",
         "_index_interval_bytes",
+        "_is_given_up",
         "_stem",
         "_unindexed_bytes",
         "base_offset",
@@ -137,6 +139,7 @@ class Segment:
         self._disk = disk
         self._file: File | None = None
         self._held: File | None = None  # while names change; see hold
+        self._is_given_up = False
         self._index_interval_bytes = index_interval_bytes
         self._unindexed_bytes = 0
         self._first_timestamp = NO_TIMESTAMP
@@ -158,6 +161,11 @@ class Segment:
         self._file.truncate(0)
         self.is_dirty = True
 
+    @property
+    def opened_file(self) -> File | None:
+        """The file if it is open; whoever has it may read on, whatever becomes of the segment."""
+        return self._file or self._held
+
     def _opened(self) -> File:
         file = self._file or self._held
         if file is None:
@@ -167,9 +175,17 @@ class Segment:
                 if self._held is None:
                     raise
             # Its name may have been given to another segment just before it was opened.
-            file = self._file = self._held or file
+            file = self._held or file
             assert file is not None
+            if self._is_given_up:
+                raise FileNotFoundError(ENOENT, "the log was closed or deleted", self.path)
+            self._file = file
         return file
+
+    def give_up(self) -> None:
+        """For good: another log's file may bear this name soon, and must not be taken for ours."""
+        self._is_given_up = True
+        self.release()
 
     def release(self) -> None:
         """Let go of the file; the next use opens it again."""
@@ -407,9 +423,11 @@ class Segment:
 
     # --- reading -------------------------------------------------------------------------------
 
-    def headers(self, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
+    def headers(
+        self, position: int, end: int, file: File | None = None
+    ) -> Iterator[tuple[int, BatchHeader]]:
         """(position, header) of each batch from the one at `position` up to the byte `end`."""
-        file = self._opened()
+        file = file or self._opened()
         chunk, chunk_start = b"", position
         while position < end:
             if position + HEADER_BYTES > chunk_start + len(chunk):
@@ -422,17 +440,17 @@ class Segment:
             yield position, header
             position += header.size
 
-    def position_of(self, offset: int) -> int:
+    def position_of(self, offset: int, file: File | None = None) -> int:
         """Where the first batch begins whose last offset is >= `offset`; the size if none is."""
         end = self.size
         if offset >= self.next_offset:
             return end
-        for position, header in self.headers(self.offset_index.lookup(offset), end):
+        for position, header in self.headers(self.offset_index.lookup(offset), end, file):
             if header.last_offset >= offset:
                 return position
         return end
 
-    def _boundary(self, start: int, limit: int, up_to: int) -> int:
+    def _boundary(self, start: int, limit: int, up_to: int, file: File | None) -> int:
         """The end of the last batch from `start` on that ends by byte `limit`, below `up_to`."""
         end = self.size
         whole = up_to >= self.next_offset
@@ -443,27 +461,38 @@ class Segment:
         if not whole:
             near = min(near, self.offset_index.lookup(up_to))
         boundary = max(start, near)
-        for position, header in self.headers(boundary, end):
+        for position, header in self.headers(boundary, end, file):
             if header.base_offset >= up_to or position + header.size > limit:
                 break
             boundary = position + header.size
         return boundary
 
-    def read(self, offset: int, max_bytes: int, *, up_to: int, at_least_one: bool) -> bytes | None:
-        """As TopicLog.read; None when no batch here ends at or after `offset`."""
+    def read(
+        self,
+        offset: int,
+        max_bytes: int,
+        *,
+        up_to: int,
+        at_least_one: bool,
+        file: File | None = None,
+    ) -> bytes | None:
+        """As TopicLog.read; None when no batch here ends at or after `offset`.
+
+        With `file`, the segment's own, nothing is opened.
+        """
         size = self.size
-        start = self.position_of(offset)
+        start = self.position_of(offset, file)
         if start >= size:
             return None
-        end = self._boundary(start, start + max_bytes, up_to)
+        end = self._boundary(start, start + max_bytes, up_to, file)
         if end == start and at_least_one:
-            _, header = next(self.headers(start, size))
+            _, header = next(self.headers(start, size, file))
             if header.base_offset < up_to:
                 end = start + header.size
-        return self.pread(start, end) if end > start else b""
+        return self.pread(start, end, file) if end > start else b""
 
-    def pread(self, start: int, end: int) -> bytes:
-        content = self._opened().pread(end - start, start)
+    def pread(self, start: int, end: int, file: File | None = None) -> bytes:
+        content = (file or self._opened()).pread(end - start, start)
         if len(content) != end - start:
             raise Corrupt(self.path, start + len(content), "the file is shorter than its log")
         return content

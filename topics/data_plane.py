@@ -37,7 +37,7 @@ from topics.events import TopicChange, TopicDeleted, TopicEvent
 from topics.fetch import Fetching
 from topics.init_producer_id import answer_init_producer_id
 from topics.io_executor import INLINE, IoExecutor
-from topics.list_offsets import answer_list_offsets
+from topics.list_offsets import answer_list_offsets, reads_nothing
 from topics.metadata import MetadataAnswers
 from topics.offset_for_leader_epoch import answer_offset_for_leader_epoch
 from topics.produce import Producing
@@ -52,9 +52,10 @@ from topics.upkeep import Upkeep
 class DataPlane:
     """Not thread-safe: one owner, one thread. `reply(token, None)` is a Produce with acks=0.
 
-    `hang_up` closes the connection of a Produce with acks=0 that was refused, as Kafka does;
-    without it such a producer learns nothing. Without `producer_snapshot` the state of idempotent
-    producers is read from the whole log after a restart.
+    `hang_up` closes the connection of a Produce with acks=0 that was refused, as Kafka does, or of
+    a client that a mistake of ours left without an answer; without it such a client learns nothing.
+    Without `producer_snapshot` the state of idempotent producers is read from the whole log after a
+    restart.
 
     `appender` changes the logs: appends, flushes, retention, the state of producers. `checker` does
     what a Produce needs before that and takes long. `reader` reads segments whose files must be
@@ -88,6 +89,7 @@ class DataPlane:
         self._cluster = cluster
         self.cluster_id = cluster.cluster_id
         self._reply = reply
+        self._hang_up = hang_up or (lambda token: reply(token, None))
         snapshots = ProducerSnapshots(producer_snapshot, settings.producer_id_expiration_ms)
         self._upkeep = Upkeep(
             self.registry, snapshots, settings, observe, appender=appender, keeper=admin
@@ -95,7 +97,13 @@ class DataPlane:
         self._upkeep.start()
         self._producer_ids = ProducerIds(self.registry, observe)
         self._fetching = Fetching(
-            self.registry, cluster, settings.fetch_max_bytes, reply=reply, observe=observe
+            self.registry,
+            cluster,
+            settings.fetch_max_bytes,
+            reply=reply,
+            hang_up=self._hang_up,
+            observe=observe,
+            reader=reader,
         )
         self._producing = Producing(
             self.registry,
@@ -104,7 +112,7 @@ class DataPlane:
             appender=appender,
             checker=checker,
             reply=reply,
-            hang_up=hang_up or (lambda token: reply(token, None)),
+            hang_up=self._hang_up,
             readable=self._fetching.readable,
             observe=observe,
         )
@@ -118,8 +126,31 @@ class DataPlane:
             self._fetching.handle(request, token, now)
         elif isinstance(request, ProduceRequest):
             self._producing.handle(request, token, now)
+        elif isinstance(request, ListOffsetsRequest | OffsetForLeaderEpochRequest):
+            self._read_and_reply(request, token)
         else:
             self._reply(token, self._answer(request, token))
+
+    def _read_and_reply(
+        self, request: ListOffsetsRequest | OffsetForLeaderEpochRequest, token: ReplyToken
+    ) -> None:
+        """Answer from the logs: in the reader's thread, unless nothing is read at all."""
+
+        def answer() -> Response:
+            if isinstance(request, ListOffsetsRequest):
+                return answer_list_offsets(request, token.api_version, self.registry)
+            return answer_offset_for_leader_epoch(request, self.registry)
+
+        def done(response: Response | Exception) -> None:
+            if isinstance(response, Exception):
+                self._hang_up(token)
+                raise response
+            self._reply(token, response)
+
+        reader = self._reader
+        if isinstance(request, ListOffsetsRequest) and reads_nothing(request):
+            reader = INLINE
+        reader.submit(answer, done)
 
     def _answer(self, request: Request, token: ReplyToken) -> Response:
         """The answer to a request that never waits."""
@@ -127,10 +158,6 @@ class DataPlane:
         match request:
             case MetadataRequest():
                 return self._metadata.answer(request, token)
-            case ListOffsetsRequest():
-                return answer_list_offsets(request, version, registry)
-            case OffsetForLeaderEpochRequest():
-                return answer_offset_for_leader_epoch(request, registry)
             case InitProducerIdRequest():
                 return answer_init_producer_id(request, self._producer_ids)
             case CreateTopicsRequest():

@@ -3,7 +3,8 @@
 Route: dispatch -> DataPlane.handle -> Fetching.handle -> TopicLog.read -> reply, or through the
 purgatory until bytes arrive or the wait is over. A request is read in its order: the first batch of
 the first partition that has any comes whole, whatever the limits say, so that no consumer is stuck
-before a large batch; after it the limits hold.
+before a large batch; after it the limits hold. What lies in a file that is open, as the segment
+that is written to is, is read at once; otherwise the reader's thread reads all of the request.
 
 Fetch sessions are answered with session id 0, which keeps every client on full requests; a request
 within a session is told that there is none. One replica: a follower's fetch is refused.
@@ -32,6 +33,7 @@ from storage.api import Corrupt, TopicLog, TopicPartition
 from topics.cluster import ClusterView
 from topics.delayed_fetch import Awaited, CompleteFetch, DelayedFetch
 from topics.events import PartitionFailed, RecordsFetched, TopicEvent
+from topics.io_executor import IoExecutor
 from topics.leader_epochs import NO_EPOCH, end_of_epoch, epoch_error
 from topics.partition import Partition
 from topics.registry import TopicRegistry
@@ -56,12 +58,23 @@ class Wanted(NamedTuple):
         return self.name, self.topic_id, self.asked.partition
 
 
+class Target(NamedTuple):
+    """A partition to be read, as it was when the request was looked at."""
+
+    wanted: Wanted
+    partition: Partition
+    log: TopicLog
+    written_bytes: int  # before the read: what becomes readable meanwhile must count as new
+
+
 class Read(NamedTuple):
     """What reading one partition came to; `partition` is None where there was nothing to read."""
 
     wanted: Wanted
     data: PartitionData
     partition: Partition | None = None
+    written_bytes: int = 0
+    fault: str | None = None  # of the disk
 
     @property
     def size(self) -> int:
@@ -82,13 +95,19 @@ class Fetching:
         fetch_max_bytes: int,
         *,
         reply: Callable[[ReplyToken, FetchResponse], None],
+        hang_up: Callable[[ReplyToken], None],
         observe: Callable[[TopicEvent], None],
+        reader: IoExecutor,
     ) -> None:
         self._registry = registry
         self._cluster = cluster
         self._fetch_max_bytes = fetch_max_bytes
         self._reply = reply
+        self._hang_up = hang_up
         self._observe = observe
+        self._reader = reader
+        self._reading: set[ReplyToken] = set()  # in the reader's thread
+        self._stops = False
         self.purgatory: Purgatory[CompleteFetch] = Purgatory()
 
     def handle(self, request: FetchRequest, token: ReplyToken, now: Now) -> None:
@@ -96,11 +115,39 @@ class Fetching:
             error_code = ErrorCode.FETCH_SESSION_ID_NOT_FOUND
             self._reply(token, FetchResponse(error_code=error_code))
             return
-        reads = self._read(request, token)
+        self._begin(request, token, now.mono_ms + max(request.max_wait_ms, 0))
+
+    def _begin(self, request: FetchRequest, token: ReplyToken, deadline_ms: int | None) -> None:
+        """Read, here or in the thread; None for a deadline: answer with what there is."""
+        targets = self._targets(request, token)
+        reads = self._read(request, targets, may_open=False)
+        if reads is not None:
+            self._go_on(request, token, reads, deadline_ms)
+            return
+        self._reading.add(token)
+
+        def done(reads: list[Read] | Exception | None) -> None:
+            if token not in self._reading:
+                return  # the client has left
+            self._reading.remove(token)
+            if reads is None or isinstance(reads, Exception):
+                self._hang_up(token)
+                raise reads or AssertionError("nothing was read")
+            self._go_on(request, token, reads, deadline_ms)
+
+        self._reader.submit(lambda: self._read(request, targets, may_open=True), done)
+
+    def _go_on(
+        self, request: FetchRequest, token: ReplyToken, reads: list[Read], deadline_ms: int | None
+    ) -> None:
+        """Answer, or wait for more."""
+        reads = [self._settled(read) for read in reads]
         max_bytes = min(request.max_bytes, self._fetch_max_bytes)
         min_bytes = min(request.min_bytes, max_bytes)
         if (
-            request.max_wait_ms <= 0
+            deadline_ms is None
+            or request.max_wait_ms <= 0
+            or self._stops
             or not any(read.partition for read in reads)
             or sum(read.size for read in reads) >= min_bytes
             or any(read.ends_waiting for read in reads if read.partition)
@@ -108,9 +155,19 @@ class Fetching:
             self._answer(token, reads)
             return
         awaited = tuple(_awaited(read, read.partition) for read in reads if read.partition)
-        self.purgatory.watch(
-            DelayedFetch(request, token, awaited, min_bytes, now.mono_ms + request.max_wait_ms)
-        )
+        op = DelayedFetch(request, token, awaited, min_bytes, deadline_ms)
+        command = self.purgatory.try_complete_else_watch(op)
+        if command is not None:  # more has come while it was read
+            self._complete([command])
+
+    def _settled(self, read: Read) -> Read:
+        """What a thread has read, once the loop knows better."""
+        if read.partition is None or read.fault is None:
+            return read
+        if read.partition.deleted:
+            return _refused(read.wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        self._observe(PartitionFailed(read.partition.topic_partition, read.fault, offline=False))
+        return read
 
     def readable(self, topic_partition: TopicPartition) -> None:
         """A partition gained records, or went away: ask those who wait for it."""
@@ -125,10 +182,12 @@ class Fetching:
         self._complete(self.purgatory.expire_due(now.mono_ms))
 
     def disconnected(self, token: ReplyToken) -> None:
+        self._reading.discard(token)
         self.purgatory.cancel(token)
 
     def answer_all(self) -> None:
         """The daemon stops: answer everybody with what there is."""
+        self._stops = True
         last_ms = self.purgatory.next_deadline_ms
         while last_ms is not None:
             self._complete(self.purgatory.expire_due(last_ms))
@@ -136,16 +195,14 @@ class Fetching:
 
     def _complete(self, commands: list[CompleteFetch]) -> None:
         for request, token in commands:
-            self._answer(token, self._read(request, token))
+            self._begin(request, token, None)
 
     # Reading
 
-    def _read(self, request: FetchRequest, token: ReplyToken) -> list[Read]:
+    def _targets(self, request: FetchRequest, token: ReplyToken) -> list[Target | Read]:
         """Every partition of the request in its order, those that nobody knows at the end."""
-        room = min(request.max_bytes, self._fetch_max_bytes)
-        at_least_one = True
-        known: list[Read] = []
-        unknown: list[Read] = []
+        known: list[Target | Read] = []
+        unknown: list[Target | Read] = []
         for wanted in self._wanted(request, token.api_version):
             if wanted.name is None:
                 unknown.append(_refused(wanted, ErrorCode.UNKNOWN_TOPIC_ID))
@@ -154,12 +211,30 @@ class Fetching:
             if partition is None:
                 unknown.append(_refused(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
                 continue
-            read = self._read_partition(request, wanted, partition, max(room, 0), at_least_one)
-            known.append(read)
+            known.append(_target(request, wanted, partition))
+        return known + unknown
+
+    def _read(
+        self, request: FetchRequest, targets: Sequence[Target | Read], *, may_open: bool
+    ) -> list[Read] | None:
+        """Read them all, in any thread; None where a file must be opened and may not."""
+        room = min(request.max_bytes, self._fetch_max_bytes)
+        at_least_one = True
+        reads: list[Read] = []
+        for target in targets:
+            if isinstance(target, Read):
+                reads.append(target)
+                continue
+            read = _read_partition(
+                request, target, max(room, 0), at_least_one=at_least_one, may_open=may_open
+            )
+            if read is None:
+                return None
+            reads.append(read)
             if read.size:
                 at_least_one = False
                 room -= read.size
-        return known + unknown
+        return reads
 
     def _wanted(self, request: FetchRequest, api_version: int) -> Iterator[Wanted]:
         """The partitions asked for; of one that is asked for twice the later question counts."""
@@ -172,44 +247,6 @@ class Fetching:
                 found[wanted.key] = wanted
         return iter(found.values())
 
-    def _read_partition(
-        self,
-        request: FetchRequest,
-        wanted: Wanted,
-        partition: Partition,
-        room: int,
-        at_least_one: bool,  # noqa: FBT001
-    ) -> Read:
-        log = partition.usable_log()
-        if isinstance(log, ErrorCode):
-            return _failed(wanted, partition, log)
-        # Before the read: what a flusher's thread makes readable meanwhile must count as new.
-        partition.look()
-        error_code = epoch_error(log, wanted.asked.current_leader_epoch)
-        if error_code is None and _is_follower(request):
-            error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-        if error_code is not None:
-            return _failed(wanted, partition, error_code)
-        try:
-            diverging = _diverging(log, wanted.asked)
-            if diverging is None:
-                max_bytes = min(max(wanted.asked.partition_max_bytes, 0), room)
-                records = log.read(
-                    wanted.asked.fetch_offset,
-                    max_bytes,
-                    up_to=log.high_watermark,
-                    at_least_one=at_least_one,
-                )
-            else:
-                records = b""
-        except IndexError:
-            return _failed(wanted, partition, ErrorCode.OFFSET_OUT_OF_RANGE)
-        except (Corrupt, OSError) as fault:
-            reason = f"{type(fault).__name__}: {fault}"
-            self._observe(PartitionFailed(partition.topic_partition, reason, offline=False))
-            return _failed(wanted, partition, ErrorCode.KAFKA_STORAGE_ERROR)
-        return Read(wanted, _found(request, wanted, log, records, diverging), partition)
-
     # Answering
 
     def _answer(self, token: ReplyToken, reads: list[Read]) -> None:
@@ -217,7 +254,7 @@ class Fetching:
         partitions: list[PartitionData] = []
         hinted = False
         previous: tuple[TopicName | None, TopicId] | None = None
-        for wanted, data, partition in reads:
+        for wanted, data, partition, *_ in reads:
             if (wanted.name, wanted.topic_id) != previous:
                 previous = (wanted.name, wanted.topic_id)
                 partitions = []
@@ -254,9 +291,51 @@ class Fetching:
         return True
 
 
+def _target(request: FetchRequest, wanted: Wanted, partition: Partition) -> Target | Read:
+    """The partition to be read, or why it is not."""
+    log = partition.usable_log()
+    if isinstance(log, ErrorCode):
+        return _failed(wanted, partition, log)
+    partition.look()
+    error_code = epoch_error(log, wanted.asked.current_leader_epoch)
+    if error_code is None and _is_follower(request):
+        error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if error_code is not None:
+        return _failed(wanted, partition, error_code)
+    return Target(wanted, partition, log, partition.written_bytes)
+
+
+def _read_partition(
+    request: FetchRequest, target: Target, room: int, *, at_least_one: bool, may_open: bool
+) -> Read | None:
+    """In any thread; None where a file must be opened and may not."""
+    wanted, partition, log, written_bytes = target
+    asked = wanted.asked
+    if not may_open and asked.last_fetched_epoch not in (NO_EPOCH, log.leader_epoch):
+        return None  # where an earlier epoch ended is read from the log
+    try:
+        diverging = _diverging(log, asked)
+        records: bytes | None = b""
+        if diverging is None:
+            max_bytes = min(max(asked.partition_max_bytes, 0), room)
+            read = log.read if may_open else log.read_open
+            records = read(
+                asked.fetch_offset, max_bytes, up_to=log.high_watermark, at_least_one=at_least_one
+            )
+    except IndexError:
+        return _failed(wanted, partition, ErrorCode.OFFSET_OUT_OF_RANGE)
+    except (Corrupt, OSError) as fault:
+        reason = f"{type(fault).__name__}: {fault}"
+        return _failed(wanted, partition, ErrorCode.KAFKA_STORAGE_ERROR, reason)
+    if records is None:
+        return None
+    data = _found(request, wanted, log, records, diverging)
+    return Read(wanted, data, partition, written_bytes)
+
+
 def _awaited(read: Read, partition: Partition) -> Awaited:
     max_bytes = read.wanted.asked.partition_max_bytes
-    return Awaited(partition, read.size, partition.written_bytes, max_bytes)
+    return Awaited(partition, read.size, read.written_bytes, max_bytes)
 
 
 def _is_follower(request: FetchRequest) -> bool:
@@ -311,8 +390,10 @@ def _refused(wanted: Wanted, error_code: ErrorCode) -> Read:
     return Read(wanted, _error(wanted, error_code, ()))
 
 
-def _failed(wanted: Wanted, partition: Partition, error_code: ErrorCode) -> Read:
-    return Read(wanted, _error(wanted, error_code, None), partition)
+def _failed(
+    wanted: Wanted, partition: Partition, error_code: ErrorCode, fault: str | None = None
+) -> Read:
+    return Read(wanted, _error(wanted, error_code, None), partition, fault=fault)
 
 
 def _error(wanted: Wanted, error_code: ErrorCode, aborted: tuple[()] | None) -> PartitionData:

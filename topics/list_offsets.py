@@ -1,7 +1,8 @@
 """ListOffsets: which offset has this time, or is the first, or comes next?
 
 Negative timestamps are questions of their own, each since its version. A record at or after the
-high watermark does not exist yet for a consumer. Kafka's counterpart: `ReplicaManager.fetchOffset`.
+high watermark does not exist yet for a consumer. An answer that needs a look into a log is given in
+the reader's thread. Kafka's counterpart: `ReplicaManager.fetchOffset`.
 """
 
 from collections import Counter
@@ -38,6 +39,15 @@ FIRST_VERSION: Final[Mapping[int, int]] = {
 FIRST_VERSION_WITH_EPOCHS: Final = 4
 CONSUMER: Final = -1
 NONE: Final = -1
+
+
+def reads_nothing(request: ListOffsetsRequest) -> bool:
+    """Can it be answered without a look into a log? Most ask for the end alone."""
+    return all(
+        partition.timestamp in (LATEST, LATEST_TIERED, EARLIEST_PENDING_UPLOAD)
+        for topic in request.topics
+        for partition in topic.partitions
+    )
 
 
 def answer_list_offsets(
@@ -88,8 +98,11 @@ def _answer(
     end = log.high_watermark if request.replica_id == CONSUMER else log.log_end_offset
     try:
         found = _find(log, timestamp, end)
+    except IndexError:
+        # Retention moved the log's start in between: a client asks again after this answer.
+        return _refused(index, ErrorCode.OFFSET_NOT_AVAILABLE)
     except (Corrupt, OSError):
-        return _refused(index, ErrorCode.KAFKA_STORAGE_ERROR)
+        return _refused(index, partition.read_error())
     if found is None:
         return ListOffsetsPartitionResponse(index)
     found_timestamp, offset, epoch = found

@@ -1,5 +1,6 @@
 """OffsetForLeaderEpoch: where did this leader epoch end? A consumer learns whether its log was cut.
 
+Answered in the reader's thread, for the end of an earlier epoch is read from the log.
 Kafka's counterpart: `ReplicaManager.lastOffsetForLeaderEpoch`.
 """
 
@@ -44,6 +45,9 @@ def _answer(
         return EpochEndOffset(error_code, asked.partition)
     try:
         epoch, end_offset = end_of_epoch(log, asked.leader_epoch)
+    except IndexError:
+        # Retention moved the log's start in between: a client asks again after this answer.
+        return EpochEndOffset(ErrorCode.OFFSET_NOT_AVAILABLE, asked.partition)
     except (Corrupt, OSError):
-        return EpochEndOffset(ErrorCode.KAFKA_STORAGE_ERROR, asked.partition)
+        return EpochEndOffset(partition.read_error(), asked.partition)
     return EpochEndOffset(ErrorCode.NONE, asked.partition, epoch, end_offset)

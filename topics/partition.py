@@ -56,6 +56,12 @@ class Partition:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return self.log
 
+    def read_error(self) -> ErrorCode:
+        """What to answer where the log could not be read."""
+        if self.deleted:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION  # at this moment
+        return ErrorCode.KAFKA_STORAGE_ERROR
+
     def appended(self, records: int, size: int, now_ms: int) -> None:
         """Count an append of the data plane's own, which readers may have seen already."""
         self.written_bytes += size

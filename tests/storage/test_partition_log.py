@@ -466,3 +466,65 @@ def test_any_history_reads_back(acts: list[str]) -> None:
         assert len(kept) >= len(expected) - log.log_start_offset
         assert kept == expected[len(expected) - len(kept) :]
         assert log.log_end_offset == len(expected)
+
+
+# Reading without opening, and what is given up
+
+
+def test_only_the_segment_that_is_written_to_is_read_without_opening_a_file() -> None:
+    disk, log = filled(12)
+    log.flush()  # what is dirty stays open
+    first_of_active = segments(disk)[-1]
+    for offset in range(12):
+        found = log.read_open(offset, 1, up_to=12, at_least_one=True)
+        if offset < first_of_active:
+            assert found is None
+        else:
+            assert found == log.read(offset, 1, up_to=12, at_least_one=True)
+    assert log.read_open(12, 1, up_to=12, at_least_one=True) == b""
+    with pytest.raises(IndexError):
+        log.read_open(13, 1, up_to=12, at_least_one=True)
+
+
+def test_an_active_segment_that_is_not_open_yet_is_not_read_without() -> None:
+    disk, log = filled(12)
+    log.close()
+    again = reopened(disk, EVERYTHING)
+    for segment in again.segments:
+        segment.release()
+    assert again.read_open(11, 1, up_to=12, at_least_one=True) is None
+    assert again.read(11, 1, up_to=12, at_least_one=True)
+    assert again.read_open(11, 1, up_to=12, at_least_one=True)
+
+
+def test_a_log_that_was_given_up_never_reads_what_bears_its_name_since() -> None:
+    disk, old = filled(12)
+    old.flush()
+    old.abandon("deleted")
+    disk.rename(PATH, f"{PATH}-gone")
+    new = PartitionLog(disk, PATH, KEY, SETTINGS)
+    new.create(TOPIC_ID)
+    new.append(batch("another topic's"), NOW_MS)
+    with pytest.raises(FileNotFoundError):
+        old.read(0, 100, up_to=12, at_least_one=True)
+    with pytest.raises(LogClosed):
+        old.append(batch("late"), NOW_MS)
+    assert read_all(new) == ["another topic's"]
+
+
+def test_a_read_from_a_segment_that_retention_drops_at_this_moment_is_out_of_range(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, log = filled(12)
+    log.flush()
+    oldest = log.segments[0]
+    read = type(oldest).read
+
+    def read_late(segment: object, *arguments: object, **named: object) -> object:
+        if segment is oldest:
+            log.delete_before(6)
+        return read(segment, *arguments, **named)  # type: ignore[arg-type] # as it came
+
+    monkeypatch.setattr(type(oldest), "read", read_late)
+    with pytest.raises(IndexError):
+        log.read(0, 100, up_to=12, at_least_one=True)

@@ -33,6 +33,7 @@ class MemoryLog:
         self.last_producer_id = -1
         self.flushes = 0
         self.closed = False
+        self.cold_before = 0  # what lies below is in files that are not open
         self.fail_next: Exception | None = None
         self._journaled = journaled
         self._high_watermark = 0
@@ -75,6 +76,13 @@ class MemoryLog:
                 break
             found += batch
         return found
+
+    def read_open(
+        self, offset: int, max_bytes: int, *, up_to: int, at_least_one: bool
+    ) -> bytes | None:
+        if offset < self.cold_before and offset < up_to:
+            return None
+        return self.read(offset, max_bytes, up_to=up_to, at_least_one=at_least_one)
 
     def aborted_among(self, batches: bytes) -> Sequence[AbortedTransaction]:
         return self.aborted if batches else ()
