@@ -100,6 +100,11 @@ class Config(Struct, frozen=True, metaclass=Table):
     socket_request_max_bytes: int = integer(
         104_857_600, "Largest request; a longer one closes its connection.", at_least=1
     )
+    rollcall_request_max_bytes: int = integer(
+        33_554_432,
+        "Largest request that is no Produce; a longer one closes its connection.",
+        at_least=1,
+    )
     socket_listen_backlog_size: int = integer(
         50, "Connections the kernel holds until we accept them.", at_least=1
     )

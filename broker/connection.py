@@ -88,7 +88,7 @@ class Connection(asyncio.Protocol):
         self._server = server
         self.listener = listener
         self._transport: asyncio.Transport | None = None
-        self._reader = FrameReader(server.request_max_bytes)
+        self._reader = FrameReader(server.produce_max_bytes, server.request_max_bytes)
         self._slots: deque[PendingRequest] = deque()
         self._held: PendingRequest | None = None  # the one that holds the connection
         self._out: list[bytes] = []

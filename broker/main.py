@@ -393,6 +393,7 @@ def _history(config: Config, journal: Journal, observer: Observer) -> HistoryLog
 def _limits(config: Config) -> ServerLimits:
     return ServerLimits(
         socket_request_max_bytes=config.socket_request_max_bytes,
+        request_max_bytes=config.rollcall_request_max_bytes,
         socket_listen_backlog_size=config.socket_listen_backlog_size,
         connections_max_idle_ms=config.connections_max_idle_ms,
         max_connections=config.max_connections,

@@ -43,6 +43,7 @@ class ServerLimits(Struct, frozen=True):
     """What clients may cost us, named as Kafka names it; the defaults are Kafka's."""
 
     socket_request_max_bytes: int = 104_857_600
+    request_max_bytes: int = 33_554_432  # of what is no Produce
     socket_listen_backlog_size: int = 50
     connections_max_idle_ms: int = 600_000
     max_connections: int = 2_147_483_647
@@ -79,7 +80,8 @@ class Server:
         self.connections: set[Connection] = set()
         self.complaints = Complaints()
         self.connections_made = 0
-        self.request_max_bytes = limits.socket_request_max_bytes
+        self.produce_max_bytes = limits.socket_request_max_bytes
+        self.request_max_bytes = limits.request_max_bytes
         self.unsent = Unsent(
             limits.connection_unsent_max_bytes, limits.connections_unsent_max_bytes
         )

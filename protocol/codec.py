@@ -12,10 +12,11 @@ Kafka's counterpart: `RequestHeader.parse`, `RequestContext.parseRequest`, `Abst
 
 import struct
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Final
 
 from protocol.api_names import api_name
-from protocol.compiler import layout, reader
+from protocol.compiler import layout
 from protocol.headers import RequestHeader, ResponseHeader
 from protocol.messages import REQUESTS, RESPONSES, Request, Response
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -110,7 +111,7 @@ def _find_request_reader(buf: bytes, start: int, end: int) -> Callable[..., Any]
     except ValueError:
         raise UnknownApiKey(_asked(buf, start, end)) from None
     if version in cls.VERSIONS:
-        read = compile_reader(_request_layouts(ApiKey(api_key), version))
+        read = compile_reader(_request_layouts(ApiKey(api_key), version), bounded=True)
         _request_readers[_KEY_AND_VERSION.pack(api_key, version)] = read
         return read
     if cls is ApiVersionsRequest:
@@ -145,8 +146,13 @@ def _read_unserved_api_versions(
 ) -> tuple[RequestHeader, ApiVersionsRequest]:
     """Read the header alone: what follows it may be of a shape that we cannot know."""
     _, version = _KEY_AND_VERSION.unpack_from(buf, start)
-    read = reader(RequestHeader, 2 if version >= ApiVersionsRequest.FLEXIBLE_SINCE else 1)
+    read = _header_reader(2 if version >= ApiVersionsRequest.FLEXIBLE_SINCE else 1)
     return read(buf, start, end), ApiVersionsRequest()
+
+
+@cache
+def _header_reader(version: int) -> Callable[..., Any]:
+    return compile_reader([layout(RequestHeader, version)], bounded=True)
 
 
 def _request_layouts(api_key: ApiKey, version: int) -> list[Layout]:

@@ -6,16 +6,22 @@ pieces is gathered until its last piece is there; so a slow or greedy peer costs
 bytes that it has sent, whatever size it announced.
 
 A size that is negative or above `socket.request.max.bytes` is `Malformed`, and nothing after it can
-be read. A size of 0 is a frame, too short to be a request. Kafka's counterpart: `NetworkReceive`.
+be read; so is one above `rollcall.request.max.bytes`, of a request that is no Produce: what such a
+request makes us do and keep is more than its bytes. A size of 0 is a frame, too short to be a
+request. Kafka's counterpart: `NetworkReceive`.
 """
 
 from collections.abc import Iterable, Iterator
 from struct import Struct
 from typing import Final
 
+from protocol.names import ApiKey
 from protocol.primitives import Malformed
 
 _SIZE: Final = Struct(">i")
+
+_SIZE_AND_KEY: Final = 6
+_PRODUCE: Final = ApiKey.PRODUCE.to_bytes(2, "big")
 
 Frame = tuple[bytes, int, int]
 
@@ -23,10 +29,12 @@ Frame = tuple[bytes, int, int]
 class FrameReader:
     """Cuts one connection's bytes into frames."""
 
-    __slots__ = ("_max_bytes", "_missing", "_partial")
+    __slots__ = ("_max_bytes", "_missing", "_ordinary_max_bytes", "_partial")
 
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self, max_bytes: int, ordinary_max_bytes: int | None = None) -> None:
+        """`ordinary_max_bytes` is for what is no Produce; None: the same."""
         self._max_bytes = max_bytes
+        self._ordinary_max_bytes = min(max_bytes, ordinary_max_bytes or max_bytes)
         self._partial = bytearray()  # What has come of a frame that is not complete.
         self._missing = 0  # So many bytes must come before it is worth another look.
 
@@ -42,7 +50,7 @@ class FrameReader:
         """
         size = len(data) - _SIZE.size
         if (
-            0 <= size <= self._max_bytes
+            0 <= size <= self._ordinary_max_bytes
             and not self._partial
             and _SIZE.unpack_from(data)[0] == size
         ):
@@ -60,6 +68,9 @@ class FrameReader:
         start, wanted = 0, _SIZE.size
         while (end := start + wanted) <= len(data):
             size = self._size_at(data, start)
+            if size > self._ordinary_max_bytes and not self._may_be_large(data, start, size):
+                end = start + _SIZE_AND_KEY
+                break
             wanted = _SIZE.size + size
             if (end := start + wanted) > len(data):
                 break
@@ -68,6 +79,17 @@ class FrameReader:
         if start < len(data):
             self._partial += data[start:]
             self._missing = end - len(data)
+
+    def _may_be_large(self, data: bytes, start: int, size: int) -> bool:
+        """Is it a Produce? False while nobody can tell; `Malformed` if it is not."""
+        key = data[start + _SIZE.size : start + _SIZE_AND_KEY]
+        if len(key) == _SIZE_AND_KEY - _SIZE.size and key != _PRODUCE:
+            api_key = int.from_bytes(key, "big", signed=True)
+            limit = self._ordinary_max_bytes
+            raise Malformed(
+                f"a request of {size} bytes with api key {api_key}, more than the {limit} allowed"
+            )
+        return key == _PRODUCE
 
     def _size_at(self, data: bytes, start: int) -> int:
         size: int = _SIZE.unpack_from(data, start)[0]

@@ -19,6 +19,7 @@ STRING_MAX_BYTES: Final = 0x7FFF
 STRING_SAFE_CHARS: Final = STRING_MAX_BYTES // 4
 """A string of no more characters always fits: none takes more than four bytes."""
 
+TAGS_UNBOUNDED: Final = 1 << 62  # In what is no request.
 ARRAY_STRUCTS_CACHED: Final = 256
 TOPIC_IDS_CACHED: Final = 4096
 
@@ -152,15 +153,21 @@ def long_string_length(buf: bytes, pos: int) -> tuple[int, int]:
     return length, pos
 
 
-def skip_tags(buf: bytes, pos: int, count: int) -> int:
-    """Step over a tag buffer of which we know no tag; `count` is its first byte."""
+def skip_tags(buf: bytes, pos: int, count: int, left: int = TAGS_UNBOUNDED) -> tuple[int, int]:
+    """Step over a tag buffer of which we know no tag; `count` is its first byte.
+
+    `left` is how many elements the message may still have; what is left of that is returned too.
+    """
     if count >= 0x80:
         count, pos = long_length(buf, pos)
+    left -= count
+    if left < 0:
+        raise Malformed("more tags than a request may have elements")
     for _ in range(count):
         _, pos = read_uvarint(buf, pos)
         size, pos = read_uvarint(buf, pos)
         pos += size
-    return pos
+    return pos, left
 
 
 @lru_cache(maxsize=ARRAY_STRUCTS_CACHED)

@@ -4,7 +4,8 @@ Written for speed, and once. Numbers that stand in a row are read by one Struct,
 length of what follows them. Nothing is checked that a later check would catch: a reader may look
 past its frame's end into the next frame, never past the buffer; the one comparison of `pos` with
 `end` when all is read decides. Only what would cost memory is checked at once: an array's count
-must fit the bytes that are left.
+must fit the bytes that are left; and in a request the elements of all arrays, and the tags, must
+fit a number, for an element may be two bytes on the wire, and two hundred once it is read.
 
     def read(buf, pos, end):                  # the reader of HeartbeatRequest v4, shortened
         try:
@@ -24,22 +25,40 @@ of its generated classes.
 
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from protocol import primitives
-from protocol.primitives import UTF8, Malformed
+from protocol.primitives import TAGS_UNBOUNDED, UTF8, Malformed
 from protocol.schema import ArrayOf, FieldSpec, StructOf, Wire, WireType
 from protocol.source import Layout, Source, is_number, least_bytes, row
 
+REQUEST_ELEMENTS_MAX: Final = 1_048_576
+"""Elements of all arrays of one request, and its tags.
 
-def compile_reader(layouts: Sequence[Layout]) -> Callable[..., Any]:
-    """A function (buf, pos, end) that reads one struct after the other and returns them."""
-    return _Reader(layouts[-1].name).compile(layouts)
+A commit or a fetch of a million partitions passes; reading one takes half a second and 200 MB.
+Kafka has no such limit: it reads whatever fits into socket.request.max.bytes.
+"""
+
+REQUEST_KEYS_MAX: Final = 200_000
+"""Elements of an array that is not inside another: topics, groups, members, keys.
+
+As many as there may be groups (rollcall.groups.max); each of them is looked up and answered.
+"""
+
+
+def compile_reader(layouts: Sequence[Layout], *, bounded: bool = False) -> Callable[..., Any]:
+    """A function (buf, pos, end) that reads one struct after the other and returns them.
+
+    `bounded`: of a peer that we do not trust, with the limits above.
+    """
+    return _Reader(layouts[-1].name, bounded=bounded).compile(layouts)
 
 
 class _Reader:
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, *, bounded: bool) -> None:
         self.what = what
+        self.bounded = bounded
+        self.depth = 0  # of the struct that is being read; 1 is the message itself
         self.src = Source(
             {
                 "Malformed": Malformed,
@@ -60,7 +79,7 @@ class _Reader:
         line, block = self.src.line, self.src.block
         with block("def read(buf, pos, end):"):
             with block("try:"):
-                line("pass")  # A message may have no fields.
+                line(f"left = {REQUEST_ELEMENTS_MAX if self.bounded else TAGS_UNBOUNDED}")
                 values = [self._struct(layout) for layout in layouts]
                 self._flush()
             with block("except FAULTS as fault:"):
@@ -72,6 +91,7 @@ class _Reader:
 
     def _struct(self, layout: Layout) -> str:
         """Read a struct; the answer is the expression that makes the object."""
+        self.depth += 1
         values = {
             field.name: self._value(field.mark.wire, field, layout)
             for field in layout.present(tagged=False)
@@ -79,6 +99,7 @@ class _Reader:
         if layout.flexible:
             self._tag_buffer(layout, values)
         self._flush()
+        self.depth -= 1
         cls = self.src.constant(layout.cls.__name__, layout.cls)
         arguments = [
             values.get(field.name)
@@ -110,8 +131,8 @@ class _Reader:
                 self.src.line(f"{target} = {_decoded('n')} if n > 0 else ''")
             case Wire(name=name):
                 self._text_or_bytes(name, target, field.name, layout, nullable=nullable)
-            case ArrayOf(inner):
-                self._array(inner, target, field, layout, nullable=nullable)
+            case ArrayOf() as array:
+                self._array(array, target, field, layout, nullable=nullable)
             case StructOf(cls):
                 self._inner_struct(layout.inner(cls), target, field, nullable=nullable)
         return target
@@ -169,27 +190,29 @@ class _Reader:
             self.src.line(f"{target} = {value}")
 
     def _array(
-        self, element: WireType, target: str, field: FieldSpec, layout: Layout, *, nullable: bool
+        self, array: ArrayOf, target: str, field: FieldSpec, layout: Layout, *, nullable: bool
     ) -> None:
         null, count = self._length(layout, "i")
         if nullable:
             with self.src.block(f"if {null}:"):
                 self.src.line(f"{target} = None")
             with self.src.block("else:"):
-                self._elements(element, target, count, field, layout)
+                self._elements(array, target, count, field, layout)
         else:
             self._refuse_null(null, field.name)
-            self._elements(element, target, count, field, layout)
+            self._elements(array, target, count, field, layout)
 
     def _elements(
-        self, element: WireType, target: str, count: str, field: FieldSpec, layout: Layout
+        self, array: ArrayOf, target: str, count: str, field: FieldSpec, layout: Layout
     ) -> None:
-        line = self.src.line
+        line, element = self.src.line, array.element
         if count != "n":
             line(f"n = {count}")
         least = least_bytes(element, layout)
         with self.src.block(f"if n * {least} > end - pos:"):
             line(f'raise Malformed(f"{{n}} {field.name} cannot fit")')
+        if self.bounded:
+            self._bound(array, field)
         if is_number(element) and isinstance(element, Wire):
             line(f"{target} = array_struct('{element.code}', n).unpack_from(buf, pos)")
             line(f"pos += n * {least}")
@@ -204,6 +227,17 @@ class _Reader:
                 self._flush()
             line(f"{items}.append({value})")
         line(f"{target} = tuple({items})")
+
+    def _bound(self, array: ArrayOf, field: FieldSpec) -> None:
+        """Hold the count against the limits, before anything is made of the elements."""
+        line, block = self.src.line, self.src.block
+        at_most = array.at_most or (REQUEST_KEYS_MAX if self.depth == 1 else 0)
+        if at_most:
+            with block(f"if n > {at_most}:"):
+                line(f'raise Malformed(f"{{n}} {field.name}, more than the {at_most} allowed")')
+        line("left -= n")
+        with block("if left < 0:"):
+            line(f'raise Malformed("more than {REQUEST_ELEMENTS_MAX} elements")')
 
     def _inner_struct(
         self, inner: Layout, target: str, field: FieldSpec, *, nullable: bool
@@ -231,7 +265,7 @@ class _Reader:
         self._flush()
         line, block = self.src.line, self.src.block
         if not tagged:
-            line(f"if {tags}: pos = skip_tags(buf, pos, {tags})")
+            line(f"if {tags}: pos, left = skip_tags(buf, pos, {tags}, left)")
             return
         for field in tagged:
             values[field.name] = self.src.fresh(field.name)
@@ -239,6 +273,9 @@ class _Reader:
             line(f"{values[field.name]} = {default}")
         with block(f"if {tags}:"):
             line(f"if {tags} > 127: {tags}, pos = long_length(buf, pos)")
+            line(f"left -= {tags}")
+            with block("if left < 0:"):
+                line('raise Malformed("more tags than a request may have elements")')
             with block(f"for _ in range({tags}):"):
                 line("tag, pos = read_uvarint(buf, pos)")
                 line("size, pos = read_uvarint(buf, pos)")

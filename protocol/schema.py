@@ -55,9 +55,10 @@ class Wire(msgspec.Struct, frozen=True):
 
 
 class ArrayOf(msgspec.Struct, frozen=True):
-    """An array; `element` is what it holds."""
+    """An array; `element` is what it holds. `at_most`: of so many, in a request; 0: the usual."""
 
     element: "Wire | StructOf"
+    at_most: int = 0
 
 
 class StructOf(msgspec.Struct, frozen=True):
@@ -100,9 +101,9 @@ class Mark(msgspec.Struct, frozen=True):
         return version >= self.nullable_since
 
 
-def array(element: Wire | type) -> ArrayOf:
+def array(element: Wire | type, *, at_most: int = 0) -> ArrayOf:
     """An array of a wire type or of a declared struct."""
-    return ArrayOf(element if isinstance(element, Wire) else StructOf(element))
+    return ArrayOf(element if isinstance(element, Wire) else StructOf(element), at_most)
 
 
 def nullable(wire: WireType | type, *, since: int = 0) -> Mark:

@@ -9,7 +9,7 @@ v8 reason (KIP-800); v9 skip_assignment (KIP-814).
 """
 
 from collections.abc import Sequence
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
 from protocol.names import (
     NO_GENERATION,
@@ -34,6 +34,9 @@ from protocol.schema import (
     since,
 )
 
+PROTOCOLS_MAX: Final = 1_000
+"""A member offers one for each of its assignors: a handful."""
+
 
 class JoinGroupRequestProtocol(Struct):
     name: Annotated[str, STRING] = ""
@@ -51,7 +54,10 @@ class JoinGroupRequest(Message):
     member_id: Annotated[MemberId, STRING] = UNKNOWN_MEMBER_ID
     group_instance_id: Annotated[GroupInstanceId | None, since(STRING, 5, nullable=True)] = None
     protocol_type: Annotated[str, STRING] = ""
-    protocols: Annotated[Sequence[JoinGroupRequestProtocol], array(JoinGroupRequestProtocol)] = ()
+    protocols: Annotated[
+        Sequence[JoinGroupRequestProtocol],
+        array(JoinGroupRequestProtocol, at_most=PROTOCOLS_MAX),
+    ] = ()
     reason: Annotated[str | None, since(STRING, 8, nullable=True, ignorable=True)] = None
 
 

@@ -96,3 +96,45 @@ def take(reader: FrameReader, chunks: tuple[bytes, ...], received: list[bytes]) 
 
 def test_the_largest_frame_is_allowed() -> None:
     assert payloads(FrameReader(3), framed(b"abc")) == [b"abc"]
+
+
+def test_only_a_produce_may_be_longer_than_an_ordinary_request() -> None:
+    produce, heartbeat = b"\x00\x00" + bytes(8), b"\x00\x0c" + bytes(8)
+    assert payloads(FrameReader(10, 9), framed(produce)) == [produce]
+    assert payloads(FrameReader(10, 10), framed(heartbeat)) == [heartbeat]
+    three = framed(heartbeat[:9]) + framed(produce) + framed(heartbeat[:9])
+    assert payloads(FrameReader(10, 9), three) == [
+        heartbeat[:9],
+        produce,
+        heartbeat[:9],
+    ]
+    with pytest.raises(Malformed, match="10 bytes with api key 12, more than the 9 allowed"):
+        payloads(FrameReader(10, 9), framed(heartbeat))
+    with pytest.raises(Malformed, match="more than the 10 allowed"):
+        payloads(FrameReader(10, 9), framed(produce + b"x"))
+
+
+@pytest.mark.parametrize("cut", range(1, 14))
+def test_a_long_frame_in_pieces_is_refused_once_its_key_is_there(cut: int) -> None:
+    for payload, allowed in ((b"\x00\x00" + bytes(8), True), (b"\x00\x0c" + bytes(8), False)):
+        data, reader, received = framed(payload), FrameReader(10, 9), []
+        if allowed or cut < 6:
+            received += payloads(reader, data[:cut])
+            assert received == []
+        else:
+            with pytest.raises(Malformed):
+                payloads(reader, data[:cut])
+            continue
+        if allowed:
+            assert payloads(reader, data[cut:]) == [payload]
+        else:
+            with pytest.raises(Malformed):
+                payloads(reader, data[cut:])
+
+
+def test_a_long_frame_that_comes_byte_by_byte_is_read_once() -> None:
+    payload = b"\x00\x00" + bytes(100)
+    reader, received = FrameReader(200, 9), []
+    for byte in framed(payload) + framed(payload):
+        received += payloads(reader, bytes([byte]))
+    assert received == [payload, payload]

@@ -155,11 +155,13 @@ def test_skipping_tags() -> None:
     tags = b"\x05\x02ab" + b"\xac\x02\x00"
     buf = b"\x02" + tags + b"next"
 
-    assert skip_tags(buf, 1, 2) == 1 + len(tags)
-    assert skip_tags(b"\x01\x05\x7fab", 1, 1) > 5  # Beyond the end, which the reader will see.
+    assert skip_tags(buf, 1, 2, 7) == (1 + len(tags), 5)
+    assert skip_tags(b"\x01\x05\x7fab", 1, 1)[0] > 5  # Beyond the end, which the reader will see.
 
 
 def test_skipping_more_tags_than_one_byte_counts() -> None:
     buf = uvarint(200) + b"\x63\x01x" * 200
 
-    assert skip_tags(buf, 1, buf[0]) == len(buf)
+    assert skip_tags(buf, 1, buf[0], 200) == (len(buf), 0)
+    with pytest.raises(Malformed, match="more tags"):
+        skip_tags(buf, 1, buf[0], 199)

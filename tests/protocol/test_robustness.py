@@ -15,8 +15,10 @@ from protocol.codec import RequestHeader, decode_request, encode_request
 from protocol.compiler import reader, writer
 from protocol.messages import REQUESTS
 from protocol.messages.join_group import JoinGroupRequest
+from protocol.messages.list_groups import ListedGroup, ListGroupsResponse
+from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.names import ApiKey
-from protocol.primitives import Malformed
+from protocol.primitives import Malformed, uvarint
 from protocol.schema import Message
 from tests.protocol.samples import EVERY_MESSAGE, message_id, sample
 
@@ -106,3 +108,66 @@ def test_a_count_or_length_that_lies_allocates_nothing(version: int) -> None:
         tracemalloc.stop()
 
     assert peak < 100_000
+
+
+def frame_of(api_key: ApiKey, version: int, body: bytes, tags: bytes = b"\0") -> bytes:
+    """A frame without its size, of a flexible version; `tags` are the header's."""
+    head = api_key.to_bytes(2, "big") + version.to_bytes(2, "big") + bytes(4) + b"\xff\xff"
+    return head + tags + body
+
+
+MANY = 1 << 21
+FLOODS = {
+    "names": frame_of(ApiKey.DESCRIBE_GROUPS, 5, uvarint(MANY + 1) + b"\1" * MANY + b"\0\0"),
+    "nulls": frame_of(ApiKey.METADATA, 9, uvarint(MANY + 1) + b"\0\0" * MANY),
+    "protocols": frame_of(
+        ApiKey.JOIN_GROUP, 6, b"\2g" + bytes(8) + b"\1\0\1" + uvarint(1_002) + b"\1\1\0" * 1_001
+    ),
+    "partitions": frame_of(
+        ApiKey.OFFSET_FETCH,
+        8,
+        b"\3" + (b"\2g\2\2t" + uvarint(600_001) + bytes(4 * 600_000) + b"\0\0") * 2 + b"\0\0",
+    ),
+    "tags of a header": frame_of(ApiKey.HEARTBEAT, 4, b"", uvarint(MANY) + b"\0\0" * MANY),
+    "tags of a body": frame_of(
+        ApiKey.HEARTBEAT, 4, b"\2g" + bytes(4) + b"\2m\0" + uvarint(MANY) + b"\0\0" * MANY
+    ),
+    "tags where some are known": frame_of(
+        ApiKey.FETCH, 12, bytes(25) + b"\1\1\1" + uvarint(MANY) + b"\x63\0" * MANY
+    ),
+    "tags of an unknown version": frame_of(
+        ApiKey.API_VERSIONS, 99, b"", uvarint(MANY) + b"\0\0" * MANY
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FLOODS)
+def test_a_flood_of_small_elements_is_refused_before_anything_is_made_of_them(name: str) -> None:
+    frame = FLOODS[name]
+    with suppress(Malformed):
+        decode_request(frame[:20], 0, 20)  # the reader is compiled outside of what is measured
+    tracemalloc.start()
+    try:
+        with pytest.raises(Malformed, match=r"more t(han|ags)|elements"):
+            decode_request(frame, 0, len(frame))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 * len(frame)
+
+
+def test_a_commit_of_a_million_partitions_is_read() -> None:
+    """As large as one may be; the offsets topic's message.max.bytes will refuse it."""
+    count = 1_000_000
+    partition = bytes(16) + b"\1\0"
+    body = b"\2g" + bytes(4) + b"\1\0\2\2t" + uvarint(count + 1) + partition * count + b"\0\0"
+    _, request = decode_request(frame := frame_of(ApiKey.OFFSET_COMMIT, 9, body), 0, len(frame))
+    assert isinstance(request, OffsetCommitRequest)
+    assert len(request.topics[0].partitions) == count
+
+
+def test_answers_and_records_have_no_such_limit() -> None:
+    """What we wrote ourselves, or ask a broker for, may be as long as it is."""
+    many = (ListedGroup(),) * 300_000
+    raw = writer(ListGroupsResponse, 5)(ListGroupsResponse(groups=many))
+    assert len(reader(ListGroupsResponse, 5)(raw, 0, len(raw)).groups) == len(many)
