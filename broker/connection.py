@@ -122,6 +122,9 @@ class Connection(asyncio.Protocol):
         self._server.admit(self)
 
     def data_received(self, data: bytes) -> None:
+        if self._server.limits_queue and self._server.is_full and not self._blocked:
+            self._blocked = True
+            self._server.hold_back(self)
         if not self._blocked:
             try:
                 self._turn(data)
@@ -242,7 +245,7 @@ class Connection(asyncio.Protocol):
     @property
     def _waits_for_us(self) -> bool:
         """The peer is not silent: we have not answered it, or not even looked at what it sent."""
-        if self._at_end and self._held is not None:
+        if self._at_end and self._held is not None and self._held.route.waits:
             return False  # It waits for other people, and has probably gone.
         return bool(self._slots or self._frames or self._unread) or not self._has_place
 
@@ -382,12 +385,10 @@ class Connection(asyncio.Protocol):
         if token.answer is None:
             if route.holds:
                 self._held = token
+            if server.limits_queue and not route.waits:
+                server.count(token)
+            if route.holds or len(self._slots) >= UNANSWERED_MAX:
                 self._blocked = True
-            else:
-                if server.limits_queue:
-                    server.count(token)
-                if len(self._slots) >= UNANSWERED_MAX:
-                    self._blocked = True
         self._left -= 1
         if (
             not self._left

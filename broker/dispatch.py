@@ -63,18 +63,15 @@ COORDINATOR_APIS: Final = frozenset(
     }
 )
 
-HOLDS_CONNECTION: Final = frozenset(
-    {
-        # These wait for other people, for minutes perhaps.
-        ApiKey.JOIN_GROUP,
-        ApiKey.SYNC_GROUP,
-        ApiKey.FETCH,
-        # These are worked on in a thread, and what comes after them must find their work done.
-        ApiKey.PRODUCE,
-        ApiKey.LIST_OFFSETS,
-        ApiKey.OFFSET_FOR_LEADER_EPOCH,
-    }
-)
+WAITS_FOR_PEOPLE: Final = frozenset({ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.FETCH})
+"""For minutes perhaps: nobody else may be held up by that (queued.max.request.bytes)."""
+
+HOLDS_CONNECTION: Final = WAITS_FOR_PEOPLE | {
+    # These are worked on in a thread, and what comes after them must find their work done.
+    ApiKey.PRODUCE,
+    ApiKey.LIST_OFFSETS,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH,
+}
 """While one of these is unanswered, what the client sent after it is not looked at.
 
 Kafka holds back what follows any request (it mutes the channel), also behind a Produce with acks=0.
@@ -112,7 +109,7 @@ Control = Callable[[Request, ReplyToken], Verdict]
 class Route:
     """The way of one API: what handles it, who is told of a disconnect, what is counted."""
 
-    __slots__ = ("api_key", "core", "handle", "holds", "stats", "version_stop")
+    __slots__ = ("api_key", "core", "handle", "holds", "stats", "version_stop", "waits")
 
     def __init__(
         self, api_key: ApiKey, handle: Handler, core: Core | None, stats: RequestStats | None = None
@@ -122,6 +119,7 @@ class Route:
         self.handle = handle
         self.core = core
         self.holds = api_key in HOLDS_CONNECTION
+        self.waits = api_key in WAITS_FOR_PEOPLE
         self.stats = stats or RequestStats(api_key, self.version_stop)
 
 

@@ -12,6 +12,13 @@ from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoord
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.join_group import JoinGroupResponse
 from protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from protocol.names import TopicName
 from protocol.reply_token import ReplyToken
 from tests.broker.shell import commit, heartbeat, join
 from tests.broker.wire import Pipe, Wire
@@ -58,6 +65,32 @@ def test_what_waits_for_the_disk_counts_until_it_is_answered() -> None:
         done += 1
         wire.settle()
     assert greedy.answered == list(range(1, 101))
+    assert wire.server.queued_bytes == 0
+
+
+def test_records_that_are_being_appended_count_although_they_hold_the_connection() -> None:
+    wire = Wire(ServerLimits(queued_max_request_bytes=1_000))
+    producers = [wire.connect() for _ in range(5)]
+    data = [PartitionProduceData(0, bytes(900))]
+    topics = [TopicProduceData(TopicName("t"), partition_data=data)]
+    for pipe in producers:
+        pipe.send(pipe.framed(ProduceRequest(acks=1, topic_data=topics), 9))
+    wire.settle()
+    assert 1_800 < wire.server.queued_bytes < 2_000
+    late = wire.connect()
+    late.ask(heartbeat(), heartbeat())
+    wire.settle()
+    assert late.answered == []
+
+    done = 0
+    while done < len(wire.core.asked):
+        request, token = wire.core.asked[done]
+        if isinstance(request, ProduceRequest):
+            wire.core.answer(token, ProduceResponse())
+        done += 1
+        wire.settle()
+    assert all(pipe.answered == [1] for pipe in producers)
+    assert late.answered == [1, 2]
     assert wire.server.queued_bytes == 0
 
 
