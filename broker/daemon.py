@@ -93,6 +93,8 @@ class Daemon:
         self.server.turns = self.ticker.turns
         self.clock.on_stall = self._stalled
         self.data_plane.registry.subscribe(self._topics_changed)
+        if self.history is not None:
+            self.lag.rounded = self.history.tell_gathered
         self.loop.set_exception_handler(self._unexpected)
 
     async def open(self, listeners: Sequence[Bound]) -> None:
@@ -128,6 +130,8 @@ class Daemon:
         if not await self.io.settle(STORE_TIMEOUT_S):
             self.observer(Warned("The disk did not take what was produced last in time"))
         self.data_plane.close()
+        if self.history is not None:
+            self.history.tell_gathered(self.clock.now(), all_of_it=True)
         if not await self.ownership.settle(STORE_TIMEOUT_S):
             self.observer(Warned("The disk did not take what was appended last in time"))
         served = self.ownership.served

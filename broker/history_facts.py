@@ -8,7 +8,6 @@ docs/history.md says how causes are attributed; the rules that need more than on
 That a rebalance which ran into its timeout is named by it stands in history/story.py.
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final, TypeVar
@@ -36,6 +35,8 @@ from broker.history_running import (
     release_joined,
     release_rejoined,
 )
+from broker.history_steady import SteadyCommits
+from broker.history_topics import ChangedTopics
 from coordinator import events as groups
 from coordinator import offset_events as offsets
 from coordinator.commands import RebalanceCause
@@ -44,6 +45,7 @@ from history import events as facts
 from history.events import Cause, End, Gone, HistoryEvent, Joined, Removal, Who
 from history.index import HistoryIndex
 from history.ownership import Holdings, Shift
+from history.repeats import Repeats
 from history.story import end
 from protocol.consumer_protocol import PROTOCOL_TYPE
 from protocol.names import GroupId, GroupState, MemberId, TopicName
@@ -54,9 +56,6 @@ INTERRUPTED_MIN_MS: Final = 60_000
 
 LOADED_MS: Final = 10_000
 """A leader that rejoins so soon after a load had to look at its metadata anew: it lost us."""
-
-TOPICS_REMEMBERED: Final = 10_000
-"""Topics whose partitions changed, the last ones: a rebalance may come of it."""
 
 T = TypeVar("T")
 
@@ -72,13 +71,15 @@ class Facts:
     """Not thread-safe: one for the whole coordinator, on its loop."""
 
     def __init__(self, index: HistoryIndex, limits: FactLimits) -> None:
+        self.steady = SteadyCommits()
         self._index = index
-        self._limits = limits
+        self.limits = limits
+        self._repeats = Repeats()
         self._running: dict[GroupId, Running] = {}
         self._left_over: dict[GroupId, Holdings] = {}  # partitions between two cooperative steps
         self._interrupted: dict[GroupId, int] = {}  # -> until when it counts, monotonic ms
         self._loaded: dict[GroupId, int] = {}  # likewise: groups with members
-        self._topics: OrderedDict[TopicName, int] = OrderedDict()  # -> wall clock ms
+        self._topics = ChangedTopics()
         self._removed: Removed | None = None
         self._offered: Offered | None = None
 
@@ -96,6 +97,8 @@ class Facts:
                 fresh = tell(self, group, event, now)
             else:
                 fact = fact_of(group, event)
+                if isinstance(fact, facts.NobodyRejoined):
+                    fact = fact.after(self._repeats.count(fact.group_id, now.mono_ms))
                 if fact is not None:
                     fresh = (fact,)
             for one in fresh:
@@ -156,15 +159,12 @@ class Facts:
         self._left_over.clear()
         self._interrupted.clear()
         self._loaded.clear()
+        self.steady.clear()
         self._removed = self._offered = None
 
     def topics_changed(self, names: AbstractSet[TopicName], now: Now) -> None:
         """Topics came, went, or got more partitions: their consumers will find out."""
-        for name in names:
-            self._topics[name] = now.wall_ms
-            self._topics.move_to_end(name)
-        while len(self._topics) > TOPICS_REMEMBERED:
-            self._topics.popitem(last=False)
+        self._topics.note(names, now)
 
     def unowned_seconds(self, group_id: str, now: Now) -> float | None:
         """So far, in the rebalance that runs."""
@@ -349,7 +349,7 @@ class Facts:
             if last.generation_after != last.generation_before:
                 since_ms = last.began_at_ms
                 break
-        return any(self._topics.get(name, -1) >= since_ms for name in subscribed)
+        return self._topics.any_since(subscribed, since_ms)
 
     def _new_shift(self, group: GroupView, removed: Removed | None) -> Shift | None:
         left_over = self._left_over.pop(group.group_id, None)
@@ -358,7 +358,7 @@ class Facts:
         before = {owner_of(member): member.assignment for member in group.members.values()}
         if removed is not None:
             before.update({owner: assignment for owner, assignment, _ in removed.owners})
-        if sum(map(len, before.values())) > self._limits.assignment_bytes:
+        if sum(map(len, before.values())) > self.limits.assignment_bytes:
             return None
         return Shift(before, left_over)
 
@@ -404,7 +404,7 @@ class Facts:
         }
         moved = None
         if running is not None and sum(map(len, assignments.values())) <= (
-            self._limits.assignment_bytes
+            self.limits.assignment_bytes
         ):
             moved = or_none(running, lambda shift: shift.assign(assignments))
         if moved is None and running is not None:
@@ -412,7 +412,7 @@ class Facts:
         partitions = None
         if moved is not None and running is not None and running.shift is not None:
             partitions = running.shift.partitions
-        moves = tuple(facts.Move(*one) for one in (moved or ())[: self._limits.moves])
+        moves = tuple(facts.Move(*one) for one in (moved or ())[: self.limits.moves])
         yield facts.GenerationAssigned(
             group.group_id,
             now.wall_ms,
@@ -493,10 +493,10 @@ class Facts:
             self._left_over.pop(event.group_id, None)
             self._interrupted.pop(event.group_id, None)
             self._loaded.pop(event.group_id, None)
-        yield from offset_facts(event, now.wall_ms, self._limits.offsets)
+        yield from offset_facts(event, now.wall_ms, self.limits.offsets, self.steady)
 
     def _cut(self, things: Sequence[T]) -> tuple[tuple[T, ...], int]:
-        shown = tuple(things[: self._limits.members])
+        shown = tuple(things[: self.limits.members])
         return shown, len(things) - len(shown)
 
 

@@ -15,6 +15,7 @@ from typing import Final
 
 from broker.events import HistoryLost, PartFailed, ShellEvent, Warned
 from broker.history_facts import FactLimits, Facts
+from broker.history_offsets import parted
 from broker.history_reader import Window, windows
 from coordinator.events import Event
 from coordinator.group import GroupView
@@ -111,6 +112,15 @@ class HistoryLog:
             self._observe(PartFailed("group history", error))
 
     # ------------------------------------------------------------ told by the daemon
+
+    def tell_gathered(self, now: Now, *, all_of_it: bool = False) -> None:
+        """Now and then, and all of it at a stop: steady commits whose time has come."""
+        try:
+            steady = self.facts.steady
+            gathered = steady.all() if all_of_it else steady.due(now.wall_ms)
+            self._append(parted(gathered, self.facts.limits.offsets), EVENTS_PER_BATCH, now)
+        except Exception as error:  # noqa: BLE001 - as above
+            self._observe(PartFailed("group history", error))
 
     def topics_changed(self, names: AbstractSet[TopicName], now: Now) -> None:
         """Consumers of these will notice, and rejoin."""

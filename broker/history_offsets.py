@@ -1,12 +1,16 @@
 """Who moved a group's offsets? The facts of commits by nobody, of deletions and of expiries.
 
-A member's commit in its generation is its work and no fact of the history. Long lists of partitions
+From n to n is no move. What one client moves steadily forward is gathered (history_steady.py). A
+member's commit in its generation is its work and no fact of the history. Long lists of partitions
 go into several records, so that none is lost and none is too large.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
+from broker.history_steady import Committer, SteadyCommits, without_moves
 from coordinator import offset_events as offsets
 from coordinator.events import Event
 from coordinator.offset_events import DeletionCause, OffsetsOfTopics
@@ -26,15 +30,16 @@ _DELETIONS: Final[Mapping[DeletionCause, OffsetsBy]] = {
 }
 
 
-def offset_facts(event: Event, at_ms: int, most: int) -> Iterator[HistoryEvent]:
+def offset_facts(
+    event: Event, at_ms: int, most: int, steady: SteadyCommits
+) -> Iterator[HistoryEvent]:
     """At most so many partitions in each."""
     if isinstance(event, offsets.OffsetsCommitted):
-        asker = Asker(event.client_id, event.client_host)
-        for part in parts_of(_committed(event), most):
-            yield OffsetsMoved(
-                event.group_id, at_ms, OffsetsBy.COMMIT, part, asker, event.member_id
-            )
-    elif isinstance(event, offsets.OffsetsDeleted):
+        yield from parted(_commit_facts(event, at_ms, steady), most)
+        return
+    if isinstance(event, offsets.OffsetsDeleted | offsets.GroupDeleted):
+        yield from parted(steady.end(event.group_id), most)
+    if isinstance(event, offsets.OffsetsDeleted):
         for part in parts_of(_lost(event.offsets), most):
             yield OffsetsMoved(event.group_id, at_ms, _DELETIONS[event.cause], part, _asker(event))
     elif isinstance(event, offsets.GroupDeleted):
@@ -43,6 +48,26 @@ def offset_facts(event: Event, at_ms: int, most: int) -> Iterator[HistoryEvent]:
         for part in parts_of(_lost(event.offsets), most):
             yield OffsetsMoved(event.group_id, at_ms, by, part, _asker(event))
         yield GroupDeleted(event.group_id, at_ms, expired, _asker(event))
+
+
+def _commit_facts(
+    event: offsets.OffsetsCommitted, at_ms: int, steady: SteadyCommits
+) -> Iterator[OffsetsMoved]:
+    changes = tuple(without_moves(_committed(event)))
+    if not changes:
+        return
+    asker = Asker(event.client_id, event.client_host)
+    who = Committer(event.group_id, asker, event.member_id)
+    gathered = steady.take(who, changes, at_ms)
+    if gathered is not None:
+        yield from gathered
+        yield from steady.make_room()
+        return
+    is_forward = all(one.old is None or (one.new or 0) > one.old for one in changes)
+    if not is_forward:
+        yield from steady.end(event.group_id)
+    yield OffsetsMoved(event.group_id, at_ms, OffsetsBy.COMMIT, changes, asker, event.member_id)
+    steady.begin(who, at_ms)
 
 
 def _committed(event: offsets.OffsetsCommitted) -> list[OffsetChange]:
@@ -62,6 +87,11 @@ def _lost(gone: OffsetsOfTopics) -> list[OffsetChange]:
         for topic, partitions in gone
         for partition, commit in partitions.items()
     ]
+
+
+def parted(moved: Iterable[OffsetsMoved], most: int) -> list[HistoryEvent]:
+    """The same, with at most so many partitions in each."""
+    return [replace(fact, changes=part) for fact in moved for part in parts_of(fact.changes, most)]
 
 
 def parts_of(changes: Sequence[OffsetChange], most: int) -> Iterator[tuple[OffsetChange, ...]]:

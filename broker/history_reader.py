@@ -23,7 +23,7 @@ WINDOW_MAX: Final = 16_384
 
 READ_BYTES: Final = 1 << 20
 
-Found = tuple[int, HistoryEvent]
+Found = tuple[int | None, HistoryEvent]
 
 
 class Window:

@@ -45,9 +45,15 @@ class HistoryView:
         return (newest + kept)[:most]
 
     async def events(self, group_id: str, most: int, kinds: tuple[type, ...]) -> list[Found]:
-        """(offset, event), newest first. Raises Corrupt."""
+        """(offset, event), newest first; without an offset what is not written yet: steady commits
+        that are still gathered. Raises Corrupt.
+        """
         log = self._history.view(self._history.partition_for(group_id))
-        return await read_events(log, group_id, most, kinds, self._history.unreadable)
+        gathered: list[Found] = [
+            (None, one) for one in self._history.facts.steady.pending(group_id)
+        ]
+        found = await read_events(log, group_id, most, kinds, self._history.unreadable)
+        return (gathered + found)[:most]
 
     @staticmethod
     def _has_generation(remembered: list[Rebalance], generation: int | None) -> bool:

@@ -92,6 +92,7 @@ class LagSampler:
         self.slice_seconds_max = 0.0
         self.samples_written = 0
         self.watcher: Watcher | None = None
+        self.rounded: Callable[[Now], None] | None = None  # called after each round
         self.skipped = SkippedGroups(observe)
         self._reader = reader
         self._log = log
@@ -225,6 +226,8 @@ class LagSampler:
         await self._write(now_ms, at_least=1)
         if self.watcher is not None:
             self.watcher.end_round(alive, self._clock.now())
+        if self.rounded is not None:
+            self.rounded(self._clock.now())
         self.rounds += 1
         self._tell_left_out()
         await self._look_up()

@@ -20,6 +20,7 @@ from broker.log_lines import Table
 from broker.stats import Histogram
 from coordinator import events as groups
 from coordinator import offset_events as offsets
+from history.repeats import Repeats
 from protocol.names import NO_GENERATION, GroupId
 from protocol.printable import printable
 from topics import events as topics
@@ -244,18 +245,26 @@ class Observer:
         }
         self.counters = Counters()
         self.lines_lost = 0
+        self._repeats = Repeats()
 
     def __call__(self, event: object) -> None:
         self.counters.count(event)
         tell = _WORDS.get(type(event))
         if tell is None:
             return
+        times = 1
+        if isinstance(event, groups.NobodyRejoined):
+            times = self._repeats.count(event.group_id, event.at_ms) or 0
+            if not times:
+                return
         try:
             for level, words, facts in tell(event):
                 plain = {
                     key: fact.value if isinstance(fact, StrEnum) else fact
                     for key, fact in facts.items()
                 }
+                if times > 1:
+                    plain["times"] = times
                 self._write[level](words, **plain)
         except OSError:
             self.lines_lost += 1  # stderr is closed, or its disk is full

@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 NO_GENERATION: Final = -1
 
@@ -310,6 +311,13 @@ class NobodyRejoined(Struct, frozen=True):
     group_id: str
     at_ms: int
     waiting_for: tuple[Who, ...] = ()
+    times: int | None = None  # in a row so far; None: once. Not each time is told
+
+    def after(self, times: int | None) -> "NobodyRejoined | None":
+        """The same as the last of so many; None: not told (repeats.py)."""
+        if times is None:
+            return None
+        return self if times == 1 else replace(self, times=times)
 
 
 class LeaderChanged(Struct, frozen=True):
@@ -392,6 +400,8 @@ class OffsetsMoved(Struct, frozen=True):
     changes: tuple[OffsetChange, ...] = ()
     asker: Asker | None = None
     member_id: str = ""  # what the request said; often empty
+    commits: int | None = None  # of one client, steadily forward, that this stands for; None: one
+    since_ms: int | None = None  # when the first of these was made; `at_ms` is the last
 
 
 class VerdictBegan(Struct, frozen=True):

@@ -323,3 +323,13 @@ def test_names_in_lists_and_faults_are_escaped_too() -> None:
     observer(shell.Warned("words", {"reason": OSError(evil)}))
     assert all(line.isprintable() for line in stream.getvalue().splitlines())
     assert len(stream.getvalue().splitlines()) == 3
+
+
+def test_a_loop_of_rebalances_that_nobody_rejoins_does_not_flood_the_log(
+    stream: io.StringIO,
+) -> None:
+    observer = Observer(open_log("json", "info", stream))
+    for n in range(490):
+        observer(groups.NobodyRejoined(G, 1_000 + n, (MEMBER,)))
+    times = [line.get("times", 1) for line in lines(stream)]
+    assert times == [1, 2, 4, 8, 16, 32, 64, 128, 256]

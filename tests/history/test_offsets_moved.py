@@ -1,8 +1,30 @@
 """Who moved my offsets? Whatever moved them that is no member's commit, with old and new."""
 
+from broker.history_steady import (
+    ALONE,
+    PARTITIONS_MAX,
+    PAUSE_MAX_MS,
+    TOLD_EVERY_MS,
+    Committer,
+    SteadyCommits,
+)
 from coordinator.settings import GroupSettings
-from history.events import Asker, GroupDeleted, OffsetChange, OffsetsBy, OffsetsMoved
+from history.encoding import decode, encode
+from history.events import (
+    Asker,
+    GroupDeleted,
+    HistoryEvent,
+    OffsetChange,
+    OffsetsBy,
+    OffsetsMoved,
+)
+from history.repeats import KEYS_MAX, OVER_MS, Repeats
 from protocol.messages.delete_groups import DeleteGroupsRequest
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
@@ -99,3 +121,141 @@ def test_many_partitions_go_into_several_records_and_none_is_lost(world: ToldWor
     assert [len(part.changes) for part in parts] == [1_000, 1_000, 500]
     named = [change.partition for part in parts for change in part.changes]
     assert named == list(range(2_500))
+
+
+# ------------------------------------------------------------ programs that commit without end
+
+SECOND_MS = 1_000
+
+
+def steady(world: ToldWorld, count: int, first: int = 1) -> None:
+    """A commit each second, each one further."""
+    for n in range(count):
+        world.advance(SECOND_MS)
+        world.commit("g", offsets={0: first + n, 1: 100 + first + n})
+
+
+def by_tool(world: ToldWorld, offsets: dict[int, int]) -> None:
+    partitions = [OffsetCommitRequestPartition(index, offset) for index, offset in offsets.items()]
+    topics = [OffsetCommitRequestTopic(TopicName("t"), partitions=partitions)]
+    world.ask(OffsetCommitRequest(GroupId("g"), topics=topics), version=9, client_id="a-tool")
+
+
+def tell_due(world: ToldWorld) -> list[HistoryEvent]:
+    return list(world.told.facts.steady.due(world.now.wall_ms))
+
+
+def test_from_n_to_n_is_no_move(world: ToldWorld) -> None:
+    world.commit("g", offsets={0: 10, 1: 5})
+    world.commit("g", offsets={0: 10, 1: 6})
+    world.commit("g", offsets={0: 10, 1: 6})
+    assert [one.changes for one in moved(world)][1:] == [(OffsetChange("t", 1, 5, 6),)]
+
+
+def test_a_steady_client_is_one_entry_with_a_count(world: ToldWorld) -> None:
+    steady(world, 60)
+    assert [(one.commits, len(one.changes)) for one in moved(world)] == [(None, 2)] * ALONE
+    (entry,) = world.told.facts.steady.pending("g")
+    assert entry.commits == 60 - ALONE
+    assert entry.changes == (OffsetChange("t", 0, 3, 60), OffsetChange("t", 1, 103, 160))
+    assert entry.asker == CLIENT
+    assert entry.since_ms is not None
+    assert entry.at_ms - entry.since_ms == (60 - ALONE - 1) * SECOND_MS
+    # It is told now and then, as long as it lasts, and survives the way to the topic and back.
+    steady(world, TOLD_EVERY_MS // SECOND_MS, first=61)
+    told = moved(world)[-1]
+    assert (told.commits, told.changes[0].old) == (TOLD_EVERY_MS // SECOND_MS + 1, 3)
+    assert decode(encode(told)[1]) == told
+
+
+def test_no_commit_is_lost_from_the_counts(world: ToldWorld) -> None:
+    commits = 2 * TOLD_EVERY_MS // SECOND_MS + 77
+    steady(world, commits)
+    told = [*moved(world), *world.told.facts.steady.all()]
+    assert sum(one.commits or 1 for one in told) == commits
+    assert len(told) <= ALONE + 4
+    # Each goes on where the one before it ended.
+    ends = [(one.changes[0].old, one.changes[0].new) for one in told]
+    assert [old for old, _ in ends[1:]] == [new for _, new in ends[:-1]]
+
+
+def test_a_reset_stands_alone_and_what_was_gathered_before_it(world: ToldWorld) -> None:
+    steady(world, 10)
+    by_tool(world, {0: 2})
+    *_, gathered, reset = moved(world)
+    assert (gathered.commits, gathered.changes[0]) == (7, OffsetChange("t", 0, 3, 10))
+    assert (reset.commits, reset.changes) == (None, (OffsetChange("t", 0, 10, 2),))
+    assert reset.asker == Asker("a-tool", "/127.0.0.1")
+    # After it the first ones are facts of their own again.
+    before = len(moved(world))
+    steady(world, 5, first=20)
+    assert len(moved(world)) == before + ALONE
+
+
+def test_a_jump_by_hand_and_a_first_commit_stand_alone(world: ToldWorld) -> None:
+    steady(world, 10)
+    before = len(moved(world))
+    by_tool(world, {0: 5_000})
+    world.commit("g", offsets={2: 1})
+    assert [one.changes for one in moved(world)][before:] == [
+        (OffsetChange("t", 0, 10, 5_000),),
+        (OffsetChange("t", 2, None, 1),),
+    ]
+
+
+def test_a_deletion_comes_after_what_was_gathered(world: ToldWorld) -> None:
+    steady(world, 10)
+    world.ask(DeleteGroupsRequest([GroupId("g")]), version=2, client_id="a-tool")
+    *_, gathered, deleted = moved(world)
+    assert (gathered.commits, deleted.by) == (7, OffsetsBy.GROUP_DELETION)
+    assert world.told.facts.steady.pending("g") == []
+
+
+def test_who_pauses_is_told_and_forgotten(world: ToldWorld) -> None:
+    steady(world, 10)
+    world.advance(PAUSE_MAX_MS)
+    assert [one.commits for one in tell_due(world)] == [7]  # type: ignore[union-attr]
+    world.advance(1)
+    assert tell_due(world) == []
+    before = len(moved(world))
+    steady(world, ALONE, first=20)
+    assert len(moved(world)) == before + ALONE
+
+
+def test_what_is_gathered_is_bounded() -> None:
+    commits = SteadyCommits()
+    per_commit = 10_000
+    told = 0
+    for group in range(15):
+        who = Committer(f"g{group}", CLIENT, "")
+        commits.begin(who, 0)
+        for n in range(1, 6):
+            changes = [OffsetChange("t", index, n, n + 1) for index in range(per_commit)]
+            taken = commits.take(who, changes, n)
+            assert (taken is None) == (n < ALONE)
+            told += len(commits.make_room())
+            assert commits.partitions <= PARTITIONS_MAX
+    assert told
+    assert sum(len(one.changes) for one in commits.all()) <= PARTITIONS_MAX
+    assert commits.partitions == 0
+
+
+# ------------------------------------------------------------ the same again and again
+
+
+def test_a_loop_is_told_now_and_then_with_its_count() -> None:
+    repeats = Repeats()
+    told = {n: times for n in range(1_800) if (times := repeats.count("g", n * 1_000)) is not None}
+    assert list(told.values())[:7] == [1, 2, 4, 8, 16, 32, 64]
+    assert len(told) < 50
+    assert max(told) >= 1_800 - 60
+    assert all(times == n + 1 for n, times in told.items())
+    assert repeats.count("other", 0) == 1
+    assert repeats.count("g", 1_800_000 + OVER_MS) == 1  # it was over
+
+
+def test_the_keys_of_repeats_are_bounded() -> None:
+    repeats = Repeats()
+    for n in range(3 * KEYS_MAX):
+        repeats.count(n, 0)
+    assert len(repeats._seen) == KEYS_MAX

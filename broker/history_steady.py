@@ -1,0 +1,177 @@
+"""Steady commits: what of a program that commits without being a member is told, and when?
+
+Such programs (Flink, MirrorMaker, a simple consumer) commit each second, for weeks. Their first
+commits are facts one by one, like every reset, step back and first commit of a partition; what
+goes on forward after that is gathered, and is one fact for each `TOLD_EVERY_MS`, or for the time
+until something else happens to the group's offsets. What is gathered is in memory only: a kill
+loses the count of at most that time, and hides no move, for each fact has `old` and `new`.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from msgspec import Struct, field
+
+from history.events import Asker, OffsetChange, OffsetsBy, OffsetsMoved
+
+ALONE: Final = 3
+"""So many commits in a row are facts of their own: a reset by hand is never gathered."""
+
+PAUSE_MAX_MS: Final = 900_000
+"""A longer one ends it. Flink's checkpoints are minutes apart, some ten."""
+
+TOLD_EVERY_MS: Final = 600_000
+
+PARTITIONS_MAX: Final = 100_000
+"""That are gathered for all groups together, some 200 bytes each; beyond it the oldest are told."""
+
+RUNS_MAX: Final = 10_000
+"""Clients that are followed; the commits of those beyond it are told one by one."""
+
+Place = tuple[str, int]
+
+
+class Committer(NamedTuple):
+    group_id: str
+    asker: Asker
+    member_id: str
+
+
+class _Run(Struct):
+    """Forward commits of one client, one after the other."""
+
+    last_ms: int
+    seen: int = 1
+    since_ms: int = 0  # when the first that is gathered was made
+    commits: int = 0  # that are gathered
+    moved: dict[Place, tuple[int, int]] = field(default_factory=dict)  # old, new
+
+
+class SteadyCommits:
+    def __init__(self) -> None:
+        self._runs: dict[str, dict[Committer, _Run]] = {}  # by group
+        self._count = 0  # of runs
+        self.partitions = 0  # that are gathered
+
+    def take(
+        self, who: Committer, changes: Sequence[OffsetChange], at_ms: int
+    ) -> list[OffsetsMoved] | None:
+        """A commit that moves something. None: it is to be told as it is.
+
+        Else it is gathered, and the facts are those whose time has come.
+        """
+        run = self._runs.get(who.group_id, {}).get(who)
+        if run is None or at_ms - run.last_ms > PAUSE_MAX_MS:
+            return None
+        if not all(map(_is_forward, changes)):
+            return None
+        run.seen += 1
+        run.last_ms = at_ms
+        if run.seen <= ALONE:
+            return None
+        self._gather(run, changes, at_ms)
+        if at_ms - run.since_ms >= TOLD_EVERY_MS:
+            return [self._told(who, run)]
+        return []
+
+    def begin(self, who: Committer, at_ms: int) -> None:
+        """A commit was told as it is: perhaps the first of many."""
+        run = self._runs.get(who.group_id, {}).get(who)
+        if run is not None and at_ms - run.last_ms > PAUSE_MAX_MS:
+            run.seen, run.last_ms = 1, at_ms
+        elif run is None and self._count < RUNS_MAX:
+            self._runs.setdefault(who.group_id, {})[who] = _Run(at_ms)
+            self._count += 1
+
+    def end(self, group_id: str) -> list[OffsetsMoved]:
+        """Something else happens to the group's offsets: what was gathered is told before it."""
+        of_group = self._runs.pop(group_id, {})
+        self._count -= len(of_group)
+        return [self._told(who, run) for who, run in of_group.items() if run.commits]
+
+    def due(self, now_ms: int) -> list[OffsetsMoved]:
+        """Called now and then: what waited long enough, or is too much; who paused is forgotten."""
+        found: list[OffsetsMoved] = []
+        for group_id, of_group in list(self._runs.items()):
+            for who, run in list(of_group.items()):
+                is_over = now_ms - run.last_ms > PAUSE_MAX_MS
+                if run.commits and (is_over or now_ms - run.since_ms >= TOLD_EVERY_MS):
+                    found.append(self._told(who, run))
+                if is_over:
+                    del of_group[who]
+                    self._count -= 1
+            if not of_group:
+                del self._runs[group_id]
+        return found
+
+    def all(self) -> list[OffsetsMoved]:
+        """At a stop: everything that is gathered."""
+        return [fact for group_id in list(self._runs) for fact in self.end(group_id)]
+
+    def clear(self) -> None:
+        self._runs.clear()
+        self._count = self.partitions = 0
+
+    def pending(self, group_id: str) -> list[OffsetsMoved]:
+        """What is gathered of a group and not yet told, for who asks now."""
+        of_group = self._runs.get(group_id, {})
+        return [_fact(who, run) for who, run in of_group.items() if run.commits]
+
+    def make_room(self) -> list[OffsetsMoved]:
+        """Beyond the limit: whose first gathered commit is oldest is told early."""
+        found: list[OffsetsMoved] = []
+        if self.partitions <= PARTITIONS_MAX:
+            return found
+        runs = [
+            (run.since_ms, who, run)
+            for of_group in self._runs.values()
+            for who, run in of_group.items()
+            if run.commits
+        ]
+        for _, who, run in sorted(runs, key=lambda one: one[0]):
+            if self.partitions <= PARTITIONS_MAX // 2:
+                break
+            found.append(self._told(who, run))
+        return found
+
+    def _gather(self, run: _Run, changes: Sequence[OffsetChange], at_ms: int) -> None:
+        run.since_ms = run.since_ms or at_ms
+        run.commits += 1
+        for topic, partition, old, new in changes:
+            assert old is not None
+            assert new is not None
+            place = (topic, partition)
+            known = run.moved.get(place)
+            if known is None:
+                self.partitions += 1
+                known = (old, new)
+            run.moved[place] = (known[0], new)
+
+    def _told(self, who: Committer, run: _Run) -> OffsetsMoved:
+        fact = _fact(who, run)
+        self.partitions -= len(run.moved)
+        run.moved, run.commits, run.since_ms = {}, 0, 0
+        return fact
+
+
+def _fact(who: Committer, run: _Run) -> OffsetsMoved:
+    changes = tuple(OffsetChange(*place, *moved) for place, moved in run.moved.items())
+    return OffsetsMoved(
+        who.group_id,
+        run.last_ms,
+        OffsetsBy.COMMIT,
+        changes,
+        who.asker,
+        who.member_id,
+        run.commits,
+        run.since_ms,
+    )
+
+
+def _is_forward(change: OffsetChange) -> bool:
+    return change.old is not None and change.new is not None and change.new > change.old
+
+
+def without_moves(changes: Sequence[OffsetChange]) -> Iterator[OffsetChange]:
+    """From n to n is no move."""
+    return (one for one in changes if one.old != one.new)

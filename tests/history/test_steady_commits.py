@@ -1,0 +1,40 @@
+"""Steady commits on a whole daemon: shown while they are gathered, written at a stop."""
+
+from pathlib import Path
+
+from broker.history_steady import ALONE
+from broker.history_view import HistoryView
+from history.events import OffsetsMoved
+from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from tests.broker.node import Node
+from tests.history.test_damaged_history import TOPIC, commit
+
+
+async def told(node: Node) -> list[tuple[int | None, int | None, int | None]]:
+    """Newest first: the event's offset, its count, and where it moved the partition to."""
+    assert node.daemon.history is not None
+    view = HistoryView(node.daemon.history, node.daemon.coordinator, node.daemon.clock)
+    found = await view.events("g", 100, (OffsetsMoved,))
+    return [
+        (offset, one.commits, one.changes[0].new)
+        for offset, one in found
+        if isinstance(one, OffsetsMoved)
+    ]
+
+
+async def test_they_are_shown_while_they_are_gathered_and_written_at_a_stop(tmp_path: Path) -> None:
+    async with Node(tmp_path) as node:
+        client = await node.client()
+        await client.call(CreateTopicsRequest((CreatableTopic(TOPIC, 1, 1),)))
+        for n in range(20):
+            await commit(client, n)
+        client.close()
+        await node.daemon.lag.round()  # nothing is due yet
+        (gathered, *alone) = await told(node)
+        assert gathered == (None, 20 - ALONE, 19)
+        assert [(count, new) for _, count, new in alone] == [(None, 2), (None, 1), (None, 0)]
+    async with Node(tmp_path) as node:
+        offset, *rest = (await told(node))[0]
+        assert offset is not None
+        assert rest == [20 - ALONE, 19]
+        assert len(await told(node)) == ALONE + 1
