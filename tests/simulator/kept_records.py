@@ -1,0 +1,123 @@
+"""Kept records: what one partition has to serve, and whether a log serves it.
+
+A record was acknowledged, or it is in doubt: its append was interrupted. What was acknowledged is
+served after every start, unless a stated policy took it: a log start that was moved up, retention,
+compaction. A power failure may take what was not synced. Nothing is served that was never written,
+and no offset is given out twice.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from msgspec import Struct, field
+
+from storage.api import TopicLog
+from storage.record_batch import read_header, read_records
+
+
+class Written(NamedTuple):
+    offset: int
+    key: bytes
+    value: bytes | None
+    at_ms: int
+
+
+class Kept(Struct):
+    """Of one partition. All offsets below are of acknowledged records unless it says otherwise."""
+
+    records: dict[int, Written] = field(default_factory=dict)
+    doubted: list[list[Written]] = field(default_factory=list)
+    """Batches that nobody was told of: a prefix of them may be there, each whole."""
+    end: int = 0
+    durable_to: int = 0
+    """What lies below it survives a power failure."""
+    start: int = 0
+    """Below it a policy may have taken what it wants."""
+    is_cleaned: bool = False
+    """Of each key the newest record is enough."""
+    is_elsewhere: bool = False
+    """Its folder was moved away: whatever is served instead is right."""
+
+    def appended(self, batch: Sequence[Written]) -> None:
+        self.records.update((one.offset, one) for one in batch)
+        self.end = batch[-1].offset + 1
+
+    def check(self, log: TopicLog, *, power_lost: bool) -> None:
+        """Raises AssertionError. Afterwards what is served is what is known."""
+        served = served_by(log)
+        limit = min(self.durable_to, self.end) if power_lost else self.end
+        if not self.is_elsewhere:
+            self._check_origin(served)
+            self._check_presence(served, limit)
+            assert log.log_end_offset >= limit, f"ends at {log.log_end_offset}, told of {limit}"
+            assert log.log_start_offset <= self.start, f"starts at {log.log_start_offset}"
+        # Without its log start a log may show again what lies below it.
+        below = {offset: one for offset, one in self.records.items() if offset < self.start}
+        self.records = {**below, **served}
+        self.doubted = []
+        self.end = log.log_end_offset
+        self.start = max(self.start, log.log_start_offset)
+        self.durable_to = self.end if power_lost else min(self.durable_to, self.end)
+        self.is_elsewhere = False
+
+    def _check_origin(self, served: dict[int, Written]) -> None:
+        known = dict(self.records)
+        is_whole = True
+        for batch in self.doubted:
+            there = [one.offset in served for one in batch]
+            assert all(there) or not any(there), "half of a batch"
+            assert is_whole or not any(there), "a batch without the one before it"
+            is_whole = all(there)
+            if is_whole:
+                known.update((one.offset, one) for one in batch)
+        for offset, one in served.items():
+            assert known.get(offset) == one, f"{one} was never written at {offset}"
+
+    def _check_presence(self, served: dict[int, Written], limit: int) -> None:
+        due = [one for one in self.records.values() if self.start <= one.offset < limit]
+        if not self.is_cleaned:
+            missing = [one.offset for one in due if one.offset not in served]
+            assert not missing, f"lost the offsets {missing}"
+            return
+        newest_served = {one.key: one for one in served.values()}
+        newest_due = {one.key: one for one in due}
+        for key, one in newest_due.items():
+            found = newest_served.get(key)
+            if one.value is None and found is None:
+                continue  # its tombstone has done what it was for
+            assert found is not None, f"lost {one}"
+            assert found.offset >= one.offset, f"{found} came back, {one} was its end"
+
+
+def served_by(log: TopicLog) -> dict[int, Written]:
+    """Every record that a consumer from the start of the log would get."""
+    found: dict[int, Written] = {}
+    previous = -1
+    for batch in log.batches(log.log_start_offset):
+        if read_header(batch).is_control:
+            continue
+        for offset, at_ms, key, value, _ in read_records(batch):
+            assert offset > previous, "offsets rise"
+            previous = offset
+            if offset >= log.log_start_offset:
+                assert key is not None
+                found[offset] = Written(offset, key, value, at_ms)
+    return found
+
+
+def latest_start_by_age(records: dict[int, Written], end: int, horizon_ms: int) -> int:
+    """How far retention.ms may move the log start: to the first record that is young enough."""
+    return next((one.offset for one in records.values() if one.at_ms >= horizon_ms), end)
+
+
+def latest_start_by_size(log: TopicLog, limit_bytes: int) -> int:
+    """How far retention.bytes may move it: as many bytes as the limit stay."""
+    batches = [(read_header(batch), len(batch)) for batch in log.batches(log.log_start_offset)]
+    left = sum(size for _, size in batches)
+    start = log.log_start_offset
+    for header, size in batches:
+        left -= size
+        if left < limit_bytes:
+            break
+        start = header.next_offset
+    return start

@@ -1,0 +1,602 @@
+"""Topic world: the registry, the log store and the journal on a disk that may stop at any moment.
+
+A walk drawn from a seed: topics are created, deleted, recreated and grown, records are appended,
+flushed, retained and compacted, folders come from elsewhere and go there, checkpoint files are
+lost. Before any operation of the disk the process may be killed or the power may fail, also during
+the start that follows. After each start `Kept` says of every partition whether it serves what it
+has to. Everything is told again from the seed; `story` is what happened.
+"""
+
+import random
+from collections.abc import Callable
+from typing import Final, Literal
+
+from msgspec import Struct, field
+
+from broker.opening import open_logs, recover_journal
+from broker.stored_file import StoredFile
+from protocol.names import OFFSETS_TOPIC, TopicId, TopicName
+from storage.api import Corrupt, LogSettings, Record, TopicLog, TopicPartition
+from storage.checkpoints import NO_TOPIC_ID
+from storage.cleaner import finish, plan, read_clean_offsets, survey, sync_sealed
+from storage.cleaner_pass import run_pass
+from storage.disk import read_file
+from storage.journal import Journal
+from storage.log_store import CLEAN_SHUTDOWN, LogStore
+from storage.partition_log import PartitionLog
+from storage.record_batch import encode_batch
+from storage.segment_swap import remove_deleted
+from tests.simulator.disk import PowerCut, SimulatedDisk
+from tests.simulator.kept_records import (
+    Kept,
+    Written,
+    latest_start_by_age,
+    latest_start_by_size,
+)
+from tests.storage.rig import DATA, NOW_MS, SMALL_LIMITS, new_disk
+from topics.registry import NewTopic, Topic, TopicRegistry
+from topics.settings import TopicSettings
+
+CATALOG: Final = "rollcall-topics.json"
+LOSABLE: Final = (
+    "recovery-point-offset-checkpoint",
+    "log-start-offset-checkpoint",
+    "cleaner-offset-checkpoint",
+    CLEAN_SHUTDOWN,
+    CATALOG,
+)
+NAMES: Final = ("a", "b", "c")
+KEYS: Final = tuple(f"key-{number}".encode() for number in range(8))
+OFFSETS_PARTITIONS: Final = 2
+SMALL: Final = {"internal.segment.bytes": "1500", "index.interval.bytes": "256"}
+CONFIGS: Final[tuple[dict[str, str], ...]] = (
+    {},
+    {"retention.bytes": "4000"},
+    {"retention.ms": "600000"},
+    {
+        "cleanup.policy": "compact",
+        "min.cleanable.dirty.ratio": "0.0",
+        "delete.retention.ms": "60000",
+    },
+)
+OFFSETS_SETTINGS: Final = LogSettings(
+    segment_bytes=1500,
+    index_interval_bytes=256,
+    cleanup_delete=False,
+    cleanup_compact=True,
+    min_cleanable_dirty_ratio=0.0,
+    delete_retention_ms=60_000,
+)
+FOREIGN_PRODUCER_IDS: Final = 5_000
+"""The distance between those of one foreign broker and the next."""
+
+Crash = Literal["kill", "power"]
+
+
+class Expected(Struct):
+    """A topic that was acknowledged; of a partition that was never here there is nothing."""
+
+    topic_id: TopicId
+    partitions: list[Kept | None]
+
+
+class Folder(Struct, frozen=True):
+    """A partition's files, away from any data directory."""
+
+    topic: str
+    index: int
+    topic_id: TopicId
+    files: dict[str, bytes]
+    kept: Kept
+    producer_ids_to: int = 0
+
+
+class TopicWorld:
+    def __init__(self, seed: int) -> None:
+        self.dice = random.Random(seed)
+        self.disk = new_disk()
+        self.now_ms = NOW_MS
+        self.story: list[str] = []
+        self.happened: dict[str, int] = {}
+        self.topics: dict[str, Expected] = {}
+        self.offsets = [Kept() for _ in range(OFFSETS_PARTITIONS)]
+        self.shelf: list[Folder] = []
+        self.producer_ids_to = 0  # all below were given out, here or elsewhere
+        self.written = 0
+        # A change that a crash interrupted: the topic is as before or as after it.
+        self._maybe: tuple[str, Expected | None] | None = None
+        self._moved_in: list[Folder] = []
+        self._missing_allowed = False
+        self._start()
+
+    # --- the walk ------------------------------------------------------------------------------
+
+    def walk(self, steps: int) -> None:
+        for _ in range(steps):
+            self.now_ms += self.dice.choice((1_000, 60_000, 700_000))
+            action = self.dice.choices(*zip(*self._actions(), strict=True))[0]
+            if self.dice.random() < 0.25:
+                self.disk.cut_power_at = self.disk.operations + self.dice.randrange(25)
+            try:
+                action()
+            except PowerCut:
+                self._tell("... crashed")
+                self._restart(self.dice.choice(("kill", "power")))
+            self.disk.cut_power_at = None
+            self._maybe = None
+        self._stop_and_start()
+
+    def _actions(self) -> tuple[tuple[Callable[[], None], float], ...]:
+        return (
+            (self._produce, 30),
+            (self._commit, 8),
+            (self._create, 5),
+            (self._delete, 3),
+            (self._recreate, 2),
+            (self._grow, 2),
+            (self._flush, 4),
+            (self._retain, 4),
+            (self._delete_before, 2),
+            (self._clean, 6),
+            (self._checkpoint, 4),
+            (self._give_producer_ids, 2),
+            (self._stop_and_start, 2),
+            (self._die, 3),
+        )
+
+    def _tell(self, words: str) -> None:
+        self.story.append(words)
+        kind = words.split()[0]
+        self.happened[kind] = self.happened.get(kind, 0) + 1
+
+    # --- topics --------------------------------------------------------------------------------
+
+    def _create(self) -> None:
+        free = [name for name in NAMES if name not in self.topics]
+        if free:
+            self._create_as(self.dice.choice(free))
+
+    def _create_as(self, name: str) -> None:
+        count = self.dice.randint(1, 3)
+        topic = NewTopic(
+            TopicName(name),
+            self.registry.new_topic_id(),
+            count,
+            {**SMALL, **self.dice.choice(CONFIGS)},
+        )
+        self._tell(f"create {name} with {count}")
+        made = Expected(topic.topic_id, [Kept() for _ in range(count)])
+        self._maybe = (name, made)
+        self.registry.create([topic])
+        self.topics[name] = made
+
+    def _delete(self) -> None:
+        if not self.topics:
+            return
+        name = self.dice.choice(sorted(self.topics))
+        self._tell(f"delete {name}")
+        self._maybe = (name, None)
+        gone = self.topics[name].topic_id
+        self.shelf = [one for one in self.shelf if one.topic_id != gone]  # deleted with its topic
+        self.registry.delete(self._topic(name))
+        del self.topics[name]
+        self._maybe = None
+
+    def _recreate(self) -> None:
+        before = set(self.topics)
+        self._delete()
+        for name in before - set(self.topics):
+            self._create_as(name)
+
+    def _grow(self) -> None:
+        if not self.topics:
+            return
+        name = self.dice.choice(sorted(self.topics))
+        expected = self.topics[name]
+        more: list[Kept | None] = [Kept() for _ in range(self.dice.randint(1, 2))]
+        self._tell(f"grow {name} by {len(more)}")
+        grown = Expected(expected.topic_id, [*expected.partitions, *more])
+        self._maybe = (name, grown)
+        self.registry.add_partitions(self._topic(name), len(grown.partitions))
+        self.topics[name] = grown
+
+    def _topic(self, name: str) -> Topic:
+        topic = self.registry.by_name(TopicName(name))
+        assert topic is not None
+        return topic
+
+    def _give_producer_ids(self) -> None:
+        self._tell("give producer ids")
+        first = self.registry.reserve_producer_ids(1_000)
+        assert first >= self.producer_ids_to, f"{first} was given out, {self.producer_ids_to}"
+        self.producer_ids_to = first + 1_000
+
+    # --- records -------------------------------------------------------------------------------
+
+    def _some_log(self) -> tuple[TopicPartition, PartitionLog, Kept] | None:
+        """A partition of a user topic that is served."""
+        found = []
+        for name, expected in sorted(self.topics.items()):
+            for index, kept in enumerate(expected.partitions):
+                log = self.store.partition_log(TopicPartition(name, index))
+                if log is not None and kept is not None and not kept.is_elsewhere:
+                    found.append((log.topic_partition, log, kept))
+        return self.dice.choice(found) if found else None
+
+    def _batch(self, base: int) -> list[Written]:
+        batch = []
+        for key in self.dice.sample(KEYS, self.dice.randint(1, 3)):
+            self.written += 1
+            value = f"{self.written}-{'x' * self.dice.choice((10, 100, 300))}".encode()
+            gone = self.dice.random() < 0.15
+            batch.append(Written(base + len(batch), key, None if gone else value, self.now_ms))
+        return batch
+
+    def _produce(self) -> None:
+        if (found := self._some_log()) is None:
+            return self._create()
+        key, log, kept = found
+        for _ in range(self.dice.randint(1, 6)):
+            batch = self._batch(log.log_end_offset)
+            producer_id = -1
+            if self.producer_ids_to and self.dice.random() < 0.3:
+                producer_id = self.dice.randrange(self.producer_ids_to)
+            self._tell(f"produce {key.topic}-{key.partition} {batch[0].offset}+{len(batch)}")
+            kept.doubted = [batch]
+            first = log.append(encoded(batch, producer_id), self.now_ms)
+            assert first == batch[0].offset
+            kept.doubted = []
+            kept.appended(batch)
+        return None
+
+    def _commit(self) -> None:
+        """To a partition of the offsets topic, by way of the journal."""
+        partition = self.dice.randrange(OFFSETS_PARTITIONS)
+        kept, log = self.offsets[partition], self.journaled[partition]
+        for _ in range(self.dice.randint(1, 4)):
+            batch = self._batch(log.end_position)
+            self._tell(f"commit {partition} {batch[0].offset}+{len(batch)}")
+            kept.doubted.append(batch)
+            log.append([Record(one.key, one.value) for one in batch], self.now_ms)
+        assert self.journal.pump()
+
+    def _stored(self, stored: list[tuple[TopicPartition, int]]) -> None:
+        for key, position in stored:
+            kept = self.offsets[key.partition]
+            while kept.doubted and kept.doubted[0][-1].offset < position:
+                kept.appended(kept.doubted.pop(0))
+            kept.durable_to = kept.end
+
+    def _flush(self) -> None:
+        if (found := self._some_log()) is not None:
+            key, log, kept = found
+            self._tell(f"flush {key.topic}-{key.partition} to {kept.end}")
+            log.flush()
+            kept.durable_to = kept.end
+
+    # --- policies ------------------------------------------------------------------------------
+
+    def _retain(self) -> None:
+        if (found := self._some_log()) is None:
+            return
+        key, log, kept = found
+        settings = log.settings
+        before = kept.start
+        if settings.cleanup_delete and settings.retention_ms >= 0:
+            horizon_ms = self.now_ms - settings.retention_ms
+            young = latest_start_by_age(kept.records, kept.end, horizon_ms)
+            kept.start = max(kept.start, young)
+        if settings.cleanup_delete and settings.retention_bytes >= 0:
+            by_size = latest_start_by_size(log, settings.retention_bytes)
+            kept.start = max(kept.start, by_size)
+        self._tell(f"retain {key.topic}-{key.partition} up to {kept.start}")
+        log.enforce_retention(self.now_ms)
+        assert log.log_start_offset <= kept.start
+        kept.start = max(before, log.log_start_offset)
+
+    def _delete_before(self) -> None:
+        if (found := self._some_log()) is None:
+            return
+        key, log, kept = found
+        if not kept.end:
+            return
+        offset = self.dice.randint(0, kept.end)
+        self._tell(f"delete-before {key.topic}-{key.partition} {offset}")
+        kept.start = max(kept.start, offset)
+        assert log.delete_before(offset) >= offset
+
+    def _clean(self) -> None:
+        compacted = [
+            (key, log, kept)
+            for key, log, kept in self._all_logs()
+            if log.settings.cleanup_compact and log.segments
+        ]
+        if not compacted:
+            return
+        key, log, kept = self.dice.choice(compacted)
+        if self.dice.random() < 0.5 and log.segments[-1].size and key.topic != OFFSETS_TOPIC:
+            log.roll()
+        self._tell(f"clean {key.topic}-{key.partition}")
+        sync_sealed(log)
+        self.store.write_checkpoints()
+        kept.is_cleaned = True
+        offsets = read_clean_offsets(self.disk, DATA)
+        stable_to = self.store.durable_to(log)
+        found = survey(
+            log, checkpoint=offsets.get(key), stable_to=stable_to, now_ms=self.now_ms
+        ).found
+        if found.first_dirty >= found.first_uncleanable:
+            return
+        job = plan(log, found, stable_to=stable_to, now_ms=self.now_ms, producers={})
+        result = run_pass(self.disk, job)
+        replaced = finish(self.disk, log, result)
+        self.store.set_clean_offsets({log: result.end_offset})
+        remove_deleted(self.disk, log, replaced)
+
+    def _checkpoint(self) -> None:
+        self._tell("checkpoint")
+        for _, log, _ in self._all_logs():
+            sync_sealed(log)
+        self.journal.checkpointer.run()
+        self.store.write_checkpoints()
+
+    def _all_logs(self) -> list[tuple[TopicPartition, PartitionLog, Kept]]:
+        found = []
+        known = {name: expected.partitions for name, expected in self.topics.items()}
+        for name, partitions in {**known, OFFSETS_TOPIC: self.offsets}.items():
+            for index, kept in enumerate(partitions):
+                log = self.store.partition_log(TopicPartition(name, index))
+                if log is not None and kept is not None:
+                    found.append((log.topic_partition, log, kept))
+        return found
+
+    # --- ends and starts -----------------------------------------------------------------------
+
+    def _stop_and_start(self) -> None:
+        self._tell("stop")
+        for kept in (kept for _, _, kept in self._all_logs()):
+            kept.durable_to = max(kept.durable_to, 0)
+        assert self.journal.close()
+        assert self.store.close() == []
+        for _, _, kept in self._all_logs():
+            kept.durable_to = kept.end
+        self._between_starts()
+        self._begin(power_lost=False)
+
+    def _die(self) -> None:
+        self._restart(self.dice.choice(("kill", "power")))
+
+    def _restart(self, crash: Crash) -> None:
+        self._tell(crash)
+        self._crash(crash)
+        if crash == "kill":
+            self._between_starts()
+        self._begin(power_lost=crash == "power")
+
+    def _crash(self, crash: Crash) -> None:
+        self.disk = self.disk.after_kill() if crash == "kill" else self.disk.after_crash(self.dice)
+
+    def _begin(self, *, power_lost: bool) -> None:
+        """Start, up to twice cut short like the process before."""
+        for _ in range(self.dice.choice((0, 0, 1, 2))):
+            self.disk.cut_power_at = self.disk.operations + self.dice.randrange(40)
+            try:
+                self._start()
+            except PowerCut:
+                crash: Crash = self.dice.choice(("kill", "power"))
+                self._tell(f"{crash} in the start")
+                power_lost = power_lost or crash == "power"
+                self._crash(crash)
+        self.disk.cut_power_at = None
+        self._start()
+        self._check(power_lost=power_lost)
+
+    def _start(self) -> None:
+        repair = False
+        try:
+            self._open(repair=False)
+        except Corrupt as damage:
+            assert self._missing_allowed, damage
+            self._tell(f"refused {damage}")
+            repair = True
+        if repair:
+            self._open(repair=True)
+
+    def _open(self, *, repair: bool) -> None:
+        observer = self._observed
+        self.store = LogStore(self.disk, DATA)
+        opened = open_logs(self.store, observer, repair=repair)  # type: ignore[arg-type]
+        self.journal = Journal(
+            self.disk,
+            self.store,
+            on_stored=self._stored,
+            on_failed=self._failed,
+            limits=SMALL_LIMITS,
+        )
+        recover_journal(self.journal, self.store, opened, observer, repair=repair)  # type: ignore[arg-type]
+        self.registry = TopicRegistry(
+            self.store,
+            StoredFile(self.disk, f"{DATA}/{CATALOG}"),
+            TopicSettings(
+                offsets_topic_num_partitions=OFFSETS_PARTITIONS,
+                broker_properties={"log.retention.ms": "-1"},
+            ),
+            self._observed,
+        )
+        topic_id = self.registry.topic_id(OFFSETS_TOPIC)
+        assert topic_id is not None
+        self.journaled = []
+        for partition in range(OFFSETS_PARTITIONS):
+            key = TopicPartition(OFFSETS_TOPIC, partition)
+            log = self.store.partition_log(key)
+            if log is None:
+                self.store.create(key, topic_id, OFFSETS_SETTINGS)
+            else:
+                # A crash may have taken the id with the folder's small files, but not changed it.
+                assert log.topic_id in (topic_id, NO_TOPIC_ID), "the offsets topic has another id"
+                log.settings = OFFSETS_SETTINGS
+                log.begin_epoch()
+            self.journaled.append(self.journal.log(key))
+
+    def _observed(self, _event: object) -> None:
+        """The shell's log; what it says is not looked at here."""
+
+    def _failed(self, failure: Exception) -> None:
+        raise AssertionError(f"the journal has failed: {failure}")
+
+    # --- what an operator does between two starts ----------------------------------------------
+
+    def _between_starts(self) -> None:
+        self._missing_allowed = False
+        if self.dice.random() < 0.2:
+            self._lose_a_file()
+        if self.dice.random() < 0.15:
+            self._move_out()
+        if self.dice.random() < 0.25:
+            self._move_in()
+
+    def _lose_a_file(self) -> None:
+        name = self.dice.choice(LOSABLE)
+        if self.disk.exists(f"{DATA}/{name}"):
+            self._tell(f"lose {name}")
+            self.disk.remove(f"{DATA}/{name}")
+            self.disk.sync_dir(DATA)
+
+    def _move_out(self) -> None:
+        if not self.topics:
+            return
+        name = self.dice.choice(sorted(self.topics))
+        expected = self.topics[name]
+        index = self.dice.randrange(len(expected.partitions))
+        kept = expected.partitions[index]
+        path = f"{DATA}/{name}-{index}"
+        if kept is None or not self.disk.exists(path):
+            return
+        self._tell(f"move-out {name}-{index}")
+        files = {one: read_file(self.disk, f"{path}/{one}") for one in self.disk.listdir(path)}
+        self.shelf.append(Folder(name, index, expected.topic_id, files, kept))
+        for one in files:
+            self.disk.remove(f"{path}/{one}")
+        self.disk.remove_dir(path)
+        self.disk.sync_dir(DATA)
+        expected.partitions[index] = Kept(is_elsewhere=True)
+        self._missing_allowed = True
+
+    def _move_in(self) -> None:
+        """Another broker's topic, or one of ours that was moved out and is not here any more."""
+        away = [one for one in self.shelf if one.topic not in self.topics]
+        if away and self.dice.random() < 0.5:
+            folder = self.dice.choice(away)
+            self.shelf.remove(folder)
+        elif "moved" not in self.topics:
+            folder = self._foreign()
+        else:
+            return
+        path = f"{DATA}/{folder.topic}-{folder.index}"
+        if self.disk.exists(path) or self._is_in_doubt(folder.topic):
+            return
+        self.producer_ids_to = max(self.producer_ids_to, folder.producer_ids_to)
+        self._tell(f"move-in {folder.topic}-{folder.index} up to {folder.kept.end}")
+        self.disk.make_dir(path)
+        for name, content in folder.files.items():
+            file = self.disk.open(f"{path}/{name}", create=True)
+            file.pwrite(content, 0)
+            file.sync()
+        self.disk.sync_dir(path)
+        self.disk.sync_dir(DATA)
+        partitions: list[Kept | None] = [None] * folder.index
+        kept = folder.kept
+        kept.durable_to = kept.end
+        self.topics[folder.topic] = Expected(folder.topic_id, [*partitions, kept])
+
+    def _is_in_doubt(self, name: str) -> bool:
+        return self._maybe is not None and self._maybe[0] == name
+
+    def _foreign(self) -> Folder:
+        """A partition of another Rollcall, stopped cleanly, with producers of that one's."""
+        disk = new_disk()
+        key = TopicPartition("moved", self.dice.choice((0, 0, 2)))
+        store = LogStore(disk, DATA)
+        store.open()
+        settings = LogSettings(segment_bytes=1500, index_interval_bytes=256)
+        topic_id = self.registry.new_topic_id()
+        log = store.create(key, topic_id, settings)
+        kept = Kept()
+        producer_ids_to = self.producer_ids_to + FOREIGN_PRODUCER_IDS
+        for _ in range(self.dice.randint(1, 12)):
+            batch = self._batch(log.log_end_offset)
+            log.append(encoded(batch, producer_ids_to - 1), self.now_ms)
+            kept.appended(batch)
+        assert store.close() == []
+        path = f"{DATA}/{key.topic}-{key.partition}"
+        files = {one: read_file(disk, f"{path}/{one}") for one in disk.listdir(path)}
+        return Folder(key.topic, key.partition, topic_id, files, kept, producer_ids_to)
+
+    # --- the one rule --------------------------------------------------------------------------
+
+    def _check(self, *, power_lost: bool) -> None:
+        self._settle_doubt()
+        for name, expected in self.topics.items():
+            topic = self.registry.by_name(TopicName(name))
+            assert topic is not None, f"{name} is gone"
+            assert topic.topic_id == expected.topic_id, f"{name} has another id"
+            count = len(topic.partitions)
+            assert count == len(expected.partitions), f"{name} has {count} partitions"
+            for index, kept in enumerate(expected.partitions):
+                if kept is not None:
+                    self._check_partition(TopicPartition(name, index), kept, power_lost)
+        for name in self.registry.names():
+            assert name in self.topics or name == OFFSETS_TOPIC, f"{name} came back"
+        for index, kept in enumerate(self.offsets):
+            log = self.store.partitions()[TopicPartition(OFFSETS_TOPIC, index)]
+            self._checked(log, kept, power_lost=power_lost)
+
+    def _settle_doubt(self) -> None:
+        """Which of the two it was: the change is there as a whole or not at all."""
+        if self._maybe is None:
+            return
+        name, after = self._maybe
+        self._maybe = None
+        topic = self.registry.by_name(TopicName(name))
+        before = self.topics.get(name)
+        if after is None:
+            if topic is None:
+                del self.topics[name]
+        elif topic is not None and (
+            before is None or len(topic.partitions) == len(after.partitions)
+        ):
+            self.topics[name] = after
+
+    def _check_partition(self, key: TopicPartition, kept: Kept, power_lost: bool) -> None:  # noqa: FBT001
+        partition = self.registry.partition(*key)
+        assert partition is not None
+        if kept.is_elsewhere and partition.log is None:
+            return  # and stays so until its folder is back
+        assert not partition.offline, f"{key.topic}-{key.partition} is offline"
+        assert partition.log is not None, f"{key.topic}-{key.partition} has no log"
+        self._checked(partition.log, kept, power_lost=power_lost)
+
+    def _checked(self, log: TopicLog, kept: Kept, *, power_lost: bool) -> None:
+        name = f"{log.topic_partition.topic}-{log.topic_partition.partition}"
+        try:
+            kept.check(log, power_lost=power_lost)
+        except AssertionError as wrong:
+            raise AssertionError(f"{name}: {wrong}") from None
+
+
+def encoded(batch: list[Written], producer_id: int) -> bytes:
+    records = [Record(one.key, one.value) for one in batch]
+    return encode_batch(records, 0, batch[0].at_ms, 0, producer_id, 0, 0)
+
+
+def simulate_topics(seed: int, steps: int = 80) -> TopicWorld:
+    """One world's life. A broken promise is told with the last of its story."""
+    world = TopicWorld(seed)
+    try:
+        world.walk(steps)
+    except Exception as wrong:
+        wrong.add_note(f"seed {seed}, {steps} steps; the end of its story:")
+        for line in world.story[-25:]:
+            wrong.add_note(f"  {line}")
+        raise
+    return world
