@@ -1,9 +1,11 @@
 """Is every commit that was ever acknowledged still there after kill -9, at whatever moment it came?
 
-Members of a group and consumers without one commit as fast as they are answered, and librdkafka
-commits and produces beside them; at a moment drawn from a seed the daemon is killed, started again
-on the same data, and asked. The load then goes on where it was. Segments roll and checkpoints run
-all the time. DRILL_KILLS sets how often (`make drill` does it 200 times), DRILL_SEED the moments.
+Members of a group and consumers without one commit as fast as they are answered, librdkafka commits
+and produces, a second group rebalances all the time, and an operator creates, deletes, grows and
+fills topics and takes producer ids; at a moment drawn from a seed the daemon is killed, started
+again on the same data, and asked. The load then goes on where it was. Segments roll and checkpoints
+run all the time. DRILL_KILLS sets how often (`make drill` does it 200 times, `make long-kills`
+1,000 times), DRILL_SEED the moments.
 """
 
 import os
@@ -16,7 +18,15 @@ import pytest
 from protocol.names import NO_GENERATION
 from storage.record_batch import iter_batches, stored_records
 from tests.conftest import StartDaemon
-from tests.drills.crowd import PATIENCE_S, Crowd, Place, RawMember, committed_offsets
+from tests.drills.admin_load import Operator, Restless
+from tests.drills.crowd import (
+    PATIENCE_S,
+    Crowd,
+    Place,
+    RawMember,
+    committed_offsets,
+    same_members_in_each_generation,
+)
 from tests.interop.conftest import SETTINGS, create_topic
 from tests.interop.offsets_log import stored_commits
 
@@ -25,6 +35,7 @@ SEED = os.environ.get("DRILL_SEED") or str(random.randrange(1_000_000))
 
 TOPIC = "orders"
 MEMBERS = 3
+RESTLESS = 3
 ALONE = 5  # consumers without a group's membership, each with offsets of its own
 FLUSH_MS = 6  # about two of the disk's: a kill may come at any moment of one
 
@@ -140,11 +151,15 @@ def test_no_acknowledged_commit_is_lost(start_daemon: StartDaemon, flush: str, k
     print(f"DRILL_SEED={SEED}")
     moments = random.Random(SEED)
     daemon = start_daemon({**SETTINGS, **SMALL_FILES, "rollcall.flush": flush})
-    create_topic(daemon.bootstrap, TOPIC, MEMBERS + ALONE + 1)
+    create_topic(daemon.bootstrap, TOPIC, MEMBERS + ALONE + RESTLESS + 1)
     library = Librdkafka(daemon.bootstrap, MEMBERS + ALONE)
     members = [RawMember(f"m{n}", "billing", TOPIC, n) for n in range(MEMBERS)]
     alone = [Alone(f"a{n}", f"alone-{n}", TOPIC, MEMBERS + n) for n in range(ALONE)]
-    crowd = Crowd(daemon.port, [*members, *alone])
+    first = MEMBERS + ALONE + 1
+    restless = [Restless(f"r{n}", "restless", TOPIC, first + n, SEED) for n in range(RESTLESS)]
+    operator = Operator(SEED)
+    committers = [*members, *alone, *restless]
+    crowd = Crowd(daemon.port, [*committers, operator])
     crowd.go_on_until(
         lambda: (
             len({m.generation for m in members} - {NO_GENERATION}) == 1
@@ -166,7 +181,8 @@ def test_no_acknowledged_commit_is_lost(start_daemon: StartDaemon, flush: str, k
         library.hear()
         daemon.start()
 
-        for member in crowd.members:
+        operator.check(daemon.port)
+        for member in committers:
             (committed,) = committed_offsets(daemon.port, member.group, TOPIC, [member.partition])
             assert member.acknowledged_offset <= committed <= member.sent_offset, member.name
         (committed,) = committed_offsets(daemon.port, library.GROUP, TOPIC, [library.partition])
@@ -176,7 +192,11 @@ def test_no_acknowledged_commit_is_lost(start_daemon: StartDaemon, flush: str, k
     crowd.finish()
     library.finish()
     assert library.values
-    assert all(m.acknowledged_offset == m.sent_offset for m in crowd.members)
+    assert all(m.acknowledged_offset == m.sent_offset for m in [*members, *alone])
+    same_members_in_each_generation(restless)
+    assert operator.errors == []
+    assert set(operator.told.done) == {"create", "delete", "grow", "ids", "produce"}
+    print(f"{kills} kills, {max(m.generation for m in restless)} generations, {operator.told.done}")
     assert [(m.generation, m.errors) for m in members] == [(generation, [])] * MEMBERS
     daemon.stop()
     stored = [
@@ -190,7 +210,7 @@ def test_no_acknowledged_commit_is_lost(start_daemon: StartDaemon, flush: str, k
         len(list(folder.glob("*.log"))) > 2
         for folder in daemon.data_dir.glob("__consumer_offsets-*")
     ), "no segment was rolled"
-    for member in crowd.members:
+    for member in [*members, *alone]:
         offsets = stored_commits(daemon.data_dir, member.group)[TOPIC, member.partition]
         assert offsets == sorted(set(offsets)), "a commit went back, or was stored twice"
         assert offsets[-1] == member.acknowledged_offset

@@ -11,7 +11,7 @@ import random
 from collections.abc import Callable
 from typing import Final, Literal
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from broker.opening import open_logs, recover_journal
 from broker.stored_file import StoredFile
@@ -26,7 +26,7 @@ from storage.log_store import CLEAN_SHUTDOWN, LogStore
 from storage.partition_log import PartitionLog
 from storage.record_batch import encode_batch
 from storage.segment_swap import remove_deleted
-from tests.simulator.disk import PowerCut, SimulatedDisk
+from tests.simulator.disk import PowerCut
 from tests.simulator.kept_records import (
     Kept,
     Written,
@@ -146,7 +146,7 @@ class TopicWorld:
 
     def _tell(self, words: str) -> None:
         self.story.append(words)
-        kind = words.split()[0]
+        kind = words.split(maxsplit=1)[0]
         self.happened[kind] = self.happened.get(kind, 0) + 1
 
     # --- topics --------------------------------------------------------------------------------
@@ -392,15 +392,14 @@ class TopicWorld:
         self._check(power_lost=power_lost)
 
     def _start(self) -> None:
-        repair = False
         try:
             self._open(repair=False)
+            return
         except Corrupt as damage:
-            assert self._missing_allowed, damage
+            if not self._missing_allowed:
+                raise
             self._tell(f"refused {damage}")
-            repair = True
-        if repair:
-            self._open(repair=True)
+        self._open(repair=True)
 
     def _open(self, *, repair: bool) -> None:
         observer = self._observed
@@ -544,7 +543,8 @@ class TopicWorld:
             assert count == len(expected.partitions), f"{name} has {count} partitions"
             for index, kept in enumerate(expected.partitions):
                 if kept is not None:
-                    self._check_partition(TopicPartition(name, index), kept, power_lost)
+                    key = TopicPartition(name, index)
+                    self._check_partition(key, kept, power_lost=power_lost)
         for name in self.registry.names():
             assert name in self.topics or name == OFFSETS_TOPIC, f"{name} came back"
         for index, kept in enumerate(self.offsets):
@@ -567,7 +567,7 @@ class TopicWorld:
         ):
             self.topics[name] = after
 
-    def _check_partition(self, key: TopicPartition, kept: Kept, power_lost: bool) -> None:  # noqa: FBT001
+    def _check_partition(self, key: TopicPartition, kept: Kept, *, power_lost: bool) -> None:
         partition = self.registry.partition(*key)
         assert partition is not None
         if kept.is_elsewhere and partition.log is None:
