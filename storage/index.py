@@ -86,6 +86,11 @@ class OffsetIndex:
         if keep < self._saved:
             self._saved, self._synced = keep, -1
 
+    def forget(self) -> None:
+        """Begin anew, whatever the file has: the next save writes it as a whole."""
+        del self._offsets[:], self._positions[:]
+        self._saved, self._synced = 0, -1
+
     def load(self, disk: Disk, log_bytes: int) -> None:
         """Read the file; BadIndex unless it rises and stays within a log of `log_bytes`."""
         words = array("I", _content(disk, self.path, OFFSET_ENTRY_BYTES))
@@ -161,6 +166,11 @@ class TimeIndex:
         del self._timestamps[keep:], self._offsets[keep:]
         if keep < self._saved:
             self._saved, self._synced = keep, -1
+
+    def forget(self) -> None:
+        """Begin anew, whatever the file has: the next save writes it as a whole."""
+        del self._timestamps[:], self._offsets[:]
+        self._saved, self._synced = 0, -1
 
     def load(self, disk: Disk) -> None:
         content = _content(disk, self.path, TIME_ENTRY_BYTES)

@@ -275,8 +275,9 @@ class Segment:
             self.time_index.load(self._disk)
         except BadIndex as fault:
             indexed_to = fault.last_offset
-            self.offset_index.truncate(self.base_offset)
-            self.time_index.truncate(self.base_offset)
+            # Both, also one that was not read: what its file says must not outlive this start.
+            self.offset_index.forget()
+            self.time_index.forget()
             if self.size > self._index_interval_bytes and trusted_to > self.base_offset:
                 repairs.append(IndexRebuilt(self.path, str(fault)))
         else:

@@ -50,7 +50,6 @@ class Kept(Struct):
             self._check_origin(served)
             self._check_presence(served, limit)
             assert log.log_end_offset >= limit, f"ends at {log.log_end_offset}, told of {limit}"
-            assert log.log_start_offset <= self.start, f"starts at {log.log_start_offset}"
         # Without its log start a log may show again what lies below it.
         below = {offset: one for offset, one in self.records.items() if offset < self.start}
         self.records = {**below, **served}

@@ -291,7 +291,8 @@ class TopicWorld:
             kept.start = max(kept.start, by_size)
         self._tell(f"retain {key.topic}-{key.partition} up to {kept.start}")
         log.enforce_retention(self.now_ms)
-        assert log.log_start_offset <= kept.start
+        taken = [one for one in kept.records if kept.start <= one < log.log_start_offset]
+        assert not taken, f"retention took {taken}, it may go up to {kept.start}"
         kept.start = max(before, log.log_start_offset)
 
     def _delete_before(self) -> None:
@@ -394,12 +395,11 @@ class TopicWorld:
     def _start(self) -> None:
         try:
             self._open(repair=False)
-            return
         except Corrupt as damage:
             if not self._missing_allowed:
                 raise
             self._tell(f"refused {damage}")
-        self._open(repair=True)
+            self._open(repair=True)
 
     def _open(self, *, repair: bool) -> None:
         observer = self._observed
@@ -447,6 +447,7 @@ class TopicWorld:
 
     def _between_starts(self) -> None:
         self._missing_allowed = False
+        self.disk.cut_power_at = None
         if self.dice.random() < 0.2:
             self._lose_a_file()
         if self.dice.random() < 0.15:
@@ -469,7 +470,7 @@ class TopicWorld:
         index = self.dice.randrange(len(expected.partitions))
         kept = expected.partitions[index]
         path = f"{DATA}/{name}-{index}"
-        if kept is None or not self.disk.exists(path):
+        if kept is None or not self.disk.exists(path) or self._is_in_doubt(name):
             return
         self._tell(f"move-out {name}-{index}")
         files = {one: read_file(self.disk, f"{path}/{one}") for one in self.disk.listdir(path)}
@@ -572,7 +573,8 @@ class TopicWorld:
         assert partition is not None
         if kept.is_elsewhere and partition.log is None:
             return  # and stays so until its folder is back
-        assert not partition.offline, f"{key.topic}-{key.partition} is offline"
+        damage = self.store.damaged.get(key)
+        assert not partition.offline, f"{key.topic}-{key.partition} is offline: {damage}"
         assert partition.log is not None, f"{key.topic}-{key.partition} has no log"
         self._checked(partition.log, kept, power_lost=power_lost)
 

@@ -201,6 +201,18 @@ def test_a_tail_of_other_bytes_is_cut_at_every_byte() -> None:
         assert keys == ["k0", "k1", "k2"] or (position < last + 8 and keys[3:] == ["k3"])
 
 
+def test_indexes_of_a_tail_that_was_lost_are_lost_with_it() -> None:
+    disk, segment = filled()
+    segment.seal()
+    disk.open(segment.path).truncate(0)  # a power failure: the indexes were synced, this was not
+    sealed_at = BASE + 20
+    again = Segment(disk, FOLDER, BASE, 100)
+    again.load(0, sealed_at=sealed_at)
+    # Left on the disk they would tell the next start, after a clean stop, that the log has shrunk.
+    assert disk.open(f"{FOLDER}/{BASE:020d}.timeindex").size() == 0
+    assert Segment(disk, FOLDER, BASE, 100).load(EVERYTHING, sealed_at=sealed_at) == []
+
+
 def test_offsets_that_fall_are_a_bad_tail() -> None:
     disk, segment = filled(3)
     segment.append([placed("again", BASE + 1)])
