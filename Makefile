@@ -10,7 +10,7 @@ KILLS ?= 200
 
 .DEFAULT_GOAL := help
 .PHONY: help serve install install-test test fast lint types layers bench drill golden sim docs lock clean \
-  long-signals long-fuzz
+  long-kills long-signals long-fuzz
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -64,6 +64,10 @@ drill: install-test  ## crash drills: each step of a rebalance, and KILLS (200) 
 	DRILL_KILLS=$(KILLS) $(BIN)/python -m pytest tests/drills
 	CRASH_POINT_SEEDS=20 $(BIN)/python -m pytest tests/storage/test_crash_points.py
 	CLEANER_KILLS=30 $(BIN)/python -m pytest tests/interop/test_compacted_topics.py -k random
+
+long-kills: KILLS = 1000
+long-kills: install-test  ## KILLS (1000) kills of a daemon under load, with admin requests
+	DRILL_KILLS=$(KILLS) $(BIN)/python -m pytest -s tests/drills/test_kills_under_load.py
 
 long-signals: install-test  ## a signal at 300 moments of a start
 	START_SIGNALS=300 $(BIN)/python -m pytest --timeout 1200 tests/cli/test_start_signals.py

@@ -33,7 +33,7 @@ from storage.checkpoints import (
     encode_epochs,
     encode_metadata,
 )
-from storage.disk import Disk, Reserve, parent
+from storage.disk import Disk, Reserve, lacks_room, parent
 from storage.log_loader import FIRST_EPOCH, load_folder
 from storage.record_batch import iter_batches, read_header, with_offsets
 from storage.segment import EVERYTHING, Placed, Repair, Segment
@@ -120,6 +120,8 @@ class PartitionLog:
         self._log_start_offset = max(log_start_offset, first)
         if self._log_start_offset > self.log_end_offset:
             self._restart_at(self._log_start_offset)
+        elif self._log_start_offset and not self._segments:
+            self._name_log_start()
         self.recovery_point = min(recovery_point, self.log_end_offset)
         # A process that was killed may have left names of files that only the page cache has.
         self._names_are_dirty = recovery_point != EVERYTHING and bool(self._segments)
@@ -131,6 +133,14 @@ class PartitionLog:
             path, size = (self._path, 0) if last is None else (last.path, last.size)
             reason = f"the log ends at offset {end}, though offsets up to {known_end - 1}"
             raise Shrunken(path, size, f"{reason} were durable", (end, known_end - 1))
+
+    def _name_log_start(self) -> None:
+        """An empty segment says where the log goes on, should the checkpoint be lost."""
+        try:
+            self._create_segment(self._log_start_offset)
+        except OSError as failure:
+            if not lacks_room(failure):  # without room the checkpoint has to do
+                raise
 
     def _restart_at(self, offset: int) -> None:
         """Everything that is left lies below the log start: begin anew there."""

@@ -359,6 +359,20 @@ def test_what_a_stated_policy_removed_is_not_missed() -> None:
     assert not disk.exists(f"{PATH}/{3:020d}.index")
 
 
+def test_a_log_start_outlives_its_checkpoint_though_no_segment_is_left() -> None:
+    disk, log = filled()
+    assert log.delete_before(log.log_end_offset) == 12
+    for name in disk.listdir(PATH):
+        if name.endswith("log"):  # a power failure took what was not synced
+            disk.remove(f"{PATH}/{name}")
+    again = PartitionLog(disk, PATH, KEY, SETTINGS)
+    again.open(0, 12)
+    assert (again.log_start_offset, again.log_end_offset) == (12, 12)
+    third = PartitionLog(disk, PATH, KEY, SETTINGS)
+    third.open(0)  # the checkpoint is lost too
+    assert third.append(batch("next"), NOW_MS) == 12
+
+
 def test_segments_that_overlap_are_corrupt() -> None:
     disk, _ = filled(5)
     file = disk.open(f"{PATH}/{0:020d}.log")
