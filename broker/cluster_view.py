@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from broker.config import Config, keys
-from broker.config_key import Key, Kind, as_text
+from broker.config_key import Key, Kind, Value, as_text
 from broker.request import PendingRequest
 from protocol.reply_token import ReplyToken
 from topics.cluster import BrokerConfig, Endpoint
@@ -23,6 +23,14 @@ _TYPES: Final = {
     Kind.STRING: ConfigType.STRING,
     Kind.LIST: ConfigType.LIST,
 }
+
+
+_NULL_BY_DEFAULT: Final = frozenset(
+    ("advertised.listeners", "broker.rack", "controller.listener.names", "log.dirs")
+)
+"""In Kafka; empty here."""
+
+_SHORT: Final = frozenset(("offsets.topic.replication.factor",))
 
 
 class ClusterOfOne:
@@ -43,13 +51,18 @@ class ClusterOfOne:
         return [self._shown(key) for key in keys().values()]
 
     def _shown(self, key: Key) -> BrokerConfig:
-        value = self._config.value(key)
         is_set = key.name in self._config.origins
+        is_null = key.name in _NULL_BY_DEFAULT
+        default = None if is_null else _text(key.default)
         return BrokerConfig(
             key.name,
-            None if value is None else as_text(value),
-            _TYPES[key.rule.kind],
+            None if is_null and not is_set else _text(self._config.value(key)),
+            ConfigType.SHORT if key.name in _SHORT else _TYPES[key.rule.kind],
             ConfigSource.STATIC_BROKER_CONFIG if is_set else ConfigSource.DEFAULT_CONFIG,
-            None if key.default is None else as_text(key.default),
+            default,
             key.rule.doc,
         )
+
+
+def _text(value: Value) -> str | None:
+    return None if value is None else as_text(value)

@@ -15,7 +15,6 @@ from typing import ClassVar
 from msgspec import Struct, field
 
 from broker.config_key import (
-    LONG_MAX,
     Key,
     Rule,
     Table,
@@ -32,6 +31,8 @@ from broker.config_key import (
 from broker.listeners import Listener, parse_host_port, resolve_listeners
 from broker.steps import NEVER, Step
 from coordinator.settings import GroupSettings
+from protocol import java_text
+from protocol.java_text import INT_MAX, LONG_MAX, split_list, trim
 from protocol.names import HISTORY_TOPIC, LAG_TOPIC, TopicName
 from storage.api import JOURNALED_BATCH_BYTES_MAX, LogSettings
 from topics.settings import InternalTopic, TopicSettings
@@ -635,11 +636,14 @@ class Config(Struct, frozen=True, metaclass=Table):
     def connections_by_address(self) -> dict[str, int]:
         """max.connections.per.ip.overrides, taken apart; ValueError if it cannot be."""
         limits: dict[str, int] = {}
-        for entry in filter(None, self.max_connections_per_ip_overrides.split(",")):
-            address, colon, number = entry.strip().rpartition(":")
-            if not colon or not address or not number.strip().isdecimal():
-                raise ValueError(f"{entry.strip()!r} is not of the form ADDRESS:NUMBER")
-            limits[address.strip()] = int(number)
+        for entry in filter(None, split_list(self.max_connections_per_ip_overrides)):
+            address, _, text = entry.rpartition(":")
+            number = java_text.integer(text, 0, INT_MAX)
+            if not trim(address) or number is None:
+                raise ValueError(
+                    f"{entry!r} is not of the form ADDRESS:NUMBER, with a number up to {INT_MAX}"
+                )
+            limits[trim(address)] = number
         return limits
 
     @property

@@ -14,8 +14,8 @@ from typing import TypeVar, cast
 from msgspec import Struct, StructMeta
 from msgspec.structs import replace
 
-INT_MIN, INT_MAX = -(2**31), 2**31 - 1
-LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
+from protocol import java_text
+from protocol.java_text import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, split_list, trim
 
 Value = bool | int | float | str | tuple[str, ...] | None
 """A value as `Config` holds it; None where Kafka's default is null: another key decides."""
@@ -110,7 +110,7 @@ def as_text(value: Value) -> str:
 def _read_boolean(written: Written) -> bool:
     if isinstance(written, bool):
         return written
-    text = written.strip().lower() if isinstance(written, str) else ""
+    text = trim(written).lower() if isinstance(written, str) else ""
     if text not in ("true", "false"):
         raise BadValue("must be true or false")
     return text == "true"
@@ -119,33 +119,32 @@ def _read_boolean(written: Written) -> bool:
 def _read_integer(written: Written) -> int:
     if isinstance(written, int) and not isinstance(written, bool):
         return written
-    # Narrower than int(): Java takes neither underscores nor blanks between digits.
-    if isinstance(written, str) and re.fullmatch(r"[+-]?[0-9]{1,20}", written.strip()):
-        return int(written)
-    raise BadValue("must be a whole number")
+    number = java_text.integer(written) if isinstance(written, str) else None
+    if number is None:
+        raise BadValue("must be a whole number")
+    return number
 
 
 def _read_double(written: Written) -> float:
     if isinstance(written, int | float) and not isinstance(written, bool):
         return float(written)
     number = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
-    if isinstance(written, str) and re.fullmatch(number, written.strip()):
-        return float(written)
+    if isinstance(written, str) and re.fullmatch(number, trim(written)):
+        return float(trim(written))
     raise BadValue("must be a number")
 
 
 def _read_string(written: Written) -> str:
     if isinstance(written, str):
-        return written.strip()
+        return trim(written)
     raise BadValue("must be text, in quotes")
 
 
 def _read_list(written: Written) -> tuple[str, ...]:
     if isinstance(written, str):
-        text = written.strip()
-        return tuple(word.strip() for word in text.split(",")) if text else ()
+        return split_list(written)
     if not isinstance(written, bool | int | float):
-        words = tuple(word.strip() for word in written if isinstance(word, str))
+        words = tuple(trim(word) for word in written if isinstance(word, str))
         if len(words) == len(written):
             return words
     raise BadValue("must be a list of texts")

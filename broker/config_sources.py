@@ -17,18 +17,22 @@ from broker.config_key import BadValue, Key, Value, Written, as_text
 from broker.java_properties import BadProperties, parse_properties
 from broker.kafka_names import is_known, kafka_names, refusal
 from broker.listeners import BadListeners
+from protocol.java_text import LONG_MAX, LONG_MIN, trim
 from protocol.printable import printable
 
 _FILE_MAX_BYTES = 1_048_576  # a configuration, not a log that was named by mistake
 _SOURCES = ("default", "file", "environment", "command line")  # weakest first
 
-# Names of one value: the strongest source of any of them decides, then the first that is set.
+# Names of one value: the strongest source of any of them decides, then the first that is set. What
+# stands behind the deciding name stays, as in a Kafka's file: it was configured, and has no effect.
 _SYNONYMS = (
     ("log.dirs", "log.dir"),
     ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
     ("log.roll.ms", "log.roll.hours"),
     ("node.id", "broker.id"),
 )
+
+_MUST_AGREE = (("node.id", "broker.id"),)  # where both are set; see `_strongest`
 
 _RESEMBLES = 0.85  # of difflib's ratio: one letter wrong, too many or missing, or two swapped
 _OWN_VARIABLES = ("ROLLCALL_CONFIG",)  # options of the command line, not configuration
@@ -91,9 +95,9 @@ def load_config(
 def command_line_setting(pair: str) -> Setting:
     """One --set NAME=VALUE."""
     name, equals, value = pair.partition("=")
-    if not equals or not name.strip():
+    if not equals or not trim(name):
         raise BadConfig(f"--set {pair}: must be NAME=VALUE")
-    return given(name.strip(), value, "--set")
+    return given(trim(name), value, "--set")
 
 
 def given(name: str, written: Written, option: str) -> Setting:
@@ -145,6 +149,10 @@ def _read_toml(path: Path, content: bytes) -> dict[str, Written]:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as bad:
         raise BadConfig(f"{path}: {_explain_clash(text, str(bad)) or bad}") from None
+    except ValueError:  # of int(), for thousands of digits
+        raise BadConfig(f"{path}: a number has too many digits") from None
+    except RecursionError:
+        raise BadConfig(f"{path}: tables or lists are nested too deeply") from None
     flat: dict[str, Written] = {}
     _flatten(path, "", document, flat)
     return flat
@@ -162,8 +170,19 @@ def _flatten(
             raise BadConfig(f"{path}: {name}: a date or a time is not a value")
         elif name in flat:
             raise BadConfig(f"{path}: {name}: set twice")
+        elif not _fits(value):
+            raise BadConfig(
+                f"{path}: {name}: must be a text, a number of 64 bits or a list of texts"
+            )
         else:
             flat[name] = value
+
+
+def _fits(value: object) -> bool:
+    """TOML's numbers have 64 bits, but the library takes any; a list is one of texts."""
+    if isinstance(value, int):
+        return LONG_MIN <= value <= LONG_MAX
+    return not isinstance(value, list) or all(isinstance(word, str) for word in value)
 
 
 def _explain_clash(text: str, complaint: str) -> str | None:
@@ -248,6 +267,8 @@ def _strongest(settings: Iterable[Setting]) -> dict[str, Setting]:
         present = [chosen[name] for name in names if name in chosen]
         strongest = max((_rank(setting) for setting in present), default=0)
         for setting in present:
+            if _rank(setting) == strongest and names not in _MUST_AGREE:
+                break
             if _rank(setting) < strongest:
                 del chosen[setting.name]
     broker_id = chosen.pop("broker.id", None)
@@ -364,5 +385,5 @@ def _sentence(setting: Setting, reason: str) -> str:
 
 def _written_text(written: Written) -> str:
     if isinstance(written, bool | int | float | str):
-        return as_text(written).strip()
+        return trim(as_text(written))
     return ",".join(str(word) for word in written)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from protocol.java_text import trim
+
 _PLUGIN_PREFIXES = ("rlmm.config.", "rsm.config.", "config.providers.")
 
 _SECURITY_PREFIXES = ("ssl.", "sasl.", "zookeeper.ssl.", "password.encoder.")
@@ -97,7 +99,7 @@ def is_known(name: str) -> bool:
 
 def refusal(name: str, written: str) -> str | None:
     """Why the daemon must not start with this value; None if it may."""
-    bare, value = _without_listener(name), written.strip()
+    bare, value = _without_listener(name), trim(written)
     if bare.startswith(_SECURITY_PREFIXES):
         reason = "only PLAINTEXT is served so far"
         return _stop(reason) if value else None

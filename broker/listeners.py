@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from broker.config_key import BadValue
+from protocol.java_text import split_list, trim
 
 _ENDPOINT = re.compile(
     r"(?P<name>[A-Za-z0-9_.-]+)://"
@@ -58,7 +59,7 @@ class BadListeners(ValueError):
 
 def parse_endpoint(text: str) -> Endpoint:
     """Read NAME://HOST:PORT; listener names are upper-case, however they were written."""
-    match = _ENDPOINT.fullmatch(text.strip())
+    match = _ENDPOINT.fullmatch(trim(text))
     if match is None:
         raise BadValue(f"{text!r} is not of the form NAME://HOST:PORT")
     return _endpoint(text, match)
@@ -66,7 +67,7 @@ def parse_endpoint(text: str) -> Endpoint:
 
 def parse_host_port(text: str) -> tuple[str, int]:
     """Read HOST:PORT, an IPv6 address in brackets."""
-    match = _ENDPOINT.fullmatch(f"X://{text.strip()}")
+    match = _ENDPOINT.fullmatch(f"X://{trim(text)}")
     if match is None:
         raise BadValue(f"{text!r} is not of the form HOST:PORT")
     endpoint = _endpoint(text, match)
@@ -177,13 +178,13 @@ def _check_ports(bound: list[Endpoint]) -> None:
 
 def _protocol_map(text: str) -> Mapping[str, str]:
     protocols: dict[str, str] = {}
-    for entry in filter(None, (part.strip() for part in text.split(","))):
+    for entry in filter(None, split_list(text)):
         name, colon, protocol = entry.partition(":")
-        if not colon or not name.strip() or not protocol.strip():
+        if not colon or not trim(name) or not trim(protocol):
             raise BadListeners(
                 "listener.security.protocol.map", f"{entry!r} is not of the form NAME:PROTOCOL"
             )
-        protocols[name.strip().upper()] = protocol.strip().upper()
+        protocols[trim(name).upper()] = trim(protocol).upper()
     return protocols
 
 

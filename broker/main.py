@@ -32,6 +32,7 @@ from broker.history_facts import FactLimits
 from broker.history_log import HistoryLog
 from broker.ids import new_member_id
 from broker.io_thread import IoThreads
+from broker.journal_limits import journal_limits
 from broker.journal_relay import JournalRelay
 from broker.lag_log import build_lag
 from broker.listeners import BadListeners
@@ -55,7 +56,7 @@ from rollcall import __version__
 from storage.api import Corrupt
 from storage.data_dir import DataDir, DataDirRefused
 from storage.disk import RealDisk
-from storage.journal import Journal, JournalLimits
+from storage.journal import Journal
 from storage.log_store import LogStore
 from storage.repair import choice
 from topics.data_plane import DataPlane
@@ -92,19 +93,16 @@ class Ports(NamedTuple):
             bound.close()
 
 
-class StartRefused(Exception):
-    """What forbids a start; one line for the operator."""
-
-
 def serve(config: Config, open_console: OpenConsole | None = None, *, repair: bool = False) -> int:
     """Run the daemon until it is told to stop; the exit code. `repair` cuts what is damaged."""
     observer = log_to_stderr(config.rollcall_log_format, config.rollcall_log_level)
     descriptors = raise_descriptor_limit()
     try:
-        _journal_limits(config)
-        data_dir = DataDir(str(config.data_dir), config.node_id)
-    except StartRefused as refused:
+        journal_limits(config)
+    except ValueError as refused:
         return _refuse(str(refused))
+    try:
+        data_dir = DataDir(str(config.data_dir), config.node_id)
     except DataDirRefused as refused:
         return _refuse(f"{config.data_dir_key}: {refused}")
     try:
@@ -154,7 +152,7 @@ def build(
         on_failed=relay.failed,
         on_reopened=relay.reopened,
         is_synced=config.rollcall_flush == "commit",
-        limits=_journal_limits(config),
+        limits=journal_limits(config),
     )
     recover_journal(journal, store, opened, observer, repair=repair)
     server = Server(loop, clock, _limits(config), observer)
@@ -354,24 +352,6 @@ def _bind(config: Config) -> Ports:
         for one in bound:
             one.close()
         raise
-
-
-def _journal_limits(config: Config) -> JournalLimits:
-    try:
-        return JournalLimits(
-            queue_bytes=config.rollcall_journal_queue_max_bytes,
-            file_bytes=config.rollcall_journal_bytes // 2,
-            pass_bytes=config.rollcall_checkpoint_bytes,
-            linger_ms=config.group_coordinator_append_linger_ms,
-            idle_ms=config.rollcall_checkpoint_idle_ms,
-            reserve_bytes=config.rollcall_disk_reserve_bytes,
-            retry_ms=config.rollcall_disk_full_retry_ms,
-        )
-    except ValueError as error:
-        raise StartRefused(
-            f"rollcall.journal.bytes = {config.rollcall_journal_bytes}: "
-            f"each of its two files is half of that, and {error}"
-        ) from None
 
 
 def _history(config: Config, journal: Journal, observer: Observer) -> HistoryLog | None:

@@ -9,7 +9,9 @@ from typing import Final
 
 import click
 
-_AGO: Final = re.compile(r"(\d+)\s*(ms|s|m|h|d)(?:\s+ago)?")
+from protocol import java_text
+
+_AGO: Final = re.compile(r"([0-9]{1,12})\s*(ms|s|m|h|d)(?:\s+ago)?")
 _UNIT_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
@@ -26,8 +28,11 @@ class Moment(click.ParamType[int]):
     def convert(
         self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
     ) -> int:
-        if isinstance(value, int) or value.isdecimal():
-            return int(value)
+        if isinstance(value, int):
+            return value
+        instant_ms = java_text.integer(value, 0)
+        if instant_ms is not None:
+            return instant_ms
         ago = _AGO.fullmatch(value.strip())
         if ago is not None:
             return now_ms() - int(ago[1]) * _UNIT_MS[ago[2]]

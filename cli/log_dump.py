@@ -20,6 +20,7 @@ from cli.log_options import (
     paths_argument,
     reading,
 )
+from protocol import java_text
 
 if TYPE_CHECKING:
     from logtools.walk import Damage
@@ -38,7 +39,7 @@ def _known_types(
     """Names or numbers of record types, in lower case."""
     names = _type_names() if types else []
     for text in types:
-        if not text.isdecimal() and text.lower() not in map(str.lower, names):
+        if java_text.integer(text, 0) is None and text.lower() not in map(str.lower, names):
             raise click.BadParameter(
                 f"{text!r} is no record type: a number, or one of {', '.join(names)}",
                 param=parameter,
@@ -147,6 +148,7 @@ def _topic_partition(text: str) -> tuple[str, int | None]:
     topic, colon, partition = text.rpartition(":")
     if not colon:
         return text, None
-    if not partition.isdecimal():
+    number = java_text.integer(partition, 0, java_text.INT_MAX)
+    if number is None:
         raise click.UsageError(f"--topic {text}: {partition!r} is no partition")
-    return topic, int(partition)
+    return topic, number

@@ -3,6 +3,7 @@
 import click
 
 from cli.pipeline_options import in_one_line, pairs
+from protocol import java_text
 
 
 class Seconds(click.ParamType[int]):
@@ -16,9 +17,10 @@ class Seconds(click.ParamType[int]):
         if isinstance(value, int):
             return value
         number, unit = value[:-1], {"s": 1, "m": 60, "h": 3600}.get(value[-1:], 0)
-        if not number.isdecimal() or not int(number) or not unit:
+        counted = java_text.integer(number, 1, java_text.INT_MAX)
+        if counted is None or not unit:
             self.fail(f"{value!r} is no duration such as 30s, 5m or 1h", param, ctx)
-        return int(number) * unit
+        return counted * unit
 
 
 @click.command(

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 LOG_SUFFIX: Final = ".log"
-_PARTITION_FOLDER: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>\d{1,10})")
-_SEGMENT_FILE: Final = re.compile(r"(?P<base>\d{1,20})\.log(?P<leftover>\.[a-z]+)?")
+_PARTITION_FOLDER: Final = re.compile(
+    r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>[0-9]{1,10})"
+)
+_SEGMENT_FILE: Final = re.compile(r"(?P<base>[0-9]{1,20})\.log(?P<leftover>\.[a-z]+)?")
 
 
 class NothingThere(Exception):

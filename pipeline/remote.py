@@ -19,7 +19,9 @@ from pipeline.places import NoSegments, Piece, Read, end_of_log
 from pipeline.source import read_chunks
 from pipeline.tables import Table
 
-_SEGMENT: Final = re.compile(r"(?P<topic>[^/]+)-(?P<partition>\d+)/(?P<base>\d{20})\.log$")
+_SEGMENT: Final = re.compile(
+    r"(?P<topic>[^/]+)-(?P<partition>[0-9]{1,10})/(?P<base>[0-9]{20})\.log$"
+)
 
 
 def _files(spark: SparkSession, path: str, topic: str) -> DataFrame:

@@ -1,16 +1,29 @@
 """Fixtures for all tests: the real daemon, as a process of its own."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.broker.daemon import TEST_SETTINGS, Daemon
+from tests.falsified import add_to_report
 
 # A slow machine is no failure: property tests are bounded by their examples, not by the clock.
-settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "house", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
 settings.load_profile("house")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    call: pytest.CallInfo[None],
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    add_to_report(report, call)
+    return report
+
 
 StartDaemon = Callable[..., Daemon]
 

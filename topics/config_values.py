@@ -10,10 +10,10 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import Final
 
-Value = bool | int | float | str | tuple[str, ...]
+from protocol import java_text
+from protocol.java_text import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, split_list, trim
 
-INT_MIN, INT_MAX = -(2**31), 2**31 - 1
-LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
+Value = bool | int | float | str | tuple[str, ...]
 
 
 class ConfigType(IntEnum):
@@ -52,7 +52,7 @@ def refused(name: str, value: object, reason: str) -> BadConfig:
 
 def parse(name: str, text: str, config_type: ConfigType) -> Value:
     """The typed value of a text, or BadConfig."""
-    trimmed = text.strip()
+    trimmed = trim(text)
     match config_type:
         case ConfigType.BOOLEAN:
             word = trimmed.lower()
@@ -66,8 +66,7 @@ def parse(name: str, text: str, config_type: ConfigType) -> Value:
         case ConfigType.DOUBLE:
             return _double(name, text)
         case ConfigType.LIST:
-            words = re.split(r"\s*,\s*", trimmed) if trimmed else ()
-            return tuple(dict.fromkeys(words))  # a word that comes twice counts once
+            return tuple(dict.fromkeys(split_list(text)))  # a word that comes twice counts once
         case _:
             return trimmed
 
@@ -81,21 +80,18 @@ def as_text(value: Value) -> str:
     return str(value)
 
 
-_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _DOUBLE: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[dDfF]?")
 
 
 def _integer(name: str, text: str, low: int, high: int, type_name: str) -> int:
-    # Narrower than int(): Java takes neither underscores nor blanks between the digits.
-    if _INTEGER.fullmatch(text.strip()):
-        number = int(text)
-        if low <= number <= high:
-            return number
-    raise refused(name, text, f"Not a number of type {type_name}")
+    number = java_text.integer(text, low, high)
+    if number is None:
+        raise refused(name, text, f"Not a number of type {type_name}")
+    return number
 
 
 def _double(name: str, text: str) -> float:
-    trimmed = text.strip()
+    trimmed = trim(text)
     if not _DOUBLE.fullmatch(trimmed):
         raise refused(name, text, "Not a number of type DOUBLE")
     return float(trimmed.rstrip("dDfF"))
@@ -164,7 +160,7 @@ def list_of(*words: str) -> Check:
 def replica_list(name: str, value: Value) -> None:
     """For the two throttles of replication: `*`, or pairs of partition and broker."""
     assert isinstance(value, tuple)
-    if value == ("*",) or all(re.fullmatch(r"([0-9]+:[0-9]+)?", word.strip()) for word in value):
+    if value == ("*",) or all(re.fullmatch(r"([0-9]+:[0-9]+)?", trim(word)) for word in value):
         return
     raise refused(
         name,

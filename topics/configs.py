@@ -12,9 +12,9 @@ from typing import Final
 
 from msgspec import Struct
 
+from protocol.java_text import LONG_MAX
 from storage.api import LogSettings
 from topics.config_values import (
-    LONG_MAX,
     BadConfig,
     Check,
     ConfigSource,

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from logtools.walk import Batch, Damage, walk
+from protocol import java_text
 from protocol.names import OFFSETS_TOPIC
 from storage.checkpoints import LOG_STARTS, RECOVERY_POINTS
 from storage.data_dir import LOCK
@@ -98,8 +99,8 @@ def _checkpoint(path: Path, number: int) -> int:
     if not path.exists():
         return 0
     for words in map(str.split, path.read_text("utf-8", "replace").splitlines()):
-        if len(words) == 3 and words[:2] == [OFFSETS_TOPIC, str(number)] and words[2].isdecimal():
-            return int(words[2])
+        if len(words) == 3 and words[:2] == [OFFSETS_TOPIC, str(number)]:
+            return java_text.integer(words[2], 0) or 0
     return 0
 
 

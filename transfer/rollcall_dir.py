@@ -12,12 +12,13 @@ from types import TracebackType
 from typing import Final, Self
 
 from broker.config import Config
+from broker.journal_limits import journal_limits
 from broker.stored_file import StoredFile
 from protocol.names import HISTORY_TOPIC, OFFSETS_TOPIC, TopicId
 from storage.api import Corrupt, LogSettings, TopicPartition
 from storage.data_dir import META_PROPERTIES, DataDir
 from storage.disk import Disk, RealDisk
-from storage.journal import Journal, JournalLimits
+from storage.journal import Journal
 from storage.log_store import LogStore
 from storage.partition_log import PartitionLog
 from topics.registry import TopicRegistry
@@ -49,6 +50,10 @@ class RollcallDir:
             raise
 
     def _open(self, config: Config) -> None:
+        try:
+            limits = journal_limits(config)
+        except ValueError as refused:
+            raise Unusable(str(refused)) from None
         self._store = LogStore(self.disk, self.path)
         self._store.open()
         if self._store.is_repairing:
@@ -62,10 +67,7 @@ class RollcallDir:
             self._store,
             on_stored=lambda _: None,
             on_failed=lambda _: None,
-            limits=JournalLimits(
-                queue_bytes=config.rollcall_journal_queue_max_bytes,
-                file_bytes=config.rollcall_journal_bytes,
-            ),
+            limits=limits,
         )
         self._journal.recover()
         self.registry = TopicRegistry(

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from coordinator.group import GroupView
+from protocol.java_text import trim
 from protocol.messages.list_groups import ListedGroup
 
 CLASSIC: Final = "classic"
@@ -21,7 +22,7 @@ def list_groups(
 
     Both ignore case, and spaces around a state's name. A name that means nothing matches nothing.
     """
-    states = {state.lower().strip() for state in states_filter}
+    states = {trim(state).lower() for state in states_filter}
     types = {group_type.lower() for group_type in types_filter}
     if types and CLASSIC not in types:
         return []

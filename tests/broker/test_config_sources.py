@@ -34,6 +34,10 @@ def refused(
     return message
 
 
+def load(*pairs: str, path: Path | None = None) -> Config:
+    return load_config(command_line=[command_line_setting(pair) for pair in pairs], file=path)
+
+
 def test_without_any_source_all_values_are_defaults() -> None:
     assert load_config() == Config()
 
@@ -279,3 +283,51 @@ def test_broker_id_is_the_old_name_of_node_id() -> None:
     assert load_config(command_line=[command_line_setting("broker.id=4")]).node_id == 4
     assert load_config(command_line=[command_line_setting("broker.id=-1")]).node_id == 1
     assert "same as node.id" in refused("broker.id=4", "node.id=5")
+
+
+def test_a_coarser_name_of_a_weaker_source_stays_and_has_no_effect(tmp_path: Path) -> None:
+    path = tmp_path / "server.properties"
+    path.write_text("log.retention.hours=10\nlog.roll.ms=5\n")
+    config = load("log.retention.ms=7", "log.roll.hours=3", path=path)
+
+    assert (config.retention_ms, config.log_retention_hours) == (7, 10)
+    assert "log.retention.hours" in config.origins, "it was configured"
+    assert config.roll_ms == 3 * 3_600_000, "the stronger source decides"
+    assert "log.roll.ms" not in config.origins
+
+
+@pytest.mark.parametrize("value", ["0\x1f", "\x000", " 0\t", "00000000000000000000000000"])
+def test_blanks_are_those_of_java(value: str) -> None:
+    assert load(f"group.initial.rebalance.delay.ms={value}").group_initial_rebalance_delay_ms == 0
+
+
+@pytest.mark.parametrize("value", ["1\xa0", "\u0661", "1\x85", "9" * 5_000])
+def test_blanks_and_digits_of_python_alone_are_refused(value: str) -> None:
+    assert "must be a whole number" in refused(f"num.partitions={value}")
+
+
+@pytest.mark.parametrize("number", ["99999999999999", "\u0661", "-1", "1_0", ""])
+def test_a_limit_of_an_address_is_a_number_of_32_bits(number: str) -> None:
+    said = refused(f"max.connections.per.ip.overrides=127.0.0.1:{number}")
+    assert "is not of the form ADDRESS:NUMBER" in said
+
+
+def test_limits_of_addresses_are_read_as_lists_are() -> None:
+    config = load("max.connections.per.ip.overrides= 127.0.0.1 : 5 ,::1:\x1f7")
+    assert config.connections_by_address == {"127.0.0.1": 5, "::1": 7}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (f"node.id = {'9' * 5_000}", "too many digits"),
+        (f"node.id = 0x{'f' * 5_000}", "node.id: must be a text, a number of 64 bits"),
+        (f"node.id = {'[' * 5_000}{']' * 5_000}", "nested too deeply"),
+        ("log.dirs = [['a']]", "log.dirs: must be a text"),
+        (f"log.dirs = [0x{'f' * 5_000}]", "log.dirs: must be a text"),
+    ],
+)
+def test_toml_that_python_stumbles_over_is_one_line(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "f.toml"
+    path.write_text(text)
+    assert says in refused(path=path)

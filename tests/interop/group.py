@@ -33,6 +33,7 @@ class Witness:
         self._heard = threading.Condition()
         self.read: dict[int, set[int]] = {}
         self.events: list[tuple[str, dict]] = []
+        self.members: list[Member] = []
 
     def hear(self, member: str, line: str) -> None:
         fact = json.loads(line)
@@ -90,7 +91,10 @@ class Witness:
         with self._heard:
             if not self._heard.wait_for(fact, timeout=PATIENCE_S):
                 tail = "\n".join(f"{name}: {said}" for name, said in self.events[-30:])
-                raise AssertionError(f"waited in vain for {what}; last heard:\n{tail[:6000]}")
+                far = "\n".join(member.how_far() for member in self.members)
+                raise AssertionError(
+                    f"waited {PATIENCE_S} s in vain for {what}\n{far}\nlast heard:\n{tail[:6000]}"
+                )
 
 
 class Member:
@@ -102,6 +106,7 @@ class Member:
         self.name = name
         self.log: list[str] = []
         self._witness = witness
+        witness.members.append(self)
         self.process = subprocess.Popen(
             [sys.executable, str(SCRIPTS / script), library, _complete(library, options).to_json()],
             stdin=subprocess.PIPE,
@@ -126,6 +131,15 @@ class Member:
         assert self.process.stderr is not None
         for line in self.process.stderr:
             self.log.append(line)
+
+    def how_far(self) -> str:
+        """How far this client got, for the message of a test that waited for it."""
+        ended = self.process.poll()
+        state = "runs" if ended is None else f"ended with {ended}"
+        said = [fact["event"] for name, fact in self._witness.events if name == self.name]
+        last = f"last {said[-1]}" if said else "nothing yet"
+        log = "".join(f"\n    {line.rstrip()}" for line in self.log[-5:])
+        return f"{self.name} {state}, said {len(said)} things, {last}; its log ends:{log or ' -'}"
 
     def check_alive(self) -> None:
         ended = self.process.poll()

@@ -419,3 +419,18 @@ print("held", flush=True)
 signal.pause()
 """
 """As Java locks: by fcntl, whose locks are each process's own."""
+
+
+def test_the_write_ahead_files_have_the_size_that_the_daemon_gives_them(
+    rollcall: Rollcall, kafka: Path, tmp_path: Path
+) -> None:
+    arguments = ("--set", f"rollcall.journal.bytes={80 << 20}", "--data-dir", str(tmp_path / "d"))
+    done = rollcall("offsets", "import", "--from", str(kafka), *arguments)
+    assert done.exit_code == 0, done.err
+    sizes = {path.name: path.stat().st_size for path in (tmp_path / "d").glob("*.wal")}
+    assert sizes
+    assert set(sizes.values()) == {40 << 20}
+    arguments = ("--set", "rollcall.journal.bytes=1048576", "--data-dir", str(tmp_path / "e"))
+    done = rollcall("offsets", "import", "--from", str(kafka), *arguments)
+    assert done.exit_code == 2
+    assert "each of its two files is half of that" in done.err

@@ -1,0 +1,41 @@
+"""The broker's configuration as DescribeConfigs tells it: values, sources, and defaults."""
+
+from broker.cluster_view import ClusterOfOne
+from broker.config_sources import command_line_setting, load_config
+from topics.cluster import BrokerConfig
+from topics.config_values import ConfigSource, ConfigType
+
+STATIC, DEFAULT = ConfigSource.STATIC_BROKER_CONFIG, ConfigSource.DEFAULT_CONFIG
+
+
+def described(*pairs: str, environment: dict[str, str] | None = None) -> dict[str, BrokerConfig]:
+    config = load_config(
+        command_line=[command_line_setting(pair) for pair in pairs], environment=environment
+    )
+    return {one.name: one for one in ClusterOfOne(config, "cluster").broker_configs()}
+
+
+def shown(config: BrokerConfig) -> tuple[str | None, ConfigSource, str | None]:
+    return config.value, config.source, config.default
+
+
+def test_what_is_configured_is_static_also_where_it_is_the_default() -> None:
+    configs = described("num.partitions=6", "min.insync.replicas=1")
+    assert shown(configs["num.partitions"]) == ("6", STATIC, "1")
+    assert shown(configs["min.insync.replicas"]) == ("1", STATIC, "1")
+    assert shown(configs["log.segment.bytes"])[1] is DEFAULT
+
+
+def test_what_a_finer_name_of_a_stronger_source_overrides_is_static_too() -> None:
+    # As a Kafka shows both of one file.
+    configs = described("log.retention.ms=7", environment={"KAFKA_LOG_RETENTION_HOURS": "10"})
+    assert shown(configs["log.retention.ms"]) == ("7", STATIC, None)
+    assert shown(configs["log.retention.hours"]) == ("10", STATIC, "168")
+
+
+def test_what_kafka_has_no_default_for_has_none() -> None:
+    configs = described("log.dirs=/somewhere")
+    assert shown(configs["log.dirs"]) == ("/somewhere", STATIC, None)
+    for name in ("advertised.listeners", "broker.rack", "controller.listener.names"):
+        assert shown(configs[name]) == (None, DEFAULT, None)
+    assert configs["offsets.topic.replication.factor"].config_type is ConfigType.SHORT

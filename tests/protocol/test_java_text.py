@@ -1,0 +1,59 @@
+"""Text as Java reads it: what is trimmed, what is a number, how a list is taken apart."""
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from protocol.java_text import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, integer, split_list, trim
+
+BLANKS = "".join(map(chr, range(0x21)))
+NO_BLANKS = "\x7f\x85\xa0\u2003\u2028\ufeff"  # for Python most of them are
+
+
+@given(st.text())
+@example("0\x1f")
+@example("\x00x\x00")
+@example("\xa0x\x85")
+def test_trim_takes_what_is_not_above_the_space(text: str) -> None:
+    trimmed = trim(text)
+    assert trimmed in text
+    assert not trimmed or min(trimmed[0], trimmed[-1]) > " "
+    assert trim(BLANKS + text + BLANKS) == trimmed
+    assert all(c <= " " for c in text.replace(trimmed, "", 1)) or not trimmed
+
+
+@given(st.integers(LONG_MIN, LONG_MAX), st.text(BLANKS), st.text(BLANKS), st.integers(0, 5_000))
+@example(0, "", "\x1f", 0)
+def test_a_number_is_read_between_blanks(number: int, left: str, right: str, zeros: int) -> None:
+    digits = "0" * zeros + str(abs(number))
+    assert integer(f"{left}{'-' if number < 0 else ''}{digits}{right}") == number
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", " ", "+", "-", "1_000", "1 0", "1.0", "0x1", "\u0663", "\xb2", "1\xa0", "1\x85", "--1",
+     str(LONG_MAX + 1), str(LONG_MIN - 1), "9" * 5_000],
+)  # fmt: skip
+def test_what_is_no_number_of_64_bits(text: str) -> None:
+    assert integer(text) is None
+
+
+def test_the_range_is_that_of_the_type() -> None:
+    assert integer(str(INT_MAX), INT_MIN, INT_MAX) == INT_MAX
+    assert integer(str(INT_MAX + 1), INT_MIN, INT_MAX) is None
+    assert integer("-1", 0) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", ()),
+        (" \x00", ()),
+        ("a", ("a",)),
+        (" a , b\t,\nc ", ("a", "b", "c")),
+        ("a,,b,", ("a", "", "b", "")),
+        ("a\xa0,\x00b", ("a\xa0", "\x00b")),  # blanks for nobody, or for trim alone
+    ],
+)
+def test_lists(text: str, words: tuple[str, ...]) -> None:
+    assert split_list(text) == words
