@@ -154,7 +154,7 @@ def build(
         is_synced=config.rollcall_flush == "commit",
         limits=journal_limits(config),
     )
-    recover_journal(journal, store, opened, observer, repair=repair)
+    repaired = recover_journal(journal, store, opened, observer, repair=repair)
     server = Server(loop, clock, _limits(config), observer)
     io = IoThreads(loop, lambda error: observer(PartFailed("data plane", error)))
     cluster = ClusterOfOne(config, data_dir.identity.cluster_id)
@@ -171,7 +171,10 @@ def build(
         checker=io.checker,
         reader=io.reader,
         admin=io.admin,
+        repair=repair or store.is_repairing,
     )
+    if store.is_repairing and not (repaired or data_plane.registry.was_repaired):
+        observer(DaemonStep("Nothing that was stored is damaged: a start needs no --repair"))
     config = _with_partitions_as_they_are(config, data_plane.registry, observer)
     topic_id = data_plane.registry.topic_id(OFFSETS_TOPIC)
     assert topic_id is not None, "the data plane makes the offsets topic"

@@ -12,6 +12,9 @@ from topics import events as topics
 
 TABLE: Final[Table] = {}
 
+PARTITIONS_NAMED_MAX: Final = 20
+"""In one log line; the others are counted."""
+
 # Topics.
 
 
@@ -39,6 +42,41 @@ def _(event: topics.PartitionsAdded) -> Iterable[Line]:
 def _(event: topics.TopicAdopted) -> Iterable[Line]:
     facts: Facts = {"topic": event.name, "partitions": event.partitions}
     yield Line("warning", "Found logs of a topic that the catalog does not know; kept", facts)
+
+
+@told(TABLE, topics.PartitionsMissing)
+def _(event: topics.PartitionsMissing) -> Iterable[Line]:
+    named = ", ".join(map(str, event.partitions[:PARTITIONS_NAMED_MAX]))
+    more = len(event.partitions) - PARTITIONS_NAMED_MAX
+    yield Line(
+        "warning",
+        "Partitions of a found topic have no readable log: not served, and not made",
+        {
+            "topic": event.name,
+            "missing": len(event.partitions),
+            "partitions": f"{named} and {more} more" if more > 0 else named,
+        },
+    )
+
+
+@told(TABLE, topics.FolderSetAside)
+def _(event: topics.FolderSetAside) -> Iterable[Line]:
+    yield Line("warning", "Set aside a folder that no topic owns", {"kept_as": event.path})
+
+
+@told(TABLE, topics.CatalogRebuilt)
+def _(event: topics.CatalogRebuilt) -> Iterable[Line]:
+    words = (
+        "Rebuilt the damaged topic catalog from the folders: ids and partitions are theirs, "
+        "configs of topics are lost and must be set again"
+    )
+    yield Line("warning", words, {"kept_as": event.kept_as, "topics": len(event.topics)})
+
+
+@told(TABLE, topics.ConfigsLost)
+def _(event: topics.ConfigsLost) -> Iterable[Line]:
+    words = "Dropped the configs of a topic: they must be set again"
+    yield Line("warning", words, {"topic": event.name, "reason": event.reason})
 
 
 @told(TABLE, topics.AutoCreationFailed)

@@ -14,6 +14,7 @@ from broker.fold import read_snapshot
 from broker.partition_load import Survey
 from protocol.names import OFFSETS_TOPIC
 from storage.api import Log, LogSettings, TopicLog, TopicPartition
+from storage.checkpoints import NO_TOPIC_ID
 from storage.disk import TEMPORARY, Disk
 from storage.journal import Journal
 from storage.log_store import LogStore
@@ -45,6 +46,8 @@ class OffsetsLogs:
         log = self._store.partition_log(key)
         if log is None:
             return self._store.create(key, self.topic_id, self._settings).leader_epoch
+        if log.topic_id == NO_TOPIC_ID:  # a crash, or a repair, has taken it
+            self._store.create(key, self.topic_id, self._settings)
         log.settings = self._settings
         return log.begin_epoch()
 

@@ -80,12 +80,13 @@ def _expected_by(catalog: CatalogFile | None) -> Expects:
     topics: dict[str, TopicEntry] = {}
     with suppress(Corrupt):  # then the registry says so, or makes a new one
         if catalog is not None and (content := catalog.load()) is not None:
-            topics = {entry.name: entry for entry in Catalog.read(content).topics}
+            topics = {entry.name: entry for entry in Catalog.read(content, catalog.name).topics}
 
     def expected(key: TopicPartition) -> UUID | None:
         entry = topics.get(key.topic)
         if entry is not None:
-            return entry.topic_id if key.partition < entry.partitions else None
+            is_expected = key.partition < entry.partitions and key.partition not in entry.missing
+            return entry.topic_id if is_expected else None
         return NO_TOPIC_ID if key.topic == OFFSETS_TOPIC else None
 
     return expected
@@ -93,8 +94,8 @@ def _expected_by(catalog: CatalogFile | None) -> Expects:
 
 def recover_journal(
     journal: Journal, store: LogStore, opened: StoreOpened, observer: Observer, *, repair: bool
-) -> None:
-    """Re-apply what was promised. Raises Corrupt, OSError."""
+) -> bool:
+    """Re-apply what was promised; was anything repaired? Raises Corrupt, OSError."""
     repair = repair or store.is_repairing
     logs = [log for key in store.partitions() if (log := store.partition_log(key)) is not None]
     ends = [log.log_end_offset for log in logs]
@@ -104,8 +105,6 @@ def recover_journal(
         damaged += [*opened.repaired, *filter(None, [left_out])]
         for repaired in damaged:
             _tell_repaired(repaired, store, observer)
-        if not damaged:
-            observer(DaemonStep("Nothing that was stored is damaged: a start needs no --repair"))
     else:
         recovered = journal.recover()
         if recovered.reapplied or recovered.tail is not None:
@@ -122,6 +121,7 @@ def recover_journal(
                 observer(DaemonStep("Rebuilt the indexes of a segment", facts))
     if repair:
         store.finish_repair(damaged)
+    return bool(damaged)
 
 
 def _tell_transactions(log: PartitionLog, observer: Observer) -> None:

@@ -4,13 +4,18 @@ The seam between the data plane's files and the disk. Implements `topics.catalog
 `topics.producer_snapshot.ProducerFile`.
 """
 
-from storage.disk import Disk, read_file, replace_file
+from storage.disk import Disk, parent, read_file, replace_file
+from storage.repair import keep_copy
 
 
 class StoredFile:
     def __init__(self, disk: Disk, path: str) -> None:
         self._disk = disk
         self._path = path
+
+    @property
+    def name(self) -> str:
+        return self._path
 
     def load(self) -> bytes | None:
         """The content as last saved; None if it never was."""
@@ -28,3 +33,9 @@ class StoredFile:
             file.sync()
         finally:
             file.close()
+
+    def keep_copy(self) -> str:
+        """Copy the content aside, durably; the copy's name. Raises OSError."""
+        kept = keep_copy(self._disk, self._path)
+        self._disk.sync_dir(parent(self._path))
+        return kept

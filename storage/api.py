@@ -61,7 +61,12 @@ class SyncFailed(OSError):
 
 
 class Corrupt(Exception):
-    """What the disk holds is not what was written: fails the partition, never the process."""
+    """What the disk holds is not what was written: fails the partition, never the process.
+
+    `remedy` says what an operator can do, where that is not what most damage calls for.
+    """
+
+    remedy: str | None = None
 
     def __init__(self, path: str, position: int, reason: str) -> None:
         super().__init__(f"{path} at byte {position}: {reason}")
@@ -86,6 +91,19 @@ class Shrunken(Corrupt):
         super().__init__(path, position, reason)
         self.offsets = offsets
         self.evidence = evidence
+
+
+class NewerFormat(Corrupt):
+    """A file is sound, but of a later Rollcall: no repair of ours can help."""
+
+    remedy = (
+        "start that newer version again, or bring the whole data directory back from a copy made "
+        "before that one used it"
+    )
+
+    def __init__(self, path: str, found: int, known: int) -> None:
+        words = f"written by a newer Rollcall: it has format {found}, this one knows {known}"
+        super().__init__(path, 0, words)
 
 
 class Log(Protocol):
@@ -157,6 +175,12 @@ class TopicLog(Protocol):
     def last_producer_id(self) -> int:
         """The greatest that another broker gave out and this log has; -1 for a log of ours."""
 
+    def greatest_producer_id(self) -> int:
+        """The greatest in any batch; -1 if there is none. Reads the whole log's headers.
+
+        Raises OSError, Corrupt.
+        """
+
     settings: LogSettings
 
     def append(self, batches: bytes, now_ms: int) -> int:
@@ -207,12 +231,24 @@ class LogStore(Protocol):
     """The partitions under one data directory."""
 
     def partitions(self) -> dict[TopicPartition, TopicLog]:
-        """All open partition logs."""
+        """All open partition logs, as of now."""
+
+    def unserved(self) -> dict[TopicPartition, UUID]:
+        """Those that are damaged, with the topic id in their folders; all zeros if it has none."""
 
     def create(
         self, topic_partition: TopicPartition, topic_id: UUID, settings: LogSettings
-    ) -> TopicLog: ...
+    ) -> TopicLog:
+        """As `create_all`, of one."""
+
+    def create_all(
+        self, topic_partitions: Sequence[TopicPartition], topic_id: UUID, settings: LogSettings
+    ) -> Sequence[TopicLog]:
+        """Make partitions, all or none. Raises OSError."""
 
     def delete(self, *topic_partitions: TopicPartition) -> None:
         """Rename each folder to `<topic>-<n>.<hex>-delete`, then remove it; and durably forget
         where the logs began and how much of them was sound, for others may get their names."""
+
+    def set_aside(self, *topic_partitions: TopicPartition) -> Sequence[str]:
+        """Rename each folder to `<topic>-<n>.<hex>-stray` and let go of it; the new paths."""

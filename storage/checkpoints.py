@@ -9,7 +9,7 @@ PartitionMetadataFile.
 
 import base64
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
 
 from storage.api import Corrupt, TopicPartition
@@ -53,6 +53,21 @@ def read_offsets(disk: Disk, path: str) -> dict[TopicPartition, int]:
         except ValueError:
             raise Corrupt(path, 0, f"malformed line {' '.join(words)!r}") from None
     return offsets
+
+
+def sound_offsets(disk: Disk, path: str) -> dict[TopicPartition, int]:
+    """As `read_offsets`; of a damaged file nothing, until the next checkpoint says it all again."""
+    try:
+        return read_offsets(disk, path)
+    except Corrupt:
+        return {}
+
+
+def forget_lines(disk: Disk, path: str, keys: Iterable[TopicPartition]) -> None:
+    """Let an offset checkpoint say nothing of these, durably."""
+    lines, gone = sound_offsets(disk, path), set(keys)
+    if not gone.isdisjoint(lines):
+        write_offsets(disk, path, {key: one for key, one in lines.items() if key not in gone})
 
 
 def write_offsets(disk: Disk, path: str, offsets: Mapping[TopicPartition, int]) -> None:

@@ -68,6 +68,9 @@ class JournaledView:
     def last_producer_id(self) -> int:
         return self._partition_log.last_producer_id
 
+    def greatest_producer_id(self) -> int:
+        return self._partition_log.greatest_producer_id()
+
     @property
     def settings(self) -> LogSettings:
         return self._partition_log.settings

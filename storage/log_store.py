@@ -17,8 +17,12 @@ from storage.api import Corrupt, LogSettings, Shrunken, TopicLog, TopicPartition
 from storage.checkpoints import (
     LOG_STARTS,
     NO_TOPIC_ID,
+    PARTITION_METADATA,
     RECOVERY_POINTS,
+    forget_lines,
     read_offsets,
+    read_topic_id,
+    sound_offsets,
     write_offsets,
 )
 from storage.cleaner_selection import CHECKPOINT as CLEAN_OFFSETS
@@ -35,7 +39,7 @@ from storage.partition_folders import (
     try_to_remove,
 )
 from storage.partition_log import PartitionLog
-from storage.repair import admit_loss, put_aside, repair_partition
+from storage.repair import admit_loss, put_aside, repair_partition, repair_topic_id
 from storage.repair_book import RepairBook, Repaired
 from storage.segment import EVERYTHING, Repair
 from storage.snapshot import forget_beyond
@@ -152,6 +156,7 @@ class LogStore:
                 recovery_point = EVERYTHING if was_clean or is_lost else known_end
                 if repair:
                     folder = self._folder(key)
+                    repaired += repair_topic_id(self._disk, folder)
                     repair_partition(self._disk, folder, key, recovery_point, known_end, book=book)
                 # What an interrupted import has appended is cut anyway, or was before a kill.
                 known_end = min(known_end, before_import.get(key, known_end))
@@ -321,6 +326,17 @@ class LogStore:
         """
         return self._views
 
+    def unserved(self) -> dict[TopicPartition, UUID]:
+        """The damaged ones, with the topic ids in their folders; NO_TOPIC_ID if that is damaged."""
+        found: dict[TopicPartition, UUID] = {}
+        for key in self.damaged:
+            try:
+                path = f"{self._folder(key)}/{PARTITION_METADATA}"
+                found[key] = read_topic_id(self._disk, path)
+            except (Corrupt, OSError):
+                found[key] = NO_TOPIC_ID
+        return found
+
     def partition_log(self, topic_partition: TopicPartition) -> PartitionLog | None:
         return self._logs.get(topic_partition)
 
@@ -408,25 +424,31 @@ class LogStore:
         for log in logs.values():
             log.abandon("deleted")
         self._forget_lines(topic_partitions)
+        graves: list[str] = []
         for key in topic_partitions:
             gone = logs.get(key)
             if gone is None:
-                bury(self._disk, self._folder(key), NO_TOPIC_ID)
+                graves.append(bury(self._disk, self._folder(key), NO_TOPIC_ID))
             else:
                 with gone.files_lock:  # the cleaner may be renaming
-                    bury(self._disk, gone.path, gone.topic_id)
+                    graves.append(bury(self._disk, gone.path, gone.topic_id))
         self._disk.sync_dir(self.path)
+        for grave in graves:
+            try_to_remove(self._disk, grave)
 
     def set_aside(self, *topic_partitions: TopicPartition) -> list[str]:
         """Let go of folders that no topic owns, under names that are no partitions'; which names.
 
         Durable when it returns.
         """
+        if not topic_partitions:
+            return []
         logs = self._take_away(topic_partitions)
         for log in logs.values():
             log.abandon("set aside")
         self._forget_lines(topic_partitions)
-        names = [set_aside(self._disk, self._folder(key)) for key in topic_partitions]
+        folders = [self._folder(key) for key in topic_partitions]
+        names = [set_aside(self._disk, one) for one in folders if self._disk.exists(one)]
         self._disk.sync_dir(self.path)
         return names
 
@@ -447,26 +469,14 @@ class LogStore:
 
     def _forget_lines(self, keys: Sequence[TopicPartition]) -> None:
         """No checkpoint speaks of these any more, durably: another log may get the name."""
-        gone = set(keys)
         with self._checkpoint_lock:
-            for name in (RECOVERY_POINTS, LOG_STARTS, CLEAN_OFFSETS) if gone else ():
-                path = f"{self.path}/{name}"
-                lines = self._lines_on_disk(name)
-                if not gone.isdisjoint(lines):
-                    kept = {key: offset for key, offset in lines.items() if key not in gone}
-                    write_offsets(self._disk, path, kept)
-
-    def _lines_on_disk(self, name: str) -> dict[TopicPartition, int]:
-        """If somebody has damaged the file: none, until the next checkpoint says it all again."""
-        try:
-            return read_offsets(self._disk, f"{self.path}/{name}")
-        except Corrupt:
-            return {}
+            for name in (RECOVERY_POINTS, LOG_STARTS, CLEAN_OFFSETS) if keys else ():
+                forget_lines(self._disk, f"{self.path}/{name}", keys)
 
     def set_clean_offsets(self, offsets: Mapping[PartitionLog, int]) -> None:
         """Write down up to where logs are clean; of one that was deleted meanwhile, nothing."""
         with self._checkpoint_lock:
-            known = self._lines_on_disk(CLEAN_OFFSETS)
+            known = sound_offsets(self._disk, f"{self.path}/{CLEAN_OFFSETS}")
             lines = {key: offset for key, offset in known.items() if key in self._logs}
             for log, offset in offsets.items():
                 if self._logs.get(log.topic_partition) is log:

@@ -62,15 +62,16 @@ def is_unused(disk: Disk, folder: str) -> bool:
     )
 
 
-def bury(disk: Disk, folder: str, topic_id: UUID) -> None:
-    """Rename a partition's folder, so that it is none any more, and remove it. Not synced."""
-    if not disk.exists(folder):
-        return  # it was found missing
+def bury(disk: Disk, folder: str, topic_id: UUID) -> str:
+    """Rename a partition's folder, so that it is none any more; its name until it is removed,
+    which should wait for the sync of the new one: half a partition must not come back."""
     grave = _renamed(folder, topic_id, DELETE_SUFFIX)
+    if not disk.exists(folder):
+        return grave  # it was found missing
     if disk.exists(grave):
         remove_folder(disk, grave)
     disk.rename(folder, grave)
-    remove_folder(disk, grave)
+    return grave
 
 
 def set_aside(disk: Disk, folder: str) -> str:

@@ -33,10 +33,12 @@ from storage.checkpoints import (
     encode_epochs,
     encode_metadata,
 )
+from storage.chunks import Source, no_throttle
 from storage.disk import Disk, Reserve, lacks_room, parent
 from storage.log_loader import FIRST_EPOCH, load_folder
 from storage.record_batch import iter_batches, read_header, with_offsets
 from storage.segment import EVERYTHING, Placed, Repair, Segment
+from storage.transaction_ends import find_endings
 
 NO_LIMIT = -1
 
@@ -203,6 +205,12 @@ class PartitionLog:
     @property
     def last_producer_id(self) -> int:
         return self.aborted.last_producer_id
+
+    def greatest_producer_id(self) -> int:
+        sources = [
+            Source(one.path, one.base_offset, one.next_offset, one.size) for one in self._segments
+        ]
+        return find_endings(self._disk, sources, 0, no_throttle).last_producer_id
 
     @property
     def size_bytes(self) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from storage.api import Corrupt, Shrunken, TopicPartition
+from storage.checkpoints import PARTITION_METADATA, read_topic_id
 from storage.disk import Disk, read_file
 from storage.kept_aside import free_name, keep_bytes
 from storage.record_batch import (
@@ -151,6 +152,18 @@ def put_aside(disk: Disk, damage: Corrupt) -> Repaired:
     return Repaired(damage.path, damage.position, damage.reason, 0, (kept,), ())
 
 
+def repair_topic_id(disk: Disk, folder: str) -> list[Repaired]:
+    """Put a topic id aside that cannot be read: the catalog knows it, and it is written anew."""
+    path = f"{folder}/{PARTITION_METADATA}"
+    try:
+        read_topic_id(disk, path)
+    except Corrupt as damage:
+        repaired = put_aside(disk, damage)
+        disk.remove(path)
+        return [repaired]
+    return []
+
+
 def keep_copy(disk: Disk, path: str) -> str:
     """A copy of a whole file beside it; its name."""
     return keep_bytes(disk, path, read_file(disk, path))
@@ -158,6 +171,8 @@ def keep_copy(disk: Disk, path: str) -> str:
 
 def choice(damage: Corrupt) -> str:
     """What an operator can do about it, in a line."""
+    if damage.remedy is not None:
+        return f"{damage}; {damage.remedy}"
     return (
         f"{damage}; it was stored soundly once, so nothing is cut unasked: bring the file back "
         "from a copy, or start once with --repair, which cuts there, keeps what it cuts as "

@@ -1,24 +1,47 @@
-"""Which topics are there? The one file that remembers: names, ids, partitions and configs.
+"""Topic catalog: which topics are there, with which ids, partitions and configs?
 
-JSON, because people look into it. Written as a whole before a change takes effect, so that after a
-crash a topic either is there or is not. The same file reserves producer ids, which must never be
-given out twice. Kafka's counterpart: the topic, config and producer id records of the metadata log.
+One JSON file, because people look into it. Written as a whole before a change takes effect, so that
+after a crash a topic either is there or is not. The same file reserves producer ids, which must
+never be given out twice. Kafka's counterpart: the topic, config and producer id records of the
+metadata log.
 """
 
 import json
-from typing import Final, Protocol
+from collections.abc import Iterable, Mapping
+from typing import Final, Protocol, cast
 from uuid import UUID
 
 from msgspec import Struct, field
 
 from protocol.names import TopicId, TopicName
-from storage.api import Corrupt
+from storage.api import Corrupt, NewerFormat
+from topics.topic_names import name_fault
 
 FORMAT: Final = 1
+
+PARTITIONS_MAX: Final = 100_000
+"""Of one topic, whoever asks: each has an entry in the table, a line in every Metadata answer and,
+with its first record, an open file. Kafka names no limit; its clusters end near there."""
+
+_PRODUCER_IDS_END: Final = 1 << 63  # an int64 on the wire
+
+
+class CatalogDamaged(Corrupt):
+    """Topics that are in use would seem to be gone."""
+
+    remedy = (
+        "bring the file back from a copy, or start once with --repair, which keeps it as "
+        "*.damaged and makes a new one of what the partitions' folders say: topics keep their "
+        "ids, partitions and records, and lose their configs"
+    )
 
 
 class CatalogFile(Protocol):
     """A small file that is read once and always written as a whole."""
+
+    @property
+    def name(self) -> str:
+        """As people know it."""
 
     def load(self) -> bytes | None:
         """The content as last saved; None if it never was."""
@@ -26,56 +49,95 @@ class CatalogFile(Protocol):
     def save(self, content: bytes) -> None:
         """Replace the content: atomically, and durably before it returns. Raises OSError."""
 
+    def keep_copy(self) -> str:
+        """Copy the content aside, durably; the copy's name. Raises OSError."""
+
 
 class TopicEntry(Struct, frozen=True):
     name: TopicName
     topic_id: TopicId
     partitions: int
     configs: dict[str, str] = field(default_factory=dict)
+    missing: tuple[int, ...] = ()
+    """Of a topic that was found on the disk: the partitions that were not there, or unreadable.
+    They are not made: their records may be elsewhere."""
+
+    def plain(self) -> dict[str, object]:
+        plain: dict[str, object] = {
+            "name": self.name,
+            "id": str(self.topic_id),
+            "partitions": self.partitions,
+            "configs": self.configs,
+        }
+        return {**plain, "missing": list(self.missing)} if self.missing else plain
 
 
 class Catalog(Struct):
     topics: list[TopicEntry] = field(default_factory=list)
-    deleting: list[TopicId] = field(default_factory=list)
+    deleting: dict[TopicId, TopicName] = field(default_factory=dict)
     """Topics that are gone, whose folders may still be there after a crash."""
     next_producer_id: int = 0
 
     def dump(self) -> bytes:
         document = {
             "format": FORMAT,
-            "topics": [
-                {
-                    "name": topic.name,
-                    "id": str(topic.topic_id),
-                    "partitions": topic.partitions,
-                    "configs": topic.configs,
-                }
-                for topic in self.topics
-            ],
+            "topics": [topic.plain() for topic in self.topics],
             "deleting": [str(topic_id) for topic_id in self.deleting],
+            "deleting_names": list(self.deleting.values()),
             "next_producer_id": self.next_producer_id,
         }
         return json.dumps(document, indent=1).encode()
 
     @classmethod
-    def read(cls, content: bytes) -> "Catalog":
-        """The catalog in a file; raises Corrupt, for to go on without it would lose topics."""
+    def read(cls, content: bytes, name: str) -> "Catalog":
+        """The catalog in a file. Raises Corrupt, for to go on without it would lose topics; and
+        NewerFormat, which no repair helps against."""
         try:
             document = json.loads(content)
-            if document["format"] != FORMAT:
-                raise Corrupt("topic catalog", 0, f"format {document['format']} is not known")
-            return cls(
-                [
-                    TopicEntry(
-                        TopicName(topic["name"]),
-                        UUID(topic["id"]),
-                        int(topic["partitions"]),
-                        dict(topic["configs"]),
-                    )
-                    for topic in document["topics"]
-                ],
-                [UUID(topic_id) for topic_id in document["deleting"]],
-                int(document["next_producer_id"]),
+            _check_format(document["format"], name)
+            catalog = cls(
+                [_entry(topic) for topic in document["topics"]],
+                _deleting(document["deleting"], document.get("deleting_names", [])),
+                document["next_producer_id"],
             )
-        except (ValueError, KeyError, TypeError, AttributeError) as fault:
-            raise Corrupt("topic catalog", 0, f"{type(fault).__name__}: {fault}") from fault
+            catalog._check()
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:
+            raise CatalogDamaged(name, 0, f"{type(fault).__name__}: {fault}") from fault
+        return catalog
+
+    def _check(self) -> None:
+        """Raises ValueError for what no catalog of ours says."""
+        for values in ([t.name for t in self.topics], [t.topic_id for t in self.topics]):
+            if len(set(values)) < len(values):
+                raise ValueError("two topics have the same name or id")
+        next_id = self.next_producer_id
+        if type(next_id) is not int or not 0 <= next_id < _PRODUCER_IDS_END:
+            raise ValueError(f"next_producer_id is {next_id!r}")
+
+
+def _check_format(found: object, name: str) -> None:
+    if isinstance(found, int) and found > FORMAT:
+        raise NewerFormat(name, found, FORMAT)
+    if found != FORMAT:
+        raise ValueError(f"format {found!r} is not known")
+
+
+def _deleting(ids: list[str], names: list[str]) -> dict[TopicId, TopicName]:
+    """Catalogs of before have no names."""
+    padded = [*names, *[""] * len(ids)]
+    return {UUID(text): TopicName(str(name)) for text, name in zip(ids, padded, strict=False)}
+
+
+def _entry(topic: Mapping[str, object]) -> TopicEntry:
+    """Raises ValueError, KeyError, TypeError, AttributeError."""
+    name, partitions, configs = topic["name"], topic["partitions"], topic["configs"]
+    if not isinstance(name, str) or name_fault(name) is not None:
+        raise ValueError(f"{name!r} is no name of a topic")
+    if type(partitions) is not int or not 0 < partitions <= PARTITIONS_MAX:
+        raise ValueError(f"{name} has {partitions!r} partitions")
+    if not isinstance(configs, dict) or not all(isinstance(v, str) for v in configs.values()):
+        raise ValueError(f"the configs of {name} are no strings")
+    missing = tuple(cast("Iterable[int]", topic.get("missing", ())))
+    if not all(type(index) is int and 0 <= index < partitions for index in missing):
+        raise ValueError(f"{name} misses partitions that it has not got")
+    return TopicEntry(TopicName(name), UUID(str(topic["id"])), partitions, dict(configs), missing)

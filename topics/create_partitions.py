@@ -13,6 +13,7 @@ from protocol.messages.create_partitions import (
     CreatePartitionsTopicResult,
 )
 from protocol.names import ErrorCode
+from topics.admin_queue import Steps
 from topics.api_error import (
     DUPLICATE_TOPIC,
     TOO_MANY_PARTITIONS,
@@ -20,6 +21,7 @@ from topics.api_error import (
     of_disk,
     of_internal_topic,
 )
+from topics.catalog import PARTITIONS_MAX
 from topics.placement import assignment_fault
 from topics.registry import TopicRegistry
 from topics.settings import MAX_PARTITIONS_PER_REQUEST
@@ -29,21 +31,21 @@ _DONE: Final = ApiError(ErrorCode.NONE)
 
 def answer_create_partitions(
     request: CreatePartitionsRequest, registry: TopicRegistry, node_id: int
-) -> CreatePartitionsResponse:
+) -> Steps[CreatePartitionsResponse]:
     times = Counter(topic.name for topic in request.topics)
     results = [
         CreatePartitionsTopicResult(name, *DUPLICATE_TOPIC) for name, n in times.items() if n > 1
     ]
     for asked in request.topics:
         if times[asked.name] == 1:
-            error = _grow(asked, registry, node_id, validate_only=request.validate_only)
+            error = yield from _grow(asked, registry, node_id, validate_only=request.validate_only)
             results.append(CreatePartitionsTopicResult(asked.name, *error))
     return CreatePartitionsResponse(results=results)
 
 
 def _grow(
     asked: CreatePartitionsTopic, registry: TopicRegistry, node_id: int, *, validate_only: bool
-) -> ApiError:
+) -> Steps[ApiError]:
     topic = registry.by_name(asked.name)
     if topic is None:
         return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -58,7 +60,7 @@ def _grow(
     if validate_only:
         return _DONE
     try:
-        registry.add_partitions(topic, asked.count)
+        yield from registry.add_partitions(topic, asked.count)
     except OSError as error:
         return of_disk(error)
     return _DONE
@@ -76,6 +78,9 @@ def _count_fault(asked: CreatePartitionsTopic, present: int) -> ApiError | None:
         return ApiError(ErrorCode.INVALID_PARTITIONS, text)
     if asked.count - present > MAX_PARTITIONS_PER_REQUEST:
         return TOO_MANY_PARTITIONS
+    if asked.count > PARTITIONS_MAX:
+        text = f"A topic can have {PARTITIONS_MAX} partitions, not {asked.count}."
+        return ApiError(ErrorCode.INVALID_PARTITIONS, text)
     return None
 
 

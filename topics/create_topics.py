@@ -17,6 +17,7 @@ from protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 from protocol.names import ErrorCode, TopicName
+from topics.admin_queue import Steps
 from topics.api_error import DUPLICATE_TOPIC, TOO_MANY_PARTITIONS, ApiError, of_disk
 from topics.config_values import BadConfig
 from topics.placement import assignment_fault, factor_fault
@@ -35,7 +36,7 @@ class TopicCreation:
         self._node_id = node_id
         self._settings = settings
 
-    def answer(self, request: CreateTopicsRequest) -> CreateTopicsResponse:
+    def answer(self, request: CreateTopicsRequest) -> Steps[CreateTopicsResponse]:
         times = Counter(topic.name for topic in request.topics)
         prohibited = TopicName(CLUSTER_METADATA_TOPIC)
         asked = [t for t in request.topics if times[t.name] == 1 and t.name != prohibited]
@@ -47,7 +48,7 @@ class TopicCreation:
         disk: ApiError | None = None
         if fit and not request.validate_only:
             try:
-                self._registry.create(fit)
+                yield from self._registry.create(fit)
             except OSError as fault:
                 disk = of_disk(fault)
         results = [

@@ -7,6 +7,7 @@ Kafka's counterpart: `KafkaApis` and `ReplicaManager`, as far as they serve topi
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from protocol.messages import Request, Response
 from protocol.messages.create_partitions import CreatePartitionsRequest
@@ -25,6 +26,7 @@ from protocol.names import TopicId
 from protocol.reply_token import ReplyToken
 from purgatory.now import Now
 from storage.api import LogStore, TopicLog, TopicPartition
+from topics.admin_queue import AdminQueue, Steps
 from topics.catalog import CatalogFile
 from topics.cluster import ClusterView
 from topics.create_partitions import answer_create_partitions
@@ -35,7 +37,7 @@ from topics.describe_configs import ConfigDescription
 from topics.describe_topic_partitions import answer_describe_topic_partitions
 from topics.events import TopicChange, TopicDeleted, TopicEvent
 from topics.fetch import Fetching
-from topics.init_producer_id import answer_init_producer_id
+from topics.init_producer_id import answer_init_producer_id, reserve_and_answer
 from topics.io_executor import INLINE, IoExecutor
 from topics.list_offsets import answer_list_offsets, reads_nothing
 from topics.metadata import MetadataAnswers
@@ -79,18 +81,28 @@ class DataPlane:
         checker: IoExecutor = INLINE,
         reader: IoExecutor = INLINE,
         admin: IoExecutor = INLINE,
+        repair: bool = False,
     ) -> None:
         self.appender = appender
         self._reader = reader
-        self._admin = admin
-        self.registry = TopicRegistry(store, catalog, settings, observe, new_topic_id)
+        snapshots = ProducerSnapshots(producer_snapshot, settings.producer_id_expiration_ms)
+        self.registry = TopicRegistry(
+            store,
+            catalog,
+            settings,
+            observe,
+            new_topic_id,
+            greatest_producer_id=snapshots.greatest_producer_id,
+            repair=repair,
+        )
+        self._queue = AdminQueue(admin)
+        self._is_reserving = False
+        self._hang_up = hang_up or (lambda token: reply(token, None))
         self.registry.subscribe(self._changed)
         self._settings = settings
         self._cluster = cluster
         self.cluster_id = cluster.cluster_id
         self._reply = reply
-        self._hang_up = hang_up or (lambda token: reply(token, None))
-        snapshots = ProducerSnapshots(producer_snapshot, settings.producer_id_expiration_ms)
         self._upkeep = Upkeep(
             self.registry, snapshots, settings, observe, appender=appender, keeper=admin
         )
@@ -128,6 +140,10 @@ class DataPlane:
             self._producing.handle(request, token, now)
         elif isinstance(request, ListOffsetsRequest | OffsetForLeaderEpochRequest):
             self._read_and_reply(request, token)
+        elif isinstance(request, InitProducerIdRequest):
+            self._init_producer_id(request, token)
+        elif (change := self._change(request, token)) is not None:
+            self._queued(token, change)
         else:
             self._reply(token, self._answer(request, token))
 
@@ -152,21 +168,27 @@ class DataPlane:
             reader = INLINE
         reader.submit(answer, done)
 
+    def _change(self, request: Request, token: ReplyToken) -> Callable[[], Steps[Response]] | None:
+        """What the admin queue is to do; None if the request changes nothing."""
+        registry, node_id = self.registry, self._cluster.node_id
+        match request:
+            case CreateTopicsRequest():
+                return lambda: self._creation.answer(request)
+            case DeleteTopicsRequest():
+                version, enabled = token.api_version, self._settings.delete_topic_enable
+                return lambda: answer_delete_topics(request, version, registry, enabled=enabled)
+            case CreatePartitionsRequest():
+                return lambda: answer_create_partitions(request, registry, node_id)
+            case MetadataRequest() if self._metadata.wants_topics(request, token):
+                return lambda: self._create_and_answer(request, token)
+        return None
+
     def _answer(self, request: Request, token: ReplyToken) -> Response:
         """The answer to a request that never waits."""
-        registry, cluster, version = self.registry, self._cluster, token.api_version
+        registry, cluster = self.registry, self._cluster
         match request:
             case MetadataRequest():
                 return self._metadata.answer(request, token)
-            case InitProducerIdRequest():
-                return answer_init_producer_id(request, self._producer_ids)
-            case CreateTopicsRequest():
-                return self._creation.answer(request)
-            case DeleteTopicsRequest():
-                enabled = self._settings.delete_topic_enable
-                return answer_delete_topics(request, version, registry, enabled=enabled)
-            case CreatePartitionsRequest():
-                return answer_create_partitions(request, registry, cluster.node_id)
             case DescribeConfigsRequest():
                 return self._configs.answer(request)
             case DescribeClusterRequest():
@@ -176,6 +198,42 @@ class DataPlane:
                 return answer_describe_topic_partitions(request, registry, cluster.node_id, limit)
             case _:
                 raise AssertionError(f"{type(request).__name__} is not for the data plane")
+
+    def _queued(self, token: ReplyToken, answer: Callable[[], Steps[Response]]) -> None:
+        """Decide and answer when its turn comes."""
+
+        def steps() -> Steps[None]:
+            self._reply(token, (yield from answer()))
+
+        self._queue.run(steps, lambda: self._hang_up(token))
+
+    def _create_and_answer(self, request: MetadataRequest, token: ReplyToken) -> Steps[Response]:
+        yield from self._metadata.create(request)
+        return self._metadata.answer(request, token)
+
+    def _init_producer_id(self, request: InitProducerIdRequest, token: ReplyToken) -> None:
+        ids = self._producer_ids
+        answer = answer_init_producer_id(request, ids)
+        if answer is None:
+            self._queued(token, lambda: reserve_and_answer(ids))
+            return
+        self._reply(token, answer)
+        if ids.are_few:
+            self._reserve_ahead()
+
+    def _reserve_ahead(self) -> None:
+        """So that who asks next need not wait; if the disk refuses, the last id asks again."""
+
+        def steps() -> Steps[None]:
+            try:
+                with suppress(OSError):
+                    yield from self._producer_ids.reserve()
+            finally:
+                self._is_reserving = False
+
+        if not self._is_reserving:
+            self._is_reserving = True
+            self._queue.run(steps, lambda: None)
 
     @property
     def next_deadline_ms(self) -> int | None:
@@ -218,6 +276,7 @@ class DataPlane:
 
     def close(self) -> None:
         """Then, once nothing is under way: bring records and producers to the disk."""
+        self._queue.close()
         self._upkeep.close()
 
     def _changed(self, change: TopicChange) -> None:

@@ -14,6 +14,7 @@ from protocol.messages.delete_topics import (
     DeleteTopicsResponse,
 )
 from protocol.names import ZERO_TOPIC_ID, ErrorCode, TopicId, TopicName
+from topics.admin_queue import Steps
 from topics.api_error import (
     DUPLICATE_TOPIC,
     NO_SUCH_TOPIC,
@@ -39,15 +40,32 @@ _SAME_TOPIC: Final = ApiError(
 
 def answer_delete_topics(
     request: DeleteTopicsRequest, api_version: int, registry: TopicRegistry, *, enabled: bool
-) -> DeleteTopicsResponse:
+) -> Steps[DeleteTopicsResponse]:
+    """Those that can be deleted go together, so that they cost one save of the catalog."""
     if not enabled:
         return _disabled(request, api_version)
-    return DeleteTopicsResponse(responses=list(_results(request, registry)))
+    doomed: dict[TopicId, Topic] = {}
+    results = list(_refused(request, registry, doomed))
+    internal = [topic for topic in doomed.values() if topic.is_internal]
+    others = [topic for topic in doomed.values() if not topic.is_internal]
+    results += [
+        _result(topic.name, topic.topic_id, of_internal_topic(topic.name, "deleted"))
+        for topic in internal
+    ]
+    outcome = _DONE
+    try:
+        if others:
+            yield from registry.delete(*others)
+    except OSError as fault:
+        outcome = of_disk(fault)
+    results += [_result(topic.name, topic.topic_id, outcome) for topic in others]
+    return DeleteTopicsResponse(responses=results)
 
 
-def _results(
-    request: DeleteTopicsRequest, registry: TopicRegistry
+def _refused(
+    request: DeleteTopicsRequest, registry: TopicRegistry, doomed: dict[TopicId, Topic]
 ) -> Iterator[DeletableTopicResult]:
+    """Why some are not to be deleted; the others go to `doomed`."""
     names: Counter[TopicName] = Counter(request.topic_names)
     ids: Counter[TopicId] = Counter()
     for asked in request.topics:
@@ -59,7 +77,6 @@ def _results(
             names[asked.name] += 1
         else:
             yield _result(asked.name, asked.topic_id, _BOTH)
-    doomed: dict[TopicId, Topic] = {}
     for topic_id, times in ids.items():
         topic = registry.by_id(topic_id)
         if times > 1:
@@ -79,18 +96,6 @@ def _results(
             yield _result(name, topic.topic_id, _SAME_TOPIC)
         else:
             doomed[topic.topic_id] = topic
-    for topic in doomed.values():
-        yield _result(topic.name, topic.topic_id, _delete(topic, registry))
-
-
-def _delete(topic: Topic, registry: TopicRegistry) -> ApiError:
-    if topic.is_internal:
-        return of_internal_topic(topic.name, "deleted")
-    try:
-        registry.delete(topic)
-    except OSError as fault:
-        return of_disk(fault)
-    return _DONE
 
 
 def _disabled(request: DeleteTopicsRequest, api_version: int) -> DeleteTopicsResponse:

@@ -38,6 +38,33 @@ class TopicAdopted(Struct, frozen=True):
     partitions: int
 
 
+class PartitionsMissing(Struct, frozen=True):
+    """A topic that was found on the disk has no logs for these: they are not served, nor made."""
+
+    name: TopicName
+    partitions: tuple[int, ...]
+
+
+class FolderSetAside(Struct, frozen=True):
+    """No topic owns it; nothing in it was touched."""
+
+    path: str
+
+
+class CatalogRebuilt(Struct, frozen=True):
+    """It was damaged; what the folders say has taken its place."""
+
+    kept_as: str
+    topics: tuple[TopicName, ...]
+
+
+class ConfigsLost(Struct, frozen=True):
+    """The catalog had configs of a topic that make no sense; the broker's hold from now on."""
+
+    name: TopicName
+    reason: str
+
+
 class AutoCreationFailed(Struct, frozen=True):
     """A client asked for a topic that cannot be made; told once, however often it asks."""
 
@@ -96,6 +123,10 @@ TopicChange = TopicCreated | TopicDeleted | PartitionsAdded
 TopicEvent = (
     TopicChange
     | TopicAdopted
+    | PartitionsMissing
+    | FolderSetAside
+    | CatalogRebuilt
+    | ConfigsLost
     | AutoCreationFailed
     | RecordsAppended
     | RecordsFetched

@@ -10,6 +10,7 @@ from typing import Final
 
 from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from protocol.names import ErrorCode, ProducerId
+from topics.admin_queue import Steps
 from topics.producer_ids import ProducerIds
 
 NO_PRODUCER_ID: Final = -1
@@ -18,18 +19,32 @@ NO_EPOCH: Final = -1
 
 def answer_init_producer_id(
     request: InitProducerIdRequest, producer_ids: ProducerIds
-) -> InitProducerIdResponse:
+) -> InitProducerIdResponse | None:
+    """None if the disk must reserve ids first: then `reserve_and_answer`, in the admin queue."""
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_EPOCH):
         return _refused(ErrorCode.INVALID_REQUEST)
     if request.transactional_id == "":
         return _refused(ErrorCode.INVALID_REQUEST)
     if request.transactional_id is not None:
         return _refused(ErrorCode.UNSUPPORTED_VERSION)
-    try:
-        producer_id = producer_ids.next()
-    except OSError:
-        # What Kafka says while it has no ids to give: the client asks again.
-        return _refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    return _given(producer_ids)
+
+
+def reserve_and_answer(producer_ids: ProducerIds) -> Steps[InitProducerIdResponse]:
+    """For a request that was found fit. Others before it may have used up a block meanwhile."""
+    while (answer := _given(producer_ids)) is None:
+        try:
+            yield from producer_ids.reserve()
+        except OSError:
+            # What Kafka says while it has no ids to give: the client asks again.
+            return _refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    return answer
+
+
+def _given(producer_ids: ProducerIds) -> InitProducerIdResponse | None:
+    producer_id = producer_ids.take()
+    if producer_id is None:
+        return None
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
 
 

@@ -24,6 +24,7 @@ from protocol.names import (
     TopicName,
 )
 from protocol.reply_token import ReplyToken
+from topics.admin_queue import Steps
 from topics.cluster import ClusterView
 from topics.events import AutoCreationFailed, TopicEvent
 from topics.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
@@ -33,6 +34,7 @@ from topics.settings import TopicSettings
 from topics.topic_names import is_internal, name_fault
 
 FIRST_VERSION_BY_ID: Final = 12
+NO_LEADER: Final = -1  # of a partition whose disk has failed
 MOST_TOLD: Final = 1_000  # topics that cannot be made and are remembered as told
 
 
@@ -51,6 +53,37 @@ class MetadataAnswers:
         self._settings = settings
         self._observe = observe
         self._told: set[TopicName] = set()  # of which topics it was told that they cannot be made
+
+    def wants_topics(self, request: MetadataRequest, token: ReplyToken) -> bool:
+        """Does it name topics that are to be made first? Then `create` comes before `answer`."""
+        return not _mixes_ids_and_names(request, token.api_version) and bool(self._wanted(request))
+
+    def create(self, request: MetadataRequest) -> Steps[None]:
+        """Make the topics that it names and nobody has made meanwhile. In the admin queue."""
+        for name in self._wanted(request):
+            yield from self._create(name)
+
+    def _wanted(self, request: MetadataRequest) -> list[TopicName]:
+        if not (request.allow_auto_topic_creation and self._settings.auto_create_topics_enable):
+            return []
+        # Once one is named by its id, all are.
+        if not request.topics or any(t.topic_id != ZERO_TOPIC_ID for t in request.topics):
+            return []
+        names = dict.fromkeys(t.name for t in request.topics if t.name is not None)
+        return [name for name in names if self._may_be_made(name)]
+
+    def _may_be_made(self, name: TopicName) -> bool:
+        if self._registry.by_name(name) is not None or name_fault(name) is not None:
+            return False
+        if is_internal(name):
+            return False  # made by the coordinators that own them, or not at all
+        fault = factor_fault(self._settings.default_replication_factor)
+        colliding = self._registry.colliding(name)
+        if colliding is not None:
+            self._cannot_create(name, f"it collides with {colliding}")
+        elif fault is not None:
+            self._cannot_create(name, f"default.replication.factor: {fault.message}")
+        return colliding is None and fault is None
 
     def answer(self, request: MetadataRequest, token: ReplyToken) -> MetadataResponse:
         if _mixes_ids_and_names(request, token.api_version):
@@ -86,8 +119,6 @@ class MetadataAnswers:
         # A name that is asked for twice is answered once.
         for name in dict.fromkeys(t.name for t in request.topics if t.name is not None):
             found = self._registry.by_name(name)
-            if found is None and request.allow_auto_topic_creation:
-                found = self._create(name)
             if found is None:
                 yield _unknown(name, operations)
             else:
@@ -103,25 +134,14 @@ class MetadataAnswers:
             else:
                 yield self._known(topic, operations)
 
-    def _create(self, name: TopicName) -> Topic | None:
-        """Create a topic because somebody asked where it is; None if it cannot be."""
-        if not self._settings.auto_create_topics_enable or name_fault(name) is not None:
-            return None
-        if is_internal(name):
-            return None  # made by the coordinators that own them, or not at all
-        fault = factor_fault(self._settings.default_replication_factor)
-        colliding = self._registry.colliding(name)
-        if colliding is not None:
-            self._cannot_create(name, f"it collides with {colliding}")
-        elif fault is not None:
-            self._cannot_create(name, f"default.replication.factor: {fault.message}")
-        else:
-            fresh = NewTopic(name, self._registry.new_topic_id(), self._settings.num_partitions)
-            try:
-                self._registry.create([fresh], automatic=True)
-            except OSError as refusal:
-                self._cannot_create(name, str(refusal))
-        return self._registry.by_name(name)
+    def _create(self, name: TopicName) -> Steps[None]:
+        if not self._may_be_made(name):
+            return  # it collides with the one that was made just now
+        fresh = NewTopic(name, self._registry.new_topic_id(), self._settings.num_partitions)
+        try:
+            yield from self._registry.create([fresh], automatic=True)
+        except OSError as refusal:
+            self._cannot_create(name, str(refusal))
 
     def _cannot_create(self, name: TopicName, reason: str) -> None:
         """Tell it once: a client asks again every few hundred milliseconds."""
@@ -138,6 +158,10 @@ class MetadataAnswers:
             topic.is_internal,
             [
                 MetadataResponsePartition(
+                    ErrorCode.LEADER_NOT_AVAILABLE, index, NO_LEADER, -1, node, (), node
+                )
+                if partition.offline
+                else MetadataResponsePartition(
                     ErrorCode.NONE, index, node[0], partition.leader_epoch, node, node
                 )
                 for index, partition in enumerate(topic.partitions)

@@ -96,6 +96,11 @@ class ProducerSnapshots:
         self._must_rewrite = not found.is_sound
         self._is_stale = bool(content) and not found.is_sound  # write it though nothing changed
 
+    @property
+    def greatest_producer_id(self) -> int:
+        """Of all that are saved; -1 if there is none. Asked at the start."""
+        return max((one for saved in self._saved.values() for one in saved.entries), default=-1)
+
     def drop_beyond(self, partitions: Iterable[Partition]) -> None:
         """At a start: forget entries beyond the end of their log, which a power failure cut.
 

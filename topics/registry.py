@@ -1,34 +1,45 @@
-"""Which topics are there, with which ids, partitions and configs? The one table of them.
+"""Topic registry: the one table of topics, with their ids, partitions, configs and logs.
 
 Every change is saved in the catalog before it is made, so a crash leaves it done or not done; then
-the logs follow, then the listeners are told. At the start the catalog and what lies on the disk are
-brought together: missing logs are made, those of deleted topics removed, and logs that the catalog
-does not know are adopted, for to delete records is never a guess.
+the logs follow, then the listeners are told. A change is an operation of the admin queue: it yields
+its disk work, and the table changes on the loop. At the start the catalog and what lies on the disk
+are brought together, as `adoption.py` plans it.
 Kafka's counterpart: `ReplicationControlManager` for the table, `LogManager` for the logs.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from protocol.names import OFFSETS_TOPIC, ZERO_TOPIC_ID, ProducerId, TopicId, TopicName
-from storage.api import Corrupt, LogStore, TopicLog, TopicPartition
-from topics.catalog import Catalog, CatalogFile, TopicEntry
+from storage.api import Corrupt, LogStore, NewerFormat, TopicLog, TopicPartition
+from topics.admin_queue import Steps
+from topics.adoption import Adoption, Plan
+from topics.catalog import Catalog, CatalogDamaged, CatalogFile, TopicEntry
+from topics.config_values import BadConfig
 from topics.configs import INTERNAL_SEGMENT_BYTES, EffectiveConfig, TopicConfigs
 from topics.events import (
+    CatalogRebuilt,
+    ConfigsLost,
+    FolderSetAside,
     PartitionFailed,
     PartitionsAdded,
     SaveFailed,
-    TopicAdopted,
     TopicChange,
     TopicCreated,
     TopicDeleted,
     TopicEvent,
 )
 from topics.partition import Partition
-from topics.settings import InternalTopic, TopicSettings
+from topics.settings import TopicSettings
 from topics.topic_ids import random_topic_id
 from topics.topic_names import collision_key, is_internal
+
+LOST_CATALOG_SKIP: Final = 1_000_000
+"""Producer ids left out when the catalog is lost: the logs show the greatest that was written with,
+but producers may hold greater ones that they have not used yet."""
 
 
 class Topic(Struct):
@@ -61,7 +72,12 @@ class TopicRegistry:
         settings: TopicSettings,
         observe: Callable[[TopicEvent], None],
         new_topic_id: Callable[[], TopicId] = random_topic_id,
+        *,
+        greatest_producer_id: int = -1,
+        repair: bool = False,
     ) -> None:
+        """`greatest_producer_id`: of those that others remember. With `repair` a damaged catalog
+        is set aside and made anew of what the folders say. Raises Corrupt, OSError."""
         self.configs = TopicConfigs(settings.broker_properties)
         self.new_topic_id = new_topic_id
         self._store = store
@@ -71,9 +87,12 @@ class TopicRegistry:
         self._by_name: dict[TopicName, Topic] = {}
         self._by_id: dict[TopicId, Topic] = {}
         self._partitions: dict[tuple[str, int], Partition] = {}
-        self._deleting: list[TopicId] = []
-        self._next_producer_id = 0
-        self._load(settings)
+        self._entries: dict[TopicName, TopicEntry] = {}
+        # Gone from the table; whether their folders are gone is not known.
+        self._deleting: dict[TopicId, TopicName] = {}
+        self._next_producer_id = greatest_producer_id + 1
+        self.was_repaired = False
+        self._load(settings, repair=repair)
 
     # Questions
 
@@ -117,186 +136,275 @@ class TopicRegistry:
         """Be told of every change, once it is made; in the order of subscription."""
         self._listeners.append(listener)
 
-    def create(self, new: Sequence[NewTopic], *, automatic: bool = False) -> None:
+    def create(self, new: Sequence[NewTopic], *, automatic: bool = False) -> Steps[None]:
         """Add topics that do not exist yet: all of them or none."""
-        self._save(
-            [
-                *self._entries(),
-                *(TopicEntry(t.name, t.topic_id, t.partitions, t.configs) for t in new),
-            ]
+        topics = [self._topic(one.name, one.topic_id, one.configs) for one in new]
+        entries = [TopicEntry(t.name, t.topic_id, t.partitions, t.configs) for t in new]
+        logs: dict[TopicName, Sequence[TopicLog]] = {}
+
+        def work() -> None:
+            for topic, one in zip(topics, new, strict=True):
+                keys = [TopicPartition(topic.name, index) for index in range(one.partitions)]
+                logs[topic.name] = self._store.create_all(keys, topic.topic_id, topic.effective.log)
+
+        def undo() -> None:
+            self._store.delete(*(log.topic_partition for made in logs.values() for log in made))
+
+        yield from self._change(
+            {**self._entries, **{entry.name: entry for entry in entries}},
+            work,
+            undo,
+            doomed={topic.topic_id: topic.name for topic in topics},
         )
-        topics = [self._add(t.name, t.topic_id, t.configs) for t in new]
-        try:
-            for topic, fresh in zip(topics, new, strict=True):
-                self._open_logs(topic, fresh.partitions)
-        except OSError:
-            for topic in topics:
-                self._forget(topic)
-            self._save(self._entries())
-            raise
         for topic in topics:
+            self._add(topic)
+            self._serve(topic, logs[topic.name])
             self._tell(TopicCreated(topic.name, topic.topic_id, len(topic.partitions), automatic))
 
-    def delete(self, topic: Topic) -> None:
-        """Remove a topic and its records."""
-        self._deleting.append(topic.topic_id)
-        try:
-            self._save([e for e in self._entries() if e.topic_id != topic.topic_id])
-        except OSError:
-            self._deleting.remove(topic.topic_id)
-            raise
-        partitions = len(topic.partitions)
-        self._forget(topic)
-        self._deleting.remove(topic.topic_id)  # the file may still name it: that does no harm
-        self._tell(TopicDeleted(topic.name, topic.topic_id, partitions))
-
-    def add_partitions(self, topic: Topic, count: int) -> None:
+    def add_partitions(self, topic: Topic, count: int) -> Steps[None]:
         """Let a topic have `count` partitions, more than it has."""
         before = len(topic.partitions)
-        self._save(
-            [
-                TopicEntry(e.name, e.topic_id, count, e.configs) if e.name == topic.name else e
-                for e in self._entries()
-            ]
-        )
-        try:
-            self._open_logs(topic, count)
-        except OSError:
-            self._remove_logs(topic.partitions[before:])
-            del topic.partitions[before:]
-            self._save(self._entries())
-            raise
+        keys = [TopicPartition(topic.name, index) for index in range(before, count)]
+        logs: list[TopicLog] = []
+
+        def work() -> None:
+            logs.extend(self._store.create_all(keys, topic.topic_id, topic.effective.log))
+
+        entry = replace(self._entries[topic.name], partitions=count)
+        # Folders that are left go at the next start: they are empty, and beyond the topic's count.
+        yield from self._change({**self._entries, topic.name: entry}, work, _nothing)
+        self._serve(topic, logs)
         self._tell(PartitionsAdded(topic.name, topic.topic_id, before, count))
+
+    def _change(
+        self,
+        entries: dict[TopicName, TopicEntry],
+        work: Callable[[], None],
+        undo: Callable[[], None],
+        doomed: Mapping[TopicId, TopicName] | None = None,
+    ) -> Steps[None]:
+        """Save the catalog, then do the work; if that fails, the catalog is as it was before.
+
+        If not even that can be saved, a start finds the change made. The table goes without it.
+        """
+        before, after = self._catalog(), self._catalog(entries)
+        before.deleting.update(doomed or {})
+        is_decided = False
+
+        def both() -> None:
+            nonlocal is_decided
+            self._file.save(after.dump())
+            is_decided = True
+            try:
+                work()
+            except OSError:
+                try:
+                    self._file.save(before.dump())
+                finally:
+                    undo()
+                raise
+
+        try:
+            yield both
+        except OSError as fault:
+            what = "partitions" if is_decided else "topic catalog"
+            self._observe(SaveFailed(what, str(fault)))
+            self._deleting.update(doomed or {} if is_decided else {})
+            raise
+        self._entries = entries
+
+    def delete(self, *topics: Topic) -> Steps[None]:
+        """Remove topics and their records. Raises OSError; then nothing is removed."""
+        doomed = {topic.topic_id: topic.name for topic in topics}
+        entries = {n: e for n, e in self._entries.items() if e.topic_id not in doomed}
+        catalog = self._catalog(entries)
+        catalog.deleting.update(doomed)
+        yield from self._save(catalog)
+        self._entries = entries
+        self._deleting.update(doomed)
+        keys: list[TopicPartition] = []
+        for topic in topics:
+            # A damaged one has no log to show, but a folder.
+            there = self._store.partitions().keys() | self._store.unserved().keys()
+            keys += [p.topic_partition for p in topic.partitions if p.topic_partition in there]
+            self._forget(topic)
+            self._tell(TopicDeleted(topic.name, topic.topic_id, len(topic.partitions)))
+        try:
+            yield lambda: self._store.delete(*keys)
+        except OSError as fault:
+            # They are gone all the same: the next start removes what is left of them.
+            self._observe(SaveFailed("deletion of partitions", str(fault)))
+        else:
+            for topic_id in doomed:  # the file may still name them: that does no harm
+                del self._deleting[topic_id]
 
     def attach(self, log: TopicLog) -> None:
         """Take the log of a partition that somebody else writes: the offsets topic's."""
         partition = self._partitions[log.topic_partition]
         partition.attach(log)
 
-    def reserve_producer_ids(self, count: int) -> ProducerId:
+    def reserve_producer_ids(self, count: int) -> Steps[ProducerId]:
         """The first of `count` ids that nobody was given and nobody will be, not after a crash."""
         first = self._next_producer_id
-        self._next_producer_id += count
-        try:
-            self._save(self._entries())
-        except OSError:
-            self._next_producer_id = first
-            raise
+        catalog = self._catalog()
+        catalog.next_producer_id = first + count
+        yield from self._save(catalog)
+        self._next_producer_id = first + count
         return ProducerId(first)
 
     # The catalog
 
-    def _entries(self) -> list[TopicEntry]:
-        return [
-            TopicEntry(topic.name, topic.topic_id, len(topic.partitions), dict(topic.configs))
-            for topic in self._by_name.values()
-        ]
+    def _catalog(self, entries: Mapping[TopicName, TopicEntry] | None = None) -> Catalog:
+        topics = list((self._entries if entries is None else entries).values())
+        return Catalog(topics, dict(self._deleting), self._next_producer_id)
 
-    def _save(self, entries: list[TopicEntry]) -> None:
+    def _save(self, catalog: Catalog) -> Steps[None]:
         try:
-            self._file.save(Catalog(entries, self._deleting, self._next_producer_id).dump())
+            yield lambda: self._file.save(catalog.dump())
         except OSError as fault:
             self._observe(SaveFailed("topic catalog", str(fault)))
             raise
 
-    def _load(self, settings: TopicSettings) -> None:
+    # The start
+
+    def _load(self, settings: TopicSettings, *, repair: bool) -> None:
         content = self._file.load()
-        catalog = Catalog() if content is None else Catalog.read(content)
-        self._remove_deleted(catalog)
-        # A new producer under an old one's id would be taken for it, and its batches for repeated.
-        taken = [log.last_producer_id for log in self._store.partitions().values()]
-        self._next_producer_id = max(catalog.next_producer_id, max(taken, default=-1) + 1)
-        known = {entry.name for entry in catalog.topics}
-        entries = [*catalog.topics, *self._adopted(known)]
+        catalog, kept_as = self._read_catalog(content, repair=repair)
         offsets_configs = offsets_topic_configs(settings)
-        if OFFSETS_TOPIC not in known:
-            entries.append(
-                TopicEntry(
-                    OFFSETS_TOPIC,
-                    self.new_topic_id(),
-                    settings.offsets_topic_num_partitions,
-                    offsets_configs,
-                )
-            )
-        for name, topic in settings.internal_topics.items():
-            _place_internal(entries, name, topic, self.new_topic_id)
-        if entries != catalog.topics or content is None:
-            self._save(entries)
+        adoption = Adoption(self._store, settings, self.new_topic_id, repair=repair)
+        plan = adoption.plan(catalog, offsets_configs)
+        for event in plan.events:
+            self._observe(event)
+        is_lost = content is None or kept_as is not None
+        self.was_repaired = repair and bool(kept_as or plan.strays)
+        self._find_next_producer_id(catalog, plan, is_lost=is_lost)
+        self._clear_away(catalog, plan)
+        # The offsets topic's are those of this start, which may be a command's rehearsal.
+        configs = {OFFSETS_TOPIC: offsets_configs}
+        entries = [
+            self._added(entry, configs.get(entry.name, entry.configs), repair=repair)
+            for entry in plan.entries
+        ]
+        self._entries = {entry.name: entry for entry in entries}
+        if entries != catalog.topics or is_lost:
+            self._file.save(self._catalog().dump())
+        if kept_as is not None:
+            self._observe(CatalogRebuilt(kept_as, tuple(self._entries)))
         for entry in entries:
-            # The offsets topic's are those of this start, which may be a command's rehearsal.
-            configs = offsets_configs if entry.name == OFFSETS_TOPIC else entry.configs
-            self._open_logs(self._add(entry.name, entry.topic_id, configs), entry.partitions)
+            self._open_logs(self._by_name[entry.name], entry, plan.offline)
 
-    def _remove_deleted(self, catalog: Catalog) -> None:
+    def _read_catalog(self, content: bytes | None, *, repair: bool) -> tuple[Catalog, str | None]:
+        """The catalog, empty if there is none; and the copy of a damaged one that was set aside."""
+        if content is None:
+            return Catalog(), None
+        try:
+            return Catalog.read(content, self._file.name), None
+        except NewerFormat:
+            raise
+        except Corrupt:
+            if not repair:
+                raise
+            return Catalog(), self._file.keep_copy()
+
+    def _find_next_producer_id(self, catalog: Catalog, plan: Plan, *, is_lost: bool) -> None:
+        """A new producer under an old one's id would be taken for it, its batches for repeated."""
         logs = self._store.partitions()
-        doomed = [key for key, log in logs.items() if log.topic_id in catalog.deleting]
-        if doomed:
-            self._store.delete(*doomed)
+        taken = [log.last_producer_id for log in logs.values()]
+        for key in plan.adopted:
+            try:
+                taken.append(logs[key].greatest_producer_id())
+            except Corrupt as damage:
+                if key.topic == OFFSETS_TOPIC:
+                    raise
+                plan.give_up(key, str(damage))
+        ours = max(catalog.next_producer_id, self._next_producer_id)
+        self._next_producer_id = max(ours, max(taken, default=-1) + 1)
+        if is_lost and plan.adopted:
+            self._next_producer_id += LOST_CATALOG_SKIP
 
-    def _adopted(self, known: set[TopicName]) -> list[TopicEntry]:
-        """Topics made of logs that no catalog names: it was lost, or folders were put here."""
-        found: dict[TopicName, TopicEntry] = {}
-        for (topic, index), log in sorted(self._store.partitions().items()):
-            name = TopicName(topic)
-            if name not in known and name != OFFSETS_TOPIC:
-                topic_id = found[name].topic_id if name in found else log.topic_id
-                if topic_id == ZERO_TOPIC_ID:
-                    topic_id = self.new_topic_id()
-                found[name] = TopicEntry(name, topic_id, index + 1)
-        entries = list(found.values())
-        for entry in entries:
-            self._observe(TopicAdopted(entry.name, entry.topic_id, entry.partitions))
-        return entries
+    def _clear_away(self, catalog: Catalog, plan: Plan) -> None:
+        """A disk that refuses does not forbid the start: what is left is served to nobody."""
+        self._deleting = dict(catalog.deleting)
+        try:
+            self._store.delete(*plan.leftovers)
+            self._deleting.clear()
+        except OSError as fault:
+            self._observe(SaveFailed("deletion of partitions", str(fault)))
+        try:
+            for path in self._store.set_aside(*plan.strays):
+                self._observe(FolderSetAside(path))
+        except OSError as fault:
+            self._observe(SaveFailed("folders that no topic owns", str(fault)))
 
-    # The table and the logs
+    def _added(self, entry: TopicEntry, configs: dict[str, str], *, repair: bool) -> TopicEntry:
+        """Put a topic of the catalog into the table; its entry, perhaps without its configs."""
+        try:
+            self._add(self._topic(entry.name, entry.topic_id, configs))
+        except (BadConfig, ValueError) as fault:
+            if not repair:
+                raise CatalogDamaged(self._file.name, 0, f"topic {entry.name}: {fault}") from None
+            self.was_repaired = True
+            self._observe(ConfigsLost(entry.name, str(fault)))
+            self._add(self._topic(entry.name, entry.topic_id, {}))
+            return replace(entry, configs={})
+        return entry
 
-    def _add(self, name: TopicName, topic_id: TopicId, configs: Mapping[str, str]) -> Topic:
-        topic = Topic(name, topic_id, configs, self.configs.effective(configs), is_internal(name))
-        self._by_name[name] = topic
-        self._by_id[topic_id] = topic
-        return topic
-
-    def _open_logs(self, topic: Topic, count: int) -> None:
+    def _open_logs(
+        self, topic: Topic, entry: TopicEntry, offline: Mapping[TopicPartition, str]
+    ) -> None:
+        """Of a topic that the start found. A log that is missing without a reason is made: its
+        creation was cut short."""
         logs = self._store.partitions()
-        for index in range(len(topic.partitions), count):
-            topic_partition = TopicPartition(topic.name, index)
-            log: TopicLog | None = None
-            if topic.name != OFFSETS_TOPIC:
-                log = logs.get(topic_partition)
+        damaged = self._store.unserved().keys()
+        missing = set(entry.missing)
+        for index in range(entry.partitions):
+            key = TopicPartition(topic.name, index)
+            log = logs.get(key)
+            if topic.name == OFFSETS_TOPIC:
+                log = None  # the coordinator's, which attaches them
+            elif index in missing or key in offline:
+                log = None
+                if key in offline:
+                    self._observe(PartitionFailed(key, offline[key], offline=True))
+            elif key in damaged or log is None or log.topic_id == ZERO_TOPIC_ID:
                 # A log without an id is one whose small files a crash took: it gets them again.
-                if log is None or log.topic_id == ZERO_TOPIC_ID:
-                    log = self._create_log(topic, topic_partition)
-                if log is not None:
-                    _check_id(topic, log)
-                    log.settings = topic.effective.log
-            partition = Partition(topic_partition, log)
+                log = self._create_log(topic, key)
+            if log is not None:
+                log.settings = topic.effective.log
+            partition = Partition(key, log)
             partition.offline = log is None and topic.name != OFFSETS_TOPIC
             topic.partitions.append(partition)
-            self._partitions[topic_partition] = partition
+            self._partitions[key] = partition
 
-    def _create_log(self, topic: Topic, topic_partition: TopicPartition) -> TopicLog | None:
-        """A new log; None where a damaged one lies, which is left for people to look at."""
+    def _create_log(self, topic: Topic, key: TopicPartition) -> TopicLog | None:
+        """A new log; None where a damaged one lies, or where the disk refuses, until a restart."""
         try:
-            return self._store.create(topic_partition, topic.topic_id, topic.effective.log)
-        except Corrupt as damage:
-            self._observe(PartitionFailed(topic_partition, str(damage), offline=True))
+            return self._store.create(key, topic.topic_id, topic.effective.log)
+        except (Corrupt, OSError) as fault:
+            self._observe(PartitionFailed(key, str(fault), offline=True))
             return None
-        except OSError as fault:
-            self._observe(SaveFailed(f"{topic.name}-{topic_partition.partition}", str(fault)))
-            raise
+
+    # The table
+
+    def _topic(self, name: TopicName, topic_id: TopicId, configs: Mapping[str, str]) -> Topic:
+        return Topic(name, topic_id, configs, self.configs.effective(configs), is_internal(name))
+
+    def _add(self, topic: Topic) -> None:
+        self._by_name[topic.name] = topic
+        self._by_id[topic.topic_id] = topic
+
+    def _serve(self, topic: Topic, logs: Sequence[TopicLog]) -> None:
+        for log in logs:
+            partition = Partition(log.topic_partition, log)
+            topic.partitions.append(partition)
+            self._partitions[log.topic_partition] = partition
 
     def _forget(self, topic: Topic) -> None:
         del self._by_name[topic.name]
         del self._by_id[topic.topic_id]
-        self._remove_logs(topic.partitions)
-
-    def _remove_logs(self, partitions: Sequence[Partition]) -> None:
-        for partition in partitions:
+        for partition in topic.partitions:
             partition.deleted = True
             del self._partitions[partition.topic_partition]
-        # A damaged one has no log to show, but a folder.
-        there = [one for one in partitions if one.log is not None or one.offline]
-        self._store.delete(*(one.topic_partition for one in there))
 
     def _tell(self, change: TopicChange) -> None:
         self._observe(change)
@@ -304,26 +412,8 @@ class TopicRegistry:
             listener(change)
 
 
-def _check_id(topic: Topic, log: TopicLog) -> None:
-    if log.topic_id != topic.topic_id:
-        name, index = log.topic_partition
-        ids = f"topic id {log.topic_id}, the catalog says {topic.topic_id}"
-        raise Corrupt(f"{name}-{index}", 0, ids)
-
-
-def _place_internal(
-    entries: list[TopicEntry],
-    name: TopicName,
-    topic: InternalTopic,
-    new_topic_id: Callable[[], TopicId],
-) -> None:
-    """Its configs are the daemon's, which may have changed; partitions are never taken away."""
-    for place, entry in enumerate(entries):
-        if entry.name == name:
-            partitions = max(entry.partitions, topic.partitions)
-            entries[place] = TopicEntry(name, entry.topic_id, partitions, topic.configs)
-            return
-    entries.append(TopicEntry(name, new_topic_id(), topic.partitions, topic.configs))
+def _nothing() -> None:
+    pass
 
 
 def offsets_topic_configs(settings: TopicSettings) -> dict[str, str]:

@@ -4,7 +4,7 @@ Each log was made durable by a clean stop or a checkpoint; then somebody took fi
 """
 
 from dataclasses import dataclass, field
-from typing import cast
+from typing import ClassVar, cast
 from uuid import UUID
 
 import pytest
@@ -32,6 +32,7 @@ SEVERAL_SEGMENTS = LogSettings(segment_bytes=2 << 10, index_interval_bytes=256)
 class KnownTopics:
     """A catalog that was read already."""
 
+    name: ClassVar[str] = "topic catalog"
     topics: list[TopicEntry] = field(
         default_factory=lambda: [TopicEntry(TopicName(OFFSETS), TOPIC_ID, 2)]
     )
@@ -41,6 +42,9 @@ class KnownTopics:
 
     def save(self, content: bytes) -> None:
         raise AssertionError(content)
+
+    def keep_copy(self) -> str:
+        raise AssertionError(self.name)
 
 
 class Start:

@@ -51,6 +51,10 @@ class MemoryLog:
         assert self._journaled
         self._high_watermark = offset
 
+    def greatest_producer_id(self) -> int:
+        self._maybe_fail()
+        return max((read_header(batch).producer_id for batch in self.stored), default=-1)
+
     @property
     def size_bytes(self) -> int:
         return sum(map(len, self.stored))
@@ -148,35 +152,63 @@ class MemoryStore:
     def __init__(self) -> None:
         self.logs: dict[TopicPartition, MemoryLog] = {}
         self.room: int | None = None  # how many more logs the disk takes
-        self.damaged: set[TopicPartition] = set()
+        self.damaged: dict[TopicPartition, UUID] = {}
+        self.strays: list[TopicPartition] = []
+        self.fail_deletions = False
 
     def partitions(self) -> dict[TopicPartition, MemoryLog]:
         return dict(self.logs)
 
+    def unserved(self) -> dict[TopicPartition, UUID]:
+        return dict(self.damaged)
+
     def create(
         self, topic_partition: TopicPartition, topic_id: UUID, settings: LogSettings
     ) -> MemoryLog:
-        if topic_partition in self.damaged:
-            raise Corrupt("a folder", 7, "a checksum that does not hold")
+        return self.create_all([topic_partition], topic_id, settings)[0]
+
+    def create_all(
+        self, topic_partitions: Sequence[TopicPartition], topic_id: UUID, settings: LogSettings
+    ) -> list[MemoryLog]:
+        for key in topic_partitions:
+            if key in self.damaged:
+                raise Corrupt("a folder", 7, "a checksum that does not hold")
+            if key in self.logs and self.logs[key].topic_id.int:
+                raise FileExistsError(17, "another topic's")
         if self.room is not None:
-            if self.room == 0:
+            if self.room < len(topic_partitions):
                 raise OSError(24, "Too many open files")
-            self.room -= 1
-        log = MemoryLog(topic_partition, topic_id, settings)
-        self.logs[topic_partition] = log
-        return log
+            self.room -= len(topic_partitions)
+        logs = [MemoryLog(key, topic_id, settings) for key in topic_partitions]
+        self.logs.update(zip(topic_partitions, logs, strict=True))
+        return logs
 
     def delete(self, *topic_partitions: TopicPartition) -> None:
-        for topic_partition in topic_partitions:
-            del self.logs[topic_partition]
+        for key in topic_partitions:
+            if key in self.damaged:
+                del self.damaged[key]
+            else:
+                del self.logs[key]
+        if self.fail_deletions:
+            raise OSError(5, "Input/output error")
+
+    def set_aside(self, *topic_partitions: TopicPartition) -> list[str]:
+        self.strays += topic_partitions
+        for key in topic_partitions:
+            self.logs.pop(key, None)
+            self.damaged.pop(key, None)
+        return [f"{key.topic}-{key.partition}.x-stray" for key in topic_partitions]
 
 
 class MemoryFile:
     """A CatalogFile. A save that fails leaves the content as it was."""
 
+    name = "topic catalog"
+
     def __init__(self, content: bytes | None = None) -> None:
         self.content = content
         self.saves = 0
+        self.kept: list[bytes] = []
         self.fail_next: OSError | None = None
 
     def load(self) -> bytes | None:
@@ -192,3 +224,8 @@ class MemoryFile:
     def append(self, content: bytes, position: int) -> None:
         assert self.content is not None
         self.save(self.content[:position] + content)
+
+    def keep_copy(self) -> str:
+        assert self.content is not None
+        self.kept.append(self.content)
+        return f"{self.name}.damaged"

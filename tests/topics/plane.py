@@ -38,6 +38,7 @@ from purgatory.now import Now
 from storage.api import TopicPartition
 from tests.topics.batches import batch
 from tests.topics.memory_log import MemoryFile, MemoryLog, MemoryStore
+from topics.admin_queue import Steps, run_now
 from topics.cluster import BrokerConfig, Endpoint
 from topics.data_plane import DataPlane
 from topics.events import TopicEvent
@@ -49,6 +50,7 @@ MEBIBYTE = 1 << 20
 
 ResponseT = TypeVar("ResponseT")
 EventT = TypeVar("EventT")
+ValueT = TypeVar("ValueT")
 
 
 class Cluster:
@@ -92,6 +94,7 @@ class Plane:
         self.answers: dict[ReplyToken, Response | None] = {}
         self.closed_connections: list[ReplyToken] = []
         self.now = Now(1_000_000, WALL_MS)
+        self.repair = False
         self._ids = 0
         self.data = self._start()
 
@@ -106,6 +109,7 @@ class Plane:
             hang_up=self.closed_connections.append,
             producer_snapshot=self.producer_snapshot,
             new_topic_id=self._next_id,
+            repair=self.repair,
             **self.executors,
         )
 
@@ -165,6 +169,10 @@ class Plane:
         response = self.answers[self.send(request, version, client_host)]
         assert isinstance(response, expected)
         return response
+
+    def run(self, change: Steps[ValueT]) -> ValueT:
+        """A change that no request asks for."""
+        return run_now(change)
 
     def answered(self, token: ReplyToken) -> bool:
         return token in self.answers

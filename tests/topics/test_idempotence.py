@@ -243,11 +243,12 @@ def test_a_topic_of_the_same_name_inherits_no_producers(sender: Sender) -> None:
     plane = sender.plane
     sender.given(0, 1, 2)
     plane.stop()
+    plane.restart()
     topic = plane.data.registry.by_name(plane.given("other"))
     assert topic is not None
     old = plane.data.registry.by_name("a")  # type: ignore[arg-type] # a name
     assert old is not None
-    plane.data.registry.delete(old)
+    plane.run(plane.data.registry.delete(old))
     plane.given("a", 2)
     plane.restart()
     sender.given(0)

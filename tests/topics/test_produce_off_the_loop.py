@@ -63,7 +63,7 @@ def test_a_topic_deleted_while_its_batch_is_on_its_way_is_unknown(
     log = plane.log("a")
     topic = plane.data.registry.by_name(TopicName("a"))
     assert topic is not None
-    plane.data.registry.delete(topic)
+    plane.run(plane.data.registry.delete(topic))
     log.fail_next = fault
 
     appender.run()

@@ -192,7 +192,7 @@ def test_the_end_of_an_epoch_is_looked_up_in_the_thread(plane: Plane, reader: He
 def _delete(plane: Plane) -> None:
     topic = plane.data.registry.by_name(TopicName("a"))
     assert topic is not None
-    plane.data.registry.delete(topic)
+    plane.run(plane.data.registry.delete(topic))
 
 
 def _list_offsets(plane: Plane, timestamp: int) -> ReplyToken:

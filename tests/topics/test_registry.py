@@ -1,5 +1,6 @@
 """Topics outlive the daemon: what the catalog keeps, and what becomes of a change cut short."""
 
+import copy
 import json
 
 import pytest
@@ -9,19 +10,26 @@ from protocol.messages.delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
+from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from protocol.names import OFFSETS_TOPIC, ZERO_TOPIC_ID, ErrorCode, TopicName
-from storage.api import Corrupt, TopicPartition
+from storage.api import Corrupt, NewerFormat, TopicPartition
+from storage.repair import choice
+from tests.topics.batches import batch
 from tests.topics.memory_log import MemoryLog
 from tests.topics.plane import Plane
 from topics.events import (
+    CatalogRebuilt,
+    FolderSetAside,
     PartitionFailed,
     PartitionsAdded,
+    PartitionsMissing,
     SaveFailed,
     TopicAdopted,
     TopicChange,
     TopicCreated,
     TopicDeleted,
 )
+from topics.registry import LOST_CATALOG_SKIP
 from topics.settings import TopicSettings
 from topics.topic_ids import random_topic_id
 
@@ -93,8 +101,8 @@ def test_a_listener_hears_of_every_change_once_it_is_made(plane: Plane) -> None:
     plane.given("a", 2)
     topic = registry.by_name(TopicName("a"))
     assert topic is not None
-    registry.add_partitions(topic, 5)
-    registry.delete(topic)
+    plane.run(registry.add_partitions(topic, 5))
+    plane.run(registry.delete(topic))
 
     assert heard == [
         TopicCreated(topic.name, topic.topic_id, 2),
@@ -150,11 +158,24 @@ def test_logs_that_no_catalog_knows_are_adopted_not_deleted(plane: Plane) -> Non
 
     assert plane.topic_id("found") == topic_id
     assert plane.fetch("found", partition=2).high_watermark == 1
-    # The partition between them is made.
-    assert plane.fetch("found", partition=1).high_watermark == 0
+    # The partition between them is not made: its records may be elsewhere.
+    assert TopicPartition("found", 1) not in plane.store.logs
+    assert plane.fetch("found", partition=1).error_code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert plane.produce("found", partition=1).error_code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert plane.events_of(PartitionsMissing) == [PartitionsMissing(TopicName("found"), (1,))]
     assert plane.events_of(TopicAdopted) == [TopicAdopted(TopicName("found"), topic_id, 3)]
     plane.restart()
     assert plane.events_of(TopicAdopted) == []
+    assert TopicPartition("found", 1) not in plane.store.logs
+
+    # Until it is put here, too.
+    log = MemoryLog(TopicPartition("found", 1), topic_id)
+    log.append(batch(b"kept", b"too", producer_id=900, producer_epoch=0, sequence=0), 0)
+    plane.store.logs[log.topic_partition] = log
+    plane.restart()
+    assert plane.fetch("found", partition=1).high_watermark == 2
+    assert plane.run(plane.data.registry.reserve_producer_ids(1)) == 901
+    assert plane.events_of(PartitionsMissing) == []
 
 
 def test_producer_ids_that_a_moved_log_has_are_given_to_nobody(plane: Plane) -> None:
@@ -163,24 +184,195 @@ def test_producer_ids_that_a_moved_log_has_are_given_to_nobody(plane: Plane) -> 
     plane.store.logs[log.topic_partition] = log
 
     plane.restart()
-    first = plane.data.registry.reserve_producer_ids(1_000)
+    first = plane.run(plane.data.registry.reserve_producer_ids(1_000))
     assert first == 4_712
     plane.restart()
-    assert plane.data.registry.reserve_producer_ids(1_000) == 5_712
+    assert plane.run(plane.data.registry.reserve_producer_ids(1_000)) == 5_712
 
 
 def test_a_catalog_that_cannot_be_read_stops_the_start(plane: Plane) -> None:
-    for content in (b"{", b"{}", b'{"format": 99}', b"[]", b'{"format": 1, "topics": [{}]}'):
+    for content in (b"{", b"{}", b"\xff", b"[]", b'{"format": 1, "topics": [{}]}', b"[" * 99_999):
         plane.catalog.content = content
         with pytest.raises(Corrupt, match="topic catalog"):
             plane.restart()
 
 
-def test_a_folder_of_another_topic_of_the_same_name_stops_the_start(plane: Plane) -> None:
+def test_a_folder_with_another_topic_id_is_not_served_and_nothing_in_its_place(
+    plane: Plane,
+) -> None:
+    plane.given("a", 2)
+    plane.given_records("a", 1, partition=1)
+    plane.log("a").topic_id = other = random_topic_id()
+    plane.restart()
+    assert plane.produce("a").error_code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert plane.fetch("a", partition=1).high_watermark == 1
+    (event,) = plane.events_of(PartitionFailed)
+    assert event.topic_partition == TopicPartition("a", 0)
+    assert str(other) in event.reason
+    assert "--repair" in event.reason
+
+    # With a repair it is set aside, and the partition begins anew.
+    plane.repair = True
+    plane.restart()
+    assert plane.store.strays == [TopicPartition("a", 0)]
+    assert plane.events_of(FolderSetAside) == [FolderSetAside("a-0.x-stray")]
+    assert plane.produce("a").error_code is ErrorCode.NONE
+
+
+def test_a_stray_folder_beyond_a_topics_partitions_is_set_aside_before_they_are_wanted(
+    plane: Plane,
+) -> None:
     plane.given("a")
-    plane.log("a").topic_id = random_topic_id()
-    with pytest.raises(Corrupt, match="a-0"):
+    stray = TopicPartition("a", 2)
+    plane.store.logs[stray] = MemoryLog(stray, random_topic_id())
+    plane.store.logs[stray].append(plane.batch(b"somebody's"), 0)
+    plane.restart()
+    assert plane.store.strays == [stray]
+    topic = plane.data.registry.by_name(TopicName("a"))
+    assert topic is not None
+    plane.run(plane.data.registry.add_partitions(topic, 4))
+    plane.restart()
+    assert plane.data.registry.partition_count(TopicName("a")) == 4
+    assert plane.fetch("a", partition=2).high_watermark == 0
+
+
+def test_more_partitions_of_a_topic_than_the_catalog_says_are_kept_if_they_hold_records(
+    plane: Plane,
+) -> None:
+    """An older copy of the catalog was brought back; or they were wanted, and not made."""
+    plane.given("a")
+    before = plane.catalog.content
+    topic = plane.data.registry.by_name(TopicName("a"))
+    assert topic is not None
+    plane.run(plane.data.registry.add_partitions(topic, 5))
+    plane.given_records("a", 1, partition=2)
+    plane.catalog.content = before
+    plane.restart()
+    assert plane.data.registry.partition_count(TopicName("a")) == 3
+    assert plane.fetch("a", partition=2).high_watermark == 1
+    assert sorted(plane.store.logs) == [TopicPartition("a", 0), TopicPartition("a", 2)]
+
+
+def test_a_copy_of_a_topics_folder_under_another_name_is_set_aside(plane: Plane) -> None:
+    plane.given("orders", 2)
+    backup = TopicPartition("backup", 7)
+    plane.store.logs[backup] = MemoryLog(backup, plane.topic_id("orders"))
+    plane.restart()
+    assert plane.store.strays == [backup]
+    assert plane.data.registry.by_name(TopicName("backup")) is None
+    # Without a catalog the one with more folders is taken for the topic.
+    plane.store.logs[backup] = MemoryLog(backup, plane.topic_id("orders"))
+    plane.catalog.content = None
+    plane.restart()
+    assert plane.data.registry.names() == [OFFSETS_TOPIC, "orders"]
+
+
+@pytest.mark.parametrize("content", [None, b"{"], ids=["lost", "damaged"])
+def test_without_a_catalog_the_folders_say_what_there_was(
+    plane: Plane, content: bytes | None
+) -> None:
+    plane.given("a", 3, retention_ms="5000")
+    ids = {name: plane.topic_id(name) for name in ("a", OFFSETS_TOPIC)}
+    records = batch(b"v", producer_id=4_711, producer_epoch=0, sequence=0)
+    assert plane.produce("a", records, partition=1).error_code is ErrorCode.NONE
+    for index in range(7):
+        key = TopicPartition(OFFSETS_TOPIC, index)
+        plane.store.logs[key] = MemoryLog(key, ids[OFFSETS_TOPIC])
+    damaged = TopicPartition("a", 2)
+    del plane.store.logs[damaged]
+    plane.store.damaged[damaged] = ids["a"]
+    plane.catalog.content, plane.repair = content, content is not None
+    plane.producer_snapshot.content = None
+    plane.restart()
+
+    assert {name: plane.topic_id(name) for name in ids} == ids
+    registry = plane.data.registry
+    assert registry.partition_count(TopicName("a")) == 3
+    assert registry.partition_count(OFFSETS_TOPIC) == 7
+    assert plane.fetch("a", partition=1).high_watermark == 1
+    assert plane.fetch("a", partition=2).error_code is ErrorCode.KAFKA_STORAGE_ERROR
+    # Nobody is given an id that somebody has written with, or may yet write with.
+    assert plane.run(registry.reserve_producer_ids(1)) == 4_712 + LOST_CATALOG_SKIP
+    if content is not None:
+        assert plane.catalog.kept == [content]
+        (event,) = plane.events_of(CatalogRebuilt)
+        assert set(event.topics) == {"a", OFFSETS_TOPIC}
+    plane.repair = False
+    plane.restart()
+    assert {name: plane.topic_id(name) for name in ids} == ids
+
+
+def test_producer_ids_that_only_the_snapshot_remembers_are_given_to_nobody(plane: Plane) -> None:
+    plane.given("a")
+    records = batch(b"v", producer_id=4_711, producer_epoch=0, sequence=0)
+    assert plane.produce("a", records).error_code is ErrorCode.NONE
+    plane.stop()
+    plane.log("a").stored.clear()  # retention
+    plane.catalog.content = None
+    plane.restart()
+    assert plane.run(plane.data.registry.reserve_producer_ids(1)) > 4_711
+
+
+def test_a_catalog_of_a_newer_version_says_so_and_no_repair_touches_it(plane: Plane) -> None:
+    plane.catalog.content = b'{"format": 2, "other": []}'
+    for plane.repair in (False, True):
+        with pytest.raises(NewerFormat, match=r"format 2.* knows 1") as refused:
+            plane.restart()
+        assert "newer" in choice(refused.value)
+        assert "--repair" not in choice(refused.value)
+    assert plane.catalog.content == b'{"format": 2, "other": []}'
+
+
+def test_a_damaged_catalog_is_refused_with_what_helps(plane: Plane) -> None:
+    plane.catalog.content = b"{"
+    with pytest.raises(Corrupt) as refused:
         plane.restart()
+    assert "--repair" in choice(refused.value)
+    assert "lose their configs" in choice(refused.value)
+    assert "cuts" not in choice(refused.value)
+
+
+FIELDS = {
+    "name": ("", "../up", 7, None, "a" * 250),
+    "id": ("x", 7, None),
+    "partitions": (0, -1, 1 << 40, "3", None, True, 1.5),
+    "configs": ([], {"retention.ms": 7}, {"retention.ms": "x"}, None),
+    "missing": ([7], [-1], ["0"], 5),
+}
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_no_field_of_a_topic_that_makes_no_sense_gets_past_the_start(
+    plane: Plane, field: str
+) -> None:
+    plane.given("a", 2, retention_ms="5000")
+    plane.given_records("a", 1)
+    assert plane.catalog.content is not None
+    sound = json.loads(plane.catalog.content)
+    for value in FIELDS[field]:
+        document = copy.deepcopy(sound)
+        document["topics"][-1][field] = value
+        plane.catalog.content = json.dumps(document).encode()
+        plane.repair = False
+        with pytest.raises(Corrupt, match="topic catalog"):
+            plane.restart()
+        plane.repair = True
+        plane.restart()
+        assert plane.fetch("a").high_watermark == 1
+        assert plane.data.registry.partition_count(TopicName("a")) == 2
+
+
+def test_partitions_that_are_not_served_have_no_leader(plane: Plane) -> None:
+    plane.given("a", 2)
+    plane.log("a").topic_id = random_topic_id()
+    plane.restart()
+    request = MetadataRequest([MetadataRequestTopic(name=TopicName("a"))])
+    (topic,) = plane.ask(request, 12, MetadataResponse).topics
+    assert topic.error_code is ErrorCode.NONE
+    bad, good = topic.partitions
+    assert bad.error_code is ErrorCode.LEADER_NOT_AVAILABLE
+    assert (bad.leader_id, list(bad.isr_nodes), list(bad.offline_replicas)) == (-1, [], [1])
+    assert (good.error_code, good.leader_id) == (ErrorCode.NONE, 1)
 
 
 def test_a_damaged_partition_is_not_served_and_all_others_are(plane: Plane) -> None:
@@ -188,7 +380,7 @@ def test_a_damaged_partition_is_not_served_and_all_others_are(plane: Plane) -> N
     plane.given_records("a", 1, partition=1)
     damaged = TopicPartition("a", 0)
     del plane.store.logs[damaged]
-    plane.store.damaged.add(damaged)
+    plane.store.damaged[damaged] = ZERO_TOPIC_ID
     plane.restart()
     assert plane.produce("a").error_code is ErrorCode.KAFKA_STORAGE_ERROR
     assert plane.fetch("a").error_code is ErrorCode.KAFKA_STORAGE_ERROR
@@ -241,7 +433,7 @@ def test_partitions_that_cannot_be_made_are_not_added(plane: Plane) -> None:
     topic = plane.data.registry.by_name(TopicName("a"))
     assert topic is not None
     with pytest.raises(OSError, match="Too many open files"):
-        plane.data.registry.add_partitions(topic, 4)
+        plane.run(plane.data.registry.add_partitions(topic, 4))
     assert plane.data.registry.partition_count(TopicName("a")) == 1
     assert list(plane.store.logs) == [TopicPartition("a", 0)]
     plane.store.room = None

@@ -98,7 +98,7 @@ def test_a_topic_deleted_meanwhile_is_not_flushed(plane: Plane) -> None:
     log = plane.log("a")
     topic = plane.data.registry.by_name(name)
     assert topic is not None
-    plane.data.registry.delete(topic)
+    plane.run(plane.data.registry.delete(topic))
     plane.advance(5_000)
     assert log.flushes == 0
 

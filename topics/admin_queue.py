@@ -1,0 +1,91 @@
+"""Admin queue: changes of topics, one after the other, with their disk work off the event loop.
+
+An operation is a generator. It decides when its turn comes, on the loop, from the tables as they
+are then; it yields what the disk has to do, and goes on, on the loop again, once that is done. A
+disk that refuses raises OSError at the yield. Until it has ended no other operation begins: so of
+two that create one name the second finds the topic there.
+Kafka's counterpart: the event queue of `QuorumController`.
+"""
+
+from collections import deque
+from collections.abc import Callable, Generator
+from functools import partial
+from typing import TypeVar
+
+from topics.io_executor import IoExecutor
+
+T = TypeVar("T")
+
+Work = Callable[[], None]
+Steps = Generator[Work, None, T]
+"""An operation, or a part of one; its value is what it returns."""
+
+
+class AdminQueue:
+    """Belongs to the loop's thread."""
+
+    def __init__(self, io: IoExecutor) -> None:
+        self._io = io
+        self._waiting: deque[tuple[Callable[[], Steps[None]], Callable[[], None]]] = deque()
+        self._is_busy = False
+        self._is_closed = False
+
+    def run(self, begin: Callable[[], Steps[None]], failed: Callable[[], None]) -> None:
+        """Do it when its turn comes; `failed` hears if it ended by a fault of ours."""
+        if not self._is_closed:
+            self._waiting.append((begin, failed))
+            self._go_on()
+
+    def _go_on(self) -> None:
+        while self._waiting and not self._is_busy:
+            begin, failed = self._waiting.popleft()
+            self._is_busy = True
+            self._advance(begin(), failed, None)
+
+    def close(self) -> None:
+        """The daemon stops: nothing begins any more, and what has begun stops at its next step,
+        as if the process had been killed there. The next start finishes it."""
+        self._is_closed = True
+        self._waiting.clear()
+
+    def _advance(
+        self, steps: Steps[None], failed: Callable[[], None], result: Exception | None
+    ) -> None:
+        """Up to the next disk work, or to the end."""
+        try:
+            work = steps.throw(result) if result is not None else next(steps)
+        except StopIteration:
+            self._is_busy = False
+            return
+        except BaseException:
+            self._is_busy = False
+            failed()
+            raise
+        if self._is_closed:
+            steps.close()
+        else:
+            self._io.submit(work, partial(self._done, steps, failed))
+
+    def _done(
+        self, steps: Steps[None], failed: Callable[[], None], result: Exception | None
+    ) -> None:
+        try:
+            self._advance(steps, failed, result)
+        finally:
+            self._go_on()
+
+
+def run_now(steps: Steps[T]) -> T:
+    """All of it, with its disk work, in the caller's thread; what it returns."""
+    try:
+        work = next(steps)
+        while True:
+            try:
+                work()
+            except OSError as fault:
+                work = steps.throw(fault)
+            else:
+                work = next(steps)
+    except StopIteration as end:
+        value: T = end.value
+        return value

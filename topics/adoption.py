@@ -1,0 +1,202 @@
+"""Adoption: which topics does a start make of the catalog and of the folders that are there?
+
+The catalog decides about the topics that it knows. Folders that it does not know are kept, as
+topics, for to delete records is never a guess: it was lost, or they were put here. Nothing is done
+here but to plan; `registry.py` carries it out, in an order that a crash may interrupt anywhere.
+
+A folder whose topic id is another than its topic's is not served, and neither is a log put in its
+place: clients would take that for a partition that begins anew. With a repair it is set aside.
+Kafka differs: it renames such a folder to `-stray` and begins the partition anew.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from protocol.names import OFFSETS_TOPIC, ZERO_TOPIC_ID, TopicId, TopicName
+from storage.api import LogStore, TopicLog, TopicPartition
+from topics.catalog import Catalog, TopicEntry
+from topics.events import PartitionsMissing, TopicAdopted, TopicEvent
+from topics.settings import InternalTopic, TopicSettings
+from topics.topic_names import name_fault
+
+_NOT_OURS: Final = (
+    "its folder has topic id {found}, the topic has {wanted}: bring the right folder back, or "
+    "start once with --repair, which sets this one aside as *-stray and begins the partition anew"
+)
+
+
+class _Folder(NamedTuple):
+    topic_id: TopicId
+    log: TopicLog | None  # None of a damaged one
+
+    @property
+    def is_empty(self) -> bool:
+        return self.log is not None and not self.log.log_end_offset
+
+
+class Plan(Struct):
+    """What a start has to do before it serves anything."""
+
+    entries: list[TopicEntry] = field(default_factory=list)
+    leftovers: list[TopicPartition] = field(default_factory=list)
+    """Folders of topics that were deleted, or not made in the end: they go."""
+    strays: list[TopicPartition] = field(default_factory=list)
+    """Folders that no topic owns: they are set aside."""
+    offline: dict[TopicPartition, str] = field(default_factory=dict)
+    """Partitions that have a folder, and cannot be served from it; why."""
+    adopted: list[TopicPartition] = field(default_factory=list)
+    """Logs of which nobody has looked who has written to them."""
+    events: list[TopicEvent] = field(default_factory=list)
+
+    def give_up(self, key: TopicPartition, reason: str) -> None:
+        """An adopted log cannot be read: it counts as missing until it can."""
+        self.offline[key] = reason
+        for place, entry in enumerate(self.entries):
+            if entry.name == key.topic:
+                missing = tuple(sorted({*entry.missing, key.partition}))
+                self.entries[place] = replace(entry, missing=missing)
+
+
+class Adoption:
+    """Makes the plan; used once."""
+
+    def __init__(
+        self,
+        store: LogStore,
+        settings: TopicSettings,
+        new_topic_id: Callable[[], TopicId],
+        *,
+        repair: bool,
+    ) -> None:
+        self._settings = settings
+        self._new_topic_id = new_topic_id
+        self._repair = repair
+        self._own = {OFFSETS_TOPIC, *settings.internal_topics}
+        self._plan = Plan()
+        self._ids: set[TopicId] = set()
+        self._folders: dict[str, dict[int, _Folder]] = {}
+        for key, log in store.partitions().items():
+            self._folders.setdefault(key.topic, {})[key.partition] = _Folder(log.topic_id, log)
+        for key, topic_id in store.unserved().items():
+            self._folders.setdefault(key.topic, {})[key.partition] = _Folder(topic_id, None)
+
+    def plan(self, catalog: Catalog, offsets_configs: dict[str, str]) -> Plan:
+        plan = self._plan
+        self._leave_out_deleted(catalog)
+        for entry in catalog.topics:
+            plan.entries.append(self._known(entry, self._folders.pop(entry.name, {})))
+        self._ids = {entry.topic_id for entry in plan.entries}
+        # The most folders first: of two topics with one id the smaller is taken for the copy.
+        rest = sorted(self._folders.items(), key=lambda item: (-len(item[1]), item[0]))
+        found = [self._unknown(TopicName(name), folders) for name, folders in rest]
+        plan.entries += sorted(filter(None, found), key=lambda entry: entry.name)
+        for name, topic in self._internal(offsets_configs).items():
+            self._place_internal(name, topic)
+        for entry in plan.entries:
+            if entry.missing:
+                plan.events.append(PartitionsMissing(entry.name, entry.missing))
+        return plan
+
+    def _leave_out_deleted(self, catalog: Catalog) -> None:
+        known = {entry.name for entry in catalog.topics}
+        # A crash may have taken the id from a folder: then its name says whose it was.
+        names = set(catalog.deleting.values()) - known
+        for name, folders in self._folders.items():
+            for index, folder in tuple(folders.items()):
+                nameless = folder.topic_id == ZERO_TOPIC_ID and name in names
+                if nameless or folder.topic_id in catalog.deleting:
+                    del folders[index]
+                    self._plan.leftovers.append(TopicPartition(name, index))
+
+    def _known(self, entry: TopicEntry, folders: Mapping[int, _Folder]) -> TopicEntry:
+        plan, partitions, missing = self._plan, entry.partitions, set(entry.missing)
+        for index, folder in sorted(folders.items()):
+            key = TopicPartition(entry.name, index)
+            is_same = folder.topic_id == entry.topic_id
+            if entry.name == OFFSETS_TOPIC:
+                continue  # its logs are the coordinator's
+            if index >= entry.partitions and is_same and not folder.is_empty:
+                missing |= {*range(partitions, index)}
+                partitions = index + 1
+                self._take(key, folder, missing)
+            elif index >= entry.partitions and is_same:
+                plan.leftovers.append(key)  # more partitions were wanted, and not made
+            elif index >= entry.partitions:
+                self._set_aside(key)
+            elif is_same or folder.topic_id == ZERO_TOPIC_ID:
+                if index in missing:
+                    self._take(key, folder, missing)
+            else:
+                self._refuse(key, folder, entry.topic_id)
+        if entry.name in self._own:
+            missing.clear()  # who writes them makes them
+        return replace(entry, partitions=partitions, missing=tuple(sorted(missing)))
+
+    def _take(self, key: TopicPartition, folder: _Folder, missing: set[int]) -> None:
+        """Serve a log that was not known; one that cannot be read counts as missing till then."""
+        if folder.log is None:
+            missing.add(key.partition)
+        else:
+            missing.discard(key.partition)
+            self._plan.adopted.append(key)
+
+    def _refuse(self, key: TopicPartition, folder: _Folder, wanted: TopicId) -> None:
+        if self._repair:
+            self._set_aside(key)
+        else:
+            self._plan.offline[key] = _NOT_OURS.format(found=folder.topic_id, wanted=wanted)
+
+    def _set_aside(self, *keys: TopicPartition) -> None:
+        self._plan.strays.extend(keys)
+
+    def _unknown(self, name: TopicName, folders: Mapping[int, _Folder]) -> TopicEntry | None:
+        if not folders:
+            return None
+        keys = [TopicPartition(name, index) for index in sorted(folders)]
+        ids = Counter(
+            folder.topic_id for folder in folders.values() if folder.topic_id != ZERO_TOPIC_ID
+        )
+        topic_id = ids.most_common(1)[0][0] if ids else self._new_topic_id()
+        if name_fault(name) is not None or topic_id in self._ids:
+            self._set_aside(*keys)
+            return None
+        self._ids.add(topic_id)
+        missing = {*range(keys[-1].partition)} - folders.keys()
+        for key in keys:
+            folder = folders[key.partition]
+            if name != OFFSETS_TOPIC and folder.topic_id not in (topic_id, ZERO_TOPIC_ID):
+                self._refuse(key, folder, topic_id)
+            else:
+                self._take(key, folder, missing)
+        partitions = keys[-1].partition + 1
+        if name == OFFSETS_TOPIC and missing:
+            # The count is part of the hash that finds a group, and nothing here tells it.
+            partitions = max(partitions, self._settings.offsets_topic_num_partitions)
+        if name in self._own:
+            missing.clear()
+        self._plan.events.append(TopicAdopted(name, topic_id, partitions))
+        return TopicEntry(name, topic_id, partitions, {}, tuple(sorted(missing)))
+
+    def _internal(self, offsets_configs: dict[str, str]) -> dict[TopicName, InternalTopic]:
+        count = self._settings.offsets_topic_num_partitions
+        offsets = InternalTopic(count, offsets_configs)
+        return {OFFSETS_TOPIC: offsets, **self._settings.internal_topics}
+
+    def _place_internal(self, name: TopicName, topic: InternalTopic) -> None:
+        """Its configs are the daemon's, which may have changed; partitions are never taken away."""
+        entries = self._plan.entries
+        for place, entry in enumerate(entries):
+            if entry.name == name:
+                if name != OFFSETS_TOPIC:
+                    partitions = max(entry.partitions, topic.partitions)
+                    entries[place] = TopicEntry(name, entry.topic_id, partitions, topic.configs)
+                elif not entry.configs:
+                    entries[place] = TopicEntry(
+                        name, entry.topic_id, entry.partitions, topic.configs
+                    )
+                return
+        entries.append(TopicEntry(name, self._new_topic_id(), topic.partitions, topic.configs))
