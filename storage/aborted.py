@@ -23,7 +23,7 @@ from storage.chunks import Source, no_throttle
 from storage.disk import Disk, read_file, replace_file
 from storage.record_batch import NO_PRODUCER_ID, iter_batches, read_header
 from storage.segment import EVERYTHING, Segment
-from storage.transaction_ends import find_endings
+from storage.transaction_ends import Endings, find_endings
 
 FILE: Final = "rollcall-aborted-transactions.json"
 
@@ -85,8 +85,7 @@ def aborted_in_folder(
     known = _read(disk, file, signs) if FILE in names else None
     if known is not None:
         return known
-    sources = [Source(one.path, one.base_offset, one.next_offset, one.size) for one in segments]
-    endings = find_endings(disk, sources, 0, no_throttle)
+    endings = all_endings(disk, segments)
     aborted = [
         AbortedTransaction(one.producer_id, one.first_offset, one.last_offset)
         for one in endings.aborted
@@ -110,6 +109,12 @@ def aborted_in_folder(
         last_producer_id=endings.last_producer_id,
         is_news=True,
     )
+
+
+def all_endings(disk: Disk, segments: Sequence[Segment]) -> Endings:
+    """Read from the headers of all batches. Raises Corrupt, OSError."""
+    sources = [Source(one.path, one.base_offset, one.next_offset, one.size) for one in segments]
+    return find_endings(disk, sources, 0, no_throttle)
 
 
 def _read(disk: Disk, file: str, signs: Sequence[str]) -> AbortedTransactions | None:

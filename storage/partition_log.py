@@ -17,7 +17,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from uuid import UUID
 
-from storage.aborted import NONE_ABORTED
+from storage.aborted import NONE_ABORTED, all_endings
 from storage.api import (
     AbortedTransaction,
     LogClosed,
@@ -33,12 +33,10 @@ from storage.checkpoints import (
     encode_epochs,
     encode_metadata,
 )
-from storage.chunks import Source, no_throttle
 from storage.disk import Disk, Reserve, lacks_room, parent
 from storage.log_loader import FIRST_EPOCH, load_folder
 from storage.record_batch import iter_batches, read_header, with_offsets
 from storage.segment import EVERYTHING, Placed, Repair, Segment
-from storage.transaction_ends import find_endings
 
 NO_LIMIT = -1
 
@@ -86,7 +84,7 @@ class PartitionLog:
         self.aborted = NONE_ABORTED
         self.repairs: list[Repair] = []  # what opening had to do; the shell logs it
         self.reserve: Reserve | None = None  # room that `append` leaves to others
-        self.start_moved: Callable[[], None] = _nobody_cares  # makes the log start durable
+        self.start_moved: Callable[[], None] = lambda: None  # makes the log start durable
 
     # --- creating and opening ------------------------------------------------------------------
 
@@ -207,10 +205,7 @@ class PartitionLog:
         return self.aborted.last_producer_id
 
     def greatest_producer_id(self) -> int:
-        sources = [
-            Source(one.path, one.base_offset, one.next_offset, one.size) for one in self._segments
-        ]
-        return find_endings(self._disk, sources, 0, no_throttle).last_producer_id
+        return all_endings(self._disk, self._segments).last_producer_id
 
     @property
     def size_bytes(self) -> int:
@@ -522,7 +517,3 @@ class PartitionLog:
         self._closed_because = self._closed_because or reason
         for segment in self._segments:
             segment.give_up()
-
-
-def _nobody_cares() -> None:
-    pass
