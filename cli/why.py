@@ -136,6 +136,8 @@ def _offsets(events: list[dict[str, object]]) -> str:
         if isinstance(asker, dict):
             client, host = str(asker["client_id"]), str(asker["host"])
         by = cell(event.get("by", event["type"]))
+        if event.get("commits"):
+            by += f" ({event['commits']} times)"
         changes = event.get("changes")
         for change in changes if isinstance(changes, list) else ():
             place = (str(change["topic"]), str(change["partition"]))

@@ -57,7 +57,8 @@ WAITED_FOR: Final = Family(
 OFFSETS_MOVED: Final = Family(
     "group_coordinator_offsets_moved_total",
     Kind.COUNTER,
-    "Offsets that no member of a generation moved, by what did.",
+    "Offsets that no member of a generation moved, by what did; steady commits of one client count "
+    "as one in the history.",
     ("by",),
 )
 FACTS_WRITTEN: Final = Family(
