@@ -26,7 +26,7 @@ from broker.lag_reader import LagReader, owners_of
 from broker.record_times import RecordTimes, Wanted
 from broker.skipped_groups import LAG, VERDICTS, SkippedGroups
 from coordinator.group import GroupView
-from history.lag import GroupLag, PartitionLag, Reading
+from history.lag import WITHOUT_READERS, GroupLag, PartitionLag, Reading
 from history.lag_book import GroupWindows, Key, LagBook, RecordTime
 from history.lag_records import Sample, of_deleted_group
 from history.lag_window import Commit
@@ -139,7 +139,9 @@ class LagSampler:
         for at in range(0, len(readings), CHUNK_PARTITIONS):
             part = readings[at : at + CHUNK_PARTITIONS]
             times = self._known_times(part)
-            partitions += self.book.judged(group_id, part, times, owners, now_ms)
+            partitions += self.book.judged(
+                group_id, part, times, owners, now_ms, has_readers=state not in WITHOUT_READERS
+            )
             await asyncio.sleep(0)
         return GroupLag.of(group_id, state, now_ms, partitions)
 

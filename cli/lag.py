@@ -35,7 +35,7 @@ _GROUP_COLUMNS = (
     "  rollcall lag billing --json | jq .lag\n"
     "\n"
     "BEHIND is the age of the oldest record not consumed, ~ where it is estimated. CATCH-UP is how "
-    "long it takes at the present rates, `never` if it falls behind. docs/lag.md has the rules.",
+    "long it takes at current rates, `never` if it falls behind. docs/lag.md has the rules.",
 )
 @click.argument("group", required=False)
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
@@ -89,7 +89,7 @@ def _sampled(lag: Mapping[str, object]) -> str:
 
 def _one(group: str, lag: Mapping[str, object]) -> str:
     partitions = _maps(lag.get("partitions"))
-    head = f"Group {printable(group)}: {lag['state']}, verdict {lag['verdict']}"
+    head = f"Group {printable(group)}: {lag['state']}, status {lag['verdict']}"
     if not partitions:
         return f"{head}; it has committed nothing and owns nothing."
     head += f"; {_in_words(lag, partitions)}"
@@ -126,24 +126,47 @@ def _row(one: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def _catching_up(one: Mapping[str, object]) -> str:
-    is_known = one["consumed_per_second"] is not None and one["produced_per_second"] is not None
-    if one["lag"] and is_known and one["catch_up_seconds"] is None:
-        return "never"
-    return duration(one["catch_up_seconds"])
+    return "never" if one.get("outlook") == "falls_behind" else duration(one["catch_up_seconds"])
 
 
 def _in_words(lag: Mapping[str, object], partitions: Sequence[Mapping[str, object]]) -> str:
+    lost = sum(one["note"] == "beyond_end" for one in partitions)
+    beyond = f"on {_partitions(lost)} it has committed beyond the end of the log"
+    silent = [one for one in partitions if one["note"] == "no_commit"]
+    waiting = sum(map(_records, silent))
+    unread = (
+        f"on {_partitions(len(silent))} it has committed nothing yet, and {waiting} records wait"
+    )
+    facts = [beyond] * bool(lost) + [unread] * bool(waiting)
     if lag["lag"] is None:
-        return "it has committed nothing yet"
+        return "; ".join(facts) or "it has committed nothing yet"
     if lag["lag"] == 0:
-        return "it has read everything"
+        return "; ".join(facts) or "it has read everything"
     behind = f"{lag['lag']} records behind, the oldest of them {duration(lag['seconds_max'])} old"
-    if any(_catching_up(one) == "never" for one in partitions):
-        return f"{behind}; as it goes now it never catches up"
-    seconds = lag["catch_up_seconds"]
-    if seconds is None:
-        return f"{behind}; when it catches up is not known yet"
-    return f"{behind}; it catches up in {duration(seconds)}"
+    return "; ".join([behind, _outlook(lag, len(partitions)), *facts])
+
+
+def _outlook(lag: Mapping[str, object], partitions: int) -> str:
+    seconds = duration(lag["catch_up_seconds"])
+    words = {
+        "keeps_up": "it keeps up",
+        "catches_up": f"it catches up in {seconds}",
+        "falls_behind": "at current rates it will never catch up",
+        "nobody_reads": "it has no members",
+    }.get(str(lag.get("outlook")), "when it catches up is not known yet")
+    falling = lag.get("partitions_falling_behind")
+    if isinstance(falling, int) and 0 < falling < partitions:
+        words += f" ({_partitions(falling)} of {partitions} fall{'s' * (falling == 1)} behind)"
+    return words
+
+
+def _records(one: Mapping[str, object]) -> int:
+    start, end = one["log_start_offset"], one["log_end_offset"]
+    return end - start if isinstance(start, int) and isinstance(end, int) else 0
+
+
+def _partitions(count: int) -> str:
+    return "1 partition" if count == 1 else f"{count} partitions"
 
 
 def _maps(listed: object) -> list[dict[str, object]]:

@@ -118,6 +118,8 @@ def _group(lag: GroupLag, partitions: list[dict[str, object]]) -> dict[str, obje
         "lag_max": total.lag_max,
         "seconds_max": total.seconds_max,
         "catch_up_seconds": lag.catch_up_seconds,
+        "outlook": lag.outlook.value,
+        "partitions_falling_behind": lag.falling_behind,
         "topics": [{"topic": topic, **_sum(one)} for topic, one in lag.by_topic().items()],
         "members": [
             {**_owner(owner), **_sum(one)}
@@ -156,6 +158,7 @@ def _partition(one: PartitionLag) -> dict[str, object]:
         "consumed_per_second": one.rates.consumed,
         "produced_per_second": one.rates.produced,
         "catch_up_seconds": one.catch_up_seconds,
+        "outlook": one.outlook.value,
         "verdict": one.verdict.value,
         "note": one.note.value or None,
         "note_words": NOTE_WORDS[one.note] or None,

@@ -103,13 +103,30 @@ class Owner(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """Records a second over the window; None while too little was seen."""
+    """Records a second over the window; None while too little was seen.
+
+    `patience_s`: of so many seconds' records a lag is small, for commits come no more often.
+    `recovers`: it came down from such a lag within the window, and commits on.
+    """
 
     consumed: float | None = None
     produced: float | None = None
+    patience_s: float = 0.0
+    recovers: bool = False
 
 
 NO_RATES: Final = Rates()
+
+
+class Outlook(StrEnum):
+    """What becomes of a lag if both rates stay as they are; docs/lag.md has the rules."""
+
+    CAUGHT_UP = "caught_up"
+    KEEPS_UP = "keeps_up"  # a small lag that comes and goes
+    CATCHES_UP = "catches_up"
+    FALLS_BEHIND = "falls_behind"  # or stays as far behind as it is
+    NOBODY_READS = "nobody_reads"  # the group has no members
+    UNKNOWN = "unknown"
 
 
 class PartitionLag(Struct, frozen=True):
@@ -126,9 +143,11 @@ class PartitionLag(Struct, frozen=True):
     seconds_exact: bool
     rates: Rates
     catch_up_seconds: float | None
+    outlook: Outlook
     verdict: Verdict
     note: Note
     owner: Owner | None
+    other_owners: tuple[Owner, ...] = ()  # the assignment gives it to several
 
 
 class Sum(NamedTuple):
@@ -165,15 +184,49 @@ class GroupLag(Struct, frozen=True):
         return group_verdict(one.verdict for one in self.partitions)
 
     @property
+    def rates(self) -> Rates:
+        """Of all partitions whose rates are known, together."""
+        consumed = [one.rates.consumed for one in self.partitions if one.rates.consumed is not None]
+        produced = [
+            one.rates.produced
+            for one in self.partitions
+            if one.rates.consumed is not None and one.rates.produced is not None
+        ]
+        if not consumed or not produced:
+            return NO_RATES
+        patience_s = max(one.rates.patience_s for one in self.partitions)
+        return Rates(sum(consumed), sum(produced), patience_s)
+
+    @property
+    def outlook(self) -> Outlook:
+        """Of all records together: one partition that falls behind does not decide for all."""
+        of_all = outlook(self.total.lag, self.rates, has_readers=self.has_readers)
+        known = {one.outlook for one in self.partitions} - {Outlook.CAUGHT_UP, Outlook.UNKNOWN}
+        if of_all is Outlook.FALLS_BEHIND and Outlook.FALLS_BEHIND not in known:
+            return Outlook.CATCHES_UP if Outlook.CATCHES_UP in known else Outlook.KEEPS_UP
+        return of_all
+
+    @property
+    def has_readers(self) -> bool:
+        return self.state not in WITHOUT_READERS
+
+    @property
     def catch_up_seconds(self) -> float | None:
-        """Of the partition that needs longest; None if one of them never gets there, or unknown."""
-        longest = 0.0
-        for one in self.partitions:
-            if one.lag:
-                if one.catch_up_seconds is None:
-                    return None
-                longest = max(longest, one.catch_up_seconds)
-        return longest if any(one.lag is not None for one in self.partitions) else None
+        """Until what waits now is read, of all partitions; None: never, or not known.
+
+        Where some fall behind: of all records together.
+        """
+        if self.falling_behind:
+            return catch_up_seconds(self.total.lag, self.rates, self.outlook)
+        if self.outlook in (Outlook.UNKNOWN, Outlook.NOBODY_READS):
+            return None
+        known = (one.catch_up_seconds for one in self.partitions)
+        return max((one for one in known if one is not None), default=None)
+
+    @property
+    def falling_behind(self) -> int:
+        """Partitions that fall behind, whatever the others do."""
+        return sum(one.outlook is Outlook.FALLS_BEHIND for one in self.partitions)
 
     def by_topic(self) -> dict[str, Sum]:
         of_topic: dict[str, list[PartitionLag]] = {}
@@ -207,13 +260,36 @@ def group_verdict(verdicts: Iterable[Verdict]) -> Verdict:
     return (Verdict.OK, Verdict.WARN, Verdict.ERR)[worst]
 
 
-def catch_up_seconds(lag: int | None, rates: Rates) -> float | None:
-    """How long until nothing is left, if both go on as they do; None: never, or not known."""
-    if lag is None:
-        return None
+WITHOUT_READERS: Final = ("Empty", "Dead")
+"""States of a group that has no members. Whoever commits for it without being one is not known to
+go on: there is no estimate."""
+
+
+def outlook(lag: int | None, rates: Rates, *, has_readers: bool = True) -> Outlook:
+    """What is to become of a lag, of a partition or of a group."""
     if lag == 0:
-        return 0.0
+        return Outlook.CAUGHT_UP
+    if lag is None:
+        return Outlook.UNKNOWN
+    if not has_readers:
+        return Outlook.NOBODY_READS
     if rates.consumed is None or rates.produced is None:
-        return None
-    gain = rates.consumed - rates.produced
-    return lag / gain if gain > 0 else None
+        return Outlook.UNKNOWN
+    if rates.consumed and (rates.recovers or lag <= rates.consumed * rates.patience_s):
+        return Outlook.KEEPS_UP
+    return Outlook.CATCHES_UP if rates.consumed > rates.produced else Outlook.FALLS_BEHIND
+
+
+def catch_up_seconds(lag: int | None, rates: Rates, seen: Outlook) -> float | None:
+    """How long until what waits now is read; None: never, or not known."""
+    if lag is None or rates.consumed is None or rates.produced is None:
+        return 0.0 if lag == 0 else None
+    match seen:
+        case Outlook.CAUGHT_UP:
+            return 0.0
+        case Outlook.KEEPS_UP:
+            return lag / rates.consumed
+        case Outlook.CATCHES_UP:
+            return lag / (rates.consumed - rates.produced)
+        case _:
+            return None

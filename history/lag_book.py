@@ -20,6 +20,7 @@ from history.lag import (
     Verdict,
     catch_up_seconds,
     group_verdict,
+    outlook,
 )
 from history.lag_window import Commit, Ends, Patience, Window, judge, rates
 
@@ -249,11 +250,16 @@ class LagBook:
         times: Mapping[Key, RecordTime],
         owners: Mapping[Key, Owner],
         at_ms: int,
+        *,
+        has_readers: bool = True,
     ) -> list[PartitionLag]:
         """What readings of one moment mean; of a part of a group, or of all of it."""
         of_group = self.groups.get(group_id)
         windows = {} if of_group is None else of_group.windows
-        return [self._judged(one, windows, times, owners, at_ms) for one in readings]
+        return [
+            self._judged(one, windows, times, owners, at_ms, has_readers=has_readers)
+            for one in readings
+        ]
 
     def _judged(
         self,
@@ -262,12 +268,14 @@ class LagBook:
         times: Mapping[Key, RecordTime],
         owners: Mapping[Key, Owner],
         at_ms: int,
+        *,
+        has_readers: bool,
     ) -> PartitionLag:
         key = (reading.topic, reading.partition)
         window, ends, lag = windows.get(key), self.ends.get(key), reading.lag
         both = NO_RATES
         if reading.note is not Note.NO_PARTITION:
-            both = rates(window, ends, reading.log_end_offset, at_ms, self.limits.window_ms)
+            both = rates(window, ends, reading, at_ms, self.limits.patience)
         time = times.get(key) if lag else None
         seconds = None if lag is None or (lag and time is None) else 0.0
         if time is not None:
@@ -275,6 +283,7 @@ class LagBook:
         verdict = Verdict.OK
         if window is not None and lag:
             verdict = judge(window, ends, at_ms, self.limits.patience)
+        seen = outlook(lag, both, has_readers=has_readers)
         return PartitionLag(
             topic=reading.topic,
             partition=reading.partition,
@@ -286,7 +295,8 @@ class LagBook:
             seconds=seconds,
             seconds_exact=seconds is not None and (not lag or (time is not None and time.exact)),
             rates=both,
-            catch_up_seconds=catch_up_seconds(lag, both),
+            catch_up_seconds=catch_up_seconds(lag, both, seen),
+            outlook=seen,
             verdict=verdict,
             note=reading.note,
             owner=owners.get(key),

@@ -123,21 +123,50 @@ class Window:
             if commit.committed_offset != offset:
                 offset, self.moved_at_ms = commit.committed_offset, commit.committed_at_ms
 
-    def consumed_per_second(self, now_ms: int, window_ms: int) -> float | None:
-        """Over the window's time, or over what was seen of it; None with a single moment."""
+    def consumed_per_second(
+        self, now_ms: int, window_ms: int, newest: tuple[int, int] | None = None
+    ) -> float | None:
+        """Over the window's time, or over what was seen of it; None with a single moment.
+
+        `newest`: when the commit of this moment was made, and its offset. From commit to commit, as
+        long as the next one is not overdue; after that up to now, for it may have stopped.
+        """
         numbers = self._commits
         if not numbers:
             return None
+        last_ms, last_offset = max((numbers[-3], numbers[-2]), newest or (0, 0))
         from_ms, from_offset = numbers[0], numbers[1]
         horizon_ms = now_ms - window_ms
         for at in range(_FIELDS, len(numbers), _FIELDS):
             if numbers[at] > horizon_ms:
                 break
             from_ms, from_offset = numbers[at], numbers[at + 1]
+        if now_ms - last_ms <= self.patience_ms and last_ms > from_ms:
+            return max(last_offset - from_offset, 0) * 1000 / (last_ms - from_ms)
         elapsed_ms = now_ms - max(from_ms, horizon_ms)
-        if elapsed_ms <= 0 or (len(numbers) == _FIELDS and from_ms > horizon_ms):
+        if elapsed_ms <= 0 or (last_ms <= from_ms and from_ms > horizon_ms):
             return None
-        return max(numbers[-2] - from_offset, 0) * 1000 / elapsed_ms
+        return max(last_offset - from_offset, 0) * 1000 / elapsed_ms
+
+    def recovers(self, lag: int, now_ms: int, small: float) -> bool:
+        """Did it come down from such a lag to a small one, within the window, and commits on?
+
+        Half of it counts: between two samples a burst may have been higher than any that was seen.
+        """
+        numbers = self._commits
+        if not numbers or now_ms - numbers[-3] > self.patience_ms:
+            return False
+        was_high = False
+        for one in numbers[2::_FIELDS]:
+            if was_high and one <= small:
+                return True
+            was_high = was_high or (one >= lag / 2 and one > small)
+        return False
+
+    @property
+    def patience_ms(self) -> int:
+        """How long a commit may stay away before it is overdue: twice the usual pause."""
+        return 2 * self.usual_pause_ms
 
     @property
     def longest_pause_ms(self) -> int:
@@ -244,11 +273,22 @@ def _was_at_the_end(committed_offset: int, ends: Ends | None) -> bool:
 
 
 def rates(
-    window: Window | None, ends: Ends | None, end_offset: int | None, now_ms: int, window_ms: int
+    window: Window | None, ends: Ends | None, reading: Reading, now_ms: int, limits: Patience
 ) -> Rates:
     """Both rates over the window's time, as of now."""
-    consumed = None if window is None else window.consumed_per_second(now_ms, window_ms)
-    produced = None
+    consumed = produced = None
+    patience_ms = limits.window_ms // limits.commits  # of one sample
+    end_offset, window_ms = reading.log_end_offset, limits.window_ms
+    if window is not None:
+        newest = None
+        if reading.committed_at_ms is not None and reading.lag is not None:
+            assert reading.committed_offset is not None
+            newest = (reading.committed_at_ms, reading.committed_offset)
+        consumed = window.consumed_per_second(now_ms, window_ms, newest)
+        patience_ms = max(patience_ms, window.patience_ms)
     if ends is not None and end_offset is not None:
         produced = ends.produced_per_second(now_ms, end_offset, window_ms)
-    return Rates(consumed, produced)
+    recovers = False
+    if window is not None and consumed and reading.lag:
+        recovers = window.recovers(reading.lag, now_ms, consumed * patience_ms / 1000)
+    return Rates(consumed, produced, patience_ms / 1000, recovers)

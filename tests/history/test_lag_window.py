@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from history.lag import Note, Rates, Reading, Verdict, catch_up_seconds, group_verdict
+from history.lag import Note, Rates, Reading, Verdict, catch_up_seconds, group_verdict, outlook
 from history.lag_window import Commit, Ends, Patience, Window, judge, rates
 
 MINUTE = 60_000
@@ -158,9 +158,10 @@ def test_rates_are_over_the_windows_time() -> None:
     for n in range(4):
         ends.see(START + n * MINUTE, 60 + 120 * n, 5)
     now_ms = START + 3 * MINUTE
-    assert rates(made, ends, 420, now_ms, 4 * MINUTE) == Rates(1.0, 2.0)
+    reading = Reading("t", 0, 180, now_ms, 0, 420)
+    assert rates(made, ends, reading, now_ms, FULL)[:2] == (1.0, 2.0)
     # Within a shorter time only what lies in it counts.
-    assert rates(made, ends, 420, now_ms, MINUTE) == Rates(1.0, 2.0)
+    assert rates(made, ends, reading, now_ms, Patience(4, MINUTE))[:2] == (1.0, 2.0)
 
 
 def test_a_consumer_that_stopped_long_ago_consumes_nothing() -> None:
@@ -181,6 +182,10 @@ def test_one_moment_gives_no_rate() -> None:
     ("lag", "both", "seconds"),
     [
         (100, Rates(15.0, 5.0), 10.0),
+        (100, Rates(15.0, 20.0, 10.0), 100 / 15),  # a small lag: of less than ten seconds
+        (100, Rates(15.0, 20.0, 0.0, recovers=True), 100 / 15),
+        (100, Rates(15.0, 20.0, 5.0), None),
+        (100, Rates(0.0, 0.0, 10.0), None),
         (100, Rates(5.0, 5.0), None),
         (100, Rates(5.0, 6.0), None),
         (100, Rates(None, 6.0), None),
@@ -189,7 +194,9 @@ def test_one_moment_gives_no_rate() -> None:
     ],
 )
 def test_the_time_to_catch_up(lag: int | None, both: Rates, seconds: float | None) -> None:
-    assert catch_up_seconds(lag, both) == seconds
+    assert catch_up_seconds(lag, both, outlook(lag, both)) == seconds
+    nobody = outlook(lag, both, has_readers=False)
+    assert catch_up_seconds(lag, both, nobody) == (0.0 if lag == 0 else None)
 
 
 def test_when_a_record_was_appended_is_estimated_from_the_ends() -> None:
@@ -240,9 +247,9 @@ def test_whatever_is_read_nothing_is_negative_and_windows_are_bounded(
         assert made.lag >= 0
         assert len(made) <= 4
         assert len(ends) <= 5
-        both = rates(made, ends, offset + lag, now_ms + later_ms, FULL.window_ms)
+        both = rates(made, ends, reading, now_ms + later_ms, FULL)
         assert both.consumed is None or both.consumed >= 0
         assert both.produced is None or both.produced >= 0
-        seconds = catch_up_seconds(made.lag, both)
+        seconds = catch_up_seconds(made.lag, both, outlook(made.lag, both))
         assert seconds is None or seconds >= 0
         assert judge(made, ends, now_ms, FULL) in Verdict
