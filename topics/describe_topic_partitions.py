@@ -14,6 +14,7 @@ from protocol.messages.describe_topic_partitions import (
 )
 from protocol.names import ErrorCode, TopicName
 from topics.operations import TOPIC_OPERATIONS
+from topics.partition import NO_LEADER
 from topics.registry import Topic, TopicRegistry
 from topics.topic_names import is_internal, name_fault
 
@@ -61,6 +62,10 @@ def _described(
         topic.is_internal,
         [
             DescribeTopicPartitionsResponsePartition(
+                ErrorCode.LEADER_NOT_AVAILABLE, index, NO_LEADER, -1, node, (), (), (), node
+            )
+            if partition.offline
+            else DescribeTopicPartitionsResponsePartition(
                 ErrorCode.NONE, index, node_id, partition.leader_epoch, node, node, (), ()
             )
             for index, partition in enumerate(topic.partitions[start:stop], start)

@@ -28,13 +28,13 @@ from topics.admin_queue import Steps
 from topics.cluster import ClusterView
 from topics.events import AutoCreationFailed, TopicEvent
 from topics.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from topics.partition import NO_LEADER
 from topics.placement import factor_fault
 from topics.registry import NewTopic, Topic, TopicRegistry
 from topics.settings import TopicSettings
 from topics.topic_names import is_internal, name_fault
 
 FIRST_VERSION_BY_ID: Final = 12
-NO_LEADER: Final = -1  # of a partition whose disk has failed
 MOST_TOLD: Final = 1_000  # topics that cannot be made and are remembered as told
 
 

@@ -7,9 +7,14 @@ The data plane's appender, a thread of its own in the daemon, writes `producers`
 unflushed and, of logs that it appends to, `written_bytes`; everybody else only reads those.
 """
 
+from typing import Final
+
 from protocol.names import ErrorCode
 from storage.api import SyncFailed, TopicLog, TopicPartition
 from topics.producers import Producers
+
+NO_LEADER: Final = -1
+"""Of a partition that is offline, in what clients are told."""
 
 
 class Partition:

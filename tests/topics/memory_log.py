@@ -155,6 +155,7 @@ class MemoryStore:
         self.damaged: dict[TopicPartition, UUID] = {}
         self.strays: list[TopicPartition] = []
         self.fail_deletions = False
+        self.fail_next: Exception | None = None  # to make logs
 
     def partitions(self) -> dict[TopicPartition, MemoryLog]:
         return dict(self.logs)
@@ -170,6 +171,9 @@ class MemoryStore:
     def create_all(
         self, topic_partitions: Sequence[TopicPartition], topic_id: UUID, settings: LogSettings
     ) -> list[MemoryLog]:
+        fault, self.fail_next = self.fail_next, None
+        if fault is not None:
+            raise fault
         for key in topic_partitions:
             if key in self.damaged:
                 raise Corrupt("a folder", 7, "a checksum that does not hold")
