@@ -1,7 +1,8 @@
 """Is what lies here sound? Every invariant of the log, the files beside it and the journal.
 
 `findings` goes partition by partition, then to what a data directory has besides, and answers with
-one `Finding` for each thing that is wrong. Nothing is changed.
+one `Finding` for each thing that is wrong. Nothing is changed. A file that names offsets of a log
+is read before that log: a broker that runs may write to both.
 """
 
 import json
@@ -16,6 +17,8 @@ from logtools.lint_files import (
     lint_checkpoints,
     lint_folder,
     lint_topic_ids,
+    look_before,
+    read_checkpoints,
 )
 from logtools.lint_journal import lint_journal
 from logtools.lint_segment import PartitionLint
@@ -30,18 +33,20 @@ def findings(place: DataPlace, tally: Tally, offsets_partitions: int | None = No
     """`offsets_partitions` is the offsets topic's number of partitions, where it is known."""
     partitions = offsets_partitions or _offsets_partitions(place)
     known: Known = {}
+    checkpoints = read_checkpoints(place.path) if place.is_data_dir else None
     for partition in place.partitions:
         lint = PartitionLint(partition, tally, partitions)
+        before = look_before(partition.folder) if partition.folder is not None else None
         yield from lint.segments()
-        if partition.folder is not None:
-            yield from lint_folder(lint, partition.folder)
+        if partition.folder is not None and before is not None:
+            yield from lint_folder(lint, partition.folder, before)
         if partition.partition is not None:
             known[TopicPartition(partition.topic, partition.partition)] = lint
-    if place.is_data_dir:
+    if checkpoints is not None:
         names = sorted(path.name for path in place.path.iterdir())
         yield from leftovers(place.path, names)
         yield from leftover_folders(place.path)
-        yield from lint_checkpoints(place.path, known)
+        yield from lint_checkpoints(place.path, known, checkpoints)
         yield from lint_topic_ids(place.path, known)
         yield from lint_journal(place.path, known, tally)
 

@@ -6,11 +6,11 @@ ProducerStateManager's snapshots, TransactionIndex.
 """
 
 import json
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
-from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple
 
 from logtools.findings import Finding, Findings
 from logtools.lint_segment import PartitionLint
@@ -46,23 +46,50 @@ _LEFTOVER_FOLDERS: Final = {
     "-future": "a partition that was being moved to this disk",
 }
 
-_ABORTED: Final = Struct(">hqqqq")
+_PARTITION_METADATA: Final = re.compile(rb"version: 0\ntopic_id: [A-Za-z0-9_-]{22}\n?")
 
 Known = dict[TopicPartition, PartitionLint]
 
 
-def lint_folder(lint: PartitionLint, folder: Path) -> Findings:
+class Before(NamedTuple):
+    """What small files said before the log was read: it may have grown since, if a broker runs."""
+
+    findings: list[Finding]
+    epochs: list[tuple[int, int]]
+    snapshots: list[tuple[str, int]]  # (path, position)
+
+
+def look_before(folder: Path) -> Before:
+    """Of one partition, what names offsets of its log."""
+    before = Before([], [], [])
+    try:
+        before.epochs.extend(read_epochs(ReadOnlyDisk(), str(folder / LEADER_EPOCHS)))
+    except Corrupt as damage:
+        before.findings.append(Finding(damage.path, None, "epochs", damage.reason))
+    for path in sorted(folder.glob(f"*{GROUPS_SUFFIX}")):
+        # A start passes over one that is unsound and reads the log instead: slower, never wrong.
+        try:
+            about = Snapshot(str(path), path.read_bytes()).about
+            before.snapshots.append((str(path), about.position))
+        except Unsound as fault:
+            before.findings.append(Finding(str(path), None, "snapshot", str(fault)))
+    return before
+
+
+def lint_folder(lint: PartitionLint, folder: Path, before: Before) -> Findings:
     """The small files of one partition."""
     names = sorted(path.name for path in folder.iterdir())
     yield from leftovers(folder, names)
-    yield from _epochs(lint, folder)
+    yield from before.findings
+    yield from _epochs(lint, folder, before.epochs)
+    yield from _topic_id(folder)
+    for path, position in before.snapshots:
+        if position > lint.next_offset:
+            problem = f"of offset {position}, the log ends before {lint.next_offset}"
+            yield Finding(path, None, "snapshot", problem)
     for name in names:
         if name.endswith(".snapshot"):
             yield from _producer_snapshot(folder / name)
-        elif name.endswith(".txnindex"):
-            yield from _aborted_transactions(folder / name)
-        elif name.endswith(GROUPS_SUFFIX):
-            yield from _groups_snapshot(lint, folder / name)
         stem, _, suffix = name.partition(".")
         if suffix in ("index", "timeindex") and f"{stem}.log" not in names:
             yield Finding(str(folder / name), None, "leftover", "an index without its segment")
@@ -84,44 +111,78 @@ def leftover_folders(data_dir: Path) -> Findings:
                 yield Finding(str(path), None, "leftover", meaning)
 
 
-def _epochs(lint: PartitionLint, folder: Path) -> Findings:
+def _epochs(lint: PartitionLint, folder: Path, before: list[tuple[int, int]]) -> Findings:
     path = str(folder / LEADER_EPOCHS)
-    try:
-        epochs = read_epochs(ReadOnlyDisk(), path)
-    except Corrupt as damage:
-        yield Finding(path, None, "epochs", damage.reason)
-        return
-    for before, (epoch, start) in pairwise(epochs):
-        if epoch <= before[0] or start < before[1]:
-            problem = f"epoch {epoch} from offset {start} after epoch {before[0]} from {before[1]}"
-            yield Finding(path, None, "epochs", problem)
-    if epochs and epochs[-1][1] > lint.next_offset:
-        problem = f"epoch {epochs[-1][0]} begins at {epochs[-1][1]}, the log ends with "
+    if before and before[-1][1] > lint.next_offset:
+        problem = f"epoch {before[-1][0]} begins at {before[-1][1]}, the log ends with "
         yield Finding(path, None, "epochs", f"{problem}{lint.next_offset - 1}")
+    try:
+        epochs = read_epochs(ReadOnlyDisk(), path)  # now it has all that the log has
+    except Corrupt:
+        return  # told of
+    for epoch, start in epochs:
+        if epoch < 0 or start < 0:
+            yield Finding(path, None, "epochs", f"epoch {epoch} from offset {start}")
+    for earlier, (epoch, start) in pairwise(epochs):
+        if epoch <= earlier[0] or start < earlier[1]:
+            problem = f"epoch {epoch} from offset {start} after epoch {earlier[0]} from "
+            yield Finding(path, None, "epochs", f"{problem}{earlier[1]}")
+    if epochs:
+        yield from _epochs_of_batches(path, dict(epochs), lint.epoch_starts)
 
 
-def lint_checkpoints(data_dir: Path, known: Known) -> Findings:
-    """The offsets that the data directory keeps for every partition, against the logs."""
-    rules: dict[str, Callable[[PartitionLint, int], str | None]] = {
-        RECOVERY_POINTS: _beyond_the_end,
-        HIGH_WATERMARKS: _beyond_the_end,
-        LOG_STARTS: _beyond_the_end,
-        CLEANER_OFFSETS: _no_cleaner_offset,
-    }
-    for name, rule in rules.items():
-        path = str(data_dir / name)
-        if (data_dir / name).exists() and not (data_dir / name).stat().st_size:
+def _epochs_of_batches(path: str, said: dict[int, int], seen: Mapping[int, int]) -> Findings:
+    """Every epoch that a batch has is in the checkpoint, from that batch's offset or before."""
+    for epoch, offset in seen.items():
+        if epoch not in said:
+            problem = f"offset {offset} was written in epoch {epoch}, which is not there"
+            yield Finding(path, None, "epochs", problem)
+        elif said[epoch] > offset:
+            problem = f"epoch {epoch} from offset {said[epoch]}, but it wrote offset {offset}"
+            yield Finding(path, None, "epochs", problem)
+
+
+def _topic_id(folder: Path) -> Findings:
+    """Kafka reads two lines, and nothing else."""
+    path = folder / PARTITION_METADATA
+    if not path.exists():
+        return
+    if _PARTITION_METADATA.fullmatch(path.read_bytes()) is None:
+        problem = "it is not `version: 0` and `topic_id: ` with an id of 22 characters"
+        yield Finding(str(path), None, "topic-id", problem)
+
+
+class Checkpoints(NamedTuple):
+    """The offset checkpoints of a data directory, read before its logs."""
+
+    findings: list[Finding]
+    offsets: dict[str, dict[TopicPartition, int]]  # by file
+
+
+def read_checkpoints(data_dir: Path) -> Checkpoints:
+    """A log that is written to meanwhile only grows beyond them."""
+    read = Checkpoints([], {})
+    for name in _CHECKPOINT_RULES:
+        path = data_dir / name
+        if path.exists() and not path.stat().st_size:
             continue  # as Kafka makes them, until it has something to say
         try:
-            offsets = read_offsets(ReadOnlyDisk(), path)
+            read.offsets[name] = read_offsets(ReadOnlyDisk(), str(path))
         except Corrupt as damage:
-            yield Finding(path, None, "checkpoint", damage.reason)
-            continue
+            read.findings.append(Finding(str(path), None, "checkpoint", damage.reason))
+    return read
+
+
+def lint_checkpoints(data_dir: Path, known: Known, read: Checkpoints) -> Findings:
+    """The offsets that the data directory keeps for every partition, against the logs."""
+    yield from read.findings
+    for name, offsets in read.offsets.items():
         for key, offset in offsets.items():
             lint = known.get(key)
-            problem = rule(lint, offset) if lint is not None else None
+            problem = _CHECKPOINT_RULES[name](lint, offset) if lint is not None else None
             if problem is not None:
                 where = f"{key.topic}-{key.partition}"
+                path = str(data_dir / name)
                 yield Finding(path, None, "checkpoint", f"{where}: {offset} {problem}")
 
 
@@ -140,6 +201,14 @@ def _no_cleaner_offset(lint: PartitionLint, offset: int) -> str | None:
     if offset > lint.bases[-1]:
         return f"is in the active segment, which begins at {lint.bases[-1]} and is never cleaned"
     return None
+
+
+_CHECKPOINT_RULES: Final[Mapping[str, Callable[[PartitionLint, int], str | None]]] = {
+    RECOVERY_POINTS: _beyond_the_end,
+    HIGH_WATERMARKS: _beyond_the_end,
+    LOG_STARTS: _beyond_the_end,
+    CLEANER_OFFSETS: _no_cleaner_offset,
+}
 
 
 def lint_topic_ids(data_dir: Path, known: Known) -> Findings:
@@ -161,9 +230,12 @@ def lint_topic_ids(data_dir: Path, known: Known) -> Findings:
         except Corrupt as damage:
             yield Finding(path, None, "topic-id", damage.reason)
             continue
+        except UnicodeDecodeError:
+            continue  # told of
         if topic_id == NO_TOPIC_ID:
-            yield Finding(path, None, "topic-id", "missing, or torn by a crash")
-            continue
+            if not (folder / PARTITION_METADATA).exists():
+                yield Finding(path, None, "topic-id", "missing")
+            continue  # torn by a crash, or damaged: told of
         expected, where = first.setdefault(key.topic, (str(topic_id), folder.name))
         if str(topic_id) != expected:
             problem = f"{topic_id}, but in {where} it is {expected}"
@@ -186,29 +258,3 @@ def _producer_snapshot(path: Path) -> Findings:
     fault = producer_state.fault_in(path.read_bytes())
     if fault is not None:
         yield Finding(str(path), fault[0], "snapshot", fault[1])
-
-
-def _groups_snapshot(lint: PartitionLint, path: Path) -> Findings:
-    """A start passes over one that is unsound and reads the log instead: slower, never wrong."""
-    try:
-        about = Snapshot(str(path), path.read_bytes()).about
-    except Unsound as fault:
-        yield Finding(str(path), None, "snapshot", str(fault))
-        return
-    if about.position > lint.next_offset:
-        problem = f"of offset {about.position}, the log ends before {lint.next_offset}"
-        yield Finding(str(path), None, "snapshot", problem)
-
-
-def _aborted_transactions(path: Path) -> Findings:
-    content = path.read_bytes()
-    if len(content) % _ABORTED.size:
-        problem = f"{len(content)} bytes are no whole number of entries of {_ABORTED.size}"
-        yield Finding(str(path), None, "txnindex", problem)
-        return
-    previous = -1
-    for number, (_, _, first, last, _) in enumerate(_ABORTED.iter_unpack(content)):
-        if first > last or last <= previous:
-            problem = f"offsets {first} to {last} after {previous}"
-            yield Finding(str(path), number * _ABORTED.size, "txnindex", problem)
-        previous = last

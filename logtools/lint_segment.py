@@ -13,6 +13,7 @@ from coordinator.java_hash import partition_of
 from logtools.decoders import decoder_for
 from logtools.findings import Finding, Findings, Tally
 from logtools.lint_index import OffsetIndexCheck, TimeIndexCheck
+from logtools.lint_transactions import TransactionIndexCheck
 from logtools.places import PartitionPlace, SegmentFile
 from logtools.walk import Batch, Damage, walk
 from protocol.names import OFFSETS_TOPIC
@@ -44,6 +45,8 @@ class PartitionLint:
     """How many partitions the offsets topic has; None when nobody knows."""
     next_offset: int = 0
     leader_epoch: int = -1
+    epoch_starts: dict[int, int] = field(default_factory=dict)
+    """The first offset that was seen of each leader epoch."""
     bases: list[int] = field(default_factory=list)
 
     def segments(self) -> Findings:
@@ -59,6 +62,7 @@ class PartitionLint:
             yield Finding(file, None, "overlap", f"{problem}{self.next_offset - 1}")
         self.next_offset = segment.base_offset
         offset_index, time_index = _open_indexes(segment, sealed=not is_last)
+        transactions = _open_transactions(segment)
         self.tally.files += 1 + (offset_index is not None) + (time_index is not None)
         said = 0
         for found in walk(segment.path):
@@ -71,6 +75,8 @@ class PartitionLint:
                 offset_index.batch(found.position, found.header)
             if time_index is not None:
                 time_index.batch(found.header)
+            if transactions is not None:
+                transactions.batch(found.header)
             for finding in self._batch(file, segment.base_offset, found):
                 said += 1
                 if said <= _FAULTS_PER_SEGMENT:
@@ -78,6 +84,8 @@ class PartitionLint:
         if said > _FAULTS_PER_SEGMENT:
             yield Finding(file, None, "batch", f"{said - _FAULTS_PER_SEGMENT} more findings here")
         yield from _finish(segment, offset_index, time_index, sealed=not is_last)
+        if transactions is not None:
+            yield from transactions.finish(self.next_offset)
 
     def _batch(self, file: str, segment_base: int, batch: Batch) -> Findings:
         header, position = batch.header, batch.position
@@ -88,6 +96,8 @@ class PartitionLint:
             yield Finding(file, position, check, problem)
         self.next_offset = max(self.next_offset, header.next_offset)
         self.leader_epoch = max(self.leader_epoch, header.partition_leader_epoch)
+        if header.partition_leader_epoch >= 0:  # -1: of a broker that knew none
+            self.epoch_starts.setdefault(header.partition_leader_epoch, header.base_offset)
         try:
             records = read_records(batch.content)
         except InvalidBatch as fault:
@@ -162,6 +172,11 @@ def _open_indexes(
         OffsetIndexCheck(offset_path, base) if offset_path.exists() else None,
         TimeIndexCheck(time_path, base, sealed=sealed) if time_path.exists() else None,
     )
+
+
+def _open_transactions(segment: SegmentFile) -> TransactionIndexCheck | None:
+    path = _index_path(segment, "txnindex")
+    return TransactionIndexCheck(path, segment.base_offset) if path.exists() else None
 
 
 def _finish(

@@ -3,7 +3,7 @@
 import json
 import shutil
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import google_crc32c
@@ -12,6 +12,8 @@ import pytest
 from coordinator.records import group_metadata_record
 from logtools.findings import Finding, Tally
 from logtools.lint import findings
+from logtools.lint_index import OffsetIndexCheck
+from logtools.lint_segment import PartitionLint
 from logtools.places import place_at
 from protocol.names import GroupId
 from storage.api import Record, TopicPartition
@@ -539,3 +541,97 @@ def test_a_running_daemon_is_told_of_and_a_killed_one_leaves_sound_files(
     shown = rollcall("log", "lint", str(daemon.data_dir))
     assert shown.exit_code == 0, shown.out
     assert "a daemon runs" not in shown.err
+
+
+def test_room_that_was_preallocated_costs_nothing_and_hides_nothing(data: Path) -> None:
+    index = _index(data)
+    written = index.read_bytes()
+    with index.open("r+b") as file:
+        file.truncate(10 << 20)
+    check = OffsetIndexCheck(index, int(index.stem))
+    assert len(check._entries) == len(written) // 8
+    assert linted(data) == []
+    with index.open("r+b") as file:  # behind a hole
+        file.seek(5 << 20)
+        file.write(b"\x00\x00\x00\x01\x00\x00\x00\x01")
+    assert "index" in {finding.check for finding in linted(data)}
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"version: 1\ntopic_id: AAAAAAAAQACAAAAAAAAAAQ",
+        b"version: 0\ntopic_id: AAAAAAAAQACAAAAAAAAA",
+        b"version: 0\ntopic_id: AAAAAAAAQACAAAAAAAAAAQ\nmore: 1",
+        b"version: 0\ntopic_id: \xff\xfe",
+        b"topic_id: AAAAAAAAQACAAAAAAAAAAQ",
+        b"version: 0\ntopic_id: AAAAAAAAQACAA\0\0\0\0\0\0\0\0\0",
+    ],
+)
+@pytest.mark.parametrize("part", ["", FOLDER])
+def test_damaged_partition_metadata_is_found(data: Path, content: bytes, part: str) -> None:
+    (data / FOLDER / "partition.metadata").write_bytes(content)
+    found = [finding for finding in linted(data / part) if not finding.is_note]
+    assert {finding.check for finding in found} == {"topic-id"}
+
+
+@pytest.mark.parametrize(
+    ("epochs", "says"),
+    [
+        ([(-1, 0), (0, 0)], "epoch -1 from offset 0"),
+        ([(7, 0)], "was written in epoch 0, which is not there"),
+        ([(0, 50)], "epoch 0 from offset 50, but it wrote offset 0"),
+    ],
+)
+def test_leader_epochs_that_the_batches_contradict(
+    data: Path, epochs: list[tuple[int, int]], says: str
+) -> None:
+    (data / FOLDER / "leader-epoch-checkpoint").write_bytes(encode_epochs(epochs))
+    (finding,) = linted(data)
+    assert finding.check == "epochs"
+    assert says in finding.problem
+
+
+@pytest.mark.parametrize(
+    ("entry", "says"),
+    [
+        ((1, 5, 0, 3, 4), "version 1"),
+        ((0, 5, 4, 3, 4), "offsets 4 to 3"),
+        ((0, -1, 0, 3, 4), "producer -1"),
+        ((0, 5, 0, 3, 9), "last stable offset 9"),
+        ((0, 5, 0, 3, 4), "offset 3 is no marker of producer 5"),
+        ((0, 5, 0, 1_000, 4), "offset 1000 is past the end, 59"),
+    ],
+)
+def test_aborted_transactions_that_cannot_be_true(
+    data: Path, entry: tuple[int, ...], says: str
+) -> None:
+    last = max((data / FOLDER).glob("*.log"))
+    for log in (data / FOLDER).glob("*.log"):
+        log.with_suffix(".txnindex").write_bytes(b"")
+    first = min((data / FOLDER).glob("*.log"))
+    at = last if entry[3] > 59 else first
+    at.with_suffix(".txnindex").write_bytes(struct.pack(">hqqqq", *entry))
+    (finding,) = linted(data)
+    assert finding.check == "txnindex"
+    assert says in finding.problem
+
+
+def test_a_log_that_grows_while_it_is_read_is_sound(
+    journaled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Everything that names offsets is read before the log; what comes later is beyond the end.
+    segments = PartitionLint.segments
+
+    def meanwhile(lint: PartitionLint) -> Iterator[Finding]:
+        yield from segments(lint)
+        assert lint.place.folder is not None
+        key = TopicPartition(lint.place.topic, lint.place.partition or 0)
+        write_offsets(RealDisk(), f"{journaled}/{RECOVERY_POINTS}", {key: 10_000})
+        epochs = encode_epochs([(0, 0), (1, 10_000)])
+        (lint.place.folder / "leader-epoch-checkpoint").write_bytes(epochs)
+
+    monkeypatch.setattr(PartitionLint, "segments", meanwhile)
+    found = {finding.check for finding in linted(journaled) if not finding.is_note}
+    assert found.isdisjoint({"checkpoint", "epochs"})
