@@ -18,6 +18,7 @@ from coordinator.chronicle import Chronicle
 from coordinator.commands import Command, Join, Leave, Sync
 from coordinator.decide.heartbeat import HEARTBEAT_ANSWERS
 from coordinator.decide.join_group import NewMemberId
+from coordinator.deleted_topics import DeletedTopics
 from coordinator.events import AnyEvent, PartitionLoadFailed
 from coordinator.find_coordinator import Endpoint, find_coordinator
 from coordinator.group import GroupView
@@ -59,6 +60,10 @@ def _raise(_partition: int, failure: Exception) -> None:
     raise failure
 
 
+def _ignore(_topic_id: TopicId) -> None:
+    pass
+
+
 class GroupCoordinator:
     """All partitions of the offsets topic, as far as they are ours."""
 
@@ -73,8 +78,14 @@ class GroupCoordinator:
         observe: Callable[[AnyEvent], None],
         shard_failed: Callable[[int, Exception], None] = _raise,
         chronicle: Chronicle | None = None,
+        deleted_topics: Sequence[tuple[TopicName, TopicId]] = (),
+        offsets_forgotten: Callable[[TopicId], None] = _ignore,
     ) -> None:
-        """`shard_failed` is told when a bug ended a shard: load its partition again."""
+        """`shard_failed` is told when a bug ended a shard: load its partition again.
+
+        `deleted_topics` are those whose offsets may still be there, from before this process;
+        `offsets_forgotten` is told of each once they are not, and of those deleted since.
+        """
         self._settings = settings
         self._partitions = settings.offsets_topic_num_partitions
         self._new_member_id = new_member_id
@@ -84,6 +95,7 @@ class GroupCoordinator:
         self._observe = observe
         self._shard_failed = shard_failed
         self._chronicle = chronicle
+        self._deleted = DeletedTopics(self._partitions, deleted_topics, offsets_forgotten)
         self._active: list[Shard | None] = [None] * self._partitions
         self._loading: dict[int, Shard] = {}
         self._alarm = Alarm()
@@ -263,6 +275,7 @@ class GroupCoordinator:
             observe=self._observe,
             census=self.census,
             alarm=self._alarm,
+            forgotten=self._deleted.done,
             chronicle=self._chronicle,
         )
 
@@ -281,6 +294,8 @@ class GroupCoordinator:
         shard = self._loading.pop(partition)
         self._active[partition] = shard
         shard.finish_load(now)
+        for topic in self._deleted.pending(partition):
+            shard.topic_deleted(topic)
 
     def recall_some(self, partition: int, now: Now, budget: int) -> bool:
         """Get some groups ready that nobody asked for yet; False when all are."""
@@ -332,6 +347,7 @@ class GroupCoordinator:
         if shard is None:
             return set()
         self._active[partition] = None  # first: the answers below may bring new requests
+        self._deleted.closed(partition)
         return shard.close(now)
 
     def _fail(
@@ -378,9 +394,10 @@ class GroupCoordinator:
     def topics_deleted(self, topics: Sequence[tuple[TopicName, TopicId]], now: Now) -> None:
         """Whatever was committed for them is forgotten, a slice at each tick."""
         for name, topic_id in topics:
+            topic = self._deleted.add(name, topic_id)
             for shard in self._active:
                 if shard is not None:
-                    shard.topic_deleted(name, topic_id)
+                    shard.topic_deleted(topic)
         self.partitions_changed({name for name, _ in topics}, now)
 
     def partitions_changed(self, names: AbstractSet[TopicName], now: Now) -> None:

@@ -34,6 +34,7 @@ from coordinator.decide.offset_delete import decide_offset_delete
 from coordinator.decide.offset_fetch import fetch_offsets_of_group
 from coordinator.decide.partitions_changed import decide_partitions_changed
 from coordinator.decisions import decide
+from coordinator.deleted_topics import DeletedTopic, Forgetting
 from coordinator.expiry import OffsetExpiry
 from coordinator.group import GroupView
 from coordinator.image import Beginning
@@ -66,9 +67,6 @@ TURNS_OF_A_CHAIN_MAX: Final = 100
 FULL_LOG_PAUSE_MS: Final = 100
 """While the log takes nothing, deadlines are looked at again after this."""
 
-GROUPS_PER_SLICE: Final = 500
-"""How many groups a chore (offsets of a deleted topic) looks at in one tick."""
-
 
 class Shard:
     """The groups of one partition, and everything that waits on them."""
@@ -85,8 +83,10 @@ class Shard:
         observe: Observe,
         census: Census,
         alarm: Alarm,
+        forgotten: Callable[[int, TopicId], None],
         chronicle: Chronicle | None = None,
     ) -> None:
+        """`forgotten` is told once nothing is left here of a deleted topic's offsets."""
         self.partition = partition
         self._books = Books(log, settings, census, alarm)
         self.groups = self._books.groups
@@ -108,7 +108,9 @@ class Shard:
         self._unsent: list[Reply] = []  # answers of a chain that failed
         self._expiry: OffsetExpiry | None = None
         self._postponed_until_ms = 0
-        self._deleted_topics: deque[tuple[TopicName, TopicId, list[GroupId]]] = deque()
+        self._forgetting = Forgetting(
+            self._forget_topic, lambda: log.end_position, lambda one: forgotten(partition, one)
+        )
         self.loading: Loading | None = Loading(
             self._books, settings, census, chronicle, self.turn
         )  # until all groups are on the books
@@ -327,9 +329,9 @@ class Shard:
 
     # ------------------------------------------------------------ news of topics
 
-    def topic_deleted(self, name: TopicName, topic_id: TopicId) -> None:
+    def topic_deleted(self, topic: DeletedTopic) -> None:
         """Forget what was committed for it: a chore, done in slices by `tick`."""
-        self._deleted_topics.append((name, topic_id, [*self.groups, *(self.loading or ())]))
+        self._forgetting.add(topic, [*self.groups, *(self.loading or ())])
         self._alarm.lower(0)
 
     def partitions_changed(self, names: AbstractSet[TopicName], now: Now) -> None:
@@ -360,15 +362,15 @@ class Shard:
         if self._expiry is not None and self.loading is None:
             for group_id, outcome in self._expiry.next_slice(self.groups, now):
                 self._about_offsets(group_id, outcome, now)
-        if self._deleted_topics:
-            self._forget_topic(now)
+        if self._forgetting:
+            self._forgetting.next_slice(now, self.answers.stored)
 
     def next_deadline_ms(self) -> int | None:
         """When `tick` has something to do; never earlier than it could do it."""
         deadlines = [self.purgatory.next_deadline_ms]
         if self._expiry is not None and self.loading is None:
             deadlines.append(self._expiry.due_ms)
-        if self._deleted_topics:
+        if self._forgetting:
             deadlines.append(0)
         nearest = min((d for d in deadlines if d is not None), default=None)
         if nearest is not None:
@@ -376,17 +378,12 @@ class Shard:
         waiting = (nearest, self.answers.due_ms, self._when_stored.due_ms)
         return min((d for d in waiting if d is not None), default=None)
 
-    def _forget_topic(self, now: Now) -> None:
-        name, topic_id, group_ids = self._deleted_topics[0]
-        for group_id in group_ids[-GROUPS_PER_SLICE:]:
-            self.recall(group_id, now)
-            group = self.groups.get(group_id)
-            if group is not None and name in group.offsets:
-                outcome = decide_topic_deleted(group, name, topic_id, now)
-                self._about_offsets(group_id, outcome, now)
-        del group_ids[-GROUPS_PER_SLICE:]
-        if not group_ids:
-            self._deleted_topics.popleft()
+    def _forget_topic(self, group_id: GroupId, topic: DeletedTopic, now: Now) -> None:
+        self.recall(group_id, now)
+        group = self.groups.get(group_id)
+        if group is not None and topic.name in group.offsets:
+            outcome = decide_topic_deleted(group, topic, now)
+            self._about_offsets(group_id, outcome, now)
 
     # ------------------------------------------------------------ the disk
 
@@ -396,6 +393,7 @@ class Shard:
         for command in self._when_stored.stored(self.answers.stored):
             self.turn(command, now)
         self.answers.release(position)
+        self._forgetting.on_stored(self.answers.stored)
 
     def _refuse_overdue(self, now: Now) -> None:
         """What waits for a disk that takes too long is refused, as by Kafka."""
@@ -469,7 +467,7 @@ class Shard:
             self.loading.give_up()
         self.loading = None
         self._when_stored.clear()
-        self._deleted_topics.clear()
+        self._forgetting.clear()
         self._expiry = None
         waiting = [
             Reply(reply.token, refused(reply.response, error_code, reply.token.api_version))

@@ -142,6 +142,7 @@ class Topics:
 
 class World:
     chronicle: Chronicle | None = None
+    deleted_topics: Sequence[tuple[TopicName, TopicId]] = ()  # as the catalog remembers them
 
     def __init__(self, settings: GroupSettings | None = None) -> None:
         kafka = GroupSettings(offsets_topic_num_partitions=1, forgive_slow_member=False)
@@ -153,6 +154,7 @@ class World:
         self.ids = 0
         self.logs: dict[int, MemoryLog] = {}
         self.tokens: list[Token] = []
+        self.forgotten: list[TopicId] = []  # deleted topics of which no offsets are left
         self.start({n: MemoryLog() for n in range(self.settings.offsets_topic_num_partitions)})
 
     # ------------------------------------------------------------ the coordinator and its log
@@ -168,6 +170,8 @@ class World:
             reply=self._reply,
             observe=self.events.append,
             chronicle=self.chronicle,
+            deleted_topics=self.deleted_topics,
+            offsets_forgotten=self.forgotten.append,
         )
         for partition, log in logs.items():
             self.coordinator.begin_load(partition, log)

@@ -16,13 +16,14 @@ from itertools import islice
 from typing import Final
 
 from coordinator.decide.delete_groups import group_tombstones
+from coordinator.deleted_topics import DeletedTopic
 from coordinator.group import CommittedOffset, GroupView
 from coordinator.offset_events import DeletionCause, GroupDeleted, OffsetsDeleted, OffsetsOfTopics
 from coordinator.outcome import Outcome
 from coordinator.records import add_offset_tombstones
 from coordinator.settings import GroupSettings
 from coordinator.subscriptions import CONSUMER, is_subscribed
-from protocol.names import ZERO_TOPIC_ID, GroupState, TopicId, TopicName
+from protocol.names import ZERO_TOPIC_ID, GroupState, TopicName
 from purgatory.now import Now
 from storage.api import RecordPair
 
@@ -47,17 +48,12 @@ def decide_expire_offsets(
     return _forget(group, now, DeletionCause.EXPIRED, offsets)
 
 
-def decide_topic_deleted(
-    group: GroupView, topic: TopicName, topic_id: TopicId, now: Now
-) -> Outcome:
-    """Forget what was committed for this topic, unless it was for a namesake that came after it."""
-    committed = group.offsets.get(topic, {})
-    gone = {
-        index: commit
-        for index, commit in committed.items()
-        if commit.topic_id in (ZERO_TOPIC_ID, topic_id)
-    }
-    return _forget(group, now, DeletionCause.TOPIC_DELETED, [(topic, gone)] if gone else [])
+def decide_topic_deleted(group: GroupView, topic: DeletedTopic, now: Now) -> Outcome:
+    """Forget what was committed for this topic, unless it may be for a namesake of it."""
+    ids = {topic.topic_id, ZERO_TOPIC_ID} if topic.before_now else {topic.topic_id}
+    committed = group.offsets.get(topic.name, {})
+    gone = {index: commit for index, commit in committed.items() if commit.topic_id in ids}
+    return _forget(group, now, DeletionCause.TOPIC_DELETED, [(topic.name, gone)] if gone else [])
 
 
 def _expired(group: GroupView, now_wall_ms: int, settings: GroupSettings) -> Iterator[Expired]:

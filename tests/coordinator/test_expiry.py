@@ -5,6 +5,7 @@ from uuid import UUID
 import pytest
 
 from coordinator.decide.expire_offsets import decide_expire_offsets, decide_topic_deleted
+from coordinator.deleted_topics import DeletedTopic
 from coordinator.expiry import (
     OFFSETS_READ_PER_SLICE,
     PAUSE_BETWEEN_SLICES_MS,
@@ -191,7 +192,7 @@ def test_with_a_topic_go_the_offsets_that_were_committed_for_it(state: GroupStat
         ("audit", 0, committed(4, topic_id=topic_id)),
     )
 
-    outcome = decide_topic_deleted(group, ORDERS, topic_id, NOW)
+    outcome = decide_topic_deleted(group, DeletedTopic(ORDERS, topic_id, before_now=True), NOW)
 
     assert gone(outcome) == {("orders", 0), ("orders", 1)}
     assert [value for _, value in outcome.records] == [None, None]
@@ -203,7 +204,9 @@ def test_with_a_topic_go_the_offsets_that_were_committed_for_it(state: GroupStat
 
 
 def test_a_topic_that_the_group_never_read_changes_nothing() -> None:
-    outcome = decide_topic_deleted(given_group(EMPTY), ORDERS, UUID(int=1), NOW)
+    outcome = decide_topic_deleted(
+        given_group(EMPTY), DeletedTopic(ORDERS, UUID(int=1), before_now=True), NOW
+    )
 
     assert outcome == Outcome()
 
