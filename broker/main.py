@@ -198,6 +198,8 @@ def build(
         observe=observe,
         shard_failed=ownership.shard_failed,
         chronicle=history,
+        deleted_topics=data_plane.registry.forgetting,
+        offsets_forgotten=data_plane.registry.offsets_forgotten,
     )
     ownership.serve(coordinator)
     dispatcher = Dispatcher(coordinator, data_plane, server.reply)

@@ -77,6 +77,8 @@ class Catalog(Struct):
     deleting: dict[TopicId, TopicName] = field(default_factory=dict)
     """Topics that are gone, whose folders may still be there after a crash."""
     next_producer_id: int = 0
+    forgetting: dict[TopicId, TopicName] = field(default_factory=dict)
+    """Topics that are gone, whose committed offsets may still be there."""
 
     def dump(self) -> bytes:
         document = {
@@ -85,6 +87,9 @@ class Catalog(Struct):
             "deleting": [str(topic_id) for topic_id in self.deleting],
             "deleting_names": list(self.deleting.values()),
             "next_producer_id": self.next_producer_id,
+            "forgetting": [
+                {"name": name, "id": str(topic_id)} for topic_id, name in self.forgetting.items()
+            ],
         }
         return json.dumps(document, indent=1).encode()
 
@@ -99,6 +104,10 @@ class Catalog(Struct):
                 [_entry(topic) for topic in document["topics"]],
                 _deleting(document["deleting"], document.get("deleting_names", [])),
                 document["next_producer_id"],
+                {
+                    UUID(topic["id"]): TopicName(str(topic["name"]))
+                    for topic in document.get("forgetting", [])
+                },
             )
             catalog._check()
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as fault:

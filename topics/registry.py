@@ -53,6 +53,11 @@ class Topic(Struct):
     partitions: list[Partition] = field(default_factory=list)
 
 
+FORGETTING_MAX: Final = 100_000
+"""Deleted topics that are remembered, some 200 bytes each: as long as a partition of the offsets
+topic cannot be loaded, none of them is forgotten."""
+
+
 class NewTopic(Struct, frozen=True):
     """A topic that was found fit to be created."""
 
@@ -90,6 +95,8 @@ class TopicRegistry:
         self._entries: dict[TopicName, TopicEntry] = {}
         # Gone from the table; whether their folders are gone is not known.
         self._deleting: dict[TopicId, TopicName] = {}
+        # Gone; whether the coordinator has forgotten their offsets is not known.
+        self._forgetting: dict[TopicId, TopicName] = {}
         self._next_producer_id = greatest_producer_id + 1
         self.was_repaired = False
         self._load(settings, repair=repair)
@@ -219,9 +226,11 @@ class TopicRegistry:
         entries = {n: e for n, e in self._entries.items() if e.topic_id not in doomed}
         catalog = self._catalog(entries)
         catalog.deleting.update(doomed)
+        catalog.forgetting = self._with_forgetting(doomed)
         yield from self._save(catalog)
         self._entries = entries
         self._deleting.update(doomed)
+        self._forgetting = self._with_forgetting(doomed)
         keys: list[TopicPartition] = []
         for topic in topics:
             # A damaged one has no log to show, but a folder.
@@ -237,6 +246,19 @@ class TopicRegistry:
         else:
             for topic_id in doomed:  # the file may still name them: that does no harm
                 del self._deleting[topic_id]
+
+    def _with_forgetting(self, doomed: Mapping[TopicId, TopicName]) -> dict[TopicId, TopicName]:
+        remembered = [*self._forgetting.items(), *doomed.items()]
+        return dict(remembered[-FORGETTING_MAX:])
+
+    @property
+    def forgetting(self) -> list[tuple[TopicName, TopicId]]:
+        """Deleted topics whose committed offsets may still be there."""
+        return [(name, topic_id) for topic_id, name in self._forgetting.items()]
+
+    def offsets_forgotten(self, topic_id: TopicId) -> None:
+        """No offsets are left of a deleted topic. The file may still name it: that does no harm."""
+        self._forgetting.pop(topic_id, None)
 
     def attach(self, log: TopicLog) -> None:
         """Take the log of a partition that somebody else writes: the offsets topic's."""
@@ -256,7 +278,7 @@ class TopicRegistry:
 
     def _catalog(self, entries: Mapping[TopicName, TopicEntry] | None = None) -> Catalog:
         topics = list((self._entries if entries is None else entries).values())
-        return Catalog(topics, dict(self._deleting), self._next_producer_id)
+        return Catalog(topics, dict(self._deleting), self._next_producer_id, dict(self._forgetting))
 
     def _save(self, catalog: Catalog) -> Steps[None]:
         try:
@@ -325,6 +347,7 @@ class TopicRegistry:
     def _clear_away(self, catalog: Catalog, plan: Plan) -> None:
         """A disk that refuses does not forbid the start: what is left is served to nobody."""
         self._deleting = dict(catalog.deleting)
+        self._forgetting = dict(catalog.forgetting)
         try:
             self._store.delete(*plan.leftovers)
             self._deleting.clear()

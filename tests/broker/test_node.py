@@ -9,10 +9,15 @@ import pytest
 
 from broker.dispatch import Answer, Delay, Drop
 from protocol.messages import Request
+from protocol.messages.delete_topics import (
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.join_group import JoinGroupResponse
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from protocol.names import ApiKey, ErrorCode
+from protocol.names import ApiKey, ErrorCode, TopicName
 from protocol.reply_token import ReplyToken
 from tests.broker.members import Member, as_other, make_topic
 from tests.broker.node import Node
@@ -91,6 +96,34 @@ async def test_a_bug_in_a_shard_costs_a_reload_and_no_commit(
         assert await member.committed() == 5
         assert await member.commit(6) is ErrorCode.NONE
         assert "ZeroDivisionError" in node.log.getvalue()
+
+
+async def test_offsets_of_a_topic_that_is_deleted_just_before_the_end_do_not_come_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Node(tmp_path) as node:
+        client = await node.client()
+        await make_topic(client)
+        member = Member(client)
+        await member.enter()
+        assert await member.commit(7) is ErrorCode.NONE
+
+        # The process ends before the coordinator hears of the deletion.
+        monkeypatch.setattr("broker.daemon.Daemon._tell_coordinator", lambda *_: None)
+        answer = await client.call(DeleteTopicsRequest(topics=[DeleteTopicState(TopicName("t"))]))
+        assert isinstance(answer, DeleteTopicsResponse)
+        assert answer.responses[0].error_code is ErrorCode.NONE
+        assert await member.committed() == 7
+    monkeypatch.undo()
+
+    async with Node(tmp_path) as node:
+        client = await node.client()
+        again = as_other(member, client)
+        async with asyncio.timeout(WAIT_S):
+            while node.daemon.data_plane.registry.forgetting:
+                assert await again.committed() in (7, -1)
+        await make_topic(client)
+        assert await again.committed() == -1
 
 
 async def test_a_request_can_be_answered_dropped_and_delayed_on_real_sockets(

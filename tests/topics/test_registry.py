@@ -470,3 +470,31 @@ def test_a_topic_id_never_looks_like_an_option() -> None:
 def delete(plane: Plane, name: str) -> ErrorCode:
     request = DeleteTopicsRequest((DeleteTopicState(TopicName(name)),))
     return plane.ask(request, 6, DeleteTopicsResponse).responses[0].error_code
+
+
+def test_a_deleted_topic_is_remembered_until_its_offsets_are_forgotten(plane: Plane) -> None:
+    plane.given("a")
+    plane.given("b")
+    gone = [plane.topic_id(name) for name in ("a", "b")]
+    delete(plane, "a")
+    plane.given("a")  # a namesake changes nothing about it
+    delete(plane, "b")
+    remembered = [(TopicName("a"), gone[0]), (TopicName("b"), gone[1])]
+    assert plane.data.registry.forgetting == remembered
+    plane.restart()
+    assert plane.data.registry.forgetting == remembered
+
+    plane.data.registry.offsets_forgotten(gone[0])
+    plane.given("c")  # whatever saves the catalog
+    plane.restart()
+    assert plane.data.registry.forgetting == remembered[1:]
+
+
+def test_a_catalog_from_before_names_no_topic_that_is_to_be_forgotten(plane: Plane) -> None:
+    plane.given("a")
+    document = json.loads(plane.catalog.content)
+    del document["forgetting"]
+    plane.catalog.content = json.dumps(document).encode()
+    plane.restart()
+    assert plane.data.registry.forgetting == []
+    assert plane.data.registry.by_name(TopicName("a")) is not None
