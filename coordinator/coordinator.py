@@ -184,16 +184,14 @@ class GroupCoordinator:
             shard = self._active[partition_of(request.group_id, self._partitions)]
             if shard is None:
                 error_code = self._absence(request.group_id)
-            elif not shard.has_room_for(request):
-                error_code = ErrorCode.COORDINATOR_NOT_AVAILABLE
-            elif isinstance(request, JoinGroupRequest) and self._is_one_too_many(
-                shard, request.group_id
-            ):
-                error_code = ErrorCode.POLICY_VIOLATION
-        if shard is None or error_code is not ErrorCode.NONE:
+        if shard is None:
             self._refuse(request, token, error_code)
             return
         try:
+            error_code = self._limit(shard, request, now)
+            if error_code is not ErrorCode.NONE:
+                self._refuse(request, token, error_code)
+                return
             match request:
                 case JoinGroupRequest():
                     shard.turn(Join(request.group_id, request, token), now)
@@ -207,6 +205,14 @@ class GroupCoordinator:
             self._undecided(undecided, request, token)
         except Exception as failure:  # noqa: BLE001 - whatever it is, it ends the shard alone
             self._fail(shard, failure, now, request, token)
+
+    def _limit(self, shard: Shard, request: GroupRequest, now: Now) -> ErrorCode:
+        """What stands in the way of a request that is sound: the log's room, or too many groups."""
+        if not shard.has_room_for(request, now):
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if isinstance(request, JoinGroupRequest) and self._is_one_too_many(shard, request.group_id):
+            return ErrorCode.POLICY_VIOLATION
+        return ErrorCode.NONE
 
     def _static_refusal(self, request: GroupRequest, token: ReplyToken) -> ErrorCode:
         """What can be refused without a look at the group, or at whose it is."""

@@ -15,6 +15,7 @@ import struct
 from collections.abc import Iterable, Sequence
 from typing import Annotated, ClassVar, Final
 
+from coordinator.generations import is_later
 from coordinator.group import Group, GroupTable, GroupView, Member, MemberView
 from coordinator.subscriptions import subscribed_topics
 from protocol.compiler import reader, writer
@@ -129,7 +130,7 @@ def apply_generation_record(groups: GroupTable, key: bytes, value: bytes | None)
     if before is None:
         before = groups[group_id] = Group(group_id, begun.begun_at)
     before.generation_recorded = True
-    if generation_id <= before.newest_generation_id:
+    if not is_later(generation_id, than=before.newest_generation_id):
         return
     if begun.members:
         before = groups[group_id] = _restored(group_id, begun, before)

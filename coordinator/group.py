@@ -12,6 +12,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
+from coordinator.generations import is_later
 from coordinator.locks import GroupLock
 from protocol.names import (
     UNKNOWN_MEMBER_ID,
@@ -327,7 +328,8 @@ class Group:
         """Assert what must hold between turns; called by tests and the simulator."""
         shared = (_NO_MEMBERS, _NO_STATIC_MEMBERS, _NO_PENDING_IDS, _NO_COUNTS, _NO_LAPSED_IDS)
         assert not any((*shared, _NO_SYNC_IDS, _NO_TOPICS)), "a table that all share was written to"
-        assert self.generation_id <= self.newest_generation_id, "a generation was not counted"
+        newest_id = self.newest_generation_id
+        assert not is_later(self.generation_id, than=newest_id), "a generation was not counted"
         parked = sum(1 for member in self.members.values() if member.awaiting_join is not None)
         assert parked == self.awaiting_join_count, "awaiting_join_count is off"
         for instance_id, member_id in self.static_members.items():

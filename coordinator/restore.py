@@ -15,6 +15,7 @@ from typing import Final
 from msgspec import Struct
 
 from coordinator.generation_record import GENERATION_BEGUN, apply_generation_record
+from coordinator.generations import is_later
 from coordinator.group import Group, GroupTable, Member
 from coordinator.record_schemas import RECORD_SCHEMAS
 from coordinator.records import (
@@ -107,7 +108,8 @@ def _apply_group(groups: GroupTable, key: bytes, record: StoredRecord) -> None:
     if before is not None:
         group.offsets = before.offsets
         group.generation_recorded = before.generation_recorded
-        group.newest_generation_id = max(before.newest_generation_id, group.generation_id)
+        if is_later(before.newest_generation_id, than=group.generation_id):
+            group.newest_generation_id = before.newest_generation_id
     groups[group_id] = group
 
 

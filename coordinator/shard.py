@@ -216,12 +216,13 @@ class Shard:
     def has_room(self) -> bool:
         return self._log.has_room()
 
-    def has_room_for(self, request: GroupRequest) -> bool:
+    def has_room_for(self, request: GroupRequest, now: Now) -> bool:
         """May this be asked now? A sync only writes if its group waits for assignments."""
         if self._log.has_room():
             return True
         if not isinstance(request, SyncGroupRequest):
             return False
+        self.recall(request.group_id, now)
         group = self.groups.get(request.group_id)
         return group is None or group.state is not GroupState.COMPLETING_REBALANCE
 

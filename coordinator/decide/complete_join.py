@@ -17,6 +17,7 @@ from coordinator.decide.sessions import beat_ops
 from coordinator.delayed import DelayedJoin, DelayedSync
 from coordinator.events import JoinWait, LeaderCause, RemovalCause, RemovedMember
 from coordinator.generation_record import end_generation_record, generation_record
+from coordinator.generations import next_generation
 from coordinator.group import GroupView, MemberView
 from coordinator.outcome import Outcome, Reply
 from coordinator.records import batch_bytes_at_most, group_metadata_record
@@ -66,7 +67,7 @@ def _removed(group: GroupView, dropped: list[MemberView], now: Now) -> events.Me
 
 
 def _become_empty(group: GroupView, now: Now) -> Outcome:
-    generation_id = GenerationId(group.newest_generation_id + 1)
+    generation_id = next_generation(group.newest_generation_id)
     record = group_metadata_record(
         group.group_id,
         protocol_type=group.protocol_type,
@@ -110,7 +111,7 @@ def _begin_generation(
         leader = joined[0]
     assert group.protocol_type is not None
     protocol_name = choose_protocol([member.protocols for member in members])
-    generation_id = GenerationId(group.newest_generation_id + 1)
+    generation_id = next_generation(group.newest_generation_id)
     happened.append(
         events.GenerationBegun(
             group_id=group.group_id,

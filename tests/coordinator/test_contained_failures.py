@@ -13,7 +13,12 @@ from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupRequest
 from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from protocol.messages.list_groups import ListGroupsRequest
-from protocol.messages.offset_commit import OffsetCommitRequest
+from protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
 from protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
@@ -23,7 +28,7 @@ from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchReques
 from protocol.messages.sync_group import SyncGroupRequest
 from protocol.names import ErrorCode, GroupId, GroupInstanceId, GroupState, MemberId, TopicName
 from tests.coordinator.test_coordinator import EVERY_REQUEST, G, error_of
-from tests.world import Asked, World
+from tests.world import Asked, World, kafka_settings
 
 DECISIONS: dict[type[Request], str] = {
     HeartbeatRequest: "judge_heartbeat",
@@ -109,3 +114,26 @@ def test_what_cannot_be_echoed_is_cut_off_and_refused(world: World) -> None:
         encode_response(request.API_KEY, version, 1, response)
     assert world.commit("h", topic=LONG) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert world.group(cut).state is GroupState.STABLE
+
+
+@pytest.mark.parametrize("value_version", [3, 4])
+def test_metadata_that_no_record_can_hold_is_too_large_whatever_the_limit(
+    value_version: int,
+) -> None:
+    world = World(
+        kafka_settings(offset_metadata_max_bytes=40_000, offsets_value_version=value_version)
+    )
+    for metadata, expected in (
+        ("m" * 32_767, ErrorCode.NONE),
+        ("\ufffd" * 10_922, ErrorCode.NONE),
+        (LONG, ErrorCode.OFFSET_METADATA_TOO_LARGE),
+    ):
+        partition = OffsetCommitRequestPartition(0, 1, -1, metadata)
+        request = OffsetCommitRequest(
+            G, topics=[OffsetCommitRequestTopic(TopicName("t"), partitions=[partition])]
+        )
+        answer = world.ask(request, version=8).response
+        assert isinstance(answer, OffsetCommitResponse)
+        assert answer.topics[0].partitions[0].error_code is expected
+    world.crash()
+    assert world.group("g").offsets[TopicName("t")][0].metadata == "\ufffd" * 10_922

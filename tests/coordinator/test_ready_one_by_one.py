@@ -7,24 +7,31 @@ group but those asked for was decoded.
 from collections.abc import Iterable
 
 import pytest
+from msgspec.structs import replace
 
+from broker.response_errors import errors_in
 from coordinator import image
 from coordinator.events import PartitionLoaded
 from coordinator.group import Group
 from coordinator.image import NOTHING, Beginning, Image, group_of, plain_of
+from coordinator.records import UnreadableRecord
 from coordinator.restore import RecordSkipped
 from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from protocol.messages.heartbeat import HeartbeatResponse
+from protocol.messages.join_group import JoinGroupRequest
 from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
 )
+from protocol.messages.sync_group import SyncGroupRequest
 from protocol.names import ErrorCode, GroupId, GroupState, TopicName
 from storage.api import StoredRecord
+from tests.coordinator.test_coordinator import EVERY_REQUEST
 from tests.memory_log import MemoryLog
 from tests.world import SESSION_TIMEOUT_MS, World, kafka_settings, subscription
 
@@ -326,3 +333,46 @@ def test_equal_values_of_a_column_stand_once(world: World) -> None:
     assert (partitions, offsets) == ([0, 1], [7, 8])
     assert all(len(column) == 1 for column in (epochs, metadata, committed, expire, ids))
     assert group_of(group.group_id, plain).offsets == group.offsets
+
+
+def test_with_a_full_log_a_group_that_is_not_ready_is_looked_at_before_its_leader_syncs(
+    world: Restarted,
+) -> None:
+    """What cannot be written is refused, as for a group that is ready; it ended the shard."""
+    (leader,) = world.given_joined("late", members=1)
+    world.restart()
+    world.log.full = True
+    answer = world.sync("late", leader.member_id, 1, assignments={leader.member_id: b"mine"})
+    assert answer.error is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    world.log.full = False
+    answer = world.sync("late", leader.member_id, 1, assignments={leader.member_id: b"mine"})
+    assert answer.synced.assignment == b"mine"
+
+
+@pytest.mark.parametrize("name", ["fetch", "describe", "delete", "sync", "join", "commit", "list"])
+def test_a_group_that_cannot_be_made_ready_ends_its_shard_and_is_answered(
+    world: Restarted, name: str
+) -> None:
+    failed: list[Exception] = []
+    world.coordinator._shard_failed = lambda _, why: failed.append(why)
+    world.restart()
+    world.stored.read = broken  # type: ignore[method-assign]
+    request, version = EVERY_REQUEST[name]
+    if isinstance(request, JoinGroupRequest | SyncGroupRequest | OffsetCommitRequest):
+        request = replace(request, group_id=GroupId("a"))
+    elif name == "fetch":
+        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(GroupId("a"))])
+    elif name == "describe":
+        request = DescribeGroupsRequest([GroupId("a")])
+    elif name == "delete":
+        request = DeleteGroupsRequest([GroupId("a")])
+    asked = world.ask(request, version=version)
+    if name == "list":
+        assert asked.error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return
+    assert len(failed) == 1
+    assert ErrorCode.NOT_COORDINATOR in errors_in(asked.response)
+
+
+def broken(name: str) -> object:
+    raise UnreadableRecord(2, 3, f"{name} is damaged")
