@@ -274,8 +274,8 @@ class Config(Struct, frozen=True, metaclass=Table):
     rollcall_journal_bytes: int = integer(
         67_108_864,
         "Size of the two preallocated journal files together: while one takes commits, a "
-        "checkpoint syncs what the other one has promised.",
-        at_least=1_048_576,
+        "checkpoint syncs what the other one has promised. One flush must fit into each.",
+        at_least=36_582_208,
     )
     rollcall_checkpoint_bytes: int = integer(
         8_388_608,
@@ -301,6 +301,12 @@ class Config(Struct, frozen=True, metaclass=Table):
     )
     rollcall_disk_full_retry_ms: int = integer(
         1_000, "A disk that was full is looked at again after this, and served on.", at_least=1
+    )
+    rollcall_flush_stalled_ms: int = integer(
+        5_000,
+        "A flush of the journal that takes longer is told in the log, and /readyz says 503 until "
+        "it has ended.",
+        at_least=1,
     )
     rollcall_journal_queue_max_bytes: int = integer(
         16_777_216,

@@ -7,7 +7,7 @@ to look for the coordinator again; then the logs are closed and marked as closed
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Final
@@ -25,6 +25,7 @@ from broker.events import (
     PartFailed,
     Warned,
 )
+from broker.flush_watch import FlushWatch
 from broker.health import Health
 from broker.history_log import HistoryLog
 from broker.io_thread import IoThreads
@@ -33,6 +34,7 @@ from broker.lag_sampler import LagSampler
 from broker.observe import Observer
 from broker.offsets_logs import OffsetsLogs
 from broker.ownership import Ownership
+from broker.process import connections_allowed, descriptor_limit, partitions_allowed
 from broker.server import Server
 from broker.snapshots import Snapshots
 from broker.sockets import Bound
@@ -55,6 +57,10 @@ STORE_TIMEOUT_S: Final = 10.0
 
 DRAIN_TIMEOUT_S: Final = 5.0
 """At a stop: how long clients may take to read their last answers."""
+
+
+def _nobody_asked(_: str) -> None:
+    pass
 
 
 @dataclass(slots=True)
@@ -84,12 +90,15 @@ class Daemon:
     cleaning: Cleaning
     history: HistoryLog | None
     offsets_logs: OffsetsLogs
+    flush_watch: FlushWatch
+    storage_failed: Callable[[str], None] = _nobody_asked
 
     def connect(self) -> None:
         """Let each part hear of what concerns it."""
         self.relay.connect(self._stored, self._journal_failed, self._journal_reopened)
         self.relay.watch(lambda: self.journal.flush_seconds)
         self.server.turned = self.ticker.arm_soon
+        self.server.places = self._connections_allowed
         self.server.turns = self.ticker.turns
         self.clock.on_stall = self._stalled
         self.data_plane.registry.subscribe(self._topics_changed)
@@ -97,9 +106,25 @@ class Daemon:
             self.lag.rounded = self.history.tell_gathered
         self.loop.set_exception_handler(self._unexpected)
 
+    def _connections_allowed(self) -> int:
+        """What the limit of file descriptors leaves beside the log's files."""
+        backlog = self.config.socket_listen_backlog_size
+        return connections_allowed(descriptor_limit(), len(self.store.partitions()), backlog)
+
+    def _tell_limits(self) -> None:
+        """How far the file descriptors go."""
+        backlog, limit = self.config.socket_listen_backlog_size, descriptor_limit()
+        facts = {
+            "limit": limit,
+            "connections": min(self._connections_allowed(), self.config.max_connections),
+            "partitions": partitions_allowed(limit, backlog),
+        }
+        self.observer(DaemonStep("File descriptors (ulimit -n) allow", facts))
+
     async def open(self, listeners: Sequence[Bound]) -> None:
         """Accept clients; all they hear of groups is that these are loading."""
         self.journal.start(self.loop.call_soon)
+        self.flush_watch.start()
         self.ticker.turns.watch_collector()
         self.ticker.start([self.coordinator, self.data_plane, self.server])
         await self.server.serve(self.dispatcher, listeners)
@@ -117,6 +142,7 @@ class Daemon:
             self.history.settle(self.coordinator.knows, self.clock.now())
         self.collector.start()
         self.lag.start()
+        self._tell_limits()  # now that the partitions are known
 
     async def stop(self) -> bool:
         """See the module's text; False if not everything could be stored."""
@@ -140,6 +166,7 @@ class Daemon:
         await self.snapshots.stop(served)
         await self.worker.stop()
         self.ticker.stop()
+        self.flush_watch.stop()
         self.ticker.turns.leave_collector()
         self.collector.stop()
         await self.cleaning.tidy_up()
@@ -193,6 +220,8 @@ class Daemon:
         self.observer(JournalFailed(reason, is_full=self.journal.is_full))
         self.ownership.journal_failed()
         self.journal.failure_is_known()
+        if not self.journal.is_full:
+            self.storage_failed(reason)
 
     def _journal_reopened(self) -> None:
         self.health.journal_failed = None

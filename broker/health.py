@@ -1,12 +1,12 @@
 """Is the daemon alive, and should clients be sent to it? What /livez and /readyz answer.
 
-Not ready while partitions load, while the journal has failed (reads are still served, writes are
-refused), while a partition is not served because its load failed or a bug ended its shard, and from
-the moment that it was told to stop. The body of /readyz names such partitions; the others are
-served.
+Not ready while partitions load, while the journal is closed (on a full disk, say: reads are still
+served, writes are refused) or a flush of it hangs, while a partition is not served because its load
+failed or a bug ended its shard, and from the moment that it was told to stop. The body of /readyz
+names such partitions; the others are served.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from msgspec.structs import asdict
@@ -25,8 +25,15 @@ def _named(partitions: Sequence[int]) -> str:
 class Health:
     """Reads what the parts know; `stopping` and `journal_failed` are set by main.py."""
 
-    def __init__(self, ownership: Ownership, partitions: int) -> None:
+    def __init__(
+        self,
+        ownership: Ownership,
+        partitions: int,
+        flush_stalled: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        """`flush_stalled` says that a flush takes too long, if one does."""
         self._ownership = ownership
+        self._flush_stalled = flush_stalled
         self._partitions = partitions
         self.stopping = False
         self.journal_failed: str | None = None
@@ -38,6 +45,8 @@ class Health:
             return "stopping"
         if self.journal_failed is not None:
             return f"the journal has failed: {self.journal_failed}"
+        if (stalled := self._flush_stalled()) is not None:
+            return stalled
         ownership = self._ownership
         # A disk that has room again: the partitions are about to be loaded with logs for writing.
         if ownership.loading or not ownership.owned or ownership.writes_are_refused:

@@ -11,7 +11,9 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from types import FrameType
 from typing import Final, NamedTuple, Protocol
 
@@ -27,6 +29,7 @@ from broker.daemon import Daemon
 from broker.dispatch import Dispatcher
 from broker.events import DaemonStep, PartFailed, Warned
 from broker.fail_points import fail_at
+from broker.flush_watch import FlushWatch
 from broker.health import Health
 from broker.history_facts import FactLimits
 from broker.history_log import HistoryLog
@@ -74,6 +77,10 @@ STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 CONSOLE_WAITS_S: Final = 0.5
 """For the load, which is mostly over by then: opening the console is work for the processor."""
+
+
+STOP_AFTER_FAULT_S: Final = 30.0
+"""After a failed write or fsync: how long a stop may take, before the process ends without it."""
 
 
 class Console(Protocol):
@@ -203,7 +210,11 @@ def build(
     )
     ownership.serve(coordinator)
     dispatcher = Dispatcher(coordinator, data_plane, server.reply)
-    health = Health(ownership, config.offsets_topic_num_partitions)
+    flush_watch = FlushWatch(
+        loop, lambda: journal.flush_age_s, config.rollcall_flush_stalled_ms, observer
+    )
+    partitions = config.offsets_topic_num_partitions
+    health = Health(ownership, partitions, lambda: flush_watch.reason)
     lag = build_lag(config, coordinator, data_plane, clock, observer)
     worker = WorkerProcess()
     snapshots = Snapshots(
@@ -240,6 +251,7 @@ def build(
         ),
         history,
         logs,
+        flush_watch,
     )
     daemon.connect()
     return daemon
@@ -258,6 +270,8 @@ async def _run(
     daemon = build(config, observer, data_dir, loop, repair=repair)
     told = asyncio.Event()
     listen_to_signals(loop, told, observer)
+    faults: list[str] = []
+    daemon.storage_failed = partial(_storage_failed, data_dir.path, told, faults)
     await daemon.open(ports.clients)
     notify("READY=1")  # it answers, if only that it loads: a long load is no failed start
     loading = loop.create_task(daemon.load())
@@ -281,7 +295,23 @@ async def _run(
         await console.close()
     if damage is not None:
         raise damage
-    return EXIT_OK if clean else EXIT_FAILED
+    return EXIT_OK if clean and not faults else EXIT_FAILED
+
+
+def _storage_failed(path: str, told: asyncio.Event, faults: list[str], reason: str) -> None:
+    """Only a start can tell what the disk has: end, so that whoever watches the process starts it.
+
+    What waits is answered on the way, as at every stop. A disk that hangs as well must not keep
+    the process.
+    """
+    if not faults:
+        words = "the process ends, and the next start recovers what was acknowledged"
+        _refuse(f"the journal of {path} has failed ({reason}); {words}", EXIT_FAILED)
+        watchdog = threading.Timer(STOP_AFTER_FAULT_S, os._exit, (EXIT_FAILED,))
+        watchdog.daemon = True
+        watchdog.start()
+    faults.append(reason)
+    told.set()
 
 
 async def console_after(

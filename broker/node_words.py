@@ -267,7 +267,9 @@ def _(event: shell.PartitionsResigned) -> Iterable[Line]:
 def _(event: shell.JournalFailed) -> Iterable[Line]:
     words = "The journal has failed; nothing is written until a restart"
     if event.is_full:
-        words = "The journal has failed; nothing is written until the disk has room again"
+        lacking = event.reason.partition(":")[0]
+        needed = "the disk has room" if lacking == "disk full" else f"it is no more {lacking}"
+        words = f"The journal has failed; nothing is written until {needed} again"
     yield Line("error", words, {"reason": event.reason})
 
 

@@ -30,6 +30,7 @@ from broker.load_progress import LoadProgress, LoadReport
 from broker.partition_load import Loading, OwnedLogs, PartitionLoad
 from purgatory.now import Now
 from storage.api import Corrupt, Log, LogClosed, Position, TopicLog
+from storage.disk import shortage
 from storage.record_batch import InvalidBatch
 
 RECALL_BUDGET: Final = 16_384
@@ -48,6 +49,10 @@ was hit often comes back when that client is gone.
 
 RELOAD_PAUSE_MS: Final = 200
 """Before the second reload of a window; each further one waits longer by as much."""
+
+
+SHORTAGE_PAUSE_S: Final = 1.0
+"""A partition that could not be loaded for want of descriptors, memory or room is tried again."""
 
 
 class Coordinator(Loading, Protocol):
@@ -211,7 +216,7 @@ class Ownership:
         try:
             epoch = self._logs.elect(partition)
             self._open[partition] = self._logs.open(partition)
-        except (OSError, Corrupt) as error:
+        except (OSError, Corrupt, MemoryError) as error:
             self._epochs[partition] = -1
             self._fail(partition, error)
             return None
@@ -329,10 +334,24 @@ class Ownership:
         self._failed[partition] = _reason(error)
         if isinstance(error, Corrupt):
             self.damage = self.damage or error
-        if not isinstance(error, OSError | Corrupt | InvalidBatch):
+        if shortage(error) is not None:
+            self._in_background(self._try_again(partition))
+        elif not isinstance(error, OSError | Corrupt | InvalidBatch):
             self._observe(PartFailed(f"loading of partition {partition}", error))
 
     # Loading again.
+
+    async def _try_again(self, partition: int) -> None:
+        """What was lacking may be there by now; if not, this is asked again."""
+        await self._sleep(SHORTAGE_PAUSE_S)
+        async with self._lock(partition):
+            if partition not in self._epochs or self._failed.pop(partition, None) is None:
+                return  # it was given up, or loaded meanwhile
+            if self._epochs[partition] < 0:
+                self._begin(partition)
+            else:
+                self._open_again(partition)
+        await self._load_queued()
 
     def on_stored(self, partition: int, position: Position, now: Now) -> None:
         """The disk has it up to here."""
@@ -374,14 +393,18 @@ class Ownership:
             self._coordinator.on_log_failed(partition, now)
             self._recalling.pop(partition, None)
             self._resting.pop(partition, None)
-            try:
-                self._open[partition] = self._logs.open(partition)
-            except (OSError, Corrupt) as error:
-                self._fail(partition, error)
-            else:
-                self._enqueue(partition)
+            self._open_again(partition)
         self._turned()
         self._in_background(self._load_again())
+
+    def _open_again(self, partition: int) -> None:
+        """With the end of the log as the journal has it now."""
+        try:
+            self._open[partition] = self._logs.open(partition)
+        except (OSError, Corrupt, MemoryError) as error:
+            self._fail(partition, error)
+        else:
+            self._enqueue(partition)
 
     async def _load_again(self) -> None:
         await self._load_queued()

@@ -13,6 +13,15 @@ from typing import Final
 SMALL_DESCRIPTOR_LIMIT: Final = (
     4_096  # Less than this is worth a warning: 50 logs and some clients.
 )
+OWN_DESCRIPTORS: Final = 64
+"""Kept for the daemon itself: listeners, journal, admin port, worker process, files in passing."""
+
+PARTITION_DESCRIPTORS: Final = 2
+"""Kept for each partition: its active segment, and one more that is read or synced."""
+
+CONNECTIONS_MIN: Final = 16
+"""So many connections are accepted however many partitions there are."""
+
 DESCRIPTOR_LIMIT_MAX: Final = 1_048_576  # Enough; a hard limit of "infinity" helps nobody.
 
 
@@ -30,6 +39,27 @@ def raise_descriptor_limit() -> int:
     except (OSError, ValueError):
         return soft
     return wanted
+
+
+def connections_allowed(descriptors: int, partitions: int, backlog: int) -> int:
+    """How many connections leave enough descriptors for the files of so many partitions.
+
+    `backlog` connections may be accepted at one go, and as many wait for a place.
+    """
+    left = descriptors - OWN_DESCRIPTORS - PARTITION_DESCRIPTORS * partitions - 2 * backlog
+    return max(left, CONNECTIONS_MIN)
+
+
+def partitions_allowed(descriptors: int, backlog: int) -> int:
+    """For how many partitions the descriptors are enough, with few connections."""
+    left = descriptors - OWN_DESCRIPTORS - 2 * backlog - CONNECTIONS_MIN
+    return max(left // PARTITION_DESCRIPTORS, 0)
+
+
+def descriptor_limit() -> int:
+    """RLIMIT_NOFILE as it is now: another process may change it (prlimit)."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return DESCRIPTOR_LIMIT_MAX if soft == resource.RLIM_INFINITY else soft
 
 
 def notify(state: str) -> bool:

@@ -87,6 +87,7 @@ class Server:
         )
         self.limits_queue = limits.queued_max_request_bytes > 0
         self.queued_bytes = 0  # see `count`
+        self.places: Callable[[], int] = lambda: limits.max_connections  # as descriptors allow
         self.turned: Callable[[], None] = _nothing
         self.turns = Turns()
         self.latest_route: Route | None = None  # what a turn that takes long was busy with
@@ -259,15 +260,23 @@ class Server:
             )
             connection.hang_up()
             return
-        if len(self.connections) - len(self._waiting) <= limits.max_connections:
+        served, most = len(self.connections) - len(self._waiting), self._connections_max
+        if served <= most:
             return
         # Kafka leaves it in the kernel's queue, which is as long as this one.
-        self.complain(PeerFault.TOO_MANY, connection, f"{limits.max_connections} connections")
+        words = f"{most} connections"
+        if most < limits.max_connections:
+            words += "; the other file descriptors (ulimit -n) are for the log's files"
+        self.complain(PeerFault.TOO_MANY, connection, words)
         if len(self._waiting) < limits.socket_listen_backlog_size:
             self._waiting.append(connection)
             connection.wait_for_place()
         else:
             connection.hang_up()
+
+    @property
+    def _connections_max(self) -> int:
+        return min(self._limits.max_connections, self.places())
 
     def forget(self, connection: Connection) -> None:
         """A connection is over; the next one that waits takes its place."""
@@ -284,7 +293,7 @@ class Server:
         if connection in self._waiting:
             self._waiting.remove(connection)
         served = len(self.connections) - len(self._waiting)
-        if self._waiting and served < self._limits.max_connections:
+        if self._waiting and served < self._connections_max:
             self._waiting.popleft().take_place()
 
     def complain(self, fault: PeerFault, connection: Connection, detail: str) -> None:

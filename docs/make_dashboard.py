@@ -471,6 +471,7 @@ DURABILITY: Final = Row(
             [
                 Query(now("rollcall_journal_failed"), "journal failed"),
                 Query(now("rollcall_journal_full"), "disk full"),
+                Query(now("rollcall_journal_flush_age_seconds"), "running flush (s)"),
                 Query(now("rollcall_journal_failures_total"), "writes and fsyncs"),
                 Query(now("rollcall_offline_partitions"), "offline partitions"),
             ],

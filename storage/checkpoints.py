@@ -93,6 +93,16 @@ def encode_epochs(epochs: Sequence[tuple[int, int]]) -> bytes:
     return _encode([f"{epoch} {start_offset}" for epoch, start_offset in epochs])
 
 
+def write_epochs(disk: Disk, path: str, epochs: Sequence[tuple[int, int]]) -> None:
+    """In place: a rename over a file makes some file systems write it to the disk at once, and a
+    start does this for every partition. Not synced."""
+    content = encode_epochs(epochs)
+    file = disk.open(path, create=True)
+    file.pwrite(content, 0)
+    file.truncate(len(content))
+    file.close()
+
+
 def encode_metadata(topic_id: UUID) -> bytes:
     return f"version: 0\ntopic_id: {encode_uuid(topic_id)}".encode()  # no newline, as Kafka
 

@@ -16,6 +16,7 @@ from typing import Final, Protocol
 from storage.api import SyncFailed
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
 
 
 class File(Protocol):
@@ -61,6 +62,9 @@ class Disk(Protocol):
     def keep_time(self, path: str, copy: str) -> None:
         """Say of a copy that it was last modified when the other file was."""
 
+    def modified_ms(self, path: str) -> int:
+        """When the file was last written to, by the clock of its file system."""
+
     def remove_dir(self, path: str) -> None:
         """The directory must be empty."""
 
@@ -72,10 +76,12 @@ class Disk(Protocol):
 
 
 class RealFile:
-    __slots__ = ("_fd",)
+    __slots__ = ("_fd", "_path")
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, path: str = "") -> None:
+        """`path` names the file in what is raised."""
         self._fd = fd
+        self._path = path
 
     def pread(self, size: int, position: int) -> bytes:
         content = os.pread(self._fd, size, position)
@@ -87,9 +93,13 @@ class RealFile:
         return content
 
     def pwrite(self, content: bytes, position: int) -> None:
-        written = os.pwrite(self._fd, content, position)
-        while written < len(content):  # a nearly full disk takes a part, then says ENOSPC
-            written += os.pwrite(self._fd, memoryview(content)[written:], position + written)
+        try:
+            written = os.pwrite(self._fd, content, position)
+            while written < len(content):  # a nearly full disk takes a part, then says ENOSPC
+                written += os.pwrite(self._fd, memoryview(content)[written:], position + written)
+        except OSError as failure:
+            words = f"{failure.strerror} (writing {len(content)} bytes)"
+            raise OSError(failure.errno, words, self._path) from None
 
     def size(self) -> int:
         return os.fstat(self._fd).st_size
@@ -98,7 +108,11 @@ class RealFile:
         os.ftruncate(self._fd, size)
 
     def allocate(self, size: int) -> None:
-        os.posix_fallocate(self._fd, 0, size)
+        try:
+            os.posix_fallocate(self._fd, 0, size)
+        except OSError as failure:
+            words = f"{failure.strerror} (the file takes {size} bytes)"
+            raise OSError(failure.errno, words, self._path) from None
 
     def sync(self) -> None:
         try:
@@ -122,7 +136,7 @@ class RealDisk:
 
     def open(self, path: str, *, create: bool = False) -> RealFile:
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
-        return RealFile(os.open(path, flags, 0o644))
+        return RealFile(os.open(path, flags, 0o644), path)
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)  # noqa: PTH110  paths are strings below this seam
@@ -142,6 +156,9 @@ class RealDisk:
     def keep_time(self, path: str, copy: str) -> None:
         found = os.stat(path)  # noqa: PTH116
         os.utime(copy, ns=(found.st_atime_ns, found.st_mtime_ns))
+
+    def modified_ms(self, path: str) -> int:
+        return os.stat(path).st_mtime_ns // 1_000_000  # noqa: PTH116
 
     def remove_dir(self, path: str) -> None:
         os.rmdir(path)  # noqa: PTH106
@@ -168,6 +185,23 @@ def lacks_room(failure: Exception) -> bool:
     if not isinstance(failure, OSError) or isinstance(failure, SyncFailed):
         return False
     return failure.errno in _NO_ROOM
+
+
+def shortage(failure: Exception) -> str | None:
+    """What was lacking, in words, if the same may succeed later; None for any other failure.
+
+    Room, file descriptors or memory: nobody was promised anything yet, and nothing is in doubt.
+    """
+    if lacks_room(failure):
+        return "disk full"
+    if isinstance(failure, MemoryError):
+        return "out of memory"
+    if isinstance(failure, OSError) and not isinstance(failure, SyncFailed):
+        if failure.errno in _NO_DESCRIPTORS:
+            return "out of file descriptors"
+        if failure.errno == errno.ENOMEM:
+            return "out of memory"
+    return None
 
 
 class Reserve:

@@ -62,7 +62,11 @@ class OffsetIndex:
 
     def append(self, offset: int, position: int) -> None:
         self._positions.append(position)
-        self._offsets.append(offset - self._base_offset)
+        try:
+            self._offsets.append(offset - self._base_offset)
+        except MemoryError:
+            self._positions.pop()  # the two columns stay of one length
+            raise
 
     def lookup(self, offset: int) -> int:
         """The position of the greatest entry at or below `offset`; 0 when there is none."""
@@ -151,7 +155,11 @@ class TimeIndex:
         """Add an entry if it is later than the last."""
         if timestamp_ms > self.last[0]:
             self._offsets.append(offset - self._base_offset)
-            self._timestamps.append(timestamp_ms)
+            try:
+                self._timestamps.append(timestamp_ms)
+            except MemoryError:
+                self._offsets.pop()
+                raise
 
     def lookup(self, timestamp_ms: int) -> int:
         """An offset at or before the first record with a timestamp >= this one."""

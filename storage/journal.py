@@ -8,9 +8,9 @@ file has enough, the flusher goes on in the other one while a checkpoint syncs t
 that the first one holds, in a thread of its own, so that no commit waits for that.
 
 A failed write or fsync closes the journal: what a failed fsync left in the page cache cannot be
-known, and asking again would lie. Only if room alone was lacking, it opens again once there is
-some (`try_reopen`): the segments are reconciled as after a crash, and both files begin anew.
-`recovery.py` is that, and what comes after a crash.
+known, and asking again would lie. Only if room alone was lacking (on the disk, in memory, for file
+descriptors), it opens again once there is some (`try_reopen`): the segments are reconciled as after
+a crash, and both files begin anew. `recovery.py` is that, and what comes after a crash.
 
 Threads: `append`, `has_room` and `failure_is_known` belong to the event loop's thread, the
 checkpoint to its own, all else to the flusher's. The queue is a deque, whose two ends need no lock;
@@ -29,20 +29,20 @@ from msgspec import Struct
 from storage import write_ahead
 from storage.api import (
     JOURNALED_BATCH_BYTES_MAX,
-    Corrupt,
     LogClosed,
     Position,
     TopicPartition,
 )
 from storage.checkpointer import Checkpointer
-from storage.disk import Disk, Reserve, lacks_room
+from storage.disk import Disk, Reserve, shortage
 from storage.gathering import ADAPTIVE, Gathering, Soon, at_once
-from storage.journaled_log import JournaledLog, is_overfull
+from storage.journaled_log import JournaledLog
 from storage.journaled_view import JournaledView
 from storage.log_store import LogStore
 from storage.partition_log import PartitionLog
 from storage.recovery import Recovered, recover, recover_what_is_left
 from storage.repair_book import Repaired
+from storage.retention import is_overfull
 from storage.segment import Placed
 from storage.write_ahead_pair import WriteAheadPair
 
@@ -83,6 +83,7 @@ class Journal:
         "_enqueued_bytes",
         "_errands",
         "_failure_is_known",
+        "_flush_began_s",
         "_flushed_bytes",
         "_gathering",
         "_held",
@@ -139,7 +140,8 @@ class Journal:
         self._thread: threading.Thread | None = None
         self._failure_is_known = False
         self.closed_because: str | None = None
-        self.is_full = False  # closed for want of room, and for nothing else
+        self.is_full = False  # closed for want of room (storage.disk.shortage), and nothing else
+        self._flush_began_s: float | None = None  # of the one that runs
         self.term = 0  # what was given out before the journal opened again is of an earlier one
         self.stored_bytes = 0
         self.flush_seconds = 0.0  # spent in writing and syncing the active file
@@ -165,6 +167,12 @@ class Journal:
     def queued_bytes(self) -> int:
         """What waits for a flush, or is in one."""
         return self._enqueued_bytes - self._flushed_bytes
+
+    @property
+    def flush_age_s(self) -> float:
+        """How long the flush that runs has taken so far; 0.0 if none does."""
+        began_s = self._flush_began_s
+        return 0.0 if began_s is None else max(perf_counter() - began_s, 0.0)
 
     def has_room(self) -> bool:
         limits = self._limits
@@ -255,6 +263,17 @@ class Journal:
     # --- the flusher's side --------------------------------------------------------------------
 
     def _run(self) -> None:
+        """The thread ends when the journal is closed for good, and for no other reason."""
+        while True:
+            try:
+                self._work()
+            except Exception as failure:  # noqa: BLE001  as in `pump`: memory may be short anywhere
+                if self.closed_because is None:
+                    self._fail(failure)
+            else:
+                return
+
+    def _work(self) -> None:
         idle_s, retry_s = self._limits.idle_ms / 1000, self._limits.retry_ms / 1000
         idle_at_s = 0.0  # errands that come meanwhile do not put it off
         while True:
@@ -348,10 +367,13 @@ class Journal:
             if reference is None:
                 reference = self._declare(log, parts)
             parts += (write_ahead.batch_entry_head(reference, len(batch)), batch)
-        started = perf_counter()
-        files.write(parts)
-        if self._is_synced:
-            files.sync()
+        started = self._flush_began_s = perf_counter()
+        try:
+            files.write(parts)
+            if self._is_synced:
+                files.sync()
+        finally:
+            self._flush_began_s = None
         self.flush_seconds += perf_counter() - started
         for log, batches in placed.items():
             log.partition_log.append_placed(batches, batches[-1][2])
@@ -371,10 +393,11 @@ class Journal:
         return reference
 
     def _fail(self, failure: Exception) -> None:
-        self.is_full = lacks_room(failure)
+        lacking = shortage(failure)
+        self.is_full = lacking is not None
         self._failure_is_known = False
         words = str(failure) if isinstance(failure, OSError) else repr(failure)
-        self.closed_because = f"{'disk full' if self.is_full else 'storage failed'}: {words}"
+        self.closed_because = f"{lacking or 'storage failed'}: {words}"
         self._queue.clear()
         self._on_failed(failure)
 
@@ -415,11 +438,22 @@ class Journal:
     # --- after a start, and after a full disk --------------------------------------------------
 
     def recover(self) -> Recovered:
-        """Bring the segments up to what was promised; before any `log`. Raises Corrupt, OSError."""
+        """Bring the segments up to what was promised; before any `log`. Raises Corrupt, OSError.
+
+        On a full disk the journal may be closed when this returns, as if that had come later: the
+        segments have all that was promised, but it is not synced yet, and the files have not begun
+        anew. `try_reopen` does it all again.
+        """
         recovered, logs = recover(
             self._write_ahead, self._store, after_clean_stop=self._store.was_clean
         )
-        self._settle(logs)
+        try:
+            self._settle(logs)
+        except OSError as failure:
+            if shortage(failure) is None:
+                raise
+            self._fail(failure)
+            self._touched.update(dict.fromkeys(logs))
         return recovered
 
     def repair(self) -> Repaired | None:
@@ -440,8 +474,8 @@ class Journal:
         try:
             self._reserve.check()
             self._reopen()
-        except (OSError, LogClosed, Corrupt) as failure:
-            if lacks_room(failure):
+        except Exception as failure:  # noqa: BLE001  as in `pump`
+            if shortage(failure) is not None:
                 return False
             self._fail(failure)
             return False

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from storage.api import Corrupt, LogClosed, Position, RecordPair
-from storage.partition_log import NO_LIMIT, PartitionLog
+from storage.partition_log import PartitionLog
 from storage.record_batch import encode_batch
 
 if TYPE_CHECKING:
@@ -72,16 +72,3 @@ class JournaledLog:
             self._fault = fault
         except LogClosed:
             return  # the journal has failed, or stops
-
-
-def is_overfull(log: PartitionLog, now_ms: int) -> bool:
-    """Would retention drop a segment now?"""
-    settings = log.settings
-    if not settings.cleanup_delete or not log.size_bytes:
-        return False
-    oldest = log.segments_from(0)[0]
-    is_old = 0 <= oldest.max_timestamp < now_ms - settings.retention_ms
-    is_much = log.size_bytes - oldest.size >= settings.retention_bytes
-    return (settings.retention_ms != NO_LIMIT and is_old) or (
-        settings.retention_bytes != NO_LIMIT and is_much
-    )

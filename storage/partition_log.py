@@ -17,6 +17,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from uuid import UUID
 
+from storage import retention
 from storage.aborted import NONE_ABORTED, all_endings
 from storage.api import (
     AbortedTransaction,
@@ -32,13 +33,13 @@ from storage.checkpoints import (
     PARTITION_METADATA,
     encode_epochs,
     encode_metadata,
+    write_epochs,
 )
-from storage.disk import Disk, Reserve, lacks_room, parent
+from storage.disk import Disk, Reserve, lacks_room, parent, shortage
 from storage.log_loader import FIRST_EPOCH, load_folder
 from storage.record_batch import iter_batches, read_header, with_offsets
 from storage.segment import EVERYTHING, Placed, Repair, Segment
-
-NO_LIMIT = -1
+from storage.segment_times import find_max_timestamp, offset_for_timestamp
 
 
 class PartitionLog:
@@ -178,13 +179,11 @@ class PartitionLog:
             last = max(last, read_header(batch).partition_leader_epoch)
         self._epochs = [(epoch, start) for epoch, start in self._epochs if start < end]
         self._epochs.append((last + 1, end))
-        # In place: a rename over a file makes some file systems write it to the disk at once, and a
-        # start does this for every partition.
-        content = encode_epochs(self._epochs)
-        file = self._disk.open(f"{self._path}/{LEADER_EPOCHS}", create=True)
-        file.pwrite(content, 0)
-        file.truncate(len(content))
-        file.close()
+        try:
+            write_epochs(self._disk, f"{self._path}/{LEADER_EPOCHS}", self._epochs)
+        except OSError as failure:
+            if shortage(failure) is None:  # a full disk: the term is told by its batches
+                raise
         return last + 1
 
     @property
@@ -235,20 +234,18 @@ class PartitionLog:
         segment = (
             self._segments[-1] if self._segments else self._create_segment(self.log_end_offset)
         )
-        # Kafka rolls by the time of the records, and by the clock where they have none.
-        age_ms = timestamp_ms if timestamp_ms >= 0 else now_ms
-        if segment.size and self._is_full(segment, size, last_offset, age_ms):
+        segment.known_since(now_ms)
+        if segment.size and (
+            not self._takes(segment, size, last_offset)
+            or retention.is_old(segment, timestamp_ms, now_ms, self.settings.segment_ms)
+        ):
             segment = self.roll()
+            segment.known_since(now_ms)
         segment.append(batches)
 
-    def _is_full(self, segment: Segment, size: int, last_offset: int, now_ms: int) -> bool:
+    def _takes(self, segment: Segment, size: int, last_offset: int) -> bool:
         max_bytes, max_index_bytes = self.settings.segment_bytes, self.settings.segment_index_bytes
-        fits = segment.takes(size, last_offset, max_bytes, max_index_bytes)
-        return not fits or self._is_old(segment, now_ms)
-
-    def _is_old(self, segment: Segment, now_ms: int) -> bool:
-        first_ms = segment.first_timestamp()
-        return first_ms >= 0 and now_ms - first_ms > self.settings.segment_ms
+        return segment.takes(size, last_offset, max_bytes, max_index_bytes)
 
     def roll(self, at: int | None = None) -> Segment:
         """Seal the active segment and begin the next; `at` leaves the offsets in between out."""
@@ -276,7 +273,7 @@ class PartitionLog:
         """Seal an active segment whose first record has the age segment.ms; was it so?"""
         if not self._segments or not self._segments[-1].size:
             return False
-        if self._is_old(self._segments[-1], now_ms):
+        if retention.is_old(self._segments[-1], now_ms, now_ms, self.settings.segment_ms):
             self.roll()
             return True
         return False
@@ -339,7 +336,7 @@ class PartitionLog:
 
     def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
         for segment in list(self._segments):
-            found = segment.offset_for_timestamp(timestamp_ms, self._log_start_offset)
+            found = offset_for_timestamp(segment, timestamp_ms, self._log_start_offset)
             self._let_go(segment)
             if found is not None:
                 return found
@@ -349,7 +346,7 @@ class PartitionLog:
         if not self._segments:
             return None
         latest = max(self._segments, key=lambda segment: segment.max_timestamp)
-        found = latest.find_max_timestamp()
+        found = find_max_timestamp(latest)
         self._let_go(latest)
         return found
 
@@ -387,29 +384,16 @@ class PartitionLog:
             except OSError:
                 self._log_start_offset = before
                 raise
-            self._remove_oldest(lambda segment: segment.next_offset <= offset)
+            self.remove_oldest(lambda segment: segment.next_offset <= offset)
         return self._log_start_offset
 
     def enforce_retention(self, now_ms: int) -> int:
-        settings = self.settings
-        if not self._segments:
-            return 0
-        self.roll_if_old(now_ms)
-        if not settings.cleanup_delete:
-            return 0
-        removed = 0
-        if settings.retention_ms != NO_LIMIT:
-            # Kafka differs: of records without a timestamp it asks the file's age; ours stay.
-            horizon_ms = now_ms - settings.retention_ms
-            removed += self._remove_oldest(lambda segment: 0 <= segment.max_timestamp < horizon_ms)
-        if settings.retention_bytes != NO_LIMIT:
-            # Never below the limit: the segment that would cross it stays.
-            limit = settings.retention_bytes
-            removed += self._remove_oldest(lambda one: self.size_bytes - one.size >= limit)
-        self._log_start_offset = max(self._log_start_offset, self._segments[0].base_offset)
+        removed = retention.enforce(self, now_ms)
+        if self._segments:
+            self._log_start_offset = max(self._log_start_offset, self._segments[0].base_offset)
         return removed
 
-    def _remove_oldest(self, should_go: Callable[[Segment], bool]) -> int:
+    def remove_oldest(self, should_go: Callable[[Segment], bool]) -> int:
         """Remove segments from the oldest on while they should go; returns how many went.
 
         An active segment that should go is sealed first: the empty one after it keeps the offset.
@@ -423,6 +407,10 @@ class PartitionLog:
             if is_active:
                 self.roll()
             with self._files_lock:
+                if is_active or not removed:
+                    # The names that stay come first: a file system may write the removals before
+                    # them, and a log without a segment would give its offsets out again.
+                    self._flush_names()
                 # A new list: whoever walks the old one is not led astray.
                 self._segments = self._segments[1:]
                 oldest.remove()

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from storage import write_ahead
 from storage.api import Corrupt
 from storage.checkpoints import NO_TOPIC_ID
-from storage.disk import Disk
+from storage.disk import Disk, lacks_room
 from storage.log_store import LogStore
 from storage.partition_log import PartitionLog
 from storage.record_batch import InvalidBatch, placing, read_header
@@ -187,7 +187,14 @@ def reconcile(log: PartitionLog, batches: list[Placed], journal_path: str) -> in
     if log.log_end_offset != start:
         reason = f"{log.path} ends at offset {log.log_end_offset}, the journal goes on at {start}"
         raise Corrupt(journal_path, 0, reason)
-    _append(log, missing)
+    try:
+        _append(log, missing)
+    except OSError as failure:
+        if not lacks_room(failure):
+            raise
+        size = sum(len(batch) for batch, _, _ in missing)
+        words = f"no room for {size} bytes that were acknowledged and only the journal has"
+        raise OSError(failure.errno, words, log.path) from None
     return len(missing)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from storage.api import Corrupt, Shrunken, TopicPartition
+from storage.batch_walk import checked_batches
 from storage.checkpoints import PARTITION_METADATA, read_topic_id
 from storage.disk import Disk, read_file
 from storage.kept_aside import free_name, keep_bytes
@@ -22,7 +23,7 @@ from storage.record_batch import (
     stored_records,
 )
 from storage.repair_book import Cut, Lost, RepairBook, Repaired
-from storage.segment import LOG_SUFFIX, checked_batches
+from storage.segment import LOG_SUFFIX
 from storage.snapshot import positions
 from storage.sound_batches import sound_batches
 

@@ -17,7 +17,8 @@ from errno import ENOENT
 from typing import NamedTuple
 
 from storage.api import Corrupt, Shrunken
-from storage.disk import Disk, File
+from storage.batch_walk import SCAN_BYTES, checked_batches, whole_batches
+from storage.disk import Disk, File, shortage
 from storage.index import (
     MAX_RELATIVE_OFFSET,
     OFFSET_ENTRY_BYTES,
@@ -30,19 +31,14 @@ from storage.kept_aside import keep_tail
 from storage.record_batch import (
     HEADER_BYTES,
     NO_TIMESTAMP,
-    BadChecksum,
     BatchHeader,
     InvalidBatch,
-    RecordFields,
-    TruncatedBatch,
     computed_crc,
     peek_header,
-    read_records,
 )
 from storage.sound_batches import sound_batches
 
-_WALK_BYTES = 16 << 10  # read at a time where only headers matter
-_SCAN_BYTES = 1 << 20  # and where every byte does
+_WALK_BYTES = 16 << 10  # read at a time where only headers matter; batch_walk.py reads all
 
 LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
@@ -76,32 +72,6 @@ EVERYTHING = sys.maxsize
 """The recovery point of a log that was closed cleanly: all of it is trusted."""
 
 
-def whole_batches(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader, bytes]]:
-    """(position, header, bytes) of each batch, by large reads; InvalidBatch at one not whole."""
-    chunk, chunk_start = b"", position
-    while position < end:
-        if position + HEADER_BYTES > chunk_start + len(chunk):
-            chunk, chunk_start = file.pread(min(_SCAN_BYTES, end - position), position), position
-        header = peek_header(chunk, position - chunk_start)
-        after = position + header.size
-        if after > end:
-            raise TruncatedBatch(position, f"{header.size} bytes long, {end - position} are there")
-        if after > chunk_start + len(chunk):
-            wanted = min(max(header.size, _SCAN_BYTES), end - position)
-            chunk, chunk_start = file.pread(wanted, position), position
-        yield position, header, chunk[position - chunk_start : after - chunk_start]
-        position = after
-
-
-def checked_batches(file: File, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
-    """(position, header) of each batch whose every byte was read and holds, up to a bad one."""
-    for at, header, batch in whole_batches(file, position, end):
-        crc = computed_crc(batch, 0, header.size)
-        if crc != header.crc:
-            raise BadChecksum(at, f"stored crc {header.crc}, computed crc {crc}")
-        yield at, header
-
-
 class Segment:
     """One .log file and its indexes. Opens its file on first use."""
 
@@ -112,6 +82,7 @@ class Segment:
         "_held",
         "_index_interval_bytes",
         "_is_given_up",
+        "_known_since_ms",
         "_stem",
         "_unindexed_bytes",
         "base_offset",
@@ -151,6 +122,7 @@ class Segment:
         self.max_timestamp_offset = base_offset  # the last offset of the batch that has it
         self.offset_index = OffsetIndex(stem + INDEX_SUFFIX + suffix, base_offset)
         self.time_index = TimeIndex(stem + TIME_INDEX_SUFFIX + suffix, base_offset)
+        self._known_since_ms: int | None = None
         self.is_dirty = False  # has bytes that no sync has covered
 
     # --- the file ------------------------------------------------------------------------------
@@ -298,7 +270,12 @@ class Segment:
         # What a scan finds may be in the page cache only, left there by a process that was killed.
         self.is_dirty = cut is not None or self.next_offset > trusted_to
         if sealed_at is not None:
-            self.seal()  # or its indexes would be made anew at each start
+            # Or its indexes would be made anew at each start: so without room they are.
+            try:
+                self.seal()
+            except OSError as failure:
+                if shortage(failure) is None:
+                    raise
         return repairs if cut is None else [*repairs, cut]
 
     def _index_again(self) -> None:
@@ -342,8 +319,8 @@ class Segment:
             return None
         if self.next_offset < trusted_to:
             raise Corrupt(self.path, position, f"{problem}; offset {self.next_offset} is due there")
-        tail = file.pread(min(size - position, _SCAN_BYTES), position)
-        is_worthless = size - position <= _SCAN_BYTES and not any(sound_batches(tail))
+        tail = file.pread(min(size - position, SCAN_BYTES), position)
+        is_worthless = size - position <= SCAN_BYTES and not any(sound_batches(tail))
         kept_as = keep_tail(self._disk, self.path, position, is_worthless=is_worthless)
         self._cut(position)
         return TailCut(self.path, position, size - position, problem, kept_as)
@@ -415,6 +392,18 @@ class Segment:
             # One more entry is forced when the segment is sealed.
             and (len(self.time_index) + 2) * TIME_ENTRY_BYTES <= max_index_bytes
         )
+
+    def last_time_ms(self) -> int:
+        """When its newest record was written: as the records say, or else the file."""
+        if self.max_timestamp >= 0:
+            return self.max_timestamp
+        return self._disk.modified_ms(self.path)
+
+    def known_since(self, now_ms: int) -> int:
+        """When it was first asked for, in this process: its age, where its records have no time."""
+        if self._known_since_ms is None:
+            self._known_since_ms = now_ms
+        return self._known_since_ms
 
     def first_timestamp(self) -> int:
         """The first batch's greatest timestamp, which rolling by age counts from; -1 when empty."""
@@ -508,38 +497,5 @@ class Segment:
                     raise Corrupt(self.path, at, reason)
                 position = at + header.size
                 yield batch
-        except InvalidBatch as fault:
-            raise Corrupt(self.path, position, fault.reason) from None
-
-    def offset_for_timestamp(self, timestamp_ms: int, start_offset: int) -> tuple[int, int] | None:
-        """(timestamp, offset) of the first record at or after both; None when there is none."""
-        if self.max_timestamp < timestamp_ms:
-            return None
-        offset = max(self.time_index.lookup(timestamp_ms), start_offset)
-        for position, header in self.headers(self.offset_index.lookup(offset), self.size):
-            if header.max_timestamp < timestamp_ms or header.last_offset < start_offset:
-                continue
-            for fields in self._records(position, header):
-                if fields[1] >= timestamp_ms and fields[0] >= start_offset:
-                    return fields[1], fields[0]
-        return None
-
-    def find_max_timestamp(self) -> tuple[int, int] | None:
-        """(timestamp, offset) of the first record with the greatest timestamp; None when empty."""
-        if self.max_timestamp == NO_TIMESTAMP:
-            return None
-        start = self.position_of(self.max_timestamp_offset)
-        for position, header in self.headers(start, self.size):
-            if header.max_timestamp == self.max_timestamp:
-                if header.log_append_time:
-                    return header.max_timestamp, header.base_offset
-                for fields in self._records(position, header):
-                    if fields[1] == header.max_timestamp:
-                        return fields[1], fields[0]
-        return None
-
-    def _records(self, position: int, header: BatchHeader) -> list[RecordFields]:
-        try:
-            return read_records(self.pread(position, position + header.size))
         except InvalidBatch as fault:
             raise Corrupt(self.path, position, fault.reason) from None

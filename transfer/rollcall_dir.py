@@ -70,6 +70,8 @@ class RollcallDir:
             limits=limits,
         )
         self._journal.recover()
+        if self._journal.closed_because is not None:
+            raise Unusable(f"{self.path}: {self._journal.closed_because}")
         self.registry = TopicRegistry(
             self._store,
             StoredFile(self.disk, f"{self.path}/{TOPICS_FILE}"),

@@ -65,15 +65,22 @@ SYNCED: Final = Family(
     Kind.GAUGE,
     "1 if an offset is acknowledged after fsync, 0 if after the page cache (rollcall.flush).",
 )
+FLUSH_AGE: Final = Family(
+    "rollcall_journal_flush_age_seconds",
+    Kind.GAUGE,
+    "How long the flush that runs has taken so far; 0 while none runs (rollcall.flush.stalled.ms).",
+)
 FULL: Final = Family(
     "rollcall_journal_full",
     Kind.GAUGE,
-    "1 while nothing is written for want of room on the disk, and for nothing else.",
+    "1 while nothing is written for want of room on the disk, of file descriptors or of memory: "
+    "the journal opens again by itself.",
 )
 FAILED: Final = Family(
     "rollcall_journal_failed",
     Kind.GAUGE,
-    "1 once a write or an fsync has failed and nothing is written any more.",
+    "1 once a write or an fsync has failed and nothing is written any more: the process ends, and "
+    "has to be started again.",
     kafka="OfflineLogDirectoryCount",
 )
 
@@ -91,5 +98,6 @@ def collect(daemon: Daemon) -> Portions:
     yield CHECKPOINT_WAIT.one(journal.checkpointer.wait_seconds)
     yield FAILURES.one(daemon.observer.counters.journal_failures)
     yield SYNCED.one(daemon.config.rollcall_flush == "commit")
+    yield FLUSH_AGE.one(journal.flush_age_s)
     yield FULL.one(journal.is_full)
-    yield FAILED.one(daemon.health.journal_failed is not None)
+    yield FAILED.one(daemon.health.journal_failed is not None and not journal.is_full)

@@ -7,6 +7,7 @@ it is the daemon's own: real files, a real flusher, real sockets.
 import errno
 import os
 import threading
+from collections.abc import Callable
 
 import pytest
 
@@ -19,13 +20,41 @@ class FaultyDisk(RealDisk):
         self.full_for = ""  # no file whose path has this part takes a byte; empty: none is full
         self.failing_writes_of = ""
         self.failing_syncs_of = ""
+        self.failing = ""  # every operation on such a path raises `raises`
+        self.raises: Callable[[str], Exception] = _no_descriptors
+        self.countdown = 0  # so many of these operations go well before
         self.refused = 0  # operations that a fault has hit
         self.free = 1 << 40
         self.slow_syncs_of = "/"
         self.may_sync = threading.Event()  # while it is not set, such a sync takes its time
         self.may_sync.set()
 
+    def operate_on(self, path: str) -> None:
+        if self.failing and self.failing in path:
+            if self.countdown > 0:
+                self.countdown -= 1
+                return
+            self.refused += 1
+            raise self.raises(path)
+
+    def listdir(self, path: str) -> list[str]:
+        self.operate_on(path)
+        return super().listdir(path)
+
+    def make_dir(self, path: str) -> None:
+        self.operate_on(path)
+        super().make_dir(path)
+
+    def rename(self, old: str, new: str) -> None:
+        self.operate_on(old)
+        super().rename(old, new)
+
+    def sync_dir(self, path: str) -> None:
+        self.operate_on(path)
+        super().sync_dir(path)
+
     def open(self, path: str, *, create: bool = False) -> "FaultyFile":
+        self.operate_on(path)
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
         if create and not self.exists(path):
             self.refuse_if(self.full_for, path, errno.ENOSPC)
@@ -41,14 +70,18 @@ class FaultyDisk(RealDisk):
 
 
 class FaultyFile(RealFile):
-    __slots__ = ("_disk", "_path")
+    __slots__ = ("_disk",)
 
     def __init__(self, disk: FaultyDisk, path: str, fd: int) -> None:
-        super().__init__(fd)
+        super().__init__(fd, path)
         self._disk = disk
-        self._path = path
+
+    def pread(self, size: int, position: int) -> bytes:
+        self._disk.operate_on(self._path)
+        return super().pread(size, position)
 
     def pwrite(self, content: bytes, position: int) -> None:
+        self._disk.operate_on(self._path)
         self._disk.refuse_if(self._disk.failing_writes_of, self._path, errno.EIO)
         if position + len(content) > self.size():
             self._disk.refuse_if(self._disk.full_for, self._path, errno.ENOSPC)
@@ -67,6 +100,10 @@ class FaultyFile(RealFile):
         except OSError as failure:
             raise SyncFailed(failure.errno, f"fsync failed: {failure.strerror}") from None
         super().sync()
+
+
+def _no_descriptors(path: str) -> Exception:
+    return OSError(errno.EMFILE, os.strerror(errno.EMFILE), path)
 
 
 @pytest.fixture

@@ -104,7 +104,8 @@ def test_a_journal_too_small_for_one_flush(fresh: Daemon) -> None:
     exit_code, line = refused(fresh)
     assert exit_code == 2
     assert line.startswith("rollcall: ")
-    assert "rollcall.journal.bytes = 1048576: each of its two files is half of that" in line
+    assert "rollcall.journal.bytes" in line
+    assert "36582208" in line
 
 
 def test_an_address_that_no_client_could_reach(fresh: Daemon) -> None:

@@ -4,11 +4,17 @@ The daemon in the test's own loop, on a real disk that obeys the test (`faulty_d
 """
 
 import asyncio
+import io
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from broker.config import Config
+from broker.listeners import Listener
+from broker.main import Ports, _run
+from broker.observe import Observer, open_log
+from broker.sockets import bind_listener
 from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
@@ -32,6 +38,7 @@ from protocol.messages.produce import (
     TopicProduceData,
 )
 from protocol.names import OFFSETS_TOPIC, ErrorCode, GroupId, GroupState, TopicName
+from storage.data_dir import DataDir
 from storage.record_batch import iter_batches, read_records
 from tests.broker.faulty_disk import FaultyDisk, broken_disk
 from tests.broker.members import ASSIGNMENT, Member, as_other, make_topic
@@ -219,6 +226,55 @@ async def test_a_failed_disk_needs_a_restart(
         assert await again.committed() in (1, 2)
         await commit_at_last(again, 4)
         assert await again.committed() == 4
+
+
+@pytest.mark.parametrize("fault", ["write", "sync"])
+async def test_a_failed_disk_ends_the_process_with_exit_code_1(
+    tmp_path: Path,
+    broken_disk: FaultyDisk,
+    fault: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Whoever watches the process starts it again; what waits is answered on the way."""
+    monkeypatch.setattr("broker.main.STOP_AFTER_FAULT_S", 3_600.0)  # it would end this process
+    config = Config(
+        log_dirs=(str(tmp_path / "data"),),
+        group_initial_rebalance_delay_ms=0,
+        rollcall_lag_interval_ms=3_600_000,
+    )
+    data_dir = DataDir(str(config.data_dir), config.node_id)
+    bound = bind_listener(
+        Listener("PLAINTEXT", "127.0.0.1", 0, "127.0.0.1", 0),
+        backlog=50,
+        send_buffer_bytes=-1,
+        receive_buffer_bytes=-1,
+    )
+    log = io.StringIO()
+    observer = Observer(open_log("human", "info", log))
+    running = asyncio.ensure_future(
+        _run(config, observer, data_dir, Ports([bound], None), None, repair=False)
+    )
+    client = await Client.connect(bound.port)
+    await until(lambda: "Startup complete." in log.getvalue())
+    await make_topic(client)
+    member = Member(client)
+    await member.enter()
+    assert await member.commit(1) is ErrorCode.NONE
+    if fault == "write":
+        broken_disk.failing_writes_of = JOURNAL
+    else:
+        broken_disk.failing_syncs_of = JOURNAL
+    assert await member.commit(2) is ErrorCode.NOT_COORDINATOR
+    async with asyncio.timeout(60):
+        assert await running == 1
+    (line,) = [one for one in capfd.readouterr().err.splitlines() if one.startswith("rollcall: ")]
+    assert "has failed (storage failed: " in line
+    assert "the next start recovers what was acknowledged" in line
+    data_dir.close()
+    broken_disk.failing_writes_of = broken_disk.failing_syncs_of = ""
+    async with Node(tmp_path) as node:
+        assert await as_other(member, await node.client()).committed() in (1, 2)
 
 
 async def test_a_slow_fsync_delays_commits_and_nothing_else(

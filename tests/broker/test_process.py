@@ -1,7 +1,9 @@
 """What the daemon and the operating system say to each other."""
 
 import asyncio
+import contextlib
 import os
+import re
 import resource
 import signal
 import socket
@@ -17,7 +19,11 @@ from broker.main import STOP_SIGNALS, listen_to_signals
 from broker.peer import client_host, peer_address
 from broker.process import notify, raise_descriptor_limit
 from broker.sockets import CannotListen, address_text, bind, bind_listener
+from protocol.messages.offset_commit import OffsetCommitResponse
+from protocol.names import OFFSETS_TOPIC, ErrorCode
 from tests.broker.daemon import Daemon
+from tests.compare.wire import Wire
+from tests.drills.crowd import COMMIT_VERSION, commit_request
 
 FEW_DESCRIPTORS = ("sh", "-c", 'ulimit -n 1000 && exec "$@"', "sh")
 
@@ -68,6 +74,35 @@ def test_a_small_limit_of_descriptors_is_worth_a_warning(tmp_path: Path) -> None
         assert "Few file descriptors" in daemon.log()
         assert "limit=1000" in daemon.log()
     finally:
+        daemon.close()
+
+
+def test_a_connection_storm_leaves_descriptors_for_the_log(tmp_path: Path) -> None:
+    """600 connections at a limit of 400: some wait, some are closed, and every commit is stored."""
+    (tmp_path / "node").mkdir()
+    daemon = Daemon(tmp_path / "node", prefix=("sh", "-c", 'ulimit -n 400 && exec "$@"', "sh"))
+    crowd: list[socket.socket] = []
+    try:
+        daemon.start()
+        (told,) = [one for one in daemon.log().splitlines() if "(ulimit -n) allow" in one]
+        allowed = int(re.findall(r"connections=(\d+)", told)[0])
+        assert 50 < allowed < 300 < 400
+        wire = Wire(daemon.port, "committer")
+        for number in range(600):
+            with contextlib.suppress(OSError):
+                crowd.append(socket.create_connection(("127.0.0.1", daemon.port), timeout=60))
+            if number % 20 == 0:
+                # Another group each time: other partitions, and new files.
+                wire.send(commit_request(f"g-{number}", OFFSETS_TOPIC, {0: number}), COMMIT_VERSION)
+                answer = wire.receive(OffsetCommitResponse, COMMIT_VERSION)
+                assert isinstance(answer, OffsetCommitResponse)
+                assert answer.topics[0].partitions[0].error_code is ErrorCode.NONE
+        assert "Too many open files" not in daemon.log()
+        assert "The journal has failed" not in daemon.log()
+        assert daemon.log().count(f"{allowed} connections; the other file descriptors") == 1
+    finally:
+        for one in crowd:
+            one.close()
         daemon.close()
 
 

@@ -48,6 +48,7 @@ class _Inode:
         self.content = bytearray(durable)
         self.durable = bytearray(durable)
         self.changes: list[_Write] = []
+        self.modified_ms = 0  # no file has a time here, but for a test that gives it one
 
     def change(self, change: _Write) -> None:
         change.apply(self.content)
@@ -228,6 +229,11 @@ class SimulatedDisk:
         """Files have no times here; but both must be there."""
         assert isinstance(self._find(path), _Inode)
         assert isinstance(self._find(copy), _Inode)
+
+    def modified_ms(self, path: str) -> int:
+        inode = self._find(path)
+        assert isinstance(inode, _Inode)
+        return inode.modified_ms
 
     def remove_dir(self, path: str) -> None:
         self._step()

@@ -177,13 +177,6 @@ def test_retention_by_time() -> None:
     assert reopened(disk, EVERYTHING).log_end_offset == 12
 
 
-def test_records_without_a_time_are_not_too_old() -> None:
-    disk, log = new_log(LogSettings(retention_ms=1))
-    log.append(batch("k", timestamp_ms=-1), NOW_MS)
-    assert log.enforce_retention(NOW_MS + DAY_MS) == 0
-    assert segments(disk) == [0]
-
-
 def test_retention_by_size_never_goes_below_the_limit() -> None:
     disk, log = filled(settings=LogSettings(segment_bytes=300, retention_bytes=450))
     assert log.enforce_retention(NOW_MS) == 2
@@ -542,3 +535,61 @@ def test_a_read_from_a_segment_that_retention_drops_at_this_moment_is_out_of_ran
     monkeypatch.setattr(type(oldest), "read", read_late)
     with pytest.raises(IndexError):
         log.read(0, 100, up_to=12, at_least_one=True)
+
+
+# --- records without a timestamp -----------------------------------------------------------------
+
+
+def without_times(count: int, settings: LogSettings) -> tuple[SimulatedDisk, PartitionLog]:
+    disk, log = new_log(settings)
+    for number in range(count):
+        log.append(batch(f"k{number}", timestamp_ms=-1), NOW_MS)
+    return disk, log
+
+
+def test_records_without_a_time_roll_by_the_age_of_their_segment() -> None:
+    settings = LogSettings(segment_bytes=1 << 20, segment_ms=1_000)
+    disk, log = without_times(2, settings)
+    log.append(batch("young", timestamp_ms=-1), NOW_MS + 1_000)
+    assert segments(disk) == [0]
+    log.append(batch("old", timestamp_ms=-1), NOW_MS + 1_001)
+    assert segments(disk) == [0, 3]
+    # As in Kafka, a start begins to count anew: a file does not say when it was made.
+    log.close()
+    again = PartitionLog(disk, PATH, KEY, settings)
+    again.open(EVERYTHING)
+    assert not again.roll_if_old(NOW_MS + 50_000)
+    assert again.roll_if_old(NOW_MS + 51_001)
+
+
+def test_records_without_a_time_are_as_old_as_their_file() -> None:
+    settings = LogSettings(segment_bytes=300, retention_ms=DAY_MS)
+    disk, log = without_times(12, settings)
+    for number, base in enumerate(segments(disk)):
+        path = f"{PATH}/{base:020d}.log"
+        disk._find(path).modified_ms = NOW_MS + number * 1_000
+    assert log.enforce_retention(NOW_MS + DAY_MS) == 0
+    assert log.enforce_retention(NOW_MS + DAY_MS + 1_001) == 2
+    assert log.log_start_offset == 6
+    assert log.enforce_retention(NOW_MS + 2 * DAY_MS) == 2
+    assert (log.log_start_offset, log.log_end_offset) == (12, 12)
+
+
+def test_the_names_that_stay_are_durable_before_a_segment_goes() -> None:
+    """A file system may write a removal before a creation: offsets would be given out again."""
+    disk, log = filled()
+    log.flush()
+    removed: list[str] = []
+    remove = disk.remove
+
+    def checked(path: str) -> None:
+        folder = disk._directory(PATH)
+        stay = {f"{one.base_offset:020d}.log" for one in log.segments}
+        assert stay <= folder.durable.keys()
+        removed.append(path)
+        remove(path)
+
+    disk.remove = checked  # type: ignore[method-assign]
+    log.append(batch("x"), NOW_MS)  # a segment whose name was not synced
+    assert log.enforce_retention(NOW_MS + 30 * DAY_MS) == 5
+    assert len(removed) > 5

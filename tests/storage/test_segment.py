@@ -6,6 +6,7 @@ from storage.api import Corrupt, Record
 from storage.index import OFFSET_ENTRY_BYTES
 from storage.record_batch import encode_batch, iter_batches
 from storage.segment import EVERYTHING, IndexRebuilt, Placed, Repair, Segment, TailCut
+from storage.segment_times import find_max_timestamp, offset_for_timestamp
 from tests.simulator.disk import SimulatedDisk
 from tests.storage.rig import NOW_MS, keys_in, records
 
@@ -95,20 +96,20 @@ def test_a_moment_is_found() -> None:
     _, segment = filled()
     for number in range(20):
         expected = (NOW_MS + number * 1000, BASE + number)
-        assert segment.offset_for_timestamp(NOW_MS + number * 1000, BASE) == expected
-        assert segment.offset_for_timestamp(NOW_MS + number * 1000 - 999, BASE) == expected
-    assert segment.offset_for_timestamp(NOW_MS + 19_001, BASE) is None
-    assert segment.offset_for_timestamp(0, BASE + 7) == (NOW_MS + 7000, BASE + 7)
+        assert offset_for_timestamp(segment, NOW_MS + number * 1000, BASE) == expected
+        assert offset_for_timestamp(segment, NOW_MS + number * 1000 - 999, BASE) == expected
+    assert offset_for_timestamp(segment, NOW_MS + 19_001, BASE) is None
+    assert offset_for_timestamp(segment, 0, BASE + 7) == (NOW_MS + 7000, BASE + 7)
 
 
 def test_timestamps_may_go_back() -> None:
     _, segment = new_segment(interval=1)
     for number, moment in enumerate((5, 9, 3, 9, 4, 20, 1)):
         segment.append([placed("k", BASE + number, moment)])
-    assert segment.offset_for_timestamp(6, BASE) == (9, BASE + 1)
-    assert segment.offset_for_timestamp(10, BASE) == (20, BASE + 5)
-    assert segment.find_max_timestamp() == (20, BASE + 5)
-    assert new_segment()[1].find_max_timestamp() is None
+    assert offset_for_timestamp(segment, 6, BASE) == (9, BASE + 1)
+    assert offset_for_timestamp(segment, 10, BASE) == (20, BASE + 5)
+    assert find_max_timestamp(segment) == (20, BASE + 5)
+    assert find_max_timestamp(new_segment()[1]) is None
 
 
 def test_it_is_full_by_bytes_offsets_or_index() -> None:
@@ -252,7 +253,7 @@ def test_truncation_drops_batches_and_their_index_entries() -> None:
     segment.seal()
     segment.truncate(BASE + 7)
     assert (segment.next_offset, segment.max_timestamp) == (BASE + 7, NOW_MS + 6000)
-    assert segment.offset_for_timestamp(NOW_MS + 7000, BASE) is None
+    assert offset_for_timestamp(segment, NOW_MS + 7000, BASE) is None
     segment.append([placed("new", BASE + 7, NOW_MS + 50_000)])
     segment.seal()
     again, repairs = reopened(disk, EVERYTHING)
