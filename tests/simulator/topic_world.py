@@ -34,6 +34,7 @@ from tests.simulator.kept_records import (
     latest_start_by_size,
 )
 from tests.storage.rig import DATA, NOW_MS, SMALL_LIMITS, new_disk
+from topics.admin_queue import run_now
 from topics.registry import NewTopic, Topic, TopicRegistry
 from topics.settings import TopicSettings
 
@@ -167,7 +168,7 @@ class TopicWorld:
         self._tell(f"create {name} with {count}")
         made = Expected(topic.topic_id, [Kept() for _ in range(count)])
         self._maybe = (name, made)
-        self.registry.create([topic])
+        run_now(self.registry.create([topic]))
         self.topics[name] = made
 
     def _delete(self) -> None:
@@ -178,7 +179,7 @@ class TopicWorld:
         self._maybe = (name, None)
         gone = self.topics[name].topic_id
         self.shelf = [one for one in self.shelf if one.topic_id != gone]  # deleted with its topic
-        self.registry.delete(self._topic(name))
+        run_now(self.registry.delete(self._topic(name)))
         del self.topics[name]
         self._maybe = None
 
@@ -197,7 +198,7 @@ class TopicWorld:
         self._tell(f"grow {name} by {len(more)}")
         grown = Expected(expected.topic_id, [*expected.partitions, *more])
         self._maybe = (name, grown)
-        self.registry.add_partitions(self._topic(name), len(grown.partitions))
+        run_now(self.registry.add_partitions(self._topic(name), len(grown.partitions)))
         self.topics[name] = grown
 
     def _topic(self, name: str) -> Topic:
@@ -207,7 +208,7 @@ class TopicWorld:
 
     def _give_producer_ids(self) -> None:
         self._tell("give producer ids")
-        first = self.registry.reserve_producer_ids(1_000)
+        first = run_now(self.registry.reserve_producer_ids(1_000))
         assert first >= self.producer_ids_to, f"{first} was given out, {self.producer_ids_to}"
         self.producer_ids_to = first + 1_000
 
