@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @click.option(
     "--csv",
     "csv_file",
-    type=click.File("w", encoding="utf-8", lazy=True),
+    type=click.File("w", encoding="utf-8", lazy=True, atomic=True),
     help="group,topic,partition,offset to this file, without the group where it is --group's, as "
     "kafka-consumer-groups has it; - is the standard output.",
 )
@@ -81,7 +81,8 @@ def as_of(
     if csv_file is not None:
         csv_file.write(to_csv(contents, with_group=group is None))
     if as_json or csv_file is None:
-        click.echo(to_json(contents) if as_json else _table(found), nl=not as_json)
+        # JSON is UTF-8, whatever the terminal's encoding is.
+        click.echo(to_json(contents).encode() if as_json else _table(found), nl=not as_json)
 
 
 def _table(found: "list[OffsetThen]") -> str:

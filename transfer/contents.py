@@ -27,8 +27,10 @@ from coordinator.records import (
     read_offset_key,
     record_type,
 )
+from coordinator.writable import unwritable_offset
 from protocol.names import GroupId
 from protocol.primitives import UTF8
+from transfer.refusals import BadText
 
 OFFSET_TYPES: Final = (OFFSET_COMMIT, LEGACY_OFFSET_COMMIT)
 
@@ -43,9 +45,10 @@ _KINDS: Final = (
     ("streams", range(17, 24)),
     ("classic", range(GENERATION_BEGUN, GENERATION_BEGUN + 1)),
 )
+CLASSIC: Final = "classic"
 SIMPLE: Final = "simple"
 UNKNOWN: Final = "unknown"
-GROUP_KINDS: Final = ("classic", "consumer", "share", "streams", SIMPLE, UNKNOWN)
+GROUP_KINDS: Final = (CLASSIC, "consumer", "share", "streams", SIMPLE, UNKNOWN)
 
 
 class Kept(NamedTuple):
@@ -64,6 +67,9 @@ class GroupContents:
     """With the timestamp of the record that it was read from."""
     state: dict[bytes, Kept] = field(default_factory=dict)
 
+    told_kind: str | None = None
+    """What a cluster says it is: over the wire there is no state that would show it."""
+
     def put_offset(
         self, place: tuple[str, int], offset: int, leader_epoch: int, metadata: str
     ) -> None:
@@ -78,7 +84,7 @@ class GroupContents:
 
     @property
     def kind(self) -> str:
-        return self.kinds[-1]
+        return self.kinds[-1] if self.told_kind is None else self.told_kind
 
     @property
     def newest_state_ms(self) -> int:
@@ -177,6 +183,14 @@ class Contents:
             group.state.pop(key, None)
         if not group.offsets and not group.state:
             del self.groups[group_id]
+
+    def check_writable(self) -> None:
+        """Raises BadText for an offset that no record can hold: its partition would never load."""
+        for group_id, group in self.groups.items():
+            for (topic, partition), (commit, _) in group.offsets.items():
+                fault = unwritable_offset(group_id, topic, commit.metadata)
+                if fault is not None:
+                    raise BadText(f"group {group_id[:40]!r}, {topic[:40]}-{partition}: {fault}")
 
     def keep_only(self, group_ids: Iterable[GroupId]) -> int:
         """Forget the other groups; returns how many these were."""

@@ -21,6 +21,7 @@ from transfer.sources import read_cluster, read_data_dir
 from transfer.tally import Tally
 from transfer.text_files import to_csv, to_json
 from transfer.wire import Refused
+from transfer.write_aside import write_aside
 
 STDOUT: Final = "-"
 
@@ -62,6 +63,7 @@ def run_export(order: Export) -> Report:
     if order.kafka_dir is not None:
         report.notes += [(str(group_id), note) for group_id, note in for_kafka(contents)]
     report.describe(contents)
+    contents.check_writable()
     if order.kafka_dir is not None:
         _write_for_kafka(order.kafka_dir, contents, order, report)
     else:
@@ -104,6 +106,8 @@ def _write_text(contents: Contents, order: Export) -> None:
     if order.dry_run:
         return
     if order.destination == STDOUT:
-        sys.stdout.write(text)
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode())  # whatever the terminal's encoding is
+        sys.stdout.buffer.flush()
     else:
-        Path(order.destination).write_text(text, "utf-8")
+        write_aside(Path(order.destination), text.encode())

@@ -55,6 +55,7 @@ def run_import(order: Import) -> Report:
     destination = str(order.config.data_dir) if order.bootstrap is None else order.bootstrap
     report = Report("rollcall offsets import", source.tally, destination, dry_run=order.dry_run)
     report.groups_left_out = contents.keep_only(order.selection.of(contents.groups))
+    contents.check_writable()
     report.describe(contents)
     if order.bootstrap is None:
         report.expiring = _expiring(contents, order)
@@ -81,19 +82,19 @@ def _expiring(contents: Contents, order: Import) -> int:
 
 def _write(order: Import, contents: Contents, report: Report) -> None:
     """Into a data directory. A rehearsal does not make one."""
-    terms = Terms(order.rule, order.now_ms, order.config.rollcall_offsets_value_version)
-    if order.keep_topic_ids:
-        for group in contents.groups.values():
-            for (topic, _), (commit, _) in group.offsets.items():
-                terms.topic_ids[topic] = commit.topic_id
+    terms = Terms(
+        order.rule,
+        order.now_ms,
+        order.config.rollcall_offsets_value_version,
+        keeps_topic_ids=order.keep_topic_ids,
+    )
     if order.dry_run and not Path(order.config.data_dir).exists():
         _plan(contents, Contents(), terms, report)
         return
     with RollcallDir(order.config, must_exist=False) as target:
         there = Contents()
         read_logs(target.logs, there, Tally(target.path, "rollcall"))
-        if not order.keep_topic_ids:
-            terms.topic_ids.update(target.topic_ids())
+        terms.topic_ids.update(target.topic_ids())
         _plan(contents, there, terms, report)
         if report.plan is not None and not order.dry_run:
             told = tell(report.plan, order.now_ms, Asker(ACTOR, order.host), target.history())

@@ -57,6 +57,7 @@ class Plan:
     groups_added: int = 0
     groups_changed: int = 0
     groups_unchanged: int = 0
+    groups_empty: int = 0  # the target does not know the group, and there is nothing to write
     offsets_written: int = 0
     offsets_kept: int = 0  # the target's was the newer one
     states_kept: int = 0  # likewise
@@ -84,6 +85,8 @@ class Terms:
     topic_ids: dict[str, TopicId] = field(default_factory=dict)
     """Of the topics that the target has: an id of another topic would hide the offset from clients
     that ask by id, so it is dropped unless it is the target's own."""
+    keeps_topic_ids: bool = False
+    """Every offset keeps the id that it has: the user said that these topics will be there."""
 
 
 def make_plan(source: Contents, target: Contents, terms: Terms) -> Plan:
@@ -96,7 +99,9 @@ def make_plan(source: Contents, target: Contents, terms: Terms) -> Plan:
         change = Change(group_id, is_new=there is None, has_state=bool(group.state))
         _plan_state(plan, change, group, there, terms)
         _plan_offsets(plan, change, group, there, terms)
-        if there is None:
+        if there is None and not change.records:
+            plan.groups_empty += 1
+        elif there is None:
             plan.groups_added += 1
         elif change.records:
             plan.groups_changed += 1
@@ -177,7 +182,7 @@ def _is_there(commit: CommittedOffset, old: CommittedOffset) -> bool:
 def _with_own_topic_id(
     plan: Plan, topic: str, commit: CommittedOffset, terms: Terms
 ) -> CommittedOffset:
-    if commit.topic_id in (ZERO_TOPIC_ID, terms.topic_ids.get(topic)):
+    if terms.keeps_topic_ids or commit.topic_id in (ZERO_TOPIC_ID, terms.topic_ids.get(topic)):
         return commit
     plan.topic_ids_dropped += 1
     return replace(commit, topic_id=ZERO_TOPIC_ID)

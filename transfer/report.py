@@ -21,6 +21,9 @@ from transfer.wire import Refused
 LISTED_MAX: Final = 20
 """Of each kind of finding, for people; --json has them all."""
 
+KNOWS_KINDS: Final = ("kafka", "rollcall", "cluster")
+"""Sources that say what kind of group each one is; a text file does not."""
+
 SERVED: Final = ("classic", "simple")
 
 
@@ -57,7 +60,7 @@ class Report:
 
     def describe(self, contents: Contents) -> None:
         """Take note of what is to be written."""
-        has_state = self.tally.kind in ("kafka", "rollcall")
+        has_state = self.tally.kind in KNOWS_KINDS
         self.groups = Counter(
             group.kind if has_state else UNKNOWN for group in contents.groups.values()
         )
@@ -124,6 +127,7 @@ def as_json(report: Report) -> Json:
             "groups_added": plan.groups_added,
             "groups_changed": plan.groups_changed,
             "groups_unchanged": plan.groups_unchanged,
+            "groups_empty": plan.groups_empty,
             "offsets_written": plan.offsets_written,
             "offsets_kept": plan.offsets_kept,
             "states_kept": plan.states_kept,
@@ -182,7 +186,7 @@ def _found_lines(report: Report) -> Iterator[str]:
     kinds = [
         f"{_number(report.groups[kind])} {kind}"
         for kind in GROUP_KINDS
-        if report.groups[kind] and report.tally.kind in ("kafka", "rollcall")
+        if report.groups[kind] and report.tally.kind in KNOWS_KINDS
     ]
     total = sum(report.groups.values())
     yield _line(
@@ -251,6 +255,7 @@ def _written_lines(report: Report) -> Iterator[str]:
             _some(plan.groups_added, "new group", "new groups"),
             _some(plan.groups_changed, "group changed", "groups changed"),
             _some(plan.groups_unchanged, "group unchanged", "groups unchanged"),
+            _some(plan.groups_empty, "group without offsets", "groups without offsets"),
             _some(plan.offsets_kept, "offset older than the target's", "offsets older"),
             _some(plan.topic_ids_dropped, "foreign topic id dropped", "foreign topic ids dropped"),
         )

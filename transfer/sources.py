@@ -48,7 +48,8 @@ def is_rollcalls(path: Path) -> bool:
 
 def read_file(path: Path, for_group: str | None, now_ms: int) -> Source:
     try:
-        text = path.read_text("utf-8-sig")
+        # Not as text: a \r within quotes belongs to a name.
+        text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as fault:
         raise BadText(f"{path} is no text in UTF-8: {fault.reason}") from None
     if text.lstrip().startswith("{"):
@@ -72,6 +73,8 @@ def read_cluster(bootstrap: str, selection: Selection) -> tuple[Source, list[Ref
         for group_id, kind in cluster.group_ids():
             if selection.has(group_id) and kind != "share":
                 refused += cluster.fetch(group_id, contents)
+                if group_id in contents.groups:
+                    contents.groups[group_id].told_kind = kind
     finally:
         cluster.close()
     return Source(contents, Tally(bootstrap, "cluster")), refused

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from coordinator.group import CommittedOffset
+from coordinator.writable import unwritable_offset
+from protocol import java_text
 from protocol.names import ZERO_TOPIC_ID, GroupId, TopicId
 from storage.checkpoints import decode_uuid, encode_uuid
 from transfer.contents import Contents, GroupContents
@@ -24,7 +26,6 @@ JSON_VERSION: Final = 1
 _LONG_TEXT: Final = 24  # Jackson does not look into longer ones, it quotes them
 _INT32_MAX: Final = 2**31 - 1
 _INT64_MAX: Final = 2**63 - 1
-_NAME_BYTES_MAX: Final = 2**15 - 1
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
@@ -101,16 +102,19 @@ def _row(cells: list[str], place: str) -> Row:
 
 
 def _named(text: str, what: str, place: str) -> str:
-    if not text or len(text.encode("utf-8", "surrogatepass")) > _NAME_BYTES_MAX:
-        raise BadText(f"{place}: not the name of a {what}: {text[:40]!r}")
+    if not text:
+        raise BadText(f"{place}: not the name of a {what}: it is empty")
+    fault = unwritable_offset(text, "", "")
+    if fault is not None:
+        raise BadText(f"{place}: {fault.replace('group id', what)}: {text[:40]!r}")
     return text
 
 
 def _number(text: str, what: str, most: int, place: str) -> int:
-    cleaned = text.strip()
-    if not cleaned.isascii() or not cleaned.isdecimal() or int(cleaned) > most:
+    number = java_text.integer(text, 0, most)
+    if number is None:
         raise BadText(f"{place}: not a {what}: {text[:40]!r}")
-    return int(cleaned)
+    return number
 
 
 # ---------------------------------------------------------------- JSON
@@ -151,6 +155,8 @@ def from_json(text: str, name: str, now_ms: int) -> Contents:
         document: Json = json.loads(text)
     except ValueError as fault:
         raise BadText(f"{name}: {fault}") from None
+    except RecursionError:
+        raise BadText(f"{name}: nested too deeply") from None
     top = _object(document, name)
     if top.get("format") != JSON_FORMAT or top.get("version") != JSON_VERSION:
         raise BadText(f'{name}: not "format": "{JSON_FORMAT}", "version": {JSON_VERSION}')
@@ -183,6 +189,9 @@ def _read_offset(group: GroupContents, said: Mapping[str, Json], place: str, now
         _integer(said, "expire_at_ms", -1, -1, _INT64_MAX, place),
         _topic_id(said.get("topic_id"), place),
     )
+    fault = unwritable_offset(group.group_id, where[0], commit.metadata)
+    if fault is not None:
+        raise BadText(f"{place}: {where[0]}-{where[1]}: {fault}")
     group.offsets[where] = (commit, committed_at_ms if committed_at_ms >= 0 else now_ms)
 
 
@@ -191,7 +200,7 @@ def _topic_id(said: Json, place: str) -> TopicId:
         return ZERO_TOPIC_ID
     found: TopicId | None = decode_uuid(_text(said, place))
     if found is None:
-        raise BadText(f"{place}: not a topic id: {said!r}")
+        raise BadText(f"{place}: not a topic id: {_shown(said)}")
     return found
 
 
@@ -209,8 +218,13 @@ def _list(value: Json, place: str) -> Iterable[Json]:
 
 def _text(value: Json, place: str) -> str:
     if not isinstance(value, str):
-        raise BadText(f"{place}: text is expected, not {value!r}")
+        raise BadText(f"{place}: text is expected, not {_shown(value)}")
     return value
+
+
+def _shown(value: Json) -> str:
+    """For one line: a value may be long, or nested deeper than it can be printed."""
+    return f"a {type(value).__name__}" if isinstance(value, list | dict) else repr(value)[:60]
 
 
 def _integer(
@@ -218,5 +232,5 @@ def _integer(
 ) -> int:
     value = said.get(key, default)
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise BadText(f"{place}: not a {key}: {value!r}")
+        raise BadText(f"{place}: not a {key}: {_shown(value)}")
     return value

@@ -12,11 +12,14 @@ import threading
 from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeVar
 
+from broker.config_key import BadValue
+from broker.listeners import parse_host_port
 from protocol.codec import RequestHeader, decode_response, encode_request
+from protocol.java_text import split_list
 from protocol.messages import Request, Response
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from protocol.messages.metadata import MetadataRequest, MetadataResponse
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -33,13 +36,16 @@ from protocol.messages.offset_fetch import (
 )
 from protocol.names import ApiKey, ErrorCode, GroupId, TopicName
 from protocol.primitives import Malformed
-from transfer.contents import Contents, GroupContents
+from transfer.contents import CLASSIC, SIMPLE, Contents, GroupContents
 from transfer.refusals import ClusterFault
 
 CLIENT_ID: Final = "rollcall-offsets"
 TIMEOUT_S: Final = 30.0
 ATTEMPTS: Final = 20
 PAUSE_S: Final = 0.25
+SHOWN_MAX: Final = 80
+"""Characters of a wrong address, in a message of one line."""
+
 FRAME_BYTES_MAX: Final = 256 << 20
 PARTITIONS_PER_COMMIT: Final = 2_000
 BY_NAME: Final = {ApiKey.OFFSET_FETCH: 9, ApiKey.OFFSET_COMMIT: 9}
@@ -76,8 +82,9 @@ class Connection:
         self._versions: dict[int, tuple[int, int]] = {}
         try:
             self._socket = socket.create_connection((host, port), timeout=TIMEOUT_S)
-        except OSError as fault:
-            raise ClusterFault(f"{self._name}: {fault.strerror or fault}") from None
+        except (OSError, UnicodeError, OverflowError) as fault:  # a host or port that is none
+            reason = fault.strerror if isinstance(fault, OSError) else None
+            raise ClusterFault(f"{self._name[:SHOWN_MAX]}: {reason or fault}") from None
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         offered = self._ask(ApiVersionsRequest(), ApiVersionsResponse, 0)
         self._versions = {
@@ -144,13 +151,14 @@ class Cluster:
             connection.close()
 
     def _bootstrap(self, bootstrap: str) -> Connection:
-        failure = ClusterFault(f"{bootstrap!r} is not HOST:PORT")
-        for address in bootstrap.split(","):
-            host, colon, port = address.strip().rpartition(":")
-            if not colon or not port.isdecimal() or int(port) > 65_535:
-                raise ClusterFault(f"{address.strip()!r} is not HOST:PORT")
+        failure = ClusterFault("no HOST:PORT was given")
+        for address in split_list(bootstrap):
             try:
-                return self._connection(host.strip("[]"), int(port))
+                host, port = parse_host_port(address)
+            except BadValue:
+                raise ClusterFault(f"{address[:SHOWN_MAX]!r} is not HOST:PORT") from None
+            try:
+                return self._connection(host, port)
             except ClusterFault as fault:
                 failure = fault
         raise failure
@@ -164,7 +172,7 @@ class Cluster:
     # --- questions -----------------------------------------------------------------------------
 
     def group_ids(self) -> list[tuple[GroupId, str]]:
-        """(group, type) of every group of every broker; the type is "" where nobody tells."""
+        """(group, kind) of every group of every broker."""
         brokers = self._first.ask(MetadataRequest((), False), MetadataResponse).brokers  # noqa: FBT003
         found: dict[GroupId, str] = {}
         for broker in brokers:
@@ -177,7 +185,7 @@ class Cluster:
                 answer = connection.ask(ListGroupsRequest(), ListGroupsResponse)
             if answer.error_code is not ErrorCode.NONE:
                 raise ClusterFault(f"{broker.host}:{broker.port}: {answer.error_code.name}")
-            found |= {group.group_id: group.group_type.lower() for group in answer.groups}
+            found |= {group.group_id: _kind_of(group) for group in answer.groups}
         return sorted(found.items())
 
     def fetch(self, group_id: GroupId, into: Contents) -> list[Refused]:
@@ -276,6 +284,12 @@ class Cluster:
 
     def _wait(self) -> None:
         self._pause.wait(PAUSE_S)
+
+
+def _kind_of(group: ListedGroup) -> str:
+    """A classic group that no member ever joined is a simple one; old brokers tell no type."""
+    kind = group.group_type.lower() or CLASSIC
+    return SIMPLE if kind == CLASSIC and not group.protocol_type else kind
 
 
 _RETRIABLE_NAMES: Final = frozenset(error.name for error in _RETRIABLE)

@@ -302,6 +302,9 @@ def test_three_columns_are_for_one_group(rollcall: Rollcall, kafka: Path, tmp_pa
         (("import",), "--from"),
         (("import", "--from", "nowhere"), "does not exist"),
         (("export", "--json", "-", "--bootstrap", "nonsense"), "is not HOST:PORT"),
+        (("export", "--json", "-", "--bootstrap", "x" * 40_000 + ":9092"), "is not HOST:PORT"),
+        (("export", "--json", "-", "--bootstrap", "h:" + "9" * 5_000), "is not HOST:PORT"),
+        (("export", "--json", "-", "--bootstrap", "h:\u0661"), "is not HOST:PORT"),
         (("export", "--json", "-", "--bootstrap", "h:1", "--data-dir", "d"), "exclude each other"),
         (("import", "--from", ".", "--bootstrap", "h:1", "--merge"), "commit times"),
         (("export", "--for-kafka", "nowhere", "--data-dir", "{data}"), "is no directory"),
@@ -326,6 +329,7 @@ def test_wrong_usage_is_one_line_and_exit_code_2(
     assert refused.exit_code == 2
     assert says in refused.err
     assert refused.err.count("\n") == 1
+    assert len(refused.err) < 300
 
 
 def test_a_file_that_is_neither_is_refused_with_its_line(
@@ -434,3 +438,19 @@ def test_the_write_ahead_files_have_the_size_that_the_daemon_gives_them(
     done = rollcall("offsets", "import", "--from", str(kafka), *arguments)
     assert done.exit_code == 2
     assert "each of its two files is half of that" in done.err
+
+
+def test_csv_to_a_terminal_of_another_encoding_is_utf_8(tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_text("gr\u00fc\u00dfe-\u20ac,t,0,1\n", "utf-8")
+    run = [sys.executable, "-c", "from cli.commands import run; raise SystemExit(run())", "offsets"]
+    data_dir = ["--data-dir", str(tmp_path / "d")]
+    subprocess.run([*run, "import", "--from", str(tmp_path / "f.csv"), *data_dir], check=True)
+    for encoding in ("latin-1", "ascii"):
+        done = subprocess.run(
+            [*run, "export", "--csv", "-", *data_dir],
+            env={**os.environ, "PYTHONIOENCODING": encoding},
+            capture_output=True,
+            check=True,
+        )
+        assert done.stdout == (tmp_path / "f.csv").read_bytes()
+        assert b"Traceback" not in done.stderr

@@ -18,6 +18,7 @@ from tests.transfer.given import (
 )
 from transfer.contents import Contents, home_of
 from transfer.plan import Plan, Rule, TargetNotEmpty, Terms, for_kafka, make_plan
+from transfer.refusals import BadText
 
 
 def contents(
@@ -187,6 +188,37 @@ def test_an_offset_of_unknown_time_is_written_once(rule: Rule) -> None:
     assert planned(source, target, rule=rule).records == 0
     target.group(GroupId("g")).offsets[T0] = (commit(7, at_ms=-1), -1)
     assert planned(source, target, rule=rule).records == 1, "what has no time yet gets one"
+
+
+@pytest.mark.parametrize("names", ["ab", "ba"])
+def test_kept_topic_ids_do_not_depend_on_the_order_of_groups(names: str) -> None:
+    source = Contents()
+    ids = {"a": TOPIC_ID, "b": FOREIGN_ID}
+    for name in names:
+        source.group(GroupId(name)).offsets[T0] = (commit(1, topic_id=ids[name]), 1)
+    plan = planned(source, Contents(), keeps_topic_ids=True)
+    found = {
+        change.group_id: read_offset_commit_value(change.records[0].value or b"").topic_id
+        for change in plan.changes
+    }
+    assert found == ids
+    assert plan.topic_ids_dropped == 0
+
+
+def test_a_group_without_offsets_is_no_new_group() -> None:
+    source = Contents()
+    source.group(GroupId("empty"))
+    plan = planned(source, Contents())
+    assert (plan.groups_added, plan.groups_empty, plan.records) == (0, 1, 0)
+
+
+def test_what_no_record_can_hold_is_refused_before_anything_is_written() -> None:
+    source = Contents()
+    source.group(GroupId("g")).offsets[T0] = (commit(1, metadata="m" * 32_767), 1)
+    source.check_writable()
+    source.group(GroupId("g")).offsets[T0] = (commit(1, metadata="m" * 32_768), 1)
+    with pytest.raises(BadText, match="group 'g', t-0: the metadata has 32768 bytes"):
+        source.check_writable()
 
 
 def test_groups_find_their_partition_by_kafkas_hash() -> None:

@@ -1,6 +1,9 @@
 """CSV as Kafka's tool has it, and JSON with everything that an offset has."""
 
+import errno
 import json
+import os
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -10,7 +13,9 @@ from protocol.names import GroupId
 from tests.transfer.given import NOW_MS, TOPIC_ID, commit, shown
 from transfer.contents import Contents
 from transfer.refusals import BadText
+from transfer.sources import read_file
 from transfer.text_files import from_csv, from_json, to_csv, to_json
+from transfer.write_aside import write_aside
 
 
 def one_group(name: str, **places: int) -> Contents:
@@ -43,7 +48,7 @@ def test_names_are_quoted_as_kafkas_tool_quotes_them() -> None:
 
 def _encodes(text: str) -> bool:
     try:
-        return bool(text.encode()) and "\x00" not in text and "\r" not in text
+        return bool(text.encode()) and "\x00" not in text
     except UnicodeEncodeError:
         return False
 
@@ -141,3 +146,74 @@ GOOD = {"topic": "t", "partition": 0, "offset": 1}
 def test_json_that_does_not_fit_is_refused_with_its_place(text: str, says: str) -> None:
     with pytest.raises(BadText, match=says):
         from_json(text, "f.json", NOW_MS)
+
+
+TOO_LONG = "\u20ac" * 10_923  # 32,769 bytes
+LONGEST = "\u20ac" * 10_922 + "x"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (document(group="g", offsets=[{**GOOD, "metadata": TOO_LONG}]), "metadata has 32769 bytes"),
+        (document(group="g", offsets=[{**GOOD, "topic": TOO_LONG}]), "topic has 32769|32769 bytes"),
+        (document(group=TOO_LONG, offsets=[]), "32769 bytes"),
+        (document(group="g", offsets=[{**GOOD, "metadata": "\ud800"}]), "half of a surrogate pair"),
+        (document(group="\udfff", offsets=[]), "half of a surrogate pair"),
+        (document(group="g", offsets=[{**GOOD, "topic": "\ud800"}]), "half of a surrogate pair"),
+        ("[" * 100_000 + "]" * 100_000, "nested too deeply"),
+        ('{"format":' + "[" * 990 + "]" * 990 + "}", "nested too deeply|not .format.: "),
+        (f'{{"format": {"9" * 5_000}}}', "f.json"),
+        (document(group="g", offsets=[{**GOOD, "offset": 10**4_000}]), "not a offset: 1000"),
+    ],
+    ids=range(10),
+)
+def test_json_that_no_log_or_parser_can_hold_is_refused_in_one_line(text: str, says: str) -> None:
+    with pytest.raises(BadText, match=says) as caught:
+        from_json(text, "f.json", NOW_MS)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+def test_the_longest_metadata_is_taken() -> None:
+    assert len(LONGEST.encode()) == 32_767
+    text = document(group="g", offsets=[{**GOOD, "metadata": LONGEST}])
+    (commit_of,) = from_json(text, "f.json", NOW_MS).groups[GroupId("g")].offsets.values()
+    assert commit_of[0].metadata == LONGEST
+
+
+@pytest.mark.parametrize("number", ["9" * 4_301, "9" * 20, "\u0661", "1_0", "1\xa0"])
+def test_csv_numbers_that_are_none(number: str) -> None:
+    with pytest.raises(BadText, match="line 1: not a offset"):
+        from_csv(f"g,t,0,{number}\n", "f.csv", None, NOW_MS)
+
+
+def test_a_carriage_return_in_a_name_survives(tmp_path: Path) -> None:
+    made = one_group("one\rtwo", orders_0=5)
+    path = tmp_path / "f.csv"
+    write_aside(path, to_csv(made, with_group=True).encode())
+    assert shown(read_file(path, None, NOW_MS).contents) == shown(made)
+    path.write_bytes(b"g,t,0,1\r\ng,t,1,2\r\n")
+    assert shown(read_file(path, None, NOW_MS).contents) == {"g": {("t", 0): 1, ("t", 1): 2}}
+
+
+def test_a_file_is_replaced_as_a_whole_or_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "out.json"
+    write_aside(path, b"old")
+    path.chmod(0o640)
+
+    def full(_fd: int) -> None:
+        raise OSError(errno.ENOSPC, "no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="no space"):
+            write_aside(path, b"new")
+    assert path.read_bytes() == b"old"
+    (tmp_path / "link.json").symlink_to(path)
+    write_aside(tmp_path / "link.json", b"new")
+    assert path.read_bytes() == b"new"
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert {found.name for found in tmp_path.iterdir()} == {"out.json", "link.json"}

@@ -4,6 +4,7 @@ A broker of a few lines, on a real socket, answers what the test has put down; r
 in tests/interop.
 """
 
+import json
 import socket
 import struct
 import threading
@@ -42,7 +43,8 @@ from tests.transfer.given import commit, shown
 from transfer import wire
 from transfer.contents import Contents, GroupContents
 from transfer.refusals import ClusterFault
-from transfer.wire import Cluster
+from transfer.text_files import to_json
+from transfer.wire import Cluster, _kind_of
 
 G, T = GroupId("g"), TopicName("t")
 NEW = {
@@ -174,7 +176,7 @@ def test_offsets_are_read_from_brokers_of_any_age(versions: dict[ApiKey, int], e
     with cluster_of(broker) as cluster:
         listed = cluster.group_ids()
         refused = cluster.fetch(G, contents)
-    assert listed == [(G, "classic" if versions is NEW else "")]
+    assert listed == [(G, "classic")], "as it has a protocol type"
     assert shown(contents) == {"g": {("t", 0): 5}}
     found, _ = contents.groups[G].offsets["t", 0]
     assert (found.metadata, found.leader_epoch) == ("m", epoch)
@@ -275,3 +277,26 @@ def test_what_is_no_broker_is_told() -> None:
 def test_an_address_that_is_none_is_told(address: str) -> None:
     with pytest.raises(ClusterFault):
         Cluster(address)
+
+
+@pytest.mark.parametrize(
+    ("protocol_type", "group_type", "kind"),
+    [
+        ("consumer", "Classic", "classic"),
+        ("", "Classic", "simple"),
+        ("consumer", "Consumer", "consumer"),
+        ("share", "Share", "share"),
+        ("streams", "Streams", "streams"),
+        ("consumer", "", "classic"),
+        ("", "", "simple"),
+    ],
+)
+def test_a_cluster_says_what_kind_of_group_it_is(
+    protocol_type: str, group_type: str, kind: str
+) -> None:
+    assert _kind_of(ListedGroup(G, protocol_type, "Empty", group_type)) == kind
+    group = GroupContents(G)
+    group.put_offset(("t", 0), 1, -1, "")
+    group.told_kind = kind
+    document = json.loads(to_json(Contents({G: group})))
+    assert document["groups"][0]["kind"] == kind
