@@ -39,7 +39,14 @@ from protocol.names import (
     TopicId,
     TopicName,
 )
-from protocol.primitives import UTF8, Malformed, read_uuid, uvarint
+from protocol.primitives import (
+    STRING_MAX_BYTES,
+    UTF8,
+    Malformed,
+    Unwritable,
+    read_uuid,
+    string_length,
+)
 from protocol.schema import Message
 from storage.api import Record, RecordPair
 
@@ -148,7 +155,7 @@ def offset_commit_value(commit: CommittedOffset, value_version: int) -> bytes:
     text = commit.metadata.encode()
     head = _HEAD_V3.pack(4, offset, commit.leader_epoch)
     tags = _topic_id_tags(commit.topic_id.int)
-    return head + uvarint(len(text) + 1) + text + _INT64.pack(at_ms) + tags
+    return head + string_length(len(text) + 1) + text + _INT64.pack(at_ms) + tags
 
 
 def batch_bytes_at_most(records: Sequence[RecordPair]) -> int:
@@ -382,6 +389,8 @@ def decode_record(key: bytes | None, value: bytes | None) -> DecodedRecord | Non
 
 def _string(text: str) -> bytes:
     encoded = text.encode()
+    if len(encoded) > STRING_MAX_BYTES:
+        raise Unwritable(f"a string of {len(encoded)} bytes")
     return _INT16.pack(len(encoded)) + encoded
 
 

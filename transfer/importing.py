@@ -13,7 +13,7 @@ from broker.config import Config
 from history.events import Asker
 from transfer.append import apply_plan
 from transfer.contents import Contents
-from transfer.plan import Rule, TargetNotEmpty, Terms, make_plan
+from transfer.plan import Rule, TargetNotEmpty, Terms, check_writable, make_plan
 from transfer.refusals import Unusable
 from transfer.report import Report
 from transfer.rollcall_dir import RollcallDir, read_logs
@@ -111,6 +111,8 @@ def _plan(contents: Contents, there: Contents, terms: Terms, report: Report) -> 
 
 def _commit(bootstrap: str, source: Source, order: Import, report: Report) -> None:
     """Into a cluster that runs, as a client without a generation."""
+    for group in source.contents.groups.values():
+        check_writable(group)
     cluster = Cluster(bootstrap)
     try:
         if order.rule is Rule.REFUSE:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from coordinator.generation_record import GENERATION_BEGUN
 from coordinator.group import CommittedOffset
 from coordinator.records import offset_commit_value, record_type
+from coordinator.writable import unwritable_offset
 from history.events import OffsetChange
 from protocol.names import ZERO_TOPIC_ID, GroupId, TopicId
 from storage.timed_batches import TimedRecord
@@ -28,6 +29,7 @@ from transfer.contents import (
     kind_of,
     offset_key,
 )
+from transfer.refusals import BadText
 
 
 class Rule(Enum):
@@ -90,7 +92,7 @@ class Terms:
 
 
 def make_plan(source: Contents, target: Contents, terms: Terms) -> Plan:
-    """Raises TargetNotEmpty."""
+    """Raises TargetNotEmpty, and BadText for what no record can hold, wherever it came from."""
     if target.groups and terms.rule is Rule.REFUSE:
         raise TargetNotEmpty(len(target.groups))
     plan = Plan()
@@ -137,6 +139,7 @@ def _plan_state(
 def _plan_offsets(
     plan: Plan, change: Change, group: GroupContents, there: GroupContents | None, terms: Terms
 ) -> None:
+    check_writable(group)
     before = {} if there is None else there.offsets
     if terms.rule is Rule.OVERWRITE:
         gone = [place for place in before if place not in group.offsets]
@@ -168,6 +171,15 @@ def _plan_offsets(
         replaced = None if old is None else old.committed_offset
         change.moved.append(OffsetChange(*place, replaced, commit.committed_offset))
         plan.offsets_written += 1
+
+
+def check_writable(group: GroupContents) -> None:
+    """Raises BadText for an offset that no record and no request can hold."""
+    for (topic, partition), (commit, _) in group.offsets.items():
+        fault = unwritable_offset(group.group_id, topic, commit.metadata)
+        if fault is not None:
+            place = f"{topic[:40]!r}-{partition} of group {group.group_id[:40]!r}"
+            raise BadText(f"{place}: {fault}")
 
 
 def _is_there(commit: CommittedOffset, old: CommittedOffset) -> bool:

@@ -24,6 +24,7 @@ from coordinator.records import (
 )
 from protocol.compiler import writer
 from protocol.names import ZERO_TOPIC_ID, GroupId, TopicName
+from protocol.primitives import Unwritable
 from storage.api import Record, RecordPair
 from storage.record_batch import encode_batch
 
@@ -130,3 +131,19 @@ def test_a_group_without_a_type_a_protocol_and_a_leader_says_so_with_nulls() -> 
 def test_a_record_of_a_type_that_nobody_knows_is_not_decoded() -> None:
     assert decode_record(b"\x00\x09\x00\x01g", b"whatever") is None
     assert decode_record(b"\x7f\xff", None) is None
+
+
+@pytest.mark.parametrize("value_version", [3, 4])
+def test_a_string_that_does_not_fit_is_never_written(value_version: int) -> None:
+    """A record that could be written and not read would keep its partition from loading."""
+    for text, fits in (("x" * 32_767, True), ("x" * 32_768, False), ("\ufffd" * 10_923, False)):
+        commit = CommittedOffset(1, metadata=text)
+        if fits:
+            value = offset_commit_value(commit, value_version)
+            assert read_offset_commit_value(value).metadata == text
+            assert read_offset_key(offset_commit_key(text, text, 1)) == (text, text, 1)  # type: ignore[arg-type]
+            continue
+        with pytest.raises(Unwritable, match="a string of"):
+            offset_commit_value(commit, value_version)
+        with pytest.raises(Unwritable, match="a string of"):
+            offset_commit_key(text, "t", 1)  # type: ignore[arg-type]

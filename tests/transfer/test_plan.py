@@ -247,3 +247,35 @@ def test_a_group_that_is_one_kind_is_given_whole() -> None:
     made = contents({}, *records)
     assert list(for_kafka(made)) == []
     assert len(made.groups[GroupId("g")].state) == 4
+
+
+GROWN = "\ufffd" * 11_000
+"""What 11,000 bytes of a log that are no UTF-8 become: more than a string can have."""
+
+
+@pytest.mark.parametrize(
+    ("group_id", "topic", "metadata", "named"),
+    [
+        (GROWN, "t", "", "the group id has 33000 bytes"),
+        ("g", GROWN, "", "the topic name has 33000 bytes"),
+        ("g", "t", "m" * 32_768, "the metadata has 32768 bytes"),
+        ("g", "t", "\ud800", "the metadata is no text"),
+    ],
+)
+@pytest.mark.parametrize("version", [3, 4])
+def test_what_no_record_can_hold_is_refused_whoever_brings_it(
+    group_id: str, topic: str, metadata: str, named: str, version: int
+) -> None:
+    source = Contents()
+    source.group(GroupId(group_id)).put_offset((topic, 0), 5, -1, metadata)
+    with pytest.raises(BadText, match=named):
+        planned(source, Contents(), value_version=version)
+
+
+def test_the_longest_metadata_that_fits_can_be_read_again() -> None:
+    source = Contents()
+    source.group(GroupId("g")).put_offset(T0, 5, -1, "m" * 32_767)
+    (change,) = planned(source, Contents()).changes
+    value = change.records[0].value
+    assert value is not None
+    assert len(read_offset_commit_value(value).metadata) == 32_767
