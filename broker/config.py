@@ -361,8 +361,13 @@ class Config(Struct, frozen=True, metaclass=Table):
     )
     rollcall_history_memory_rebalances: int = integer(
         20_000,
-        "Rebalances kept in memory, some kilobyte each; older ones are read from the topic.",
+        "Rebalances kept in memory; older ones are read from the topic.",
         at_least=1,
+    )
+    rollcall_history_memory_bytes: int = integer(
+        32 << 20,
+        "Bytes that these may take, about: one of two members takes 2 KB, one of a hundred 80 KB.",
+        at_least=1 << 16,
     )
     rollcall_history_memory_rebalances_per_group: int = integer(
         20, "The same of one group.", at_least=1

@@ -395,6 +395,7 @@ def _history(config: Config, journal: Journal, observer: Observer) -> HistoryLog
     memory = IndexLimits(
         config.rollcall_history_memory_rebalances_per_group,
         config.rollcall_history_memory_rebalances,
+        config.rollcall_history_memory_bytes,
     )
     return HistoryLog(
         journal,

@@ -1,22 +1,46 @@
 """What does memory hold of the groups' stories? The last rebalances of each, within limits.
 
-The newest of the groups that were touched last are kept; what is dropped here is still in the
-topic, and is read from there when somebody asks. A rebalance that runs is never dropped: there are
-no more of those than groups with members.
+The newest of the groups that were touched last are kept, within limits of number and of bytes;
+what is dropped here is still in the topic, and is read from there when somebody asks. A rebalance
+that runs is never dropped: there are no more of those than groups with members.
 """
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterator
+from typing import Final
 
 from msgspec import Struct
 
-from history.events import GroupDeleted, HistoryEvent, Rebalance
+from history.events import GroupDeleted, HistoryEvent, Rebalance, Who
 from history.story import Story
 
 
 class IndexLimits(Struct, frozen=True):
     rebalances_per_group: int = 20  # rollcall.history.memory.rebalances.per.group
-    rebalances: int = 20_000  # rollcall.history.memory.rebalances; some 1 KB each
+    rebalances: int = 20_000  # rollcall.history.memory.rebalances
+    memory_bytes: int = 32 << 20  # rollcall.history.memory.bytes
+
+
+REBALANCE_BYTES: Final = 500
+NAMED_BYTES: Final = 160
+TEXT_BYTES: Final = 49
+"""What CPython takes for a rebalance without members, for each member that it names, and for each
+text besides its characters."""
+
+
+def bytes_of(rebalance: Rebalance) -> int:
+    """About what it takes in memory: members are most of it."""
+    named = [wait.who for wait in rebalance.waited_for]
+    named += [joined.who for joined in rebalance.joined]
+    named += [also.who for also in rebalance.also if also.who is not None]
+    named += [rebalance.trigger] if rebalance.trigger is not None else []
+    texts = len(rebalance.reason) + len(rebalance.client_reason)
+    return REBALANCE_BYTES + texts + sum(map(_bytes_of_who, named))
+
+
+def _bytes_of_who(who: Who) -> int:
+    texts = len(who.member_id) + len(who.group_instance_id or "")
+    return NAMED_BYTES + 3 * TEXT_BYTES + texts + len(who.client_id) + len(who.host)
 
 
 class HistoryIndex:
@@ -25,7 +49,9 @@ class HistoryIndex:
     def __init__(self, limits: IndexLimits) -> None:
         self._limits = limits
         self._stories: OrderedDict[str, Story] = OrderedDict()
+        self._sizes: dict[str, deque[int]] = {}  # of each story's rebalances that are over
         self.kept = 0  # rebalances that are over
+        self.kept_bytes = 0  # about what they take
 
     def apply(self, event: HistoryEvent) -> None:
         """Add an event to its group's story."""
@@ -35,29 +61,53 @@ class HistoryIndex:
         story = self._stories.get(group_id)
         if story is None:
             story = Story(self._limits.rebalances_per_group)
-        before = len(story.done)
+        last = story.done[-1] if story.done else None
         story.apply(event)
+        if story.done and story.done[-1] is not last:
+            self._count(group_id, story.done[-1])
         if story.running is None and not story.done:
             return  # nothing of it is a story
         self._stories[group_id] = story
         self._stories.move_to_end(group_id)
-        self.kept += len(story.done) - before
-        if self.kept > self._limits.rebalances:
+        if self._is_over_a_limit:
             self._forget()
 
     def clear(self) -> None:
         self._stories.clear()
-        self.kept = 0
+        self._sizes.clear()
+        self.kept = self.kept_bytes = 0
+
+    def _count(self, group_id: str, rebalance: Rebalance) -> None:
+        """One more; if the story was full, its oldest one went for it."""
+        sizes = self._sizes.setdefault(group_id, deque())
+        size = bytes_of(rebalance)
+        sizes.append(size)
+        self.kept += 1
+        self.kept_bytes += size
+        if len(sizes) > self._limits.rebalances_per_group:
+            self._uncount(group_id)
+
+    def _uncount(self, group_id: str) -> None:
+        sizes = self._sizes[group_id]
+        self.kept_bytes -= sizes.popleft()
+        self.kept -= 1
+        if not sizes:
+            del self._sizes[group_id]
+
+    @property
+    def _is_over_a_limit(self) -> bool:
+        limits = self._limits
+        return self.kept > limits.rebalances or self.kept_bytes > limits.memory_bytes
 
     def _forget(self) -> None:
         """Drop the rebalances of the groups that were touched longest ago."""
         for group_id in tuple(self._stories):
-            if self.kept <= self._limits.rebalances:
+            if not self._is_over_a_limit:
                 return
             story = self._stories[group_id]
-            while story.done and self.kept > self._limits.rebalances:
+            while story.done and self._is_over_a_limit:
                 story.done.popleft()
-                self.kept -= 1
+                self._uncount(group_id)
             if story.running is None and not story.done:
                 del self._stories[group_id]
 
@@ -76,4 +126,11 @@ class HistoryIndex:
     def check(self) -> None:
         """Assert what must hold between events; called by tests."""
         assert self.kept == sum(len(story.done) for story in self._stories.values())
-        assert self.kept <= self._limits.rebalances
+        assert not self._is_over_a_limit
+        sizes = {
+            group_id: [bytes_of(one) for one in story.done]
+            for group_id, story in self._stories.items()
+            if story.done
+        }
+        assert sizes == {group_id: list(of_group) for group_id, of_group in self._sizes.items()}
+        assert self.kept_bytes == sum(map(sum, sizes.values()))

@@ -74,6 +74,11 @@ FACTS_LOST: Final = Family(
 REBALANCES_KEPT: Final = Family(
     "rollcall_history_rebalances", Kind.GAUGE, "Rebalances that memory holds, for `rollcall why`."
 )
+REBALANCE_BYTES: Final = Family(
+    "rollcall_history_rebalance_bytes",
+    Kind.GAUGE,
+    "Memory that these take, about; rollcall.history.memory.bytes is the limit.",
+)
 LAG_ROUNDS: Final = Family(
     "rollcall_lag_rounds_total", Kind.COUNTER, "Times that the lag of all groups was sampled."
 )
@@ -148,6 +153,7 @@ def collect(daemon: Daemon, stories: Stories) -> Portions:
         yield FACTS_WRITTEN.one(history.events_written)
         yield FACTS_LOST.one(history.events_lost)
         yield REBALANCES_KEPT.one(history.index.kept)
+        yield REBALANCE_BYTES.one(history.index.kept_bytes)
     lag = daemon.lag
     yield LAG_ROUNDS.one(lag.rounds)
     yield LAG_ROUND_TOOK.one(lag.round_seconds)

@@ -1,16 +1,26 @@
 """Memory holds the last rebalances, within its limits, and never lets go of one that runs."""
 
+import tracemalloc
+
+import pytest
+from msgspec.structs import replace
+
+from history.encoding import decode, encode
 from history.events import (
     Cause,
     End,
     GroupDeleted,
     GroupLoaded,
+    Joined,
     MemberJoined,
     Rebalance,
     RebalanceBegan,
     RebalanceEnded,
+    Wait,
+    WaitEnd,
+    Who,
 )
-from history.index import HistoryIndex, IndexLimits
+from history.index import HistoryIndex, IndexLimits, bytes_of
 
 
 def ended(group_id: str, generation: int) -> RebalanceEnded:
@@ -80,3 +90,52 @@ def test_clear() -> None:
     index.clear()
     index.check()
     assert index.rebalances("g") == []
+
+
+def large(group_id: str, generation: int, members: int) -> RebalanceEnded:
+    whos = [
+        Who(f"consumer-{n}-0b5d7f3e-1111-2222-3333-{n:012}", None, f"consumer-{n}", "/10.0.0.7")
+        for n in range(members)
+    ]
+    waits = tuple(Wait(who, 100, WaitEnd.REJOINED) for who in whos)
+    joined = tuple(Joined(who, 100) for who in whos)
+    event = ended(group_id, generation)
+    return replace(event, rebalance=replace(event.rebalance, waited_for=waits, joined=joined))
+
+
+def test_memory_is_bounded_in_bytes_however_large_the_groups_are() -> None:
+    limit = 1 << 20
+    index = HistoryIndex(IndexLimits(rebalances_per_group=20, memory_bytes=limit))
+    for generation in range(1, 40):
+        for group in range(30):
+            index.apply(large(f"g{group}", generation, members=10 * (group % 4)))
+        index.check()
+        assert index.kept_bytes <= limit
+    assert index.kept_bytes > limit // 2
+    assert generations(index, "g29")[0] == 39  # the newest is there
+    assert len(generations(index, "g0")) < 20
+
+
+def test_one_that_is_larger_than_the_limit_is_not_kept() -> None:
+    index = HistoryIndex(IndexLimits(memory_bytes=10_000))
+    index.apply(large("g", 1, members=200))
+    assert (index.kept, index.kept_bytes) == (0, 0)
+    index.apply(ended("g", 2))
+    assert generations(index, "g") == [2]
+
+
+@pytest.mark.parametrize("members", [0, 2, 20, 200])
+def test_the_estimate_is_near_the_truth(members: int) -> None:
+    """As read back from the topic, where no text is shared with the group."""
+    value = encode(large("g", 1, members))[1]
+    decode(value)  # what is made once is made
+    count = 50
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        kept = [decode(value) for _ in range(count)]
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert isinstance(kept[0], RebalanceEnded)
+    assert bytes_of(kept[0].rebalance) == pytest.approx((after - before) / count, rel=0.4)
