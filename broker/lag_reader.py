@@ -7,6 +7,8 @@ log's end is the high watermark, as Kafka's tools ask for it. Kafka's counterpar
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from typing import Final
 
 from coordinator.coordinator import GroupCoordinator
 from coordinator.group import CommittedOffset, GroupView
@@ -56,6 +58,17 @@ class LagReader:
                 readings.append(Reading(topic_name, partition, None, None, start, end))
         return readings
 
+    def waiting(self, group: GroupView) -> Iterator[Key]:
+        """What the members own and never committed, though the log holds records."""
+        if group.protocol_type != PROTOCOL_TYPE or group.state is not GroupState.STABLE:
+            return
+        for member in group.members.values():
+            for topic, partition in owned_by(member.assignment) or ():
+                if partition not in group.offsets.get(TopicName(topic), ()):
+                    start, end = _ends(self.log(topic, partition))
+                    if end is not None and end > (start or 0):
+                        yield topic, partition
+
     def read(
         self, topic: TopicName, commits: Iterable[tuple[int, CommittedOffset]]
     ) -> Iterator[Reading]:
@@ -95,16 +108,19 @@ def _is_recreated(committed_for: TopicId, topic_id: TopicId | None) -> bool:
     return topic_id is not None and committed_for != ZERO_TOPIC_ID and committed_for != topic_id
 
 
-def owners_of(group: GroupView) -> dict[Key, Owner]:
-    """Who has which partition, by the assignments of a group of consumers; empty for others."""
-    owners: dict[Key, Owner] = {}
+def owners_of(group: GroupView) -> dict[Key, tuple[Owner, ...]]:
+    """Who has which partition, by the assignments of a group of consumers; empty for others.
+
+    An assignor may give one to several, by mistake or as copies.
+    """
+    owners: dict[Key, tuple[Owner, ...]] = {}
     for member_id, owned in assignments_of(group).items():
         member = group.members[member_id]
         owner = Owner(
             member.member_id, member.group_instance_id, member.client_id, member.client_host
         )
         for key in owned:
-            owners[key] = owner
+            owners[key] = (*owners.get(key, ()), owner)
     return owners
 
 
@@ -117,6 +133,23 @@ def assignments_of(group: GroupView) -> Mapping[MemberId, list[Key]]:
         for member_id, member in group.members.items()
         if (keys := partitions_of_assignment(member.assignment)) is not None
     }
+
+
+CACHED_BYTES_MAX: Final = 4_096
+"""Larger assignments are read each time, rather than kept."""
+
+
+def owned_by(assignment: bytes) -> tuple[Key, ...] | None:
+    """The partitions of an assignment; of a small one they are remembered. None: it is none."""
+    return _cached_owned(assignment) if len(assignment) <= CACHED_BYTES_MAX else _owned(assignment)
+
+
+def _owned(assignment: bytes) -> tuple[Key, ...] | None:
+    keys = partitions_of_assignment(assignment)
+    return None if keys is None else tuple(keys)
+
+
+_cached_owned = lru_cache(maxsize=4_096)(_owned)
 
 
 def partitions_of_assignment(assignment: bytes) -> list[Key] | None:

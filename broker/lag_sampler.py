@@ -145,6 +145,9 @@ class LagSampler:
             await asyncio.sleep(0)
         return GroupLag.of(group_id, state, now_ms, partitions)
 
+    def group(self, group_id: str) -> GroupView | None:
+        return self._reader.group(GroupId(group_id))
+
     def group_deleted(self, group_id: str) -> None:
         """A group of the same name has a past of its own; after a restart, too."""
         if group_id in self.book.groups:
@@ -264,6 +267,10 @@ class LagSampler:
                 self.book.judge_windows(group.group_id, readings, times, now_ms)
                 await self._breathe()
         now_ms = self._clock.now().wall_ms
+        waiting = list(self._reader.waiting(group))
+        known = self.book.groups.get(group.group_id)
+        if waiting or (known is not None and known.waiting):
+            self.book.see_waiting(group.group_id, waiting, now_ms)
         windows = self.book.end_group(group.group_id, keys)
         if windows is not None:
             self._note(group.group_id, windows, fresh, now_ms)

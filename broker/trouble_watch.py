@@ -15,7 +15,7 @@ from broker.commit_meter import CommitMeter
 from broker.config import Config
 from broker.events import ShellEvent, TroubleCleared, TroubleFound
 from broker.history_log import HistoryLog
-from broker.lag_reader import partitions_of_assignment
+from broker.lag_reader import CACHED_BYTES_MAX, owned_by
 from broker.lag_sampler import Breathe, LagSampler
 from broker.observe import Observer
 from broker.skipped_groups import VERDICTS, SkippedGroups
@@ -36,8 +36,16 @@ from purgatory.now import Now
 
 MEMBERS_A_BREATH: Final = 20
 
-CACHED_BYTES_MAX: Final = 4_096
-"""Larger subscriptions and assignments are read each time, rather than kept."""
+
+OF_GENERATION: Final = frozenset(
+    {
+        TroubleKind.TWO_OWNERS,
+        TroubleKind.ORPHAN_PARTITIONS,
+        TroubleKind.SKEWED_ASSIGNMENT,
+        TroubleKind.NEEDLESS_MOVES,
+    }
+)
+"""Verdicts on an assignment: the next one is to be looked at anew."""
 
 
 Note = Callable[[HistoryEvent, Now], None]
@@ -48,10 +56,29 @@ def _to_nobody(_fact: HistoryEvent, _now: Now) -> None:
 
 
 class Standing(NamedTuple):
-    """A verdict that holds, and since when."""
+    """A verdict that holds, since when, and of which generation of the group."""
 
     trouble: Trouble
     since_ms: int
+    generation: int = -1
+
+    def is_current(self, group: GroupView | None) -> bool:
+        """May it hold still? Between two looks a group goes on, and what it shows is known."""
+        if group is None:
+            return False
+        match self.trouble.kind:
+            case TroubleKind.STUCK_GROUP:
+                evidence = self.trouble.evidence
+                return (group.state.value, group.state_since_ms) == (
+                    evidence["state"],
+                    evidence["state_since_ms"],
+                )
+            case TroubleKind.NO_PROGRESS:
+                return self.trouble.subject in group.members
+            case kind if kind in OF_GENERATION:
+                return group.generation_id == self.generation
+            case _:
+                return True
 
 
 class TroubleWatch:
@@ -71,6 +98,7 @@ class TroubleWatch:
         self.meter = CommitMeter()
         self.found: dict[str, int] = {}  # kind -> how often since the start
         self.forgotten = 0  # groups whose past was dropped, as there were too many
+        self.group_of: Callable[[str], GroupView | None] | None = None  # as it is now
         self._topics = topics
         self._groups_max = groups_max
         self._observe = observe
@@ -86,7 +114,12 @@ class TroubleWatch:
         groups = list(self._standing.values())
         if group_id is not None:
             groups = [self._standing.get(group_id, {})]
-        every = [one for of_group in groups for one in of_group.values()]
+        every = [
+            one
+            for of_group in groups
+            for one in of_group.values()
+            if self.group_of is None or one.is_current(self.group_of(one.trouble.group_id))
+        ]
         return iter(sorted(every, key=lambda one: (one.since_ms, one.trouble.group_id)))
 
     def counts(self) -> dict[str, int]:
@@ -145,7 +178,7 @@ class TroubleWatch:
             self.limits,
             lambda error: self._skipped(VERDICTS, group_id, error),
         )
-        self._compare(group.group_id, troubles, now)
+        self._compare(group.group_id, troubles, now, group.generation_id)
 
     def _is_due(self, group: GroupView, windows: GroupWindows | None, now_ms: int) -> bool:
         group_id = group.group_id
@@ -177,14 +210,17 @@ class TroubleWatch:
             del self._pasts[group_id]
         self.meter.turn_over(now.mono_ms, self.limits.commits_per_second)
 
-    def _compare(self, group_id: str, troubles: list[Trouble], now: Now) -> None:
+    def _compare(
+        self, group_id: str, troubles: list[Trouble], now: Now, generation: int = -1
+    ) -> None:
         now_ms = now.wall_ms
         stood = self._standing.get(group_id, {})
         stands: dict[tuple[TroubleKind, str], Standing] = {}
         for trouble in troubles:
             key = (trouble.kind, trouble.subject)
             known = stood.get(key)
-            stands[key] = Standing(trouble, now_ms if known is None else known.since_ms)
+            since_ms = now_ms if known is None else known.since_ms
+            stands[key] = Standing(trouble, since_ms, generation)
             if known is None:
                 self.found[trouble.kind.value] = self.found.get(trouble.kind.value, 0) + 1
                 self._observe(TroubleFound(trouble))
@@ -247,8 +283,7 @@ def _member(group: GroupView, member: MemberView, now: Now) -> MemberFacts:
         if len(subscription) <= SUBSCRIPTION_BYTES_MAX:
             topics = (_cached_topics_of if is_small else _topics_of)(subscription)
         if group.state is GroupState.STABLE:
-            is_small = len(member.assignment) <= CACHED_BYTES_MAX
-            assigned = (_cached_assigned_of if is_small else _assigned_of)(member.assignment)
+            assigned = owned_by(member.assignment)
     silent_ms = 0
     if member.session_deadline_ms != SESSION_PAUSED:
         heard_ms = member.session_deadline_ms - member.session_timeout_ms
@@ -272,13 +307,7 @@ def _topics_of(subscription: bytes) -> frozenset[str] | None:
     return None if topics is None else frozenset(topics)
 
 
-def _assigned_of(assignment: bytes) -> tuple[Key, ...] | None:
-    keys = partitions_of_assignment(assignment)
-    return None if keys is None else tuple(keys)
-
-
 _cached_topics_of = lru_cache(maxsize=4_096)(_topics_of)
-_cached_assigned_of = lru_cache(maxsize=4_096)(_assigned_of)
 
 
 def build_watch(
@@ -308,5 +337,6 @@ def build_watch(
     observer.counters.meter = watch.meter
     observer.counters.join_refused = watch.join_refused
     observer.counters.group_deleted = lag.group_deleted
+    watch.group_of = lag.group
     lag.watcher = watch
     return watch

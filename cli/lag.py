@@ -95,11 +95,21 @@ def _one(group: str, lag: Mapping[str, object]) -> str:
     head += f"; {_in_words(lag, partitions)}"
     lines = [head, "", table(_PARTITION_COLUMNS, [_row(one) for one in partitions])]
     notes = [
-        printable(f"{one['topic']}-{one['partition']}: {one['note_words']}")
+        f"{one['topic']}-{one['partition']} is assigned to several members: {_owners(one)}"
+        for one in partitions
+        if one.get("other_members")
+    ]
+    notes += [
+        f"{one['topic']}-{one['partition']}: {one['note_words']}"
         for one in partitions
         if one["note_words"] and one["note"] != "no_commit"
     ]
-    return "\n".join([*lines, "", *notes]) if notes else "\n".join(lines)
+    return "\n".join([*lines, "", *map(printable, notes)]) if notes else "\n".join(lines)
+
+
+def _owners(one: Mapping[str, object]) -> str:
+    owners = [*_maps([one["member"]]), *_maps(one["other_members"])]
+    return ", ".join(str(owner["member_id"]) for owner in owners)
 
 
 def _row(one: Mapping[str, object]) -> tuple[str, ...]:

@@ -15,11 +15,13 @@ from aiohttp import web
 
 from broker.daemon import Daemon
 from broker.history_view import HistoryView
+from broker.trouble_watch import Standing
 from console.answers import answer_json, number_asked, refusal, whole_number
 from history.encoding import as_plain
 from history.events import NAMES, GroupDeleted, OffsetsMoved
 from history.shown import instant, shown
 from history.telling import tell, tell_waiting
+from history.trouble import TroubleKind
 from history.waiting import Awaited, Waiting
 from protocol.names import GroupId
 from storage.api import Corrupt
@@ -68,7 +70,7 @@ class HistoryApi:
             "members": None if group is None else len(group.members),
             "waiting": None if waiting is None else _waiting(waiting),
             "verdicts": [
-                f"Verdict {one.trouble.kind.value}: {one.trouble.summary}."
+                _verdict(one, waits=waiting is not None)
                 for one in self._daemon.troubles.standing(group_id)
             ],
             "waiting_story": [] if waiting is None else tell_waiting(waiting, now_ms),
@@ -112,6 +114,14 @@ class HistoryApi:
 
     def _unknown(self, group_id: str) -> web.Response:
         return refusal(404, f"there is no group {group_id!r}, and none is remembered")
+
+
+def _verdict(one: Standing, *, waits: bool) -> str:
+    """For whom a stuck group waits, and until when, the story beside it says as of now."""
+    kind = one.trouble.kind
+    if waits and kind is TroubleKind.STUCK_GROUP:
+        return f"Verdict {kind.value} since {instant(one.since_ms)}."
+    return f"Verdict {kind.value}: {one.trouble.summary}."
 
 
 def _disabled() -> web.Response:

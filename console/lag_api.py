@@ -163,6 +163,7 @@ def _partition(one: PartitionLag) -> dict[str, object]:
         "note": one.note.value or None,
         "note_words": NOTE_WORDS[one.note] or None,
         "member": None if one.owner is None else _owner(one.owner),
+        "other_members": [_owner(other) for other in one.other_owners],
     }
 
 

@@ -21,7 +21,7 @@ class IndexLimits(Struct, frozen=True):
     memory_bytes: int = 32 << 20  # rollcall.history.memory.bytes
 
 
-REBALANCE_BYTES: Final = 500
+REBALANCE_BYTES: Final = 400
 NAMED_BYTES: Final = 160
 TEXT_BYTES: Final = 49
 """What CPython takes for a rebalance without members, for each member that it names, and for each

@@ -68,6 +68,15 @@ class Reading(NamedTuple):
     topic_id: str = ""  # of the topic that is there now
 
     @property
+    def waits(self) -> bool:
+        """Is there no commit, though the log holds records?"""
+        return (
+            self.committed_offset is None
+            and self.log_end_offset is not None
+            and self.log_end_offset > (self.log_start_offset or 0)
+        )
+
+    @property
     def lag(self) -> int | None:
         """Records behind: never negative, and None where one of the two offsets is missing."""
         if self.committed_offset is None or self.log_end_offset is None or self.recreated:

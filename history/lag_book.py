@@ -71,6 +71,8 @@ class GroupWindows(Struct):
     has_moved: bool = False  # a commit was seen since
     still_since_ms: int = 0  # the longest that a partition has had lag and no other offset; 0: none
     windows: dict[Key, Window] = field(default_factory=dict)
+    # Partitions that a member owns and never committed, though records wait: in so many samples.
+    waiting: dict[Key, int] = field(default_factory=dict)
 
     @property
     def lag(self) -> int | None:
@@ -154,7 +156,10 @@ class LagBook:
             window = of_group.windows.get(key)
             if window is None:
                 continue
-            if window.lag:
+            if window.is_beyond_end:
+                window.verdict = Verdict.WARN
+                window.seconds, window.seconds_exact = 0.0, True
+            elif window.lag:
                 window.verdict = judge(window, self.ends.get(key), at_ms, patience)
                 time = times.get(key)
                 window.seconds = None if time is None else max(at_ms - time.at_ms, 0) / 1000
@@ -163,6 +168,14 @@ class LagBook:
                 window.verdict = Verdict.OK
                 window.seconds = None if window.lag is None else 0.0
                 window.seconds_exact = window.lag is not None
+
+    def see_waiting(self, group_id: str, keys: Iterable[Key], at_ms: int) -> None:
+        """What a group's members own without a commit while records wait; all of it, each round."""
+        of_group = self.groups.get(group_id)
+        if of_group is None:
+            of_group = self.groups[group_id] = GroupWindows()
+        of_group.at_ms = at_ms
+        of_group.waiting = {key: of_group.waiting.get(key, 0) + 1 for key in keys}
 
     def end_group(self, group_id: str, keys: set[Key]) -> GroupWindows | None:
         """All of the group was seen: forget what it has no commit for any more."""
@@ -173,7 +186,10 @@ class LagBook:
             for key in [key for key in of_group.windows if key not in keys]:
                 del of_group.windows[key]
                 self.windows -= 1
-        of_group.verdict = group_verdict({w.verdict for w in of_group.windows.values()})
+        verdicts = {w.verdict for w in of_group.windows.values()}
+        if max(of_group.waiting.values(), default=0) >= self.limits.window_commits:
+            verdicts.add(Verdict.WARN)
+        of_group.verdict = group_verdict(verdicts)
         of_group.still_since_ms = min(
             (
                 max(window.moved_at_ms, window.lagging_since_ms)
@@ -248,31 +264,35 @@ class LagBook:
         group_id: str,
         readings: Iterable[Reading],
         times: Mapping[Key, RecordTime],
-        owners: Mapping[Key, Owner],
+        owners: Mapping[Key, tuple[Owner, ...]],
         at_ms: int,
         *,
         has_readers: bool = True,
     ) -> list[PartitionLag]:
         """What readings of one moment mean; of a part of a group, or of all of it."""
         of_group = self.groups.get(group_id)
-        windows = {} if of_group is None else of_group.windows
         return [
-            self._judged(one, windows, times, owners, at_ms, has_readers=has_readers)
+            self._judged(one, of_group, times, owners, at_ms, has_readers=has_readers)
             for one in readings
         ]
+
+    def _waits_long(self, of_group: GroupWindows | None, key: Key) -> bool:
+        samples = 0 if of_group is None else of_group.waiting.get(key, 0)
+        return samples >= self.limits.window_commits
 
     def _judged(
         self,
         reading: Reading,
-        windows: Mapping[Key, Window],
+        of_group: GroupWindows | None,
         times: Mapping[Key, RecordTime],
-        owners: Mapping[Key, Owner],
+        owners: Mapping[Key, tuple[Owner, ...]],
         at_ms: int,
         *,
         has_readers: bool,
     ) -> PartitionLag:
         key = (reading.topic, reading.partition)
-        window, ends, lag = windows.get(key), self.ends.get(key), reading.lag
+        window = None if of_group is None else of_group.windows.get(key)
+        ends, lag = self.ends.get(key), reading.lag
         both = NO_RATES
         if reading.note is not Note.NO_PARTITION:
             both = rates(window, ends, reading, at_ms, self.limits.patience)
@@ -281,8 +301,13 @@ class LagBook:
         if time is not None:
             seconds = max(at_ms - time.at_ms, 0) / 1000
         verdict = Verdict.OK
-        if window is not None and lag:
+        if reading.note is Note.BEYOND_END or (
+            of_group is not None and reading.waits and self._waits_long(of_group, key)
+        ):
+            verdict = Verdict.WARN
+        elif window is not None and lag:
             verdict = judge(window, ends, at_ms, self.limits.patience)
+        owned_by = owners.get(key, ())
         seen = outlook(lag, both, has_readers=has_readers)
         return PartitionLag(
             topic=reading.topic,
@@ -299,5 +324,6 @@ class LagBook:
             outlook=seen,
             verdict=verdict,
             note=reading.note,
-            owner=owners.get(key),
+            owner=owned_by[0] if owned_by else None,
+            other_owners=owned_by[1:],
         )

@@ -7,6 +7,7 @@ consumer that commits each minute is judged over a longer time than one that com
 
 The rules are those that Burrow documents (github.com/linkedin/Burrow, wiki "Consumer Lag
 Evaluation Rules", with its pull requests 338 and 716 on idle topics and on rewinds), in our words:
+  committed beyond the end of the log (ours)                                        WARN
   no lag now                                                                        OK
   an offset fell below an earlier one, and has not come back up to it               REWIND
   no commit for longer than the window spans, and there was lag in all of Ends      STOP
@@ -23,7 +24,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from history.lag import Rates, Reading, Verdict
+from history.lag import Note, Rates, Reading, Verdict
 
 _FIELDS: Final = 3
 
@@ -43,6 +44,7 @@ class Window:
     __slots__ = (
         "_commits",
         "committed_offset",
+        "is_beyond_end",
         "lag",
         "lagging_since_ms",
         "moved_at_ms",
@@ -60,6 +62,7 @@ class Window:
         self.seconds_exact = False
         self.verdict = Verdict.OK
         self.moved_at_ms = 0  # when the committed offset last became another
+        self.is_beyond_end = False  # of the log: committed there
         self.topic_id = ""  # of the topic that the commits are for
         self.lagging_since_ms = 0  # since when there is lag without a pause; 0: there is none
 
@@ -83,6 +86,7 @@ class Window:
             reading.committed_offset, reading.committed_at_ms, reading.lag,
         )  # fmt: skip
         self.lag = lag
+        self.is_beyond_end = reading.note is Note.BEYOND_END
         if not lag:
             self.lagging_since_ms = 0
         elif not self.lagging_since_ms:
@@ -247,6 +251,8 @@ class Patience(NamedTuple):
 
 def judge(window: Window, ends: Ends | None, now_ms: int, patience: Patience) -> Verdict:
     """The verdict on one partition; see the module's text."""
+    if window.is_beyond_end:
+        return Verdict.WARN
     times, offsets, lags = window.columns()
     if not window.lag or not times:
         return Verdict.OK

@@ -6,7 +6,7 @@ a custom assignor's mistake is nobody's business, until somebody looks. Ordinary
 time before anything is said.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from history.trouble import (
@@ -22,6 +22,9 @@ from history.trouble import (
     who_is,
 )
 from history.trouble_past import Past, Shape
+
+KAFKAS_ASSIGNORS: Final = frozenset({"range", "roundrobin", "sticky", "cooperative-sticky"})
+"""Of the consumers of Apache Kafka and of librdkafka: they give each partition to one member."""
 
 METADATA_MAX_AGE_MS: Final = 300_000
 """Kafka's default of metadata.max.age.ms: so long a consumer may not know of new partitions."""
@@ -59,11 +62,22 @@ def shape_of(facts: GroupFacts, known: Shape | None = None) -> Shape | None:
     )
 
 
+def _counted(facts: GroupFacts, keys: Iterable[Key]) -> list[Key]:
+    """Those of the partitions that a member reads.
+
+    An assignor that is not Kafka's own may hand out copies as well (Faust: the standbys of tables):
+    with it only what the group commits on counts.
+    """
+    if facts.protocol in KAFKAS_ASSIGNORS:
+        return list(keys)
+    return [key for key in keys if key in facts.windows]
+
+
 def two_owners(facts: GroupFacts, past: Past, _limits: TroubleLimits) -> Iterator[Trouble]:
     """A partition that two members read: each of its records is processed twice."""
     if past.shape is None or past.shape.generation != facts.generation:
         return
-    twice = past.shape.twice
+    twice = {key: past.shape.twice[key] for key in _counted(facts, past.shape.twice)}
     if twice:
         first, names = min(twice.items())
         yield Trouble(
@@ -142,17 +156,19 @@ def skewed_assignments(facts: GroupFacts, past: Past, limits: TroubleLimits) -> 
         return
     if facts.state_ms < limits.settle_ms or len(facts.members) < 2:
         return
-    fair = -(-len(shape.owners) // len(facts.members))
-    heaviest = max(facts.members, key=lambda member: len(member.assigned or ()))
-    lightest = min(facts.members, key=lambda member: len(member.assigned or ()))
-    most, least = len(heaviest.assigned or ()), len(lightest.assigned or ())
+    total = len(_counted(facts, shape.owners))
+    fair = -(-total // len(facts.members))
+    counts = {one.who.member_id: len(_counted(facts, one.assigned or ())) for one in facts.members}
+    heaviest = max(facts.members, key=lambda member: counts[member.who.member_id])
+    lightest = min(facts.members, key=lambda member: counts[member.who.member_id])
+    most, least = counts[heaviest.who.member_id], counts[lightest.who.member_id]
     if most * 100 < fair * limits.skew_percent or most < fair + 2:
         return
     yield Trouble(
         facts.group_id,
         TroubleKind.SKEWED_ASSIGNMENT,
         heaviest.who.member_id,
-        f"{name_of(heaviest.who)} has {most} of {len(shape.owners)} partitions and "
+        f"{name_of(heaviest.who)} has {most} of {total} partitions and "
         f"{name_of(lightest.who)} has {least}; an even share is {fair}",
         "range gives each topic's first partitions to the same members: choose "
         "partition.assignment.strategy=cooperative-sticky or roundrobin."
@@ -183,6 +199,7 @@ def needless_moves(facts: GroupFacts, past: Past, _limits: TroubleLimits) -> Ite
     if not is_same or after.largest < before.largest:
         return  # somebody came or went, or the load is spread better now
     moved = [key for key, owner in after.owners.items() if before.owners.get(key, owner) != owner]
+    moved = _counted(facts, moved)
     if not moved:
         return
     yield Trouble(

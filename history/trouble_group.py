@@ -1,7 +1,7 @@
 """What is wrong with a group as a whole? It rebalances or waits for ever, or does not agree."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from history.events import Cause
@@ -17,9 +17,15 @@ from history.trouble import (
     who_is,
 )
 from history.trouble_past import Past
+from protocol.consumer_protocol import PROTOCOL_TYPE
 
 RETRY_MS: Final = 10_000
 """A client that is refused tries again much sooner, if it tries again at all."""
+
+HEARTBEAT_MS: Final = 4_000
+"""A little more than heartbeat.interval.ms by default: less silence says nothing."""
+
+CONNECT: Final = "connect"  # the protocol type of Kafka Connect's workers
 
 COOPERATIVE: Final = "cooperative"  # what such an assignor's name begins with
 
@@ -75,20 +81,10 @@ def stuck_groups(facts: GroupFacts, past: Past, limits: TroubleLimits) -> Iterat
         return
     if facts.state == "PreparingRebalance":
         waiting = [member for member in facts.members if not member.has_rejoined]
-        what, remedy = (
-            "to rejoin",
-            (
-                "A member rejoins when it polls: if it only works for long, lower max.poll.records "
-                "or raise max.poll.interval.ms to what it needs; if it hangs, end it. How long the "
-                "others wait at most is the largest max.poll.interval.ms of the group."
-            ),
-        )
+        what, remedy = "to rejoin", _rejoin_remedy(facts, waiting)
     elif facts.state == "CompletingRebalance":
         waiting, what = _awaited_syncs(facts)
-        remedy = (
-            "The generation waits for an assignment: look at the log of the member named here, "
-            "above all at the time that its assignor takes. It is given up at max.poll.interval.ms."
-        )
+        remedy = _sync_remedy(facts, waiting)
     else:
         return
     if not waiting and not facts.pending_member_ids:
@@ -106,7 +102,7 @@ def stuck_groups(facts: GroupFacts, past: Past, limits: TroubleLimits) -> Iterat
         "",
         f"{facts.state} for {seconds(facts.state_ms)}: it waits for {names} {what}, for "
         f"{seconds(max(until_ms - facts.at_ms, 0))} more at most; last heard {seconds(silent_ms)} "
-        "ago",
+        f"ago{_session_ends(waiting)}",
         remedy,
         {
             "state": facts.state,
@@ -123,6 +119,74 @@ def stuck_groups(facts: GroupFacts, past: Past, limits: TroubleLimits) -> Iterat
     )  # fmt: skip
 
 
+def _is_silent(member: MemberFacts) -> bool:
+    """Did it miss more than one heartbeat? Clients send three or more in a session."""
+    return member.silent_ms > max(member.session_timeout_ms * 2 // 5, HEARTBEAT_MS)
+
+
+def _session_ends(waiting: Sequence[MemberFacts]) -> str:
+    silent = [member for member in waiting if _is_silent(member)]
+    if not silent:
+        return ""
+    left_ms = max(max(one.session_timeout_ms - one.silent_ms, 0) for one in silent)
+    who = "it is" if len(waiting) == 1 else f"{len(silent)} of {len(waiting)} are"
+    goes = (
+        "it goes when its session ends" if len(silent) == 1 else "they go when their sessions end"
+    )
+    return f"; {who} probably dead: {goes}, in {seconds(left_ms)}"
+
+
+def _rejoin_remedy(facts: GroupFacts, waiting: Sequence[MemberFacts]) -> str:
+    """By whether those awaited live: heartbeats come from a thread of their own."""
+    dead = [member for member in waiting if _is_silent(member)]
+    told = []
+    if dead:
+        told.append(
+            "A member that is dead or cut off is waited for until its session ends: look at its "
+            "process and its network. A shorter session.timeout.ms ends such a wait sooner; a "
+            "member that closes in order sends LeaveGroup, and is not waited for."
+        )
+    if len(dead) < len(waiting) or not waiting:
+        told.append(_living_remedy(facts))
+    return " ".join(told)
+
+
+def _living_remedy(facts: GroupFacts) -> str:
+    if facts.protocol_type == PROTOCOL_TYPE:
+        return (
+            "A consumer rejoins when it polls: if it is just slow, lower max.poll.records or raise "
+            "max.poll.interval.ms to what it needs; if it is hung, kill it. The others wait at "
+            "most for the largest max.poll.interval.ms of the group."
+        )
+    if facts.protocol_type == CONNECT:
+        return (
+            "A Connect worker rejoins when its herder thread is free: look for a connector or a "
+            "task that blocks in start() or stop(). The others wait at most for "
+            "rebalance.timeout.ms of the workers."
+        )
+    return (
+        f"A member of a group of type {facts.protocol_type or 'unknown'} rejoins when its main "
+        "loop comes round: look at its log and its threads. The others wait at most for the "
+        "largest rebalance timeout that a member gave."
+    )
+
+
+def _sync_remedy(facts: GroupFacts, waiting: Sequence[MemberFacts]) -> str:
+    dead = any(_is_silent(member) for member in waiting)
+    limit = "max.poll.interval.ms" if facts.protocol_type == PROTOCOL_TYPE else "its limit"
+    first = (
+        "A member that is dead or cut off is waited for until its session ends: look at its "
+        "process and its network. "
+        if dead
+        else ""
+    )
+    return (
+        f"{first}The generation waits for an assignment: look at the log of the member named here, "
+        f"above all at the time that its assignor takes. It is given up at the rebalance timeout "
+        f"({limit})."
+    )
+
+
 def _awaited_syncs(facts: GroupFacts) -> tuple[list[MemberFacts], str]:
     leader = [member for member in facts.members if member.who.member_id == facts.leader_id]
     if leader and not leader[0].waits_for_sync:
@@ -131,13 +195,16 @@ def _awaited_syncs(facts: GroupFacts) -> tuple[list[MemberFacts], str]:
 
 
 def _until_ms(facts: GroupFacts, past: Past) -> int:
-    """When the waiting ends by itself: at the rebalance timeout, or when those awaited expire."""
+    """When the waiting ends by itself: at the rebalance timeout, or when those awaited expire.
+
+    A member that lives extends its session: only of those that are probably dead that is a limit.
+    """
     timeout_ms = max((member.rebalance_timeout_ms for member in facts.members), default=0)
     until_ms = facts.state_since_ms + timeout_ms
     if facts.state == "PreparingRebalance" and past.rebalances:
         until_ms = past.rebalances[-1].deadline_ms
         awaited = [member for member in facts.members if not member.has_rejoined]
-        if awaited and not facts.pending_member_ids:
+        if awaited and all(map(_is_silent, awaited)) and not facts.pending_member_ids:
             left_ms = max(member.session_timeout_ms - member.silent_ms for member in awaited)
             until_ms = min(until_ms, facts.at_ms + max(left_ms, 0))
     return until_ms

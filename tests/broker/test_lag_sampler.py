@@ -20,8 +20,9 @@ from history.lag import Verdict
 from history.lag_book import LagBook, LagLimits
 from history.lag_records import Sample
 from history.lag_window import Commit
-from protocol.names import GroupId, TopicName
+from protocol.names import GroupId, GroupState, MemberId, TopicName
 from storage.api import LogClosed, TopicLog
+from tests.history.told import assignment
 from topics.partition import Partition
 from topics.registry import TopicRegistry
 
@@ -344,3 +345,121 @@ def test_a_log_that_takes_nothing_is_told_once_and_let_be() -> None:
     batches.fails = False
     topic.append([sample(3)], 3_000)
     assert batches.stored == []
+
+
+# ------------------------------------------------------------ records that arrive later
+
+
+def produce(world: World, end: int) -> None:
+    for log in world.logs:
+        log.high_watermark = end
+
+
+async def test_what_is_produced_after_a_look_is_in_the_next_one() -> None:
+    """Samples and answers read the log's end at their own moment, not at the first or the last."""
+    world = World(1, partitions=1)
+    for number, end in enumerate((100, 140, 260, 260, 300)):
+        produce(world, end)
+        asked = await world.sampler.group_lag(GroupId("g0"))
+        assert asked is not None
+        assert (asked.total.lag, asked.partitions[0].log_end_offset) == (end - 10, end)
+        await world.round()
+        windows = world.sampler.book.groups["g0"]
+        assert (windows.lag, windows.lag_max) == (end - 10, end - 10)
+        assert [one.lag for one in world.sampler.book.windows_of("g0")] == [end - 10]
+        ends = world.sampler.book.ends["t", 0]
+        assert ends.newest == (world.now_ms, end)
+        assert len(ends) == number + 1
+
+
+async def test_commits_in_the_window_have_the_lag_of_their_own_moment() -> None:
+    world = World(1, partitions=1)
+    lags = []
+    for offset, end in ((20, 100), (50, 180), (90, 300)):
+        produce(world, end)
+        world.commit(offset)
+        await world.round()
+        lags.append(end - offset)
+    window = world.sampler.book.groups["g0"].windows["t", 0]
+    assert [commit.lag for commit in window.commits()][-3:] == lags
+
+
+async def test_the_rate_of_production_follows_the_log() -> None:
+    world = World(1, partitions=1)
+    for end in (100, 120, 140, 160):
+        produce(world, end)
+        world.commit(end - 10)
+        await world.round()
+    produce(world, 190)  # between the last sample and the question
+    world.now_ms += 500
+    asked = await world.sampler.group_lag(GroupId("g0"))
+    assert asked is not None
+    (one,) = asked.partitions
+    assert one.lag == 40
+    assert one.rates.produced == pytest.approx((190 - 100) / 3.5)
+    assert one.rates.consumed == pytest.approx(20)
+
+
+# ------------------------------------------------------------ neither behind nor well
+
+
+def owning(world: World, *partitions: int) -> Group:
+    """The group is one of consumers now, whose one member has these partitions."""
+    group = world.groups[0]
+    group.protocol_type = "consumer"
+    group.state = GroupState.STABLE
+    member = SimpleNamespace(
+        member_id="m", group_instance_id=None, client_id="ann", client_host="/h",
+        assignment=assignment(t=list(partitions)),
+    )  # fmt: skip
+    group.members = {MemberId("m"): member}  # type: ignore[dict-item]
+    return group
+
+
+async def status_of(world: World, partition: int) -> Verdict:
+    asked = await world.sampler.group_lag(GroupId("g0"))
+    assert asked is not None
+    return next(one.verdict for one in asked.partitions if one.partition == partition)
+
+
+async def test_who_owns_and_never_commits_while_records_wait_is_not_ok_for_long() -> None:
+    world = World(1)
+    world.commit(100)
+    group = owning(world, 0, 3)
+    del group.offsets[TOPIC][3]
+    for _ in range(4):  # the window is of five commits
+        await world.round()
+        assert world.statuses == {Verdict.OK}
+        assert await status_of(world, 3) is Verdict.OK
+    await world.round()
+    assert world.statuses == {Verdict.WARN}
+    assert await status_of(world, 3) is Verdict.WARN
+    assert await status_of(world, 0) is Verdict.OK
+    # The first commit ends it.
+    group.offsets[TOPIC][3] = CommittedOffset(100, committed_at_ms=world.now_ms)
+    await world.round()
+    assert world.statuses == {Verdict.OK}
+
+
+async def test_a_group_that_never_committed_at_all_is_seen_too() -> None:
+    world = World(1)
+    group = owning(world, 0, 1, 2, 3)
+    group.offsets = {}
+    for _ in range(5):
+        await world.round()
+    assert world.statuses == {Verdict.WARN}
+    for log in world.logs:
+        log.high_watermark = 0  # there is nothing to read
+    await world.round()
+    assert world.statuses == {Verdict.OK}
+
+
+async def test_who_committed_beyond_the_end_is_not_ok() -> None:
+    world = World(1)
+    world.commit(101)
+    await world.round()
+    assert world.statuses == {Verdict.WARN}
+    assert await status_of(world, 0) is Verdict.WARN
+    world.commit(100)
+    await world.round()
+    assert world.statuses == {Verdict.OK}

@@ -346,3 +346,39 @@ def generation_one_or_more(world: ToldWorld) -> list[str]:
         world.advance(100)
     world.assign([asked.joined])
     return [asked.joined.member_id]
+
+
+# ------------------------------------------------------------ between two looks
+
+
+def test_a_group_that_became_stable_is_not_shown_as_stuck() -> None:
+    world, watched = ToldWorld(), Watched()
+    members = settle(world, [], newcomers=["a", "b"])
+    watched.watch.group_of = lambda _: world.group()
+    world.newcomer("c")
+    world.rejoin(members[0])
+    for _ in range(16):
+        world.heartbeat(world.group(), members[0])
+        world.heartbeat(world.group(), members[1])
+        watched.live(world, 1)
+    (stuck,) = watched.watch.standing("g")
+    assert stuck.trouble.kind is TroubleKind.STUCK_GROUP
+    assert list(watched.watch.standing()) == [stuck]
+
+    # The last one comes; nobody has looked at the group since.
+    world.rejoin(members[1])
+    assert world.group().state is not GroupState.PREPARING_REBALANCE
+    assert list(watched.watch.standing("g")) == []
+    assert list(watched.watch.standing()) == []
+
+
+def test_a_verdict_on_an_assignment_is_not_shown_beside_the_next_one() -> None:
+    world, watched = ToldWorld(), Watched()
+    watched.watch.group_of = lambda _: world.group()
+    members = generation_one(world, [[0, 1], [1, 2, 3]])
+    watched.hear(world)
+    watched.look(world.coordinator, world.now)
+    (found,) = watched.watch.standing("g")
+    assert found.trouble.kind is TroubleKind.TWO_OWNERS
+    settle(world, members, newcomers=["c"])
+    assert list(watched.watch.standing("g")) == []

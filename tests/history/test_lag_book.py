@@ -16,7 +16,7 @@ def judged(
     group_id: str,
     readings: list[Reading],
     times: dict[tuple[str, int], RecordTime] | None = None,
-    owners: dict[tuple[str, int], Owner] | None = None,
+    owners: dict[tuple[str, int], tuple[Owner, ...]] | None = None,
 ) -> GroupLag:
     partitions = book.judged(group_id, readings, times or {}, owners or {}, START)
     return GroupLag.of(group_id, "Stable", START, partitions)
@@ -40,15 +40,20 @@ def sample(book: LagBook, at_ms: int, **groups: list[Reading]) -> None:
 def test_sums_of_a_group_a_topic_and_a_member() -> None:
     book = LagBook(LIMITS)
     ann = Owner("m-1", None, "ann", "/10.0.0.1")
+    bob = Owner("m-2", None, "bob", "/10.0.0.2")
     readings = [reading(1, 10, 25), reading(0, 10, 30), reading(2, None, 7), reading(3, 99, 5)]
     lag = judged(
         book,
         "g",
         readings,
         {("t", 0): RecordTime(START - 90_000, exact=True)},
-        {("t", 0): ann, ("t", 2): ann},
+        {("t", 0): (ann, bob), ("t", 2): (ann,)},
     )
     assert [one.partition for one in lag.partitions] == [0, 1, 2, 3]
+    assert [(one.owner, one.other_owners) for one in lag.partitions[:2]] == [
+        (ann, (bob,)),
+        (None, ()),
+    ]
     assert [one.lag for one in lag.partitions] == [20, 15, None, 0]
     assert [one.seconds for one in lag.partitions] == [90.0, None, None, 0.0]
     assert [one.seconds_exact for one in lag.partitions] == [True, False, False, True]

@@ -37,6 +37,7 @@ MINUTE = 60 * SECOND
 LIMITS = TroubleLimits()
 ANN = Who("ann-1", None, "ann", "/10.0.0.1")
 BOB = Who("bob-1", None, "bob", "/10.0.0.2")
+CARL = Who("carl-1", None, "carl", "/10.0.0.3")
 
 
 def member(who: Who, *assigned: int, **changes: object) -> MemberFacts:
@@ -305,14 +306,45 @@ def test_a_group_that_waits_for_a_member() -> None:
     assert trouble.kind is TroubleKind.STUCK_GROUP
     assert "ann at 10.0.0.1" in trouble.summary
     assert "bob" not in trouble.summary
-    # Until its session ends, which is before the rebalance times out.
+    # Until its session ends, which is before the rebalance times out: it sends no heartbeats.
     assert trouble.evidence["until_ms"] == START + 25 * SECOND
-    assert the_one(past, preparing(20 * SECOND, silent_ms=0)).evidence["until_ms"] == (
-        START + 45 * SECOND
-    )
+    assert "it is probably dead: it goes when its session ends, in 25 s" in trouble.summary
+    assert "session.timeout.ms" in trouble.remedy
+    assert "max.poll" not in trouble.remedy
+    # One that sends them extends its session: only the rebalance timeout ends the wait.
+    alive = the_one(past, preparing(20 * SECOND, silent_ms=2 * SECOND))
+    assert alive.evidence["until_ms"] == START - 20 * SECOND + 5 * MINUTE
+    assert "dead" not in alive.summary
+    assert "max.poll.interval.ms" in alive.remedy
+    assert "session" not in alive.remedy
     assert look(past, preparing(LIMITS.stuck_ms - 1)) == []
     assert look(past, preparing(LIMITS.stuck_ms)) == [TroubleKind.STUCK_GROUP]
     assert look(past, healthy()) == []
+
+
+@pytest.mark.parametrize(
+    ("protocol_type", "named"),
+    [("consumer", "max.poll.records"), ("connect", "herder"), ("sr", "group of type sr")],
+)
+def test_what_helps_a_stuck_group_depends_on_its_type(protocol_type: str, named: str) -> None:
+    waiting = replace(preparing(20 * SECOND, silent_ms=SECOND), protocol_type=protocol_type)
+    remedy = the_one(Past(), waiting).remedy
+    assert named in remedy
+    assert ("max.poll" in remedy) == (protocol_type == "consumer")
+
+
+def test_of_several_that_are_awaited_the_silent_ones_are_counted() -> None:
+    waiting = group(
+        member(ANN, silent_ms=30 * SECOND, assigned=None),
+        member(BOB, silent_ms=SECOND, assigned=None),
+        member(CARL, has_rejoined=True, assigned=None),
+        state="PreparingRebalance",
+        state_since_ms=START - 20 * SECOND,
+    )
+    trouble = the_one(Past(), waiting)
+    assert "1 of 2 are probably dead: it goes when its session ends, in 15 s" in trouble.summary
+    assert "session.timeout.ms" in trouble.remedy
+    assert "max.poll.interval.ms" in trouble.remedy
 
 
 def test_a_group_that_waits_for_its_leader_or_for_syncs() -> None:
@@ -527,3 +559,45 @@ def test_groups_whose_bytes_are_no_consumers_are_let_be() -> None:
         partition_counts={},
     )
     assert look(Past(), opaque) == []
+
+
+# ------------------------------------------------------------ assignors that hand out copies
+
+
+def faust(*members: MemberFacts, **changes: object) -> GroupFacts:
+    """Both have the standby of the other one's table partitions; only `t` is committed."""
+    windows = {("t", index): window(5, 5, moved_at_ms=START, at_ms=START) for index in range(4)}
+    return group(*members, protocol="faust", windows=windows, **changes)
+
+
+def with_table(who: Who, *assigned: int) -> MemberFacts:
+    plain = member(who, *assigned)
+    assert plain.assigned is not None
+    table = tuple(("app-table-changelog", index) for index in range(4))
+    return replace(plain, assigned=(*plain.assigned, *table))
+
+
+def test_standbys_of_faust_are_no_second_owners() -> None:
+    assert look(Past(), faust(with_table(ANN, 0, 1), with_table(BOB, 2, 3))) == []
+
+
+def test_a_custom_assignor_that_gives_what_is_read_to_two_is_found_all_the_same() -> None:
+    both = faust(with_table(ANN, 0, 1), with_table(BOB, 1, 2, 3))
+    trouble = the_one(Past(), both)
+    assert trouble.kind is TroubleKind.TWO_OWNERS
+    assert trouble.evidence["partitions_total"] == 1
+
+
+def test_with_kafkas_own_assignors_everything_counts() -> None:
+    both = replace(faust(with_table(ANN, 0, 1), with_table(BOB, 2, 3)), protocol="range")
+    assert TroubleKind.TWO_OWNERS in look(Past(), both)
+
+
+def test_standbys_are_no_skew() -> None:
+    spread = [("app-table-changelog", index) for index in range(20)]
+    heavy = replace(member(ANN, 0, 1), assigned=(("t", 0), ("t", 1), *spread))
+    others = member(BOB, 2), member(CARL, 3)
+    assert look(Past(), faust(heavy, *others)) == []
+    assert TroubleKind.SKEWED_ASSIGNMENT in look(
+        Past(), replace(faust(heavy, *others), protocol="range")
+    )
