@@ -111,7 +111,7 @@ def in_one_line() -> Iterator[None]:
     try:
         yield
     except DataDirLocked as locked:
-        raise click.UsageError(f"{locked}: stop it first, or use --bootstrap") from None
+        raise click.UsageError(f"{locked}, or use --bootstrap") from None
     except (Unusable, DataDirRefused) as refused:
         raise click.UsageError(str(refused)) from None
     except BadText as bad:

@@ -74,6 +74,6 @@ def _catalog_partitions(path: Path) -> int | None:
         for topic in json.loads(path.read_bytes())["topics"]:
             if topic["name"] == OFFSETS_TOPIC:
                 return int(topic["partitions"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return None

@@ -250,7 +250,7 @@ def _catalog(data_dir: Path) -> dict[str, str] | Finding:
     try:
         topics = json.loads(path.read_bytes())["topics"]
         return {str(topic["name"]): str(topic["id"]) for topic in topics}
-    except (ValueError, KeyError, TypeError) as fault:
+    except (ValueError, KeyError, TypeError, RecursionError) as fault:
         return Finding(str(path), None, "catalog", f"{type(fault).__name__}: {fault}")
 
 

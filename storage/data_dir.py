@@ -45,7 +45,9 @@ class DataDirLocked(DataDirRefused):
 
     def __init__(self, path: str, pid: int | None) -> None:
         holder = f"process {pid}" if pid is not None else "another process"
-        super().__init__(f"data directory {path} is in use by {holder}")
+        super().__init__(
+            f"data directory {path} is in use by {holder}: stop it first, or take another"
+        )
         self.pid = pid
 
 
@@ -161,7 +163,8 @@ class DataDir:
 
 def _cannot(path: str, fault: OSError | ValueError) -> str:
     reason = fault.strerror if isinstance(fault, OSError) else None
-    return f"data directory {path} cannot be used: {reason or fault}"
+    where = os.path.abspath(path)  # noqa: PTH100  a relative one says nothing without its start
+    return f"data directory {where} cannot be used: {reason or fault}"
 
 
 def _flock(fd: int, *, is_directory: bool = False) -> None:

@@ -63,6 +63,7 @@ def test_a_second_daemon_on_the_same_data(daemon: Daemon, fresh: Daemon) -> None
     assert exit_code == 2
     assert line == (
         f"rollcall: log.dirs: data directory {daemon.data_dir} is in use by process {daemon.pid}"
+        ": stop it first, or take another"
     )
     assert daemon.get("/livez")[0] == 200
 

@@ -239,3 +239,10 @@ def test_a_disk_that_takes_nothing_is_refused_and_the_lock_let_go(tmp_path: Path
 def test_a_random_id_never_begins_with_a_dash() -> None:
     assert all(random_id().bytes[0] >> 2 != 62 for _ in range(300))
     assert UUID(bytes=random_id().bytes).version == 4
+
+
+def test_a_relative_path_is_told_in_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataDirRefused, match=f"data directory {tmp_path}/file/data cannot be used"):
+        DataDir("file/data", 1)
