@@ -3,7 +3,7 @@
 Kafka's counterpart: the log calls of `SocketServer`, `CoordinatorRuntime`, `LogManager`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from broker import events as shell
@@ -46,17 +46,18 @@ def _(event: topics.TopicAdopted) -> Iterable[Line]:
 
 @told(TABLE, topics.PartitionsMissing)
 def _(event: topics.PartitionsMissing) -> Iterable[Line]:
-    named = ", ".join(map(str, event.partitions[:PARTITIONS_NAMED_MAX]))
-    more = len(event.partitions) - PARTITIONS_NAMED_MAX
-    yield Line(
-        "warning",
-        "Partitions of a found topic have no readable log: not served, and not made",
-        {
-            "topic": event.name,
-            "missing": len(event.partitions),
-            "partitions": f"{named} and {more} more" if more > 0 else named,
-        },
+    words = (
+        "Partitions of a found topic have no readable log: not served, and not made; bring their "
+        "folders here, or start once with --repair, which begins them anew"
     )
+    facts: Facts = {"topic": event.name, "missing": len(event.partitions)}
+    yield Line("warning", words, {**facts, "partitions": _named(event.partitions)})
+
+
+@told(TABLE, topics.PartitionsBegun)
+def _(event: topics.PartitionsBegun) -> Iterable[Line]:
+    facts: Facts = {"topic": event.name, "partitions": _named(event.partitions)}
+    yield Line("warning", "Began the missing partitions of a topic anew", facts)
 
 
 @told(TABLE, topics.FolderSetAside)
@@ -306,3 +307,9 @@ def _(event: shell.TroubleCleared) -> Iterable[Line]:
 
 def _partition(topic_partition: tuple[str, int]) -> str:
     return f"{topic_partition[0]}-{topic_partition[1]}"
+
+
+def _named(partitions: Sequence[int]) -> str:
+    named = ", ".join(map(str, partitions[:PARTITIONS_NAMED_MAX]))
+    more = len(partitions) - PARTITIONS_NAMED_MAX
+    return f"{named} and {more} more" if more > 0 else named

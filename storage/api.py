@@ -233,6 +233,10 @@ class LogStore(Protocol):
     def partitions(self) -> dict[TopicPartition, TopicLog]:
         """All open partition logs, as of now."""
 
+    @property
+    def unexpected(self) -> Sequence[TopicPartition]:
+        """Partitions that a start found to be gone, of topics that it did not know of."""
+
     def unserved(self) -> dict[TopicPartition, UUID]:
         """Those that are damaged, with the topic id in their folders; all zeros if it has none."""
 

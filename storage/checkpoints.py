@@ -122,6 +122,14 @@ def read_topic_id(disk: Disk, path: str) -> UUID:
     return decode_uuid(lines.get("topic_id", "")) or NO_TOPIC_ID
 
 
+def readable_topic_id(disk: Disk, folder: str) -> UUID:
+    """The topic id of a partition's folder; NO_TOPIC_ID also when it cannot be read."""
+    try:
+        return read_topic_id(disk, f"{folder}/{PARTITION_METADATA}")
+    except (Corrupt, OSError):
+        return NO_TOPIC_ID
+
+
 def encode_uuid(uuid: UUID) -> str:
     """Kafka's 22 characters: URL-safe base64 without padding."""
     return base64.urlsafe_b64encode(uuid.bytes).decode().rstrip("=")

@@ -17,11 +17,10 @@ from storage.api import Corrupt, LogSettings, Shrunken, TopicLog, TopicPartition
 from storage.checkpoints import (
     LOG_STARTS,
     NO_TOPIC_ID,
-    PARTITION_METADATA,
     RECOVERY_POINTS,
     forget_lines,
     read_offsets,
-    read_topic_id,
+    readable_topic_id,
     sound_offsets,
     write_offsets,
 )
@@ -89,6 +88,7 @@ class LogStore:
         "path",
         "rolled_back",
         "settings_for",
+        "unexpected",
         "was_clean",
     )
 
@@ -117,6 +117,8 @@ class LogStore:
         self.settings_for = settings_for
         self.damaged: dict[TopicPartition, Corrupt] = {}
         self.left_alone: list[str] = []  # folders whose number no partition has
+        # Had records, say the checkpoints, and has no folder; of a topic that nobody expects.
+        self.unexpected: list[TopicPartition] = []
         self.was_clean = False
         self.is_repairing = False  # as asked, or because a repair was killed; known once opened
         self.rolled_back = False  # an import that was interrupted; known once opened
@@ -284,7 +286,10 @@ class LogStore:
             topic_id = expects(key)
             start = log_starts.get(key, 0)
             is_here = key in self._logs or key in self.damaged
-            if topic_id is None or is_here or known_end <= start:
+            if is_here or known_end <= start:
+                continue
+            if topic_id is None:
+                self.unexpected.append(key)
                 continue
             reason = f"the folder is missing, though offsets up to {known_end - 1} were durable"
             damage = Shrunken(self._folder(key), 0, reason, (start, known_end - 1))
@@ -328,14 +333,7 @@ class LogStore:
 
     def unserved(self) -> dict[TopicPartition, UUID]:
         """The damaged ones, with the topic ids in their folders; NO_TOPIC_ID if that is damaged."""
-        found: dict[TopicPartition, UUID] = {}
-        for key in self.damaged:
-            try:
-                path = f"{self._folder(key)}/{PARTITION_METADATA}"
-                found[key] = read_topic_id(self._disk, path)
-            except (Corrupt, OSError):
-                found[key] = NO_TOPIC_ID
-        return found
+        return {key: readable_topic_id(self._disk, self._folder(key)) for key in self.damaged}
 
     def partition_log(self, topic_partition: TopicPartition) -> PartitionLog | None:
         return self._logs.get(topic_partition)

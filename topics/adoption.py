@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from protocol.names import OFFSETS_TOPIC, ZERO_TOPIC_ID, TopicId, TopicName
 from storage.api import LogStore, TopicLog, TopicPartition
 from topics.catalog import Catalog, TopicEntry
-from topics.events import PartitionsMissing, TopicAdopted, TopicEvent
+from topics.events import PartitionsBegun, PartitionsMissing, TopicAdopted, TopicEvent
 from topics.settings import InternalTopic, TopicSettings
 from topics.topic_names import name_fault
 
@@ -45,11 +45,13 @@ class Plan(Struct):
     leftovers: list[TopicPartition] = field(default_factory=list)
     """Folders of topics that were deleted, or not made in the end: they go."""
     strays: list[TopicPartition] = field(default_factory=list)
-    """Folders that no topic owns: they are set aside."""
+    """Folders that no topic owns, or not this one: they are set aside."""
     offline: dict[TopicPartition, str] = field(default_factory=dict)
     """Partitions that have a folder, and cannot be served from it; why."""
     adopted: list[TopicPartition] = field(default_factory=list)
     """Logs of which nobody has looked who has written to them."""
+    begun: list[PartitionsBegun] = field(default_factory=list)
+    """What had been missing, and a repair makes."""
     events: list[TopicEvent] = field(default_factory=list)
 
     def give_up(self, key: TopicPartition, reason: str) -> None:
@@ -71,7 +73,9 @@ class Adoption:
         new_topic_id: Callable[[], TopicId],
         *,
         repair: bool,
+        is_lost: bool,
     ) -> None:
+        """`is_lost`: there is no catalog, or none that can be read."""
         self._settings = settings
         self._new_topic_id = new_topic_id
         self._repair = repair
@@ -81,6 +85,9 @@ class Adoption:
         self._folders: dict[str, dict[int, _Folder]] = {}
         for key, log in store.partitions().items():
             self._folders.setdefault(key.topic, {})[key.partition] = _Folder(log.topic_id, log)
+        self._gone: dict[str, set[int]] = {}  # partitions that were here once
+        for key in store.unexpected if is_lost else ():
+            self._gone.setdefault(key.topic, set()).add(key.partition)
         for key, topic_id in store.unserved().items():
             self._folders.setdefault(key.topic, {})[key.partition] = _Folder(topic_id, None)
 
@@ -96,6 +103,7 @@ class Adoption:
         plan.entries += sorted(filter(None, found), key=lambda entry: entry.name)
         for name, topic in self._internal(offsets_configs).items():
             self._place_internal(name, topic)
+        plan.events += plan.begun
         for entry in plan.entries:
             if entry.missing:
                 plan.events.append(PartitionsMissing(entry.name, entry.missing))
@@ -132,6 +140,10 @@ class Adoption:
                     self._take(key, folder, missing)
             else:
                 self._refuse(key, folder, entry.topic_id)
+        if self._repair and missing.intersection(entry.missing):
+            made = tuple(sorted(missing.intersection(entry.missing)))
+            missing.difference_update(made)
+            plan.begun.append(PartitionsBegun(entry.name, made))
         if entry.name in self._own:
             missing.clear()  # who writes them makes them
         return replace(entry, partitions=partitions, missing=tuple(sorted(missing)))
@@ -165,14 +177,14 @@ class Adoption:
             self._set_aside(*keys)
             return None
         self._ids.add(topic_id)
-        missing = {*range(keys[-1].partition)} - folders.keys()
+        partitions = max(*folders, *self._gone.get(name, ()), 0) + 1
+        missing = {*range(partitions)} - folders.keys()
         for key in keys:
             folder = folders[key.partition]
             if name != OFFSETS_TOPIC and folder.topic_id not in (topic_id, ZERO_TOPIC_ID):
                 self._refuse(key, folder, topic_id)
             else:
                 self._take(key, folder, missing)
-        partitions = keys[-1].partition + 1
         if name == OFFSETS_TOPIC and missing:
             # The count is part of the hash that finds a group, and nothing here tells it.
             partitions = max(partitions, self._settings.offsets_topic_num_partitions)

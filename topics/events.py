@@ -45,6 +45,13 @@ class PartitionsMissing(Struct, frozen=True):
     partitions: tuple[int, ...]
 
 
+class PartitionsBegun(Struct, frozen=True):
+    """A repair makes what had been missing; whatever it held elsewhere is given up."""
+
+    name: TopicName
+    partitions: tuple[int, ...]
+
+
 class FolderSetAside(Struct, frozen=True):
     """No topic owns it; nothing in it was touched."""
 
@@ -124,6 +131,7 @@ TopicEvent = (
     TopicChange
     | TopicAdopted
     | PartitionsMissing
+    | PartitionsBegun
     | FolderSetAside
     | CatalogRebuilt
     | ConfigsLost

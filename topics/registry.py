@@ -293,12 +293,14 @@ class TopicRegistry:
         content = self._file.load()
         catalog, kept_as = self._read_catalog(content, repair=repair)
         offsets_configs = offsets_topic_configs(settings)
-        adoption = Adoption(self._store, settings, self.new_topic_id, repair=repair)
+        is_lost = content is None or kept_as is not None
+        adoption = Adoption(
+            self._store, settings, self.new_topic_id, repair=repair, is_lost=is_lost
+        )
         plan = adoption.plan(catalog, offsets_configs)
         for event in plan.events:
             self._observe(event)
-        is_lost = content is None or kept_as is not None
-        self.was_repaired = repair and bool(kept_as or plan.strays)
+        self.was_repaired = repair and bool(kept_as or plan.strays or plan.begun)
         self._find_next_producer_id(catalog, plan, is_lost=is_lost)
         self._clear_away(catalog, plan)
         # The offsets topic's are those of this start, which may be a command's rehearsal.

@@ -154,6 +154,7 @@ class MemoryStore:
         self.room: int | None = None  # how many more logs the disk takes
         self.damaged: dict[TopicPartition, UUID] = {}
         self.strays: list[TopicPartition] = []
+        self.unexpected: list[TopicPartition] = []
         self.fail_deletions = False
         self.fail_next: Exception | None = None  # to make logs
 

@@ -22,6 +22,7 @@ from topics.events import (
     FolderSetAside,
     PartitionFailed,
     PartitionsAdded,
+    PartitionsBegun,
     PartitionsMissing,
     SaveFailed,
     TopicAdopted,
@@ -176,6 +177,34 @@ def test_logs_that_no_catalog_knows_are_adopted_not_deleted(plane: Plane) -> Non
     assert plane.fetch("found", partition=1).high_watermark == 2
     assert plane.run(plane.data.registry.reserve_producer_ids(1)) == 901
     assert plane.events_of(PartitionsMissing) == []
+
+
+def test_a_repair_begins_anew_what_is_missing(plane: Plane) -> None:
+    plane.store.logs[TopicPartition("found", 2)] = MemoryLog(
+        TopicPartition("found", 2), random_topic_id()
+    )
+    plane.repair = True
+    plane.restart()  # only now they are found to be missing
+    assert plane.fetch("found", partition=1).error_code is ErrorCode.KAFKA_STORAGE_ERROR
+    plane.restart()
+    assert plane.events_of(PartitionsBegun) == [PartitionsBegun(TopicName("found"), (0, 1))]
+    assert plane.data.registry.was_repaired
+    plane.repair = False
+    plane.restart()
+    assert plane.produce("found", partition=1).error_code is ErrorCode.NONE
+    assert plane.events_of(PartitionsMissing) == []
+
+
+def test_without_a_catalog_the_checkpoints_tell_of_partitions_that_are_gone(plane: Plane) -> None:
+    plane.given("a", 4)
+    plane.store.unexpected = [TopicPartition("a", 3), TopicPartition("other", 1)]
+    for gone in (1, 3):
+        del plane.store.logs[TopicPartition("a", gone)]
+    plane.catalog.content = None
+    plane.restart()
+    assert plane.data.registry.partition_count(TopicName("a")) == 4
+    assert plane.events_of(PartitionsMissing) == [PartitionsMissing(TopicName("a"), (1, 3))]
+    assert plane.data.registry.by_name(TopicName("other")) is None
 
 
 def test_producer_ids_that_a_moved_log_has_are_given_to_nobody(plane: Plane) -> None:
