@@ -23,7 +23,7 @@ from coordinator.events import JoinRefused
 from coordinator.group import SESSION_PAUSED, GroupView, MemberView
 from coordinator.subscriptions import topics_of_subscription
 from history.events import GroupDeleted, HistoryEvent, VerdictBegan, VerdictEnded, Who
-from history.lag import Verdict
+from history.lag import Status
 from history.lag_book import GroupWindows, Key
 from history.ownership import SUBSCRIPTION_BYTES_MAX
 from history.trouble import GroupFacts, MemberFacts, Trouble, TroubleKind, TroubleLimits
@@ -193,7 +193,7 @@ class TroubleWatch:
         if windows is None:
             return False
         still_ms = now_ms - windows.still_since_ms if windows.still_since_ms else 0
-        return windows.verdict is not Verdict.OK or still_ms >= self.limits.no_progress_ms
+        return windows.status is not Status.OK or still_ms >= self.limits.no_progress_ms
 
     def end_round(self, alive: set[str], now: Now) -> None:
         """What is gone has no trouble any more; what was quiet for a window needs no look."""

@@ -82,7 +82,7 @@ Rank = tuple[int, float, int, str]
 
 
 def _rank(group_id: str, windows: GroupWindows) -> Rank:
-    """The worst first: by verdict, then by who waits for the oldest record, then by records.
+    """The worst first: by status, then by who waits for the oldest record, then by records.
 
     Not by the seconds that are shown: each group was sampled at a moment of its own, so two that
     wait for one and the same record would stand in the order in which they were read.
@@ -91,7 +91,7 @@ def _rank(group_id: str, windows: GroupWindows) -> Rank:
     if (seconds := windows.seconds_max) is not None:
         oldest_ms = windows.at_ms - round(seconds * 1000)
     lag = windows.lag
-    return -SEVERITY[windows.verdict], oldest_ms, 1 if lag is None else -lag, group_id
+    return -SEVERITY[windows.status], oldest_ms, 1 if lag is None else -lag, group_id
 
 
 def _sums(group_id: str, state: str, members: int, windows: GroupWindows) -> dict[str, object]:
@@ -99,7 +99,7 @@ def _sums(group_id: str, state: str, members: int, windows: GroupWindows) -> dic
         "group": group_id,
         "state": state,
         "members": members,
-        "verdict": windows.verdict.value,
+        "verdict": windows.status.value,
         "partitions": len(windows.windows),
         "lag": windows.lag,
         "lag_max": windows.lag_max,
@@ -113,7 +113,7 @@ def _group(lag: GroupLag, partitions: list[dict[str, object]]) -> dict[str, obje
         "group": lag.group_id,
         "state": lag.state,
         "at_ms": lag.at_ms,
-        "verdict": lag.verdict.value,
+        "verdict": lag.status.value,
         "lag": total.lag,
         "lag_max": total.lag_max,
         "seconds_max": total.seconds_max,
@@ -140,7 +140,7 @@ def _sum(total: Sum) -> dict[str, object]:
         "lag": total.lag,
         "lag_max": total.lag_max,
         "seconds_max": total.seconds_max,
-        "verdict": total.verdict.value,
+        "verdict": total.status.value,
     }
 
 
@@ -159,7 +159,7 @@ def _partition(one: PartitionLag) -> dict[str, object]:
         "produced_per_second": one.rates.produced,
         "catch_up_seconds": one.catch_up_seconds,
         "outlook": one.outlook.value,
-        "verdict": one.verdict.value,
+        "verdict": one.status.value,
         "note": one.note.value or None,
         "note_words": NOTE_WORDS[one.note] or None,
         "member": None if one.owner is None else _owner(one.owner),

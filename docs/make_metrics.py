@@ -29,7 +29,7 @@ text format, or in OpenMetrics for whoever prefers it, compressed with gzip wher
   `rollcall_metrics_groups_left_out`, `rollcall_metrics_left_out_lag_records`,
   `rollcall_metrics_partitions_left_out` and `rollcall_metrics_topic_partitions_left_out`.
 - Lag in records is exact at the instant of the scrape and never negative. Lag in seconds and
-  verdicts are as of the last sample (`rollcall.lag.interval.ms`).
+  statuses are as of the last sample (`rollcall.lag.interval.ms`).
 - Counters begin at 0 when the daemon starts. Those by cause have a series for each cause from then
   on, so that no rate misses the first one.
 - "Kafka" is what Kafka's JMX beans call the same number. Where Kafka has a rate or a percentile,

@@ -1,7 +1,7 @@
 """How far behind is a group? The numbers that people, programs and dashboards are shown.
 
 `Reading` is what was found of one partition at one instant: the group's commit and the ends of the
-log, read together. `PartitionLag` is what that means, with the rates and the verdict of its window
+log, read together. `PartitionLag` is what that means, with the rates and the status of its window
 (lag_window.py); `GroupLag` gathers the partitions of a group. Nothing here reads a clock or a log.
 None is "not known" or "there is none", never zero: a group that has committed nothing has no lag
 yet, and one that will never catch up has no time to do it in. Times: `*_ms` wall clock.
@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 
-class Verdict(StrEnum):
+class Status(StrEnum):
     """Burrow's words. Of a group only OK, WARN and ERR are said; ERR is any of the last three."""
 
     OK = "OK"
@@ -26,9 +26,9 @@ class Verdict(StrEnum):
     REWIND = "REWIND"  # it went back, and has not made up for it
 
 
-SEVERITY: Final[Mapping[Verdict, int]] = {
-    Verdict.OK: 0, Verdict.WARN: 1, Verdict.ERR: 2,
-    Verdict.STOP: 2, Verdict.STALL: 2, Verdict.REWIND: 2,
+SEVERITY: Final[Mapping[Status, int]] = {
+    Status.OK: 0, Status.WARN: 1, Status.ERR: 2,
+    Status.STOP: 2, Status.STALL: 2, Status.REWIND: 2,
 }  # fmt: skip
 
 
@@ -153,7 +153,7 @@ class PartitionLag(Struct, frozen=True):
     rates: Rates
     catch_up_seconds: float | None
     outlook: Outlook
-    verdict: Verdict
+    status: Status
     note: Note
     owner: Owner | None
     other_owners: tuple[Owner, ...] = ()  # the assignment gives it to several
@@ -166,7 +166,7 @@ class Sum(NamedTuple):
     lag: int | None  # of those whose lag is known
     lag_max: int | None
     seconds_max: float | None
-    verdict: Verdict
+    status: Status
 
 
 class GroupLag(Struct, frozen=True):
@@ -189,8 +189,8 @@ class GroupLag(Struct, frozen=True):
         return sum_up(self.partitions)
 
     @property
-    def verdict(self) -> Verdict:
-        return group_verdict(one.verdict for one in self.partitions)
+    def status(self) -> Status:
+        return group_status(one.status for one in self.partitions)
 
     @property
     def rates(self) -> Rates:
@@ -259,14 +259,14 @@ def sum_up(partitions: Sequence[PartitionLag]) -> Sum:
         sum(lags) if lags else None,
         max(lags, default=None),
         max(seconds, default=None),
-        group_verdict(one.verdict for one in partitions),
+        group_status(one.status for one in partitions),
     )
 
 
-def group_verdict(verdicts: Iterable[Verdict]) -> Verdict:
+def group_status(statuses: Iterable[Status]) -> Status:
     """The worst, in the words for a group."""
-    worst = max((SEVERITY[verdict] for verdict in verdicts), default=0)
-    return (Verdict.OK, Verdict.WARN, Verdict.ERR)[worst]
+    worst = max((SEVERITY[status] for status in statuses), default=0)
+    return (Status.OK, Status.WARN, Status.ERR)[worst]
 
 
 WITHOUT_READERS: Final = ("Empty", "Dead")

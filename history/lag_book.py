@@ -17,9 +17,9 @@ from history.lag import (
     Owner,
     PartitionLag,
     Reading,
-    Verdict,
+    Status,
     catch_up_seconds,
-    group_verdict,
+    group_status,
     outlook,
 )
 from history.lag_window import Commit, Ends, Patience, Window, judge, rates
@@ -59,14 +59,14 @@ class Shown(NamedTuple):
     lag: int | None
     seconds: float | None
     committed_offset: int | None
-    verdict: Verdict
+    status: Status
 
 
 class GroupWindows(Struct):
     """One group's windows, and what goes for the group as a whole."""
 
     at_ms: int = 0  # when it was last sampled
-    verdict: Verdict = Verdict.OK
+    status: Status = Status.OK
     whole_at_ms: int = 0  # when all of the windows was last written down
     has_moved: bool = False  # a commit was seen since
     still_since_ms: int = 0  # the longest that a partition has had lag and no other offset; 0: none
@@ -148,7 +148,7 @@ class LagBook:
         times: Mapping[Key, RecordTime],
         at_ms: int,
     ) -> None:
-        """What was just seen, judged: the verdict and the seconds of each window."""
+        """What was just seen, judged: the status and the seconds of each window."""
         of_group = self.groups[group_id]
         patience = self.limits.patience
         for reading in readings:
@@ -157,15 +157,15 @@ class LagBook:
             if window is None:
                 continue
             if window.is_beyond_end:
-                window.verdict = Verdict.WARN
+                window.status = Status.WARN
                 window.seconds, window.seconds_exact = 0.0, True
             elif window.lag:
-                window.verdict = judge(window, self.ends.get(key), at_ms, patience)
+                window.status = judge(window, self.ends.get(key), at_ms, patience)
                 time = times.get(key)
                 window.seconds = None if time is None else max(at_ms - time.at_ms, 0) / 1000
                 window.seconds_exact = time is not None and time.exact
             else:
-                window.verdict = Verdict.OK
+                window.status = Status.OK
                 window.seconds = None if window.lag is None else 0.0
                 window.seconds_exact = window.lag is not None
 
@@ -186,10 +186,10 @@ class LagBook:
             for key in [key for key in of_group.windows if key not in keys]:
                 del of_group.windows[key]
                 self.windows -= 1
-        verdicts = {w.verdict for w in of_group.windows.values()}
+        statuses = {w.status for w in of_group.windows.values()}
         if max(of_group.waiting.values(), default=0) >= self.limits.window_commits:
-            verdicts.add(Verdict.WARN)
-        of_group.verdict = group_verdict(verdicts)
+            statuses.add(Status.WARN)
+        of_group.status = group_status(statuses)
         of_group.still_since_ms = min(
             (
                 max(window.moved_at_ms, window.lagging_since_ms)
@@ -250,7 +250,7 @@ class LagBook:
                 window.lag,
                 window.seconds,
                 window.committed_offset,
-                window.verdict,
+                window.status,
             )
 
     def estimated_time(self, key: Key, offset: int) -> RecordTime | None:
@@ -300,13 +300,13 @@ class LagBook:
         seconds = None if lag is None or (lag and time is None) else 0.0
         if time is not None:
             seconds = max(at_ms - time.at_ms, 0) / 1000
-        verdict = Verdict.OK
+        status = Status.OK
         if reading.note is Note.BEYOND_END or (
             of_group is not None and reading.waits and self._waits_long(of_group, key)
         ):
-            verdict = Verdict.WARN
+            status = Status.WARN
         elif window is not None and lag:
-            verdict = judge(window, ends, at_ms, self.limits.patience)
+            status = judge(window, ends, at_ms, self.limits.patience)
         owned_by = owners.get(key, ())
         seen = outlook(lag, both, has_readers=has_readers)
         return PartitionLag(
@@ -322,7 +322,7 @@ class LagBook:
             rates=both,
             catch_up_seconds=catch_up_seconds(lag, both, seen),
             outlook=seen,
-            verdict=verdict,
+            status=status,
             note=reading.note,
             owner=owned_by[0] if owned_by else None,
             other_owners=owned_by[1:],

@@ -24,7 +24,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from history.lag import Note, Rates, Reading, Verdict
+from history.lag import Note, Rates, Reading, Status
 
 _FIELDS: Final = 3
 
@@ -50,8 +50,8 @@ class Window:
         "moved_at_ms",
         "seconds",
         "seconds_exact",
+        "status",
         "topic_id",
-        "verdict",
     )
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class Window:
         self.lag: int | None = None
         self.seconds: float | None = None
         self.seconds_exact = False
-        self.verdict = Verdict.OK
+        self.status = Status.OK
         self.moved_at_ms = 0  # when the committed offset last became another
         self.is_beyond_end = False  # of the log: committed there
         self.topic_id = ""  # of the topic that the commits are for
@@ -249,28 +249,28 @@ class Patience(NamedTuple):
     window_ms: int
 
 
-def judge(window: Window, ends: Ends | None, now_ms: int, patience: Patience) -> Verdict:
-    """The verdict on one partition; see the module's text."""
+def judge(window: Window, ends: Ends | None, now_ms: int, patience: Patience) -> Status:
+    """The status on one partition; see the module's text."""
     if window.is_beyond_end:
-        return Verdict.WARN
+        return Status.WARN
     times, offsets, lags = window.columns()
     if not window.lag or not times:
-        return Verdict.OK
+        return Status.OK
     if offsets[-1] < max(offsets):  # it fell at some commit, and is not back
-        return Verdict.REWIND
+        return Status.REWIND
     is_full = len(times) >= patience.commits
     needed_ms = times[-1] - times[0]
     if not is_full:
         needed_ms = max(needed_ms, patience.window_ms, 2 * window.longest_pause_ms)
     if now_ms - times[-1] > needed_ms and not _was_at_the_end(offsets[-1], ends):
-        return Verdict.STOP
+        return Status.STOP
     if not is_full or not min(lags):
-        return Verdict.OK
+        return Status.OK
     if min(offsets) == max(offsets):
-        return Verdict.STALL
+        return Status.STALL
     if all(later >= earlier for earlier, later in pairwise(lags)):
-        return Verdict.WARN
-    return Verdict.OK
+        return Status.WARN
+    return Status.OK
 
 
 def _was_at_the_end(committed_offset: int, ends: Ends | None) -> bool:

@@ -11,7 +11,7 @@ from typing import Final
 
 from broker.metrics.family import Family, Kind, Number, Portion, Portions, number
 from broker.metrics.labelled import Labelled, Row, ShownGroup
-from history.lag import Verdict
+from history.lag import Status
 
 LINES_A_PORTION: Final = 500
 """A third of a millisecond's work."""
@@ -74,22 +74,22 @@ GROUP_MAX_LAG_SECONDS: Final = Family(
     "The same of the group's partition that is furthest behind in time.",
     ("group",),
 )
-VERDICT: Final = Family(
+STATUS: Final = Family(
     "group_coordinator_lag_verdict",
     Kind.GAUGE,
-    "1 for a partition's verdict, in Burrow's words; partitions that are OK have no series.",
+    "1 for a partition's status, in Burrow's words; partitions that are OK have no series.",
     ("group", "topic", "partition", "verdict"),
 )
-GROUP_VERDICT: Final = Family(
+GROUP_STATUS: Final = Family(
     "group_coordinator_group_lag_verdict",
     Kind.GAUGE,
-    "1 for a group's verdict: OK, WARN or ERR; the others have no series.",
+    "1 for a group's status: OK, WARN or ERR; the others have no series.",
     ("group", "verdict"),
 )
-VERDICTS: Final = Family(
+STATUSES: Final = Family(
     "group_coordinator_groups_by_lag_verdict",
     Kind.GAUGE,
-    "Groups by the verdict on their lag, those without series of their own included.",
+    "Groups by the status of their lag, those without series of their own included.",
     ("verdict",),
 )
 GROUPS_LEFT_OUT: Final = Family(
@@ -114,7 +114,7 @@ def collect(labelled: Labelled) -> Portions:
     yield GROUPS_LEFT_OUT.one(labelled.groups_left_out)
     yield LAG_LEFT_OUT.one(labelled.lag_left_out)
     yield PARTITIONS_LEFT_OUT.one(labelled.partitions_left_out)
-    yield VERDICTS.each({verdict.value: count for verdict, count in labelled.verdicts.items()})
+    yield STATUSES.each({status.value: count for status, count in labelled.statuses.items()})
     groups, rows = labelled.groups, labelled.rows
     yield from by_group(GROUP_MEMBERS, groups, MEMBERS_OF)
     head = GROUP_STATE.name
@@ -125,13 +125,13 @@ def collect(labelled: Labelled) -> Portions:
     yield from by_group(GROUP_LAG, groups, LAG_SUM_OF)
     yield from by_group(GROUP_MAX_LAG, groups, LAG_MAX_OF)
     yield from by_group(GROUP_MAX_LAG_SECONDS, groups, LAG_SECONDS_MAX_OF)
-    head = GROUP_VERDICT.name
+    head = GROUP_STATUS.name
     yield from in_portions(
-        GROUP_VERDICT,
+        GROUP_STATUS,
         (
-            f'{head}{{group={g.quoted},verdict="{g.verdict.value}"}} 1\n'
+            f'{head}{{group={g.quoted},verdict="{g.status.value}"}} 1\n'
             for g in groups
-            if g.verdict is not None
+            if g.status is not None
         ),
     )
     yield from _partitions(rows)
@@ -161,13 +161,13 @@ def _partitions(rows: Sequence[Row]) -> Portions:
             if seconds is not None
         ),
     )
-    head = VERDICT.name
+    head = STATUS.name
     yield from in_portions(
-        VERDICT,
+        STATUS,
         (
-            f'{head}{{group={group},{place},verdict="{verdict.value}"}} 1\n'
-            for group, place, *_, verdict in rows
-            if verdict is not None and verdict is not Verdict.OK
+            f'{head}{{group={group},{place},verdict="{status.value}"}} 1\n'
+            for group, place, *_, status in rows
+            if status is not None and status is not Status.OK
         ),
     )
 

@@ -22,7 +22,7 @@ from broker.metrics.owners import NOBODY, Owners
 from broker.skipped_groups import METRICS, SkippedGroups
 from coordinator.coordinator import GroupCoordinator
 from coordinator.group import GroupView
-from history.lag import Verdict
+from history.lag import Status
 from protocol.names import GroupId
 
 STEPS_A_BREATH: Final = 250
@@ -30,11 +30,11 @@ STEPS_A_BREATH: Final = 250
 
 Pauses = Generator[None, None, None]
 Rank = tuple[int, bool, tuple[int, ...]]
-Row = tuple[str, str, int, int | None, str | None, str, Verdict | None]
+Row = tuple[str, str, int, int | None, str | None, str, Status | None]
 """Of a shown partition: the group's id in quotes, topic and partition as labels, committed offset,
-lag in records and (as text) in seconds, the owner's labels, the verdict."""
+lag in records and (as text) in seconds, the owner's labels, the status."""
 
-GROUP_VERDICTS: Final = (Verdict.OK, Verdict.WARN, Verdict.ERR)
+GROUP_STATUSES: Final = (Status.OK, Status.WARN, Status.ERR)
 
 _KEEPS_PLACE: Final = 5  # against 4: a quarter more
 _BY_LAG: Final = attrgetter("lag_records")
@@ -44,12 +44,21 @@ class ShownGroup:
     """What one group's series say. `quoted` is its id as a label's value."""
 
     __slots__ = (
-        "generation_id", "group_id", "lag_max", "lag_records", "lag_seconds_max", "members",
-        "partitions", "quoted", "state", "topics", "verdict",
+        "generation_id",
+        "group_id",
+        "lag_max",
+        "lag_records",
+        "lag_seconds_max",
+        "members",
+        "partitions",
+        "quoted",
+        "state",
+        "status",
+        "topics",
     )  # fmt: skip
 
-    def __init__(self, group: GroupView, verdict: Verdict | None) -> None:
-        self.verdict = verdict
+    def __init__(self, group: GroupView, status: Status | None) -> None:
+        self.status = status
         self.group_id = group.group_id
         self.quoted = f'"{escaped(group.group_id)}"'
         self.state = group.state.value
@@ -100,7 +109,7 @@ class Labelled:
         self._quoted_topics: dict[str, str] = {}
         self.groups: list[ShownGroup] = []
         self.rows: list[Row] = []
-        self.verdicts = dict.fromkeys(GROUP_VERDICTS, 0)  # how many groups have each, of all
+        self.statuses = dict.fromkeys(GROUP_STATUSES, 0)  # how many groups have each, of all
         self.groups_left_out = 0
         self.partitions_left_out = 0
         self.lag_left_out = 0
@@ -111,12 +120,12 @@ class Labelled:
         must_choose = self._coordinator.census.groups > self._groups_max
         ranked: list[tuple[Rank, ShownGroup]] = []
         groups: list[ShownGroup] = []
-        verdicts = dict.fromkeys(GROUP_VERDICTS, 0)
+        statuses = dict.fromkeys(GROUP_STATUSES, 0)
         for group in self._all_groups():
-            verdict = self._lag.verdict(group)
-            if verdict is not None:
-                verdicts[verdict] += 1
-            shown = ShownGroup(group, verdict)
+            status = self._lag.status(group)
+            if status is not None:
+                statuses[status] += 1
+            shown = ShownGroup(group, status)
             try:
                 for lag in self._lag.of(group):
                     shown.add(lag)
@@ -143,7 +152,7 @@ class Labelled:
             yield
             groups = yield from _best_first(ranked)
             self._shown = frozenset(shown.group_id for shown in groups)
-        self.groups, self.verdicts = groups, verdicts
+        self.groups, self.statuses = groups, statuses
         self.groups_left_out = seen - len(groups)
         self.lag_left_out = lag_records - sum(map(_BY_LAG, groups))
         yield from self._collect_rows()
@@ -192,7 +201,7 @@ class Labelled:
             room -= len(partitions)
             owned = {} if owners is None else owners.of(self._coordinator.group(shown.group_id))
             quoted = shown.quoted
-            for topic, partition, committed, lag, seconds, verdict in partitions:
+            for topic, partition, committed, lag, seconds, status in partitions:
                 place = (topic, partition)
                 labels = places.get(place)
                 if labels is None:
@@ -201,7 +210,7 @@ class Labelled:
                     )
                 owner = owned.get(place, NOBODY)
                 behind = None if seconds is None else number(seconds)
-                rows.append((quoted, labels, committed, lag, behind, owner, verdict))
+                rows.append((quoted, labels, committed, lag, behind, owner, status))
                 steps += 1
                 if steps % STEPS_A_BREATH == 0:
                     yield

@@ -1,7 +1,7 @@
 """How far is a group behind, partition by partition? The only place where the metrics ask.
 
 Records: from the committed offset and the high watermark at the moment of the scrape, both read at
-one instant (broker/lag_reader.py). Seconds and verdict: from the last sample (lag_sampler.py),
+one instant (broker/lag_reader.py). Seconds and status: from the last sample (lag_sampler.py),
 for they need the times of records and a window of commits; so they are up to
 `rollcall.lag.interval.ms` old. No lag is negative, and none is said where it is not known.
 """
@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 from broker.lag_reader import LagReader
 from coordinator.group import GroupView
-from history.lag import Verdict
+from history.lag import Status
 from history.lag_book import LagBook
 from protocol.names import TopicName
 
@@ -24,7 +24,7 @@ class PartitionLag(NamedTuple):
     committed_offset: int
     lag_records: int | None
     lag_seconds: float | None = None
-    verdict: Verdict | None = None
+    status: Status | None = None
 
 
 class LagSource(Protocol):
@@ -34,7 +34,7 @@ class LagSource(Protocol):
     def of(self, group: GroupView) -> Iterator[PartitionLag]:
         """All partitions that the group has committed; the group may change meanwhile."""
 
-    def verdict(self, group: GroupView) -> Verdict | None:
+    def status(self, group: GroupView) -> Status | None:
         """Of the group as a whole; None before the first sample."""
 
 
@@ -54,15 +54,15 @@ class SampledLag:
                 lag, committed = reading.lag, reading.committed_offset
                 assert committed is not None, "of partitions with a commit"
                 window = windows.get((topic, reading.partition))
-                seconds = verdict = None
+                seconds = status = None
                 if lag == 0:
                     seconds = 0.0
                 elif lag is not None and window is not None:
                     seconds = window.seconds
                 if window is not None:
-                    verdict = window.verdict
-                yield PartitionLag(topic, reading.partition, committed, lag, seconds, verdict)
+                    status = window.status
+                yield PartitionLag(topic, reading.partition, committed, lag, seconds, status)
 
-    def verdict(self, group: GroupView) -> Verdict | None:
+    def status(self, group: GroupView) -> Status | None:
         sampled = self._book.groups.get(group.group_id)
-        return None if sampled is None else sampled.verdict
+        return None if sampled is None else sampled.status

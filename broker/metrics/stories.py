@@ -97,7 +97,7 @@ LAG_WINDOWS: Final = Family(
 LAG_LEFT_OUT: Final = Family(
     "rollcall_lag_windows_left_out",
     Kind.GAUGE,
-    "Those that are not, because of rollcall.lag.partitions.max: no verdict is known for them.",
+    "Those that are not, because of rollcall.lag.partitions.max: no status is known for them.",
 )
 GROUPS_SKIPPED: Final = Family(
     "rollcall_groups_skipped_total",

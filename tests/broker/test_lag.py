@@ -215,7 +215,7 @@ def test_the_command_shows_tables_and_json(sampled: Daemon) -> None:
 
     shown = rollcall("lag", "g", "--admin", sampled.admin)
     assert shown.returncode == 0, shown.stderr
-    assert shown.stdout.startswith("Group g: Empty, verdict ")
+    assert shown.stdout.startswith("Group g: Empty, status ")
     header, row = shown.stdout.splitlines()[2:4]
     assert header.split()[:5] == ["TOPIC", "PARTITION", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG"]
     assert row.split()[:5] == ["orders", "0", "10", "100", "90"]

@@ -16,7 +16,7 @@ from broker.lag_reader import LagReader
 from broker.lag_sampler import LagSampler
 from coordinator.coordinator import GroupCoordinator
 from coordinator.group import CommittedOffset, Group
-from history.lag import Verdict
+from history.lag import Status
 from history.lag_book import LagBook, LagLimits
 from history.lag_records import Sample
 from history.lag_window import Commit
@@ -102,8 +102,8 @@ class World:
                 group.offsets[TOPIC][index] = replace(one, topic_id=self.topic_id)
 
     @property
-    def statuses(self) -> set[Verdict]:
-        return {windows.verdict for windows in self.sampler.book.groups.values()}
+    def statuses(self) -> set[Status]:
+        return {windows.status for windows in self.sampler.book.groups.values()}
 
     async def round(self, *, after_ms: int = 1_000) -> list[Sample]:
         """What the round has written."""
@@ -186,7 +186,7 @@ async def test_a_topic_that_was_created_anew_is_no_rewind() -> None:
         log.high_watermark = 20
     world.commit_anew(5)
     await world.round()
-    assert world.statuses == {Verdict.OK}
+    assert world.statuses == {Status.OK}
     # Nor is it one after a restart, which reads back what was written of both.
     again = World(1, tail=[*written, *world.kept.samples])
     again.topic_id = UUID(int=2)
@@ -196,7 +196,7 @@ async def test_a_topic_that_was_created_anew_is_no_rewind() -> None:
     await again.round()
     window = again.sampler.book.groups["g0"].windows["t", 0]
     assert [commit.committed_offset for commit in window.commits()] == [5, 6]
-    assert again.statuses == {Verdict.OK}
+    assert again.statuses == {Status.OK}
 
 
 async def test_a_group_that_was_created_anew_is_no_rewind() -> None:
@@ -205,7 +205,7 @@ async def test_a_group_that_was_created_anew_is_no_rewind() -> None:
     world.sampler.group_deleted("g0")
     world.commit_anew(5)
     written += await world.round()
-    assert world.statuses == {Verdict.OK}
+    assert world.statuses == {Status.OK}
     again = World(1, tail=written)
     await again.sampler._restore()
     again.now_ms = world.now_ms
@@ -230,7 +230,7 @@ async def test_a_group_that_goes_back_is_a_rewind_all_the_same() -> None:
     await fallen_behind(world)
     world.commit_anew(5)
     await world.round()
-    assert world.statuses == {Verdict.ERR}
+    assert world.statuses == {Status.ERR}
 
 
 async def test_a_fault_of_a_round_is_told_and_the_next_one_comes() -> None:
@@ -416,10 +416,10 @@ def owning(world: World, *partitions: int) -> Group:
     return group
 
 
-async def status_of(world: World, partition: int) -> Verdict:
+async def status_of(world: World, partition: int) -> Status:
     asked = await world.sampler.group_lag(GroupId("g0"))
     assert asked is not None
-    return next(one.verdict for one in asked.partitions if one.partition == partition)
+    return next(one.status for one in asked.partitions if one.partition == partition)
 
 
 async def test_who_owns_and_never_commits_while_records_wait_is_not_ok_for_long() -> None:
@@ -429,16 +429,16 @@ async def test_who_owns_and_never_commits_while_records_wait_is_not_ok_for_long(
     del group.offsets[TOPIC][3]
     for _ in range(4):  # the window is of five commits
         await world.round()
-        assert world.statuses == {Verdict.OK}
-        assert await status_of(world, 3) is Verdict.OK
+        assert world.statuses == {Status.OK}
+        assert await status_of(world, 3) is Status.OK
     await world.round()
-    assert world.statuses == {Verdict.WARN}
-    assert await status_of(world, 3) is Verdict.WARN
-    assert await status_of(world, 0) is Verdict.OK
+    assert world.statuses == {Status.WARN}
+    assert await status_of(world, 3) is Status.WARN
+    assert await status_of(world, 0) is Status.OK
     # The first commit ends it.
     group.offsets[TOPIC][3] = CommittedOffset(100, committed_at_ms=world.now_ms)
     await world.round()
-    assert world.statuses == {Verdict.OK}
+    assert world.statuses == {Status.OK}
 
 
 async def test_a_group_that_never_committed_at_all_is_seen_too() -> None:
@@ -447,19 +447,19 @@ async def test_a_group_that_never_committed_at_all_is_seen_too() -> None:
     group.offsets = {}
     for _ in range(5):
         await world.round()
-    assert world.statuses == {Verdict.WARN}
+    assert world.statuses == {Status.WARN}
     for log in world.logs:
         log.high_watermark = 0  # there is nothing to read
     await world.round()
-    assert world.statuses == {Verdict.OK}
+    assert world.statuses == {Status.OK}
 
 
 async def test_who_committed_beyond_the_end_is_not_ok() -> None:
     world = World(1)
     world.commit(101)
     await world.round()
-    assert world.statuses == {Verdict.WARN}
-    assert await status_of(world, 0) is Verdict.WARN
+    assert world.statuses == {Status.WARN}
+    assert await status_of(world, 0) is Status.WARN
     world.commit(100)
     await world.round()
-    assert world.statuses == {Verdict.OK}
+    assert world.statuses == {Status.OK}

@@ -9,7 +9,7 @@ from broker.metrics.labelled import STEPS_A_BREATH, Labelled
 from broker.metrics.lag import PartitionLag
 from coordinator.census import Census
 from coordinator.group import Group, GroupView, Member
-from history.lag import Verdict, group_verdict
+from history.lag import Status, group_status
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     TopicPartition,
@@ -40,7 +40,7 @@ class FakeLag:
     def __init__(self, coordinator: FakeCoordinator) -> None:
         self._coordinator = coordinator
         self.lags: dict[str, list[tuple[str, int, int | None]]] = {}
-        self.verdicts: dict[str, Verdict] = {}
+        self.statuses: dict[str, Status] = {}
 
     def groups(self) -> Iterator[Iterable[GroupView]]:
         groups = list(self._coordinator.all.values())
@@ -50,12 +50,12 @@ class FakeLag:
     def of(self, group: GroupView) -> Iterator[PartitionLag]:
         for topic, partition, lag in self.lags.get(group.group_id, []):
             seconds = None if lag is None else 0.5
-            verdict = self.verdicts.get(group.group_id)
-            yield PartitionLag(TopicName(topic), partition, 100, lag, seconds, verdict)
+            status = self.statuses.get(group.group_id)
+            yield PartitionLag(TopicName(topic), partition, 100, lag, seconds, status)
 
-    def verdict(self, group: GroupView) -> Verdict | None:
-        verdict = self.verdicts.get(group.group_id)
-        return None if verdict is None else group_verdict([verdict])
+    def status(self, group: GroupView) -> Status | None:
+        status = self.statuses.get(group.group_id)
+        return None if status is None else group_status([status])
 
 
 class Place:
@@ -158,12 +158,12 @@ def test_partitions_are_given_to_those_that_lag_most() -> None:
 
 def test_groups_are_counted_by_verdict_whether_they_are_shown_or_not() -> None:
     place = Place(groups_max=1)
-    for number, verdict in enumerate((Verdict.OK, Verdict.OK, Verdict.ERR)):
+    for number, status in enumerate((Status.OK, Status.OK, Status.ERR)):
         place.add(f"g{number}", 1)
-        place.lag.verdicts[f"g{number}"] = verdict
+        place.lag.statuses[f"g{number}"] = status
     place.add("new", 1)
     place.read()
-    assert place.labelled.verdicts == {Verdict.OK: 2, Verdict.WARN: 0, Verdict.ERR: 1}
+    assert place.labelled.statuses == {Status.OK: 2, Status.WARN: 0, Status.ERR: 1}
 
 
 def stable(group: Group, member_id: str, assignment: bytes) -> None:
@@ -265,9 +265,9 @@ def test_after_a_scrape_nothing_is_kept() -> None:
 
 def test_only_trouble_has_a_series_of_its_own_for_each_partition() -> None:
     place = Place(groups_max=5)
-    for group_id, verdict in (("well", Verdict.OK), ("stuck", Verdict.STALL)):
+    for group_id, status in (("well", Status.OK), ("stuck", Status.STALL)):
         place.add(group_id, 1)
-        place.lag.verdicts[group_id] = verdict
+        place.lag.statuses[group_id] = status
     place.add("new", 1)
     place.read()
     lines = [

@@ -12,7 +12,7 @@ import yaml
 from broker.metrics.family import Kind
 from broker.metrics.scrape import all_families
 from docs.make_dashboard import PATH, dashboard_text
-from history.lag import Verdict
+from history.lag import Status
 from history.trouble import TroubleKind
 from tests.architecture.tree import ROOT
 from tests.console.live import Samples
@@ -27,7 +27,7 @@ NOT_OURS = {"up"}  # Prometheus' own
 
 # Families that a healthy daemon has no sample of, with the values that their labels may have.
 IN_TROUBLE_ONLY = {
-    "group_coordinator_lag_verdict": {"verdict": {str(one.value) for one in Verdict}},
+    "group_coordinator_lag_verdict": {"verdict": {str(one.value) for one in Status}},
     "group_coordinator_group_lag_verdict": {"verdict": {"OK", "WARN", "ERR"}},
     "group_coordinator_group_troubles": {"kind": {kind.value for kind in TroubleKind}},
 }

@@ -2,7 +2,7 @@
 
 import pytest
 
-from history.lag import GroupLag, Note, Owner, Reading, Verdict
+from history.lag import GroupLag, Note, Owner, Reading, Status
 from history.lag_book import LagBook, LagLimits, RecordTime
 from history.lag_records import Sample, UnreadableSample, decode_sample, encode_sample
 from history.lag_window import Commit
@@ -113,11 +113,11 @@ def test_only_new_commits_are_worth_writing_down() -> None:
     assert later == [(("t", 0), Commit(START + SECOND, 3, 6))]
 
 
-def test_the_verdict_survives_a_restart() -> None:
+def test_the_status_survives_a_restart() -> None:
     book = LagBook(LIMITS)
     for n in range(3):
         sample(book, START + n * SECOND, a=[reading(0, 7, 9 + n, START + n * SECOND)])
-    assert book.groups["a"].verdict is Verdict.ERR
+    assert book.groups["a"].status is Status.ERR
     commits = list(book.groups["a"].windows["t", 0].commits())
 
     key, value = encode_sample(Sample("a", "t", START, whole=True, partitions={0: commits}))
@@ -127,11 +127,11 @@ def test_the_verdict_survives_a_restart() -> None:
         again.restore(kept.group_id, (kept.topic, partition), known)
     at_ms = START + 3 * SECOND
     sample(again, at_ms, a=[reading(0, 7, 12, START + 2 * SECOND)])
-    assert [one.verdict for one in again.windows_of("a")] == [Verdict.STALL]
+    assert [one.status for one in again.windows_of("a")] == [Status.STALL]
     # And without it nothing would be known yet.
     fresh = LagBook(LIMITS)
     sample(fresh, at_ms, a=[reading(0, 7, 12, START + 2 * SECOND)])
-    assert [one.verdict for one in fresh.windows_of("a")] == [Verdict.OK]
+    assert [one.status for one in fresh.windows_of("a")] == [Status.OK]
 
 
 def test_a_restored_group_that_is_gone_is_forgotten_in_the_first_round() -> None:

@@ -1,4 +1,4 @@
-"""A partition's window: which verdict Burrow's rules give, and how rates come about."""
+"""A partition's window: which status Burrow's rules give, and how rates come about."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from history.lag import Note, Rates, Reading, Verdict, catch_up_seconds, group_verdict, outlook
+from history.lag import Note, Rates, Reading, Status, catch_up_seconds, group_status, outlook
 from history.lag_window import Commit, Ends, Patience, Window, judge, rates
 
 MINUTE = 60_000
@@ -28,36 +28,36 @@ def last_ms(made: Window) -> int:
     return list(made.commits())[-1].committed_at_ms
 
 
-def verdict(made: Window, silent_ms: int = 1_000, ends: Ends | None = None) -> Verdict:
+def status(made: Window, silent_ms: int = 1_000, ends: Ends | None = None) -> Status:
     return judge(made, ends, last_ms(made) + silent_ms, FULL)
 
 
 def test_no_lag_now_is_ok_whatever_was_before() -> None:
     made = window([(10, 5), (9, 5), (9, 5), (9, 5)])
     made.see(Reading("t", 0, 9, START + 3 * MINUTE, 0, 9), START + 4 * MINUTE, 4)
-    assert judge(made, None, START + 99 * MINUTE, FULL) is Verdict.OK
+    assert judge(made, None, START + 99 * MINUTE, FULL) is Status.OK
 
 
 def test_it_commits_and_its_lag_shrinks_somewhere() -> None:
-    assert verdict(window([(10, 5), (20, 6), (30, 5), (40, 9)])) is Verdict.OK
+    assert status(window([(10, 5), (20, 6), (30, 5), (40, 9)])) is Status.OK
 
 
 def test_it_commits_and_its_lag_never_shrinks() -> None:
-    assert verdict(window([(10, 5), (20, 5), (30, 6), (40, 9)])) is Verdict.WARN
+    assert status(window([(10, 5), (20, 5), (30, 6), (40, 9)])) is Status.WARN
 
 
 def test_a_lag_of_zero_within_the_window_is_no_trouble() -> None:
-    assert verdict(window([(10, 0), (20, 5), (30, 6), (40, 9)])) is Verdict.OK
+    assert status(window([(10, 0), (20, 5), (30, 6), (40, 9)])) is Status.OK
 
 
 def test_commits_of_one_offset_are_a_stall() -> None:
-    assert verdict(window([(10, 5), (10, 6), (10, 7), (10, 9)])) is Verdict.STALL
+    assert status(window([(10, 5), (10, 6), (10, 7), (10, 9)])) is Status.STALL
 
 
 def test_a_silence_longer_than_the_window_is_a_stop() -> None:
     made = window([(10, 5), (20, 4), (30, 3), (40, 2)])
-    assert verdict(made, silent_ms=3 * MINUTE) is Verdict.OK  # exactly as long as it spans
-    assert verdict(made, silent_ms=3 * MINUTE + 1) is Verdict.STOP
+    assert status(made, silent_ms=3 * MINUTE) is Status.OK  # exactly as long as it spans
+    assert status(made, silent_ms=3 * MINUTE + 1) is Status.STOP
 
 
 def test_a_consumer_that_was_at_the_end_a_moment_ago_has_not_stopped() -> None:
@@ -65,38 +65,38 @@ def test_a_consumer_that_was_at_the_end_a_moment_ago_has_not_stopped() -> None:
     ends = Ends()
     ends.see(START + 10 * MINUTE, 40, 4)
     ends.see(START + 11 * MINUTE, 42, 4)
-    assert verdict(made, 8 * MINUTE, ends) is Verdict.OK
+    assert status(made, 8 * MINUTE, ends) is Status.OK
     for n in range(4):
         ends.see(START + (12 + n) * MINUTE, 42, 4)
-    assert verdict(made, 12 * MINUTE, ends) is Verdict.STOP
+    assert status(made, 12 * MINUTE, ends) is Status.STOP
 
 
 def test_going_back_is_a_rewind_until_it_is_made_up_for() -> None:
-    assert verdict(window([(10, 5), (20, 5), (3, 22), (9, 16)])) is Verdict.REWIND
-    assert verdict(window([(10, 5), (3, 5), (9, 3), (10, 2)])) is Verdict.OK
+    assert status(window([(10, 5), (20, 5), (3, 22), (9, 16)])) is Status.REWIND
+    assert status(window([(10, 5), (3, 5), (9, 3), (10, 2)])) is Status.OK
 
 
 def test_a_rewind_counts_though_the_lag_was_zero_before() -> None:
-    assert verdict(window([(10, 0), (20, 0), (3, 17)])) is Verdict.REWIND
+    assert status(window([(10, 0), (20, 0), (3, 17)])) is Status.REWIND
 
 
 def test_before_the_window_is_full_little_is_said() -> None:
-    assert verdict(window([(10, 5)])) is Verdict.OK
-    assert verdict(window([(10, 5), (10, 6), (10, 7)])) is Verdict.OK
-    assert verdict(window([(10, 5)]), FULL.window_ms) is Verdict.OK
-    assert verdict(window([(10, 5)]), FULL.window_ms + 1) is Verdict.STOP
+    assert status(window([(10, 5)])) is Status.OK
+    assert status(window([(10, 5), (10, 6), (10, 7)])) is Status.OK
+    assert status(window([(10, 5)]), FULL.window_ms) is Status.OK
+    assert status(window([(10, 5)]), FULL.window_ms + 1) is Status.STOP
 
 
 def test_a_consumer_that_commits_rarely_has_not_stopped_between_two_commits() -> None:
     made = window([(10, 5), (20, 4)], every_ms=10 * MINUTE)
-    assert verdict(made, 20 * MINUTE) is Verdict.OK
-    assert verdict(made, 20 * MINUTE + 1) is Verdict.STOP
+    assert status(made, 20 * MINUTE) is Status.OK
+    assert status(made, 20 * MINUTE + 1) is Status.STOP
 
 
 def test_a_partition_without_a_commit_is_ok_and_without_a_lag() -> None:
     made = Window()
     assert not made.see(Reading("t", 0, None, None, 0, 100), START, 4)
-    assert (made.lag, judge(made, None, START + 99 * MINUTE, FULL)) == (None, Verdict.OK)
+    assert (made.lag, judge(made, None, START + 99 * MINUTE, FULL)) == (None, Status.OK)
 
 
 @pytest.mark.parametrize(
@@ -220,10 +220,10 @@ def test_a_log_that_was_cut_begins_anew() -> None:
 
 
 def test_a_group_is_as_bad_as_its_worst_partition() -> None:
-    assert group_verdict([]) is Verdict.OK
-    assert group_verdict([Verdict.OK, Verdict.WARN]) is Verdict.WARN
-    for bad in (Verdict.STOP, Verdict.STALL, Verdict.REWIND):
-        assert group_verdict([Verdict.OK, bad, Verdict.WARN]) is Verdict.ERR
+    assert group_status([]) is Status.OK
+    assert group_status([Status.OK, Status.WARN]) is Status.WARN
+    for bad in (Status.STOP, Status.STALL, Status.REWIND):
+        assert group_status([Status.OK, bad, Status.WARN]) is Status.ERR
 
 
 @settings(max_examples=200, deadline=None)
@@ -252,4 +252,4 @@ def test_whatever_is_read_nothing_is_negative_and_windows_are_bounded(
         assert both.produced is None or both.produced >= 0
         seconds = catch_up_seconds(made.lag, both, outlook(made.lag, both))
         assert seconds is None or seconds >= 0
-        assert judge(made, ends, now_ms, FULL) in Verdict
+        assert judge(made, ends, now_ms, FULL) in Status
