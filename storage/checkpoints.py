@@ -23,6 +23,7 @@ PARTITION_METADATA = "partition.metadata"
 NO_TOPIC_ID = UUID(int=0)
 
 _VERSION = "0"
+_COUNT = re.compile(r"[0-9]{1,10}")  # as int() takes it, and no digits of other scripts
 _UUID_TEXT = re.compile(r"[A-Za-z0-9_-]{22}")
 
 
@@ -33,7 +34,7 @@ def _encode(lines: Sequence[str]) -> bytes:
 def _decode(path: str, content: bytes) -> list[list[str]]:
     """The words of each entry; Corrupt unless the version and the count are right."""
     lines = content.decode("utf-8", "replace").splitlines()
-    if len(lines) < 2 or lines[0] != _VERSION or not lines[1].isdecimal():
+    if len(lines) < 2 or lines[0] != _VERSION or _COUNT.fullmatch(lines[1]) is None:
         raise Corrupt(path, 0, "not a checkpoint file of version 0")
     entries = [line.split() for line in lines[2:]]
     if len(entries) != int(lines[1]):

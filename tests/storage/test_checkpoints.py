@@ -44,7 +44,19 @@ def test_offsets_are_written_as_kafka_writes_them_and_read_back() -> None:
 
 @pytest.mark.parametrize(
     "content",
-    ["", "0", "0\nx\n", "1\n0\n", "0\n2\na 0 1\n", "0\n1\na 0\n", "0\n1\na 0 x\n", "0\n0\na 0 1\n"],
+    [
+        "",
+        "0",
+        "0\nx\n",
+        "1\n0\n",
+        "0\n2\na 0 1\n",
+        "0\n1\na 0\n",
+        "0\n1\na 0 x\n",
+        "0\n0\na 0 1\n",
+        f"0\n{'9' * 5_000}\n",
+        f"0\n1\na 0 {'9' * 5_000}\n",
+        "0\n\u0661\na 0 1\n",
+    ],
 )
 def test_a_checkpoint_that_is_not_one_is_corrupt(content: str) -> None:
     with pytest.raises(Corrupt, match=PATH):
