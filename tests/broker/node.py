@@ -31,21 +31,17 @@ class Node:
         self.repair = False  # as `rollcall serve --repair`
         self.daemon: Daemon
         self.listener: Bound
-        self._data_dir: DataDir
+        self._data_dir: DataDir | None = None
 
     async def __aenter__(self) -> Self:
-        self._data_dir = DataDir(str(self.config.data_dir), self.config.node_id)
-        try:
-            self.daemon = build(
-                self.config,
-                Observer(open_log("human", "debug", self.log)),
-                self._data_dir,
-                asyncio.get_running_loop(),
-                repair=self.repair,
-            )
-        except BaseException:
-            self._data_dir.close()
-            raise
+        data_dir = self._data_dir = DataDir(str(self.config.data_dir), self.config.node_id)
+        self.daemon = build(
+            self.config,
+            Observer(open_log("human", "debug", self.log)),
+            data_dir,
+            asyncio.get_running_loop(),
+            repair=self.repair,
+        )
         self.listener = bind_listener(
             Listener("PLAINTEXT", "127.0.0.1", 0, "127.0.0.1", 0),
             backlog=50,
@@ -58,7 +54,12 @@ class Node:
 
     async def __aexit__(self, *exc: object) -> None:
         await self.daemon.stop()
-        self._data_dir.close()
+        self.release()
+
+    def release(self) -> None:
+        """Let go of the directory after a start that was refused."""
+        if self._data_dir is not None:
+            self._data_dir.close()
 
     async def client(self) -> Client:
         return await Client.connect(self.listener.port)

@@ -1,0 +1,331 @@
+"""Damage: a data directory with every kind of file, what may happen to each, and what a start says.
+
+`given_directory` runs a daemon and keeps its files, as a clean stop and as a kill leave them.
+`Damage` is one change of one file. `judge` starts a daemon on the result, without and with
+--repair, and raises AssertionError unless it serves all, refuses in one line that helps, or says
+what was lost or set aside. A traceback, a dead end and silence are never right.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from broker.main import PRODUCERS_FILE, TOPICS_FILE
+from protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponse,
+)
+from protocol.names import HISTORY_TOPIC, OFFSETS_TOPIC, ErrorCode, GroupId
+from storage.api import Corrupt, Record, TopicPartition
+from storage.data_dir import LOCK, META_PROPERTIES, DataDirRefused
+from storage.record_batch import encode_batch, stored_records
+from storage.repair import choice
+from storage.write_ahead import FIRST_GROUP
+from tests.broker.members import Member, make_topic
+from tests.broker.node import Node
+
+SETTINGS: Final[dict[str, int | str | bool]] = {
+    "offsets_topic_num_partitions": 2,
+    "offsets_topic_segment_bytes": 1_500,
+    "num_partitions": 2,
+    "rollcall_journal_bytes": 48 << 20,
+    "rollcall_checkpoint_idle_ms": 3_600_000,  # a kill finds commits in the journal alone
+    "rollcall_snapshot_bytes": 1_000,
+}
+TOPIC: Final = "t"
+GROUPS: Final = tuple(f"group-{number}" for number in range(6))
+ROUNDS: Final = 8
+
+FIELDS: Final = {
+    # Where a file's fields begin; of the others every byte of the front is one.
+    ".log": (0, 8, 12, 16, 17, 21, 23, 27, 35, 43, 51, 53, 57, 61, 62, 64, 66),
+    ".groups": (0, 8, 12, 16, 20, 30, 60),
+    ".wal": (0, 8, 16, 17, 4096, 4104, 4112, *(FIRST_GROUP + n for n in (0, 4, 8, 16, 24, 28, 29))),
+}
+FRONT_BYTES: Final = 24
+SAMPLES: Final = 12
+"""Bits that are flipped further back, evenly spaced."""
+
+
+class File(NamedTuple):
+    """Its end may be zeros that were allocated and not written."""
+
+    content: bytes
+    size: int
+
+
+Files = dict[str, File]
+
+
+class Damage(NamedTuple):
+    """`change` makes the damaged content of a sound one; None: the file is not there."""
+
+    path: str
+    words: str
+    change: Callable[[bytes], bytes] | None
+
+
+@dataclass
+class Served:
+    """What clients get."""
+
+    offsets: dict[str, int] = field(default_factory=dict)
+    records: dict[int, list[bytes] | None] = field(default_factory=dict)  # None: refused
+
+
+@dataclass
+class Outcome:
+    refusal: str = ""
+    served: Served = field(default_factory=Served)
+    log: str = ""
+
+    @property
+    def warnings(self) -> list[str]:
+        return [line for line in self.log.splitlines() if re.search(r"\[(warning|error)", line)]
+
+
+async def given_directory(folder: Path) -> tuple[Files, Files, Served]:
+    """(as a clean stop leaves it, as a kill does, what both have to serve)"""
+    async with Node(folder, SETTINGS) as node:
+        client = await node.client()
+        await make_topic(client, TOPIC)
+        members = [Member(client, group) for group in GROUPS]
+        for member in members:
+            await member.enter()
+        for number in range(ROUNDS):
+            for at, member in enumerate(members):
+                assert await member.commit(10 * number + at) is ErrorCode.NONE
+        store = node.daemon.store
+        for partition in range(2):
+            log = store.partition_log(TopicPartition(TOPIC, partition))
+            assert log is not None
+            for number in range(9):
+                values = [f"{partition}-{number}-{letter}".encode() for letter in "ab"]
+                records = [Record(b"k", value) for value in values]
+                now_ms = node.daemon.clock.now().wall_ms
+                log.append(encode_batch(records, 0, now_ms, 0, 7, 0, 2 * number), now_ms)
+                if number in (2, 5):
+                    log.roll()
+            log.delete_before(2)
+            store.set_clean_offsets({log: 0})
+        await node.daemon.snapshots.stop(node.daemon.ownership.served)
+        store.write_checkpoints()
+        expected = await _served(node)
+        killed = files_in(folder / "data")
+    return files_in(folder / "data"), killed, expected
+
+
+def files_in(data: Path) -> Files:
+    found: Files = {}
+    for path in sorted(data.rglob("*")):
+        if path.is_file() and path.name != LOCK:
+            content = path.read_bytes()
+            found[str(path.relative_to(data))] = File(content.rstrip(b"\0"), len(content))
+    return found
+
+
+def write_files(data: Path, files: Files) -> None:
+    for name, file in files.items():
+        path = data / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("wb") as to:
+            to.write(file.content)
+            to.truncate(file.size)
+
+
+async def _served(node: Node) -> Served:
+    client = await node.client()
+    wanted = [OffsetFetchRequestGroup(GroupId(group), topics=None) for group in GROUPS]
+    answer = await client.call(OffsetFetchRequest(groups=wanted), 9)
+    assert isinstance(answer, OffsetFetchResponse)
+    served = Served()
+    for group in answer.groups:
+        assert group.error_code is ErrorCode.NONE, group
+        for topic in group.topics:
+            served.offsets[group.group_id] = topic.partitions[0].committed_offset
+    client.writer.close()
+    for index in range(2):
+        partition = node.daemon.data_plane.registry.partition(TOPIC, index)
+        if partition is None or partition.log is None or partition.offline:
+            served.records[index] = None
+            continue
+        log = partition.log
+        batches = list(log.batches(log.log_start_offset))
+        records = [one for batch in batches for one in stored_records(batch)]
+        served.records[index] = [
+            one.value or b"" for one in records if one.offset >= log.log_start_offset
+        ]
+    return served
+
+
+async def start(folder: Path, *, repair: bool) -> Outcome:
+    """Whatever is not a refusal is raised: the daemon would end with a traceback."""
+    node = Node(folder, SETTINGS)
+    node.repair = repair
+    outcome = Outcome()
+    try:
+        async with node:
+            damage = node.daemon.ownership.damage
+            if damage is not None:
+                raise damage
+            outcome.served = await _served(node)
+    except Corrupt as damage:
+        outcome.refusal = choice(damage)
+    except (DataDirRefused, OSError) as refused:
+        outcome.refusal = str(refused)
+    finally:
+        node.release()
+    outcome.log = node.log.getvalue()
+    return outcome
+
+
+# --- what may happen to a file -------------------------------------------------------------------
+
+
+def damages(files: Files) -> Iterator[Damage]:
+    """Every kind of damage of every kind of file."""
+    for path in kinds_of(files):
+        content = files[path].content
+        yield Damage(path, "absent", None)
+        yield Damage(path, "empty", lambda _: b"")
+        for size in sorted({1, len(content) // 2, len(content) - 1} & set(range(len(content)))):
+            yield Damage(path, f"cut to {size}", lambda whole, size=size: whole[:size])
+        for at in _positions(path, content):
+            yield Damage(path, f"a bit at {at}", lambda whole, at=at: _flipped(whole, at))
+        middle = len(content) // 2
+        yield Damage(
+            path,
+            "not UTF-8",
+            lambda whole, middle=middle: whole[:middle] + b"\xff\xfe" + whole[middle + 2 :],
+        )
+        newer = _newer(path, content)
+        if newer is not None:
+            yield Damage(path, "a newer version", lambda _, newer=newer: newer)
+
+
+def kinds_of(files: Files) -> list[str]:
+    """One file of each kind: of a log's segments the first and the last, of one partition."""
+    found: dict[tuple[str, str, bool], str] = {}
+    for path in files:
+        folder, _, name = path.rpartition("/")
+        topic = folder.rpartition("-")[0]
+        stem, dot, suffix = name.rpartition(".")
+        is_segment = stem.isdecimal()
+        is_last = is_segment and path == max(
+            one for one in files if one.startswith(f"{folder}/") and one.endswith(dot + suffix)
+        )
+        kind = (topic, suffix if is_segment else name, is_last)
+        known = found.get(kind)
+        # Of several partitions the one that holds the most of it.
+        if known is None or len(files[known].content) < len(files[path].content):
+            found[kind] = path
+    return sorted(found.values())
+
+
+def _positions(path: str, content: bytes) -> list[int]:
+    suffix = Path(path).suffix
+    front = FIELDS.get(suffix, range(FRONT_BYTES if suffix else len(content)))
+    step = max(len(content) // SAMPLES, 1)
+    spread = range(step // 2, len(content), step)
+    return sorted(at for at in {*front, *spread} if at < len(content))
+
+
+def _flipped(content: bytes, at: int) -> bytes:
+    return content[:at] + bytes([content[at] ^ 0x04]) + content[at + 1 :]
+
+
+def _newer(path: str, content: bytes) -> bytes | None:
+    name = Path(path).name
+    if name == META_PROPERTIES:
+        return content.replace(b"rollcall.data.version=1", b"rollcall.data.version=2")
+    if name in (TOPICS_FILE, PRODUCERS_FILE):
+        return re.sub(rb'("format": ?)1', rb"\g<1>99", content)
+    if name == "partition.metadata":
+        return content.replace(b"version: 0", b"version: 99")
+    if name.endswith("-checkpoint"):
+        return b"99" + content[1:]
+    if name.endswith(".log"):
+        return content[:16] + b"\x03" + content[17:]
+    if name.endswith((".groups", ".wal")):
+        return content[:7] + b"2" + content[8:]
+    return None
+
+
+# --- the judge -----------------------------------------------------------------------------------
+
+REMEDIES: Final = ("--repair", "copy", "newer", "later one", "another directory", "remove", "bring")
+
+
+async def judge(folder: Path, files: Files, damage: Damage, expected: Served) -> str:
+    """What came of it, in a word: served, told, refused."""
+    damaged = dict(files)
+    if damage.change is None:
+        del damaged[damage.path]
+    else:
+        content = damage.change(files[damage.path].content)
+        # What was allocated and not written stays as it was, but a file that was cut is shorter.
+        is_cut = len(content) < len(files[damage.path].content)
+        size = len(content) if is_cut else max(len(content), files[damage.path].size)
+        damaged[damage.path] = File(content, size)
+    first = folder / "first"
+    write_files(first / "data", damaged)
+    outcome = await start(first, repair=False)
+    needs_repair = bool(outcome.refusal)
+    if outcome.refusal:
+        _check_refusal(outcome.refusal, damage)
+        needs_repair = "--repair" in outcome.refusal
+    else:
+        _check_loss(outcome, damage, expected)
+        again = await start(first, repair=False)  # and no dead end at the start after it
+        assert not again.refusal, f"the next start is refused: {again.refusal}"
+        assert again.served == outcome.served, "the next start serves something else"
+    second = folder / "second"
+    write_files(second / "data", damaged)
+    repaired = await start(second, repair=True)
+    if repaired.refusal:
+        assert outcome.refusal, f"only --repair refuses: {repaired.refusal}"
+        assert not needs_repair, f"--repair was the remedy, and refuses: {repaired.refusal}"
+        return "refused"
+    _check_loss(repaired, damage, expected)
+    assert None not in repaired.served.records.values(), "a repaired partition is not served"
+    again = await start(second, repair=False)
+    assert not again.refusal, f"after the repair: {again.refusal}"
+    assert again.served == repaired.served, "after the repair it serves something else"
+    if outcome.refusal:
+        return "refused"
+    return "served" if outcome.served == expected else "told"
+
+
+def _check_refusal(refusal: str, damage: Damage) -> None:
+    assert "\n" not in refusal
+    folder = Path(damage.path).parent.name
+    assert Path(damage.path).name in refusal or (folder and folder in refusal), (
+        f"names no file: {refusal}"
+    )
+    assert any(word in refusal for word in REMEDIES), f"no remedy: {refusal}"
+
+
+def _check_loss(outcome: Outcome, damage: Damage, expected: Served) -> None:
+    """What is not served any more was told of by a warning that says where."""
+    assert "Traceback" not in outcome.log
+    told = "\n".join(outcome.warnings)
+    lost = {
+        group: offset
+        for group, offset in expected.offsets.items()
+        if outcome.served.offsets.get(group) != offset
+    }
+    folder = Path(damage.path).parent.name
+    is_named = Path(damage.path).name in told or (folder and folder in told)
+    assert not lost or is_named, f"silence about the offsets of {sorted(lost)}"
+    for group in lost:
+        is_told = group in told or "Lost" in told
+        assert is_told, f"no word that {group} lost offsets: {told}"
+    for partition, values in expected.records.items():
+        found = outcome.served.records.get(partition)
+        if found != values:
+            assert is_named, f"silence about records of {TOPIC}-{partition}"
+    if HISTORY_TOPIC in damage.path or OFFSETS_TOPIC not in damage.path:
+        assert not lost or "wal" in damage.path, f"damage elsewhere, and offsets lost: {lost}"
