@@ -10,7 +10,7 @@ KILLS ?= 200
 
 .DEFAULT_GOAL := help
 .PHONY: help serve install install-test test fast lint types layers bench drill golden sim docs lock clean \
-  long-kills long-signals long-fuzz
+  long-crash-images long-kills long-model topic-world long-signals long-fuzz
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -68,6 +68,17 @@ drill: install-test  ## crash drills: each step of a rebalance, and KILLS (200) 
 long-kills: KILLS = 1000
 long-kills: install-test  ## KILLS (1000) kills of a daemon under load, with admin requests
 	DRILL_KILLS=$(KILLS) $(BIN)/python -m pytest -s tests/drills/test_kills_under_load.py
+
+long-model: install-test  ## 5,000 simulated lives of topics and logs, with kills and power failures
+	TOPIC_WORLDS=5000 $(BIN)/python -m pytest --timeout 7200 tests/simulator/test_topic_world.py
+
+long-crash-images: CRASHES = 1000
+long-crash-images: install-test  ## CRASHES (1000) power failures, what was not synced dropped or torn
+	CRASH_IMAGES=$(CRASHES) $(BIN)/python -m pytest --timeout 7200 tests/simulator/test_topic_world.py -k image
+	CRASH_POINT_SEEDS=5 $(BIN)/python -m pytest --timeout 7200 tests/storage/test_crash_points.py
+
+topic-world: install-test  ## a simulated life of topics and logs, told again from its SEED
+	$(BIN)/python -m tests.simulator.topic_world $(SEED)
 
 long-signals: install-test  ## a signal at 300 moments of a start
 	START_SIGNALS=300 $(BIN)/python -m pytest --timeout 1200 tests/cli/test_start_signals.py

@@ -95,6 +95,11 @@ class OffsetIndex:
         del self._offsets[:], self._positions[:]
         self._saved, self._synced = 0, -1
 
+    def doubt(self) -> None:
+        """What was loaded may be in the page cache only, left there by a process that was killed:
+        the next save syncs it."""
+        self._synced = -1
+
     def load(self, disk: Disk, log_bytes: int) -> None:
         """Read the file; BadIndex unless it rises and stays within a log of `log_bytes`."""
         words = array("I", _content(disk, self.path, OFFSET_ENTRY_BYTES))
@@ -179,6 +184,11 @@ class TimeIndex:
         """Begin anew, whatever the file has: the next save writes it as a whole."""
         del self._timestamps[:], self._offsets[:]
         self._saved, self._synced = 0, -1
+
+    def doubt(self) -> None:
+        """What was loaded may be in the page cache only, left there by a process that was killed:
+        the next save syncs it."""
+        self._synced = -1
 
     def load(self, disk: Disk) -> None:
         content = _content(disk, self.path, TIME_ENTRY_BYTES)

@@ -259,8 +259,9 @@ class Segment:
                 self.max_timestamp, self.max_timestamp_offset = self.time_index.last
                 self.next_offset = sealed_at
                 return repairs
-            self.offset_index.truncate(trusted_to)
-            self.time_index.truncate(trusted_to)
+            for index in (self.offset_index, self.time_index):
+                index.truncate(trusted_to)
+                index.doubt()
         self.max_timestamp, self.max_timestamp_offset = self.time_index.last
         cut = self._scan(self.offset_index.last[1], trusted_to)
         if len(self.time_index) and self.time_index.last[1] >= self.next_offset:

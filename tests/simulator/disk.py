@@ -98,6 +98,15 @@ class _Directory:
         _apply(self.entries, changes)
         self.pending.append(changes)
 
+    def write_back(self) -> None:
+        for node in self.entries.values():
+            if isinstance(node, _Inode):
+                node.sync()
+            else:
+                node.write_back()
+        self.durable = dict(self.entries)
+        self.pending.clear()
+
     def survivor(self, chance: random.Random) -> "_Directory":
         names = dict(self.durable)
         for changes in self.pending[: chance.randint(0, len(self.pending))]:
@@ -139,6 +148,10 @@ class SimulatedDisk:
         """The disk after the process ended: the page cache is all there, the faults are not."""
         self.cut_power_at = 0
         return SimulatedDisk(self._root)
+
+    def write_back(self) -> None:
+        """What the kernel does within half a minute: everything is durable, and nobody told."""
+        self._root.write_back()
 
     def _step(self) -> None:
         """Count an operation that changes something, or stop before it."""

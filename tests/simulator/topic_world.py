@@ -8,6 +8,8 @@ has to. Everything is told again from the seed; `story` is what happened.
 """
 
 import random
+import sys
+from collections import Counter
 from collections.abc import Callable
 from typing import Final, Literal
 
@@ -93,12 +95,14 @@ class Folder(Struct, frozen=True):
 
 
 class TopicWorld:
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, is_fragile: bool = False) -> None:
+        """A fragile one meets a power failure in most of its steps, and nothing else ends it."""
+        self.is_fragile = is_fragile
         self.dice = random.Random(seed)
         self.disk = new_disk()
         self.now_ms = NOW_MS
         self.story: list[str] = []
-        self.happened: dict[str, int] = {}
+        self.happened: Counter[str] = Counter()
         self.topics: dict[str, Expected] = {}
         self.offsets = [Kept() for _ in range(OFFSETS_PARTITIONS)]
         self.shelf: list[Folder] = []
@@ -116,13 +120,13 @@ class TopicWorld:
         for _ in range(steps):
             self.now_ms += self.dice.choice((1_000, 60_000, 700_000))
             action = self.dice.choices(*zip(*self._actions(), strict=True))[0]
-            if self.dice.random() < 0.25:
+            if self.dice.random() < (0.8 if self.is_fragile else 0.25):
                 self.disk.cut_power_at = self.disk.operations + self.dice.randrange(25)
             try:
                 action()
             except PowerCut:
                 self._tell("... crashed")
-                self._restart(self.dice.choice(("kill", "power")))
+                self._restart("power" if self.is_fragile else self._some_crash())
             self.disk.cut_power_at = None
             self._maybe = None
         self._stop_and_start()
@@ -148,7 +152,7 @@ class TopicWorld:
     def _tell(self, words: str) -> None:
         self.story.append(words)
         kind = words.split(maxsplit=1)[0]
-        self.happened[kind] = self.happened.get(kind, 0) + 1
+        self.happened[kind] += 1
 
     # --- topics --------------------------------------------------------------------------------
 
@@ -187,6 +191,7 @@ class TopicWorld:
         before = set(self.topics)
         self._delete()
         for name in before - set(self.topics):
+            self._tell(f"recreated {name}")
             self._create_as(name)
 
     def _grow(self) -> None:
@@ -356,8 +361,6 @@ class TopicWorld:
 
     def _stop_and_start(self) -> None:
         self._tell("stop")
-        for kept in (kept for _, _, kept in self._all_logs()):
-            kept.durable_to = max(kept.durable_to, 0)
         assert self.journal.close()
         assert self.store.close() == []
         for _, _, kept in self._all_logs():
@@ -366,7 +369,10 @@ class TopicWorld:
         self._begin(power_lost=False)
 
     def _die(self) -> None:
-        self._restart(self.dice.choice(("kill", "power")))
+        self._restart(self._some_crash())
+
+    def _some_crash(self) -> Crash:
+        return self.dice.choice(("kill", "power"))
 
     def _restart(self, crash: Crash) -> None:
         self._tell(crash)
@@ -385,7 +391,7 @@ class TopicWorld:
             try:
                 self._start()
             except PowerCut:
-                crash: Crash = self.dice.choice(("kill", "power"))
+                crash = self._some_crash()
                 self._tell(f"{crash} in the start")
                 power_lost = power_lost or crash == "power"
                 self._crash(crash)
@@ -405,7 +411,8 @@ class TopicWorld:
     def _open(self, *, repair: bool) -> None:
         observer = self._observed
         self.store = LogStore(self.disk, DATA)
-        opened = open_logs(self.store, observer, repair=repair)  # type: ignore[arg-type]
+        catalog = StoredFile(self.disk, f"{DATA}/{CATALOG}")
+        opened = open_logs(self.store, observer, repair=repair, catalog=catalog)  # type: ignore[arg-type]
         self.journal = Journal(
             self.disk,
             self.store,
@@ -416,12 +423,13 @@ class TopicWorld:
         recover_journal(self.journal, self.store, opened, observer, repair=repair)  # type: ignore[arg-type]
         self.registry = TopicRegistry(
             self.store,
-            StoredFile(self.disk, f"{DATA}/{CATALOG}"),
+            catalog,
             TopicSettings(
                 offsets_topic_num_partitions=OFFSETS_PARTITIONS,
                 broker_properties={"log.retention.ms": "-1"},
             ),
             self._observed,
+            repair=repair or self.store.is_repairing,
         )
         topic_id = self.registry.topic_id(OFFSETS_TOPIC)
         assert topic_id is not None
@@ -451,17 +459,28 @@ class TopicWorld:
         self.disk.cut_power_at = None
         if self.dice.random() < 0.2:
             self._lose_a_file()
-        if self.dice.random() < 0.15:
+        elif self.dice.random() < 0.15:  # with the catalog nothing would tell of what is away
             self._move_out()
         if self.dice.random() < 0.25:
             self._move_in()
 
     def _lose_a_file(self) -> None:
         name = self.dice.choice(LOSABLE)
+        if name == CATALOG and not self._folders_tell_all():
+            return
         if self.disk.exists(f"{DATA}/{name}"):
             self._tell(f"lose {name}")
+            if name == CATALOG:  # a new topic's id is durable there alone, until its first flush
+                self.disk.write_back()
             self.disk.remove(f"{DATA}/{name}")
             self.disk.sync_dir(DATA)
+
+    def _folders_tell_all(self) -> bool:
+        """Could the topics be made of the folders? Not one that is half made, or half away."""
+        partitions = [kept for one in self.topics.values() for kept in one.partitions]
+        return self._maybe is None and not any(
+            kept is None or kept.is_elsewhere for kept in partitions
+        )
 
     def _move_out(self) -> None:
         if not self.topics:
@@ -592,9 +611,9 @@ def encoded(batch: list[Written], producer_id: int) -> bytes:
     return encode_batch(records, 0, batch[0].at_ms, 0, producer_id, 0, 0)
 
 
-def simulate_topics(seed: int, steps: int = 80) -> TopicWorld:
+def simulate_topics(seed: int, steps: int = 80, *, is_fragile: bool = False) -> TopicWorld:
     """One world's life. A broken promise is told with the last of its story."""
-    world = TopicWorld(seed)
+    world = TopicWorld(seed, is_fragile=is_fragile)
     try:
         world.walk(steps)
     except Exception as wrong:
@@ -603,3 +622,8 @@ def simulate_topics(seed: int, steps: int = 80) -> TopicWorld:
             wrong.add_note(f"  {line}")
         raise
     return world
+
+
+if __name__ == "__main__":
+    for line in simulate_topics(int(sys.argv[1])).story:
+        print(line)

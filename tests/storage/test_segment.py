@@ -1,5 +1,7 @@
 """One .log file: what is appended is found again, by offset and by time, and a bad tail is cut."""
 
+import random
+
 import pytest
 
 from storage.api import Corrupt, Record
@@ -212,6 +214,25 @@ def test_indexes_of_a_tail_that_was_lost_are_lost_with_it() -> None:
     # Left on the disk they would tell the next start, after a clean stop, that the log has shrunk.
     assert disk.open(f"{FOLDER}/{BASE:020d}.timeindex").size() == 0
     assert Segment(disk, FOLDER, BASE, 100).load(EVERYTHING, sealed_at=sealed_at) == []
+
+
+def test_indexes_that_a_killed_start_cut_are_cut_for_good_by_the_next() -> None:
+    disk, segment = filled()
+    segment.seal()
+    for suffix in ("log", "index", "timeindex"):
+        disk.open(f"{FOLDER}/{BASE:020d}.{suffix}").sync()
+    disk.sync_dir(FOLDER)
+    disk.sync_dir("/")
+    # A power failure took the log; the start after it was killed before it synced what it cut.
+    disk.open(segment.path).truncate(0)
+    disk.open(segment.path).sync()
+    for suffix in ("index", "timeindex"):
+        disk.open(f"{FOLDER}/{BASE:020d}.{suffix}").truncate(0)
+    sealed_at = BASE + 20
+    Segment(disk, FOLDER, BASE, 100).load(0, sealed_at=sealed_at)
+    for seed in range(20):
+        left = disk.after_crash(random.Random(seed))
+        Segment(left, FOLDER, BASE, 100).load(EVERYTHING, sealed_at=sealed_at)
 
 
 def test_offsets_that_fall_are_a_bad_tail() -> None:
