@@ -35,13 +35,17 @@ class Node:
 
     async def __aenter__(self) -> Self:
         data_dir = self._data_dir = DataDir(str(self.config.data_dir), self.config.node_id)
-        self.daemon = build(
-            self.config,
-            Observer(open_log("human", "debug", self.log)),
-            data_dir,
-            asyncio.get_running_loop(),
-            repair=self.repair,
-        )
+        try:
+            self.daemon = build(
+                self.config,
+                Observer(open_log("human", "debug", self.log)),
+                data_dir,
+                asyncio.get_running_loop(),
+                repair=self.repair,
+            )
+        except BaseException:
+            self.release()
+            raise
         self.listener = bind_listener(
             Listener("PLAINTEXT", "127.0.0.1", 0, "127.0.0.1", 0),
             backlog=50,
