@@ -126,6 +126,8 @@ class PartitionLog:
         self.recovery_point = min(recovery_point, self.log_end_offset)
         # A process that was killed may have left names of files that only the page cache has.
         self._names_are_dirty = recovery_point != EVERYTHING and bool(self._segments)
+        # Nothing of it was ever said to be durable: neither is its topic id.
+        self.is_new = not recovery_point
 
     def _check_end(self, known_end: int, log_start_offset: int) -> None:
         end = self.log_end_offset
@@ -484,7 +486,8 @@ class PartitionLog:
     def _flush_names(self) -> None:
         if self.is_new:
             for name in (PARTITION_METADATA, LEADER_EPOCHS):
-                self._disk.open(f"{self._path}/{name}").sync()
+                if self._disk.exists(f"{self._path}/{name}"):
+                    self._disk.open(f"{self._path}/{name}").sync()
         if self.is_new or self._names_are_dirty:
             self._disk.sync_dir(self._path)
             self._names_are_dirty = False

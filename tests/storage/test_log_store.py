@@ -234,6 +234,16 @@ def test_a_folder_that_was_not_made_in_full_is_used(left: tuple[str, ...]) -> No
     assert again.partitions()[ORDERS[0]].topic_id == TOPIC_ID
 
 
+def test_a_topic_id_outlives_a_kill_a_clean_stop_and_then_the_power() -> None:
+    """The stop after the kill makes it durable, though it was written before."""
+    for seed in range(20):
+        disk, _ = with_orders()
+        disk = disk.after_kill()
+        assert opened(disk).close() == []
+        again = opened(disk.after_crash(random.Random(seed)))
+        assert {log.topic_id for log in again.partitions().values()} == {TOPIC_ID}
+
+
 def test_a_creation_that_fails_leaves_no_folder() -> None:
     steps, failed = 0, 0
     while failed == steps:
