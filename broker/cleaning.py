@@ -44,7 +44,6 @@ from storage.cleaner import (
     plan,
     read_clean_offsets,
     survey,
-    sync_sealed,
 )
 from storage.cleaner_messages import LastOfProducer, PassResult
 from storage.cleaner_selection import Unread, dirtiest
@@ -285,7 +284,7 @@ class Cleaning:
             segments = log.segments
             if segments and self._store.durable_to(log) < segments[-1].base_offset:
                 try:
-                    sync_sealed(log)
+                    log.sync_sealed()
                 except OSError as fault:
                     self._tell_from_thread(self._mark, key, log, str(fault))
                 else:

@@ -546,6 +546,12 @@ class Config(Struct, frozen=True, metaclass=Table):
         at_least=0,
         long=True,
     )
+    log_flush_offset_checkpoint_interval_ms: int = integer(
+        60_000,
+        "How often it is written down up to where topics are synced: a start after a kill scans "
+        "what lies above. Sealed segments are synced within a second.",
+        at_least=0,
+    )
     log_cleaner_enable: bool = boolean("Compacted topics are compacted.", default=True)
     log_cleaner_backoff_ms: int = integer(
         15_000, "How often logs to clean are looked for.", at_least=0, long=True

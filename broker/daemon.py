@@ -8,7 +8,8 @@ to look for the coordinator again; then the logs are closed and marked as closed
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Final
 
@@ -47,10 +48,12 @@ from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.offset_fetch import OffsetFetchRequest
 from protocol.names import OFFSETS_TOPIC, GroupId, TopicName
 from purgatory.now import Now
+from storage.api import SyncFailed, TopicPartition
 from storage.journal import Journal
 from storage.log_store import LogStore
+from storage.sealed_flush import SealedFlush
 from topics.data_plane import DataPlane
-from topics.events import PartitionsAdded, TopicChange, TopicCreated, TopicDeleted
+from topics.events import PartitionFailed, PartitionsAdded, TopicChange, TopicCreated, TopicDeleted
 
 STORE_TIMEOUT_S: Final = 10.0
 """At a stop: how long the disk may take for what was appended last."""
@@ -91,6 +94,7 @@ class Daemon:
     history: HistoryLog | None
     offsets_logs: OffsetsLogs
     flush_watch: FlushWatch
+    sealed_flush: SealedFlush = field(init=False)
     storage_failed: Callable[[str], None] = _nobody_asked
 
     def connect(self) -> None:
@@ -124,6 +128,7 @@ class Daemon:
     async def open(self, listeners: Sequence[Bound]) -> None:
         """Accept clients; all they hear of groups is that these are loading."""
         self.journal.start(self.loop.call_soon)
+        self.sealed_flush.start()
         self.flush_watch.start()
         self.ticker.turns.watch_collector()
         self.ticker.start([self.coordinator, self.data_plane, self.server])
@@ -177,6 +182,7 @@ class Daemon:
 
     def _close_logs(self, is_idle: bool) -> bool:  # noqa: FBT001 - the executor's call
         """In a thread: it waits for the flusher and the disk."""
+        is_idle = self.sealed_flush.stop(STORE_TIMEOUT_S) and is_idle
         if not self.journal.close():
             self.store.abandon("the journal has failed")
             return False
@@ -229,6 +235,21 @@ class Daemon:
         if self.history is not None:
             self.history.reopen()
         self.ownership.journal_reopened()
+
+    def sealed_flush_failed(self, key: TopicPartition | None, failure: OSError) -> None:
+        """In the thread of the sealed flush."""
+        with suppress(RuntimeError):  # the loop is closed
+            self.loop.call_soon_threadsafe(self._tell_unsynced, key, failure)
+
+    def _tell_unsynced(self, key: TopicPartition | None, failure: OSError) -> None:
+        if key is None:
+            self.observer(PartFailed("recovery-point-offset-checkpoint", failure))
+            return
+        partition = self.data_plane.registry.partition(key.topic, key.partition)
+        is_lost = isinstance(failure, SyncFailed)
+        if partition is not None and is_lost:
+            partition.offline = True
+        self.observer(PartitionFailed(key, str(failure), is_lost))
 
     def _stalled(self, stalled_ms: int) -> None:
         self.observer(LoopStalled(stalled_ms))

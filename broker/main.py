@@ -62,6 +62,7 @@ from storage.disk import RealDisk
 from storage.journal import Journal
 from storage.log_store import LogStore
 from storage.repair import choice
+from storage.sealed_flush import SealedFlush
 from topics.data_plane import DataPlane
 from topics.registry import TopicRegistry
 
@@ -252,6 +253,9 @@ def build(
         history,
         logs,
         flush_watch,
+    )
+    daemon.sealed_flush = SealedFlush(
+        store, config.log_flush_offset_checkpoint_interval_ms, daemon.sealed_flush_failed
     )
     daemon.connect()
     return daemon

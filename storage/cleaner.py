@@ -21,7 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from storage.api import LogSettings, SyncFailed, TopicPartition
+from storage.api import LogSettings, TopicPartition
 from storage.checkpoints import LOG_STARTS, read_offsets, write_offsets
 from storage.chunks import Throttle, no_throttle
 from storage.cleaner_messages import LastOfProducer, Pass, PassResult
@@ -51,24 +51,6 @@ class Survey(NamedTuple):
     dirt: Dirt
     kept_bytes: int = 0
     """What could be cleaned if the pipeline had read it."""
-
-
-def sync_sealed(log: PartitionLog) -> None:
-    """fsync all but the active segment: a crash then finds them whole, as a pass needs.
-
-    Without the log's lock, for nobody appends to them: who rolls need not wait for an fsync. Raises
-    OSError; a failed fsync closes the log for good.
-    """
-    segments = log.segments
-    try:
-        for segment in segments[:-1]:
-            if segment.is_dirty:
-                segment.sync()
-        if segments:
-            log.sealed_are_synced(segments)
-    except SyncFailed as fault:
-        log.abandon(str(fault))
-        raise
 
 
 def survey(

@@ -36,14 +36,21 @@ class Loaded(NamedTuple):
     aborted: AbortedTransactions
 
 
-def load_folder(
-    disk: Disk, path: str, index_interval_bytes: int, recovery_point: int, known_end: int = 0
-) -> Loaded:
+class KnownEnds(NamedTuple):
+    """What the checkpoints say of a log."""
+
+    recovery_point: int  # from here on every byte is checked; EVERYTHING after a clean stop
+    durable_to: int = 0  # offsets below were durable once
+    log_start: int = 0
+
+
+def load_folder(disk: Disk, path: str, index_interval_bytes: int, ends: KnownEnds) -> Loaded:
     """Bring a folder in order and its segments into memory. Raises Corrupt, OSError.
 
-    `known_end`: offsets below it were durable. A gap between segments is no damage: compaction
-    leaves them, and so does a segment that a crash has cut. Nothing behind a gap is dropped.
+    A gap between segments is no damage: compaction leaves them, and so does a segment that a crash
+    has cut. Nothing behind a gap is dropped.
     """
+    recovery_point, known_end, log_start = ends
     names = complete_swaps(disk, path, disk.listdir(path))
     _check_orphans(path, names, known_end)
     names = _sweep(disk, path, names)
@@ -59,6 +66,7 @@ def load_folder(
         if segment.next_offset > next_base:
             raise Corrupt(segment.path, segment.size, f"runs past the next one, {next_base}")
         segment.release()
+    _check_end(path, every, known_end, log_start)
     aborted = aborted_in_folder(disk, path, names, every)
     return Loaded(topic_id, epochs, every, repairs, aborted)
 
@@ -87,6 +95,15 @@ def _check_orphans(path: str, names: set[str], known_end: int) -> None:
             evidence = tuple(f"{path}/{stem}{one}" for one in _INDEX_SUFFIXES)
             reason = f"the file is missing, though offsets up to {last} were durable"
             raise Shrunken(f"{path}/{stem}{LOG_SUFFIX}", 0, reason, (base, last), evidence)
+
+
+def _check_end(path: str, segments: list[Segment], known_end: int, log_start: int) -> None:
+    """Raises Shrunken."""
+    end = segments[-1].next_offset if segments else 0
+    if end < known_end and log_start < known_end:
+        file, size = (segments[-1].path, segments[-1].size) if segments else (path, 0)
+        reason = f"the log ends at offset {end}, though offsets up to {known_end - 1} were durable"
+        raise Shrunken(file, size, reason, (end, known_end - 1))
 
 
 def _sweep(disk: Disk, path: str, names: set[str]) -> set[str]:

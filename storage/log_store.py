@@ -86,6 +86,7 @@ class LogStore:
         "is_repairing",
         "left_alone",
         "path",
+        "rolled",
         "rolled_back",
         "settings_for",
         "unexpected",
@@ -119,6 +120,7 @@ class LogStore:
         self.left_alone: list[str] = []  # folders whose number no partition has
         # Had records, say the checkpoints, and has no folder; of a topic that nobody expects.
         self.unexpected: list[TopicPartition] = []
+        self.rolled: set[PartitionLog] = set()  # they may have sealed segments that are not synced
         self.was_clean = False
         self.is_repairing = False  # as asked, or because a repair was killed; known once opened
         self.rolled_back = False  # an import that was interrupted; known once opened
@@ -283,10 +285,8 @@ class LogStore:
     ) -> None:
         """Partitions that had records, of topics that are still there, and have no folder."""
         for key, known_end in sorted(recovery_points.items()):
-            topic_id = expects(key)
-            start = log_starts.get(key, 0)
-            is_here = key in self._logs or key in self.damaged
-            if is_here or known_end <= start:
+            topic_id, start = expects(key), log_starts.get(key, 0)
+            if key in self._logs or key in self.damaged or known_end <= start:
                 continue
             if topic_id is None:
                 self.unexpected.append(key)
@@ -407,6 +407,7 @@ class LogStore:
         log = PartitionLog(self._disk, self._folder(key), key, settings)
         log.reserve = self._reserve
         log.start_moved = self.write_log_starts
+        log.has_rolled = self.rolled.add
         return log
 
     def delete(self, *topic_partitions: TopicPartition) -> None:

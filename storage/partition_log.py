@@ -23,7 +23,6 @@ from storage.api import (
     AbortedTransaction,
     LogClosed,
     LogSettings,
-    Shrunken,
     SyncFailed,
     TopicPartition,
 )
@@ -36,7 +35,7 @@ from storage.checkpoints import (
     write_epochs,
 )
 from storage.disk import Disk, Reserve, lacks_room, parent, shortage
-from storage.log_loader import FIRST_EPOCH, load_folder
+from storage.log_loader import FIRST_EPOCH, KnownEnds, load_folder
 from storage.record_batch import iter_batches, read_header, with_offsets
 from storage.segment import EVERYTHING, Placed, Repair, Segment
 from storage.segment_times import find_max_timestamp, offset_for_timestamp
@@ -54,9 +53,11 @@ class PartitionLog:
         "_names_are_dirty",
         "_path",
         "_segments",
+        "_sync_lock",
         "_topic_id",
         "_topic_partition",
         "aborted",
+        "has_rolled",
         "is_new",
         "recovery_point",
         "repairs",
@@ -80,11 +81,13 @@ class PartitionLog:
         self._names_are_dirty = False  # a segment was created or removed since the last sync
         self._closed_because: str | None = None
         self._files_lock = threading.RLock()
+        self._sync_lock = threading.Lock()  # taken before the other: one fsync at a time
         self.settings = settings
         self.recovery_point = 0  # everything below it is durable
         self.aborted = NONE_ABORTED
         self.repairs: list[Repair] = []  # what opening had to do; the shell logs it
         self.reserve: Reserve | None = None  # room that `append` leaves to others
+        self.has_rolled: Callable[[PartitionLog], None] = lambda _: None
         self.start_moved: Callable[[], None] = lambda: None  # makes the log start durable
 
     # --- creating and opening ------------------------------------------------------------------
@@ -114,9 +117,9 @@ class PartitionLog:
         are gone), OSError.
         """
         interval = self.settings.index_interval_bytes
-        loaded = load_folder(self._disk, self._path, interval, recovery_point, known_end)
+        ends = KnownEnds(recovery_point, known_end, log_start_offset)
+        loaded = load_folder(self._disk, self._path, interval, ends)
         self._topic_id, self._epochs, self._segments, self.repairs, self.aborted = loaded
-        self._check_end(known_end, log_start_offset)
         first = self._segments[0].base_offset if self._segments else 0
         self._log_start_offset = max(log_start_offset, first)
         if self._log_start_offset > self.log_end_offset:
@@ -128,14 +131,6 @@ class PartitionLog:
         self._names_are_dirty = recovery_point != EVERYTHING and bool(self._segments)
         # Nothing of it was ever said to be durable: neither is its topic id.
         self.is_new = not recovery_point
-
-    def _check_end(self, known_end: int, log_start_offset: int) -> None:
-        end = self.log_end_offset
-        if end < known_end and log_start_offset < known_end:
-            last = self._segments[-1] if self._segments else None
-            path, size = (self._path, 0) if last is None else (last.path, last.size)
-            reason = f"the log ends at offset {end}, though offsets up to {known_end - 1}"
-            raise Shrunken(path, size, f"{reason} were durable", (end, known_end - 1))
 
     def _name_log_start(self) -> None:
         """An empty segment says where the log goes on, should the checkpoint be lost."""
@@ -256,7 +251,9 @@ class PartitionLog:
                 self._segments[-1].seal()
             elif at is not None:
                 self._log_start_offset = at
-            return self._create_segment(self.log_end_offset if at is None else at)
+            segment = self._create_segment(self.log_end_offset if at is None else at)
+        self.has_rolled(self)
+        return segment
 
     def _create_segment(self, base_offset: int) -> Segment:
         with self._files_lock:
@@ -321,20 +318,16 @@ class PartitionLog:
     def aborted_among(self, batches: bytes) -> Sequence[AbortedTransaction]:
         return self.aborted.among(batches)
 
-    def batches(self, from_offset: int) -> Iterator[bytes]:
+    def batches(self, from_offset: int, *, check: bool = False) -> Iterator[bytes]:
         segments = self._segments
         for number in range(self._segment_number(from_offset), len(segments)):
             segment = segments[number]
-            yield from segment.batches(segment.position_of(from_offset))
+            yield from segment.batches(segment.position_of(from_offset), check=check)
             self._let_go(segment)
 
     def checked_batches(self, from_offset: int) -> Iterator[bytes]:
         """As `batches`, for who acts on what they say. Raises Corrupt at a checksum that fails."""
-        segments = self._segments
-        for number in range(self._segment_number(from_offset), len(segments)):
-            segment = segments[number]
-            yield from segment.batches(segment.position_of(from_offset), check=True)
-            self._let_go(segment)
+        return self.batches(from_offset, check=True)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
         for segment in list(self._segments):
@@ -454,29 +447,47 @@ class PartitionLog:
         at = self._segments.index(old[0])
         self._segments = [*self._segments[:at], new, *self._segments[at + len(old) :]]
 
-    def sealed_are_synced(self, segments: Sequence[Segment]) -> None:
-        """All of these but the last, the active one, are on the disk: so are their names now."""
-        with self._files_lock:
-            self._flush_names()
-            self.recovery_point = max(self.recovery_point, segments[-1].base_offset)
-
     # --- durability ----------------------------------------------------------------------------
 
     def flush(self) -> None:
         """fsync what was appended, then the names; a failed fsync closes the log for good."""
-        with self._files_lock:
+        with self._sync_lock, self._files_lock:
             end_offset = self.log_end_offset
-            try:
-                for segment in list(self._segments):
-                    if segment.is_dirty:
-                        segment.sync()
-                        self._let_go(segment)
-                self._flush_names()
-            except SyncFailed as fault:
-                # The kernel may have dropped the pages: a second fsync would lie.
-                self._closed_because = str(fault)
-                raise
+            self._sync(self._segments)
             self.recovery_point = end_offset
+
+    def sync_sealed(self) -> bool:
+        """fsync all but the active segment; False if that was done already, or the log is closed.
+
+        Without the lock of the files, for nobody appends to these: who rolls need not wait. Raises
+        OSError; a failed fsync closes the log for good.
+        """
+        with self._sync_lock:
+            sealed = list(self._segments)  # as of now: a roll appends to the log's own list
+            active = sealed.pop() if sealed else None
+            if active is None or not self.is_open or self.recovery_point >= active.base_offset:
+                return False
+            self._sync(sealed)
+            self.recovery_point = max(self.recovery_point, active.base_offset)
+            return True
+
+    def _sync(self, segments: Sequence[Segment]) -> None:
+        try:
+            for segment in list(segments):
+                if segment.is_dirty:
+                    try:
+                        segment.sync()
+                    except FileNotFoundError:
+                        if segment in self._segments:
+                            raise
+                        continue  # retention has dropped it at this moment
+                    self._let_go(segment)
+            with self._files_lock:
+                self._flush_names()
+        except SyncFailed as fault:
+            # The kernel may have dropped the pages: a second fsync would lie.
+            self._closed_because = str(fault)
+            raise
 
     def drop_partial_write(self) -> None:
         """Cut off what an append that failed may have left behind the last batch."""

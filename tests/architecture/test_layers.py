@@ -55,6 +55,7 @@ DOORS = {
         "storage/journal.py",
         "storage/gathering.py",
         "storage/checkpointer.py",
+        "storage/sealed_flush.py",
         "storage/disk.py",
         "pipeline/progress.py",
     ),

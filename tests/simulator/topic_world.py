@@ -20,7 +20,7 @@ from broker.stored_file import StoredFile
 from protocol.names import OFFSETS_TOPIC, TopicId, TopicName
 from storage.api import Corrupt, LogSettings, Record, TopicLog, TopicPartition
 from storage.checkpoints import NO_TOPIC_ID
-from storage.cleaner import finish, plan, read_clean_offsets, survey, sync_sealed
+from storage.cleaner import finish, plan, read_clean_offsets, survey
 from storage.cleaner_pass import run_pass
 from storage.disk import read_file
 from storage.journal import Journal
@@ -324,7 +324,7 @@ class TopicWorld:
         if self.dice.random() < 0.5 and log.segments[-1].size and key.topic != OFFSETS_TOPIC:
             log.roll()
         self._tell(f"clean {key.topic}-{key.partition}")
-        sync_sealed(log)
+        log.sync_sealed()
         self.store.write_checkpoints()
         kept.is_cleaned = True
         offsets = read_clean_offsets(self.disk, DATA)
@@ -343,7 +343,7 @@ class TopicWorld:
     def _checkpoint(self) -> None:
         self._tell("checkpoint")
         for _, log, _ in self._all_logs():
-            sync_sealed(log)
+            log.sync_sealed()
         self.journal.checkpointer.run()
         self.store.write_checkpoints()
 

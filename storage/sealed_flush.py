@@ -1,0 +1,109 @@
+"""Sealed flush: when are segments synced that nobody appends to any more?
+
+A segment that was sealed is synced within a second, in a thread of its own, and the recovery points
+are written down every `log.flush.offset.checkpoint.interval.ms`. So a start after a kill scans the
+active segments and little else, and a bad byte in a sealed one is no torn tail. The logs that the
+journal writes are not looked at: its checkpoints sync them (`checkpointer.py`).
+Kafka's counterparts: UnifiedLog.roll (which schedules the flush),
+LogManager.checkpointLogRecoveryOffsets.
+"""
+
+import threading
+from collections.abc import Callable
+from time import monotonic, perf_counter
+from typing import Final
+
+from storage.api import TopicPartition
+from storage.disk import shortage
+from storage.journaled_view import JournaledView
+from storage.log_store import LogStore
+from storage.partition_log import PartitionLog
+
+LOOK_S: Final = 1.0
+"""How often it is looked for segments that were sealed."""
+
+_REST: Final = 4.0  # times as long as the sync took: the disk is shared with the commits
+_REST_MAX_S: Final = 0.1
+
+OnFailure = Callable[[TopicPartition | None, OSError], None]
+
+
+class SealedFlush:
+    """`look` does what is due; `start` has a thread do it until `stop`."""
+
+    __slots__ = (
+        "_checkpoint_at_s",
+        "_interval_s",
+        "_is_checkpoint_due",
+        "_on_failure",
+        "_stopping",
+        "_store",
+        "_thread",
+    )
+
+    def __init__(self, store: LogStore, interval_ms: int, on_failure: OnFailure) -> None:
+        """`on_failure` is called in the thread, with no partition where a checkpoint failed."""
+        self._store = store
+        self._interval_s = interval_ms / 1000
+        self._on_failure = on_failure
+        self._is_checkpoint_due = False
+        self._checkpoint_at_s = monotonic() + self._interval_s
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        for key in self._store.partitions():  # what a killed process has left unsynced
+            log = self._store.partition_log(key)
+            if log is not None:
+                self._store.rolled.add(log)
+        self._thread = threading.Thread(target=self._run, name="sealed-flush", daemon=True)
+        self._thread.start()
+
+    def stop(self, timeout_s: float) -> bool:
+        """Return when the thread has ended; False if the disk keeps it for longer than that."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join(timeout_s)
+        return self._thread is None or not self._thread.is_alive()
+
+    def _run(self) -> None:
+        while not self._stopping.wait(LOOK_S):
+            self.look()
+
+    def look(self) -> None:
+        """Sync what was sealed since the last look; write the checkpoints when it is time."""
+        waiting = self._store.rolled
+        again: list[PartitionLog] = []
+        while waiting and not self._stopping.is_set():
+            log = waiting.pop()
+            started = perf_counter()
+            try:
+                is_synced = self._is_own(log) and log.sync_sealed()
+            except OSError as failure:
+                if shortage(failure) is None:
+                    self._on_failure(log.topic_partition, failure)
+                else:
+                    again.append(log)
+                continue
+            if is_synced:
+                self._is_checkpoint_due = True
+                self._stopping.wait(min(_REST * (perf_counter() - started), _REST_MAX_S))
+        waiting.update(again)
+        if self._is_checkpoint_due and monotonic() >= self._checkpoint_at_s:
+            self._write_checkpoints()
+
+    def _is_own(self, log: PartitionLog) -> bool:
+        key = log.topic_partition
+        if self._store.partition_log(key) is not log or not log.is_open:
+            return False
+        return not isinstance(self._store.partitions().get(key), JournaledView)
+
+    def _write_checkpoints(self) -> None:
+        self._checkpoint_at_s = monotonic() + self._interval_s
+        try:
+            self._store.write_checkpoints()
+        except OSError as failure:
+            if shortage(failure) is None:
+                self._on_failure(None, failure)
+        else:
+            self._is_checkpoint_due = False
