@@ -35,7 +35,7 @@ from protocol import java_text
 from protocol.java_text import INT_MAX, LONG_MAX, split_list, trim
 from protocol.names import HISTORY_TOPIC, LAG_TOPIC, TopicName
 from storage.api import JOURNALED_BATCH_BYTES_MAX, LogSettings
-from topics.settings import InternalTopic, TopicSettings
+from topics.settings import PARTITIONS_MAX, InternalTopic, TopicSettings
 
 _HOUR_MS = 3_600_000
 _MINUTE_MS = 60_000
@@ -184,7 +184,10 @@ class Config(Struct, frozen=True, metaclass=Table):
         600_000, "How often expired offsets are looked for.", at_least=1, long=True
     )
     offsets_topic_num_partitions: int = integer(
-        50, "Partitions of __consumer_offsets. Never change it once there is data.", at_least=1
+        50,
+        "Partitions of __consumer_offsets. Never change it once there is data.",
+        at_least=1,
+        at_most=PARTITIONS_MAX,
     )
     offsets_topic_segment_bytes: int = integer(
         104_857_600, "Size at which a file of __consumer_offsets is closed.", at_least=1
@@ -358,6 +361,7 @@ class Config(Struct, frozen=True, metaclass=Table):
         "Partitions of __group_history. One keeps the order of all groups; never fewer than "
         "before.",
         at_least=1,
+        at_most=PARTITIONS_MAX,
     )
     rollcall_history_memory_rebalances: int = integer(
         20_000,
@@ -486,7 +490,10 @@ class Config(Struct, frozen=True, metaclass=Table):
     )
     delete_topic_enable: bool = boolean("Topics may be deleted.", default=True)
     num_partitions: int = integer(
-        1, "Partitions of a topic that is created without a number.", at_least=1
+        1,
+        "Partitions of a topic that is created without a number.",
+        at_least=1,
+        at_most=PARTITIONS_MAX,
     )
     default_replication_factor: int = integer(1, "Copies of a new topic: one node has one.")
     min_insync_replicas: int = integer(

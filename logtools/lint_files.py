@@ -42,7 +42,7 @@ _LEFTOVERS: Final = {
     "-delete": "a deleted partition; the next start removes it",
 }
 _LEFTOVER_FOLDERS: Final = {
-    "-stray": "a partition that Kafka found to belong to nobody",
+    "-stray": "a partition that belonged to nobody: a start has set it aside",
     "-future": "a partition that was being moved to this disk",
 }
 

@@ -15,13 +15,10 @@ from msgspec import Struct, field
 
 from protocol.names import TopicId, TopicName
 from storage.api import Corrupt, NewerFormat
+from topics.settings import PARTITIONS_MAX
 from topics.topic_names import name_fault
 
 FORMAT: Final = 1
-
-PARTITIONS_MAX: Final = 100_000
-"""Of one topic, whoever asks: each has an entry in the table, a line in every Metadata answer and,
-with its first record, an open file. Kafka names no limit; its clusters end near there."""
 
 _PRODUCER_IDS_END: Final = 1 << 63  # an int64 on the wire
 

@@ -21,10 +21,9 @@ from topics.api_error import (
     of_disk,
     of_internal_topic,
 )
-from topics.catalog import PARTITIONS_MAX
 from topics.placement import assignment_fault
 from topics.registry import TopicRegistry
-from topics.settings import MAX_PARTITIONS_PER_REQUEST
+from topics.settings import MAX_PARTITIONS_PER_REQUEST, PARTITIONS_MAX
 
 _DONE: Final = ApiError(ErrorCode.NONE)
 
