@@ -7,7 +7,6 @@ no group from being served. With --repair what is damaged is cut, kept aside, an
 Kafka differs: `LogLoader` cuts such a log without asking, once the broker was not stopped cleanly.
 """
 
-from contextlib import suppress
 from typing import Final
 from uuid import UUID
 
@@ -31,7 +30,7 @@ from storage.partition_log import PartitionLog
 from storage.record_batch import read_header
 from storage.repair_book import Repaired
 from storage.segment import TailCut
-from topics.catalog import Catalog, CatalogFile, TopicEntry
+from topics.catalog import Catalog, CatalogDamaged, CatalogFile, TopicEntry
 
 GROUPS_NAMED_MAX: Final = 1_000
 """Groups of which a report says what they lost; the copy has the others too."""
@@ -41,7 +40,7 @@ def open_logs(
     store: LogStore, observer: Observer, *, repair: bool, catalog: CatalogFile | None = None
 ) -> StoreOpened:
     """Open all partitions; those that the catalog names must be there. Raises Corrupt, OSError."""
-    opened = store.open(repair=repair, expects=_expected_by(catalog))
+    opened = store.open(repair=repair, expects=_expected_by(catalog, repair=repair))
     if store.is_repairing and not repair:
         observer(Warned("A repair was interrupted: it goes on now"))
     if store.rolled_back:
@@ -75,12 +74,19 @@ def _first_of(damage: list[Corrupt]) -> Corrupt:
     return Corrupt(first.path, first.position, f"{first.reason} (and {more} more partitions)")
 
 
-def _expected_by(catalog: CatalogFile | None) -> Expects:
-    """Partitions of topics that were not deleted. Without a catalog, those of the offsets topic."""
+def _expected_by(catalog: CatalogFile | None, *, repair: bool) -> Expects:
+    """Partitions of topics that were not deleted. Without a catalog, those of the offsets topic.
+
+    Raises NewerFormat, and Corrupt unless a repair is to make a new one: nothing was touched yet.
+    """
     topics: dict[str, TopicEntry] = {}
-    with suppress(Corrupt):  # then the registry says so, or makes a new one
-        if catalog is not None and (content := catalog.load()) is not None:
+    content = None if catalog is None else catalog.load()
+    if catalog is not None and content is not None:
+        try:
             topics = {entry.name: entry for entry in Catalog.read(content, catalog.name).topics}
+        except CatalogDamaged:
+            if not repair:
+                raise
 
     def expected(key: TopicPartition) -> UUID | None:
         entry = topics.get(key.topic)

@@ -16,6 +16,7 @@ from broker.main import TOPICS_FILE
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from protocol.names import ErrorCode, TopicName
 from storage.api import Corrupt, NewerFormat
+from storage.log_store import CLEAN_SHUTDOWN
 from storage.repair import choice
 from tests.broker.members import Member, as_other, make_topic
 from tests.broker.node import Node
@@ -102,6 +103,9 @@ async def test_a_damaged_catalog_is_made_anew_by_a_repair(tmp_path: Path, damage
         for repair in (False, True):
             with pytest.raises(NewerFormat, match="newer Rollcall"):
                 await node(tmp_path, repair=repair).__aenter__()
+            assert (
+                tmp_path / "data" / CLEAN_SHUTDOWN
+            ).exists()  # the newer one finds all as it was
         path.write_bytes(sound)
     log, partitions = await start(tmp_path, member)
     assert partitions == [ErrorCode.NONE]
