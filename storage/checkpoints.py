@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
 
 from storage.api import Corrupt, TopicPartition
-from storage.disk import Disk, read_file, replace_file
+from storage.disk import Disk, overwrite, read_file, replace_file
 
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
@@ -97,11 +97,7 @@ def encode_epochs(epochs: Sequence[tuple[int, int]]) -> bytes:
 def write_epochs(disk: Disk, path: str, epochs: Sequence[tuple[int, int]]) -> None:
     """In place: a rename over a file makes some file systems write it to the disk at once, and a
     start does this for every partition. Not synced."""
-    content = encode_epochs(epochs)
-    file = disk.open(path, create=True)
-    file.pwrite(content, 0)
-    file.truncate(len(content))
-    file.close()
+    overwrite(disk, path, encode_epochs(epochs))
 
 
 def encode_metadata(topic_id: UUID) -> bytes:

@@ -243,6 +243,16 @@ TEMPORARY: Final = ".tmp"
 """What a small file's name ends with while it is written."""
 
 
+def overwrite(disk: Disk, path: str, content: bytes) -> None:
+    """Write a small file in place, made if it is not there. Not synced: a crash may tear it."""
+    file = disk.open(path, create=True)
+    try:
+        file.pwrite(content, 0)
+        file.truncate(len(content))
+    finally:
+        file.close()
+
+
 def replace_file(disk: Disk, path: str, content: bytes) -> None:
     """Write a small file so that a crash leaves the old content or the new, and never a mixture."""
     temporary = path + TEMPORARY

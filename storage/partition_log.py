@@ -30,11 +30,10 @@ from storage.checkpoints import (
     LEADER_EPOCHS,
     NO_TOPIC_ID,
     PARTITION_METADATA,
-    encode_epochs,
     encode_metadata,
     write_epochs,
 )
-from storage.disk import Disk, Reserve, lacks_room, parent, shortage
+from storage.disk import Disk, Reserve, lacks_room, overwrite, parent, shortage
 from storage.log_loader import FIRST_EPOCH, KnownEnds, load_folder
 from storage.record_batch import iter_batches, read_header, with_offsets
 from storage.segment import EVERYTHING, Placed, Repair, Segment
@@ -101,14 +100,8 @@ class PartitionLog:
         """Write the folder's two small files, also where a crash has lost them."""
         self.is_new = True
         self._topic_id = topic_id
-        self._write(PARTITION_METADATA, encode_metadata(topic_id))
-        self._write(LEADER_EPOCHS, encode_epochs(self._epochs))
-
-    def _write(self, name: str, content: bytes) -> None:
-        file = self._disk.open(f"{self._path}/{name}", create=True)
-        file.truncate(0)
-        file.pwrite(content, 0)
-        file.close()
+        overwrite(self._disk, f"{self._path}/{PARTITION_METADATA}", encode_metadata(topic_id))
+        write_epochs(self._disk, f"{self._path}/{LEADER_EPOCHS}", self._epochs)
 
     def open(self, recovery_point: int, log_start_offset: int = 0, known_end: int = 0) -> None:
         """Load the folder; EVERYTHING is the recovery point of a log that was closed cleanly.
