@@ -35,7 +35,7 @@ _SYNONYMS = (
 _MUST_AGREE = (("node.id", "broker.id"),)  # where both are set; see `_strongest`
 
 _RESEMBLES = 0.85  # of difflib's ratio: one letter wrong, too many or missing, or two swapped
-_OWN_VARIABLES = ("ROLLCALL_CONFIG",)  # options of the command line, not configuration
+_OWN_VARIABLES = ("ROLLCALL_CONFIG", "ROLLCALL_STRICT_FILES")  # options, not configuration
 
 
 class BadConfig(Exception):

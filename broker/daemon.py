@@ -51,6 +51,7 @@ from purgatory.now import Now
 from storage.api import SyncFailed, TopicPartition
 from storage.journal import Journal
 from storage.log_store import LogStore
+from storage.loop_guard import LoopGuard
 from storage.sealed_flush import SealedFlush
 from topics.data_plane import DataPlane
 from topics.events import PartitionFailed, PartitionsAdded, TopicChange, TopicCreated, TopicDeleted
@@ -94,6 +95,7 @@ class Daemon:
     history: HistoryLog | None
     offsets_logs: OffsetsLogs
     flush_watch: FlushWatch
+    guard: LoopGuard
     sealed_flush: SealedFlush = field(init=False)
     storage_failed: Callable[[str], None] = _nobody_asked
 
@@ -148,6 +150,7 @@ class Daemon:
         self.collector.start()
         self.lag.start()
         self._tell_limits()  # now that the partitions are known
+        self.guard.begin()
 
     async def stop(self) -> bool:
         """See the module's text; False if not everything could be stored."""
@@ -176,6 +179,7 @@ class Daemon:
         self.collector.stop()
         await self.cleaning.tidy_up()
         is_idle = await self.io.close(STORE_TIMEOUT_S)
+        self.guard.end()
         clean = await self.loop.run_in_executor(None, self._close_logs, is_idle)
         self.observer(DaemonStep("Shutdown complete."))
         return clean
@@ -232,9 +236,12 @@ class Daemon:
     def _journal_reopened(self) -> None:
         self.health.journal_failed = None
         self.observer(JournalReopened())
+        self.ownership.journal_reopened(self._recall_history)
+
+    async def _recall_history(self) -> None:
+        """Before any group is loaded again."""
         if self.history is not None:
-            self.history.reopen()
-        self.ownership.journal_reopened()
+            await self.history.reopen_beside()
 
     def sealed_flush_failed(self, key: TopicPartition | None, failure: OSError) -> None:
         """In the thread of the sealed flush."""

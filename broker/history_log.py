@@ -9,6 +9,7 @@ The index in memory is the fold of the very same facts (history/index.py). At a 
 of the topic is read, so that a rebalance which the stop cut off is not forgotten.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
@@ -137,21 +138,41 @@ class HistoryLog:
 
     def reopen(self) -> None:
         """The journal takes writes again: only what it had stored has happened."""
+        self._begin_anew([self._tail(one) for one in self._opened_anew()])
+
+    async def reopen_beside(self) -> None:
+        """The same, but read in a thread. What is told meanwhile is appended, not remembered."""
+        partitions = self._opened_anew()
+        loop = asyncio.get_running_loop()
+        tails = await loop.run_in_executor(None, lambda: [self._tail(one) for one in partitions])
+        self._begin_anew(tails)
+
+    def _opened_anew(self) -> list[int]:
         self._logs.clear()
         self._loaded.clear()
+        return self._open_all()
+
+    def _begin_anew(self, tails: "Sequence[list[Window] | Exception]") -> None:
         self.index.clear()
         self.facts.clear()
-        self._recall_all()
+        for tail in tails:
+            self._recall(tail)
 
     def _recall_all(self) -> None:
+        for partition in self._open_all():
+            self._recall(self._tail(partition))
+
+    def _open_all(self) -> list[int]:
+        """The partitions whose logs there are."""
+        found = []
         for partition in range(self._partitions):
             try:
                 self._log(partition)
-                self._recall(self.view(partition))
-            except (OSError, Corrupt, KeyError) as fault:
+            except (Corrupt, KeyError) as fault:
                 self._lost(f"partition {partition}: {fault}")
-            except Exception as error:  # noqa: BLE001 - whatever lies there, groups are served
-                self._observe(PartFailed("group history", error))
+            else:
+                found.append(partition)
+        return found
 
     def unreadable(self, damage: Exception) -> None:
         """Some of the topic is damaged: told once; the rest is read, and facts are appended."""
@@ -176,19 +197,35 @@ class HistoryLog:
             raise Corrupt(f"{key.topic}-{key.partition}", 0, "the log could not be opened")
         return view
 
-    def _recall(self, log: TopicLog) -> None:
+    def _tail(self, partition: int) -> "list[Window] | Exception":
+        """In any thread: what the end of a partition says, the last first; or what is wrong."""
         tail: list[Window] = []
         size = 0
-        for window in windows(log):
-            tail.append(window)
-            size += window.size
-            if window.damage is not None:
-                self.unreadable(window.damage)
-            if size >= TAIL_BYTES:
-                break
-        for window in reversed(tail):
-            for _, event in window.events():
-                self.index.apply(event)
+        try:
+            for window in windows(self.view(partition)):
+                tail.append(window)
+                size += window.size
+                if size >= TAIL_BYTES:
+                    break
+        except Exception as error:  # noqa: BLE001 - told by `_recall`
+            return error
+        return tail
+
+    def _recall(self, tail: "list[Window] | Exception") -> None:
+        """Take in what a partition's end says."""
+        if isinstance(tail, OSError | Corrupt):
+            self._lost(str(tail))
+            return
+        try:
+            if isinstance(tail, Exception):
+                raise tail  # noqa: TRY301 - told as what else may be wrong below
+            for window in reversed(tail):
+                if window.damage is not None:
+                    self.unreadable(window.damage)
+                for _, event in window.events():
+                    self.index.apply(event)
+        except Exception as error:  # noqa: BLE001 - whatever lies there, groups are served
+            self._observe(PartFailed("group history", error))
 
     # ------------------------------------------------------------ the log
 

@@ -22,9 +22,10 @@ from history.lag_book import LagBook, LagLimits
 from history.lag_records import Sample, UnreadableSample, decode_sample, encode_sample
 from protocol.names import LAG_TOPIC
 from purgatory.now import Now
-from storage.api import Corrupt, LogClosed, Record, TopicLog, TopicPartition
+from storage.api import Corrupt, Record, TopicLog, TopicPartition
 from storage.record_batch import InvalidBatch, encode_batch, stored_records
 from topics.data_plane import DataPlane
+from topics.io_executor import INLINE, IoExecutor
 from topics.partition import Partition
 
 PARTITION: Final = TopicPartition(LAG_TOPIC, 0)
@@ -43,8 +44,10 @@ class LagTopic:
         readable: Callable[[TopicPartition, Now], None],
         tail_ms: int,
         tail_bytes_max: int,
+        appender: IoExecutor = INLINE,
     ) -> None:
         """`readable` is told of each append; the last `tail_ms` of samples are read back."""
+        self._appender = appender
         self.bytes_written = 0
         self._partition = partition
         self._clock = clock
@@ -60,23 +63,31 @@ class LagTopic:
         return None if self._partition is None else self._partition.log
 
     def append(self, samples: Sequence[Sample], now_ms: int) -> None:
-        """In one batch, readable at once."""
-        log = self._log
-        if log is None or self._partition is None or self._failed or not samples:
+        """In one batch, readable once the data plane's appender has written it."""
+        log, partition = self._log, self._partition
+        if log is None or partition is None or self._failed or not samples:
             return
         batch = encode_batch([Record(*encode_sample(one)) for one in samples], 0, now_ms)
         now = self._clock.now()
-        try:
+        retains = now.mono_ms - self._retained_at_ms >= RETENTION_CHECK_MS
+        if retains:
+            self._retained_at_ms = now.mono_ms
+
+        def write() -> None:
+            """In the appender."""
             log.append(batch, now_ms)
-            if now.mono_ms - self._retained_at_ms >= RETENTION_CHECK_MS:
-                self._retained_at_ms = now.mono_ms
+            partition.appended(len(samples), len(batch), now.mono_ms)
+            if retains:
                 log.enforce_retention(now_ms)
-        except (OSError, LogClosed, Corrupt) as fault:
-            self._fail(fault)
-            return
-        self.bytes_written += len(batch)
-        self._partition.appended(len(samples), len(batch), now.mono_ms)
-        self._readable(PARTITION, now)
+
+        def written(fault: Exception | None) -> None:
+            if fault is None:
+                self.bytes_written += len(batch)
+                self._readable(PARTITION, now)
+            elif not self._failed:
+                self._fail(fault)
+
+        self._appender.submit(write, written)
 
     async def read_back(self) -> AsyncIterator[list[Sample]]:
         """Batch by batch, oldest first; as much of the tail as the limits allow."""
@@ -148,6 +159,7 @@ def build_lag(
         # Each group's whole window was written once in this time, also if a restart fell in it.
         tail_ms=2 * (config.rollcall_lag_keepalive_ms + limits.interval_ms),
         tail_bytes_max=config.rollcall_lag_tail_max_bytes,
+        appender=data_plane.appender,
     )
     return LagSampler(
         LagReader(coordinator, registry),

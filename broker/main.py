@@ -61,6 +61,7 @@ from storage.data_dir import DataDir, DataDirRefused
 from storage.disk import RealDisk
 from storage.journal import Journal
 from storage.log_store import LogStore
+from storage.loop_guard import LoopGuard
 from storage.repair import choice
 from storage.sealed_flush import SealedFlush
 from topics.data_plane import DataPlane
@@ -71,6 +72,9 @@ EXIT_FAILED: Final = 1
 EXIT_REFUSED: Final = 2
 
 TOPICS_FILE: Final = "rollcall-topics.json"
+STRICT_FILES_VARIABLE: Final = "ROLLCALL_STRICT_FILES"
+"""Set by tests: disk work on the loop after the start is an error, where it is else counted."""
+
 PRODUCERS_FILE: Final = "rollcall-producers.snapshot"
 
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -146,9 +150,14 @@ def build(
     loop: asyncio.AbstractEventLoop,
     *,
     repair: bool = False,
+    strict_files: bool = False,
 ) -> Daemon:
-    """Open what lies in the data directory and put the parts together. Raises Corrupt, OSError."""
-    disk, clock = RealDisk(), SystemClock()
+    """Open what lies in the data directory and put the parts together. Raises Corrupt, OSError.
+
+    With `strict_files` disk work on the loop after the start is an AssertionError, for tests.
+    """
+    guard = LoopGuard(is_strict=strict_files)
+    disk, clock = RealDisk(guard), SystemClock()
     store = LogStore(disk, data_dir.path, reserve_bytes=config.rollcall_disk_reserve_bytes)
     relay = JournalRelay(loop)
     catalog = StoredFile(disk, f"{data_dir.path}/{TOPICS_FILE}")
@@ -253,6 +262,7 @@ def build(
         history,
         logs,
         flush_watch,
+        guard,
     )
     daemon.sealed_flush = SealedFlush(
         store, config.log_flush_offset_checkpoint_interval_ms, daemon.sealed_flush_failed
@@ -271,7 +281,8 @@ async def _run(
     repair: bool,
 ) -> int:
     loop = asyncio.get_running_loop()
-    daemon = build(config, observer, data_dir, loop, repair=repair)
+    strict_files = bool(os.environ.get(STRICT_FILES_VARIABLE))
+    daemon = build(config, observer, data_dir, loop, repair=repair, strict_files=strict_files)
     told = asyncio.Event()
     listen_to_signals(loop, told, observer)
     faults: list[str] = []

@@ -10,7 +10,7 @@ partitions, and each start is an election: the leader epoch grows by one. Kafka'
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import suppress
 from typing import Final, Protocol
 
@@ -160,7 +160,9 @@ class Ownership:
         """Take these partitions over; returns when each is loaded or has failed to."""
         started_ms = self._now_ms()
         epochs = [
-            epoch for partition in partitions if (epoch := self._begin(partition)) is not None
+            epoch
+            for partition in partitions
+            if (epoch := self._begin(partition, self._elect(partition))) is not None
         ]
         if epochs:
             self._observe(PartitionsElected(len(epochs), min(epochs), max(epochs)))
@@ -211,16 +213,24 @@ class Ownership:
         self._observe(PartitionResigned(partition, epoch))
         self._turned()
 
-    def _begin(self, partition: int) -> int | None:
+    def _elect(self, partition: int) -> int | Exception:
+        """In any thread, for it writes files: the epoch that begins, or what kept it from that."""
+        try:
+            return self._logs.elect(partition)
+        except (OSError, Corrupt, MemoryError) as error:
+            return error
+
+    def _begin(self, partition: int, elected: int | Exception) -> int | None:
         """From here on clients hear that it is loading."""
         try:
-            epoch = self._logs.elect(partition)
+            if isinstance(elected, Exception):
+                raise elected
             self._open[partition] = self._logs.open(partition)
         except (OSError, Corrupt, MemoryError) as error:
             self._epochs[partition] = -1
             self._fail(partition, error)
             return None
-        self._epochs[partition] = epoch
+        epoch = self._epochs[partition] = elected
         self._enqueue(partition)
         self._observe(PartitionElected(partition, epoch))
         return epoch
@@ -345,12 +355,17 @@ class Ownership:
         """What was lacking may be there by now; if not, this is asked again."""
         await self._sleep(SHORTAGE_PAUSE_S)
         async with self._lock(partition):
-            if partition not in self._epochs or self._failed.pop(partition, None) is None:
+            if partition not in self._epochs or partition not in self._failed:
                 return  # it was given up, or loaded meanwhile
-            if self._epochs[partition] < 0:
-                self._begin(partition)
-            else:
+            if self._epochs[partition] >= 0:
+                del self._failed[partition]
                 self._open_again(partition)
+            else:
+                loop = asyncio.get_running_loop()
+                elected = await loop.run_in_executor(None, self._elect, partition)
+                if self._failed.pop(partition, None) is None:
+                    return  # the daemon stops
+                self._begin(partition, elected)
         await self._load_queued()
 
     def on_stored(self, partition: int, position: Position, now: Now) -> None:
@@ -375,11 +390,15 @@ class Ownership:
         self._stored.set()
         self._load_all_again()
 
-    def journal_reopened(self) -> None:
-        """It takes writes again, and the disk may have more by now than what was loaded since."""
-        self._in_background(self._serve_again(self._journal_failures))
+    def journal_reopened(self, first: Callable[[], Awaitable[None]]) -> None:
+        """It takes writes again, and the disk may have more by now than what was loaded since.
 
-    async def _serve_again(self, failures: int) -> None:
+        `first` comes before anything is loaded again.
+        """
+        self._in_background(self._serve_again(self._journal_failures, first))
+
+    async def _serve_again(self, failures: int, first: Callable[[], Awaitable[None]]) -> None:
+        await first()
         await self._load_queued()  # what still loads would go on with a log of before
         if failures == self._journal_failures:
             self._journal_failed = False

@@ -19,7 +19,7 @@ class ReadOnlyDisk(RealDisk):
         """A file that would have been created reads as an empty one."""
         if create and not os.path.exists(path):  # noqa: PTH110  paths are strings below this seam
             path = os.devnull
-        return RealFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+        return RealFile(os.open(path, os.O_RDONLY | os.O_CLOEXEC), path)
 
     def make_dir(self, path: str) -> None:
         raise _refused(path)

@@ -14,6 +14,7 @@ from time import monotonic
 from typing import Final, Protocol
 
 from storage.api import SyncFailed
+from storage.loop_guard import NO_GUARD, LoopGuard
 
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
@@ -76,12 +77,13 @@ class Disk(Protocol):
 
 
 class RealFile:
-    __slots__ = ("_fd", "_path")
+    __slots__ = ("_fd", "_guard", "_path")
 
-    def __init__(self, fd: int, path: str = "") -> None:
+    def __init__(self, fd: int, path: str = "", guard: LoopGuard = NO_GUARD) -> None:
         """`path` names the file in what is raised."""
         self._fd = fd
         self._path = path
+        self._guard = guard
 
     def pread(self, size: int, position: int) -> bytes:
         content = os.pread(self._fd, size, position)
@@ -93,6 +95,7 @@ class RealFile:
         return content
 
     def pwrite(self, content: bytes, position: int) -> None:
+        self._guard.check("write", self._path)
         try:
             written = os.pwrite(self._fd, content, position)
             while written < len(content):  # a nearly full disk takes a part, then says ENOSPC
@@ -105,9 +108,11 @@ class RealFile:
         return os.fstat(self._fd).st_size
 
     def truncate(self, size: int) -> None:
+        self._guard.check("truncate", self._path)
         os.ftruncate(self._fd, size)
 
     def allocate(self, size: int) -> None:
+        self._guard.check("allocate", self._path)
         try:
             os.posix_fallocate(self._fd, 0, size)
         except OSError as failure:
@@ -115,6 +120,7 @@ class RealFile:
             raise OSError(failure.errno, words, self._path) from None
 
     def sync(self) -> None:
+        self._guard.check("sync", self._path)
         try:
             os.fdatasync(self._fd)
         except OSError as failure:
@@ -132,28 +138,37 @@ class RealFile:
 
 
 class RealDisk:
-    __slots__ = ()
+    __slots__ = ("_guard",)
+
+    def __init__(self, guard: LoopGuard = NO_GUARD) -> None:
+        self._guard = guard
 
     def open(self, path: str, *, create: bool = False) -> RealFile:
+        self._guard.check("open", path)
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
-        return RealFile(os.open(path, flags, 0o644), path)
+        return RealFile(os.open(path, flags, 0o644), path, self._guard)
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)  # noqa: PTH110  paths are strings below this seam
 
     def listdir(self, path: str) -> list[str]:
+        self._guard.check("list", path)
         return os.listdir(path)  # noqa: PTH208
 
     def make_dir(self, path: str) -> None:
+        self._guard.check("make", path)
         os.mkdir(path, 0o755)  # noqa: PTH102
 
     def rename(self, old: str, new: str) -> None:
+        self._guard.check("rename", old)
         os.replace(old, new)  # noqa: PTH105
 
     def remove(self, path: str) -> None:
+        self._guard.check("remove", path)
         os.unlink(path)  # noqa: PTH108
 
     def keep_time(self, path: str, copy: str) -> None:
+        self._guard.check("set the time of", copy)
         found = os.stat(path)  # noqa: PTH116
         os.utime(copy, ns=(found.st_atime_ns, found.st_mtime_ns))
 
@@ -161,9 +176,11 @@ class RealDisk:
         return os.stat(path).st_mtime_ns // 1_000_000  # noqa: PTH116
 
     def remove_dir(self, path: str) -> None:
+        self._guard.check("remove", path)
         os.rmdir(path)  # noqa: PTH106
 
     def sync_dir(self, path: str) -> None:
+        self._guard.check("sync", path)
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(fd)

@@ -56,6 +56,11 @@ LONGEST_TURN: Final = Family(
     ("kind",),
     kafka="event-processing-time-ms-max",
 )
+LOOP_FILES: Final = Family(
+    "rollcall_loop_file_operations_total",
+    Kind.COUNTER,
+    "Times that clients had to wait for a file to be opened or written: a mistake of ours.",
+)
 FAILURES: Final = Family(
     "rollcall_internal_failures_total", Kind.COUNTER, "Unexpected errors outside of requests."
 )
@@ -111,6 +116,7 @@ def _loop(daemon: Daemon) -> Portions:
     yield STALL_SECONDS.one(counters.stalled_ms / 1000)
     yield LONG_TURNS.each(turns.long)
     yield LONGEST_TURN.each(turns.longest())
+    yield LOOP_FILES.one(daemon.guard.operations)
     yield FAILURES.one(counters.parts_failed)
     yield LINES_LOST.one(daemon.observer.lines_lost)
 

@@ -29,6 +29,9 @@ STOP_TIMEOUT_S: Final = 90.0
 TEST_SETTINGS: Final[Mapping[str, str]] = {"group.initial.rebalance.delay.ms": "0"}
 """Kafka's three seconds would be most of a test's time."""
 
+LOOP_WAITED: Final = "on the event loop's thread"
+"""What storage/loop_guard.py says of disk work where clients wait for it."""
+
 _READY: Final = re.compile(r"rollcall ready: clients (\S+)( admin (\S+))? data (.+)")
 
 
@@ -47,7 +50,7 @@ class Daemon:
         self.listen: str | None = "127.0.0.1:0"  # None: the settings say where
         self.admin_listen = "127.0.0.1:0"
         self.arguments: list[str] = []
-        self.environment: dict[str, str] = {}
+        self.environment = {"ROLLCALL_STRICT_FILES": "1"}
         self._prefix = prefix  # a command that runs the daemon in its own place
         self.bootstrap = ""
         self.admin = ""
@@ -138,6 +141,8 @@ class Daemon:
                 self.kill()
         while self._kept:
             self._kept.pop().close()
+        waited = [line for line in self.log().splitlines() if LOOP_WAITED in line]
+        assert not waited, waited
 
     def log(self) -> str:
         return self._stderr.read_text(errors="replace") if self._stderr.exists() else ""

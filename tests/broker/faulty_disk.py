@@ -13,10 +13,12 @@ import pytest
 
 from storage.api import SyncFailed
 from storage.disk import RealDisk, RealFile
+from storage.loop_guard import LoopGuard
 
 
 class FaultyDisk(RealDisk):
     def __init__(self) -> None:
+        super().__init__()
         self.full_for = ""  # no file whose path has this part takes a byte; empty: none is full
         self.failing_writes_of = ""
         self.failing_syncs_of = ""
@@ -55,10 +57,16 @@ class FaultyDisk(RealDisk):
 
     def open(self, path: str, *, create: bool = False) -> "FaultyFile":
         self.operate_on(path)
+        self._guard.check("open", path)
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
         if create and not self.exists(path):
             self.refuse_if(self.full_for, path, errno.ENOSPC)
-        return FaultyFile(self, path, os.open(path, flags, 0o644))
+        return FaultyFile(self, path, os.open(path, flags, 0o644), self._guard)
+
+    def guarded(self, guard: LoopGuard) -> "FaultyDisk":
+        """As the node that has it now wants it."""
+        self._guard = guard
+        return self
 
     def free_bytes(self, path: str) -> int:
         return min(self.free, super().free_bytes(path))
@@ -72,8 +80,8 @@ class FaultyDisk(RealDisk):
 class FaultyFile(RealFile):
     __slots__ = ("_disk",)
 
-    def __init__(self, disk: FaultyDisk, path: str, fd: int) -> None:
-        super().__init__(fd, path)
+    def __init__(self, disk: FaultyDisk, path: str, fd: int, guard: LoopGuard) -> None:
+        super().__init__(fd, path, guard)
         self._disk = disk
 
     def pread(self, size: int, position: int) -> bytes:
@@ -110,5 +118,5 @@ def _no_descriptors(path: str) -> Exception:
 def broken_disk(monkeypatch: pytest.MonkeyPatch) -> FaultyDisk:
     """The disk of every node that the test starts; sound until it is told otherwise."""
     disk = FaultyDisk()
-    monkeypatch.setattr("broker.main.RealDisk", lambda: disk)
+    monkeypatch.setattr("broker.main.RealDisk", disk.guarded)
     return disk

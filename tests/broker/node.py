@@ -42,6 +42,7 @@ class Node:
                 data_dir,
                 asyncio.get_running_loop(),
                 repair=self.repair,
+                strict_files=True,
             )
         except BaseException:
             self.release()
@@ -59,6 +60,7 @@ class Node:
     async def __aexit__(self, *exc: object) -> None:
         await self.daemon.stop()
         self.release()
+        assert self.daemon.guard.operations == 0, self.log.getvalue()
 
     def release(self) -> None:
         """Let go of the directory after a start that was refused."""
