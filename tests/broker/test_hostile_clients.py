@@ -17,6 +17,7 @@ from tests.broker.daemon import Daemon
 from tests.broker.members import Member, make_topic
 from tests.broker.shell import Client, Shell, heartbeat
 from tests.broker.test_bad_frames import CLOSED
+from tests.coordinator.frames import Frames
 from tests.protocol.samples import EVERY_MESSAGE, sample
 
 
@@ -59,6 +60,26 @@ async def test_nonsense_of_every_kind_and_version(daemon: Daemon, spoilt_bytes: 
         await bad.closed()
         bad.close()
         assert await member.beat() is ErrorCode.NONE, f"after {cls.__name__} v{version}"
+    assert "Traceback" not in daemon.log()
+    assert "Unexpected error" not in daemon.log(), daemon.log()[-3_000:]
+    assert daemon.get("/readyz")[0] == 200
+
+
+async def test_extreme_values_in_valid_requests_cost_nobody_a_partition(daemon: Daemon) -> None:
+    """What tests/coordinator/test_any_request.py does in virtual time, through real sockets."""
+    chance = random.Random(20_261_122)
+    member = Member(await Client.connect(daemon.port), "a group of its own")
+    await make_topic(member.client)
+    await member.enter()
+    frames = Frames(chance)
+    frames.extreme = 0.3
+    for number in range(200):
+        frame = frames.next()
+        bad = await Client.connect(daemon.port)
+        bad.send(struct.pack(">i", len(frame)) + frame)
+        bad.writer.write_eof()
+        bad.close()
+        assert await member.commit(number) is ErrorCode.NONE, f"after frame {number}"
     assert "Traceback" not in daemon.log()
     assert "Unexpected error" not in daemon.log(), daemon.log()[-3_000:]
     assert daemon.get("/readyz")[0] == 200
