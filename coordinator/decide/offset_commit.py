@@ -166,13 +166,14 @@ def _merge(
 ) -> list[OffsetCommitResponseTopic]:
     """One list of topics out of two: what does not exist comes first, and a topic stands once."""
     merged: dict[TopicId | TopicName, OffsetCommitResponseTopic] = {}
-    for topic in (*first, *then):
+    gathered: dict[TopicId | TopicName, list[OffsetCommitResponsePartition]] = {}
+    for topic in (*first, *then):  # a request may name a topic a hundred thousand times
         key = topic.topic_id if api_version >= TOPIC_IDS_SINCE else topic.name
-        same = merged.get(key)
-        if same is None:
-            merged[key] = topic
+        if key not in merged:
+            gathered[key] = [*topic.partitions]
+            merged[key] = OffsetCommitResponseTopic(topic.name, topic.topic_id, gathered[key])
         else:
-            same.partitions = [*same.partitions, *topic.partitions]
+            gathered[key].extend(topic.partitions)
     return list(merged.values())
 
 

@@ -119,9 +119,7 @@ def _merge(
     """What does not exist comes first; a topic of which some partitions do stands once."""
     if not unknown:
         return answers
-    merged: dict[TopicName, OffsetDeleteResponseTopic] = {}
-    for topic in (*unknown, *answers):
-        same = merged.setdefault(topic.name, topic)
-        if same is not topic:
-            same.partitions = [*same.partitions, *topic.partitions]
-    return list(merged.values())
+    merged: dict[TopicName, list[OffsetDeleteResponsePartition]] = {}
+    for topic in (*unknown, *answers):  # a request may name a topic a hundred thousand times
+        merged.setdefault(topic.name, []).extend(topic.partitions)
+    return [OffsetDeleteResponseTopic(name, merged[name]) for name in merged]

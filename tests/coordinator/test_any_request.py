@@ -138,6 +138,7 @@ def play(random: Random, steps: int, large: int = 0) -> None:
     one.end()
 
 
+@pytest.mark.timeout(120)  # no request may hold everybody up for long
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_whatever_is_asked_is_answered_and_harms_nobody(seed: int) -> None:
     play(Random(seed), STEPS, LARGE if seed % 4 == 0 else 0)

@@ -23,6 +23,7 @@ from protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
 )
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from protocol.messages.sync_group import SyncGroupRequest
@@ -137,3 +138,22 @@ def test_metadata_that_no_record_can_hold_is_too_large_whatever_the_limit(
         assert answer.topics[0].partitions[0].error_code is expected
     world.crash()
     assert world.group("g").offsets[TopicName("t")][0].metadata == "\ufffd" * 10_922
+
+
+@pytest.mark.timeout(60)  # it takes a second, or minutes
+def test_a_topic_that_a_request_names_over_and_over_is_answered_in_one_pass(world: World) -> None:
+    """Where each naming copied all before it, such a request of one megabyte took a minute."""
+    times = 150_000
+    world.commit("g")
+    unknown = TopicName("unknown")
+    partition = OffsetDeleteRequestPartition(0)
+    topics = [OffsetDeleteRequestTopic(unknown, [partition])] * times
+    deleted = world.ask(OffsetDeleteRequest(G, topics), version=0).response
+    assert isinstance(deleted, OffsetDeleteResponse)
+    assert [len(topic.partitions) for topic in deleted.topics] == [times]
+
+    one = OffsetCommitRequestTopic(unknown, partitions=[OffsetCommitRequestPartition(0)])
+    commit = OffsetCommitRequest(G, topics=[one] * times)
+    committed = world.ask(commit, version=8).response
+    assert isinstance(committed, OffsetCommitResponse)
+    assert [len(topic.partitions) for topic in committed.topics] == [times]
