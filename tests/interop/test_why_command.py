@@ -274,7 +274,7 @@ def test_without_history_it_is_said_so(tmp_path: Path) -> None:
         create_topic(daemon.bootstrap, "read", 2)
         come_and_go(daemon, "g", 1)
         done = rollcall("why", "g", "--admin", daemon.admin)
-        assert done.returncode == 1
+        assert done.returncode == 2
         assert "rollcall.history.enable is false" in done.stderr
         assert not (daemon.data_dir / "__group_history-0").exists()
     finally:
