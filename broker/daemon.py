@@ -139,7 +139,7 @@ class Daemon:
     async def load(self) -> None:
         """Elect and load; returns when everything that can be served is served."""
         if self.history is not None:
-            self.history.open(self.store.partitions(), self.data_plane.attach)
+            self.history.open(self.store.partitions, self.data_plane.attach)
         self.dispatcher.look_first(self._load_first)
         await self.ownership.elect(range(self.config.offsets_topic_num_partitions))
         self.dispatcher.look_first(None)

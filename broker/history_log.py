@@ -42,6 +42,9 @@ TAIL_BYTES: Final = 1 << 20
 
 Attach = Callable[[TopicLog], None]
 
+Views = Callable[[], Mapping[TopicPartition, TopicLog]]
+"""The logs as their readers see them, by now: each journal shows them anew."""
+
 
 def _to_nobody(_: TopicLog) -> None:
     return
@@ -66,7 +69,7 @@ class HistoryLog:
         self._partitions = partitions
         self._observe = observe
         self._logs: dict[int, JournaledLog] = {}
-        self._views: Mapping[TopicPartition, TopicLog] = {}
+        self._views: Views = dict
         self._attach: Attach = _to_nobody
         self._loaded: list[HistoryEvent] = []  # not appended yet
         self._listeners: list[Callable[[HistoryEvent], None]] = []
@@ -127,13 +130,13 @@ class HistoryLog:
         """Consumers of these will notice, and rejoin."""
         self.facts.topics_changed(names, now)
 
-    def open(self, views: Mapping[TopicPartition, TopicLog], attach: Attach) -> None:
+    def open(self, views: Views, attach: Attach) -> None:
         """At a start, before any group is loaded: the logs, and what their tails tell.
 
         `attach` shows a log to those who read it.
         """
         self._views, self._attach = views, attach
-        self._partitions = max(self._partitions, sum(one.topic == HISTORY_TOPIC for one in views))
+        self._partitions = max(self._partitions, sum(one.topic == HISTORY_TOPIC for one in views()))
         self._recall_all()
 
     def reopen(self) -> None:
@@ -192,7 +195,7 @@ class HistoryLog:
     def view(self, partition: int) -> TopicLog:
         """The log as its readers see it. Raises Corrupt if it could not be opened."""
         key = TopicPartition(HISTORY_TOPIC, partition)
-        view = self._views.get(key)
+        view = self._views().get(key)
         if view is None:
             raise Corrupt(f"{key.topic}-{key.partition}", 0, "the log could not be opened")
         return view
@@ -205,7 +208,7 @@ class HistoryLog:
             for window in windows(self.view(partition)):
                 tail.append(window)
                 size += window.size
-                if size >= TAIL_BYTES:
+                if window.damage is not None or size >= TAIL_BYTES:
                     break
         except Exception as error:  # noqa: BLE001 - told by `_recall`
             return error
@@ -221,7 +224,10 @@ class HistoryLog:
                 raise tail  # noqa: TRY301 - told as what else may be wrong below
             for window in reversed(tail):
                 if window.damage is not None:
+                    # What follows the damage is not known: a rebalance that runs by what stands
+                    # before it may be over long since. What comes after all of the window counts.
                     self.unreadable(window.damage)
+                    continue
                 for _, event in window.events():
                     self.index.apply(event)
         except Exception as error:  # noqa: BLE001 - whatever lies there, groups are served

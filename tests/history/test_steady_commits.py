@@ -38,3 +38,17 @@ async def test_they_are_shown_while_they_are_gathered_and_written_at_a_stop(tmp_
         assert offset is not None
         assert rest == [20 - ALONE, 19]
         assert len(await told(node)) == ALONE + 1
+
+
+async def test_what_is_appended_after_the_journal_was_reopened_is_read(tmp_path: Path) -> None:
+    """A topic that came since the start does not leave the readers with the logs of before."""
+    async with Node(tmp_path) as node:
+        client = await node.client()
+        await client.call(CreateTopicsRequest((CreatableTopic(TOPIC, 1, 1),)))
+        await commit(client, 5)
+        assert node.daemon.history is not None
+        node.daemon.history.reopen()  # as after a full disk
+        await commit(client, 3)
+        await commit(client, 1)
+        client.close()
+        assert [new for _, _, new in await told(node)] == [1, 3, 5]

@@ -161,7 +161,7 @@ class Node:
         history = HistoryLog(
             self.journal, 1, HistoryIndex(IndexLimits()), FactLimits(), _fail_on_fault
         )
-        history.open(self.store.partitions(), lambda _: None)
+        history.open(self.store.partitions, lambda _: None)
         return history
 
     def _begin_load(self, partition: int) -> None:
