@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 T = TypeVar("T")
 
 PAUSE_S: Final = 0.000_2
-"""Some turns of the loop begin meanwhile; a check of a million records takes a tenth longer."""
+"""Some turns of the loop begin meanwhile; a million records take half a second longer."""
 
 _Task = Callable[[], Callable[[], None]]
 

@@ -331,7 +331,7 @@ def test_a_long_check_pauses_now_and_then() -> None:
     config = TopicConfigs({}).effective({})
     result = check_batch(records, header, config, PARTITION, NOW_MS, lambda: pauses.append(None))
     assert isinstance(result, Checked)
-    assert len(pauses) == 10
+    assert len(pauses) == 40
 
 
 def test_a_check_keeps_nothing_of_the_records_that_it_walks() -> None:
