@@ -99,6 +99,7 @@ class TopicRegistry:
         self._forgetting: dict[TopicId, TopicName] = {}
         self._next_producer_id = greatest_producer_id + 1
         self.was_repaired = False
+        self._damaged: frozenset[TopicPartition] = frozenset()  # no log to show, but a folder
         self._load(settings, repair=repair)
 
     # Questions
@@ -231,15 +232,17 @@ class TopicRegistry:
         self._entries = entries
         self._deleting.update(doomed)
         self._forgetting = self._with_forgetting(doomed)
-        keys: list[TopicPartition] = []
+        own, others = self._folders_of(topics)
         for topic in topics:
-            # A damaged one has no log to show, but a folder.
-            there = self._store.partitions().keys() | self._store.unserved().keys()
-            keys += [p.topic_partition for p in topic.partitions if p.topic_partition in there]
             self._forget(topic)
             self._tell(TopicDeleted(topic.name, topic.topic_id, len(topic.partitions)))
+
+        def work() -> None:
+            self._store.delete(*own)
+            self._store.set_aside(*others)
+
         try:
-            yield lambda: self._store.delete(*keys)
+            yield work
         except OSError as fault:
             # They are gone all the same: the next start removes what is left of them.
             self._observe(SaveFailed("deletion of partitions", str(fault)))
@@ -259,6 +262,22 @@ class TopicRegistry:
     def offsets_forgotten(self, topic_id: TopicId) -> None:
         """No offsets are left of a deleted topic. The file may still name it: that does no harm."""
         self._forgetting.pop(topic_id, None)
+
+    def _folders_of(
+        self, topics: Sequence[Topic]
+    ) -> tuple[list[TopicPartition], list[TopicPartition]]:
+        """Partitions that have a folder, and those whose folder is another topic's."""
+        logs = self._store.partitions()
+        own: list[TopicPartition] = []
+        others: list[TopicPartition] = []
+        for topic in topics:
+            for key in (partition.topic_partition for partition in topic.partitions):
+                log = logs.get(key)
+                if log is not None and log.topic_id not in (topic.topic_id, ZERO_TOPIC_ID):
+                    others.append(key)
+                elif log is not None or key in self._damaged:
+                    own.append(key)
+        return own, others
 
     def attach(self, log: TopicLog) -> None:
         """Take the log of a partition that somebody else writes: the offsets topic's."""
@@ -314,6 +333,7 @@ class TopicRegistry:
             self._file.save(self._catalog().dump())
         if kept_as is not None:
             self._observe(CatalogRebuilt(kept_as, tuple(self._entries)))
+        self._damaged = frozenset(self._store.unserved())
         for entry in entries:
             self._open_logs(self._by_name[entry.name], entry, plan.offline)
 
@@ -380,7 +400,6 @@ class TopicRegistry:
         """Of a topic that the start found. A log that is missing without a reason is made: its
         creation was cut short."""
         logs = self._store.partitions()
-        damaged = self._store.unserved().keys()
         missing = set(entry.missing)
         for index in range(entry.partitions):
             key = TopicPartition(topic.name, index)
@@ -391,7 +410,7 @@ class TopicRegistry:
                 log = None
                 if key in offline:
                     self._observe(PartitionFailed(key, offline[key], offline=True))
-            elif key in damaged or log is None or log.topic_id == ZERO_TOPIC_ID:
+            elif key in self._damaged or log is None or log.topic_id == ZERO_TOPIC_ID:
                 # A log without an id is one whose small files a crash took: it gets them again.
                 log = self._create_log(topic, key)
             if log is not None:

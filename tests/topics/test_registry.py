@@ -248,6 +248,20 @@ def test_a_folder_with_another_topic_id_is_not_served_and_nothing_in_its_place(
     assert plane.produce("a").error_code is ErrorCode.NONE
 
 
+def test_a_topic_that_is_deleted_takes_no_other_topics_folder_along(plane: Plane) -> None:
+    plane.given("a", 3)
+    plane.log("a", 1).topic_id = random_topic_id()
+    damaged = TopicPartition("a", 2)
+    del plane.store.logs[damaged]
+    plane.store.damaged[damaged] = ZERO_TOPIC_ID
+    plane.restart()
+    assert delete(plane, "a") is ErrorCode.NONE
+    assert plane.store.strays == [TopicPartition("a", 1)]
+    assert not plane.store.logs
+    assert not plane.store.damaged
+    assert plane.create("a", 3).error_code is ErrorCode.NONE
+
+
 def test_a_stray_folder_beyond_a_topics_partitions_is_set_aside_before_they_are_wanted(
     plane: Plane,
 ) -> None:
