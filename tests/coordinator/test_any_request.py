@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from broker.server import ServerLimits
 from protocol.codec import Malformed, decode_request, encode_response
 from protocol.names import ApiKey, GroupState
 from tests.coordinator.frames import Frames
@@ -93,6 +94,8 @@ class Play:
                 )
 
     def ask(self, frame: bytes) -> None:
+        if len(frame) > ServerLimits().request_max_bytes:
+            return  # refused by its size alone
         try:
             header, request = decode_request(frame, 0, len(frame))
         except Malformed:
