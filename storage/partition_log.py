@@ -217,8 +217,7 @@ class PartitionLog:
 
     def append_placed(self, batches: Sequence[Placed], now_ms: int) -> None:
         """Append batches that carry their offsets already, in one write to one segment."""
-        if self._closed_because is not None:
-            raise LogClosed(f"{self._path}: {self._closed_because}")
+        self._check_open()
         size = sum([len(batch) for batch, _, _ in batches])
         _, last_offset, timestamp_ms = batches[-1]
         segment = (
@@ -240,6 +239,7 @@ class PartitionLog:
     def roll(self, at: int | None = None) -> Segment:
         """Seal the active segment and begin the next; `at` leaves the offsets in between out."""
         with self._files_lock:
+            self._check_open()  # once it is deleted, its folder may be another's
             if self._segments:
                 self._segments[-1].seal()
             elif at is not None:
@@ -248,8 +248,13 @@ class PartitionLog:
         self.has_rolled(self)
         return segment
 
+    def _check_open(self) -> None:
+        if self._closed_because is not None:
+            raise LogClosed(f"{self._path}: {self._closed_because}")
+
     def _create_segment(self, base_offset: int) -> Segment:
         with self._files_lock:
+            self._check_open()
             segment = self.segment(base_offset)
             segment.create()
             self._names_are_dirty = True

@@ -14,6 +14,7 @@ from protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -178,6 +179,30 @@ def _log(node: Node, topic: str = TOPIC) -> TopicLog:
     assert partition is not None
     assert partition.log is not None
     return partition.log
+
+
+async def test_a_topic_that_goes_and_comes_back_never_mixes_with_its_namesake(
+    tmp_path: Path,
+) -> None:
+    known = {ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    async with Node(tmp_path) as node:
+        admin, producer = await node.client(), await node.client()
+        for _ in range(5):
+            await _make_topic(admin)
+            for sequence in range(10):
+                producer.ask(_produce_request(sequence), 9)
+            await producer.answer()
+            deleted = await admin.call(DeleteTopicsRequest(topic_names=(TOPIC,)), 5)
+            assert isinstance(deleted, DeleteTopicsResponse)
+            assert deleted.responses[0].error_code is ErrorCode.NONE
+            for _ in range(9):
+                answer = (await producer.answer())[1]
+                assert isinstance(answer, ProduceResponse)
+                assert answer.responses[0].partition_responses[0].error_code in known
+        await _make_topic(admin)
+        assert (_log(node).log_end_offset, _log(node).size_bytes) == (0, 0)
+        assert await _produce(admin, 0) == 0
+    assert "Error on the log" not in node.log.getvalue()
 
 
 async def _make_topic(client: Client, **configs: str) -> None:

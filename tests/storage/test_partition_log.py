@@ -593,3 +593,12 @@ def test_the_names_that_stay_are_durable_before_a_segment_goes() -> None:
     log.append(batch("x"), NOW_MS)  # a segment whose name was not synced
     assert log.enforce_retention(NOW_MS + 30 * DAY_MS) == 5
     assert len(removed) > 5
+
+
+def test_a_log_that_was_given_up_in_the_middle_of_a_roll_makes_no_file() -> None:
+    disk, log = filled(12)
+    files = disk.listdir(PATH)
+    log.abandon("deleted")
+    with pytest.raises(LogClosed):
+        log.roll()
+    assert disk.listdir(PATH) == files
