@@ -53,6 +53,7 @@ from storage.journaled_view import JournaledView
 from storage.log_store import LogStore
 from storage.partition_log import PartitionLog
 from storage.segment_swap import SwapRefused, remove_cleaned, remove_deleted
+from storage.snapshot import covers
 from topics.producers import SEQUENCE_MAX, ProducerEntry
 from topics.registry import TopicRegistry
 from topics.topic_names import is_internal
@@ -266,6 +267,8 @@ class Cleaning:
             except (OSError, Corrupt) as fault:
                 self._tell_from_thread(self._mark, key, log, str(fault))
                 continue
+            if not covers(self._disk, log.path, one.found.first_uncleanable):
+                continue  # until there is a newer snapshot
             if one.found.reset_because is not None:
                 resets[log] = one.found.first_dirty
                 if not log.settings.cleanup_delete:  # there retention moves the start all the time

@@ -41,7 +41,7 @@ from storage.partition_log import PartitionLog
 from storage.repair import admit_loss, put_aside, repair_partition, repair_topic_id
 from storage.repair_book import RepairBook, Repaired
 from storage.segment import EVERYTHING, Repair
-from storage.snapshot import forget_beyond
+from storage.snapshot import forget_beyond, need, positions
 
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 
@@ -227,6 +227,8 @@ class LogStore:
                 if by.bytes_cut:
                     # They know what is lost. Where nothing was cut they are all that is left.
                     forget_beyond(self._disk, log.path, log.log_end_offset)
+                elif positions(self._disk, log.path):
+                    need(self._disk, log.path)
                 log.roll(at=lost.last_offset + 1)
                 log.flush()
         self.write_checkpoints()

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from storage.disk import Disk
 from storage.segment import EVERYTHING, LOG_SUFFIX, Segment
-from storage.snapshot import forget_before
+from storage.snapshot import covers, forget_before
 
 if TYPE_CHECKING:
     from storage.partition_log import PartitionLog
@@ -48,6 +48,8 @@ def swap_in(disk: Disk, log: "PartitionLog", base_offset: int, sources: Sequence
             raise SwapRefused(f"{log.path} has lost segments of {list(sources)}")
         new = log.segment(base_offset, CLEANED_SUFFIX)
         new.load(EVERYTHING, sealed_at=_base_after(log, old[-1]))
+        if not covers(disk, log.path, new.next_offset):
+            raise SwapRefused(f"{log.path}: a snapshot alone knows what a repair could not restore")
         # With an older snapshot, and without the tombstones that go, a load would bring back what
         # was deleted.
         forget_before(disk, log.path, new.next_offset)

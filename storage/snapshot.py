@@ -26,6 +26,9 @@ import msgspec
 from storage.disk import Disk, read_file, replace_file
 
 SUFFIX: Final = ".groups"
+NEEDED: Final = "rollcall-snapshot-needed"
+"""An empty file beside the snapshots of a log that a repair could not restore."""
+
 
 _MAGIC: Final = b"RollSnp1"
 _FRONT: Final = Struct(">8sII")  # magic, crc, header length
@@ -183,6 +186,21 @@ def write(disk: Disk, folder: str, about: About, blobs: Iterable[tuple[str, byte
     front = _MAGIC + google_crc32c.value(content).to_bytes(4, "big")
     replace_file(disk, snapshot_path(folder, about.position), front + content)
     return len(front) + len(content)
+
+
+def need(disk: Disk, folder: str) -> None:
+    """From here on the log does not say all that its snapshots say, durably: records were lost.
+
+    The cleaner keeps the newest snapshot then: it waits for one that covers what it cleans.
+    """
+    replace_file(disk, f"{folder}/{NEEDED}", b"")
+
+
+def covers(disk: Disk, folder: str, position: int) -> bool:
+    """May the log be cleaned up to here, and older snapshots go?"""
+    if not disk.exists(f"{folder}/{NEEDED}"):
+        return True
+    return max(positions(disk, folder), default=position) >= position
 
 
 def forget_before(disk: Disk, folder: str, position: int) -> int:

@@ -17,7 +17,9 @@ from storage.api import Corrupt, LogSettings, TopicPartition
 from storage.checkpoints import RECOVERY_POINTS
 from storage.journal import Journal
 from storage.log_store import CLEAN_SHUTDOWN, LogStore
-from storage.snapshot import About, positions, write
+from storage.partition_log import PartitionLog
+from storage.segment_swap import SwapRefused, swap_in
+from storage.snapshot import About, covers, positions, write
 from tests.simulator.disk import SimulatedDisk
 from tests.storage.rig import DATA, NOW_MS, OFFSETS, SMALL_LIMITS, TOPIC_ID, Rig, keys_in, records
 from tests.storage.test_repair import ONE_SEGMENT, _batch_at, expected, segments, stopped
@@ -162,6 +164,30 @@ def test_a_repair_keeps_the_snapshot_that_still_knows_the_groups() -> None:
     assert positions(repaired.disk, FOLDER) == [78]
     assert any("the snapshot of offset 78" in one for one in repaired.warnings())
     assert repaired.next_offset() == 80
+    # No pass of the cleaner makes it go before a newer one has what it alone knows.
+    assert covers(repaired.disk, FOLDER, 78)
+    assert not covers(repaired.disk, FOLDER, 79)
+    log = repaired.store.partition_log(KEY)
+    assert log is not None
+    log.roll()
+    log.flush()
+    job_of = cleaned_copy(repaired.disk, log)
+    with pytest.raises(SwapRefused, match="a snapshot alone knows"):
+        swap_in(repaired.disk, log, job_of, [job_of])
+    assert positions(repaired.disk, FOLDER) == [78]
+    write(repaired.disk, FOLDER, About(81, TOPIC_ID, 0, NOW_MS, 1, None), [])
+    swap_in(repaired.disk, log, cleaned_copy(repaired.disk, log), [job_of])
+    assert positions(repaired.disk, FOLDER) == [81]
+
+
+def cleaned_copy(disk: SimulatedDisk, log: PartitionLog) -> int:
+    """What a pass over the first segment would have written; its base offset."""
+    segment = log.segments[0]
+    for path in segment.paths:
+        source = disk.open(path)
+        copy = disk.open(f"{path}.cleaned", create=True)
+        copy.pwrite(source.pread(source.size(), 0), 0)
+    return segment.base_offset
 
 
 def test_a_repair_takes_from_the_journal_what_follows_the_loss() -> None:
