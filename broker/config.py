@@ -490,10 +490,7 @@ class Config(Struct, frozen=True, metaclass=Table):
     )
     delete_topic_enable: bool = boolean("Topics may be deleted.", default=True)
     num_partitions: int = integer(
-        1,
-        "Partitions of a topic that is created without a number.",
-        at_least=1,
-        at_most=PARTITIONS_MAX,
+        1, "Partitions of a topic created without a number.", at_least=1, at_most=PARTITIONS_MAX
     )
     default_replication_factor: int = integer(1, "Copies of a new topic: one node has one.")
     min_insync_replicas: int = integer(
