@@ -15,7 +15,6 @@ Kafka's counterpart: `SocketServer.Processor` and `KafkaChannel`'s mute states.
 import asyncio
 import os
 from collections import deque
-from time import perf_counter
 from typing import TYPE_CHECKING, Final, cast
 
 from broker.events import PeerFault
@@ -318,7 +317,7 @@ class Connection(asyncio.Protocol):
         """Look at what was put off, then at `data`; write all answers that this gave, once."""
         server = self._server
         now = server.clock.now()
-        started_s = perf_counter()
+        started_s = server.stopwatch()
         self.active_ms = now.mono_ms
         self._corked = True
         self._left = REQUESTS_A_TURN_MAX
@@ -339,7 +338,7 @@ class Connection(asyncio.Protocol):
         if self._blocked and self._may_go_on():
             self._touch()
         server.turned()
-        took_s = perf_counter() - started_s
+        took_s = server.stopwatch() - started_s
         if took_s >= LONG_TURN_S:
             server.turn_was_long(took_s)
 
@@ -392,7 +391,7 @@ class Connection(asyncio.Protocol):
         self._left -= 1
         if (
             not self._left
-            or perf_counter() - started_s >= TURN_S_MAX
+            or server.stopwatch() - started_s >= TURN_S_MAX
             or (server.limits_queue and server.is_full)
             or (self._kept_bytes and not server.unsent.allows(self._kept_bytes))
         ):

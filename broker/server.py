@@ -63,7 +63,10 @@ class Server:
         clock: SystemClock,
         limits: ServerLimits,
         observe: Callable[[ShellEvent], None],
+        stopwatch: Callable[[], float] = perf_counter,
     ) -> None:
+        """`stopwatch` is in seconds; a turn ends by it."""
+        self.stopwatch = stopwatch
         self._loop = loop
         self._limits = limits
         self._observe = observe
@@ -123,7 +126,7 @@ class Server:
             assert connection.closing or connection.lost, "a request was answered twice"
             return  # It was given up when the connection was.
         stats = token.route.stats
-        stats.seconds.add(perf_counter() - token.started_s)
+        stats.seconds.add(self.stopwatch() - token.started_s)
         if response is None:
             connection.answered(token, NO_ANSWER)
             return
@@ -225,14 +228,14 @@ class Server:
         self.turned()
 
     def _go_on(self) -> None:
-        ends_s = perf_counter() + PASS_S_MAX
+        ends_s = self.stopwatch() + PASS_S_MAX
         for _ in range(len(self._put_off)):
             connection, _ = self._put_off.popitem(last=False)
             try:
                 connection.go_on()
             except Exception as error:  # noqa: BLE001 - as above
                 self.turn_failed(connection, error)
-            if perf_counter() >= ends_s:
+            if self.stopwatch() >= ends_s:
                 return
 
     def turn_failed(self, connection: Connection, error: Exception) -> None:

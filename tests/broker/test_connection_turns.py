@@ -7,8 +7,6 @@ from collections.abc import Callable
 
 import pytest
 
-from broker import connection as connection_module
-from broker import server as server_module
 from broker.connection import REQUESTS_A_TURN_MAX, TURN_S_MAX, UNREAD_BYTES_MAX
 from broker.server import PASS_S_MAX
 from protocol.messages import Request
@@ -25,13 +23,12 @@ LONG_S = 0.6
 class Work:
     """A core whose heartbeats take no time, and whose commits take as long as it is told."""
 
-    def __init__(self, wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, wire: Wire) -> None:
         self.now_s = 0.0
         self.commit_s = SHORT_S
         self._wire = wire
         wire.core.on_request = self._handle
-        for module in (connection_module, server_module):
-            monkeypatch.setattr(module, "perf_counter", lambda: self.now_s)
+        wire.server.stopwatch = lambda: self.now_s
 
     def _handle(self, request: Request, token: ReplyToken) -> None:
         if isinstance(request, OffsetCommitRequest):
@@ -53,9 +50,9 @@ class Work:
         raise AssertionError("it does not come")
 
 
-def test_a_turn_ends_when_its_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_turn_ends_when_its_time_is_up() -> None:
     wire = Wire()
-    work = Work(wire, monkeypatch)
+    work = Work(wire)
     pipe = wire.connect()
     pipe.ask(*[commit()] * 50)
     pipe.arrive()
@@ -65,9 +62,9 @@ def test_a_turn_ends_when_its_time_is_up(monkeypatch: pytest.MonkeyPatch) -> Non
     assert pipe.answered == list(range(1, 51))
 
 
-def test_short_requests_are_counted_instead(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_requests_are_counted_instead() -> None:
     wire = Wire()
-    Work(wire, monkeypatch)
+    Work(wire)
     pipe = wire.connect()
     pipe.ask(*[heartbeat()] * 250)
     pipe.arrive()
@@ -76,9 +73,9 @@ def test_short_requests_are_counted_instead(monkeypatch: pytest.MonkeyPatch) -> 
     assert pipe.answered == list(range(1, 251))
 
 
-def test_a_turn_ends_behind_a_long_request(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_turn_ends_behind_a_long_request() -> None:
     wire = Wire()
-    work = Work(wire, monkeypatch)
+    work = Work(wire)
     work.commit_s = LONG_S
     pipe, other = wire.connect(), wire.connect()
     pipe.ask(*[commit()] * 10)
@@ -90,12 +87,10 @@ def test_a_turn_ends_behind_a_long_request(monkeypatch: pytest.MonkeyPatch) -> N
     assert work.until(lambda: bool(other.answered)) <= LONG_S
 
 
-def test_a_heap_of_busy_connections_costs_the_next_one_a_pass(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_heap_of_busy_connections_costs_the_next_one_a_pass() -> None:
     """Thirty connections with two hundred requests of a quarter of a millisecond: 1.5 s of work."""
     wire = Wire()
-    work = Work(wire, monkeypatch)
+    work = Work(wire)
     busy = [wire.connect() for _ in range(30)]
     for pipe in busy:
         pipe.ask(*[commit()] * 200)
@@ -116,10 +111,10 @@ def test_a_heap_of_busy_connections_costs_the_next_one_a_pass(
     assert all(pipe.answered == list(range(1, 201)) for pipe in busy)
 
 
-def test_what_waits_for_its_turn_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_waits_for_its_turn_is_bounded() -> None:
     """A client that sends faster than it is served, and reads all its answers."""
     wire = Wire()
-    Work(wire, monkeypatch)
+    Work(wire)
     pipe = wire.connect()
     one = len(pipe.framed(heartbeat()))
     pipe.requests_sent = 0

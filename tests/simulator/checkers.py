@@ -31,10 +31,10 @@ from protocol.names import (
 )
 from tests.simulator.clients import PARTITIONS, REBALANCE_MS, TOPIC, decode_assignment
 from tests.simulator.history_checker import check_history, stored_generations
-from tests.simulator.network import Token
 from tests.simulator.node import Node
 from tests.simulator.registers import Registers
 from tests.simulator.sim import Broken
+from tests.simulator.sockets import Token
 
 REFUSED_FOR_GOOD: Final = frozenset(
     {

@@ -3,14 +3,15 @@
 A `Member` joins (in two steps where its version says so), syncs, beats and commits, and does what
 each error asks for. It also does what real ones do at their worst: vanishes, stalls past its
 session, leaves, changes its topics, and comes back as a new process with the same instance id. An
-`Outsider` commits without being a member, a `Reader` asks what was committed. All wait for each
-answer for a while, then hang up and ask again on a new connection.
+`Outsider` commits without being a member, a `Reader` asks what was committed. They wait for each
+answer for a while, then hang up and ask again on a new connection. A `Pipeliner` waits for none.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from protocol.messages import Request, Response
+from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.join_group import (
     JoinGroupRequest,
@@ -392,6 +393,85 @@ class Reader(Client):
 
     def rest(self) -> None:
         self.wake(self.sim.around(3_000), self.begin)
+
+
+class Pipeliner(Client):
+    """Asks many things at once, of every kind, reads slowly now and then, and may end its side.
+
+    It demands no particular answers: its connection demands that each comes once and in order.
+    """
+
+    def __init__(
+        self, sim: Sim, network: Network, name: str, group_id: GroupId, commits: Commits
+    ) -> None:
+        super().__init__(sim, network, name, group_id)
+        self.bursts = self.ends = 0
+        self._commits = commits
+        self._left = 0  # answers of this burst that are missing
+
+    @property
+    def waits_since_ms(self) -> int | None:
+        """When the oldest request without an answer was sent, while its connection stands."""
+        connection = self._connection
+        return None if connection is None or not connection.open else connection.waits_since_ms
+
+    def begin(self) -> None:
+        self._question += 1
+        if self._connection is not None and not self._connection.open:
+            self._connection = None
+        if self._connection is not None and self._connection.ended_ms is not None:
+            self.wake(RETRY_MS, self.begin)  # the node has yet to close it
+            return
+        connection = self._connection or self.network.connect(self.name)
+        if connection is None:
+            self.wake(self.sim.between(RETRY_MS, 10 * RETRY_MS), self.begin)
+            return
+        self._connection = connection
+        connection.reading_ms = self.sim.dice.choice((0, 0, 0, 30))
+        self.bursts += 1
+        self._left = self.sim.dice.choice((2, 5, 20, 110))
+        question = self._question
+
+        def answered(_: Response) -> None:
+            if question == self._question:
+                self._left -= 1
+                if not self._left:
+                    self.wake(self.sim.around(1_500), self.begin)
+
+        connection.ask_all([(*self._any_request(), answered) for _ in range(self._left)])
+        if self.sim.happens(0.2):
+            self.ends += 1
+            connection.end()
+        self.wake(ANSWER_WITHIN_MS, self._look)
+
+    def _look(self) -> None:
+        """Patient while the connection stands; once it is cut, begin anew."""
+        if self._connection is not None and self._connection.open:
+            self.wake(ANSWER_WITHIN_MS, self._look)
+        else:
+            self.begin()
+
+    def _any_request(self) -> tuple[Request, int]:
+        match self.sim.dice.randrange(10):
+            case 0 | 1 | 2:
+                commit = _commit_of([self.sim.between(0, PARTITIONS - 1)], self._commits)
+                return OffsetCommitRequest(self.group_id, topics=[commit]), 9
+            case 3 | 4:
+                asked = OffsetFetchRequestTopic(TOPIC, range(PARTITIONS))
+                return OffsetFetchRequest(group_id=self.group_id, topics=[asked]), 7
+            case 5:
+                # Long answers: each name comes back, though nobody has such a group.
+                names = [GroupId(f"{n}" * 900) for n in range(self.sim.dice.choice((1, 20)))]
+                return DescribeGroupsRequest(groups=names), 5
+            case 6 if self.sim.happens(0.1):
+                protocols = [JoinGroupRequestProtocol("fair", b"")]
+                group_id = GroupId(f"{self.group_id} {self._commits.next()}")
+                request = JoinGroupRequest(
+                    group_id, 3_000, REBALANCE_MS, UNKNOWN_MEMBER_ID, None, "model", protocols
+                )
+                return request, 3
+            case _:
+                return HeartbeatRequest(self.group_id, 1, UNKNOWN_MEMBER_ID, None), 4
 
 
 def _commit_of(partitions: Sequence[int], commits: Commits) -> OffsetCommitRequestTopic:

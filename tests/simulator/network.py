@@ -1,79 +1,172 @@
-"""What may lie between a client and the node? Delay, a cut, a half-open connection, late frames.
+"""What may lie between a client and the node? Delay, a cut, a slow reader, an end, late bytes.
 
-A connection carries one request at a time, as most clients do. Frames of one direction keep their
-order. A cut loses what is on its way back; what is on its way there may still arrive and be carried
-out, so a client that asks again may be heard twice. The node may or may not learn of the cut.
+A `Connection` is the client's end: it may ask many things without waiting, and demands that each
+is answered once and in order. At the node's end is the real `broker.connection.Connection`; its
+transport is a `Socket` (sockets.py). Bytes of one direction keep their order. A cut loses what is
+on its way back; what is on its way there may still arrive and be carried out, so a client that asks
+again may be heard twice. The node may or may not learn of the cut.
 """
 
+from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
+from protocol.codec import RequestHeader, decode_response, encode_request
+from protocol.framing import FrameReader
 from protocol.messages import Request, Response
-from protocol.reply_token import ReplyToken
-from tests.simulator.sim import Sim
+from protocol.names import ApiKey
+from tests.simulator.sim import Broken, Sim
 
 if TYPE_CHECKING:
     from tests.simulator.node import Node
+    from tests.simulator.sockets import Socket
 
 OnAnswer = Callable[[Response], None]
 
 
-class Token(ReplyToken):
-    """One request in flight: where its answer goes, and what the checkers want to know of it."""
+class Expected(NamedTuple):
+    """A request that was sent, in the order of the answers."""
 
-    __slots__ = (
-        "answers",
-        "claim_holds",
-        "connection",
-        "handled_ms",
-        "handled_step",
-        "incarnation",
-        "request",
-    )
-
-    def __init__(self, connection: "Connection", request: Request, api_version: int) -> None:
-        super().__init__(api_version, connection.client_id, "/127.0.0.1")
-        self.connection = connection
-        self.request = request
-        self.incarnation = 0  # of the node that was asked
-        self.handled_ms = 0
-        self.handled_step = 0
-        self.claim_holds = True  # the member and generation that it names are the group's
-        self.answers = 0
+    api_key: ApiKey
+    api_version: int
+    correlation_id: int
+    on_answer: OnAnswer
+    sent_ms: int
 
 
 class Connection:
-    def __init__(self, network: "Network", client_id: str) -> None:
+    def __init__(self, network: "Network", client_id: str, node: "Node") -> None:
         self.client_id = client_id
         self.open = True
+        self.reading_ms = 0  # how long the client takes for each piece of its answers
+        self.requests = self.answers = 0
         self._network = network
-        self._on_answer: OnAnswer | None = None
-        self._there_ms = 0  # when the last frame to the node arrives
+        self._node = node
+        self._socket: Socket = node.accept(self)
+        self._expected: deque[Expected] = deque()
+        self._answers = FrameReader(1 << 30)
+        self._there_ms = 0  # when the last bytes to the node arrive
+        self._back_ms = 0
+        self.ended_ms: int | None = None
+
+    @property
+    def sim(self) -> Sim:
+        return self._network.sim
+
+    @property
+    def waits_since_ms(self) -> int | None:
+        """When the oldest request without an answer was sent; or the end that is not answered."""
+        return self._expected[0].sent_ms if self._expected else self.ended_ms
+
+    @property
+    def node(self) -> "Node":
+        return self._node
+
+    # ------------------------------------------------------------ there
 
     def ask(self, request: Request, api_version: int, on_answer: OnAnswer) -> None:
-        assert self._on_answer is None, "one request at a time"
-        self._on_answer = on_answer
-        token = Token(self, request, api_version)
-        sim = self._network.sim
-        self._there_ms = max(self._there_ms, sim.now_ms + self._network.delay_ms())
-        sim.at(self._there_ms, lambda: self._network.deliver(token))
+        self.ask_all([(request, api_version, on_answer)])
 
-    def answer(self, response: Response) -> None:
-        """From the node; lost if the connection is cut before it arrives."""
-        sim = self._network.sim
-        sim.after(self._network.delay_ms(), lambda: self._arrived(response))
+    def ask_all(self, requests: list[tuple[Request, int, OnAnswer]]) -> None:
+        """Without waiting for any answer. What was sent together may arrive in pieces."""
+        assert self.open
+        assert self.ended_ms is None
+        frames = bytearray()
+        for request, api_version, on_answer in requests:
+            self.requests += 1
+            api_key = request.API_KEY
+            header = RequestHeader(api_key, api_version, self.requests, self.client_id)
+            frames += encode_request(header, request)
+            self._expected.append(
+                Expected(api_key, api_version, self.requests, on_answer, self.sim.now_ms)
+            )
+        if self.sim.happens(0.1):
+            middle = self.sim.between(1, len(frames) - 1)
+            self._send(partial(self._socket.arrive, bytes(frames[:middle])))
+            del frames[:middle]
+        self._send(partial(self._socket.arrive, bytes(frames)))
+
+    def _send(self, arrival: "partial[None]") -> None:
+        self._there_ms = max(self._there_ms, self.sim.now_ms + self._network.delay_ms())
+        self.sim.at(self._there_ms, lambda: self._node.later(0, arrival))
+
+    def end(self) -> None:
+        """Ask nothing more, but wait for the answers; the node closes after the last one."""
+        self.ended_ms = self.sim.now_ms
+        self._send(partial(self._socket.arrive_end))
 
     def close(self) -> None:
-        """By the client, or by the network: no answer comes through any more."""
-        self.open = False
-        self._on_answer = None
-
-    def _arrived(self, response: Response) -> None:
+        """By the client: what it has sent arrives, and then a FIN or, now and then, an RST."""
         if not self.open:
             return
-        on_answer, self._on_answer = self._on_answer, None
-        assert on_answer is not None
-        on_answer(response)
+        self._forget()
+        if self.sim.happens(0.2):
+            self._send(partial(self._socket.arrive_reset))
+        elif self.ended_ms is None:
+            self._send(partial(self._socket.arrive_end))
+
+    def cut(self) -> None:
+        """By the network: the node may get what was on its way, and may hear of it."""
+        if not self.open:
+            return
+        self._forget()
+        if self.sim.happens(0.5):
+            self._socket.is_unreachable = True  # it was lost, else the node's kernel had it already
+        if self.sim.happens(0.5):
+            self.sim.at(
+                self._there_ms, lambda: self._node.later(0, partial(self._socket.arrive_reset))
+            )
+
+    def _forget(self) -> None:
+        """No answer comes through any more."""
+        self.open = False
+        self._expected.clear()
+
+    # ------------------------------------------------------------ and back
+
+    def on_its_way(self, piece: bytes, taken: Callable[[], None]) -> None:
+        """From the node's kernel, which has room again once the client has `taken` it."""
+        delay_ms = self._network.delay_ms()
+        if self.reading_ms:
+            delay_ms += self.sim.around(self.reading_ms)
+        self._back_ms = max(self._back_ms, self.sim.now_ms + delay_ms)
+
+        def arrived() -> None:
+            self._receive(piece)
+            taken()
+
+        self.sim.at(self._back_ms, arrived)
+
+    def closed_by_node(self) -> None:
+        """Behind the last byte."""
+        self._back_ms = max(self._back_ms, self.sim.now_ms + self._network.delay_ms())
+        self.sim.at(self._back_ms, self._closed)
+
+    def _closed(self) -> None:
+        if not self.open:
+            return
+        if self._expected:
+            raise Broken(f"{self.client_id}: closed before {len(self._expected)} were answered")
+        self._forget()
+
+    def _receive(self, piece: bytes) -> None:
+        for buf, start, end in tuple(self._answers.feed(piece)):
+            if not self.open:
+                return
+            if not self._expected:
+                raise Broken(f"{self.client_id}: an answer to nothing")
+            expected = self._expected.popleft()
+            header, response = decode_response(
+                expected.api_key, expected.api_version, buf, start, end
+            )
+            if header.correlation_id != expected.correlation_id:
+                raise Broken(
+                    f"{self.client_id}: {header.correlation_id} is answered in the place of "
+                    f"{expected.correlation_id}"
+                )
+            self.answers += 1
+            expected.on_answer(response)
 
 
 class Network:
@@ -87,7 +180,7 @@ class Network:
         """None while nobody listens."""
         if self.node is None:
             return None
-        connection = Connection(self, client_id)
+        connection = Connection(self, client_id, self.node)
         self.connections = [c for c in self.connections if c.open]
         self.connections.append(connection)
         return connection
@@ -96,18 +189,10 @@ class Network:
         delay = self.sim.around(3 * self.slowness)
         return delay + (self.sim.between(200, 4_000) if self.sim.happens(0.004) else 0)
 
-    def deliver(self, token: Token) -> None:
-        node = self.node
-        if node is None:
-            return
-        if not token.connection.open and self.sim.happens(0.5):
-            return  # it was lost with its connection; else it was in the node's buffer already
-        node.handle(token)
-
     def cut(self, connection: Connection) -> None:
-        connection.close()
+        connection.cut()
 
     def cut_all(self) -> None:
         for connection in self.connections:
-            connection.close()
+            connection.cut()
         self.connections = []

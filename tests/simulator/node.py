@@ -1,8 +1,9 @@
 """The node under test: the real coordinator over the real journal over a disk that can fail.
 
-What the shell does with asyncio and a thread is done here by actions: frames are handed in, the
-journal is pumped (`Journal.pump`), its word reaches the coordinator a little later, deadlines are
-looked at, partitions are loaded in slices, snapshots are taken and logs cleaned (cleaner.py).
+What the shell does with asyncio and a thread is done here by actions: bytes are handed to the real
+connections (sockets.py), the journal is pumped (`Journal.pump`), its word reaches the coordinator a
+little later, deadlines are looked at, partitions are loaded in slices, snapshots are taken and logs
+cleaned (cleaner.py).
 Between any two of these the process may be killed, and a disk with `cut_power_at` set ends it in
 the middle of one. `start` is what a daemon does at start.
 """
@@ -24,15 +25,15 @@ from coordinator.settings import GroupSettings
 from history.index import HistoryIndex, IndexLimits
 from protocol.messages import Response
 from protocol.names import HISTORY_TOPIC, OFFSETS_TOPIC, MemberId
-from protocol.reply_token import ReplyToken
 from purgatory.now import Now
 from storage.api import Log, LogSettings, Position, StoredRecord, TopicPartition
 from storage.journal import Journal, JournalLimits
 from storage.log_store import LogStore
 from tests.simulator.cleaner import Cleaner
 from tests.simulator.disk import PowerCut, SimulatedDisk
-from tests.simulator.network import Network, Token
+from tests.simulator.network import Connection, Network
 from tests.simulator.sim import Sim
+from tests.simulator.sockets import Socket, Sockets, Token
 from tests.world import Topics
 
 FOLDER: Final = "/data"
@@ -112,6 +113,7 @@ class Node:
         self._tick_at_ms: int | None = None
         self._ids = 0
         self._open_logs: dict[int, Log] = {}
+        self._sockets = Sockets(self)
 
     @property
     def now(self) -> Now:
@@ -144,7 +146,7 @@ class Node:
             new_member_id=self._new_member_id,
             topics=Topics(),
             endpoint=lambda _: (1, "localhost", 9092),
-            reply=self._reply,
+            reply=self._sockets.reply,
             observe=partial(self.watcher.happened, self),
             chronicle=self.history,
         )
@@ -234,18 +236,8 @@ class Node:
 
     # ------------------------------------------------------------ requests and answers
 
-    def handle(self, token: Token) -> None:
-        self.later(0, partial(self._handle, token))
-
-    def _handle(self, token: Token) -> None:
-        token.incarnation = self.incarnation
-        self.watcher.handling(self, token)
-        self.coordinator.handle(token.request, token, self.now)
-
-    def _reply(self, token: ReplyToken, response: Response) -> None:
-        assert isinstance(token, Token)
-        self.watcher.replied(self, token, response)
-        token.connection.answer(response)
+    def accept(self, client: Connection) -> Socket:
+        return self._sockets.accept(client)
 
     def _new_member_id(self, prefix: str) -> MemberId:
         self._ids += 1

@@ -12,7 +12,15 @@ from typing import Final
 from coordinator.settings import GroupSettings
 from protocol.names import GroupId, GroupInstanceId, GroupState
 from tests.simulator.checkers import Checkers
-from tests.simulator.clients import PARTITIONS, Client, Commits, Member, Outsider, Reader
+from tests.simulator.clients import (
+    PARTITIONS,
+    Client,
+    Commits,
+    Member,
+    Outsider,
+    Pipeliner,
+    Reader,
+)
 from tests.simulator.faults import Operator, draw_weather
 from tests.simulator.network import Network
 from tests.simulator.sim import Broken, Sim
@@ -21,11 +29,16 @@ STEPS: Final = 1_500
 HEALED_WITHIN_MS: Final = 90_000
 """Longer than all timeouts of the run in a row; what is not well by then never will be."""
 
+UNANSWERED_MS: Final = 20_000
+PIPED_UNANSWERED_MS: Final = 40_000
+"""Longer than anything waits in a healthy world; what is piped may wait for several groups."""
+
 REMEMBERED_MEMBERS: Final = 200
 """Of those that are gone the last ones may still be followed by another process."""
 
 GROUPS: Final = tuple(GroupId(name) for name in ("red", "green", "blue"))
 LONELY: Final = GroupId("lonely")
+PIPED: Final = GroupId("piped")
 
 
 class Run:
@@ -71,6 +84,12 @@ class Run:
         outsider = Outsider(self.sim, self.network, self._name("outsider"), LONELY, self.commits)
         self._add(outsider)
         self._add(Reader(self.sim, self.network, self._name("reader"), LONELY))
+        self.pipeliners = [
+            Pipeliner(self.sim, self.network, self._name("pipe"), PIPED, self.commits)
+            for _ in range(self.sim.between(0, 2))
+        ]
+        for pipeliner in self.pipeliners:
+            self._add(pipeliner)
         self.sim.after(1_000, self._population)
         self.operator.begin(draw_weather(self.sim))
         self.sim.run(steps=steps)
@@ -161,9 +180,13 @@ class Run:
         for token in self.checkers.asked:
             if (
                 token.incarnation == node.incarnation
-                and token.handled_ms < node.sim.now_ms - 20_000
+                and token.handled_ms < node.sim.now_ms - UNANSWERED_MS
             ):
                 return f"unanswered: {token.request}"
+        for pipeliner in self.pipeliners:
+            since_ms = pipeliner.waits_since_ms
+            if since_ms is not None and since_ms < node.sim.now_ms - PIPED_UNANSWERED_MS:
+                return f"{pipeliner.name} waits for an answer since {since_ms} ms"
         for client in self.clients:
             commits = isinstance(client, Member | Outsider) and not client.gone
             if commits and client.committed_ms < self._healed_ms:
