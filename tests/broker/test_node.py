@@ -17,8 +17,9 @@ from protocol.messages.delete_topics import (
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.join_group import JoinGroupResponse
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from protocol.names import ApiKey, ErrorCode, TopicName
+from protocol.names import HISTORY_TOPIC, ApiKey, ErrorCode, TopicName
 from protocol.reply_token import ReplyToken
+from storage.api import TopicPartition
 from tests.broker.members import Member, as_other, make_topic
 from tests.broker.node import Node
 from tests.broker.shell import WAIT_S
@@ -181,3 +182,16 @@ async def _until_loaded(node: Node) -> None:
 
 def _is_waiting(node: Node, kind: str) -> bool:
     return any(kind in one.by_kind() for one in node.daemon.coordinator.purgatories())
+
+
+async def test_the_history_reads_its_log_as_it_is_shown_now(tmp_path: Path) -> None:
+    """After topics came, and the journal opened the log anew: as when a full disk has room."""
+    async with Node(tmp_path) as node:
+        await make_topic(await node.client())
+        assert node.daemon.history is not None
+        key = TopicPartition(HISTORY_TOPIC, 0)
+        before = node.daemon.history.view(0)
+        node.daemon.journal.log(key)
+        after = node.daemon.history.view(0)
+        assert after is not before
+        assert after is node.daemon.store.partitions()[key]
