@@ -34,6 +34,7 @@ from storage.journal import Entry, Journal
 from storage.segment_swap import SWAP_SUFFIX
 from storage.snapshot import About
 from storage.write_ahead import WriteAhead
+from tests.simulator.node import Node
 from tests.simulator.run import simulate
 from tests.simulator.sim import Broken
 
@@ -154,6 +155,13 @@ def the_history_is_parted_from_its_records(patch: Patch) -> None:
         return taken[:1]
 
     patch.setattr(Journal, "_take", take)
+    start = Node.start
+
+    def start_slowly(self: Node) -> None:
+        start(self)
+        self.flush_ms = 150.0  # or a kill would hardly ever come between two pieces
+
+    patch.setattr(Node, "start", start_slowly)
 
 
 def a_rebalance_is_forgotten_by_its_history(patch: Patch) -> None:
