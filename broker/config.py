@@ -133,8 +133,7 @@ class Config(Struct, frozen=True, metaclass=Table):
     queued_max_request_bytes: int = integer(
         -1,
         "Bytes of requests that were read and are not answered yet, all connections together; "
-        "beyond it no more is read. Requests that wait for members or records do not count. "
-        "-1: no limit.",
+        "beyond it no more is read. What waits for members or records is not counted. -1: none.",
         long=True,
     )
     rollcall_connection_unsent_max_bytes: int = integer(
@@ -145,8 +144,7 @@ class Config(Struct, frozen=True, metaclass=Table):
     )
     rollcall_connections_unsent_max_bytes: int = integer(
         268_435_456,
-        "The same for all clients together. As room runs out, the requests of those with the most "
-        "unread answers wait first; who reads its answers is served on.",
+        "The same for all clients together; those with the most unread answers wait first.",
         at_least=1,
         long=True,
     )
