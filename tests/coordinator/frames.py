@@ -35,6 +35,8 @@ COORDINATOR_REQUESTS: Final = (
 OFTEN: Final = (ApiKey.JOIN_GROUP, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.OFFSET_COMMIT)
 
 LONGEST: Final = 32_767
+LONG_ARRAY: Final = 9
+FRAME_BYTES_MAX: Final = 40_000_000  # some frames are refused by their size
 EXTREME_STRINGS: Final = (
     b"",
     b"x" * LONGEST,
@@ -114,18 +116,15 @@ class Frames:
             return b"\xff\xff" if isinstance(wire, Wire) and wire.name == "string" else b"\xff" * 4
         if isinstance(wire, ArrayOf):
             count = self._count(wire)
-            size = uvarint(count + 1) if flexible else count.to_bytes(4, "big")
-            one = (
-                [self._value(wire.element, name, version, flexible=flexible)] if count > 9 else None
-            )
-            values = (
-                one * count
-                if one
-                else (
+            if count > LONG_ARRAY:  # of one value, again and again
+                one = self._value(wire.element, name, version, flexible=flexible)
+                values = [one] * min(count, FRAME_BYTES_MAX // len(one))
+            else:
+                values = [
                     self._value(wire.element, name, version, flexible=flexible)
                     for _ in range(count)
-                )
-            )
+                ]
+            size = uvarint(len(values) + 1) if flexible else len(values).to_bytes(4, "big")
             return size + b"".join(values)
         return self._value(wire, name, version, flexible=flexible)
 
