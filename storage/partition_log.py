@@ -139,6 +139,7 @@ class PartitionLog:
             segment.remove()
         self._segments = []
         self._create_segment(offset)
+        self._disk.sync_dir(self._path)  # at once: should the checkpoint be lost, this says it
 
     # --- facts ---------------------------------------------------------------------------------
 
