@@ -1,9 +1,9 @@
 """The I/O thread: order, results, faults, and the end."""
 
 import asyncio
-from threading import get_ident
+from threading import Event, get_ident
 
-from broker.io_thread import IoThread
+from broker.io_thread import IoThread, IoThreads
 
 
 async def test_results_come_back_in_order_on_the_loops_thread() -> None:
@@ -54,6 +54,29 @@ async def test_work_submitted_by_a_callback_runs_too() -> None:
     thread.submit(lambda: 1, lambda _: thread.submit(lambda: 2, lambda _: done.set()))
     await asyncio.wait_for(done.wait(), 10)
     await thread.close()
+
+
+async def test_a_stop_does_not_wait_for_ever_for_a_disk_that_hangs() -> None:
+    goes_on = Event()
+    threads = IoThreads(asyncio.get_running_loop(), _no_fault)
+    handed_back: list[object] = []
+    threads.appender.submit(lambda: goes_on.wait(60), handed_back.append)
+    assert not await threads.settle(0.01)
+    assert not await threads.close(0.01)
+    goes_on.set()
+    assert await threads.close(60)
+    assert handed_back == [True]
+
+
+async def test_settling_waits_for_the_work_that_work_gives_to_others() -> None:
+    threads = IoThreads(asyncio.get_running_loop(), _no_fault)
+    handed_back: list[object] = []
+    threads.checker.submit(
+        lambda: 1, lambda _: threads.appender.submit(lambda: 2, handed_back.append)
+    )
+    assert await threads.settle(60)
+    assert handed_back == [2]
+    assert await threads.close(60)
 
 
 def _no_fault(error: Exception) -> None:
