@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from storage.checkpoints import decode_uuid, encode_uuid
 from storage.disk import TEMPORARY, Disk, RealDisk, parent, read_file, replace_file
+from storage.write_ahead_pair import FILE_NAMES as WRITE_AHEAD_FILES
 
 LOCK = ".lock"
 META_PROPERTIES = "meta.properties"
@@ -197,10 +198,13 @@ def _read_identity(disk: Disk, path: str, node_id: int) -> Identity | None:
     file = f"{path}/{META_PROPERTIES}"
     if not disk.exists(file):
         return None
-    identity = _decode(path, read_file(disk, file).decode("utf-8", "replace"))
+    is_ours = any(disk.exists(f"{path}/{name}") for name in WRITE_AHEAD_FILES)
+    content = read_file(disk, file).decode("utf-8", "replace")
+    identity = _decode(path, content, is_ours=is_ours)
     if identity.node_id != node_id:
         raise DataDirForeign(
-            f"data directory {path} belongs to node {identity.node_id}, this is node {node_id}"
+            f"data directory {path} belongs to node {identity.node_id}, this is node {node_id} "
+            f"(node.id in its {META_PROPERTIES})"
         )
     return identity
 
@@ -216,7 +220,8 @@ def _encode(identity: Identity) -> bytes:
     return "".join(f"{key}={value}\n" for key, value in lines.items()).encode()
 
 
-def _decode(path: str, content: str) -> Identity:
+def _decode(path: str, content: str, *, is_ours: bool) -> Identity:
+    """`is_ours`: the directory has files that no Kafka writes."""
     properties = dict(
         line.strip().split("=", 1)
         for line in content.splitlines()
@@ -224,23 +229,26 @@ def _decode(path: str, content: str) -> Identity:
     )
     ours, kafkas = properties.get(_OUR_VERSION_KEY), properties.get("version", "")
     cluster_id, node = properties.get("cluster.id", ""), properties.get("node.id", "")
-    if ours is None and cluster_id:
+    if ours is None and cluster_id and not is_ours:
         raise DataDirForeign(
-            f"data directory {path} belongs to an Apache Kafka broker; choose another directory "
-            f"(`rollcall offsets import --from {path}` takes over its offsets)"
+            f"data directory {path} belongs to an Apache Kafka broker (its {META_PROPERTIES} says "
+            f"so); choose another directory (`rollcall offsets import --from {path}` takes over "
+            "its offsets)"
         )
-    if ours is not None and ours != str(DATA_VERSION):
-        raise DataDirForeign(
-            f"data directory {path} has data version {ours}, this Rollcall knows {DATA_VERSION}: "
-            "start it with the Rollcall that wrote it, or with a later one"
-        )
-    if ours is not None and kafkas.isdecimal() and kafkas != _KAFKA_VERSION:
-        raise DataDirForeign(
-            f"data directory {path}: {META_PROPERTIES} has version {kafkas}, this Rollcall knows "
-            f"{_KAFKA_VERSION}"
-        )
+    for found, known, what in (
+        (ours, str(DATA_VERSION), "data version"),
+        (kafkas, _KAFKA_VERSION, "version"),
+    ):
+        if found and found.isdecimal() and found != known:
+            raise DataDirForeign(
+                f"data directory {path}: {META_PROPERTIES} has {what} {found}, this Rollcall knows "
+                f"{known}: start it with the Rollcall that wrote it, or with a later one"
+            )
     node_id = int(node) if re.fullmatch(r"[0-9]{1,10}", node) else None
     is_whole = decode_uuid(cluster_id) is not None and kafkas == _KAFKA_VERSION
-    if ours is None or node_id is None or not is_whole:
-        raise DataDirForeign(f"data directory {path}: {META_PROPERTIES} is damaged")
+    if ours != str(DATA_VERSION) or node_id is None or not is_whole:
+        raise DataDirForeign(
+            f"data directory {path}: {META_PROPERTIES} is damaged; bring it back from a copy, or "
+            "remove it: then the directory gets a new cluster id, and keeps all else"
+        )
     return Identity(cluster_id, node_id, properties.get("directory.id", ""))

@@ -336,6 +336,8 @@ class Segment:
         """Why this batch, sound in itself, cannot be the next one here; None when it can."""
         if header.base_offset < self.next_offset:
             return f"offset {header.base_offset} comes after {self.next_offset - 1}"
+        if not 0 <= header.last_offset - self.base_offset <= MAX_RELATIVE_OFFSET:
+            return f"offset {header.last_offset} is too far from the first, {self.base_offset}"
         if position + header.size > self.size:
             return "the file ends inside a batch"
         return None

@@ -210,6 +210,21 @@ DAMAGED = (
 )
 
 
+def test_a_directory_of_ours_with_half_an_identity_is_not_taken_for_a_kafkas(
+    tmp_path: Path,
+) -> None:
+    identity(tmp_path)
+    meta = tmp_path / "meta.properties"
+    meta.write_text(meta.read_text().replace("rollcall.data.version=1\n", ""))
+    assert "Apache Kafka" in str(refused(tmp_path))
+    (tmp_path / "rollcall-journal.wal").write_text("")
+    refusal = str(refused(tmp_path))
+    assert "is damaged" in refusal
+    assert "remove it" in refusal
+    meta.unlink()  # as it says
+    assert identity(tmp_path)
+
+
 @pytest.mark.parametrize("content", DAMAGED, ids=range(len(DAMAGED)))
 def test_a_damaged_identity_is_refused_not_replaced(tmp_path: Path, content: str) -> None:
     (tmp_path / "meta.properties").write_text(content)
