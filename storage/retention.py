@@ -8,6 +8,7 @@ Kafka's counterparts: UnifiedLog.deleteOldSegments, LogSegment.shouldRoll.
 
 from typing import TYPE_CHECKING, Final
 
+from storage.api import Corrupt
 from storage.segment import Segment
 
 if TYPE_CHECKING:
@@ -21,7 +22,10 @@ def is_old(segment: Segment, record_ms: int, now_ms: int, segment_ms: int) -> bo
 
     `record_ms`: the newest batch's timestamp, or the clock where nothing is appended.
     """
-    first_ms = segment.first_timestamp()
+    try:
+        first_ms = segment.first_timestamp()
+    except Corrupt:
+        return True  # who reads it is told; what comes next shall not lie behind damage
     if first_ms < 0:
         return now_ms - segment.known_since(now_ms) > segment_ms
     return (record_ms if record_ms >= 0 else now_ms) - first_ms > segment_ms

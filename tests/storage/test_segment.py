@@ -241,6 +241,17 @@ def test_offsets_that_fall_are_a_bad_tail() -> None:
     assert reopened(disk)[0].next_offset == BASE + 3
 
 
+def test_an_offset_too_far_from_the_first_is_damage() -> None:
+    disk, segment = filled(3)
+    last = segment.position_of(BASE + 2)
+    disk.open(segment.path).pwrite((BASE + 2 | 1 << 40).to_bytes(8, "big"), last)
+    with pytest.raises(Corrupt, match="too far from the first"):
+        reopened(disk, EVERYTHING)
+    again, repairs = reopened(disk)
+    assert again.next_offset == BASE + 2
+    assert any(isinstance(repair, TailCut) for repair in repairs)
+
+
 def test_damage_below_the_recovery_point_is_not_cut_but_told() -> None:
     disk, segment = filled(10)
     position = segment.position_of(BASE + 4)
