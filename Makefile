@@ -10,7 +10,7 @@ KILLS ?= 200
 
 .DEFAULT_GOAL := help
 .PHONY: help serve install install-test test fast lint types layers bench drill golden sim docs lock clean \
-  long-crash-images long-kills long-model topic-world long-signals long-fuzz
+  long-crash-images long-damage long-kills long-model topic-world long-signals long-fuzz
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -64,6 +64,9 @@ drill: install-test  ## crash drills: each step of a rebalance, and KILLS (200) 
 	DRILL_KILLS=$(KILLS) $(BIN)/python -m pytest tests/drills
 	CRASH_POINT_SEEDS=20 $(BIN)/python -m pytest tests/storage/test_crash_points.py
 	CLEANER_KILLS=30 $(BIN)/python -m pytest tests/interop/test_compacted_topics.py -k random
+
+long-damage: install-test  ## every kind of damage of every file of a data directory
+	DAMAGE=all $(BIN)/python -m pytest --timeout 7200 tests/broker/test_damage.py
 
 long-kills: KILLS = 1000
 long-kills: install-test  ## KILLS (1000) kills of a daemon under load, with admin requests

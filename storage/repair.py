@@ -15,6 +15,7 @@ from storage.api import Corrupt, Shrunken, TopicPartition
 from storage.batch_walk import checked_batches
 from storage.checkpoints import PARTITION_METADATA, read_topic_id
 from storage.disk import Disk, read_file
+from storage.index import MAX_RELATIVE_OFFSET
 from storage.kept_aside import free_name, keep_bytes
 from storage.record_batch import (
     BatchHeader,
@@ -84,19 +85,30 @@ def _first_damage(
             return None
         file = disk.open(paths[number] + LOG_SUFFIX)
         position, offset = 0, base
+        next_base = bases[number + 1] if number + 1 < len(bases) else None
         reason = None
         try:
             for at, header in checked_batches(file, 0, file.size()):
-                if header.base_offset < offset:
-                    reason = f"offset {header.base_offset} comes after {offset - 1}"
+                reason = _misplaced(header, base, offset, next_base)
+                if reason is not None:
                     break
                 position, offset = at + header.size, header.next_offset
         except InvalidBatch as fault:
-            reason = fault.reason
-        if reason is None and number + 1 < len(bases) and offset > bases[number + 1]:
-            reason = f"runs past the next segment, {bases[number + 1]}"
+            # What is torn above the recovery point is cut by opening; a wrong offset never is.
+            return _Damage(number, position, offset, fault.reason) if offset < trusted_to else None
         if reason is not None:
-            return _Damage(number, position, offset, reason) if offset < trusted_to else None
+            return _Damage(number, position, offset, reason)
+    return None
+
+
+def _misplaced(header: BatchHeader, base: int, offset: int, next_base: int | None) -> str | None:
+    """Why a sound batch cannot come here, as opening sees it."""
+    if header.base_offset < offset:
+        return f"offset {header.base_offset} comes after {offset - 1}"
+    if header.last_offset - base > MAX_RELATIVE_OFFSET:
+        return f"offset {header.last_offset} is too far from the first, {base}"
+    if next_base is not None and header.next_offset > next_base:
+        return f"offset {header.last_offset} runs past the next segment, {next_base}"
     return None
 
 

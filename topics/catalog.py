@@ -7,6 +7,7 @@ metadata log.
 """
 
 import json
+import zlib
 from collections.abc import Iterable, Mapping
 from typing import Final, Protocol, cast
 from uuid import UUID
@@ -19,6 +20,10 @@ from topics.settings import PARTITIONS_MAX
 from topics.topic_names import name_fault
 
 FORMAT: Final = 1
+
+_CHECKSUM: Final = "crc32"
+"""A digit that the disk changed can be a sound catalog: of another number of offsets partitions,
+and then no group would find its offsets."""
 
 _PRODUCER_IDS_END: Final = 1 << 63  # an int64 on the wire
 
@@ -88,6 +93,7 @@ class Catalog(Struct):
                 {"name": name, "id": str(topic_id)} for topic_id, name in self.forgetting.items()
             ],
         }
+        document[_CHECKSUM] = _checksum(document)
         return json.dumps(document, indent=1).encode()
 
     @classmethod
@@ -97,6 +103,7 @@ class Catalog(Struct):
         try:
             document = json.loads(content)
             _check_format(document["format"], name)
+            _check_sum(document)
             catalog = cls(
                 [_entry(topic) for topic in document["topics"]],
                 _deleting(document["deleting"], document.get("deleting_names", [])),
@@ -119,6 +126,20 @@ class Catalog(Struct):
         next_id = self.next_producer_id
         if type(next_id) is not int or not 0 <= next_id < _PRODUCER_IDS_END:
             raise ValueError(f"next_producer_id is {next_id!r}")
+
+
+def _checksum(document: Mapping[str, object]) -> int:
+    """Of what the document says, however it is laid out."""
+    return zlib.crc32(json.dumps(document, sort_keys=True, separators=(",", ":")).encode())
+
+
+def _check_sum(document: dict[str, object]) -> None:
+    """Raises ValueError. A catalog of before has none; one that a person edits may go without."""
+    found = document.pop(_CHECKSUM, None)
+    if found is not None and found != _checksum(document):
+        raise ValueError(
+            f"its {_CHECKSUM} does not fit; who edited it on purpose removes that line"
+        )
 
 
 def _check_format(found: object, name: str) -> None:

@@ -6,6 +6,7 @@
 what was lost or set aside. A traceback, a dead end and silence are never right.
 """
 
+import asyncio
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -51,6 +52,10 @@ FIELDS: Final = {
     ".groups": (0, 8, 12, 16, 20, 30, 60),
     ".wal": (0, 8, 16, 17, 4096, 4104, 4112, *(FIRST_GROUP + n for n in (0, 4, 8, 16, 24, 28, 29))),
 }
+BEFORE_CHECKSUM: Final = "before the checksum"
+BARE_BYTES: Final = 16
+"""A batch's offset, length and leader epoch, which a broker rewrites."""
+
 FRONT_BYTES: Final = 24
 SAMPLES: Final = 12
 """Bits that are flipped further back, evenly spaced."""
@@ -104,25 +109,30 @@ async def given_directory(folder: Path) -> tuple[Files, Files, Served]:
         for number in range(ROUNDS):
             for at, member in enumerate(members):
                 assert await member.commit(10 * number + at) is ErrorCode.NONE
-        store = node.daemon.store
-        for partition in range(2):
-            log = store.partition_log(TopicPartition(TOPIC, partition))
-            assert log is not None
-            for number in range(9):
-                values = [f"{partition}-{number}-{letter}".encode() for letter in "ab"]
-                records = [Record(b"k", value) for value in values]
-                now_ms = node.daemon.clock.now().wall_ms
-                log.append(encode_batch(records, 0, now_ms, 0, 7, 0, 2 * number), now_ms)
-                if number in (2, 5):
-                    log.roll()
-            log.flush()  # or a kill may take it, and nothing needs to be said
-            log.delete_before(2)
-            store.set_clean_offsets({log: 0})
         await node.daemon.snapshots.stop(node.daemon.ownership.served)
-        store.write_checkpoints()
+        await asyncio.to_thread(_fill, node)
         expected = await _served(node)
         killed = files_in(folder / "data")
     return files_in(folder / "data"), killed, expected
+
+
+def _fill(node: Node) -> None:
+    """Records of a producer in three segments each, and a line in every checkpoint file."""
+    store = node.daemon.store
+    for partition in range(2):
+        log = store.partition_log(TopicPartition(TOPIC, partition))
+        assert log is not None
+        for number in range(9):
+            values = [f"{partition}-{number}-{letter}".encode() for letter in "ab"]
+            records = [Record(b"k", value) for value in values]
+            now_ms = node.daemon.clock.now().wall_ms
+            log.append(encode_batch(records, 0, now_ms, 0, 7, 0, 2 * number), now_ms)
+            if number in (2, 5):
+                log.roll()
+        log.flush()  # or a kill may take it, and nothing needs to be said
+        log.delete_before(2)
+        store.set_clean_offsets({log: 0})
+    store.write_checkpoints()
 
 
 def files_in(data: Path) -> Files:
@@ -130,7 +140,9 @@ def files_in(data: Path) -> Files:
     for path in sorted(data.rglob("*")):
         if path.is_file() and path.name != LOCK:
             content = path.read_bytes()
-            found[str(path.relative_to(data))] = File(content.rstrip(b"\0"), len(content))
+            # The journal's files are allocated in full, and mostly zeros.
+            written = content.rstrip(b"\0") if path.suffix == ".wal" else content
+            found[str(path.relative_to(data))] = File(written, len(content))
     return found
 
 
@@ -154,6 +166,11 @@ async def _served(node: Node) -> Served:
         for topic in group.topics:
             served.offsets[group.group_id] = topic.partitions[0].committed_offset
     client.writer.close()
+    await asyncio.to_thread(_read_records, node, served)
+    return served
+
+
+def _read_records(node: Node, served: Served) -> None:
     for index in range(2):
         partition = node.daemon.data_plane.registry.partition(TOPIC, index)
         if partition is None or partition.log is None or partition.offline:
@@ -164,7 +181,6 @@ async def _served(node: Node) -> Served:
             served.records[index] = _values(log)
         except (InvalidBatch, Corrupt, IndexError):
             served.records[index] = None
-    return served
 
 
 def _values(log: TopicLog) -> list[bytes]:
@@ -217,7 +233,9 @@ def damages(files: Files) -> Iterator[Damage]:
         for size in sorted({1, len(content) // 2, len(content) - 1} & set(range(len(content)))):
             yield Damage(path, f"cut to {size}", lambda whole, size=size: whole[:size])
         for at in _positions(path, content):
-            yield Damage(path, f"a bit at {at}", lambda whole, at=at: _flipped(whole, at))
+            words = f"a bit {BEFORE_CHECKSUM} at {at}" if _is_bare(path, content, at) else ""
+            words = words or f"a bit at {at}"
+            yield Damage(path, words, lambda whole, at=at: _flipped(whole, at))
         middle = len(content) // 2
         yield Damage(
             path,
@@ -254,6 +272,13 @@ def _positions(path: str, content: bytes) -> list[int]:
     step = max(len(content) // SAMPLES, 1)
     spread = range(step // 2, len(content), step)
     return sorted(at for at in {*front, *spread} if at < len(content))
+
+
+def _is_bare(path: str, content: bytes, at: int) -> bool:
+    """Does it lie in the front of a batch, which no checksum covers?"""
+    if not path.endswith(".log"):
+        return False
+    return any(start <= at < start + BARE_BYTES for start, _ in iter_batches(content))
 
 
 def _flipped(content: bytes, at: int) -> bytes:
@@ -336,9 +361,7 @@ def is_beyond_notice(damage: Damage) -> bool:
         return words.startswith("a bit")
     is_user_log = path.suffix == ".log" and path.parent.name.startswith(f"{TOPIC}-")
     is_first = path.stem.strip("0") == ""
-    at = words.removeprefix("a bit at ")
-    before_checksum = at.isdecimal() and int(at) < 16
-    return is_user_log and (before_checksum or (is_first and words == "absent"))
+    return is_user_log and (BEFORE_CHECKSUM in words or (is_first and words == "absent"))
 
 
 def _check_refusal(refusal: str, damage: Damage) -> None:

@@ -16,7 +16,7 @@ import pytest
 from tests.broker.damage import Damage, Files, damages, given_directory, judge
 
 ALL = os.environ.get("DAMAGE") == "all"
-SAMPLE = 24
+SAMPLE = 14
 SEED = os.environ.get("DAMAGE_SEED") or "1"
 
 

@@ -533,10 +533,25 @@ def test_a_deleted_topic_is_remembered_until_its_offsets_are_forgotten(plane: Pl
     assert plane.data.registry.forgetting == remembered[1:]
 
 
+def test_a_catalog_that_says_something_else_than_was_saved_is_damaged(plane: Plane) -> None:
+    plane.given("a", 2)
+    content = plane.catalog.content
+    assert content is not None
+    plane.catalog.content = content.replace(b'"partitions": 50', b'"partitions": 54')
+    with pytest.raises(Corrupt, match="crc32 does not fit"):
+        plane.restart()
+    # Who edits it on purpose leaves the checksum out, and may lay it out anew.
+    document = json.loads(content)
+    del document["crc32"]
+    plane.catalog.content = json.dumps(document).encode()
+    plane.restart()
+    assert plane.data.registry.partition_count(TopicName("a")) == 2
+
+
 def test_a_catalog_from_before_names_no_topic_that_is_to_be_forgotten(plane: Plane) -> None:
     plane.given("a")
     document = json.loads(plane.catalog.content)
-    del document["forgetting"]
+    del document["forgetting"], document["crc32"]
     plane.catalog.content = json.dumps(document).encode()
     plane.restart()
     assert plane.data.registry.forgetting == []
