@@ -81,8 +81,6 @@ def _first_damage(
     disk: Disk, paths: Sequence[str], bases: Sequence[int], trusted_to: int
 ) -> _Damage | None:
     for number, base in enumerate(bases):
-        if base >= trusted_to:
-            return None
         file = disk.open(paths[number] + LOG_SUFFIX)
         position, offset = 0, base
         next_base = bases[number + 1] if number + 1 < len(bases) else None

@@ -470,7 +470,9 @@ class TopicWorld:
             return
         if self.disk.exists(f"{DATA}/{name}"):
             self._tell(f"lose {name}")
-            if name == CATALOG:  # a new topic's id is durable there alone, until its first flush
+            if name == CATALOG:
+                self.happened["lose-catalog"] += 1
+                # A new topic's id is durable there alone, until its first flush.
                 self.disk.write_back()
             self.disk.remove(f"{DATA}/{name}")
             self.disk.sync_dir(DATA)
@@ -478,6 +480,8 @@ class TopicWorld:
     def _folders_tell_all(self) -> bool:
         """Could the topics be made of the folders? Not one that is half made, or half away."""
         partitions = [kept for one in self.topics.values() for kept in one.partitions]
+        if self.happened["lose-catalog"]:
+            return False  # what the first loss left out of the producer ids, a second one forgets
         return self._maybe is None and not any(
             kept is None or kept.is_elsewhere for kept in partitions
         )

@@ -8,7 +8,7 @@ from storage.api import Corrupt, LogSettings, TopicPartition
 from storage.checkpoints import LOG_STARTS, RECOVERY_POINTS
 from storage.journal import Journal
 from storage.log_store import CLEAN_SHUTDOWN, LogStore, StoreOpened
-from storage.record_batch import HEADER_BYTES, read_header
+from storage.record_batch import HEADER_BYTES, iter_batches, read_header
 from storage.repair_book import Repaired
 from storage.snapshot import About, positions, write
 from storage.write_ahead import FIRST_GROUP
@@ -169,6 +169,26 @@ def test_a_torn_tail_is_no_damage_and_the_journal_restores_it() -> None:
     assert repair.opened.repaired == ()
     assert repair.journal_repaired is None
     assert repair.keys() == expected(10)
+
+
+def test_a_batch_that_runs_past_the_next_segment_is_repaired_above_the_recovery_point_too() -> None:
+    disk = new_disk()
+    rig = Rig(disk, SMALL_SEGMENTS)
+    log = rig.log()
+    for number in range(60):
+        log.append(records(f"{number}a", f"{number}b"), NOW_MS + number)
+        rig.journal.pump()
+    left = disk.after_kill()
+    first, second = segments(left)[:2]
+    file = left.open(first)
+    last = max(at for at, _ in iter_batches(file.pread(file.size(), 0)))
+    wrong = int(second[-24:-4]) + 1
+    file.pwrite(wrong.to_bytes(8, "big"), last)  # no checksum covers it
+    assert [type(one) for one in LogStore(left, DATA).open().damaged] == [Corrupt]
+    repair = Repair(left)
+    assert len(repair.opened.repaired) == 1
+    assert "runs past the next segment" in repair.opened.repaired[0].reason
+    assert repair.keys()[: 2 * 3] == expected(3)
 
 
 def still_in_the_journal(settings: LogSettings, batches: int) -> SimulatedDisk:
