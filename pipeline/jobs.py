@@ -1,10 +1,10 @@
-"""Which jobs are there, and what does each make of which tables?
+"""Jobs: which jobs exist, which tables does each read, and which does it make?
 
-A job is a function of a source and a span of time; its tables are data frames, and who runs it
+A job is a function of a source and a span of time. Its tables are data frames; the caller
 (runner.py, a notebook, spark-submit) decides where they go. Times are ms since the epoch, UTC; the
-span includes `since_ms` and leaves `until_ms` out. Rows of a table are about instants of the span;
-what must be known from before it (the last commits of a window, the owners of partitions) is read
-from all there is.
+span includes `since_ms` and excludes `until_ms`. Rows of a table are about instants of the span.
+What a job needs from before the span (the last commits of a window, the owners of partitions) is
+read from the whole source.
 """
 
 from collections.abc import Callable, Mapping
@@ -44,15 +44,15 @@ COMMITS_NEEDED: Final = (
     "committed_offset", "leader_epoch", "metadata", "tombstone", "producer_id", "transactional",
 )  # fmt: skip
 SAMPLES_NEEDED: Final = ("group", "topic", "partition", "at_ms", "committed_offset", "lag")
-"""Columns that rules of derive/ ask for: of a log no others are decoded."""
+"""Columns that the rules of derive/ need: no others are decoded from a log."""
 
 
 @dataclass
 class Facts:
-    """The tables of a source, each made once, and the span that a job is asked about.
+    """The tables of a source, each computed once, and the span of the job.
 
-    `keep`: for more jobs than one. What several of them are made of is computed once then, and kept
-    in memory, or on the workers' disks where there is none left, until `forget`.
+    `keep`: for more than one job. Tables that several jobs use are then computed once and kept in
+    memory, or on the workers' disks if there is not enough memory, until `forget`.
     """
 
     source: Source
@@ -80,7 +80,7 @@ class Facts:
 
     @cached_property
     def _few(self) -> Mapping[str, DataFrame]:
-        """What a log of commits has besides them: all of it is found in one pass."""
+        """Everything except commits in a log of commits: all of it is read in one pass."""
         return self.source.few(TRANSACTION_MARKERS, GROUP_METADATA)
 
     @cached_property
@@ -95,7 +95,7 @@ class Facts:
 
     @cached_property
     def counted(self) -> DataFrame:
-        """The commits that counted: in order if they are kept so, otherwise as they are read."""
+        """The effective commits: in order if they are kept that way, otherwise as they are read."""
         return self.ordered if self.keep else self.effective
 
     @cached_property
@@ -137,7 +137,7 @@ class Facts:
 
 @dataclass(frozen=True)
 class Job:
-    """`needs`: topics without which there is nothing to say; `days`: a table's column of time."""
+    """`needs`: topics without which the job has no input; `days`: the time column of each table."""
 
     name: str
     makes: str
@@ -158,7 +158,7 @@ def _lag_trend(facts: Facts) -> Tables:
 
 
 def _rebalances(facts: Facts) -> Tables:
-    # A log of Kafka's own has no history: then there are generations, and no causes.
+    # A log written by Kafka has no history: there are generations then, but no causes.
     whole = rebalances(facts.events) if facts.has_history else of_metadata(facts.group_metadata)
     whole = facts.within(whole, "began_at_ms")
     return {
@@ -206,7 +206,7 @@ JOBS: Final = {
             _commit_rate, {"commit_rate": "minute_ms", "group_commit_rate": "minute_ms"},
         ),
         Job(
-            "lag_trend", "lag by the hour, and when it will be made up for", (LAG_TOPIC,),
+            "lag_trend", "lag by the hour, and when the group will catch up", (LAG_TOPIC,),
             _lag_trend, {"lag_trend": "hour_ms"},
         ),
         Job(
@@ -214,7 +214,7 @@ JOBS: Final = {
             _rebalances, {"rebalances": "began_at_ms", "rebalance_stats": "window_ms"},
         ),
         Job(
-            "group_health", "Burrow's verdicts over sliding windows", (LAG_TOPIC,),
+            "group_health", "Burrow's status over sliding windows", (LAG_TOPIC,),
             _group_health, {"partition_health": "at_ms", "group_health": "at_ms"},
         ),
         Job(
@@ -231,4 +231,4 @@ JOBS: Final = {
         ),
     )
 }  # fmt: skip
-"""By name. `ingest` is none of them: it makes no tables of tables (landing.py)."""
+"""By name. `ingest` is not a job: it lands input tables and derives none (landing.py)."""

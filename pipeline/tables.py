@@ -1,4 +1,4 @@
-"""Which tables come out of the logs, with which columns in which units?
+"""Input tables: which tables are read from the logs, with which columns in which units?
 
 Declared once, as Arrow schemas whose fields carry their unit and meaning: the decoders fill them,
 Spark gets its types from them, `rollcall pipeline schema` prints them and docs/pipeline.md shows
@@ -23,7 +23,7 @@ class Table(NamedTuple):
     schema: pa.Schema
 
     def only(self, *columns: str) -> "Table":
-        """The same with fewer columns: what is not there is neither decoded nor brought to Spark.
+        """The same with fewer columns: the others are neither decoded nor sent to Spark.
         Raises KeyError."""
         return self._replace(schema=pa.schema([self.schema.field(name) for name in columns]))
 
@@ -51,9 +51,9 @@ _LONG: Final = pa.int64()
 _FLAG: Final = pa.bool_()
 
 PLACE: Final = (
-    column("log_partition", _INT, "", "The partition of the log's topic."),
-    column("log_offset", _LONG, "records", "The record's offset there."),
-    column("log_timestamp_ms", _LONG, "ms", "When the coordinator wrote it."),
+    column("log_partition", _INT, "", "The partition of the source topic."),
+    column("log_offset", _LONG, "records", "The record's offset in that partition."),
+    column("log_timestamp_ms", _LONG, "ms", "When the record was written."),
 )
 
 COMMITS: Final = Table(
@@ -67,15 +67,15 @@ COMMITS: Final = Table(
             column("topic", _TEXT, "", "The topic that the group reads."),
             column("partition", _INT, "", "Its partition."),
             column("committed_offset", _LONG, "records", "The next offset to read; null: deleted."),
-            column("leader_epoch", _INT, "", "Of the record before; null: not said."),
-            column("metadata", _TEXT, "", "What the client added."),
-            column("commit_timestamp_ms", _LONG, "ms", "When it was committed; null: deleted."),
-            column("expire_timestamp_ms", _LONG, "ms", "Old clients' own expiry; null: none."),
-            column("topic_id", pa.binary(), "", "Sixteen bytes; null: not said."),
-            column("value_version", pa.int16(), "", "Of OffsetCommitValue; null: deleted."),
+            column("leader_epoch", _INT, "", "Epoch of the last read record; null: not given."),
+            column("metadata", _TEXT, "", "The client's metadata text."),
+            column("commit_timestamp_ms", _LONG, "ms", "Commit time; null: deleted."),
+            column("expire_timestamp_ms", _LONG, "ms", "Expiry set by an old client; null: none."),
+            column("topic_id", pa.binary(), "", "Sixteen bytes; null: not given."),
+            column("value_version", pa.int16(), "", "Version of OffsetCommitValue; null: deleted."),
             column("tombstone", _FLAG, "", "The offset was deleted or expired."),
-            column("producer_id", _LONG, "", "Of the transaction; null: none."),
-            column("transactional", _FLAG, "", "It counts once its transaction has committed."),
+            column("producer_id", _LONG, "", "Producer of the transaction; null: none."),
+            column("transactional", _FLAG, "", "Counts only once its transaction commits."),
         ]
     ),
 )
@@ -87,9 +87,9 @@ TRANSACTION_MARKERS: Final = Table(
     pa.schema(
         [
             *PLACE,
-            column("producer_id", _LONG, "", "Whose transaction."),
-            column("producer_epoch", _INT, "", "Its epoch."),
-            column("committed", _FLAG, "", "False: aborted."),
+            column("producer_id", _LONG, "", "Producer of the transaction."),
+            column("producer_epoch", _INT, "", "That producer's epoch."),
+            column("committed", _FLAG, "", "True: committed; false: aborted."),
         ]
     ),
 )
@@ -111,7 +111,7 @@ _MEMBER: Final = pa.struct(
 GROUP_METADATA: Final = Table(
     "group_metadata",
     OFFSETS_TOPIC,
-    "a group as it was written: a generation with its members, or its deletion",
+    "a stored group: a generation with its members, or the deletion of the group",
     pa.schema(
         [
             *PLACE,
@@ -119,12 +119,14 @@ GROUP_METADATA: Final = Table(
             column("group_type", _TEXT, "", "classic, consumer, share or streams."),
             column("protocol_type", _TEXT, "", "consumer, connect, ...; null: none."),
             column("generation", _INT, "", "The generation, or the group's epoch (KIP-848)."),
-            column("protocol", _TEXT, "", "The assignor that was chosen."),
+            column("protocol", _TEXT, "", "The chosen assignor."),
             column("leader", _TEXT, "", "The member id of the leader."),
-            column("state_timestamp_ms", _LONG, "ms", "Since when the group is in its state."),
-            column("members", pa.list_(_MEMBER), "durations in ms", "Null where not one record."),
-            column("member_count", _INT, "members", "Null where members are records of their own."),
-            column("value_version", pa.int16(), "", "Of the value; null: deleted."),
+            column("state_timestamp_ms", _LONG, "ms", "When the group entered its state."),
+            column(
+                "members", pa.list_(_MEMBER), "durations in ms", "Null: stored as separate records."
+            ),
+            column("member_count", _INT, "members", "Null as for members."),
+            column("value_version", pa.int16(), "", "Version of the value; null: deleted."),
             column("tombstone", _FLAG, "", "The group was deleted, or changed its type."),
         ]
     ),
@@ -133,17 +135,17 @@ GROUP_METADATA: Final = Table(
 GROUP_RECORDS: Final = Table(
     "group_records",
     OFFSETS_TOPIC,
-    "a record of any known type but the two of offset commits (0 and 1), as JSON; those of "
-    "group_metadata are here too, markers of transactions are not",
+    "a record of any known type except offset commits (types 0 and 1), as JSON. Includes the "
+    "records of group_metadata, but no transaction markers",
     pa.schema(
         [
             *PLACE,
-            column("record_type", _INT, "", "The number that opens the key."),
-            column("name", _TEXT, "", "What Kafka calls the type; GenerationBegun is Rollcall's."),
+            column("record_type", _INT, "", "The type number at the start of the key."),
+            column("name", _TEXT, "", "Kafka's name of the type; GenerationBegun is Rollcall's."),
             column("group", _TEXT, "", "The group."),
             column("key", _TEXT, "JSON", "The key's fields, named as kafka-dump-log does."),
             column("value", _TEXT, "JSON", "The value's fields; null: deleted."),
-            column("value_version", pa.int16(), "", "Of the value; null: deleted."),
+            column("value_version", pa.int16(), "", "Version of the value; null: deleted."),
         ]
     ),
 )
@@ -151,28 +153,31 @@ GROUP_RECORDS: Final = Table(
 GROUP_EVENTS: Final = Table(
     "group_events",
     HISTORY_TOPIC,
-    "something that happened to a group, as its coordinator saw it",
+    "an event of a group, as its coordinator recorded it",
     pa.schema(
         [
             *PLACE,
             column("group", _TEXT, "", "The group."),
             column("at_ms", _LONG, "ms", "When it happened."),
-            column("type", _TEXT, "", "docs/history.md lists them."),
-            column("cause", _TEXT, "", "Why, of what has a cause."),
-            column("generation", _INT, "", "The generation that it is about."),
-            column("member_id", _TEXT, "", "Of the member that it is about, or that began it."),
-            column("group_instance_id", _TEXT, "", "Of the same member."),
-            column("client_id", _TEXT, "", "Of the same member, or of who asked."),
-            column("host", _TEXT, "", "Of the same, as the daemon saw it."),
-            column("began_at_ms", _LONG, "ms", "Of a whole rebalance: when it began."),
-            column("duration_ms", _LONG, "ms duration", "Of a whole rebalance."),
-            column("generation_before", _INT, "", "Of a whole rebalance."),
-            column("generation_after", _INT, "", "Of a whole rebalance."),
-            column("members_before", _INT, "members", "Of a whole rebalance."),
-            column("members_after", _INT, "members", "Of a whole rebalance."),
-            column("partitions_moved", _INT, "partitions", "That changed their owner."),
+            column("type", _TEXT, "", "The event type; see docs/history.md."),
+            column("cause", _TEXT, "", "Why it happened; null: no cause."),
+            column("generation", _INT, "", "The generation concerned."),
+            column("member_id", _TEXT, "", "The member concerned, or that began it."),
+            column("group_instance_id", _TEXT, "", "Of that member."),
+            column("client_id", _TEXT, "", "Of that member, or of the requester."),
+            column("host", _TEXT, "", "Address of that client, as the daemon saw it."),
+            column("began_at_ms", _LONG, "ms", "Rebalances only: start."),
+            column("duration_ms", _LONG, "ms duration", "Rebalances only: duration."),
+            column("generation_before", _INT, "", "Rebalances only: old generation."),
+            column("generation_after", _INT, "", "Rebalances only: new generation."),
+            column("members_before", _INT, "members", "Rebalances only: members before."),
+            column("members_after", _INT, "members", "Rebalances only: members after."),
+            column("partitions_moved", _INT, "partitions", "Partitions with a new owner."),
             column(
-                "unowned_partition_seconds", pa.float64(), "partition-seconds", "Without an owner."
+                "unowned_partition_seconds",
+                pa.float64(),
+                "partition-seconds",
+                "Time without an owner, summed over partitions.",
             ),
             column(
                 "changes",
@@ -182,7 +187,7 @@ GROUP_EVENTS: Final = Table(
                     )
                 ),
                 "records",
-                "Of offsets that were moved: from where to where; null: none.",
+                "Moved offsets, old and new; null: none.",
             ),
             column("event", _TEXT, "JSON", "All fields of the event."),
         ]
@@ -192,18 +197,18 @@ GROUP_EVENTS: Final = Table(
 LAG_SAMPLES: Final = Table(
     "lag_samples",
     LAG_TOPIC,
-    "a commit that the lag sampler took note of, with the lag at that moment",
+    "a commit recorded by the lag sampler, with the lag at that time",
     pa.schema(
         [
             *PLACE,
             column("group", _TEXT, "", "The group."),
             column("topic", _TEXT, "", "The topic that the group reads."),
             column("partition", _INT, "", "Its partition."),
-            column("at_ms", _LONG, "ms", "When it was committed."),
+            column("at_ms", _LONG, "ms", "Commit time."),
             column("committed_offset", _LONG, "records", "The next offset to read."),
-            column("lag", _LONG, "records", "Log end less committed offset, at that moment."),
-            column("sampled_at_ms", _LONG, "ms", "When the sampler wrote it down."),
-            column("whole", _FLAG, "", "One of the records that repeat a whole window."),
+            column("lag", _LONG, "records", "Log end minus committed offset, at that time."),
+            column("sampled_at_ms", _LONG, "ms", "When the sampler recorded it."),
+            column("whole", _FLAG, "", "From a record that repeats a whole window."),
         ]
     ),
 )
@@ -211,18 +216,20 @@ LAG_SAMPLES: Final = Table(
 UNDECODABLE: Final = Table(
     "undecodable",
     None,
-    "bytes that no other table holds, with their place and why",
+    "bytes that could not be decoded, with their position and the reason",
     pa.schema(
         [
-            column("log_partition", _INT, "", "The partition of the log's topic."),
-            column("file", _TEXT, "", "The segment; null where the record came over the wire."),
-            column("position", _LONG, "bytes", "Where its batch begins in the file."),
-            column("size", _LONG, "bytes", "Of the batch."),
-            column("log_offset", _LONG, "records", "The record's offset, or its batch's; null."),
-            column("record_type", _INT, "", "Null where it is unknown."),
-            column("reason", _TEXT, "", "What was wrong."),
-            column("key", pa.binary(), "", "The record's, if it was one record."),
-            column("value", pa.binary(), "", "The record's, if it was one record."),
+            column("log_partition", _INT, "", "The partition of the source topic."),
+            column("file", _TEXT, "", "The segment; null: read from a broker."),
+            column("position", _LONG, "bytes", "Start of the batch in the file."),
+            column("size", _LONG, "bytes", "Size of the batch."),
+            column(
+                "log_offset", _LONG, "records", "Offset of the record or of its batch; may be null."
+            ),
+            column("record_type", _INT, "", "Type number; null: unknown."),
+            column("reason", _TEXT, "", "Why it could not be decoded."),
+            column("key", pa.binary(), "", "The record's key, if it is a single record."),
+            column("value", pa.binary(), "", "The record's value, if it is a single record."),
         ]
     ),
 )

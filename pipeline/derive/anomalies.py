@@ -1,14 +1,14 @@
-"""What was out of the ordinary? One table of findings, each with its evidence.
+"""Anomalies: what was unusual? One table of findings, each with its evidence.
 
-    commit_storm       a group commits far more often than it does at this hour
+    commit_storm       a group commits far more often than usual at this hour
     rewind             a committed offset went back
     stalled_partition  STALL or STOP at several evaluations in a row
     flapping_member    a client joined and left again and again
-    hot_partition      a partition of a topic gets far more records than its siblings
+    hot_partition      a partition of a topic gets far more records than the others
     skewed_assignment  one member owns several partitions more than another
 
-Each finding: kind, group, topic, partition, member (null where it is about none), since_ms,
-until_ms, score (how far beyond its threshold, 1.0 is at it) and evidence (JSON).
+Each finding has kind, group, topic, partition, member (null if it is not about one), since_ms,
+until_ms, score (ratio to the threshold; 1.0 is at the threshold) and evidence (JSON).
 """
 
 from typing import Final

@@ -1,8 +1,8 @@
-"""Who moved, reset or deleted offsets, when, with which client and from which address?
+"""Audit: who moved, reset or deleted offsets, when, with which client and from which address?
 
-From the history that the daemon keeps: every change of an offset that no member of a generation
-made. There are no principals yet. A real Kafka keeps no such history; of its log, `suspects` names
-the commits that went backwards and the deletions, without saying who.
+The source is the history that the daemon keeps: every change of an offset that was not made by a
+member of a generation. It has no principals yet. A real Kafka keeps no such history; from its log
+`suspects` lists the commits that went backwards and the deletions, without a sender.
 """
 
 from pyspark.sql import DataFrame

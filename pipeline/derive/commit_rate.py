@@ -1,9 +1,9 @@
-"""How often does each group, member and partition commit, and what is unusual?
+"""Commit rate: how often does each group, member and partition commit, and what is unusual?
 
 Per minute: commits, and how far the offsets moved, for each owner of a partition (in_order.py).
 
-The baseline of a minute is the median of the group's own minutes in the same hour of the day, and
-its spread the median absolute deviation from it: both hold still when a storm is in the data.
+The baseline of a minute is the median of the group's own minutes in the same hour of the day. Its
+spread is the median absolute deviation from it. A storm in the data changes neither of them much.
 """
 
 from typing import Final

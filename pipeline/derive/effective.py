@@ -1,14 +1,14 @@
-"""Which commits counted, and from when on? Transactions resolved.
+"""Effective commits: which commits count, and from when on?
 
-A commit of a transaction counts once its COMMIT marker is in the log, and never if the marker says
-ABORT or none has come: the first marker of the same producer after it decides. Any other commit
-counts at once. Of two commits that count, the one that is later in the log wins, as in
-`OffsetMetadataManager.replayEndTransactionMarker`, so that a long transaction does not undo what a
-plain commit said meanwhile.
+A transactional commit counts once the COMMIT marker of its transaction is in the log. The first
+later marker of the same producer decides: the commit never counts if that marker says ABORT, or if
+there is none. Any other commit counts at once. Of two commits that count, the later one in the log
+wins, as in `OffsetMetadataManager.replayEndTransactionMarker`: the end of a long transaction does
+not overwrite a newer plain commit.
 
-The same record may come from several sources (a landed table, a segment that was read again): it is
-one record by its place in the log. Copies pass through here, for to find them is to sort all there
-is: in_order.py does both at once, and the newest of a few is the newest with copies of it.
+The same record may come from several sources (a landed table, a segment that is read again). Its
+position in the log identifies it. Duplicates are not removed here, because that needs a sort of all
+commits: in_order.py does both in one pass. Duplicates do not change which commit is the newest.
 """
 
 from typing import Final

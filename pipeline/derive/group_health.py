@@ -1,18 +1,18 @@
-"""Did the groups keep up? Burrow's rules over sliding windows, in Spark's own functions.
+"""Group health: did the groups keep up? Burrow's rules over sliding windows, in Spark SQL.
 
-At each evaluation instant a partition is judged by its last commits up to then (`intervals` of
-them), each with the lag at that moment. The rules, in the order of linkedin/Burrow's
-`core/internal/evaluator/caching.go` (2025), whose words the verdicts are:
+At each evaluation instant a partition's status is derived from its last commits up to then
+(`intervals` of them), each with the lag at that time. The rules and the names of the statuses are
+those of linkedin/Burrow's `core/internal/evaluator/caching.go` (2025), in this order:
 
     no lag now, or no more than is allowed                                         OK
     silent for longer than the window spans                                        STOP
     the offset fell, and has not come back to where it was                         REWIND
-    lag at every commit of the window, and the offset stands still                 STALL
+    lag at every commit of the window, and the offset did not move                 STALL
     lag at every commit of the window, and the lag never shrank                    WARN
     anything else                                                                  OK
 
-A window that is not full is judged by REWIND alone: one commit says nothing about a trend. A group
-is as bad as its worst partition; of a group STOP, STALL and REWIND are said as ERR.
+To a window that is not full only REWIND applies: a few commits show no trend. A group has the
+status of its worst partition; for a group STOP, STALL and REWIND become ERR.
 """
 
 from typing import Final

@@ -1,12 +1,12 @@
-"""What came before each commit of its partition, and who owned the partition then?
+"""Commits in order: what came before each commit of its partition, and who owned the partition?
 
-The one pass over all commits that needs them in order: sorted by partition and place in the log,
-with what the rules ask of the past in columns. Whatever is made of the result counts and filters
-rows, or gathers them by group, topic and partition, by which they lie together already.
+The only pass over all commits that needs an order. They are sorted by partition and position in the
+log; columns hold what the rules need of the past. Everything derived from the result counts and
+filters rows, or groups them by group, topic and partition; the rows are already arranged that way.
 
-The owner is the member that the newest generation in the log before the commit gives the partition
-to; null where nobody was known to own it (a simple consumer, a tool, a group whose assignments are
-not a consumer's).
+The owner is the member to which the newest generation before the commit assigns the partition. It
+is null if no owner is known (a simple consumer, a tool, a group whose assignments are not those of
+consumers).
 """
 
 from typing import Final

@@ -1,14 +1,14 @@
-"""How did the lag go, hour by hour, and when will it be made up for?
+"""Lag trend: how did the lag develop hour by hour, and when will the group catch up?
 
-Of each hour: the lag's usual and greatest values in records, the delay in seconds, the two rates,
-and the line through the lag's samples (least squares). The delay of a sample is the time since the
-end of the log passed the committed offset; the log's end is known at every sample of any group that
-reads the partition, and is taken to move evenly in between. It is null where the record was written
-before the first sample.
+For each hour: the median, 95th percentile and maximum of the lag in records, the delay in seconds,
+the two rates, and a least-squares line through the lag's samples. The delay of a sample is the time
+since the end of the log passed the committed offset. The log's end is known at every sample of any
+group that reads the partition, and is interpolated linearly in between. The delay is null if the
+record was written before the first sample.
 
-The forecast is that line drawn on: `catch_up_s` from now, null when the lag does not shrink.
-`catch_up_low_s` and `catch_up_high_s` are the same for a slope two standard errors steeper and
-flatter (`high` null: it may never catch up); `r2` tells how much of a line the hour's lag was.
+The forecast extends that line: `catch_up_s` counts from the hour's last sample, and is null if the
+lag does not shrink. `catch_up_low_s` and `catch_up_high_s` are the same for a slope two standard
+errors steeper and flatter (`high` null: it may never catch up). `r2` says how well the line fits.
 """
 
 from typing import Final

@@ -1,8 +1,8 @@
-"""What were a group's offsets at an instant? The newest commit of each partition that counted then.
+"""Offsets as of an instant: the newest effective commit of each partition then.
 
-The answer is what to reset a group to, to have it go on from where it was. It is as old as the
-history that is there: offsets whose last commit before the instant was compacted away before it
-was ingested are not known, and `oldest_at_ms` tells how far back the log of the group reaches.
+Reset a group to this result to let it continue from where it was. It reaches back as far as the
+available records: an offset is unknown if its last commit before the instant was compacted away
+before it was ingested. `oldest_at_ms` says how far back the log of the group reaches.
 """
 
 from pyspark.sql import DataFrame

@@ -1,10 +1,10 @@
-"""How often did groups rebalance, how long did it take, what did it cost, and who began it?
+"""Rebalances: how often did groups rebalance, how long did it take, what did it cost, who began it?
 
-From the history of the groups, which has each rebalance as a whole. A log of a real Kafka has only
-generations: `of_metadata` makes rebalances of them with what can be known (no cause, no duration).
+The history of the groups has each rebalance as a whole. The log of a real Kafka has only
+generations: `of_metadata` derives rebalances from them, without cause and duration.
 
-A deployment is read out of client ids by a pattern with a group named `version`, such as
-`^app-(?<version>[0-9.]+)-`; without a pattern there are none.
+A deployment's version is taken from client ids with a pattern that has a group named `version`,
+such as `^app-(?<version>[0-9.]+)-`. Without a pattern there are no versions.
 """
 
 from typing import Final
