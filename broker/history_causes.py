@@ -10,7 +10,8 @@ from coordinator import events as groups
 from coordinator.commands import RebalanceCause
 from coordinator.events import MemberName, RemovalCause
 from coordinator.group import SESSION_PAUSED, GroupView, MemberView
-from history.events import Cause, Removal, Who
+from history.causes import Cause, Removal
+from history.events import Who
 from history.ownership import SUBSCRIPTION_BYTES_MAX
 from protocol.consumer_protocol import read_subscription_topics
 from protocol.names import MemberId
@@ -70,7 +71,7 @@ def trigger_of(
             return removed[member_id]
         member = group.members.get(member_id)
         if member is not None:
-            return Who(member_id, member.group_instance_id, member.client_id, member.client_host)
+            return caller_of(member)
     return Who(event.trigger_ids[0]) if event.trigger_ids else None
 
 
@@ -93,6 +94,13 @@ def last_heard_ms(member: MemberView, now: Now) -> int:
 
 def owner_of(member: MemberView) -> str:
     return member.group_instance_id or member.member_id
+
+
+def caller_of(member: MemberView) -> Who:
+    """The process that really came, which of a static member Kafka does not describe."""
+    return Who(
+        member.member_id, member.group_instance_id, member.caller_client_id, member.caller_host
+    )
 
 
 def who_of(name: MemberName) -> Who:

@@ -42,7 +42,8 @@ from coordinator import offset_events as offsets
 from coordinator.commands import RebalanceCause
 from coordinator.group import GroupView
 from history import events as facts
-from history.events import Cause, End, Gone, HistoryEvent, Joined, Removal, Who
+from history.causes import Cause, End, Removal
+from history.events import Gone, HistoryEvent, Joined, Who
 from history.index import HistoryIndex
 from history.ownership import Holdings, Shift
 from history.repeats import Repeats

@@ -14,14 +14,8 @@ from broker.history_steady import Committer, SteadyCommits, without_moves
 from coordinator import offset_events as offsets
 from coordinator.events import Event
 from coordinator.offset_events import DeletionCause, OffsetsOfTopics
-from history.events import (
-    Asker,
-    GroupDeleted,
-    HistoryEvent,
-    OffsetChange,
-    OffsetsBy,
-    OffsetsMoved,
-)
+from history.causes import OffsetsBy
+from history.events import Asker, GroupDeleted, HistoryEvent, OffsetChange, OffsetsMoved
 
 _DELETIONS: Final[Mapping[DeletionCause, OffsetsBy]] = {
     DeletionCause.REQUESTED: OffsetsBy.DELETION,

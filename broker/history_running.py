@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from broker.history_causes import owner_of
 from coordinator.group import GroupView, MemberView
 from history import events as facts
-from history.events import End, Rebalance, Removal, Who
+from history.causes import End, Removal
+from history.events import Rebalance, Who
 from history.ownership import Shift, offered, owned_by_subscription
 from history.story import end
 from protocol.names import GroupId, MemberId

@@ -12,7 +12,8 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct, field
 
-from history.events import Asker, OffsetChange, OffsetsBy, OffsetsMoved
+from history.causes import OffsetsBy
+from history.events import Asker, OffsetChange, OffsetsMoved
 
 ALONE: Final = 3
 """So many commits in a row are facts of their own: a reset by hand is never gathered."""

@@ -7,11 +7,13 @@ itself knows, such as who of those it waits for has come already.
 from msgspec.structs import replace
 
 from broker.clock import SystemClock
+from broker.history_causes import caller_of
 from broker.history_log import HistoryLog
 from broker.history_reader import Found, read_events, read_rebalances
 from coordinator.coordinator import GroupCoordinator
 from coordinator.group import SESSION_PAUSED, GroupView, MemberView
-from history.events import Rebalance, Wait, WaitEnd, Who
+from history.causes import WaitEnd
+from history.events import Rebalance, Wait
 from history.waiting import Awaited, For, Waiting
 from protocol.names import GroupId, GroupState, MemberId
 from purgatory.now import Now
@@ -144,7 +146,7 @@ def _as_it_waits(wait: Wait, group: GroupView, began_ms: int) -> Wait:
 
 
 def _awaited(member: MemberView, now: Now) -> Awaited:
-    who = Who(member.member_id, member.group_instance_id, member.client_id, member.client_host)
+    who = caller_of(member)
     if member.session_deadline_ms == SESSION_PAUSED:
         return Awaited(who)
     return Awaited(who, now.wall_ms + max(0, member.session_deadline_ms - now.mono_ms))

@@ -122,7 +122,7 @@ class MemberRejoined(Struct, frozen=True):
 
 
 class StaticMemberReplaced(Struct, frozen=True):
-    """A static member came back: same instance, new id.
+    """A static member came back: same instance, new id. `member` names the process that came.
 
     `settled`: into a Stable group whose protocol stays, so nobody rebalances and nothing is parked.
     """

@@ -152,6 +152,7 @@ def _member_rejoined(group: Group, event: events.MemberRejoined) -> None:
 def _static_member_replaced(group: Group, event: events.StaticMemberReplaced) -> None:
     was_leader = group.leader_id == event.old_member_id
     old = group.dismiss(event.old_member_id)
+    # The names that Kafka describes stay those of the first process.
     member = Member(
         member_id=event.member.member_id,
         group_instance_id=event.member.group_instance_id,
@@ -163,6 +164,8 @@ def _static_member_replaced(group: Group, event: events.StaticMemberReplaced) ->
         protocols=old.protocols,
         assignment=old.assignment,
     )
+    member.caller_client_id = event.member.client_id
+    member.caller_host = event.member.client_host
     member.session_deadline_ms = event.session_deadline_ms
     group.admit(member)
     if was_leader:

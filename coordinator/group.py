@@ -56,6 +56,10 @@ class MemberView(Protocol):
     @property
     def client_host(self) -> str: ...
     @property
+    def caller_client_id(self) -> str: ...
+    @property
+    def caller_host(self) -> str: ...
+    @property
     def session_timeout_ms(self) -> int: ...
     @property
     def rebalance_timeout_ms(self) -> int: ...
@@ -134,12 +138,18 @@ class GroupView(Protocol):
 
 
 class Member:
-    """One member. `awaiting_join`, `awaiting_sync`: the request that is parked for it, if any."""
+    """One member. `awaiting_join`, `awaiting_sync`: the request that is parked for it, if any.
+
+    `client_id`, `client_host`: what Kafka stores and describes. A static member keeps those of its
+    first process; `caller_*` name the process that really came last, until a restart.
+    """
 
     __slots__ = (
         "assignment",
         "awaiting_join",
         "awaiting_sync",
+        "caller_client_id",
+        "caller_host",
         "client_host",
         "client_id",
         "group_instance_id",
@@ -171,6 +181,8 @@ class Member:
         self.group_instance_id = group_instance_id
         self.client_id = client_id
         self.client_host = client_host
+        self.caller_client_id = client_id
+        self.caller_host = client_host
         self.session_timeout_ms = session_timeout_ms
         self.rebalance_timeout_ms = rebalance_timeout_ms
         self.protocol_type = protocol_type

@@ -11,78 +11,14 @@ Every field but `group_id` and `at_ms` has a default, so that a record from befo
 added can be read. Kafka's counterpart: none; KIP-1314 asks for one.
 """
 
-from enum import StrEnum
 from typing import Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from history.causes import Cause, End, OffsetsBy, Removal, WaitEnd
+
 NO_GENERATION: Final = -1
-
-
-class Cause(StrEnum):
-    """Why a group rebalanced. The one list that people, JSON, metrics and verdicts speak of."""
-
-    MEMBER_JOINED = "member_joined"
-    MEMBER_LEFT = "member_left"
-    SESSION_EXPIRED = "session_expired"
-    REBALANCE_TIMEOUT = "rebalance_timeout"  # a member did not rejoin in time and was dropped
-    SYNC_TIMEOUT = "sync_timeout"  # a member did not come for its assignment in time
-    SUBSCRIPTION_CHANGED = "subscription_changed"  # a member offers other metadata or protocols
-    LEADER_REJOINED = "leader_rejoined"
-    ASSIGNMENT_NOT_STORED = "assignment_not_stored"  # too large, or the disk took too long
-    PARTITIONS_CHANGED = "partitions_changed"
-    STATIC_MEMBER_REPLACED = "static_member_replaced"
-    COORDINATOR_MOVED = "coordinator_moved"  # the group was loaded: a restart, an election
-    OPERATOR = "operator"  # somebody else than the members asked for it
-
-
-class End(StrEnum):
-    """How a rebalance ended; RUNNING: it has not."""
-
-    RUNNING = "running"
-    STABLE = "stable"  # the assignments were handed out
-    EMPTY = "empty"  # nobody is left in the group
-    OVERTAKEN = "overtaken"  # the next one began before its assignments were handed out
-    INTERRUPTED = "interrupted"  # the coordinator stopped, or moved
-    KEPT = "kept"  # nobody had to rejoin: the generation goes on
-
-
-class WaitEnd(StrEnum):
-    """How the waiting for a member ended."""
-
-    WAITING = "waiting"  # it has not
-    REJOINED = "rejoined"
-    LEFT = "left"
-    EXPIRED = "expired"  # its session ran out
-    DROPPED = "dropped"  # at the rebalance timeout
-    REPLACED = "replaced"  # another process came with its instance id
-    ABSENT = "absent"  # a static member that did not come, and stays a member
-    INTERRUPTED = "interrupted"  # the rebalance ended before
-
-
-class Removal(StrEnum):
-    """Why members are gone."""
-
-    LEFT = "left"
-    OPERATOR = "operator"
-    SESSION_EXPIRED = "session_expired"
-    NEW_MEMBER_TIMED_OUT = "new_member_timed_out"  # its first join waited for too long
-    REBALANCE_TIMEOUT = "rebalance_timeout"
-    SYNC_TIMEOUT = "sync_timeout"
-    GROUP_FULL = "group_full"
-
-
-class OffsetsBy(StrEnum):
-    """By what offsets were moved; members' ordinary commits are not history."""
-
-    COMMIT = "commit"  # of nobody in the group (generation -1): a tool's reset, a simple consumer
-    DELETION = "deletion"  # OffsetDelete
-    EXPIRY = "expiry"  # offsets.retention.minutes
-    TOPIC_DELETION = "topic_deletion"
-    GROUP_DELETION = "group_deletion"
-    GROUP_EXPIRY = "group_expiry"  # with its last offset the group went
-    IMPORT = "import"  # `rollcall offsets import` into the directory of a stopped daemon
 
 
 class Who(NamedTuple):
@@ -128,6 +64,7 @@ class Gone(NamedTuple):
     who: Who
     reason: str | None = None
     silent_ms: int | None = None
+    session_timeout_ms: int | None = None  # its own, if it expired
 
 
 class AlsoCaused(NamedTuple):
@@ -145,6 +82,23 @@ class Move(NamedTuple):
     partition: int
     from_member: str
     to_member: str
+
+
+class TopicPartitions(NamedTuple):
+    """A topic whose partitions changed: how many it had, and has. None: not known; 0: no topic."""
+
+    topic: str
+    before: int | None = None
+    now: int | None = None
+
+
+class Held(NamedTuple):
+    """What a Kafka Streams client was told to run, beside what its assignment lists: `standby`
+    tasks are standbys and warm-ups, which the assignment does not tell apart."""
+
+    who: Who
+    active: int = 0
+    standby: int = 0
 
 
 class OffsetChange(NamedTuple):
@@ -184,6 +138,17 @@ class Rebalance(Struct, frozen=True):
     members_after: int | None = None
     partitions_moved: int | None = None
     unowned_partition_seconds: float | None = None
+    with_trigger: tuple[Who, ...] = ()  # who went together with the trigger, in one instant
+    replaced: Who | None = None  # the process whose place the trigger took
+    note: str = ""  # what else is known of its cause, in words
+    silent_ms: int | None = None  # of the trigger, if it expired
+    session_timeout_ms: int | None = None  # likewise
+    topics: tuple[TopicPartitions, ...] = ()  # whose partitions changed
+    moves: tuple[Move, ...] = ()  # the first ones of `partitions_moved`
+    held: tuple[Held, ...] = ()  # Kafka Streams
+    away_ms: int | None = None  # how long the coordinator was away, at most
+    stopped: str = ""  # "killed", "stopped": how it had ended; "": it had not
+    protocol_type: str = ""
 
 
 NO_REBALANCE: Final = Rebalance(Cause.MEMBER_JOINED, 0)
@@ -209,6 +174,9 @@ class GroupLoaded(Struct, frozen=True):
     state: str = ""
     members: int = 0
     interrupted: bool = False
+    away_ms: int | None = None  # since its last sign of life, or its stop
+    stopped: str = ""  # "killed" or "stopped"; "" if the process had not ended
+    protocol_type: str = ""
 
 
 class GroupDeleted(Struct, frozen=True):
@@ -254,6 +222,9 @@ class StaticMemberReplaced(Struct, frozen=True):
     members: int = 0
     settled: bool = False
     reason: str = ""
+    replaced: Who | None = None  # the process that was there before
+    silent_ms: int | None = None  # since that one was heard last
+    partitions: int | None = None  # that it had; None if its assignment is not a consumer's
 
 
 class MemberFenced(Struct, frozen=True):
@@ -303,6 +274,13 @@ class RebalanceBegan(Struct, frozen=True):
     waiting_for: tuple[Who, ...] = ()
     waiting_for_left_out: int = 0
     timeout_ms: int = 0
+    with_trigger: tuple[Who, ...] = ()  # these and the next ones as in Rebalance
+    replaced: Who | None = None
+    note: str = ""
+    silent_ms: int | None = None
+    session_timeout_ms: int | None = None
+    topics: tuple[TopicPartitions, ...] = ()
+    protocol_type: str = ""
 
 
 class NobodyRejoined(Struct, frozen=True):
@@ -355,6 +333,7 @@ class GenerationAssigned(Struct, frozen=True):
     partitions_moved: int | None = None
     moves: tuple[Move, ...] = ()
     moves_left_out: int = 0
+    held: tuple[Held, ...] = ()  # Kafka Streams: those with standby tasks
 
 
 class AssignmentRefused(Struct, frozen=True):
@@ -389,10 +368,12 @@ class TopicsChanged(Struct, frozen=True):
     group_id: str
     at_ms: int
     topics: tuple[str, ...] = ()
+    changes: tuple[TopicPartitions, ...] = ()  # the same topics, with numbers
 
 
 class OffsetsMoved(Struct, frozen=True):
-    """Offsets that no member of a generation moved. `asker`: whose request; None where time did."""
+    """Offsets that no member of a generation moved. `asker`: whose request (of `topic_deletion`
+    the DeleteTopics); None where time did, or it is not known any more."""
 
     group_id: str
     at_ms: int

@@ -12,10 +12,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from history.causes import Cause, End, Removal, WaitEnd
 from history.events import (
     AlsoCaused,
-    Cause,
-    End,
     GenerationAssigned,
     GenerationBegan,
     Gone,
@@ -27,10 +26,8 @@ from history.events import (
     Rebalance,
     RebalanceBegan,
     RebalanceEnded,
-    Removal,
     StaticMemberReplaced,
     Wait,
-    WaitEnd,
     Who,
 )
 

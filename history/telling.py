@@ -7,7 +7,8 @@ what follows tells only what is worth a line: who began it, who was waited for, 
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from history.events import NOBODY, AlsoCaused, Cause, End, Rebalance, Wait, WaitEnd, Who
+from history.causes import Cause, End, WaitEnd
+from history.events import NOBODY, AlsoCaused, Rebalance, Wait, Who
 from history.shown import instant
 from history.waiting import Awaited, For, Waiting
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from history.events import Cause
+from history.causes import Cause
 from history.trouble import (
     NAMED_MAX,
     GroupFacts,

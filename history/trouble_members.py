@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from history.events import WaitEnd
+from history.causes import WaitEnd
 from history.trouble import (
     NAMED_MAX,
     CommitRate,

@@ -8,8 +8,8 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from history.causes import Cause
 from history.events import (
-    Cause,
     GroupEmptied,
     HistoryEvent,
     MemberJoined,

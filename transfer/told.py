@@ -11,8 +11,9 @@ from typing import NamedTuple
 from broker.history_facts import FactLimits
 from broker.history_offsets import parts_of
 from coordinator.java_hash import partition_of
+from history.causes import OffsetsBy
 from history.encoding import encode
-from history.events import Asker, GroupCreated, HistoryEvent, OffsetsBy, OffsetsMoved
+from history.events import Asker, GroupCreated, HistoryEvent, OffsetsMoved
 from storage.partition_log import PartitionLog
 from storage.timed_batches import TimedRecord
 from transfer.append import Beside

@@ -14,7 +14,7 @@ from broker.history_causes import CAUSES
 from broker.metrics.family import Family, Kind, Portions
 from coordinator.events import RemovalCause
 from coordinator.offset_events import DeletionCause
-from history.events import Cause
+from history.causes import Cause
 from protocol.names import GroupState
 
 GROUPS_A_BREATH: Final = 500

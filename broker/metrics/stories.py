@@ -11,16 +11,8 @@ from typing import Final
 from broker.daemon import Daemon
 from broker.metrics.family import Family, Kind, Portions
 from broker.stats import Histogram
-from history.events import (
-    Cause,
-    End,
-    HistoryEvent,
-    OffsetsBy,
-    OffsetsMoved,
-    Rebalance,
-    RebalanceEnded,
-    WaitEnd,
-)
+from history.causes import Cause, End, OffsetsBy, WaitEnd
+from history.events import HistoryEvent, OffsetsMoved, Rebalance, RebalanceEnded
 
 DELAY_BUCKETS_S: Final = (0.01, 0.1, 0.5, 1.0, 3.0, 10.0, 30.0, 60.0, 300.0, 600.0)
 

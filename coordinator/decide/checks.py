@@ -76,6 +76,7 @@ def has_place_for(group: GroupView, member_id: MemberId, max_size: int) -> bool:
 
 
 def name_of(member: MemberView) -> MemberName:
+    """For the log and the history: the process that really came."""
     return MemberName(
-        member.member_id, member.group_instance_id, member.client_id, member.client_host
+        member.member_id, member.group_instance_id, member.caller_client_id, member.caller_host
     )

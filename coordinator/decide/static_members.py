@@ -58,7 +58,7 @@ def decide_static_return(
         now_ms=now.mono_ms,
         state=group.state,
         old_member_id=old.member_id,
-        member=MemberName(new_id, old.group_instance_id, old.client_id, old.client_host),
+        member=MemberName(new_id, old.group_instance_id, token.client_id, token.client_host),
         was_leader=group.leader_id == old.member_id,
         session_timeout_ms=request.session_timeout_ms,
         rebalance_timeout_ms=rebalance_timeout_ms(request, token),

@@ -12,17 +12,14 @@ import pytest
 from broker import history_causes
 from coordinator.settings import GroupSettings
 from history import ownership
+from history.causes import Cause, End, Removal, WaitEnd
 from history.events import (
     AssignmentRefused,
-    Cause,
-    End,
     GenerationAssigned,
     LapseForgiven,
     MemberFenced,
     MemberLapsed,
     RebalanceEnded,
-    Removal,
-    WaitEnd,
     Who,
 )
 from protocol.names import ErrorCode, GroupState, TopicName

@@ -7,27 +7,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from history.causes import Cause, End, OffsetsBy, Removal, WaitEnd
 from history.encoding import VERSION, UnreadableEvent, as_plain, decode, encode
 from history.events import (
     NAMES,
     TYPES,
     AlsoCaused,
     Asker,
-    Cause,
-    End,
     GenerationBegan,
     Gone,
     HistoryEvent,
     Joined,
     MembersRemoved,
     OffsetChange,
-    OffsetsBy,
     OffsetsMoved,
     Rebalance,
     RebalanceEnded,
-    Removal,
     Wait,
-    WaitEnd,
     Who,
 )
 

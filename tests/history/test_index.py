@@ -5,10 +5,9 @@ import tracemalloc
 import pytest
 from msgspec.structs import replace
 
+from history.causes import Cause, End, WaitEnd
 from history.encoding import decode, encode
 from history.events import (
-    Cause,
-    End,
     GroupDeleted,
     GroupLoaded,
     Joined,
@@ -17,7 +16,6 @@ from history.events import (
     RebalanceBegan,
     RebalanceEnded,
     Wait,
-    WaitEnd,
     Who,
 )
 from history.index import HistoryIndex, IndexLimits, bytes_of

@@ -9,15 +9,9 @@ from broker.history_steady import (
     SteadyCommits,
 )
 from coordinator.settings import GroupSettings
+from history.causes import OffsetsBy
 from history.encoding import decode, encode
-from history.events import (
-    Asker,
-    GroupDeleted,
-    HistoryEvent,
-    OffsetChange,
-    OffsetsBy,
-    OffsetsMoved,
-)
+from history.events import Asker, GroupDeleted, HistoryEvent, OffsetChange, OffsetsMoved
 from history.repeats import KEYS_MAX, OVER_MS, Repeats
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.offset_commit import (

@@ -3,7 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from history.events import AlsoCaused, Cause, End, Rebalance, Wait, WaitEnd, Who
+from history.causes import Cause, End, WaitEnd
+from history.events import AlsoCaused, Rebalance, Wait, Who
 from history.shown import instant, shown
 from history.telling import NAMED_MAX, duration, tell, tell_waiting
 from history.waiting import Awaited, For, Waiting

@@ -3,19 +3,16 @@
 import pytest
 from msgspec.structs import replace
 
+from history.causes import Cause, End, Removal, WaitEnd
 from history.events import (
-    Cause,
-    End,
     Gone,
     MemberJoined,
     MembersRemoved,
     Rebalance,
     RebalanceBegan,
     RebalanceEnded,
-    Removal,
     StaticMemberReplaced,
     Wait,
-    WaitEnd,
     Who,
 )
 from history.lag import Reading

@@ -8,20 +8,17 @@ from pathlib import Path
 from typing import Final
 
 from coordinator.records import offset_commit_key
+from history.causes import Cause, End, OffsetsBy, Removal
 from history.encoding import encode
 from history.events import (
     Asker,
-    Cause,
-    End,
     Gone,
     HistoryEvent,
     MembersRemoved,
     OffsetChange,
-    OffsetsBy,
     OffsetsMoved,
     Rebalance,
     RebalanceEnded,
-    Removal,
     Who,
 )
 from history.lag_records import Sample, encode_sample

@@ -8,20 +8,17 @@ from collections import defaultdict
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from history.causes import Cause, End, OffsetsBy, Removal
 from history.encoding import encode
 from history.events import (
     Asker,
-    Cause,
-    End,
     Gone,
     HistoryEvent,
     MembersRemoved,
     OffsetChange,
-    OffsetsBy,
     OffsetsMoved,
     Rebalance,
     RebalanceEnded,
-    Removal,
     Who,
 )
 from pipeline.derive import anomalies as odd

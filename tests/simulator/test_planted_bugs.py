@@ -22,7 +22,8 @@ from coordinator.group import GroupView
 from coordinator.outcome import Outcome
 from coordinator.settings import GroupSettings
 from coordinator.waiting import Answer, WaitingAnswers
-from history.events import End, HistoryEvent, MemberFenced
+from history.causes import End
+from history.events import HistoryEvent, MemberFenced
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.names import ErrorCode, GroupId

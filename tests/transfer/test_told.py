@@ -7,15 +7,9 @@ from pathlib import Path
 import pytest
 
 from broker.history_facts import FactLimits
+from history.causes import OffsetsBy
 from history.encoding import decode
-from history.events import (
-    Asker,
-    GroupCreated,
-    HistoryEvent,
-    OffsetChange,
-    OffsetsBy,
-    OffsetsMoved,
-)
+from history.events import Asker, GroupCreated, HistoryEvent, OffsetChange, OffsetsMoved
 from protocol.names import HISTORY_TOPIC, GroupId
 from storage.api import LogSettings, TopicPartition
 from storage.disk import RealDisk
