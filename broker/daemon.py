@@ -43,10 +43,11 @@ from broker.ticker import Ticker
 from broker.trouble_watch import TroubleWatch
 from broker.worker import WorkerProcess
 from coordinator.coordinator import GroupCoordinator
+from history.events import TopicPartitions
 from protocol.messages import Request
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.offset_fetch import OffsetFetchRequest
-from protocol.names import OFFSETS_TOPIC, GroupId, TopicName
+from protocol.names import OFFSETS_TOPIC, GroupId
 from purgatory.now import Now
 from storage.api import SyncFailed, TopicPartition
 from storage.journal import Journal
@@ -270,18 +271,21 @@ class Daemon:
     def _tell_coordinator(self, change: TopicChange) -> None:
         now = self.clock.now()
         match change:
-            case TopicDeleted(name, topic_id):
-                self._topic_changed(name, now)
-                self.coordinator.topics_deleted([(name, topic_id)], now)
-            case TopicCreated(name) | PartitionsAdded(name):
-                self._topic_changed(name, now)
+            case TopicDeleted(name, topic_id, count, client_id, client_host):
+                self._topic_changed(TopicPartitions(name, count, 0), now)
+                self.coordinator.topics_deleted([(name, topic_id)], now, client_id, client_host)
+            case TopicCreated(name, _, count):
+                self._topic_changed(TopicPartitions(name, 0, count), now)
+                self.coordinator.partitions_changed({name}, now)
+            case PartitionsAdded(name, _, before, count):
+                self._topic_changed(TopicPartitions(name, before, count), now)
                 self.coordinator.partitions_changed({name}, now)
         self.ticker.arm()
 
-    def _topic_changed(self, name: TopicName, now: Now) -> None:
+    def _topic_changed(self, change: TopicPartitions, now: Now) -> None:
         """Its consumers may rejoin for it: the history is to know why."""
         if self.history is not None:
-            self.history.topics_changed({name}, now)
+            self.history.topics_changed([change], now)
 
     def _unexpected(self, _loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
         error = context.get("exception")

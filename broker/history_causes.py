@@ -11,9 +11,10 @@ from coordinator.commands import RebalanceCause
 from coordinator.events import MemberName, RemovalCause
 from coordinator.group import SESSION_PAUSED, GroupView, MemberView
 from history.causes import Cause, Removal
-from history.events import Who
+from history.events import Rebalance, Who
 from history.ownership import SUBSCRIPTION_BYTES_MAX
-from protocol.consumer_protocol import read_subscription_topics
+from protocol.consumer_protocol import PROTOCOL_TYPE, read_subscription_topics
+from protocol.metadata_words import CONNECT, SCHEMA_REGISTRY, connect_worker, registry_url
 from protocol.names import MemberId
 from purgatory.now import Now
 
@@ -103,30 +104,75 @@ def caller_of(member: MemberView) -> Who:
     )
 
 
+def process_of(member: MemberView, rebalances: Iterable[Rebalance]) -> Who:
+    """The process behind a static member; after a restart only the history knows it."""
+    for rebalance in rebalances:
+        if rebalance.trigger is not None and rebalance.trigger.member_id == member.member_id:
+            return rebalance.trigger
+    return caller_of(member)
+
+
 def who_of(name: MemberName) -> Who:
     return Who(name.member_id, name.group_instance_id, name.client_id, name.client_host)
 
 
-def other_topics(before: Offers, after: Offers, protocol_name: str | None) -> bool:
-    """Does a member that rejoins read other topics, or speak other protocols?
+def what_changed(
+    before: Offers, after: Offers, protocol_name: str | None, protocol_type: str | None
+) -> tuple[bool, str]:
+    """Does a member that rejoins read other topics, or offer something else? And what, in words.
 
     Whatever else a consumer says may change. Of a group that was loaded only the protocol that it
     had chosen is known. Only the metadata for the group's protocol is read, if its bytes are others
-    and if it is not too large; of one that is no consumer's, all bytes count.
+    and if it is not too large. Of other types what is documented is read; the rest is opaque.
     """
     was, now = dict(before), dict(after)
     if was == now:
-        return False
+        return False, ""
     if len(was) > 1 and was.keys() != now.keys():
-        return True
+        return True, ""
     name = protocol_name if protocol_name in was else next(iter(was), "")
     assert name is not None
     old, new = was.get(name), now.get(name)
     if old is None or new is None:
-        return True
+        return True, ""
     if old == new or max(len(old), len(new)) > SUBSCRIPTION_BYTES_MAX:
-        return False
+        return False, ""
+    if protocol_type == CONNECT:
+        return _worker_changed(old, new)
+    if protocol_type != PROTOCOL_TYPE:
+        return _node_changed(old, new, protocol_type or "")
     old_topics, new_topics = read_subscription_topics(old), read_subscription_topics(new)
     if old_topics is None or new_topics is None:
-        return True
-    return frozenset(old_topics) != frozenset(new_topics)
+        return True, f"its subscription cannot be read: {len(new)} bytes, which are others"
+    return frozenset(old_topics) != frozenset(new_topics), ""
+
+
+def _worker_changed(old: bytes, new: bytes) -> tuple[bool, str]:
+    was, now = connect_worker(old), connect_worker(new)
+    if was is None or now is None:
+        return True, _opaque(new, CONNECT)
+    if was.config_offset != now.config_offset:
+        return True, (
+            f"Kafka Connect: its config offset went from {was.config_offset} to "
+            f"{now.config_offset} (connectors or tasks were created, changed or deleted)"
+        )
+    if was.url != now.url:
+        return True, f"Kafka Connect: its URL went from {was.url} to {now.url}"
+    return False, (
+        f"Kafka Connect: its config offset is {now.config_offset} as before; what it runs changed"
+    )
+
+
+def _node_changed(old: bytes, new: bytes, protocol_type: str) -> tuple[bool, str]:
+    if protocol_type == SCHEMA_REGISTRY:
+        was, now = registry_url(old), registry_url(new)
+        if was is not None and now is not None and was != now:
+            return True, f"Schema Registry: its URL went from {was} to {now}"
+    return True, _opaque(new, protocol_type)
+
+
+def _opaque(metadata: bytes, protocol_type: str) -> str:
+    return (
+        f"its metadata changed ({len(metadata)} bytes; of protocol type {protocol_type or 'none'}, "
+        "which is opaque: compared as bytes, not read)"
+    )

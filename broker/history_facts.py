@@ -9,29 +9,32 @@ That a rebalance which ran into its timeout is named by it stands in history/sto
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
 from typing import Final, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from broker.history_assigned import held_and_described
+from broker.history_beginning import Circumstances, began
 from broker.history_causes import (
-    CAUSES,
-    client_reason,
     last_heard_ms,
-    other_topics,
     owner_of,
+    process_of,
     removal_of,
-    trigger_of,
+    what_changed,
     who_of,
 )
 from broker.history_offsets import offset_facts
 from broker.history_plain import fact_of
 from broker.history_running import (
+    Away,
+    Came,
     Offered,
     Removed,
     Running,
     interrupted,
     or_none,
+    polls_too_rarely_ms,
     release_joined,
     release_rejoined,
 )
@@ -39,17 +42,16 @@ from broker.history_steady import SteadyCommits
 from broker.history_topics import ChangedTopics
 from coordinator import events as groups
 from coordinator import offset_events as offsets
-from coordinator.commands import RebalanceCause
 from coordinator.group import GroupView
 from history import events as facts
-from history.causes import Cause, End, Removal
-from history.events import Gone, HistoryEvent, Joined, Who
+from history.causes import End, Removal
+from history.events import Gone, HistoryEvent, Joined, TopicPartitions, Who
 from history.index import HistoryIndex
-from history.ownership import Holdings, Shift
+from history.ownership import Holdings, Shift, count_of
 from history.repeats import Repeats
 from history.story import end
 from protocol.consumer_protocol import PROTOCOL_TYPE
-from protocol.names import GroupId, GroupState, MemberId, TopicName
+from protocol.names import GroupId, GroupState, MemberId
 from purgatory.now import Now
 
 INTERRUPTED_MIN_MS: Final = 60_000
@@ -59,6 +61,7 @@ LOADED_MS: Final = 10_000
 """A leader that rejoins so soon after a load had to look at its metadata anew: it lost us."""
 
 T = TypeVar("T")
+Known = TypeVar("Known", Removed, Offered, Came)
 
 
 class FactLimits(Struct, frozen=True):
@@ -73,6 +76,7 @@ class Facts:
 
     def __init__(self, index: HistoryIndex, limits: FactLimits) -> None:
         self.steady = SteadyCommits()
+        self.away = Away()  # until a start is over
         self._index = index
         self.limits = limits
         self._repeats = Repeats()
@@ -83,6 +87,7 @@ class Facts:
         self._topics = ChangedTopics()
         self._removed: Removed | None = None
         self._offered: Offered | None = None
+        self._came: Came | None = None
 
     # ------------------------------------------------------------ what is asked
 
@@ -136,7 +141,10 @@ class Facts:
                     group.generation_id,
                     str(group.state),
                     len(group.members),
-                    interrupted=running is not None,
+                    running is not None,
+                    self.away.away_ms,
+                    self.away.stopped,
+                    group.protocol_type or "",
                 )
             )
         for one in found:
@@ -161,11 +169,12 @@ class Facts:
         self._interrupted.clear()
         self._loaded.clear()
         self.steady.clear()
-        self._removed = self._offered = None
+        self._topics.forget_groups()
+        self._removed = self._offered = self._came = None
 
-    def topics_changed(self, names: AbstractSet[TopicName], now: Now) -> None:
+    def topics_changed(self, changes: Sequence[TopicPartitions], now: Now) -> None:
         """Topics came, went, or got more partitions: their consumers will find out."""
-        self._topics.note(names, now)
+        self._topics.note(changes, now)
 
     def unowned_seconds(self, group_id: str, now: Now) -> float | None:
         """So far, in the rebalance that runs."""
@@ -197,8 +206,10 @@ class Facts:
         if group.state is GroupState.PREPARING_REBALANCE:
             release_rejoined(running, member, event.protocols, group.protocol_name, now)
         else:
-            other = other_topics(member.protocols, event.protocols, group.protocol_name)
-            self._offered = Offered(group.group_id, now.mono_ms, other)
+            changed = what_changed(
+                member.protocols, event.protocols, group.protocol_name, group.protocol_type
+            )
+            self._offered = Offered(group.group_id, now.mono_ms, *changed)
         yield from ()
 
     def _static_member_replaced(
@@ -208,6 +219,8 @@ class Facts:
         assert group is not None
         old = group.members[event.old_member_id]
         heard_ms = last_heard_ms(old, now)
+        replaced = process_of(old, self._index.rebalances(group.group_id))
+        self._came = Came(group.group_id, now.mono_ms, replaced)
         running = self._running.get(group.group_id)
         if running is not None and running.shift is not None:
             running.shift.release(owner_of(old), heard_ms)
@@ -217,9 +230,22 @@ class Facts:
         if running is not None and event.old_member_id in running.to_sync:
             running.to_sync.remove(event.old_member_id)
             running.to_sync.add(event.member.member_id)
-        fact = fact_of(group, event)
-        assert fact is not None
-        yield fact
+        partitions = None
+        if group.protocol_type == PROTOCOL_TYPE:
+            partitions = count_of(old.assignment, self.limits.assignment_bytes)
+        yield facts.StaticMemberReplaced(
+            event.group_id,
+            event.at_ms,
+            who_of(event.member),
+            event.old_member_id,
+            group.generation_id,
+            len(group.members),
+            event.settled,
+            event.reason,
+            replaced,
+            now.mono_ms - heard_ms,
+            partitions,
+        )
 
     def _members_removed(
         self, group: GroupView | None, event: groups.Event, now: Now
@@ -229,15 +255,17 @@ class Facts:
         removal = removal_of(event)
         gone: list[Gone] = []
         owners: list[tuple[str, bytes, int]] = []
+        silent: dict[MemberId, tuple[int, int]] = {}
         running = self._running.get(group.group_id)
         for removed in event.removed:
             member = group.members[removed.member.member_id]
-            silent_ms = None
+            silent_ms = timeout_ms = None
             heard_ms = now.mono_ms
             if removal is Removal.SESSION_EXPIRED:
                 heard_ms = last_heard_ms(member, now)
-                silent_ms = now.mono_ms - heard_ms
-            gone.append(Gone(who_of(removed.member), removed.reason, silent_ms))
+                silent_ms, timeout_ms = now.mono_ms - heard_ms, member.session_timeout_ms
+                silent[member.member_id] = silent_ms, timeout_ms
+            gone.append(Gone(who_of(removed.member), removed.reason, silent_ms, timeout_ms))
             owners.append((owner_of(member), member.assignment, heard_ms))
             if running is not None and running.shift is not None:
                 running.shift.gone(owner_of(member), heard_ms)
@@ -250,8 +278,9 @@ class Facts:
                 for member_id, who in whos.items()
             }
         reasons = {one.member.member_id: one.reason for one in event.removed if one.reason}
+        poll_ms = polls_too_rarely_ms(group, event, now)
         self._removed = Removed(
-            group.group_id, now.mono_ms, removal, whos, settled, owners, reasons
+            group.group_id, now.mono_ms, removal, whos, settled, owners, reasons, silent, poll_ms
         )
         shown, left_out = self._cut(gone)
         yield facts.MembersRemoved(
@@ -280,12 +309,10 @@ class Facts:
         assert isinstance(event, groups.RebalanceBegun)
         assert group is not None
         group_id = group.group_id
-        removed, offered = self._removed, self._offered
-        if removed is not None and (removed.group_id, removed.now_ms) != (group_id, now.mono_ms):
-            removed = None
-        if offered is not None and (offered.group_id, offered.now_ms) != (group_id, now.mono_ms):
-            offered = None
-        self._removed = self._offered = None
+        removed = self._in_this_turn(self._removed, group_id, now)
+        offered = self._in_this_turn(self._offered, group_id, now)
+        came = self._in_this_turn(self._came, group_id, now)
+        self._removed = self._offered = self._came = None
 
         before = self._running.get(group_id)
         shift = None
@@ -294,63 +321,31 @@ class Facts:
             yield self._end(group_id, before, End.OVERTAKEN, now)
         elif before is not None:
             yield self._end(group_id, before, End.STABLE, now)
+        gave_up = {held.owner for held in self._left_over.get(group_id, {}).values()}
         if shift is None:
             shift = self._new_shift(group, removed)
         if shift is not None and not release_joined(shift, group, removed):
             shift = None
-        cause = self._cause(group, event, removed, offered)
-        began_by = None
-        was_cut_off = now.mono_ms <= self._interrupted.pop(group_id, -1)
-        is_loaded_now = now.mono_ms <= self._loaded.pop(group_id, -1)
-        if was_cut_off or (is_loaded_now and cause is Cause.LEADER_REJOINED):
-            cause, began_by = Cause.COORDINATOR_MOVED, cause
-        self._running[group_id] = Running(now.mono_ms, shift)
+        known = Circumstances(
+            removed,
+            offered,
+            came,
+            self._topics.of(group, self._index.rebalances(group_id), self.limits.moves, now),
+            frozenset(gave_up),
+            was_cut_off=now.mono_ms <= self._interrupted.pop(group_id, -1),
+            is_loaded_now=now.mono_ms <= self._loaded.pop(group_id, -1),
+        )
+        running = self._running[group_id] = Running(now.mono_ms, shift)
+        running.changed = known.changed
         waiting_for, left_out = self._cut([who_of(name) for name in event.waiting_for])
-        settled = sum(not member.is_new for member in group.members.values())
-        yield facts.RebalanceBegan(
-            group_id,
-            now.wall_ms,
-            cause,
-            began_by,
-            trigger_of(group, event, {} if removed is None else removed.whos),
-            event.reason,
-            client_reason(event.reason, {} if removed is None else removed.reasons),
-            str(event.from_state),
-            event.old_generation_id,
-            settled + (0 if removed is None else removed.members),
-            waiting_for,
-            left_out,
-            event.rebalance_timeout_ms,
+        yield replace(
+            began(group, event, known, now), waiting_for=waiting_for, waiting_for_left_out=left_out
         )
 
-    def _cause(
-        self,
-        group: GroupView,
-        event: groups.RebalanceBegun,
-        removed: Removed | None,
-        offered: Offered | None,
-    ) -> Cause:
-        if event.cause is RebalanceCause.MEMBER_LEFT:
-            by_operator = removed is not None and removed.removal is Removal.OPERATOR
-            return Cause.OPERATOR if by_operator else Cause.MEMBER_LEFT
-        if event.cause in (RebalanceCause.LEADER_REJOINED, RebalanceCause.METADATA_CHANGED):
-            if offered is not None and offered.other_topics:
-                return Cause.SUBSCRIPTION_CHANGED
-            if self._partitions_changed(group):
-                return Cause.PARTITIONS_CHANGED
-        return CAUSES[event.cause]
-
-    def _partitions_changed(self, group: GroupView) -> bool:
-        """Have they, of the topics subscribed to, since the last rebalance began?"""
-        subscribed = group.subscribed_topics
-        if not subscribed:
-            return False
-        since_ms = group.state_since_ms
-        for last in self._index.rebalances(group.group_id):
-            if last.generation_after != last.generation_before:
-                since_ms = last.began_at_ms
-                break
-        return self._topics.any_since(subscribed, since_ms)
+    @staticmethod
+    def _in_this_turn(known: Known | None, group_id: GroupId, now: Now) -> Known | None:
+        is_ours = known is not None and (known.group_id, known.now_ms) == (group_id, now.mono_ms)
+        return known if is_ours else None
 
     def _new_shift(self, group: GroupView, removed: Removed | None) -> Shift | None:
         left_over = self._left_over.pop(group.group_id, None)
@@ -413,6 +408,8 @@ class Facts:
         partitions = None
         if moved is not None and running is not None and running.shift is not None:
             partitions = running.shift.partitions
+            self._topics.handed_out(group.group_id, running.changed, running.shift, now)
+        held, described = held_and_described(group, event.assignments, self.limits.assignment_bytes)
         moves = tuple(facts.Move(*one) for one in (moved or ())[: self.limits.moves])
         yield facts.GenerationAssigned(
             group.group_id,
@@ -425,6 +422,8 @@ class Facts:
             None if moved is None else len(moved),
             moves,
             0 if moved is None else len(moved) - len(moves),
+            held[: self.limits.members],
+            described,
         )
 
     def _stabilized(
@@ -493,6 +492,7 @@ class Facts:
         if isinstance(event, offsets.GroupDeleted):
             self._left_over.pop(event.group_id, None)
             self._interrupted.pop(event.group_id, None)
+            self._topics.forget(event.group_id)
             self._loaded.pop(event.group_id, None)
         yield from offset_facts(event, now.wall_ms, self.limits.offsets, self.steady)
 

@@ -11,7 +11,6 @@ of the topic is read, so that a rebalance which the stop cut off is not forgotte
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from typing import Final
 
 from broker.events import HistoryLost, PartFailed, ShellEvent, Warned
@@ -22,9 +21,9 @@ from coordinator.events import Event
 from coordinator.group import GroupView
 from coordinator.java_hash import partition_of
 from history.encoding import encode
-from history.events import HistoryEvent
+from history.events import HistoryEvent, TopicPartitions
 from history.index import HistoryIndex
-from protocol.names import HISTORY_TOPIC, GroupId, TopicName
+from protocol.names import HISTORY_TOPIC, GroupId
 from purgatory.now import Now
 from storage.api import Corrupt, LogClosed, Record, TopicLog, TopicPartition
 from storage.journal import Journal
@@ -126,9 +125,9 @@ class HistoryLog:
         except Exception as error:  # noqa: BLE001 - as above
             self._observe(PartFailed("group history", error))
 
-    def topics_changed(self, names: AbstractSet[TopicName], now: Now) -> None:
+    def topics_changed(self, changes: Sequence[TopicPartitions], now: Now) -> None:
         """Consumers of these will notice, and rejoin."""
-        self.facts.topics_changed(names, now)
+        self.facts.topics_changed(changes, now)
 
     def open(self, views: Views, attach: Attach) -> None:
         """At a start, before any group is loaded: the logs, and what their tails tell.

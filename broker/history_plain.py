@@ -40,21 +40,6 @@ def _member_joined(group: GroupView | None, event: groups.Event) -> HistoryEvent
     )
 
 
-def _static_member_replaced(group: GroupView | None, event: groups.Event) -> HistoryEvent:
-    assert isinstance(event, groups.StaticMemberReplaced)
-    assert group is not None
-    return facts.StaticMemberReplaced(
-        event.group_id,
-        event.at_ms,
-        who_of(event.member),
-        event.old_member_id,
-        group.generation_id,
-        len(group.members),
-        event.settled,
-        event.reason,
-    )
-
-
 def _member_fenced(_: GroupView | None, event: groups.Event) -> HistoryEvent:
     assert isinstance(event, groups.MemberFenced)
     return facts.MemberFenced(
@@ -114,7 +99,6 @@ _NAMED_MAX: Final = 200
 _TRANSLATIONS: Final[dict[type, Callable[[GroupView | None, groups.Event], HistoryEvent]]] = {
     groups.GroupCreated: _group_created,
     groups.MemberAdded: _member_joined,
-    groups.StaticMemberReplaced: _static_member_replaced,
     groups.MemberFenced: _member_fenced,
     groups.MemberLapsed: _member_lapsed,
     groups.LapseForgiven: _lapse_forgiven,

@@ -11,13 +11,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from broker.history_causes import owner_of
+from coordinator.events import MembersRemoved, RemovalCause
 from coordinator.group import GroupView, MemberView
 from history import events as facts
 from history.causes import End, Removal
-from history.events import Rebalance, Who
+from history.events import Rebalance, TopicPartitions, Who
 from history.ownership import Shift, offered, owned_by_subscription
 from history.story import end
-from protocol.names import GroupId, MemberId
+from protocol.names import GroupId, GroupState, MemberId
 from protocol.primitives import Malformed
 from purgatory.now import Now
 
@@ -27,13 +28,22 @@ T = TypeVar("T")
 class Running:
     """What is known of a rebalance besides its story, until it is over. Monotonic ms."""
 
-    __slots__ = ("began_ms", "shift", "stable_ms", "to_sync")
+    __slots__ = ("began_ms", "changed", "shift", "stable_ms", "to_sync")
 
     def __init__(self, began_ms: int, shift: Shift | None) -> None:
         self.began_ms = began_ms
         self.shift = shift
+        self.changed: tuple[TopicPartitions, ...] = ()  # that the assignment should take note of
         self.stable_ms: int | None = None  # when the assignments were handed out
         self.to_sync: set[MemberId] = set()  # who has not come for its own by then
+
+
+class Away(Struct, frozen=True):
+    """How long the coordinator was away before this start, and how it had ended: see
+    facts.GroupLoaded."""
+
+    away_ms: int | None = None
+    stopped: str = ""
 
 
 class Removed(Struct, frozen=True):
@@ -46,14 +56,45 @@ class Removed(Struct, frozen=True):
     members: int  # that were in a generation
     owners: list[tuple[str, bytes, int]]  # owner, assignment, last sign of life
     reasons: dict[MemberId, str]  # the clients' own
+    silent: dict[MemberId, tuple[int, int]] = {}  # for so long; and its session timeout
+    poll_ms: int | None = None  # max.poll.interval.ms of one that may have exceeded it
+
+    @property
+    def by_operator(self) -> bool:
+        return self.removal is Removal.OPERATOR
+
+
+class Came(Struct, frozen=True):
+    """Another process came with a static member's instance id in the turn before."""
+
+    group_id: GroupId
+    now_ms: int
+    replaced: Who
 
 
 class Offered(Struct, frozen=True):
-    """A member rejoined with these topics and protocols in the turn before."""
+    """A member rejoined in the turn before. `other_topics`: it reads or offers something else.
+
+    `note`: what changed, in words, where that says more.
+    """
 
     group_id: GroupId
     now_ms: int
     other_topics: bool
+    note: str = ""
+
+
+def polls_too_rarely_ms(group: GroupView, event: MembersRemoved, now: Now) -> int | None:
+    """max.poll.interval.ms of a member that leaves and may have exceeded it: since it joined last
+    so much time has passed. None if not."""
+    stable_ms = now.wall_ms - group.state_since_ms
+    if group.state is not GroupState.STABLE or event.cause is not RemovalCause.LEFT:
+        return None
+    members = [group.members[one.member.member_id] for one in event.removed]
+    return next(
+        (one.rebalance_timeout_ms for one in members if 0 < one.rebalance_timeout_ms <= stable_ms),
+        None,
+    )
 
 
 def release_joined(shift: Shift, group: GroupView, removed: Removed | None) -> bool:

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from broker.commit_meter import CommitMeter
 from broker.config import Config
 from broker.events import ShellEvent, TroubleCleared, TroubleFound
+from broker.history_causes import caller_of
 from broker.history_log import HistoryLog
 from broker.lag_reader import CACHED_BYTES_MAX, owned_by
 from broker.lag_sampler import Breathe, LagSampler
@@ -289,7 +290,7 @@ def _member(group: GroupView, member: MemberView, now: Now) -> MemberFacts:
         heard_ms = member.session_deadline_ms - member.session_timeout_ms
         silent_ms = max(now.mono_ms - heard_ms, 0)
     return MemberFacts(
-        Who(member.member_id, member.group_instance_id, member.client_id, member.client_host),
+        caller_of(member),
         member.session_timeout_ms,
         member.rebalance_timeout_ms,
         silent_ms,

@@ -397,10 +397,16 @@ class GroupCoordinator:
             if deadline_ms is not None:
                 self._alarm.lower(deadline_ms)
 
-    def topics_deleted(self, topics: Sequence[tuple[TopicName, TopicId]], now: Now) -> None:
+    def topics_deleted(
+        self,
+        topics: Sequence[tuple[TopicName, TopicId]],
+        now: Now,
+        client_id: str = "",
+        client_host: str = "",
+    ) -> None:
         """Whatever was committed for them is forgotten, a slice at each tick."""
         for name, topic_id in topics:
-            topic = self._deleted.add(name, topic_id)
+            topic = self._deleted.add(name, topic_id, client_id, client_host)
             for shard in self._active:
                 if shard is not None:
                     shard.topic_deleted(topic)

@@ -26,11 +26,16 @@ GROUPS_PER_SLICE: Final = 500
 
 
 class DeletedTopic(NamedTuple):
-    """`before_now`: no commit is younger than the deletion, so those without an id go too."""
+    """`before_now`: no commit is younger than the deletion, so those without an id go too.
+
+    The client is the one that deleted it, for the history; after a restart nobody knows.
+    """
 
     name: TopicName
     topic_id: TopicId
     before_now: bool
+    client_id: str = ""
+    client_host: str = ""
 
 
 class DeletedTopics:
@@ -51,9 +56,11 @@ class DeletedTopics:
         for name, topic_id in remembered:
             self._add(DeletedTopic(name, topic_id, before_now=False))
 
-    def add(self, name: TopicName, topic_id: TopicId) -> DeletedTopic:
-        """It was deleted just now."""
-        topic = DeletedTopic(name, topic_id, before_now=True)
+    def add(
+        self, name: TopicName, topic_id: TopicId, client_id: str, client_host: str
+    ) -> DeletedTopic:
+        """It was deleted just now, by this client."""
+        topic = DeletedTopic(name, topic_id, True, client_id, client_host)  # noqa: FBT003
         self._add(topic)
         return topic
 

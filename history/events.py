@@ -146,6 +146,7 @@ class Rebalance(Struct, frozen=True):
     topics: tuple[TopicPartitions, ...] = ()  # whose partitions changed
     moves: tuple[Move, ...] = ()  # the first ones of `partitions_moved`
     held: tuple[Held, ...] = ()  # Kafka Streams
+    described: str = ""  # what was assigned, of groups that are no consumers', in words
     away_ms: int | None = None  # how long the coordinator was away, at most
     stopped: str = ""  # "killed", "stopped": how it had ended; "": it had not
     protocol_type: str = ""
@@ -334,6 +335,7 @@ class GenerationAssigned(Struct, frozen=True):
     moves: tuple[Move, ...] = ()
     moves_left_out: int = 0
     held: tuple[Held, ...] = ()  # Kafka Streams: those with standby tasks
+    described: str = ""  # of groups that are no consumers', in words
 
 
 class AssignmentRefused(Struct, frozen=True):

@@ -87,6 +87,16 @@ def partitions_of(assignment: bytes) -> list[TopicPartition]:
     ]
 
 
+def count_of(assignment: bytes, most: int) -> int | None:
+    """How many partitions; None if the bytes are too many, or no consumer's assignment."""
+    if len(assignment) > most:
+        return None
+    try:
+        return len(partitions_of(assignment))
+    except Malformed:
+        return None
+
+
 class Shift:
     """One rebalance's change of hands. Times are monotonic ms."""
 
@@ -136,6 +146,10 @@ class Shift:
     def partitions(self) -> int:
         """How many partitions the new assignments hold."""
         return len(self._new or ())
+
+    def partitions_of(self, topic: str) -> int:
+        """How many of this topic."""
+        return sum(one == topic for one, _ in self._new or ())
 
     def unowned_ms(self, now_ms: int) -> int:
         """Milliseconds without an owner, all partitions together. Raises Malformed."""

@@ -34,6 +34,9 @@ from history.events import (
 ALSO_MAX: Final = 50
 """Causes that a running rebalance remembers beside its own."""
 
+MOVES_MAX: Final = 20
+"""Partitions that a rebalance names with their old and new owners; the event has more of them."""
+
 _WAIT_ENDS: Final[dict[Removal, WaitEnd]] = {
     Removal.SESSION_EXPIRED: WaitEnd.EXPIRED,
     Removal.NEW_MEMBER_TIMED_OUT: WaitEnd.EXPIRED,
@@ -86,6 +89,13 @@ class Story:
             event.began_by,
             waited_for=tuple(Wait(who) for who in event.waiting_for),
             waited_for_left_out=event.waiting_for_left_out,
+            with_trigger=event.with_trigger,
+            replaced=event.replaced,
+            note=event.note,
+            silent_ms=event.silent_ms,
+            session_timeout_ms=event.session_timeout_ms,
+            topics=event.topics,
+            protocol_type=event.protocol_type,
             generation_before=event.generation,
             members_before=event.members,
         )
@@ -126,10 +136,12 @@ class Story:
         end = _WAIT_ENDS.get(event.cause, WaitEnd.LEFT)
         self._end_waits({gone.who.member_id: Wait(gone.who, None, end) for gone in event.members})
         first = _first_waited_for(running, event.members)
+        others = tuple(gone.who for gone in event.members if gone is not first)
         if event.cause is Removal.REBALANCE_TIMEOUT and running.cause not in _NOT_RENAMED:
-            self._name_anew(Cause.REBALANCE_TIMEOUT, first.who)
-        else:
-            self._also(_REMOVAL_CAUSES[event.cause], first.who, event.at_ms)
+            self._name_anew(Cause.REBALANCE_TIMEOUT, first.who, others)
+            return
+        for who in (first.who, *others):
+            self._also(_REMOVAL_CAUSES[event.cause], who, event.at_ms)
 
     def _generation_began(self, event: HistoryEvent) -> None:
         assert isinstance(event, GenerationBegan)
@@ -152,7 +164,13 @@ class Story:
     def _assigned(self, event: HistoryEvent) -> None:
         assert isinstance(event, GenerationAssigned)
         if self.running is not None:
-            self.running = replace(self.running, partitions_moved=event.partitions_moved)
+            self.running = replace(
+                self.running,
+                partitions_moved=event.partitions_moved,
+                moves=event.moves[:MOVES_MAX],
+                held=event.held,
+                described=event.described,
+            )
 
     def _emptied(self, event: HistoryEvent) -> None:
         assert isinstance(event, GroupEmptied)
@@ -176,19 +194,24 @@ class Story:
             also = (*running.also, AlsoCaused(cause, who, at_ms))
             self.running = replace(running, also=also)
 
-    def _name_anew(self, cause: Cause, who: Who) -> None:
+    def _name_anew(self, cause: Cause, who: Who, others: tuple[Who, ...]) -> None:
         """Name it by what made it last until its timeout; what began it is told beside it."""
         running = self.running
         assert running is not None
         if running.cause is cause:
             return
-        before = AlsoCaused(running.cause, running.trigger, running.began_at_ms)
+        began = [running.trigger, *running.with_trigger]
+        before = [AlsoCaused(running.cause, who, running.began_at_ms) for who in began]
         self.running = replace(
             running,
             cause=cause,
             trigger=who,
             began_by=running.began_by or running.cause,
-            also=(before, *running.also[: ALSO_MAX - 1]),
+            also=(*before, *running.also)[:ALSO_MAX],
+            with_trigger=others,
+            replaced=None,
+            silent_ms=None,
+            session_timeout_ms=None,
         )
 
     def _end_waits(self, ends: dict[str, Wait]) -> None:
@@ -224,10 +247,22 @@ def whole_rebalance(event: HistoryEvent) -> Rebalance | None:
             return event.rebalance
         case GroupLoaded(generation=generation, members=members):
             reason = f"the coordinator loaded the group as {event.state}"
-            return _kept(Cause.COORDINATOR_MOVED, None, event, generation, members, reason)
+            kept = _kept(Cause.COORDINATOR_MOVED, None, event, generation, members, reason)
+            return replace(
+                kept,
+                away_ms=event.away_ms,
+                stopped=event.stopped,
+                protocol_type=event.protocol_type,
+            )
         case StaticMemberReplaced(who=who, generation=generation, members=members) if event.settled:
             cause = Cause.STATIC_MEMBER_REPLACED
-            return _kept(cause, who, event, generation, members, event.reason)
+            kept = _kept(cause, who, event, generation, members, event.reason)
+            return replace(
+                kept,
+                replaced=event.replaced,
+                silent_ms=event.silent_ms,
+                unowned_partition_seconds=_unowned_seconds(event),
+            )
         case _:
             return None
 
@@ -278,6 +313,13 @@ def _kept(
         partitions_moved=0,
         unowned_partition_seconds=0.0,
     )
+
+
+def _unowned_seconds(event: StaticMemberReplaced) -> float | None:
+    """From the last sign of life of the process that was there to the JoinGroup of this one."""
+    if event.silent_ms is None:
+        return 0.0  # a record from before this was noted
+    return None if event.partitions is None else round(event.partitions * event.silent_ms / 1000, 3)
 
 
 def _first_waited_for(running: Rebalance, members: tuple[Gone, ...]) -> Gone:

@@ -4,41 +4,56 @@ Pure text from facts. The first line says when, from which generation to which, 
 what follows tells only what is worth a line: who began it, who was waited for, what it cost.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 from history.causes import Cause, End, WaitEnd
-from history.events import NOBODY, AlsoCaused, Rebalance, Wait, Who
-from history.shown import instant
+from history.events import AlsoCaused, Rebalance, TopicPartitions, Wait, Who
+from history.shown import duration, instant, with_times
 from history.waiting import Awaited, For, Waiting
 
 NAMED_MAX: Final = 5
-"""Members that a line names; the others are counted."""
+"""Members, or topics, that a line names; the others are counted."""
+
+MOVES_NAMED_MAX: Final = 10
+"""Partitions that a line names with their old and new owners."""
 
 _TRIGGERED: Final[dict[Cause, str]] = {
     Cause.MEMBER_JOINED: "{who} joined the group",
     Cause.MEMBER_LEFT: "{who} left the group",
-    Cause.SESSION_EXPIRED: "the session of {who} expired: no heartbeat came in time",
+    Cause.SESSION_EXPIRED: "the session of {who} expired: {heard}",
     Cause.REBALANCE_TIMEOUT: "{who} did not rejoin before the rebalance timeout, and was dropped",
     Cause.SYNC_TIMEOUT: "{who} did not fetch its assignment in time, and was removed",
     Cause.SUBSCRIPTION_CHANGED: "{who} changed what it subscribes to or offers",
     Cause.LEADER_REJOINED: "the leader {who} asked for a new assignment",
     Cause.ASSIGNMENT_NOT_STORED: "the assignment that the leader {who} sent was not stored",
-    Cause.PARTITIONS_CHANGED: "the partitions of a subscribed topic changed; {who} noticed",
+    Cause.PARTITIONS_CHANGED: "{topics}; {who} noticed",
     Cause.STATIC_MEMBER_REPLACED: "another process came as the static member {who}",
-    Cause.COORDINATOR_MOVED: "the coordinator started or moved; {who} had to join anew",
+    Cause.COORDINATOR_MOVED: "the coordinator restarted or moved; {who} had to join anew",
     Cause.OPERATOR: "an operator ({asker}) removed {member}",
 }
 _UNTRIGGERED: Final[dict[Cause, str]] = {
-    Cause.COORDINATOR_MOVED: "the coordinator of the group started, or moved here",
-    Cause.PARTITIONS_CHANGED: "the partitions of a subscribed topic changed",
+    Cause.COORDINATOR_MOVED: "this daemon loaded the group: it had started, or reopened its logs",
+    Cause.PARTITIONS_CHANGED: "{topics}",
 }
+_RESTARTED: Final[dict[str, str]] = {
+    "killed": "the daemon restarted after it was killed or had crashed",
+    "stopped": "the daemon restarted after a clean stop",
+}
+_TOGETHER: Final[dict[Cause, str]] = {
+    Cause.SESSION_EXPIRED: "the sessions of {who} expired: {heard}",
+    Cause.REBALANCE_TIMEOUT: "{who} did not rejoin before the rebalance timeout, and were dropped",
+    Cause.SYNC_TIMEOUT: "{who} did not fetch their assignments in time, and were removed",
+}
+"""Where several members went in one instant."""
+
 _ENDS: Final[dict[End, str]] = {
     End.RUNNING: "running",
     End.STABLE: "took {took}",
     End.EMPTY: "took {took}; nobody is left",
     End.OVERTAKEN: "overtaken by the next one after {took}",
-    End.INTERRUPTED: "cut off by the end of the coordinator after {took}",
+    End.INTERRUPTED: "cut off after {took}: the coordinator stopped",
     End.KEPT: "nobody had to rejoin",
 }
 _WAITS: Final[dict[WaitEnd, str]] = {
@@ -74,11 +89,15 @@ def tell(rebalance: Rebalance) -> list[str]:
     """The story of one rebalance."""
     lines = [_headline(rebalance), f"  Cause: {rebalance.cause}. {_cause(rebalance)}."]
     if rebalance.client_reason:
-        lines.append(f"  Its own reason: {rebalance.client_reason}")
+        whose = "The operator's reason" if rebalance.cause is Cause.OPERATOR else "Its own reason"
+        lines.append(f"  {whose}: {with_times(rebalance.client_reason)}")
+    if rebalance.note:
+        lines.append(f"  Note: {rebalance.note}.")
     lines += _also(rebalance)
     if rebalance.waited_for:
         lines.append(f"  Waited for {_members(len(rebalance.waited_for))}: {_waits(rebalance)}.")
     lines += _cost(rebalance)
+    lines += _assigned(rebalance)
     return lines
 
 
@@ -97,15 +116,6 @@ def tell_waiting(waiting: Waiting, now_ms: int) -> list[str]:
         lines.append(f"  - and for {ids} handed out to new members that have not used them yet")
     lines.append(f"  {_ENDINGS[waiting.waits_for]}")
     return lines
-
-
-def duration(ms: int) -> str:
-    """To the accuracy that people use."""
-    if ms < 1_000:
-        return f"{ms} ms"
-    if ms < 120_000:
-        return f"{ms / 1000:.1f} s"
-    return f"{ms // 60_000} min {ms % 60_000 // 1000} s"
 
 
 # ---------------------------------------------------------------- the parts
@@ -133,19 +143,87 @@ def _only_syncs_are_missing(rebalance: Rebalance) -> bool:
 
 
 def _cause(rebalance: Rebalance) -> str:
-    return _sentence(rebalance.cause, rebalance.trigger)
+    trigger, cause = rebalance.trigger, rebalance.cause
+    if cause is Cause.COORDINATOR_MOVED and trigger is None and rebalance.stopped:
+        return _capital(f"{_RESTARTED[rebalance.stopped]}{_away(rebalance)}")
+    if cause is Cause.STATIC_MEMBER_REPLACED and trigger is not None and rebalance.replaced:
+        heard = ""
+        if rebalance.silent_ms is not None:
+            heard = f", which was last heard {duration(rebalance.silent_ms)} before"
+        return f"{name_of(trigger)} took the place of {name_of(rebalance.replaced)}{heard}"
+    if rebalance.with_trigger and trigger is not None and cause in _TOGETHER:
+        names = _names([trigger, *rebalance.with_trigger])
+        return _capital(_TOGETHER[cause].format(who=names, heard=_heard(rebalance)), names)
+    text = _sentence(cause, trigger, _heard(rebalance), _topics(rebalance.topics))
+    if rebalance.with_trigger:
+        text += f"; together with {_names(rebalance.with_trigger)}"
+    return text
 
 
-def _sentence(cause: Cause, trigger: Who | None) -> str:
+def _away(rebalance: Rebalance) -> str:
+    if rebalance.away_ms is None:
+        return ""
+    most = "at most " if rebalance.stopped == "killed" else ""
+    return f"; it was away for {most}{duration(rebalance.away_ms)}"
+
+
+def _heard(rebalance: Rebalance) -> str:
+    if rebalance.silent_ms is None:
+        return "no heartbeat came in time"
+    timeout = ""
+    if rebalance.session_timeout_ms is not None:
+        timeout = f", session.timeout.ms is {duration(rebalance.session_timeout_ms)}"
+    return f"last heard {duration(rebalance.silent_ms)} before{timeout}"
+
+
+def _topics(changes: Sequence[TopicPartitions]) -> str:
+    if not changes:
+        return "the partitions of a subscribed topic changed"
+    shown = "; ".join(topic_change(one) for one in changes[:NAMED_MAX])
+    more = f"; and {len(changes) - NAMED_MAX} more" if len(changes) > NAMED_MAX else ""
+    return f"the partitions of subscribed topics changed ({shown}{more})"
+
+
+def topic_change(change: TopicPartitions) -> str:
+    """`t: 2 -> 8 partitions`."""
+    topic, before, now = change
+    if now is None:
+        return topic
+    if now == 0:
+        return f"{topic}: deleted, it had {before}"
+    if not before:
+        return f"{topic}: created with {now}"
+    return f"{topic}: {before} -> {now}"
+
+
+def _names(whos: Sequence[Who]) -> str:
+    shown = [name_of(who) for who in whos[:NAMED_MAX]]
+    if len(whos) > NAMED_MAX:
+        shown.append(f"{len(whos) - NAMED_MAX} more")
+    return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
+
+
+def _sentence(
+    cause: Cause, trigger: Who | None, heard: str = "no heartbeat came in time", topics: str = ""
+) -> str:
+    topics = topics or _topics(())
     if trigger is None:
-        text = _UNTRIGGERED.get(cause) or _TRIGGERED[cause].format(
-            who="a member", asker="unknown", member="a member"
+        text = _UNTRIGGERED.get(cause) or _TRIGGERED[cause]
+        asker = "unknown"
+        text = text.format(
+            who="a member", asker=asker, member="a member", heard=heard, topics=topics
         )
-    else:
-        asker = f"client {trigger.client_id or 'unknown'} at {trigger.host or 'unknown'}"
-        member = trigger.group_instance_id or trigger.member_id
-        text = _TRIGGERED[cause].format(who=name_of(trigger), asker=asker, member=member)
-    return text if text.startswith(name_of(trigger or NOBODY)) else text[0].upper() + text[1:]
+        return _capital(text)
+    host = trigger.host.lstrip("/") or "unknown"
+    asker = f"client {trigger.client_id or 'unknown'} at {host}"
+    who, member = name_of(trigger), trigger.group_instance_id or trigger.member_id
+    text = _TRIGGERED[cause].format(who=who, asker=asker, member=member, heard=heard, topics=topics)
+    return _capital(text, who)
+
+
+def _capital(text: str, name: str = "") -> str:
+    """A sentence; one that begins with a name leaves it as it is."""
+    return text if name and text.startswith(name) else text[0].upper() + text[1:]
 
 
 def _also(rebalance: Rebalance) -> Iterable[str]:
@@ -181,20 +259,70 @@ def _wait(wait: Wait) -> str:
 
 def _cost(rebalance: Rebalance) -> Iterable[str]:
     moved, unowned = rebalance.partitions_moved, rebalance.unowned_partition_seconds
-    if rebalance.end is End.KEPT or (moved is None and unowned is None):
+    if moved is None and unowned is None:
+        return
+    if rebalance.end is End.KEPT and not unowned:
         return
     parts = []
-    if moved is not None:
+    if moved is not None and rebalance.end is not End.KEPT:
         parts.append(f"{moved} partition{'' if moved == 1 else 's'} moved")
     if unowned is not None:
         parts.append(f"{unowned:g} partition-seconds without an owner")
-    yield f"  Cost: {'; '.join(parts)}."
+    so_far = " so far" if rebalance.end is End.RUNNING else ""
+    yield f"  Cost{so_far}: {'; '.join(parts)}."
 
 
-def name_of(who: Who) -> str:
+def _assigned(rebalance: Rebalance) -> Iterable[str]:
+    """Which partitions went from whom to whom, and what else the members hold."""
+    if rebalance.moves:
+        names = _owner_names(rebalance)
+        ways: dict[tuple[str, str], list[str]] = {}
+        for move in rebalance.moves[:MOVES_NAMED_MAX]:
+            way = (move.from_member, move.to_member)
+            ways.setdefault(way, []).append(f"{move.topic}-{move.partition}")
+        shown = "; ".join(
+            f"{', '.join(partitions)} from {names.get(old) or short(old)} "
+            f"to {names.get(new) or short(new)}"
+            for (old, new), partitions in ways.items()
+        )
+        more = (rebalance.partitions_moved or 0) - min(len(rebalance.moves), MOVES_NAMED_MAX)
+        yield f"  Moved: {shown}{f'; and {more} more' if more > 0 else ''}."
+    if rebalance.held:
+        shown = ", ".join(
+            f"{name_of(one.who, is_short=True)} {one.standby}" for one in rebalance.held[:NAMED_MAX]
+        )
+        more = len(rebalance.held) - NAMED_MAX
+        last = f" and {more} more" if more > 0 else ""
+        yield f"  Standby tasks of Kafka Streams (standbys and warm-ups): {shown}{last}."
+    if rebalance.described:
+        yield f"  Assigned: {rebalance.described}."
+
+
+def _owner_names(rebalance: Rebalance) -> dict[str, str]:
+    """By instance id or member id, of all that the rebalance names."""
+    whos = [one.who for one in rebalance.joined]
+    whos += [one.who for one in rebalance.waited_for]
+    whos += [one.who for one in rebalance.also if one.who is not None]
+    whos += [*rebalance.with_trigger]
+    if rebalance.trigger is not None and rebalance.cause is not Cause.OPERATOR:
+        whos.append(rebalance.trigger)
+    return {who.group_instance_id or who.member_id: name_of(who, is_short=True) for who in whos}
+
+
+_UUID: Final = re.compile(
+    r"([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE
+)
+
+
+def short(member_id: str) -> str:
+    """A member id, its UUID cut to the first eight digits."""
+    return _UUID.sub(r"\1...", member_id)
+
+
+def name_of(who: Who, *, is_short: bool = False) -> str:
     """A member as its people know it: by client id, and where it is."""
     name = who.client_id or "a client"
-    known = who.group_instance_id or who.member_id
+    known = who.group_instance_id or (short(who.member_id) if is_short else who.member_id)
     place = f" at {who.host.lstrip('/')}" if who.host else ""
     return f"{name} ({known}){place}" if known else f"{name}{place}"
 

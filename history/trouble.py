@@ -14,6 +14,7 @@ from msgspec import Struct, field
 
 from history.events import Who
 from history.lag_window import Window
+from history.shown import duration
 
 Key = tuple[str, int]
 """Topic and partition."""
@@ -154,4 +155,5 @@ def partitions_named(keys: Sequence[Key]) -> str:
 
 
 def seconds(ms: float) -> str:
-    return f"{ms / 1000:.1f} s" if ms < 10_000 else f"{ms / 1000:.0f} s"
+    """As everywhere in `why` and `history`."""
+    return duration(ms)

@@ -1,7 +1,7 @@
 """Which member makes trouble? It comes and goes, is late, commits too often, or gets nowhere."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from history.causes import WaitEnd
@@ -19,7 +19,7 @@ from history.trouble import (
     seconds,
     who_is,
 )
-from history.trouble_past import Past
+from history.trouble_past import Past, Return
 
 POLL_TIMEOUT: Final = "poll timeout"  # as Java's and librdkafka's consumers say it when they leave
 REPLACED: Final = "replaced"
@@ -33,14 +33,15 @@ def flapping_members(facts: GroupFacts, past: Past, limits: TroubleLimits) -> It
         last = returns[-1]
         reasons = Counter(one.reason for one in returns)
         hosts = sorted({one.who.host.lstrip("/") for one in returns})
+        parties = _parties(returns)
         yield Trouble(
             facts.group_id,
             TroubleKind.FLAPPING_MEMBER,
             identity,
             f"{name_of(last.who)} came back {len(returns)} times within "
-            f"{seconds(last.at_ms - returns[0].at_ms)}; it left because of: "
+            f"{seconds(last.at_ms - returns[0].at_ms)}{_between(parties)}; it left because of: "
             f"{', '.join(f'{reason} ({count})' for reason, count in reasons.most_common(3))}",
-            _flapping_remedy(reasons, hosts),
+            _flapping_remedy(reasons, parties),
             {
                 "member": who_is(last.who),
                 "returns": len(returns),
@@ -50,14 +51,29 @@ def flapping_members(facts: GroupFacts, past: Past, limits: TroubleLimits) -> It
                 "away_ms": _median([one.away_ms for one in returns]),
                 "reasons": dict(reasons),
                 "hosts": hosts,
+                "parties": parties,
             },
         )
 
 
-def _flapping_remedy(reasons: Counter[str], hosts: list[str]) -> str:
+def _parties(returns: Iterable[Return]) -> list[str]:
+    """The processes that throw each other out: client and host of those that came and that were
+    replaced."""
+    whos = [who for one in returns if one.replaced is not None for who in (one.who, one.replaced)]
+    return sorted({f"{who.client_id or 'a client'} at {who.host.lstrip('/')}" for who in whos})
+
+
+def _between(parties: list[str]) -> str:
+    if len(parties) < 2:
+        return ""
+    more = f" and {len(parties) - NAMED_MAX} more" if len(parties) > NAMED_MAX else ""
+    return f", by turns with another process ({', '.join(parties[:NAMED_MAX])}{more})"
+
+
+def _flapping_remedy(reasons: Counter[str], parties: list[str]) -> str:
     reason = reasons.most_common(1)[0][0]
     if reason == REPLACED:
-        where = f" ({', '.join(hosts)})" if len(hosts) > 1 else ""
+        where = f" ({', '.join(parties[:NAMED_MAX])})" if len(parties) > 1 else ""
         return (
             "Two processes use one group.instance.id and throw each other out"
             f"{where}: give each its own."

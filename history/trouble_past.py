@@ -36,6 +36,7 @@ class Return(NamedTuple):
     stayed_ms: int
     away_ms: int
     reason: str  # why it was gone before
+    replaced: Who | None = None  # the process whose place it took
 
 
 class Stay(NamedTuple):
@@ -109,7 +110,7 @@ class Past:
                 self._joined(event.who, event.at_ms, window_ms)
             case StaticMemberReplaced():
                 self._left(event.old_member_id, event.at_ms, "replaced")
-                self._joined(event.who, event.at_ms, window_ms)
+                self._joined(event.who, event.at_ms, window_ms, event.replaced)
             case MembersRemoved():
                 for gone in event.members:
                     reason = gone.reason or event.cause.value
@@ -185,7 +186,7 @@ class Past:
     def rebalances_since(self, at_ms: int) -> list[Begun]:
         return [begun for begun in self.rebalances if begun.at_ms >= at_ms]
 
-    def _joined(self, who: Who, at_ms: int, window_ms: int) -> None:
+    def _joined(self, who: Who, at_ms: int, window_ms: int, replaced: Who | None = None) -> None:
         identity = identity_of(who)
         if len(self._present) < MEMBERS_MAX:
             self._present[who.member_id] = (identity, at_ms)
@@ -200,7 +201,7 @@ class Past:
             del self.returns[next(iter(self.returns))]
         away_ms = at_ms - stay.ended_at_ms
         self.returns.setdefault(identity, deque(maxlen=RETURNS_MAX)).append(
-            Return(at_ms, who, stayed_ms, away_ms, stay.reason)
+            Return(at_ms, who, stayed_ms, away_ms, stay.reason, replaced)
         )
 
     def _left(self, member_id: str, at_ms: int, reason: str) -> None:

@@ -175,8 +175,8 @@ class DataPlane:
             case CreateTopicsRequest():
                 return lambda: self._creation.answer(request)
             case DeleteTopicsRequest():
-                version, enabled = token.api_version, self._settings.delete_topic_enable
-                return lambda: answer_delete_topics(request, version, registry, enabled=enabled)
+                enabled = self._settings.delete_topic_enable
+                return lambda: answer_delete_topics(request, token, registry, enabled=enabled)
             case CreatePartitionsRequest():
                 return lambda: answer_create_partitions(request, registry, node_id)
             case MetadataRequest() if self._metadata.wants_topics(request, token):

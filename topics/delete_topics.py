@@ -14,6 +14,7 @@ from protocol.messages.delete_topics import (
     DeleteTopicsResponse,
 )
 from protocol.names import ZERO_TOPIC_ID, ErrorCode, TopicId, TopicName
+from protocol.reply_token import ReplyToken
 from topics.admin_queue import Steps
 from topics.api_error import (
     DUPLICATE_TOPIC,
@@ -39,11 +40,11 @@ _SAME_TOPIC: Final = ApiError(
 
 
 def answer_delete_topics(
-    request: DeleteTopicsRequest, api_version: int, registry: TopicRegistry, *, enabled: bool
+    request: DeleteTopicsRequest, token: ReplyToken, registry: TopicRegistry, *, enabled: bool
 ) -> Steps[DeleteTopicsResponse]:
     """Those that can be deleted go together, so that they cost one save of the catalog."""
     if not enabled:
-        return _disabled(request, api_version)
+        return _disabled(request, token.api_version)
     doomed: dict[TopicId, Topic] = {}
     results = list(_refused(request, registry, doomed))
     internal = [topic for topic in doomed.values() if topic.is_internal]
@@ -55,7 +56,9 @@ def answer_delete_topics(
     outcome = _DONE
     try:
         if others:
-            yield from registry.delete(*others)
+            yield from registry.delete(
+                *others, client_id=token.client_id, client_host=token.client_host
+            )
     except OSError as fault:
         outcome = of_disk(fault)
     results += [_result(topic.name, topic.topic_id, outcome) for topic in others]

@@ -18,9 +18,13 @@ class TopicCreated(Struct, frozen=True):
 
 
 class TopicDeleted(Struct, frozen=True):
+    """The client is the one whose DeleteTopics it was."""
+
     name: TopicName
     topic_id: TopicId
     partitions: int
+    client_id: str = ""
+    client_host: str = ""
 
 
 class PartitionsAdded(Struct, frozen=True):

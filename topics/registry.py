@@ -221,7 +221,7 @@ class TopicRegistry:
             raise
         self._entries = entries
 
-    def delete(self, *topics: Topic) -> Steps[None]:
+    def delete(self, *topics: Topic, client_id: str = "", client_host: str = "") -> Steps[None]:
         """Remove topics and their records. Raises OSError; then nothing is removed."""
         doomed = {topic.topic_id: topic.name for topic in topics}
         entries = {n: e for n, e in self._entries.items() if e.topic_id not in doomed}
@@ -235,7 +235,8 @@ class TopicRegistry:
         own, others = self._folders_of(topics)
         for topic in topics:
             self._forget(topic)
-            self._tell(TopicDeleted(topic.name, topic.topic_id, len(topic.partitions)))
+            count = len(topic.partitions)
+            self._tell(TopicDeleted(topic.name, topic.topic_id, count, client_id, client_host))
 
         def work() -> None:
             self._store.delete(*own)

@@ -53,7 +53,9 @@ def decide_topic_deleted(group: GroupView, topic: DeletedTopic, now: Now) -> Out
     ids = {topic.topic_id, ZERO_TOPIC_ID} if topic.before_now else {topic.topic_id}
     committed = group.offsets.get(topic.name, {})
     gone = {index: commit for index, commit in committed.items() if commit.topic_id in ids}
-    return _forget(group, now, DeletionCause.TOPIC_DELETED, [(topic.name, gone)] if gone else [])
+    offsets = [(topic.name, gone)] if gone else []
+    asker = (topic.client_id, topic.client_host)
+    return _forget(group, now, DeletionCause.TOPIC_DELETED, offsets, asker)
 
 
 def _expired(group: GroupView, now_wall_ms: int, settings: GroupSettings) -> Iterator[Expired]:
@@ -94,12 +96,19 @@ def _by_topic(expired: list[Expired]) -> OffsetsOfTopics:
     return list(topics.items())
 
 
-def _forget(group: GroupView, now: Now, cause: DeletionCause, offsets: OffsetsOfTopics) -> Outcome:
+def _forget(
+    group: GroupView,
+    now: Now,
+    cause: DeletionCause,
+    offsets: OffsetsOfTopics,
+    asker: tuple[str, str] = ("", ""),
+) -> Outcome:
     if not offsets:
         return Outcome()
     records: list[RecordPair] = []
     for topic, gone in offsets:
         add_offset_tombstones(records, group.group_id, topic, gone)
     return Outcome(
-        events=[OffsetsDeleted(group.group_id, now.wall_ms, cause, offsets)], records=records
+        events=[OffsetsDeleted(group.group_id, now.wall_ms, cause, offsets, *asker)],
+        records=records,
     )

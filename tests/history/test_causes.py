@@ -20,6 +20,7 @@ from history.events import (
     MemberFenced,
     MemberLapsed,
     RebalanceEnded,
+    TopicPartitions,
     Who,
 )
 from protocol.names import ErrorCode, GroupState, TopicName
@@ -171,12 +172,12 @@ def test_a_member_that_asks_again_for_what_stands_begins_nothing(world: ToldWorl
 def test_partitions_changed_and_the_leader_noticed(world: ToldWorld) -> None:
     ids = world.consumers(2)
     world.advance(5)
-    world.told.facts.topics_changed({TopicName("other")}, world.now)
+    world.told.facts.topics_changed([TopicPartitions("other")], world.now)
     world.rejoin(ids[0])
     finish(world, ids[1])
     assert world.last.cause is Cause.LEADER_REJOINED  # that topic was none of its business
     world.advance(5)
-    world.told.facts.topics_changed({TopicName("t")}, world.now)
+    world.told.facts.topics_changed([TopicPartitions("t")], world.now)
     world.advance(3_000)
     world.rejoin(ids[0])
     finish(world, ids[1])

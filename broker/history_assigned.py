@@ -1,0 +1,92 @@
+"""What was assigned, beside the partitions of consumers? The tasks of Streams, the work of Connect.
+
+Read for people, in the turn of the leader's SyncGroup, within the limit on assignments' bytes.
+What is not of the documented form stays opaque, and the history says so.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from broker.history_causes import caller_of
+from coordinator.group import GroupView
+from history.events import Held
+from protocol.consumer_protocol import PROTOCOL_TYPE, read_assignment
+from protocol.metadata_words import (
+    CONNECT,
+    SCHEMA_REGISTRY,
+    Tasks,
+    connect_work,
+    registry_master,
+    streams_tasks,
+)
+from protocol.names import MemberId
+from protocol.primitives import Malformed
+
+STREAMS: Final = "stream"
+"""The name of Kafka Streams' assignor."""
+
+
+def held_and_described(
+    group: GroupView, assignments: Mapping[MemberId, bytes], bytes_max: int
+) -> tuple[tuple[Held, ...], str]:
+    """Who holds standby tasks, the most first; and what was assigned, in words."""
+    if sum(map(len, assignments.values())) > bytes_max:
+        return (), ""
+    if group.protocol_type == PROTOCOL_TYPE:
+        return _streams(group, assignments) if group.protocol_name == STREAMS else ((), "")
+    if group.protocol_type == CONNECT:
+        return (), _connect(assignments)
+    if group.protocol_type == SCHEMA_REGISTRY:
+        return (), _registry(assignments)
+    total = sum(map(len, assignments.values()))
+    kind = group.protocol_type or "none"
+    return (), f"{total} bytes, opaque (protocol type {kind})"
+
+
+def _streams(
+    group: GroupView, assignments: Mapping[MemberId, bytes]
+) -> tuple[tuple[Held, ...], str]:
+    held: list[Held] = []
+    for member_id, assignment in assignments.items():
+        tasks = _tasks(assignment)
+        if tasks is None:
+            return (), "opaque user data of Kafka Streams: standby tasks are not known"
+        member = group.members.get(member_id)
+        if tasks.standby and member is not None:
+            held.append(Held(caller_of(member), *tasks))
+    held.sort(key=lambda one: (-one.standby, one.who.member_id))
+    return tuple(held), ""
+
+
+def _tasks(assignment: bytes) -> Tasks | None:
+    try:
+        user_data = read_assignment(assignment).user_data if assignment else None
+    except Malformed:
+        return None
+    return streams_tasks(user_data) if user_data else Tasks(0, 0)
+
+
+def _connect(assignments: Mapping[MemberId, bytes]) -> str:
+    works = [connect_work(assignment) for assignment in assignments.values()]
+    read = [work for work in works if work is not None]
+    if len(read) < len(works) or not read:
+        return "an assignment of Kafka Connect that cannot be read (opaque)"
+    connectors = sum(work.connectors for work in read)
+    tasks = sum(work.tasks for work in read)
+    return (
+        f"{_count(connectors, 'connector')} and {_count(tasks, 'task')} on "
+        f"{_count(len(read), 'worker')}; the leader is {read[0].leader_url}, "
+        f"config offset {max(work.config_offset for work in read)}"
+    )
+
+
+def _registry(assignments: Mapping[MemberId, bytes]) -> str:
+    masters = {registry_master(assignment) for assignment in assignments.values()}
+    master = next(iter(masters)) if len(masters) == 1 else None
+    if master is None:
+        return "an assignment of Schema Registry that cannot be read (opaque)"
+    return f"the master is {master}" if master else "no node can be the master"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,177 @@
+"""Group metadata: what do Connect's workers, Schema Registry's nodes and Streams' clients tell each
+other in the bytes that a coordinator passes on?
+
+Read for people alone: the history says what changed and who got what. Only what Kafka documents is
+read; everything else stays opaque, and whoever asks is told so by None. Nothing here decides.
+
+Kafka's counterparts: `ConnectProtocol` and `IncrementalCooperativeConnectProtocol` (Version, Url,
+ConfigOffset; Error, Leader, LeaderUrl, ConfigOffset, connectors with their tasks), `AssignmentInfo`
+of Streams (version, active tasks, standby tasks). Schema Registry and Karapace write JSON.
+"""
+
+import json
+import struct
+from typing import Final, NamedTuple
+
+CONNECT: Final = "connect"
+SCHEMA_REGISTRY: Final = "sr"
+
+CONNECTOR_ITSELF: Final = -1
+"""The task number under which Connect lists the connector."""
+
+_LENGTHS_MAX: Final = 100_000
+"""Of any list: beyond it the bytes are something else."""
+
+_TOPOLOGY_NAMES_SINCE: Final = 10
+_STREAMS_VERSIONS: Final = range(1, 16)
+_LATEST_SINCE: Final = 3
+
+
+class Opaque(Exception):
+    """These bytes are not of the documented form."""
+
+
+class Worker(NamedTuple):
+    """What a Connect worker joins with."""
+
+    url: str
+    config_offset: int
+
+
+class Work(NamedTuple):
+    """What a Connect worker is to run."""
+
+    leader_url: str
+    config_offset: int
+    connectors: int
+    tasks: int
+
+
+class Tasks(NamedTuple):
+    """What a Streams client is to run; a warm-up is a standby task to it."""
+
+    active: int
+    standby: int
+
+
+def connect_worker(metadata: bytes) -> Worker | None:
+    try:
+        read = _Reader(metadata)
+        read.int16()
+        return Worker(read.string(), read.int64())
+    except Opaque:
+        return None
+
+
+def connect_work(assignment: bytes) -> Work | None:
+    try:
+        read = _Reader(assignment)
+        read.int16()  # version
+        read.int16()  # error
+        read.string()  # the leader's member id
+        url, offset = read.string(), read.int64()
+        connectors = tasks = 0
+        for _ in range(read.count()):
+            read.string()
+            for _ in range(read.count()):
+                if read.int32() == CONNECTOR_ITSELF:
+                    connectors += 1
+                else:
+                    tasks += 1
+        return Work(url, offset, connectors, tasks)
+    except Opaque:
+        return None
+
+
+def registry_url(metadata: bytes) -> str | None:
+    """Where a Schema Registry node is to be reached."""
+    return _url(_json(metadata))
+
+
+def registry_master(assignment: bytes) -> str | None:
+    """The node that takes writes, as the leader tells all of them; "" if none can."""
+    read = _json(assignment)
+    if read is None or "master" not in read:
+        return None
+    return _url(read.get("master_identity")) or str(read["master"] or "")
+
+
+def streams_tasks(user_data: bytes) -> Tasks | None:
+    """The tasks in the user data of a Streams client's assignment."""
+    try:
+        read = _Reader(user_data)
+        version = read.int32()
+        if version not in _STREAMS_VERSIONS:
+            return None
+        if version >= _LATEST_SINCE:
+            read.int32()
+        active = read.count()
+        for _ in range(active):
+            read.task(version)
+        standby = read.count()
+        for _ in range(standby):
+            read.task(version)
+            for _ in range(read.count()):
+                read.string()
+                read.int32()
+        return Tasks(active, standby)
+    except Opaque:
+        return None
+
+
+def _json(raw: bytes) -> dict[str, object] | None:
+    try:
+        read: object = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    return read if isinstance(read, dict) else None
+
+
+def _url(node: object) -> str | None:
+    if not isinstance(node, dict) or not isinstance(node.get("host"), str):
+        return None
+    return f"{node.get('scheme') or 'http'}://{node['host']}:{node.get('port')}"
+
+
+class _Reader:
+    def __init__(self, raw: bytes) -> None:
+        self._raw = raw
+        self._at = 0
+
+    def _take(self, size: int) -> bytes:
+        end = self._at + size
+        if size < 0 or end > len(self._raw):
+            raise Opaque
+        part = self._raw[self._at : end]
+        self._at = end
+        return part
+
+    def int16(self) -> int:
+        number: int = struct.unpack(">h", self._take(2))[0]
+        return number
+
+    def int32(self) -> int:
+        number: int = struct.unpack(">i", self._take(4))[0]
+        return number
+
+    def int64(self) -> int:
+        number: int = struct.unpack(">q", self._take(8))[0]
+        return number
+
+    def count(self) -> int:
+        """Of a list; a null one has none."""
+        number = self.int32()
+        if number < -1 or number > _LENGTHS_MAX:
+            raise Opaque
+        return max(number, 0)
+
+    def string(self) -> str:
+        try:
+            return self._take(self.int16()).decode()
+        except UnicodeDecodeError:
+            raise Opaque from None
+
+    def task(self, version: int) -> None:
+        self._take(8)
+        if version >= _TOPOLOGY_NAMES_SINCE:
+            self._take(2 * self.count())
