@@ -58,7 +58,9 @@ def _commit_facts(
         yield from steady.make_room()
         return
     is_forward = all(one.old is None or (one.new or 0) > one.old for one in changes)
-    if not is_forward:
+    if is_forward:
+        yield from steady.before(event.group_id, changes)
+    else:
         yield from steady.end(event.group_id)
     yield OffsetsMoved(event.group_id, at_ms, OffsetsBy.COMMIT, changes, asker, event.member_id)
     steady.begin(who, at_ms)

@@ -3,11 +3,12 @@
 Such programs (Flink, MirrorMaker, a simple consumer) commit each second, for weeks. Their first
 commits are facts one by one, like every reset, step back and first commit of a partition; what
 goes on forward after that is gathered, and is one fact for each `TOLD_EVERY_MS`, or for the time
-until something else happens to the group's offsets. What is gathered is in memory only: a kill
-loses the count of at most that time, and hides no move, for each fact has `old` and `new`.
+until something else happens to the same partitions, or offsets of the group are reset or deleted:
+then what was gathered is told first. So nobody else's move lies between its `old` and its `new`. It
+is in memory only: a kill loses the count of at most that time, and hides no move.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from msgspec import Struct, field
@@ -52,6 +53,7 @@ class SteadyCommits:
     def __init__(self) -> None:
         self._runs: dict[str, dict[Committer, _Run]] = {}  # by group
         self._count = 0  # of runs
+        self._gatherers: dict[str, dict[Place, Committer]] = {}  # by group; one for a partition
         self.partitions = 0  # that are gathered
 
     def take(
@@ -67,13 +69,32 @@ class SteadyCommits:
         if not all(map(_is_forward, changes)):
             return None
         run.seen += 1
-        run.last_ms = at_ms
         if run.seen <= ALONE:
+            run.last_ms = at_ms
             return None
-        self._gather(run, changes, at_ms)
+        told = self.before(who.group_id, changes, who)
+        run.last_ms = at_ms
+        self._gather(who, run, changes, at_ms)
         if at_ms - run.since_ms >= TOLD_EVERY_MS:
-            return [self._told(who, run)]
-        return []
+            told.append(self._told(who, run))
+        return told
+
+    def before(
+        self, group_id: str, changes: Iterable[OffsetChange], by: Committer | None = None
+    ) -> list[OffsetsMoved]:
+        """A fact about these partitions comes: what is gathered of them is told first.
+
+        Not of `by`, who gathers on, unless a partition was moved by others since, as by members.
+        """
+        gatherers = self._gatherers.get(group_id, {})
+        ended: dict[Committer, _Run] = {}
+        for topic, partition, old, _ in changes if gatherers else ():
+            who = gatherers.get((topic, partition))
+            if who is not None and who not in ended:
+                run = self._runs[group_id][who]
+                if who != by or run.moved[topic, partition][1] != old:
+                    ended[who] = run
+        return [self._told(who, run) for who, run in ended.items()]
 
     def begin(self, who: Committer, at_ms: int) -> None:
         """A commit was told as it is: perhaps the first of many."""
@@ -111,6 +132,7 @@ class SteadyCommits:
 
     def clear(self) -> None:
         self._runs.clear()
+        self._gatherers.clear()
         self._count = self.partitions = 0
 
     def pending(self, group_id: str) -> list[OffsetsMoved]:
@@ -135,7 +157,10 @@ class SteadyCommits:
             found.append(self._told(who, run))
         return found
 
-    def _gather(self, run: _Run, changes: Sequence[OffsetChange], at_ms: int) -> None:
+    def _gather(
+        self, who: Committer, run: _Run, changes: Sequence[OffsetChange], at_ms: int
+    ) -> None:
+        gatherers = self._gatherers.setdefault(who.group_id, {})
         run.since_ms = run.since_ms or at_ms
         run.commits += 1
         for topic, partition, old, new in changes:
@@ -145,12 +170,18 @@ class SteadyCommits:
             known = run.moved.get(place)
             if known is None:
                 self.partitions += 1
+                gatherers[place] = who
                 known = (old, new)
             run.moved[place] = (known[0], new)
 
     def _told(self, who: Committer, run: _Run) -> OffsetsMoved:
         fact = _fact(who, run)
         self.partitions -= len(run.moved)
+        gatherers = self._gatherers[who.group_id]
+        for place in run.moved:
+            del gatherers[place]
+        if not gatherers:
+            del self._gatherers[who.group_id]
         run.moved, run.commits, run.since_ms = {}, 0, 0
         return fact
 

@@ -1,5 +1,9 @@
 """Who moved my offsets? Whatever moved them that is no member's commit, with old and new."""
 
+from itertools import pairwise
+
+import pytest
+
 from broker.history_steady import (
     ALONE,
     PARTITIONS_MAX,
@@ -14,6 +18,7 @@ from history.encoding import decode, encode
 from history.events import Asker, GroupDeleted, HistoryEvent, OffsetChange, OffsetsMoved
 from history.repeats import KEYS_MAX, OVER_MS, Repeats
 from protocol.messages.delete_groups import DeleteGroupsRequest
+from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -24,7 +29,7 @@ from protocol.messages.offset_delete import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
-from protocol.names import ErrorCode, GroupId, TopicName
+from protocol.names import ErrorCode, GroupId, MemberId, TopicName
 from tests.history.told import ToldWorld
 
 CLIENT = Asker("client", "/127.0.0.1")
@@ -192,9 +197,68 @@ def test_a_jump_by_hand_and_a_first_commit_stand_alone(world: ToldWorld) -> None
     by_tool(world, {0: 5_000})
     world.commit("g", offsets={2: 1})
     assert [one.changes for one in moved(world)][before:] == [
+        (OffsetChange("t", 0, 3, 10), OffsetChange("t", 1, 103, 110)),
         (OffsetChange("t", 0, 10, 5_000),),
         (OffsetChange("t", 2, None, 1),),
     ]
+
+
+def in_a_row(facts: list[OffsetsMoved], partition: int) -> list[tuple[int | None, int | None]]:
+    """Where each fact moved a partition from and to; they must not overlap, nor go back in time."""
+    assert facts == sorted(facts, key=lambda one: one.at_ms)
+    moves = [
+        (change.old, change.new)
+        for one in facts
+        for change in one.changes
+        if change.partition == partition
+    ]
+    for (_, new), (old, _) in pairwise(moves):
+        assert (old or 0) >= (new or 0)
+    return moves
+
+
+@pytest.mark.parametrize("who", ["a tool", "the client", "a second client"])
+def test_a_jump_or_a_first_commit_between_steady_ones_is_not_counted_among_them(
+    world: ToldWorld, who: str
+) -> None:
+    steady(world, 10)
+    world.advance(SECOND_MS)
+    if who == "a tool":
+        by_tool(world, {0: 5_000})
+    elif who == "the client":
+        world.commit("g", offsets={0: 5_000, 7: 1})
+    else:
+        for n in range(ALONE + 2):
+            world.advance(SECOND_MS)
+            by_tool(world, {0: 4_990 + n * 10 // (ALONE + 1)})
+    steady(world, 5, first=5_001)
+    facts = [*moved(world), *world.told.facts.steady.all()]
+    assert (3, 10) in in_a_row(facts, 0)
+    assert (5_000, 5_005) in in_a_row(facts, 0)
+    assert in_a_row(facts, 1)[-1][1] == 5_105
+    counted = sum(one.commits or 1 for one in facts if one.asker == CLIENT)
+    assert counted == 15 + (who == "the client")
+
+
+def test_what_members_did_between_steady_commits_is_not_counted_among_them(
+    world: ToldWorld,
+) -> None:
+    steady(world, 10)
+    (only,) = world.consumers(1)
+    world.commit("g", only, world.group().generation_id, offsets={0: 5_000})
+    leave = LeaveGroupRequest(GroupId("g"), members=[MemberIdentity(MemberId(only))])
+    world.ask(leave, version=5)
+    steady(world, 10, first=5_001)
+    facts = [*moved(world), *world.told.facts.steady.all()]
+    assert in_a_row(facts, 0)[-2:] == [(3, 10), (5_000, 5_010)]
+
+
+def test_steady_commits_go_on_behind_a_pause_nobody_looked_at(world: ToldWorld) -> None:
+    steady(world, 10)
+    world.advance(PAUSE_MAX_MS + 1)
+    steady(world, 10, first=11)
+    facts = [*moved(world), *world.told.facts.steady.all()]
+    assert in_a_row(facts, 0)[-5:] == [(3, 10), (10, 11), (11, 12), (12, 13), (13, 20)]
 
 
 def test_a_deletion_comes_after_what_was_gathered(world: ToldWorld) -> None:
