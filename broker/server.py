@@ -26,6 +26,7 @@ from broker.response_errors import errors_in
 from broker.sockets import Bound
 from broker.stats import Turns
 from broker.unsent import Unsent
+from coordinator.undecided import AnswerFollows
 from protocol.codec import encode_response
 from protocol.messages import Response
 from protocol.reply_token import ReplyToken
@@ -123,8 +124,9 @@ class Server:
         assert isinstance(token, PendingRequest)
         connection = token.connection
         if token.answer is not None:
-            assert connection.closing or connection.lost, "a request was answered twice"
-            return  # It was given up when the connection was.
+            is_given_up = connection.closing or connection.lost or token.answer is HANG_UP
+            assert is_given_up, "a request was answered twice"
+            return  # It was given up when the connection was, or its handler had failed.
         stats = token.route.stats
         stats.seconds.add(self.stopwatch() - token.started_s)
         if response is None:
@@ -144,6 +146,9 @@ class Server:
 
     def failed(self, token: PendingRequest, error: Exception) -> None:
         """A handler raised: that is our mistake. The client is cut off rather than left waiting."""
+        is_answer_to_come = isinstance(error, AnswerFollows)
+        if isinstance(error, AnswerFollows):
+            error = error.failure
         token.route.stats.failures += 1
         connection = token.connection
         event = self.complaints.failure(
@@ -156,7 +161,7 @@ class Server:
         )
         if event is not None:
             self._observe(event)
-        if token.answer is None:
+        if token.answer is None and not is_answer_to_come:
             connection.answered(token, HANG_UP)
 
     def hang_up(self, token: ReplyToken) -> None:
@@ -295,8 +300,14 @@ class Server:
             self._empty.set()
         if connection in self._waiting:
             self._waiting.remove(connection)
-        served = len(self.connections) - len(self._waiting)
-        if self._waiting and served < self._connections_max:
+        self._give_places()
+
+    def _give_places(self) -> None:
+        """To those that wait, as many as there are: deleted topics leave descriptors, too."""
+        while self._waiting:
+            served = len(self.connections) - len(self._waiting)
+            if served >= self._connections_max:
+                return
             self._waiting.popleft().take_place()
 
     def complain(self, fault: PeerFault, connection: Connection, detail: str) -> None:
@@ -325,6 +336,7 @@ class Server:
 
     def tick(self, now: Now) -> None:
         self._next_sweep_ms = now.mono_ms + self._sweep_every_ms
+        self._give_places()
         for connection in tuple(self.connections):
             connection.sweep(now, self._limits.connections_max_idle_ms)
 

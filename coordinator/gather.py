@@ -37,6 +37,10 @@ class Gather(Generic[T]):
         self._found: list[T] = []
         self._error_code = ErrorCode.NONE
 
+    @property
+    def is_sent(self) -> bool:
+        return not self._missing
+
     def part(
         self, found: Sequence[T], refusals: Callable[[ErrorCode], Sequence[T]] | None
     ) -> "Part[T]":

@@ -16,11 +16,11 @@ from coordinator.decide.offset_fetch import (
     refuse_offset_fetch,
     wanted_groups,
 )
-from coordinator.gather import Gather
+from coordinator.gather import Gather, T
 from coordinator.java_hash import partition_of
 from coordinator.refusals import delete_refusals, describe_refusals, fetch_refusals
 from coordinator.shard import Shard
-from coordinator.undecided import Undecided
+from coordinator.undecided import AnswerFollows, Undecided
 from coordinator.waiting import Send
 from protocol.messages import Request, Response
 from protocol.messages.delete_groups import (
@@ -96,7 +96,7 @@ class ManyGroups:
                 self._fail(shard, failure, now)
             else:
                 shard.answers.add(position, gather.part([(place, found)], refusals), now.mono_ms)
-        _raise_first(bugs)
+        _raise_first(bugs, gather)
 
     # ------------------------------------------------------------ ListGroups
 
@@ -126,7 +126,7 @@ class ManyGroups:
                 bugs.append(undecided.failure)
             else:
                 shard.answers.add(position, gather.part(part, None), now.mono_ms)
-        _raise_first(bugs)
+        _raise_first(bugs, gather)
 
     # ------------------------------------------------------------ DescribeGroups
 
@@ -163,7 +163,7 @@ class ManyGroups:
                 self._fail(shard, failure, now)
             else:
                 shard.answers.add(position, gather.part(found, refusals), now.mono_ms)
-        _raise_first(bugs)
+        _raise_first(bugs, gather)
 
     # ------------------------------------------------------------ DeleteGroups
 
@@ -200,7 +200,7 @@ class ManyGroups:
                     self._fail(shard, failure, now)
                 else:
                     shard.answers.add(position, gather.part(found, refusals), now.mono_ms)
-        _raise_first(bugs)
+        _raise_first(bugs, gather)
 
     # ------------------------------------------------------------ for several
 
@@ -219,7 +219,7 @@ class ManyGroups:
         return by_partition, invalid
 
 
-def _raise_first(bugs: Sequence[Exception]) -> None:
-    """The client has its answer; the shell counts the bug and tells the log."""
+def _raise_first(bugs: Sequence[Exception], gather: Gather[T]) -> None:
+    """The client has its answer, or will have it; the shell counts the bug and tells the log."""
     if bugs:
-        raise bugs[0]
+        raise bugs[0] if gather.is_sent else AnswerFollows(bugs[0])

@@ -4,12 +4,15 @@ import asyncio
 
 import pytest
 
+from coordinator.undecided import AnswerFollows
 from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
-from protocol.names import ApiKey
+from protocol.names import ApiKey, GroupId
 from tests.broker.shell import Shell, commit, heartbeat, join
+from tests.broker.wire import Wire
 
 
 async def test_a_commit_that_waits_for_the_disk_does_not_hold_up_the_next_decision() -> None:
@@ -176,3 +179,44 @@ async def test_small_answers_behind_a_large_one_that_waited_go_out_too() -> None
 
         # Then all of them come.
         assert [(await client.answer())[0] for _ in range(102)] == list(range(1, 103))
+
+
+def test_an_answer_that_comes_after_its_handler_failed_fails_nobody_else() -> None:
+    """It stands behind another one: what is behind that one is not given up yet."""
+    wire = Wire()
+    pipe = wire.connect()
+
+    def park_and_fail(request: object, _: object) -> None:
+        if isinstance(request, LeaveGroupRequest):
+            raise ZeroDivisionError("planted")
+
+    wire.core.on_request = park_and_fail
+    pipe.ask(commit(), LeaveGroupRequest(GroupId("g")), commit())
+    wire.settle()
+    first, last = wire.core.tokens(OffsetCommitRequest)
+    (failed,) = wire.core.tokens(LeaveGroupRequest)
+    wire.core.answer(failed, LeaveGroupResponse())
+    wire.core.answer(last, OffsetCommitResponse())
+    wire.core.answer(first, OffsetCommitResponse())
+    wire.settle()
+    assert pipe.answered == [1]
+    assert pipe.is_lost
+
+
+def test_a_failure_is_told_while_the_answer_is_still_to_come() -> None:
+    wire = Wire()
+    pipe = wire.connect()
+
+    def fail(_: object, __: object) -> None:
+        raise AnswerFollows(ZeroDivisionError("planted"))
+
+    wire.core.on_request = fail
+    pipe.ask(commit())
+    wire.settle()
+    assert wire.dispatcher.routes[ApiKey.OFFSET_COMMIT].stats.failures == 1
+    (failure,) = wire.events
+    assert "planted" in repr(failure)
+    assert not pipe.is_lost
+    wire.core.answer(wire.core.tokens(OffsetCommitRequest)[0], OffsetCommitResponse())
+    wire.settle()
+    assert pipe.answered == [1]

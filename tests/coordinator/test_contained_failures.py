@@ -4,10 +4,13 @@ from typing import Final
 
 import pytest
 
+from coordinator.decide.describe_groups import describe_group
+from coordinator.group import GroupView
+from coordinator.undecided import AnswerFollows
 from protocol.codec import encode_response
 from protocol.messages import Request
 from protocol.messages.delete_groups import DeleteGroupsRequest
-from protocol.messages.describe_groups import DescribeGroupsRequest
+from protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupRequest
@@ -61,6 +64,38 @@ def test_a_bug_in_a_decision_fails_its_request_alone(
     assert error_of(asked) is ErrorCode.UNKNOWN_SERVER_ERROR
     assert world.heartbeat(group, group.leader_id) is ErrorCode.NONE
     world.check()
+
+
+def test_parts_that_wait_for_the_disk_are_answered_beside_one_that_failed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another answer meanwhile would have failed the partition that gives its part."""
+    world = World(kafka_settings(offsets_topic_num_partitions=2))
+    by_partition = {world.coordinator.partition_for(GroupId(name)): name for name in "abcdef"}
+    failing, waiting = GroupId(by_partition[0]), GroupId(by_partition[1])
+    for group_id in (failing, waiting):
+        world.commit(group_id)
+    world.storing = False
+    world.committing(waiting)
+
+    def describe(group: GroupView | None, group_id: GroupId, *rest: int, **more: bool) -> object:
+        if group_id == failing:
+            planted()
+        return describe_group(group, group_id, *rest, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("coordinator.shard.describe_group", describe)
+        with pytest.raises(AnswerFollows, match="planted"):
+            world.ask(DescribeGroupsRequest([failing, waiting]), version=6)
+    asked = world.tokens[-1]
+    assert asked.answers == []
+    world.store()
+    (answer,) = asked.answers
+    assert isinstance(answer, DescribeGroupsResponse)
+    assert {one.group_id: one.error_code for one in answer.groups} == {
+        failing: ErrorCode.UNKNOWN_SERVER_ERROR,
+        waiting: ErrorCode.NONE,
+    }
 
 
 def planted(*_: object, **__: object) -> None:
