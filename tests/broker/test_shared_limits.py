@@ -6,7 +6,7 @@ that nobody reads (rollcall.connections.unsent.max.bytes).
 
 from broker.events import PeerFault
 from broker.request import PendingRequest
-from broker.server import ServerLimits
+from broker.server import SWEEP_MS_MAX, ServerLimits
 from protocol.messages import Request
 from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -135,6 +135,26 @@ def test_who_waits_for_a_place_is_not_idle() -> None:
     first.cut()
     wire.settle()
     assert second.answered == [1]
+
+
+def test_who_waits_for_a_place_is_served_once_descriptors_are_free_again() -> None:
+    """Topics were deleted, say. No other connection needs to end for that, and one lets in many."""
+    wire = Wire()
+    places = 2
+    wire.server.places = lambda: places
+    pipes = [wire.connect() for _ in range(8)]
+    for pipe in pipes:
+        pipe.ask(heartbeat())
+    wire.settle()
+    assert [len(pipe.answered) for pipe in pipes] == [1] * 2 + [0] * 6
+    places = 5
+    wire.pass_time(SWEEP_MS_MAX)
+    wire.settle()
+    assert [len(pipe.answered) for pipe in pipes] == [1] * 5 + [0] * 3
+    places = 100
+    pipes[0].cut()
+    wire.settle()
+    assert [len(pipe.answered) for pipe in pipes] == [1] * 8
 
 
 # Answers.
