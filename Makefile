@@ -23,9 +23,10 @@ install: .venv/.compiled  ## create .venv with the `rollcall` command
 .venv/.base: requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
 	  "Rollcall needs Python 3.11 or later: make PYTHON=python3.11")'
-	$(PYTHON) -m venv .venv
-	$(PIP) --require-hashes -r requirements.lock
-	$(PIP) --no-deps --no-build-isolation -e .
+	@echo "Creating .venv and installing the locked dependencies: once, for about half a minute"
+	@$(PYTHON) -m venv .venv
+	@$(PIP) --require-hashes -r requirements.lock
+	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
 # Bytecode, made here: where PYTHONDONTWRITEBYTECODE is set, each start would compile every module anew
@@ -37,7 +38,8 @@ install: .venv/.compiled  ## create .venv with the `rollcall` command
 install-test: .venv/.test  ## and all that the tests need, a Java runtime included
 
 .venv/.test: .venv/.compiled requirements-test.lock
-	$(PIP) --require-hashes -r requirements-test.lock
+	@echo "Installing what the tests need, Java and Spark included: once, for a minute or two"
+	@$(PIP) --require-hashes -r requirements-test.lock
 	@touch $@
 
 test: install-test lint types layers  ## everything

@@ -1,11 +1,12 @@
 """Create the topic `orders` with 3 partitions and write some orders to it: orders.py [HOW_MANY]."""
 
+import os
 import sys
 
 from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-BROKER = {"bootstrap.servers": "127.0.0.1:9092"}
+BROKER = {"bootstrap.servers": os.environ.get("BOOTSTRAP", "127.0.0.1:9092")}
 
 admin = AdminClient(BROKER)
 try:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import os
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
@@ -10,7 +11,7 @@ from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # a lot while the daemon is away
 
 
-class Told(ConsumerRebalanceListener):
+class Listener(ConsumerRebalanceListener):
     def on_partitions_assigned(self, assigned):
         print("aiokafka owns", sorted(p.partition for p in assigned), flush=True)
 
@@ -20,13 +21,14 @@ class Told(ConsumerRebalanceListener):
 
 async def main() -> None:
     consumer = AIOKafkaConsumer(
-        bootstrap_servers="127.0.0.1:9092",
+        bootstrap_servers=os.environ.get("BOOTSTRAP", "127.0.0.1:9092"),
+        client_id="aiokafka",
         group_id="billing",
         auto_offset_reset="earliest",
         auto_commit_interval_ms=1000,
         partition_assignment_strategy=(RangePartitionAssignor,),
     )
-    consumer.subscribe(["orders"], listener=Told())
+    consumer.subscribe(["orders"], listener=Listener())
     await consumer.start()
     count = 0
     try:

@@ -1,21 +1,32 @@
-"""A consumer of librdkafka in the group `billing`: says what it owns and what it has read."""
+"""A consumer of librdkafka in the group `billing`: read_confluent.py [NAME].
+
+Says what it owns and what it has read. NAME.pid has its process id.
+"""
+
+import os
+import sys
+from pathlib import Path
 
 from confluent_kafka import Consumer
 
+name = sys.argv[1] if len(sys.argv) > 1 else "confluent"
+Path(f"{name}.pid").write_text(str(os.getpid()))
 consumer = Consumer(
     {
-        "bootstrap.servers": "127.0.0.1:9092",
+        "bootstrap.servers": os.environ.get("BOOTSTRAP", "127.0.0.1:9092"),
         "group.id": "billing",
+        "client.id": name,
         "auto.offset.reset": "earliest",
         "log_level": 0,  # it would say a lot while the daemon is away
         "auto.commit.interval.ms": 1000,
         "partition.assignment.strategy": "range",
+        "session.timeout.ms": 90000,  # the tour stops it for a while
     }
 )
 consumer.subscribe(
     ["orders"],
     on_assign=lambda _, owned: print(
-        "confluent owns", sorted(p.partition for p in owned), flush=True
+        f"{name} owns", sorted(p.partition for p in owned), flush=True
     ),
 )
 count = 0
@@ -27,6 +38,6 @@ try:
         if message.error() is None:
             count += 1
             if count % 50 == 0:
-                print("confluent has read", count, flush=True)
+                print(f"{name} has read", count, flush=True)
 except KeyboardInterrupt:
     consumer.close()
