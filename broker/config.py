@@ -58,39 +58,39 @@ class Config(Struct, frozen=True, metaclass=Table):
     RULES: ClassVar[Mapping[str, Rule]]
 
     # Who we are, where we listen, where the data is.
-    node_id: int = integer(1, "This node's id, as clients and tools see it.", at_least=0)
-    broker_rack: str = text("", "The rack that clients are told this node stands in.")
+    node_id: int = integer(1, "This node's id. Clients and tools see it.", at_least=0)
+    broker_rack: str = text("", "The rack of this node, as clients see it.")
     listeners: tuple[str, ...] = words(
         ("PLAINTEXT://127.0.0.1:9092",),
-        "Addresses to listen on, each NAME://HOST:PORT. An empty HOST is every address; port 0 is "
-        "a free one. The default is this machine only; Kafka's is every address.",
+        "Addresses to listen on, each NAME://HOST:PORT. An empty HOST means all addresses; port "
+        "0 picks a free port. The default is this machine only; Kafka's is all addresses.",
     )
     advertised_listeners: tuple[str, ...] = words(
-        (), "Addresses that clients are told, by listener name; a listener's own if not listed."
+        (), "Addresses for clients, by listener name. Default: the listener's own."
     )
     listener_security_protocol_map: str = text(
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
-        "The protocol of each listener name. Only PLAINTEXT is served so far.",
+        "The protocol of each listener name. Only PLAINTEXT is supported so far.",
     )
     controller_listener_names: tuple[str, ...] = words(
-        (), "Names in listeners that are a KRaft controller's: not opened, for there is none here."
+        (), "Listeners of a KRaft controller: not opened, as Rollcall has none."
     )
     rollcall_admin_listener: str = text(
-        "127.0.0.1:9180", "HOST:PORT of /metrics, /livez and /readyz; empty opens none."
+        "127.0.0.1:9180", "HOST:PORT of the admin port (/metrics, /livez, /readyz). Empty: none."
     )
-    log_dirs: tuple[str, ...] = words((), "The data directory: exactly one. Beats log.dir.")
+    log_dirs: tuple[str, ...] = words((), "The data directory: exactly one. Overrides log.dir.")
     log_dir: tuple[str, ...] = words(
-        ("rollcall-data",), "The data directory, where log.dirs is not set."
+        ("rollcall-data",), "The data directory, if log.dirs is not set."
     )
     rollcall_log_format: str = one_of(
         "human",
-        "How log lines are written: for people, or one JSON object a line.",
+        "Format of log lines: human, or one JSON object per line.",
         "human",
         "json",
     )
     rollcall_log_level: str = one_of(
         "info",
-        "The least important log lines that are written.",
+        "The lowest level of log lines that are written.",
         "debug",
         "info",
         "warning",
@@ -99,63 +99,64 @@ class Config(Struct, frozen=True, metaclass=Table):
 
     # What a client may cost us.
     socket_request_max_bytes: int = integer(
-        104_857_600, "Largest request; a longer one closes its connection.", at_least=1
+        104_857_600, "Largest request. A larger one closes its connection.", at_least=1
     )
     rollcall_request_max_bytes: int = integer(
         33_554_432,
-        "Largest request that is no Produce; a longer one closes its connection.",
+        "Largest request other than Produce. A larger one closes its connection.",
         at_least=1,
     )
     socket_listen_backlog_size: int = integer(
-        50, "Connections the kernel holds until we accept them.", at_least=1
+        50, "Connections that the kernel queues until they are accepted.", at_least=1
     )
     socket_send_buffer_bytes: int = integer(
-        102_400, "The kernel's send buffer of a connection; -1 leaves the system's."
+        102_400, "The kernel's send buffer per connection. -1: the system's default."
     )
     socket_receive_buffer_bytes: int = integer(
-        102_400, "The kernel's receive buffer of a connection; -1 leaves the system's."
+        102_400, "The kernel's receive buffer per connection. -1: the system's default."
     )
     connections_max_idle_ms: int = integer(
         600_000,
-        "A connection silent for so long is closed; one with a request that waits is not silent. "
-        "Negative: never.",
+        "A connection that is idle for this long is closed. A connection with a pending request "
+        "is not idle. Negative: never.",
         long=True,
     )
     max_connections: int = integer(
-        2_147_483_647, "Connections at one time; more are not accepted until one ends.", at_least=0
+        2_147_483_647, "Connections at one time. Further ones are not accepted.", at_least=0
     )
     max_connections_per_ip: int = integer(
-        2_147_483_647, "Connections from one address at one time; more are closed.", at_least=0
+        2_147_483_647, "Connections from one address. Further ones are closed.", at_least=0
     )
     max_connections_per_ip_overrides: str = text(
-        "", "Other numbers for some addresses: ADDRESS:NUMBER,…"
+        "", "Limits for single addresses instead of max.connections.per.ip: ADDRESS:NUMBER,…"
     )
     queued_max_request_bytes: int = integer(
         -1,
-        "Bytes of requests that were read and are not answered yet, all connections together; "
-        "beyond it no more is read. What waits for members or records is not counted. -1: none.",
+        "Bytes of requests read and not answered yet, over all connections. At the limit no "
+        "more are read. Requests waiting for members or records do not count. -1: no limit.",
         long=True,
     )
     rollcall_connection_unsent_max_bytes: int = integer(
         16_777_216,
-        "Answers kept for a client that does not read them; beyond it no more of its requests are "
-        "read, so that one stuck client cannot fill the memory.",
+        "Bytes of answers kept for one client that does not read them. At the limit no more of "
+        "its requests are read, so that one stuck client cannot fill the memory.",
         at_least=1,
     )
     rollcall_connections_unsent_max_bytes: int = integer(
         268_435_456,
-        "The same for all clients together; those with the most unread answers wait first.",
+        "Bytes of unread answers kept for all clients together. At the limit, requests of the "
+        "clients with the most unread answers wait first.",
         at_least=1,
         long=True,
     )
 
     # Groups and their offsets.
     group_min_session_timeout_ms: int = integer(
-        6_000, "Shortest session a member may ask for: shorter ones end at every pause.", at_least=0
+        6_000, "Shortest session timeout of a member: shorter ones end at every pause.", at_least=0
     )
     group_max_session_timeout_ms: int = integer(
         1_800_000,
-        "Longest session a member may ask for: a dead member is noticed by then.",
+        "Longest session timeout of a member: a dead member is noticed by then.",
         at_least=0,
     )
     group_initial_rebalance_delay_ms: int = integer(
@@ -164,22 +165,22 @@ class Config(Struct, frozen=True, metaclass=Table):
         at_least=0,
     )
     group_max_size: int = integer(
-        2_147_483_647, "Members a group may have; one more is refused.", at_least=1
+        2_147_483_647, "Members that a group may have. Further ones are refused.", at_least=1
     )
     offset_metadata_max_bytes: int = integer(
-        4_096, "Longest text that may be committed with an offset."
+        4_096, "Longest metadata text that may be committed with an offset."
     )
     offsets_retention_minutes: int = integer(
-        10_080, "Minutes that offsets are kept once their group is empty.", at_least=1
+        10_080, "Minutes for which offsets are kept after their group became empty.", at_least=1
     )
     offsets_commit_timeout_ms: int = integer(
         5_000,
-        "How long an answer waits for the disk; then it is COORDINATOR_NOT_AVAILABLE, and what was "
-        "asked may be stored all the same.",
+        "How long an answer waits for the disk. After that the client gets "
+        "COORDINATOR_NOT_AVAILABLE; the request may still be stored.",
         at_least=1,
     )
     offsets_retention_check_interval_ms: int = integer(
-        600_000, "How often expired offsets are looked for.", at_least=1, long=True
+        600_000, "How often expired offsets are removed.", at_least=1, long=True
     )
     offsets_topic_num_partitions: int = integer(
         50,
@@ -188,130 +189,136 @@ class Config(Struct, frozen=True, metaclass=Table):
         at_most=PARTITIONS_MAX,
     )
     offsets_topic_segment_bytes: int = integer(
-        104_857_600, "Size at which a file of __consumer_offsets is closed.", at_least=1
+        104_857_600, "Size at which a segment of __consumer_offsets is closed.", at_least=1
     )
     rollcall_offsets_history_ms: int = integer(
         86_400_000,
-        "min.compaction.lag.ms of __consumer_offsets: for so long every commit is kept, for "
-        "whoever asks how things were (Kafka: log.cleaner.min.compaction.lag.ms, 0).",
+        "min.compaction.lag.ms of __consumer_offsets. Every commit is kept for this long, for "
+        "analysis (Kafka: log.cleaner.min.compaction.lag.ms, 0).",
         at_least=0,
         long=True,
     )
     rollcall_offsets_history_bytes: int = integer(
         268_435_456,
-        "The most that is kept for that in one partition; -1: no limit.",
+        "At most this much of a partition of __consumer_offsets is kept uncompacted for "
+        "rollcall.offsets.history.ms. -1: no limit.",
         at_least=-1,
         long=True,
     )
     rollcall_pipeline_keep_ms: int = integer(
         604_800_000,
-        "How long sealed segments of __consumer_offsets are kept from the cleaner for a pipeline "
-        "that has acknowledged something, and has not read them; -1: no limit.",
+        "How long the cleaner leaves sealed segments of __consumer_offsets to a pipeline that "
+        "has acknowledged before and has not read them yet. -1: no limit.",
         at_least=-1,
         long=True,
     )
     rollcall_pipeline_keep_bytes: int = integer(
         1_073_741_824,
-        "The most that is kept for that in one partition; -1: no limit.",
+        "At most this much of a partition of __consumer_offsets is kept uncompacted for the "
+        "pipeline. -1: no limit.",
         at_least=-1,
         long=True,
     )
     offsets_topic_replication_factor: int = integer(
-        1, "Copies of __consumer_offsets: one node has one. Kafka's default is 3.", at_least=1
+        1, "Replicas of __consumer_offsets. One node has one; Kafka's default is 3.", at_least=1
     )
     rollcall_offsets_value_version: int = integer(
         4,
-        "Version of committed offsets' values: 3 for older readers such as Burrow.",
+        "Version of the value schema of committed offsets. Use 3 for older readers such as Burrow.",
         at_least=3,
         at_most=4,
     )
     rollcall_groups_max: int = integer(
-        200_000, "How many groups there may be; one more is refused (Kafka: no limit).", at_least=1
+        200_000, "Groups that may exist. Further ones are refused (Kafka: no limit).", at_least=1
     )
     rollcall_group_pending_members_max: int = integer(
         10_000,
-        "How many member ids a group hands out before it forgets the oldest unused one "
-        "(Kafka: no limit).",
+        "Member ids that a group hands out before it forgets the oldest unused one (Kafka: no "
+        "limit).",
         at_least=1,
     )
     rollcall_generation_records: bool = boolean(
-        "A generation is written down before its joins are answered, so that its members can go "
-        "on with it after a restart (Kafka: false).",
+        "A generation is stored before its joins are answered, so that its members can continue "
+        "with it after a restart (Kafka: false).",
         default=True,
     )
     rollcall_forgive_slow_member: bool = boolean(
-        "A member whose session ran out is taken back if it is heard from before another member "
-        "is told (Kafka: false).",
+        "A member whose session has expired stays in the group if it sends a request before "
+        "another member is informed (Kafka: false).",
         default=True,
     )
     rollcall_forgive_max_ms: int = integer(
         60_000,
-        "The longest such forgiveness, so that one member cannot hold up its group.",
+        "The longest time that rollcall.forgive.slow.member keeps an expired member, so that "
+        "one member cannot block its group.",
         at_least=0,
     )
     rollcall_rebalance_on_partition_change: bool = boolean(
-        "The coordinator itself starts a rebalance when a subscribed topic's partitions "
-        "change (Kafka: the clients notice).",
+        "The coordinator itself starts a rebalance when a subscribed topic's partitions change "
+        "(Kafka: the clients detect it).",
         default=False,
     )
     rollcall_partition_change_delay_ms: int = integer(
-        1_000, "How long it waits for further changes before it does.", at_least=0
+        1_000,
+        "How long rollcall.rebalance.on.partition.change waits for further changes before it "
+        "starts a rebalance.",
+        at_least=0,
     )
 
     # What "stored" means.
     rollcall_flush: str = one_of(
         "commit",
-        "commit: an offset is acknowledged after fsync. os: after it reached the page "
-        "cache, which is what Kafka promises of one broker.",
+        "commit: an offset is acknowledged after fsync. os: after it is in the page cache, "
+        "which is the guarantee of a single Kafka broker.",
         "commit",
         "os",
     )
     group_coordinator_append_linger_ms: int = integer(
         -1,
-        "How long commits gather before a flush. -1: until a pass over all sockets brings nothing "
-        "more, 2 ms at most. 0: not at all.",
+        "How long commits are collected before a flush. -1: until a pass over all sockets "
+        "brings nothing more, 2 ms at most. 0: no waiting.",
         at_least=-1,
     )
     rollcall_journal_bytes: int = integer(
         67_108_864,
-        "Size of the two preallocated journal files together: while one takes commits, a "
-        "checkpoint syncs what the other one has promised. One flush must fit into each.",
+        "Size of the two preallocated journal files together. While one takes commits, a "
+        "checkpoint syncs the segments that the other one covers. One flush must fit into each.",
         at_least=36_582_208,
     )
     rollcall_checkpoint_bytes: int = integer(
         8_388_608,
-        "So much in a journal file, then a checkpoint; it bounds what a start has to read again.",
+        "A checkpoint starts at this size of a journal file. It bounds what a start reads again.",
         at_least=65_536,
     )
     rollcall_checkpoint_idle_ms: int = integer(
-        5_000, "Without a commit for so long, then a checkpoint.", at_least=1
+        5_000, "A checkpoint also starts after this time without a commit.", at_least=1
     )
     rollcall_disk_reserve_bytes: int = integer(
         16_777_216,
-        "While less than this is free on the data directory's disk, commits and produced records "
-        "are refused, early and with nothing half written; 0 keeps no reserve.",
+        "If less than this is free on the data directory's disk, commits and produced records "
+        "are refused before anything is half written. 0: no reserve.",
         at_least=0,
         long=True,
     )
     rollcall_snapshot_bytes: int = integer(
         1_048_576,
-        "A partition of __consumer_offsets whose log has grown by so much gets a new snapshot: a "
-        "start reads the snapshot and what came after it.",
+        "A partition of __consumer_offsets gets a new snapshot when its log has grown by this "
+        "much. A start reads the snapshot and the log after it.",
         at_least=4_096,
         long=True,
     )
     rollcall_disk_full_retry_ms: int = integer(
-        1_000, "A disk that was full is looked at again after this, and served on.", at_least=1
+        1_000, "How often a full disk is checked for free space.", at_least=1
     )
     rollcall_flush_stalled_ms: int = integer(
         5_000,
-        "A flush of the journal that takes longer is told in the log, and /readyz says 503 until "
-        "it has ended.",
+        "If a flush of the journal takes longer than this, the log reports it, and /readyz "
+        "returns 503 until the flush ends.",
         at_least=1,
     )
     rollcall_journal_queue_max_bytes: int = integer(
         16_777_216,
-        "Records that wait for the disk; beyond it commits get "
+        "Bytes of records that wait for the disk. At the limit commits get "
         "COORDINATOR_NOT_AVAILABLE, which clients retry.",
         at_least=65_536,
     )
@@ -319,158 +326,164 @@ class Config(Struct, frozen=True, metaclass=Table):
     # What /metrics shows.
     rollcall_metrics_groups_max: int = integer(
         10_000,
-        "Groups that have series of their own in /metrics; those that lag most come first, the "
-        "others are summed.",
+        "Groups with their own series in /metrics, those with the most lag first. The others "
+        "are summed.",
         at_least=0,
     )
     rollcall_metrics_partitions_max: int = integer(
         50_000,
-        "Partitions of groups, and of topics, that have series of their own in /metrics.",
+        "Partitions of groups, and partitions of topics, with their own series in /metrics.",
         at_least=0,
     )
     rollcall_metrics_aliases: tuple[str, ...] = words(
         ("kafka_exporter", "kafka-lag-exporter"),
-        "Exporters whose names and labels /metrics has too, for dashboards that were made for "
-        "them; empty: none.",
+        "Exporters whose metric names and labels /metrics also has, for existing dashboards. "
+        "Empty: none.",
         "kafka_exporter",
         "kafka-lag-exporter",
     )
     rollcall_metrics_cluster_name: str = text(
-        "", "The label cluster_name of kafka-lag-exporter's names; empty: the cluster's id."
+        "", "The label cluster_name of kafka-lag-exporter's metrics. Empty: the cluster id."
     )
 
     # What is remembered of groups: __group_history.
     rollcall_history_enable: bool = boolean(
-        "What happens to groups is kept, with its cause: `rollcall why` tells it.", default=True
+        "Events of groups and their causes are kept for `rollcall why`.", default=True
     )
     rollcall_history_retention_ms: int = integer(
-        2_592_000_000, "How long it is kept, by whole files; -1: for ever.", long=True
+        2_592_000_000,
+        "How long __group_history is kept, by whole segments. -1: for ever.",
+        long=True,
     )
     rollcall_history_retention_bytes: int = integer(
         1_073_741_824,
-        "Size of a partition of it beyond which its oldest files are deleted; -1: no limit.",
+        "Size of a partition of __group_history above which old segments are deleted. -1: none.",
         long=True,
     )
     rollcall_history_segment_bytes: int = integer(
-        67_108_864, "Size at which a file of it is closed.", at_least=1_048_576
+        67_108_864, "Size at which a segment of __group_history is closed.", at_least=1_048_576
     )
     rollcall_history_topic_num_partitions: int = integer(
         1,
-        "Partitions of __group_history. One keeps the order of all groups; never fewer than "
-        "before.",
+        "Partitions of __group_history. One keeps the order over all groups. The number must "
+        "not be reduced.",
         at_least=1,
         at_most=PARTITIONS_MAX,
     )
     rollcall_history_memory_rebalances: int = integer(
         20_000,
-        "Rebalances kept in memory; older ones are read from the topic.",
+        "Rebalances kept in memory. Older ones are read from __group_history.",
         at_least=1,
     )
     rollcall_history_memory_bytes: int = integer(
         32 << 20,
-        "Bytes that these may take, about: one of two members takes 2 KB, one of a hundred 80 KB.",
+        "Memory for rebalances: about 2 KB for one of two members, 80 KB for one of a hundred.",
         at_least=1 << 16,
     )
     rollcall_history_memory_rebalances_per_group: int = integer(
-        20, "The same of one group.", at_least=1
+        20, "Rebalances of one group kept in memory.", at_least=1
     )
     rollcall_history_members_max: int = integer(
-        200, "Members named in one record, the slowest first; the rest are counted.", at_least=1
+        200,
+        "Members listed in one history record, the slowest first; others are counted.",
+        at_least=1,
     )
 
     # Lag, and live trouble.
     rollcall_lag_interval_ms: int = integer(
         15_000,
-        "How often every group's lag is sampled: as often as dashboards commonly ask.",
+        "How often the lag of every group is sampled. Dashboards commonly query this often.",
         at_least=100,
     )
     rollcall_lag_window_commits: int = integer(
         20,
-        "Commits of a partition that a lag verdict looks at, one for each sample: with the "
-        "interval above, five minutes of a consumer that commits all the time.",
+        "Commits of a partition that its status is derived from, at most one per sample. With "
+        "the default interval: five minutes of a consumer that commits all the time.",
         at_least=2,
         at_most=1_000,
     )
     rollcall_lag_partitions_max: int = integer(
         200_000,
-        "Partitions of groups whose lag is followed over time, at most about a kilobyte of memory "
-        "each; the lag of more is still told, without rate and verdict.",
+        "Partitions of groups whose lag is followed over time, with at most about a kilobyte of "
+        "memory each. The lag of further ones is reported without rates and status.",
         at_least=0,
     )
     rollcall_lag_record_times_max: int = integer(
         2_000,
-        "Records whose time is read from the log in one sample, for the lag in seconds; the "
-        "others are estimated. Who asks for a group gets them all.",
+        "Records per sample whose time is read from the log, for the lag in seconds. The others "
+        "are estimated. A query for a single group reads them all.",
         at_least=0,
     )
     rollcall_lag_keepalive_ms: int = integer(
         600_000,
-        "How often all of a group's window is written to __group_lag: twice so much of it is read "
-        "back at a start.",
+        "How often the whole windows of a group are written to __group_lag. A start reads back "
+        "twice this time.",
         at_least=1_000,
     )
     rollcall_lag_tail_max_bytes: int = integer(
-        67_108_864, "The most that is read back of __group_lag at a start.", at_least=65_536
+        67_108_864, "At most this much of __group_lag is read at a start.", at_least=65_536
     )
     rollcall_lag_retention_ms: int = integer(
-        604_800_000, "How long samples are kept in __group_lag; -1: for ever.", long=True
+        604_800_000, "How long samples are kept in __group_lag. -1: for ever.", long=True
     )
     rollcall_lag_retention_bytes: int = integer(
-        1_073_741_824, "Size beyond which the oldest are deleted; -1: no limit.", long=True
+        1_073_741_824,
+        "Size of __group_lag above which old segments are deleted. -1: no limit.",
+        long=True,
     )
 
     rollcall_trouble_window_ms: int = integer(
         600_000,
-        "How long what happened to a group counts for verdicts on live trouble: two of Kafka's "
-        "longest waits (max.poll.interval.ms) in a row.",
+        "How long an event of a group counts for verdicts: two of Kafka's longest waits "
+        "(max.poll.interval.ms) in a row.",
         at_least=1_000,
     )
     rollcall_trouble_flapping_returns: int = integer(
         3,
-        "Returns of one member within that window that make it a flapping one: a restart and its "
-        "repetition are two.",
+        "Returns of one member within rollcall.trouble.window.ms that make it flapping. A "
+        "restart and one repetition are two.",
         at_least=1,
     )
     rollcall_trouble_loop_rebalances: int = integer(
         5,
-        "Rebalances within that window without an offset moving that make a loop.",
+        "Rebalances in rollcall.trouble.window.ms without progress that make a loop.",
         at_least=2,
     )
     rollcall_trouble_slow_join_ms: int = integer(
         10_000,
-        "So long a member may keep the others waiting in a rebalance: a poll loop rarely takes "
-        "longer.",
+        "How long a member may keep a rebalance waiting before it is a slow joiner. A poll loop "
+        "rarely takes longer.",
         at_least=1,
     )
     rollcall_trouble_stuck_ms: int = integer(
-        15_000, "So long a group may be between two generations.", at_least=1
+        15_000, "How long a group may be between two generations before it is stuck.", at_least=1
     )
     rollcall_trouble_settle_ms: int = integer(
         60_000,
-        "So long members may differ (a rollout) or partitions may have no owner (a cooperative "
-        "rebalance) before it is trouble.",
+        "How long members may differ (a rollout), or partitions may have no owner (a "
+        "cooperative rebalance), before there is a verdict.",
         at_least=0,
     )
     rollcall_trouble_no_progress_ms: int = integer(
         120_000,
-        "So long a member may have records to read and commit nothing new; twice its usual "
-        "pause between commits if that is longer.",
+        "How long a member may have records to read without a new commit before there is a "
+        "verdict, or twice its usual pause between commits if that is longer.",
         at_least=1,
     )
     rollcall_trouble_commits_per_second: int = integer(
         100,
-        "Commits of one client that are a storm: a commit for each poll is well below.",
+        "Commits of one client that make a storm. A commit per poll is far below.",
         at_least=1,
     )
     rollcall_trouble_skew_percent: int = integer(
         200,
-        "A member's share, in percent of an even one, from which on it is skewed.",
+        "A member's partitions, in percent of an even share, from which its assignment is skewed.",
         at_least=101,
     )
     rollcall_trouble_groups_max: int = integer(
         10_000,
-        "Groups whose recent past is remembered for verdicts, some kilobytes each; beyond it the "
-        "one with the oldest news is forgotten.",
+        "Groups whose recent past is kept for verdicts, some kilobytes each. At the limit, the "
+        "group whose last event is oldest is forgotten.",
         at_least=1,
     )
 
@@ -484,21 +497,21 @@ class Config(Struct, frozen=True, metaclass=Table):
 
     # Topics: defaults for those that set nothing themselves, and what requests may ask.
     auto_create_topics_enable: bool = boolean(
-        "A topic that a client asks for and nobody created is created.", default=True
+        "A topic that a client requests and that does not exist is created.", default=True
     )
     delete_topic_enable: bool = boolean("Topics may be deleted.", default=True)
     num_partitions: int = integer(
         1, "Partitions of a topic created without a number.", at_least=1, at_most=PARTITIONS_MAX
     )
-    default_replication_factor: int = integer(1, "Copies of a new topic: one node has one.")
+    default_replication_factor: int = integer(1, "Replicas of a new topic. One node has one.")
     min_insync_replicas: int = integer(
-        1, "Copies acks=all waits for: one node has one.", at_least=1
+        1, "Replicas that acks=all waits for. One node has one.", at_least=1
     )
-    message_max_bytes: int = integer(1_048_588, "Largest record batch that is taken.", at_least=0)
-    fetch_max_bytes: int = integer(57_671_680, "Most that one Fetch answers.", at_least=1_024)
+    message_max_bytes: int = integer(1_048_588, "Largest record batch accepted.", at_least=0)
+    fetch_max_bytes: int = integer(57_671_680, "Largest answer to one Fetch.", at_least=1_024)
     compression_type: str = one_of(
         "producer",
-        "Compression of stored batches; producer keeps each batch as it came.",
+        "Compression of stored batches. producer: each batch is stored as received.",
         "producer",
         "uncompressed",
         "gzip",
@@ -508,65 +521,65 @@ class Config(Struct, frozen=True, metaclass=Table):
     )
     compression_gzip_level: int = integer(
         -1,
-        "Level where compression.type is gzip; -1: the library's.",
+        "Level for compression.type=gzip. -1: the library's default.",
         at_least=1,
         at_most=9,
         besides=-1,
     )
     compression_lz4_level: int = integer(
-        9, "Level where compression.type is lz4.", at_least=1, at_most=17
+        9, "Level for compression.type=lz4.", at_least=1, at_most=17
     )
     compression_zstd_level: int = integer(
-        3, "Level where compression.type is zstd.", at_least=-131_072, at_most=22
+        3, "Level for compression.type=zstd.", at_least=-131_072, at_most=22
     )
     log_cleanup_policy: tuple[str, ...] = words(
         ("delete",), "What happens to old records.", "delete", "compact"
     )
     log_segment_bytes: int = integer(
-        1_073_741_824, "Size at which a topic's file is closed.", at_least=1_048_576
+        1_073_741_824, "Size at which a topic's segment is closed.", at_least=1_048_576
     )
     log_roll_ms: int | None = optional_integer(
-        "Age at which a topic's file is closed. Beats log.roll.hours.", at_least=1, long=True
+        "Age at which a topic's segment is closed. Overrides log.roll.hours.", at_least=1, long=True
     )
-    log_roll_hours: int = integer(168, "The same in hours.", at_least=1)
+    log_roll_hours: int = integer(168, "log.roll.ms in hours.", at_least=1)
     log_retention_ms: int | None = optional_integer(
-        "Age at which records may be deleted; -1: never. "
-        "Wins over log.retention.minutes and log.retention.hours.",
+        "Age at which records may be deleted. -1: never. Overrides log.retention.minutes and "
+        "log.retention.hours.",
         long=True,
     )
-    log_retention_minutes: int | None = optional_integer("The same in minutes.")
-    log_retention_hours: int = integer(168, "The same in hours.")
+    log_retention_minutes: int | None = optional_integer("log.retention.ms in minutes.")
+    log_retention_hours: int = integer(168, "log.retention.ms in hours.")
     log_retention_bytes: int = integer(
-        -1, "Size of a partition beyond which its oldest files are deleted; -1: none.", long=True
+        -1, "Size of a partition above which old segments are deleted. -1: no limit.", long=True
     )
     log_retention_check_interval_ms: int = integer(
-        300_000, "How often files to delete are looked for.", at_least=1, long=True
+        300_000, "How often segments are checked for deletion.", at_least=1, long=True
     )
     log_segment_delete_delay_ms: int = integer(
         60_000,
-        "How long a file that compaction has replaced stays on the disk; others go at once.",
+        "How long a segment replaced by compaction stays on disk. Others are removed at once.",
         at_least=0,
         long=True,
     )
     log_flush_offset_checkpoint_interval_ms: int = integer(
         60_000,
-        "How often it is written down up to where topics are synced: a start after a kill scans "
-        "what lies above. Sealed segments are synced within a second.",
+        "How often the recovery points of topics are written. A start after a kill scans the "
+        "segments above them. Sealed segments are synced within a second.",
         at_least=0,
     )
     log_cleaner_enable: bool = boolean("Compacted topics are compacted.", default=True)
     log_cleaner_backoff_ms: int = integer(
-        15_000, "How often logs to clean are looked for.", at_least=0, long=True
+        15_000, "How often the cleaner looks for logs to clean.", at_least=0, long=True
     )
     log_cleaner_io_max_bytes_per_second: float = real(
         1.7976931348623157e308,
-        "How much the cleaner may read and write in a second, on average.",
+        "Bytes that the cleaner may read and write per second, on average.",
         at_least=1.0,
     )
     log_cleaner_dedupe_buffer_size: int = integer(
         134_217_728,
-        "Memory for the map of newest offsets; where it is full, a pass ends there. A key takes "
-        "its length and 220 bytes (Kafka: 24).",
+        "Memory for the map of newest offsets. When it is full, the pass ends there. A key "
+        "takes its length plus 220 bytes (Kafka: 24).",
         at_least=1_048_576,
         long=True,
     )
@@ -577,41 +590,41 @@ class Config(Struct, frozen=True, metaclass=Table):
         86_400_000, "How long compaction keeps tombstones.", at_least=0, long=True
     )
     log_cleaner_min_compaction_lag_ms: int = integer(
-        0, "A record is not compacted before it has this age.", at_least=0, long=True
+        0, "Age before which a record is not compacted.", at_least=0, long=True
     )
     log_cleaner_max_compaction_lag_ms: int = integer(
-        LONG_MAX, "A record is compacted, whatever the ratio, at this age.", at_least=1, long=True
+        LONG_MAX, "Age at which a record is compacted, whatever the ratio.", at_least=1, long=True
     )
     log_index_interval_bytes: int = integer(
-        4_096, "Bytes of a file between two entries of its index.", at_least=0
+        4_096, "Bytes of a segment between two entries of its index.", at_least=0
     )
     log_index_size_max_bytes: int = integer(
-        10_485_760, "Largest index; a full one closes its file.", at_least=4
+        10_485_760, "Largest index. A full one closes its segment.", at_least=4
     )
     log_flush_interval_messages: int = integer(
         LONG_MAX, "Records after which a topic's partition is fsynced.", at_least=1, long=True
     )
     log_message_timestamp_type: str = one_of(
         "CreateTime",
-        "Whose time a record has: its producer's or ours.",
+        "Timestamp of a record: the producer's (CreateTime) or the broker's (LogAppendTime).",
         "CreateTime",
         "LogAppendTime",
     )
     log_message_timestamp_before_max_ms: int = integer(
-        LONG_MAX, "How far a producer's time may lie in our past.", at_least=0, long=True
+        LONG_MAX, "How far a producer's time may be in our past.", at_least=0, long=True
     )
     log_message_timestamp_after_max_ms: int = integer(
-        3_600_000, "How far a producer's time may lie in our future.", at_least=0, long=True
+        3_600_000, "How far a producer's time may be in our future.", at_least=0, long=True
     )
     producer_id_expiration_ms: int = integer(
-        86_400_000, "How long an idle producer's sequence numbers are remembered.", at_least=1
+        86_400_000, "How long the sequence numbers of an idle producer are kept.", at_least=1
     )
     producer_id_expiration_check_interval_ms: int = integer(
-        600_000, "How often producers to forget are looked for.", at_least=1
+        600_000, "How often expired producers are removed.", at_least=1
     )
     rollcall_producer_snapshot_interval_ms: int = integer(
         60_000,
-        "How often the producers' sequence numbers are kept: a start after kill -9 reads the "
+        "How often the producers' sequence numbers are saved. A start after kill -9 reads the "
         "batches since then again.",
         at_least=1,
     )
