@@ -1,4 +1,4 @@
-"""Are compacted logs kept small? The log cleaner in numbers.
+"""Log cleaner: are compacted logs kept small?
 
 Kafka's counterparts: the beans kafka.log:type=LogCleaner and type=LogCleanerManager, by whose names
 each of these is called in docs/metrics.md.
@@ -9,80 +9,83 @@ from typing import Final
 from broker.daemon import Daemon
 from broker.metrics.family import Family, Kind, Portions
 
-RUNS: Final = Family("rollcall_cleaner_runs_total", Kind.COUNTER, "Logs that were cleaned.")
+RUNS: Final = Family("rollcall_cleaner_runs_total", Kind.COUNTER, "Logs cleaned.")
 ABORTED: Final = Family(
     "rollcall_cleaner_aborted_total",
     Kind.COUNTER,
-    "Passes that came to no end: their topic was deleted, or they may be tried again.",
+    "Passes that were not completed: their topic was deleted, or they will be retried.",
 )
 READ: Final = Family(
     "rollcall_cleaner_read_bytes_total",
     Kind.COUNTER,
-    "Bytes that passes have read, for the map of newest offsets and for the copy.",
+    "Bytes read by passes, for the map of newest offsets and for the copy.",
 )
 WRITTEN: Final = Family(
-    "rollcall_cleaner_written_bytes_total", Kind.COUNTER, "Bytes that passes have left."
+    "rollcall_cleaner_written_bytes_total", Kind.COUNTER, "Bytes written by passes."
 )
 SECONDS: Final = Family(
-    "rollcall_cleaner_seconds_total", Kind.COUNTER, "Time that passes took, the swap included."
+    "rollcall_cleaner_seconds_total",
+    Kind.COUNTER,
+    "Time spent on passes, including the swap of segments.",
 )
 LAST_SECONDS: Final = Family(
     "rollcall_cleaner_last_pass_seconds",
     Kind.GAUGE,
-    "Time that the last of them took.",
+    "Duration of the last pass.",
     kafka="max-clean-time-secs",
 )
 UTILIZATION: Final = Family(
     "rollcall_cleaner_buffer_utilization_ratio",
     Kind.GAUGE,
-    "How full the last pass' map was (log.cleaner.dedupe.buffer.size).",
+    "Used share of the last pass' offset map (log.cleaner.dedupe.buffer.size).",
     kafka="max-buffer-utilization-percent",
 )
 RECOPY: Final = Family(
     "rollcall_cleaner_recopy_ratio",
     Kind.GAUGE,
-    "What the last pass has left, of what it read.",
+    "Bytes written by the last pass, as a share of the bytes it read.",
     kafka="cleaner-recopy-percent",
 )
 DIRTY: Final = Family(
     "rollcall_cleaner_max_dirty_ratio",
     Kind.GAUGE,
-    "Dirty share of the log that needs cleaning most.",
+    "Dirty ratio of the dirtiest log.",
     kafka="max-dirty-percent",
 )
 DELAY: Final = Family(
     "rollcall_cleaner_max_compaction_delay_seconds",
     Kind.GAUGE,
-    "By how much a record is older than max.compaction.lag.ms and not compacted.",
+    "Time by which the oldest uncompacted record exceeds max.compaction.lag.ms.",
     kafka="max-compaction-delay-secs",
 )
 SINCE: Final = Family(
     "rollcall_cleaner_since_last_run_seconds",
     Kind.GAUGE,
-    "Time since logs to clean were last looked for.",
+    "Time since the cleaner last looked for logs to clean.",
     kafka="time-since-last-run-ms",
 )
 UNCLEANABLE: Final = Family(
     "rollcall_cleaner_uncleanable_partitions",
     Kind.GAUGE,
-    "Partitions that are not cleaned any more until a restart; the log says why.",
+    "Partitions that are not cleaned until a restart; the log has the reason.",
     kafka="uncleanable-partitions-count",
 )
 UNCLEANABLE_BYTES: Final = Family(
     "rollcall_cleaner_uncleanable_bytes",
     Kind.GAUGE,
-    "Bytes of theirs that would be cleaned.",
+    "Dirty bytes of these partitions.",
     kafka="uncleanable-bytes",
 )
 KEPT_FOR_PIPELINE: Final = Family(
     "rollcall_cleaner_kept_for_pipeline_bytes",
     Kind.GAUGE,
-    "Bytes of __consumer_offsets that are not cleaned because the pipeline has not read them.",
+    "Bytes of __consumer_offsets that are not cleaned because the pipeline has not read them yet.",
 )
 PIPELINE_OVERTAKEN: Final = Family(
     "rollcall_cleaner_pipeline_overtaken_total",
     Kind.COUNTER,
-    "Logs that were cleaned beyond what the pipeline has read: rollcall.pipeline.keep.*.",
+    "Logs cleaned past the pipeline's position, because a limit of rollcall.pipeline.keep.* was "
+    "reached.",
 )
 
 

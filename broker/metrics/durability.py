@@ -1,4 +1,4 @@
-"""Is what we acknowledge on the disk, and how long does that take? The journal in numbers.
+"""Journal: are acknowledged records on the disk, and how long does a flush take?
 
 The journal's thread counts, the event loop reads: each number has one writer.
 Kafka's counterpart: none for the journal; LogFlushRateAndTimeMs comes nearest.
@@ -18,69 +18,70 @@ QUEUE_BYTES: Final = Family(
 QUEUE_LIMIT: Final = Family(
     "rollcall_journal_queue_limit_bytes",
     Kind.GAUGE,
-    "Where commits begin to be refused (rollcall.journal.queue.max.bytes).",
+    "Queue size at which commits are refused (rollcall.journal.queue.max.bytes).",
 )
 FLUSHES: Final = Family(
     "rollcall_journal_flushes_total",
     Kind.COUNTER,
-    "Groups of records that were written and synced together.",
+    "Flushes: groups of records written and synced together.",
     kafka="batch-flush-rate",
 )
 BYTES: Final = Family(
-    "rollcall_journal_stored_bytes_total", Kind.COUNTER, "Bytes of record batches that were stored."
+    "rollcall_journal_stored_bytes_total", Kind.COUNTER, "Bytes of record batches stored."
 )
 FLUSH_SECONDS: Final = Family(
     "rollcall_journal_flush_seconds",
     Kind.HISTOGRAM,
-    "Time that writing and syncing one such group took.",
+    "Time to write and sync one flush.",
     kafka="batch-flush-time-ms; LogFlushRateAndTimeMs",
 )
 FLUSH_PARTITIONS: Final = Family(
     "rollcall_journal_flush_partitions",
     Kind.HISTOGRAM,
-    "Partitions of the offsets topic that shared one sync.",
+    "Partitions of the offsets topic that shared one flush.",
 )
 CHECKPOINTS: Final = Family(
     "rollcall_journal_checkpoints_total",
     Kind.COUNTER,
-    "Times that the segments were synced and the journal began anew.",
+    "Checkpoints: the segments were synced, and the journal file can be reused.",
 )
 CHECKPOINT_SECONDS: Final = Family(
     "rollcall_journal_checkpoint_seconds_total",
     Kind.COUNTER,
-    "Time that this took, in a thread of its own.",
+    "Time spent on checkpoints, in their own thread.",
 )
 CHECKPOINT_WAIT: Final = Family(
     "rollcall_journal_checkpoint_wait_seconds_total",
     Kind.COUNTER,
-    "How much of it commits had to wait for, because both journal files were full.",
+    "Time that commits waited for a checkpoint because both journal files were full.",
 )
 FAILURES: Final = Family(
     "rollcall_journal_failures_total",
     Kind.COUNTER,
-    "Writes and fsyncs that failed; the first one closes the journal.",
+    "Failed writes and fsyncs; the first one closes the journal.",
 )
 SYNCED: Final = Family(
     "rollcall_journal_synced",
     Kind.GAUGE,
-    "1 if an offset is acknowledged after fsync, 0 if after the page cache (rollcall.flush).",
+    "1 if offsets are acknowledged after fsync, 0 if after the write to the page cache "
+    "(rollcall.flush).",
 )
 FLUSH_AGE: Final = Family(
     "rollcall_journal_flush_age_seconds",
     Kind.GAUGE,
-    "How long the flush that runs has taken so far; 0 while none runs (rollcall.flush.stalled.ms).",
+    "Duration so far of the running flush; 0 without one (see rollcall.flush.stalled.ms).",
 )
 FULL: Final = Family(
     "rollcall_journal_full",
     Kind.GAUGE,
-    "1 while nothing is written for want of room on the disk, of file descriptors or of memory: "
-    "the journal opens again by itself.",
+    "1 while nothing can be written because disk space, file descriptors or memory are used up. "
+    "The journal reopens by itself.",
 )
 FAILED: Final = Family(
     "rollcall_journal_failed",
     Kind.GAUGE,
-    "1 once a write or an fsync has failed and nothing is written any more: the process ends, and "
-    "has to be started again.",
+    "1 after a write or an fsync failed. Nothing more is written; the process ends and must be "
+    "restarted.",
     kafka="OfflineLogDirectoryCount",
 )
 

@@ -1,4 +1,4 @@
-"""How does each group fare? Its members, state, generation and lag, and what each partition lags.
+"""Per-group series: members, state, generation, and lag of each partition.
 
 The families with a label that clients choose; labelled.py keeps their number bounded. They are the
 bulk of a scrape, so their lines are made in the plainest way there is.
@@ -28,84 +28,85 @@ GROUP_MEMBERS: Final = Family(
 GROUP_STATE: Final = Family(
     "group_coordinator_group_state",
     Kind.GAUGE,
-    "1 for the state that the group is in; the other states have no series.",
+    "1 for the group's current state; the other states have no series.",
     ("group", "state"),
 )
 GROUP_GENERATION: Final = Family(
     "group_coordinator_group_generation",
     Kind.GAUGE,
-    "The group's generation; it grows with each rebalance that ends.",
+    "The group's generation; it increases with each completed rebalance.",
     ("group",),
 )
 GROUP_LAG: Final = Family(
     "group_coordinator_group_lag_records",
     Kind.GAUGE,
-    "Records that the group has not committed yet, all its partitions together.",
+    "Lag in records, over all partitions of the group.",
     ("group",),
 )
 GROUP_MAX_LAG: Final = Family(
     "group_coordinator_group_max_lag_records",
     Kind.GAUGE,
-    "The same of the partition that lags most.",
+    "Lag in records of the group's partition with the most lag.",
     ("group",),
 )
 COMMITTED_OFFSET: Final = Family(
     "group_coordinator_committed_offset",
     Kind.GAUGE,
-    "The offset that the group committed last for a partition.",
+    "The group's newest committed offset for a partition.",
     ("group", "topic", "partition"),
 )
 LAG: Final = Family(
     "group_coordinator_lag_records",
     Kind.GAUGE,
-    "Records from the committed offset to the high watermark; never negative.",
+    "Lag in records: from the committed offset to the high watermark; never negative.",
     ("group", "topic", "partition"),
     kafka="records-lag (of the consumer)",
 )
 LAG_SECONDS: Final = Family(
     "group_coordinator_lag_seconds",
     Kind.GAUGE,
-    "How long ago the first record was written that the group has not committed; 0 without one.",
+    "Lag in seconds: age of the first record that the group has not committed; 0 without one.",
     ("group", "topic", "partition"),
 )
 GROUP_MAX_LAG_SECONDS: Final = Family(
     "group_coordinator_group_max_lag_seconds",
     Kind.GAUGE,
-    "The same of the group's partition that is furthest behind in time.",
+    "Lag in seconds of the group's partition that is furthest behind in time.",
     ("group",),
 )
 STATUS: Final = Family(
     "group_coordinator_lag_verdict",
     Kind.GAUGE,
-    "1 for a partition's status, in Burrow's words; partitions that are OK have no series.",
+    "1 for the status of a partition's lag, by Burrow's rules; partitions that are OK have no "
+    "series.",
     ("group", "topic", "partition", "verdict"),
 )
 GROUP_STATUS: Final = Family(
     "group_coordinator_group_lag_verdict",
     Kind.GAUGE,
-    "1 for a group's status: OK, WARN or ERR; the others have no series.",
+    "1 for the status of a group's lag: OK, WARN or ERR; the other values have no series.",
     ("group", "verdict"),
 )
 STATUSES: Final = Family(
     "group_coordinator_groups_by_lag_verdict",
     Kind.GAUGE,
-    "Groups by the status of their lag, those without series of their own included.",
+    "Groups by the status of their lag, including groups without their own series.",
     ("verdict",),
 )
 GROUPS_LEFT_OUT: Final = Family(
     "rollcall_metrics_groups_left_out",
     Kind.GAUGE,
-    "Groups without series of their own, because rollcall.metrics.groups.max is reached.",
+    "Groups without their own series, because rollcall.metrics.groups.max is reached.",
 )
 LAG_LEFT_OUT: Final = Family(
     "rollcall_metrics_left_out_lag_records",
     Kind.GAUGE,
-    "What those groups lag, all together.",
+    "Lag in records of all groups without their own series.",
 )
 PARTITIONS_LEFT_OUT: Final = Family(
     "rollcall_metrics_partitions_left_out",
     Kind.GAUGE,
-    "Partitions of groups without series of their own, because of rollcall.metrics.partitions.max "
+    "Partitions of groups without their own series, because of rollcall.metrics.partitions.max "
     "or because their group has none.",
 )
 

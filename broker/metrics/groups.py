@@ -1,4 +1,4 @@
-"""How do groups fare, all together? Their states, members, commits, and why they rebalance.
+"""Groups: states, members, commits, and why they rebalance, over all groups.
 
 Read from the coordinator's census and from the counters that events feed (broker/observe.py). No
 label has a value that clients choose; what is told of single groups is in labelled.py.
@@ -28,7 +28,10 @@ GROUPS: Final = Family(
 )
 MEMBERS: Final = Family("group_coordinator_members", Kind.GAUGE, "Members of all groups.")
 OFFSETS: Final = Family(
-    "group_coordinator_offsets", Kind.GAUGE, "Committed offsets that are kept.", kafka="NumOffsets"
+    "group_coordinator_offsets",
+    Kind.GAUGE,
+    "Committed offsets that the coordinator keeps.",
+    kafka="NumOffsets",
 )
 PARTITIONS: Final = Family(
     "group_coordinator_partitions",
@@ -46,48 +49,49 @@ LOAD_SECONDS: Final = Family(
 LOAD_LONGEST: Final = Family(
     "group_coordinator_partition_load_max_seconds",
     Kind.GAUGE,
-    "The longest such load since the start.",
+    "The longest load of a partition of the offsets topic since the start.",
     kafka="partition-load-time-max (over 30 s)",
 )
 LOADED_RECORDS: Final = Family(
     "group_coordinator_loaded_records_total",
     Kind.COUNTER,
-    "Records of the offsets topic that were read by loads.",
+    "Records of the offsets topic that loads have read.",
 )
 OFFSET_COMMITS: Final = Family(
     "group_coordinator_offset_commits_total",
     Kind.COUNTER,
-    "Partitions whose offset was committed.",
+    "Offsets committed, one per partition of a commit.",
     kafka="offset-commit-count, offset-commit-rate",
 )
 OUTSIDE_COMMITS: Final = Family(
     "group_coordinator_outside_offset_commits_total",
     Kind.COUNTER,
-    "Those of them that no member of the group committed (generation -1): tools, simple consumers.",
+    "Offsets committed by clients that are no member of the group (generation -1): tools, "
+    "simple consumers.",
 )
 OFFSET_DELETIONS: Final = Family(
     "group_coordinator_offset_deletions_total",
     Kind.COUNTER,
-    "Offsets that are gone, by cause.",
+    "Offsets that were removed, by cause.",
     ("cause",),
     kafka="offset-expiration-count, offset-deletion-count",
 )
 GROUP_DELETIONS: Final = Family(
     "group_coordinator_group_deletions_total",
     Kind.COUNTER,
-    "Groups that are gone, by cause.",
+    "Groups that were removed, by cause.",
     ("cause",),
 )
 REBALANCES_BEGUN: Final = Family(
     "group_coordinator_rebalances_begun_total",
     Kind.COUNTER,
-    "Rebalances that began, by what began them.",
+    "Rebalances that began, by cause.",
     ("cause",),
 )
 REBALANCES_COMPLETED: Final = Family(
     "group_coordinator_rebalances_completed_total",
     Kind.COUNTER,
-    "Rebalances that ended in a Stable group, by what began them.",
+    "Rebalances that ended with a Stable group, by the cause of their begin.",
     ("cause",),
     kafka="group-completed-rebalance-count, group-completed-rebalance-rate",
 )
@@ -97,12 +101,12 @@ REBALANCES_RUNNING: Final = Family(
 REBALANCE_OLDEST: Final = Family(
     "group_coordinator_rebalance_oldest_seconds",
     Kind.GAUGE,
-    "How long the longest of the running rebalances has lasted; 0 without one.",
+    "Duration so far of the longest running rebalance; 0 without one.",
 )
 REBALANCE_SECONDS: Final = Family(
     "group_coordinator_rebalance_seconds",
     Kind.HISTOGRAM,
-    "From a rebalance's begin until the group is Stable.",
+    "Time from the begin of a rebalance until the group is Stable.",
 )
 JOIN_WAIT_SECONDS: Final = Family(
     "group_coordinator_join_wait_seconds",
@@ -111,7 +115,7 @@ JOIN_WAIT_SECONDS: Final = Family(
     kafka="RemoteTimeMs of JoinGroup",
 )
 MEMBERS_ADDED: Final = Family(
-    "group_coordinator_members_added_total", Kind.COUNTER, "Members that came in."
+    "group_coordinator_members_added_total", Kind.COUNTER, "Members that joined."
 )
 MEMBERS_REMOVED: Final = Family(
     "group_coordinator_members_removed_total",
@@ -122,22 +126,23 @@ MEMBERS_REMOVED: Final = Family(
 MEMBERS_FENCED: Final = Family(
     "group_coordinator_members_fenced_total",
     Kind.COUNTER,
-    "Requests of static members whose place another one has taken.",
+    "Requests of static members that were fenced, because another member uses their "
+    "group.instance.id.",
 )
 STATIC_REPLACED: Final = Family(
     "group_coordinator_static_members_replaced_total",
     Kind.COUNTER,
-    "Static members that came back under a new member id.",
+    "Static members that rejoined with a new member id.",
 )
 SESSIONS_FORGIVEN: Final = Family(
     "group_coordinator_sessions_forgiven_total",
     Kind.COUNTER,
-    "Members whose session had run out and that were heard before a rebalance was needed.",
+    "Members whose session had expired, and that sent a request before a rebalance was needed.",
 )
 ASSIGNMENTS_REFUSED: Final = Family(
     "group_coordinator_assignments_refused_total",
     Kind.COUNTER,
-    "Assignments of leaders that could not be stored.",
+    "Assignments of group leaders that could not be stored.",
 )
 
 

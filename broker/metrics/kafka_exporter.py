@@ -1,9 +1,9 @@
-"""Which series does a dashboard made for danielqsj/kafka_exporter ask for? Its names and labels.
+"""kafka_exporter: the names and labels of danielqsj/kafka_exporter, for its dashboards.
 
-That exporter polls a Kafka from outside; here the same numbers come from inside, so its process is
-not needed. Switched by `rollcall.metrics.aliases`. Its families by ZooKeeper have no counterpart.
-One difference: it shows a lag of -1 for a partition without a commit; here such a partition has no
-series, and no lag is negative.
+That exporter polls a Kafka from outside. Rollcall exports the same numbers itself, so the exporter's
+process is not needed. `rollcall.metrics.aliases` turns them on and off. Its ZooKeeper families have
+no counterpart. One difference: the exporter shows a lag of -1 for a partition without a commit;
+here such a partition has no series, and no lag is negative.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -29,15 +29,21 @@ TOPIC_PARTITIONS = _family("kafka_topic_partitions", "Partitions of a topic.", "
 _PLACE = ("topic", "partition")
 
 CURRENT_OFFSET = _family("kafka_topic_partition_current_offset", "High watermark.", *_PLACE)
-OLDEST_OFFSET = _family("kafka_topic_partition_oldest_offset", "The first offset kept.", *_PLACE)
+OLDEST_OFFSET = _family(
+    "kafka_topic_partition_oldest_offset", "The first offset of the log.", *_PLACE
+)
 LEADER = _family("kafka_topic_partition_leader", "The leader's node id.", *_PLACE)
 IS_PREFERRED = _family(
-    "kafka_topic_partition_leader_is_preferred", "1: the leader is the preferred one.", *_PLACE
+    "kafka_topic_partition_leader_is_preferred", "1 if the leader is the preferred one.", *_PLACE
 )
-REPLICAS = _family("kafka_topic_partition_replicas", "Copies of a partition.", *_PLACE)
-IN_SYNC = _family("kafka_topic_partition_in_sync_replica", "Those that are in sync.", *_PLACE)
+REPLICAS = _family("kafka_topic_partition_replicas", "Replicas of a partition.", *_PLACE)
+IN_SYNC = _family(
+    "kafka_topic_partition_in_sync_replica", "In-sync replicas of a partition.", *_PLACE
+)
 UNDER_REPLICATED = _family(
-    "kafka_topic_partition_under_replicated_partition", "1: not all copies are in sync.", *_PLACE
+    "kafka_topic_partition_under_replicated_partition",
+    "1 if not all replicas are in sync.",
+    *_PLACE,
 )
 
 GROUP_MEMBERS = _family("kafka_consumergroup_members", "Members of a group.", GROUP_LABEL)
@@ -46,15 +52,16 @@ GROUP_OFFSET = _family(
 )
 GROUP_OFFSET_SUM = _family(
     "kafka_consumergroup_current_offset_sum",
-    "The group's committed offsets of all partitions of a topic.",
+    "Sum of the group's committed offsets over all partitions of a topic.",
     GROUP_LABEL,
     "topic",
 )
-GROUP_LAG = _family(
-    "kafka_consumergroup_lag", "Records the group has not committed.", GROUP_LABEL, *_PLACE
-)
+GROUP_LAG = _family("kafka_consumergroup_lag", "Lag in records.", GROUP_LABEL, *_PLACE)
 GROUP_LAG_SUM = _family(
-    "kafka_consumergroup_lag_sum", "The same of all partitions of a topic.", GROUP_LABEL, "topic"
+    "kafka_consumergroup_lag_sum",
+    "Lag in records, over all partitions of a topic.",
+    GROUP_LABEL,
+    "topic",
 )
 
 _OF_PARTITIONS: Final[tuple[tuple[Family, Callable[[ShownPartition, int], int]], ...]] = (

@@ -1,8 +1,9 @@
-"""Which series does a dashboard made for lightbend's kafka-lag-exporter ask for? Names and labels.
+"""kafka-lag-exporter: the names and labels of lightbend's exporter, for its dashboards.
 
-As in kafka_exporter.py, from inside and without its process; switched by
-`rollcall.metrics.aliases`. `cluster_name` is `rollcall.metrics.cluster.name`, else the cluster's
-id. It guesses seconds by interpolation between its polls; here they are read from the records.
+Rollcall exports these series itself, so the exporter's process is not needed.
+`rollcall.metrics.aliases` turns them on and off. `cluster_name` is `rollcall.metrics.cluster.name`,
+or else the cluster id. The exporter estimates seconds by interpolation between its polls; here they
+are read from the records.
 """
 
 from typing import Final
@@ -29,34 +30,36 @@ _PLACE = ("topic", "partition")
 _OWNED = ("group", *_PLACE, "member_host", "consumer_id", "client_id")
 
 LATEST_OFFSET = _family("kafka_partition_latest_offset", "High watermark.", *_PLACE)
-EARLIEST_OFFSET = _family("kafka_partition_earliest_offset", "The first offset kept.", *_PLACE)
-GROUP_OFFSET = _family("kafka_consumergroup_group_offset", "The group's committed offset.", *_OWNED)
-GROUP_LAG = _family(
-    "kafka_consumergroup_group_lag", "Records the group has not committed.", *_OWNED
+EARLIEST_OFFSET = _family(
+    "kafka_partition_earliest_offset", "The first offset of the log.", *_PLACE
 )
+GROUP_OFFSET = _family("kafka_consumergroup_group_offset", "The group's committed offset.", *_OWNED)
+GROUP_LAG = _family("kafka_consumergroup_group_lag", "Lag in records.", *_OWNED)
 GROUP_LAG_SECONDS = _family(
     "kafka_consumergroup_group_lag_seconds",
-    "How long ago the first record was written that the group has not committed.",
+    "Lag in seconds: age of the first record that the group has not committed.",
     *_OWNED,
 )
 GROUP_MAX_LAG = _family(
-    "kafka_consumergroup_group_max_lag", "Records, of the partition that lags most.", "group"
+    "kafka_consumergroup_group_max_lag",
+    "Lag in records of the partition with the most lag.",
+    "group",
 )
 GROUP_MAX_LAG_SECONDS = _family(
     "kafka_consumergroup_group_max_lag_seconds",
-    "Seconds, of the partition that is furthest behind.",
+    "Lag in seconds of the partition that is furthest behind.",
     "group",
 )
-GROUP_SUM_LAG = _family("kafka_consumergroup_group_sum_lag", "Records, of all partitions.", "group")
+GROUP_SUM_LAG = _family(
+    "kafka_consumergroup_group_sum_lag", "Lag in records, over all partitions.", "group"
+)
 GROUP_TOPIC_SUM_LAG = _family(
     "kafka_consumergroup_group_topic_sum_lag",
-    "Records, of all partitions of a topic.",
+    "Lag in records, over all partitions of a topic.",
     "group",
     "topic",
 )
-POLL_TIME = _family(
-    "kafka_consumergroup_poll_time_ms", "How long all groups took to be read for this scrape."
-)
+POLL_TIME = _family("kafka_consumergroup_poll_time_ms", "Time to read all groups for this scrape.")
 
 
 def collect(

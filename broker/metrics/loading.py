@@ -1,4 +1,4 @@
-"""How far is a load, and what will make the next one short? Progress, and snapshots.
+"""Loading and snapshots: how far is a load, and what shortens the next one?
 
 How long the partitions took to load is told in groups.py, beside their states.
 Kafka's counterpart: none; it has no snapshots of `__consumer_offsets`.
@@ -17,33 +17,33 @@ READ_BYTES: Final = Family(
 TO_READ_BYTES: Final = Family(
     "rollcall_load_to_read_bytes",
     Kind.GAUGE,
-    "Bytes of logs that it has to read, all together; 0 without one.",
+    "Bytes of logs that the running load has to read in total; 0 without one.",
 )
 LEFT_SECONDS: Final = Family(
     "rollcall_load_left_seconds",
     Kind.GAUGE,
-    "How long it will still take, by estimate; 0 without one.",
+    "Estimated time until the running load is complete; 0 without one.",
 )
 TAKEN: Final = Family(
     "rollcall_snapshots_taken_total",
     Kind.COUNTER,
-    "Snapshots of partitions of the offsets topic that were taken.",
+    "Snapshots taken of partitions of the offsets topic.",
 )
 FAILED: Final = Family(
     "rollcall_snapshots_failed_total",
     Kind.COUNTER,
-    "Snapshots that could not be taken: the next start reads more.",
+    "Snapshots that could not be taken; the next start reads more of the log.",
 )
 IGNORED: Final = Family(
     "rollcall_snapshots_ignored_total",
     Kind.COUNTER,
-    "Snapshots that could not be used by a load.",
+    "Snapshots that a load could not use.",
 )
 SECONDS: Final = Family(
-    "rollcall_snapshot_seconds_total", Kind.COUNTER, "Time that taking them took, off the loop."
+    "rollcall_snapshot_seconds_total", Kind.COUNTER, "Time spent on snapshots, off the event loop."
 )
 BYTES: Final = Family(
-    "rollcall_snapshot_bytes_total", Kind.COUNTER, "Bytes of the snapshots that were taken."
+    "rollcall_snapshot_bytes_total", Kind.COUNTER, "Bytes of the snapshots taken."
 )
 
 

@@ -1,4 +1,4 @@
-"""How is the process: what runs, since when, is it ready, how late is its event loop?
+"""Process: version, start time, readiness, delay of the event loop.
 
 The loop is one, so whatever holds it up holds up every client: `event_loop_lag` says that it
 happened, `long_turn` which kind of work it was, `gc_pause` whether it was the collector of garbage.
@@ -15,63 +15,68 @@ from broker.daemon import Daemon
 from broker.metrics.family import Family, Kind, Portions
 from rollcall import __version__
 
-BUILD: Final = Family("rollcall_build_info", Kind.INFO, "What runs here.", ("version",))
+BUILD: Final = Family("rollcall_build_info", Kind.INFO, "Version of the daemon.", ("version",))
 START_TIME: Final = Family(
-    "rollcall_start_time_seconds", Kind.GAUGE, "When the daemon was started, in Unix time."
+    "rollcall_start_time_seconds", Kind.GAUGE, "Start time of the daemon, in Unix time."
 )
-UPTIME: Final = Family("rollcall_uptime_seconds", Kind.GAUGE, "Seconds since then.")
+UPTIME: Final = Family("rollcall_uptime_seconds", Kind.GAUGE, "Time since the start of the daemon.")
 READY: Final = Family(
     "rollcall_ready",
     Kind.GAUGE,
-    "1 if clients may be sent here (/readyz).",
+    "1 if the daemon is ready for clients (/readyz).",
     kafka="BrokerState is 3",
 )
 LAG: Final = Family(
     "rollcall_event_loop_lag_seconds",
     Kind.HISTOGRAM,
-    "How late the event loop ran, looked at twice a second.",
+    "Delay of the event loop, measured twice a second.",
     kafka="RequestHandlerAvgIdlePercent, NetworkProcessorAvgIdlePercent",
 )
 LAG_MAX: Final = Family(
-    "rollcall_event_loop_lag_max_seconds", Kind.GAUGE, "The latest that the event loop ever ran."
+    "rollcall_event_loop_lag_max_seconds",
+    Kind.GAUGE,
+    "The longest delay of the event loop since the start.",
 )
 STALLS: Final = Family(
-    "rollcall_event_loop_stalls_total", Kind.COUNTER, "Times that the daemon was deaf."
+    "rollcall_event_loop_stalls_total",
+    Kind.COUNTER,
+    "Times that the process did not run for more than a second.",
 )
 STALL_SECONDS: Final = Family(
     "rollcall_event_loop_stall_seconds_total",
     Kind.COUNTER,
-    "How long it was deaf; sessions were extended by as much.",
+    "Time for which the process did not run; sessions were extended by it.",
 )
 LONG_TURNS: Final = Family(
     "rollcall_long_turns_total",
     Kind.COUNTER,
-    "Turns that held the event loop for more than 5 ms, by the kind of work.",
+    "Turns that blocked the event loop for more than 5 ms, by kind of work.",
     ("kind",),
 )
 LONGEST_TURN: Final = Family(
     "rollcall_longest_turn_seconds",
     Kind.GAUGE,
-    "The longest of these in the last one to two minutes.",
+    "The longest turn in the last one to two minutes, by kind of work.",
     ("kind",),
     kafka="event-processing-time-ms-max",
 )
 LOOP_FILES: Final = Family(
     "rollcall_loop_file_operations_total",
     Kind.COUNTER,
-    "Times that clients had to wait for a file to be opened or written: a mistake of ours.",
+    "File operations on the event loop's thread, during which clients wait; each is a bug in "
+    "Rollcall.",
 )
 FAILURES: Final = Family(
-    "rollcall_internal_failures_total", Kind.COUNTER, "Unexpected errors outside of requests."
+    "rollcall_internal_failures_total", Kind.COUNTER, "Unexpected errors outside requests."
 )
 LINES_LOST: Final = Family(
-    "rollcall_log_lines_lost_total", Kind.COUNTER, "Log lines that stderr did not take."
+    "rollcall_log_lines_lost_total", Kind.COUNTER, "Log lines that could not be written to stderr."
 )
 GC_RUNS: Final = Family(
     "python_gc_collections_total", Kind.COUNTER, "Runs of the garbage collector.", ("generation",)
 )
 GC_PAUSES: Final = Family(
-    "rollcall_gc_pause_seconds", Kind.HISTOGRAM, "How long each of them held the process up."
+    "rollcall_gc_pause_seconds", Kind.HISTOGRAM, "Pauses of the process by the garbage collector."
 )
 VIRTUAL: Final = Family("process_virtual_memory_bytes", Kind.GAUGE, "Virtual memory size in bytes.")
 RESIDENT: Final = Family(

@@ -1,4 +1,4 @@
-"""What do clients ask, how long does it take, and who is connected?
+"""Requests and connections: what clients ask, how long it takes, who is connected.
 
 The numbers are counted where answers are made (broker/stats.py). A label names an API, a version or
 an error: things that Kafka's protocol has few of.
@@ -19,52 +19,53 @@ CONNECTIONS: Final = Family(
 ACCEPTED: Final = Family(
     "rollcall_connections_accepted_total",
     Kind.COUNTER,
-    "Connections since the start.",
+    "Connections accepted since the start.",
     kafka="connection-creation-total",
 )
 DROPPED: Final = Family(
     "rollcall_connections_dropped_total",
     Kind.COUNTER,
-    "Connections that were closed or refused here, by cause.",
+    "Connections that the daemon closed or refused, by cause.",
     ("cause",),
 )
 QUEUED_BYTES: Final = Family(
     "rollcall_queued_request_bytes",
     Kind.GAUGE,
-    "Bytes of requests that are not answered yet, if queued.max.request.bytes sets a limit.",
+    "Bytes of requests that are not answered yet; counted only if queued.max.request.bytes sets "
+    "a limit.",
     kafka="RequestQueueSize, in bytes",
 )
 UNSENT_BYTES: Final = Family(
     "rollcall_unsent_answer_bytes",
     Kind.GAUGE,
-    "Bytes of answers that wait for clients to read, or for the answer of an earlier request; "
-    "rollcall.connections.unsent.max.bytes is their limit.",
+    "Bytes of answers that wait until clients read them, or for the answer to an earlier "
+    "request; the limit is rollcall.connections.unsent.max.bytes.",
 )
 REQUESTS: Final = Family(
     "rollcall_requests_total",
     Kind.COUNTER,
-    "Requests by api and version.",
+    "Requests by API and version.",
     ("request", "version"),
     kafka="RequestsPerSec{request,version}",
 )
 ERRORS: Final = Family(
     "rollcall_request_errors_total",
     Kind.COUNTER,
-    "Errors in answers, each as often as it stands there.",
+    "Error codes in answers; one answer may have several.",
     ("request", "error"),
     kafka="ErrorsPerSec{request,error}",
 )
 FAILURES: Final = Family(
     "rollcall_request_failures_total",
     Kind.COUNTER,
-    "Requests that failed by a mistake of ours.",
+    "Requests that failed because of a bug in Rollcall.",
     ("request",),
 )
 SECONDS: Final = Family(
     "rollcall_request_seconds",
     Kind.HISTOGRAM,
-    "From a request's last byte read until its answer is made. JoinGroup, SyncGroup and Fetch "
-    "wait for others in this time.",
+    "Time from the last byte of a request read until its answer is ready. For JoinGroup, "
+    "SyncGroup and Fetch it includes the wait for others.",
     ("request",),
     kafka="TotalTimeMs{request}",
 )

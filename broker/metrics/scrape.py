@@ -2,7 +2,7 @@
 
 `Metrics.portions` strings the subjects together; a family's lines stand together, as the format
 demands. `text` makes the exposition of it: headers where a family begins, the end mark of
-OpenMetrics. Nothing on the road of a request knows of this package: the parts count in plain
+OpenMetrics. Nothing on the request path knows of this package: the parts count in plain
 integers, and everything here is work that a scrape pays for, in slices (console/scraping.py).
 """
 

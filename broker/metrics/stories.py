@@ -1,4 +1,4 @@
-"""What did rebalances cost, by their cause? From the history: partitions moved, and without owner.
+"""Rebalance costs by cause, from the history: partitions moved, and without an owner.
 
 The history names a rebalance's cause when it is over and knows all of it; this file adds up what
 it tells (`Stories`), and says how the history and the samples of lag are being kept themselves.
@@ -19,69 +19,73 @@ DELAY_BUCKETS_S: Final = (0.01, 0.1, 0.5, 1.0, 3.0, 10.0, 30.0, 60.0, 300.0, 600
 ENDED: Final = Family(
     "group_coordinator_rebalances_ended_total",
     Kind.COUNTER,
-    "Rebalances that are over, by cause (as `rollcall why` names it) and by how they ended.",
+    "Rebalances that ended, by cause (as shown by `rollcall why`) and by how they ended.",
     ("cause", "end"),
 )
 UNOWNED: Final = Family(
     "group_coordinator_unowned_partition_seconds_total",
     Kind.COUNTER,
-    "Partitions without an owner in rebalances, times the seconds that it lasted, by cause.",
+    "Partition-seconds without an owner during rebalances, by cause.",
     ("cause",),
 )
 MOVED: Final = Family(
     "group_coordinator_partitions_moved_total",
     Kind.COUNTER,
-    "Partitions that went from one member to another in rebalances, by cause.",
+    "Partitions that rebalances moved from one member to another, by cause.",
     ("cause",),
 )
 JOIN_DELAY: Final = Family(
     "group_coordinator_join_delay_seconds",
     Kind.HISTOGRAM,
-    "How long after a rebalance began a member sent its JoinGroup.",
+    "Time from the begin of a rebalance until a member sent its JoinGroup.",
     kafka="join-time-avg, join-time-max (of the consumer)",
 )
 WAITED_FOR: Final = Family(
     "group_coordinator_waited_for_members_total",
     Kind.COUNTER,
-    "Members that rebalances waited for, by how the waiting ended.",
+    "Members that rebalances waited for, by how the wait ended.",
     ("end",),
 )
 OFFSETS_MOVED: Final = Family(
     "group_coordinator_offsets_moved_total",
     Kind.COUNTER,
-    "Offsets that no member of a generation moved, by what did; steady commits of one client count "
-    "as one in the history.",
+    "Offset moves by anything other than members' commits, by what moved them; steady commits "
+    "of one client count once.",
     ("by",),
 )
 FACTS_WRITTEN: Final = Family(
     "rollcall_history_events_written_total",
     Kind.COUNTER,
-    "Facts that were appended to __group_history.",
+    "Events appended to __group_history.",
 )
 FACTS_LOST: Final = Family(
     "rollcall_history_events_lost_total",
     Kind.COUNTER,
-    "Facts that could not be appended: the history has a gap.",
+    "Events that could not be appended to __group_history: the history has a gap.",
 )
 REBALANCES_KEPT: Final = Family(
-    "rollcall_history_rebalances", Kind.GAUGE, "Rebalances that memory holds, for `rollcall why`."
+    "rollcall_history_rebalances", Kind.GAUGE, "Rebalances kept in memory, for `rollcall why`."
 )
 REBALANCE_BYTES: Final = Family(
     "rollcall_history_rebalance_bytes",
     Kind.GAUGE,
-    "Memory that these take, about; rollcall.history.memory.bytes is the limit.",
+    "Approximate memory of these rebalances; the limit is rollcall.history.memory.bytes.",
 )
 LAG_ROUNDS: Final = Family(
-    "rollcall_lag_rounds_total", Kind.COUNTER, "Times that the lag of all groups was sampled."
+    "rollcall_lag_rounds_total", Kind.COUNTER, "Rounds in which the lag of all groups was sampled."
 )
 LAG_ROUND_TOOK: Final = Family(
-    "rollcall_lag_round_seconds", Kind.GAUGE, "How long the last of these took, with its pauses."
+    "rollcall_lag_round_seconds",
+    Kind.GAUGE,
+    "Duration of the last sampling round, with its pauses.",
 )
 LAG_ROUND_BUSY: Final = Family(
-    "rollcall_lag_round_busy_seconds", Kind.GAUGE, "How much of that the event loop was busy with."
+    "rollcall_lag_round_busy_seconds",
+    Kind.GAUGE,
+    "Time that the event loop spent on the last sampling round.",
 )
 LAG_SAMPLES: Final = Family(
-    "rollcall_lag_samples_written_total", Kind.COUNTER, "Samples that were appended to __group_lag."
+    "rollcall_lag_samples_written_total", Kind.COUNTER, "Samples appended to __group_lag."
 )
 LAG_WINDOWS: Final = Family(
     "rollcall_lag_windows", Kind.GAUGE, "Partitions of groups whose lag is followed over time."
@@ -89,12 +93,13 @@ LAG_WINDOWS: Final = Family(
 LAG_LEFT_OUT: Final = Family(
     "rollcall_lag_windows_left_out",
     Kind.GAUGE,
-    "Those that are not, because of rollcall.lag.partitions.max: no status is known for them.",
+    "Partitions of groups that are not followed because of rollcall.lag.partitions.max; they "
+    "have no status.",
 )
 GROUPS_SKIPPED: Final = Family(
     "rollcall_groups_skipped_total",
     Kind.COUNTER,
-    "Times that a group was passed over because work on it failed; the log names the group.",
+    "Times that a group was skipped because work on it failed; the log names the group.",
     ("work",),
 )
 

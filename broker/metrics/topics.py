@@ -1,4 +1,4 @@
-"""How large is each partition's log, and where does it begin and end?
+"""Topic partitions: how large is each log, and where does it begin and end?
 
 Topics are created by operators, but clients may cause it: their partitions share the limit
 `rollcall.metrics.partitions.max`. Beyond it the first topics by name are shown. What is in the
@@ -23,37 +23,37 @@ PARTITIONS: Final = Family(
 OFFLINE: Final = Family(
     "rollcall_offline_partitions",
     Kind.GAUGE,
-    "Partitions that cannot be used: no log, or its disk has failed.",
+    "Partitions that cannot be used: they have no log, or the log's disk has failed.",
     kafka="OfflinePartitionsCount, OfflineReplicaCount",
 )
 LOG_BYTES: Final = Family(
-    "rollcall_log_bytes", Kind.GAUGE, "Bytes of all logs.", kafka="Size, of all logs together"
+    "rollcall_log_bytes", Kind.GAUGE, "Size of all logs.", kafka="Size, of all logs together"
 )
 PARTITION_LOG_BYTES: Final = Family(
     "rollcall_partition_log_bytes",
     Kind.GAUGE,
-    "Bytes of a partition's log.",
+    "Size of a partition's log.",
     ("topic", "partition"),
     kafka="Size",
 )
 START_OFFSET: Final = Family(
     "rollcall_partition_start_offset",
     Kind.GAUGE,
-    "The first offset that a partition has.",
+    "The first offset of a partition's log.",
     ("topic", "partition"),
     kafka="LogStartOffset",
 )
 END_OFFSET: Final = Family(
     "rollcall_partition_end_offset",
     Kind.GAUGE,
-    "The offset after the last record that may be read (the high watermark).",
+    "The high watermark: the offset after the last record that may be read.",
     ("topic", "partition"),
     kafka="LogEndOffset",
 )
 LEFT_OUT: Final = Family(
     "rollcall_metrics_topic_partitions_left_out",
     Kind.GAUGE,
-    "Partitions of topics without series of their own (rollcall.metrics.partitions.max).",
+    "Partitions of topics without their own series (rollcall.metrics.partitions.max).",
 )
 RECORDS_APPENDED: Final = Family(
     "rollcall_appended_records_total", Kind.COUNTER, "Records produced.", kafka="MessagesInPerSec"

@@ -1,4 +1,4 @@
-"""Which verdicts hold on which groups? What history/verdicts.py finds, as numbers to alert on.
+"""Verdicts: which of them hold on which groups, as numbers for alerts.
 
 `group_coordinator_troubles` counts all of them; of single groups only those are told that have
 series of their own (labelled.py). The evidence and the remedy are told by the log and the console.
@@ -15,27 +15,27 @@ from broker.metrics.labelled import Labelled
 from history.trouble import TroubleKind
 
 TROUBLES: Final = Family(
-    "group_coordinator_troubles", Kind.GAUGE, "Verdicts that hold now, on all groups.", ("kind",)
+    "group_coordinator_troubles", Kind.GAUGE, "Current verdicts on all groups.", ("kind",)
 )
 FOUND: Final = Family(
     "group_coordinator_troubles_found_total",
     Kind.COUNTER,
-    "Verdicts that began to hold.",
+    "Verdicts that began.",
     ("kind",),
 )
 GROUP_TROUBLES: Final = Family(
     "group_coordinator_group_troubles",
     Kind.GAUGE,
-    "Verdicts that hold on a group, by kind; a group that is well has no series.",
+    "Current verdicts on a group, by kind; a group without verdicts has no series.",
     ("group", "kind"),
 )
 WATCHED: Final = Family(
-    "rollcall_groups_watched", Kind.GAUGE, "Groups whose recent past is remembered for verdicts."
+    "rollcall_groups_watched", Kind.GAUGE, "Groups whose recent past is kept for verdicts."
 )
 FORGOTTEN: Final = Family(
     "rollcall_groups_watched_forgotten_total",
     Kind.COUNTER,
-    "Groups whose past was dropped because there were too many.",
+    "Groups whose past was dropped because of rollcall.trouble.groups.max.",
 )
 
 

@@ -1,4 +1,4 @@
-"""Who waits in the purgatory, for what, and until when?
+"""Purgatory: how many operations wait, of which kind, and until when?
 
 Kafka's names of the two numbers and of the operations are those of its old coordinator, which had a
 purgatory: Heartbeat and Rebalance. `kind` says more: whether members are waited for to join for
@@ -16,21 +16,21 @@ _LABELS = ("operation", "kind")
 OPERATIONS: Final = Family(
     "rollcall_purgatory_operations",
     Kind.GAUGE,
-    "Operations that wait for people or time.",
+    "Delayed operations that wait in the purgatory.",
     _LABELS,
     kafka="NumDelayedOperations{delayedOperation}",
 )
 WATCHED: Final = Family(
     "rollcall_purgatory_watched",
     Kind.GAUGE,
-    "Pairs of an operation and a key that it is watched under.",
+    "Pairs of a delayed operation and a key that it is watched under.",
     _LABELS,
     kafka="PurgatorySize{delayedOperation}",
 )
 NEXT_DEADLINE: Final = Family(
     "rollcall_purgatory_next_deadline_seconds",
     Kind.GAUGE,
-    "From now until the first of these operations ends by time; no series where none waits.",
+    "Time until the first of these operations expires; no series if none waits.",
     _LABELS,
 )
 
