@@ -1,7 +1,7 @@
-"""deploy/grafana/rollcall.json: which questions does an operator ask, and which query answers each?
+"""Grafana dashboard: deploy/grafana/rollcall.json, an operator's questions and their queries.
 
-A table of rows and panels; the rest of what Grafana wants is made from it. `make docs` writes the
-file, a test compares it, and another one asks a live daemon for every name and label in it.
+A table of rows and panels, from which the JSON is generated. `make docs` writes the file, a test
+compares it, and another test checks every metric name and label in it against a live daemon.
 """
 
 import json
@@ -80,19 +80,23 @@ def stat(title: str, expr: str, unit: str = "short", meaning: str = "") -> Panel
 OVERVIEW: Final = Row(
     "Overview",
     [
-        stat("Ready", f"min(rollcall_ready{{{HERE}}})", meaning="1 if clients may be sent here."),
+        stat(
+            "Ready",
+            f"min(rollcall_ready{{{HERE}}})",
+            meaning="1 if the daemon is ready for clients.",
+        ),
         stat("Groups", f"sum(group_coordinator_groups{{{HERE}}})"),
         stat("Members", f"sum(group_coordinator_members{{{HERE}}})"),
         stat(
             "Records behind",
             f"sum(group_coordinator_group_lag_records{{{HERE}}})"
             f" + sum(rollcall_metrics_left_out_lag_records{{{HERE}}})",
-            meaning="All groups, those without series of their own included.",
+            meaning="All groups, including those without their own series.",
         ),
         stat(
-            "Groups in trouble",
+            "Groups with status ERR",
             f'sum(group_coordinator_groups_by_lag_verdict{{{HERE},verdict="ERR"}})',
-            meaning="By the verdict on their lag.",
+            meaning="By the status of their lag.",
         ),
         stat("Rebalances running", f"sum(group_coordinator_rebalances_running{{{HERE}}})"),
         stat("Up since", f"min(rollcall_uptime_seconds{{{HERE}}})", "s"),
@@ -109,12 +113,12 @@ OVERVIEW: Final = Row(
             stacked=True,
         ),
         Panel(
-            "Time until an answer is made, p99",
+            "Time to answer, p99",
             [
                 Query(quantile(0.99, "rollcall_request_seconds", "request"), "{{request}}"),
             ],
             "s",
-            meaning="JoinGroup, SyncGroup and Fetch wait for others in this time.",
+            meaning="For JoinGroup, SyncGroup and Fetch it includes the wait for others.",
         ),
         Panel(
             "Errors in answers",
@@ -125,11 +129,11 @@ OVERVIEW: Final = Row(
                 )
             ],
             "cps",
-            meaning="Many are a part of normal life: REBALANCE_IN_PROGRESS, MEMBER_ID_REQUIRED.",
+            meaning="Many are normal: REBALANCE_IN_PROGRESS, MEMBER_ID_REQUIRED.",
         ),
         Panel("Connections", [Query(now("rollcall_connections"))]),
         Panel(
-            "Connections dropped by us",
+            "Connections closed or refused",
             [Query(rate("rollcall_connections_dropped_total", by="cause"), "{{cause}}")],
             "cps",
         ),
@@ -157,9 +161,9 @@ GROUPS: Final = Row(
             [Query(top(20, f"group_coordinator_group_members{{{GROUP}}}"), "{{group}}")],
         ),
         Panel(
-            "Members that came and went",
+            "Members added and removed",
             [
-                Query(rate("group_coordinator_members_added_total"), "came {{instance}}"),
+                Query(rate("group_coordinator_members_added_total"), "added {{instance}}"),
                 Query(rate("group_coordinator_members_removed_total", by="cause"), "{{cause}}"),
                 Query(rate("group_coordinator_members_fenced_total"), "fenced {{instance}}"),
             ],
@@ -176,7 +180,7 @@ GROUPS: Final = Row(
             kind="table",
         ),
         Panel(
-            "Who waits",
+            "Delayed operations",
             [Query(now("rollcall_purgatory_operations", by="kind"), "{{kind}}")],
             meaning="Operations in the purgatory: joins, syncs, sessions, fetches.",
         ),
@@ -204,7 +208,7 @@ GROUPS: Final = Row(
             "cps",
         ),
         Panel(
-            "Static members replaced, slow ones forgiven",
+            "Static members replaced, expired sessions forgiven",
             [
                 Query(rate("group_coordinator_static_members_replaced_total"), "replaced"),
                 Query(rate("group_coordinator_sessions_forgiven_total"), "forgiven"),
@@ -212,7 +216,7 @@ GROUPS: Final = Row(
             "cps",
         ),
         Panel(
-            "Without series of their own",
+            "Without their own series",
             [
                 Query(now("rollcall_metrics_groups_left_out"), "groups"),
                 Query(now("rollcall_metrics_partitions_left_out"), "partitions of groups"),
@@ -227,54 +231,54 @@ REBALANCES: Final = Row(
     "Rebalances by cause",
     [
         Panel(
-            "Rebalances that began",
+            "Rebalances begun",
             [Query(rate("group_coordinator_rebalances_begun_total", by="cause"), "{{cause}}")],
             "cps",
             stacked=True,
         ),
         Panel(
-            "Rebalances that ended Stable",
+            "Rebalances completed (Stable)",
             [Query(rate("group_coordinator_rebalances_completed_total", by="cause"), "{{cause}}")],
             "cps",
             stacked=True,
         ),
         Panel(
-            "Rebalances that ended, and how",
+            "Rebalances by how they ended",
             [Query(rate("group_coordinator_rebalances_ended_total", by="end"), "{{end}}")],
             "cps",
             stacked=True,
         ),
         Panel(
-            "Partition-seconds without an owner, a second",
+            "Partition-seconds without an owner, per second",
             [
                 Query(
                     rate("group_coordinator_unowned_partition_seconds_total", by="cause"),
                     "{{cause}}",
                 )
             ],
-            meaning="How many partitions nobody consumes, on average, because of rebalances.",
+            meaning="Average number of partitions without an owner because of rebalances.",
             stacked=True,
         ),
         Panel(
-            "Partitions that changed hands",
+            "Partitions moved",
             [Query(rate("group_coordinator_partitions_moved_total", by="cause"), "{{cause}}")],
             "cps",
             stacked=True,
         ),
         Panel("Duration", quantiles("group_coordinator_rebalance_seconds"), "s"),
         Panel(
-            "How late members join",
+            "Delay of joins",
             quantiles("group_coordinator_join_delay_seconds"),
             "s",
-            meaning="From the beginning of the rebalance to a member's JoinGroup.",
+            meaning="From the begin of the rebalance to a member's JoinGroup.",
         ),
         Panel(
-            "How long joins wait for the others",
+            "Wait of joins for other members",
             quantiles("group_coordinator_join_wait_seconds"),
             "s",
         ),
         Panel(
-            "The oldest that runs",
+            "Longest running rebalance",
             [Query(f"group_coordinator_rebalance_oldest_seconds{{{HERE}}}")],
             "s",
         ),
@@ -286,15 +290,15 @@ REBALANCES: Final = Row(
                     "{{group}}",
                 )
             ],
-            meaning="Generations in 15 minutes. `rollcall why GROUP` tells why.",
+            meaning="Generations in 15 minutes. `rollcall why GROUP` shows the causes.",
         ),
         Panel(
-            "Members waited for, and how that ended",
+            "Members waited for, by outcome",
             [Query(rate("group_coordinator_waited_for_members_total", by="end"), "{{end}}")],
             "cps",
         ),
         Panel(
-            "Facts in the history",
+            "Events in the history",
             [
                 Query(rate("rollcall_history_events_written_total"), "written"),
                 Query(rate("rollcall_history_events_lost_total"), "lost"),
@@ -315,15 +319,15 @@ LAG: Final = Row(
             "Seconds behind",
             [Query(top(20, f"group_coordinator_group_max_lag_seconds{{{GROUP}}}"), "{{group}}")],
             "s",
-            meaning="Of the partition that is furthest behind.",
+            meaning="Lag of the group's partition that is furthest behind.",
         ),
         Panel(
-            "Groups by verdict",
+            "Groups by lag status",
             [Query(now("group_coordinator_groups_by_lag_verdict", by="verdict"), "{{verdict}}")],
             stacked=True,
         ),
         Panel(
-            "Partitions that lag most",
+            "Partitions with the most lag",
             [
                 Query(
                     top(20, f"group_coordinator_lag_records{{{GROUP}}} > 0"),
@@ -334,7 +338,7 @@ LAG: Final = Row(
             width=12,
         ),
         Panel(
-            "Partitions in trouble",
+            "Partitions whose status is not OK",
             [
                 Query(
                     f"group_coordinator_lag_verdict{{{GROUP}}}",
@@ -343,12 +347,12 @@ LAG: Final = Row(
             ],
             kind="table",
             width=12,
-            meaning="STOP: it commits no more. STALL: always the same. REWIND: it went back.",
+            meaning="STOP: no more commits. STALL: always the same offset. REWIND: it went back.",
         ),
         Panel(
-            "Verdicts that hold",
+            "Current verdicts",
             [Query(now("group_coordinator_troubles", by="kind"), "{{kind}}")],
-            meaning="On all groups; the log and the console have the evidence and the remedy.",
+            meaning="On all groups. `rollcall verdicts` shows the evidence and the remedy.",
             stacked=True,
         ),
         Panel(
@@ -369,7 +373,7 @@ LAG: Final = Row(
                 )
             ],
             "cps",
-            meaning="Records a second that each group commits; wrong while one goes back.",
+            meaning="Records per second that each group commits; wrong while an offset goes back.",
         ),
         Panel(
             "Produced",
@@ -388,8 +392,8 @@ LAG: Final = Row(
         Panel(
             "Sampling",
             [
-                Query(f"rollcall_lag_round_seconds{{{HERE}}}", "a round"),
-                Query(f"rollcall_lag_round_busy_seconds{{{HERE}}}", "of the loop's time"),
+                Query(f"rollcall_lag_round_seconds{{{HERE}}}", "round"),
+                Query(f"rollcall_lag_round_busy_seconds{{{HERE}}}", "event loop busy"),
             ],
             "s",
         ),
@@ -405,13 +409,13 @@ COMMITS: Final = Row(
             "cps",
         ),
         Panel(
-            "Of these by nobody in the group",
+            "Offsets committed by non-members",
             [Query(rate("group_coordinator_outside_offset_commits_total"))],
             "cps",
-            meaning="Tools, and consumers without a group.",
+            meaning="Tools, and consumers that are no members of the group.",
         ),
         Panel(
-            "Offsets moved by others than members",
+            "Offsets moved by non-members",
             [Query(rate("group_coordinator_offsets_moved_total", by="by"), "{{by}}")],
             "cps",
         ),
@@ -443,7 +447,7 @@ COMMITS: Final = Row(
 DURABILITY: Final = Row(
     "Durability",
     [
-        Panel("Journal: a flush", quantiles("rollcall_journal_flush_seconds"), "s"),
+        Panel("Journal: duration of a flush", quantiles("rollcall_journal_flush_seconds"), "s"),
         Panel("Journal: flushes", [Query(rate("rollcall_journal_flushes_total"))], "cps"),
         Panel(
             "Journal: partitions that share a flush",
@@ -459,9 +463,9 @@ DURABILITY: Final = Row(
         ),
         Panel("Journal: bytes", [Query(rate("rollcall_journal_stored_bytes_total"))], "Bps"),
         Panel(
-            "Checkpoints: time taken, a second",
+            "Checkpoints: time spent, per second",
             [
-                Query(rate("rollcall_journal_checkpoint_seconds_total"), "in their thread"),
+                Query(rate("rollcall_journal_checkpoint_seconds_total"), "checkpoint thread"),
                 Query(rate("rollcall_journal_checkpoint_wait_seconds_total"), "commits waited"),
             ],
             "s",
@@ -482,12 +486,12 @@ DURABILITY: Final = Row(
             stacked=True,
         ),
         Panel(
-            "Loads",
+            "Duration of loads",
             quantiles("group_coordinator_partition_load_seconds"),
             "s",
         ),
         Panel(
-            "A load that runs",
+            "Running load",
             [
                 Query(now("rollcall_load_read_bytes"), "read {{instance}}"),
                 Query(now("rollcall_load_to_read_bytes"), "to read {{instance}}"),
@@ -501,7 +505,7 @@ DURABILITY: Final = Row(
                 Query(rate("rollcall_snapshots_failed_total"), "failed {{instance}}"),
             ],
             "cps",
-            meaning="What a start has to read is what came after the last snapshot.",
+            meaning="A start reads the log after the last snapshot.",
         ),
     ],
 )
@@ -517,10 +521,10 @@ STORAGE: Final = Row(
             meaning="It falls when its partitions are cleaned.",
         ),
         Panel(
-            "Cleaner: bytes read and left",
+            "Cleaner: bytes read and written",
             [
                 Query(rate("rollcall_cleaner_read_bytes_total"), "read {{instance}}"),
-                Query(rate("rollcall_cleaner_written_bytes_total"), "left {{instance}}"),
+                Query(rate("rollcall_cleaner_written_bytes_total"), "written {{instance}}"),
             ],
             "Bps",
         ),
@@ -556,7 +560,7 @@ NODE: Final = Row(
     "Loop and process",
     [
         Panel(
-            "How late the event loop runs",
+            "Delay of the event loop",
             quantiles("rollcall_event_loop_lag_seconds"),
             "s",
         ),
@@ -564,7 +568,7 @@ NODE: Final = Row(
             "Longest turns",
             [Query(f"rollcall_longest_turn_seconds{{{HERE}}}", "{{kind}}")],
             "s",
-            meaning="What held the loop longest in the last minute or two, by kind.",
+            meaning="Longest block of the loop in the last one to two minutes, by kind of work.",
         ),
         Panel(
             "Long turns",
@@ -572,12 +576,12 @@ NODE: Final = Row(
             "cps",
             meaning="Turns of more than 5 ms.",
         ),
-        Panel("Garbage collector: a pause", quantiles("rollcall_gc_pause_seconds"), "s"),
+        Panel("Garbage collector: pauses", quantiles("rollcall_gc_pause_seconds"), "s"),
         Panel(
             "CPU",
             [Query(rate("process_cpu_seconds_total"))],
             "percentunit",
-            meaning="1 is one core; the loop has one, the journal's thread a part of another.",
+            meaning="1 is one core. The loop uses up to one, the journal's thread part of another.",
         ),
         Panel(
             "Memory",
@@ -595,12 +599,12 @@ NODE: Final = Row(
             "Stalls",
             [Query(rate("rollcall_event_loop_stall_seconds_total"))],
             "s",
-            meaning="How much of each second the process was not running at all.",
+            meaning="Share of time in which the process did not run.",
         ),
         Panel(
             "Unexpected errors",
             [
-                Query(rate("rollcall_internal_failures_total"), "outside of requests"),
+                Query(rate("rollcall_internal_failures_total"), "outside requests"),
                 Query(rate("rollcall_request_failures_total", by="request"), "{{request}}"),
                 Query(rate("rollcall_log_lines_lost_total"), "log lines lost"),
             ],
