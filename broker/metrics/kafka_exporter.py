@@ -1,9 +1,9 @@
 """kafka_exporter: the names and labels of danielqsj/kafka_exporter, for its dashboards.
 
-That exporter polls a Kafka from outside. Rollcall exports the same numbers itself, so the exporter's
-process is not needed. `rollcall.metrics.aliases` turns them on and off. Its ZooKeeper families have
-no counterpart. One difference: the exporter shows a lag of -1 for a partition without a commit;
-here such a partition has no series, and no lag is negative.
+That exporter polls a Kafka from outside. Rollcall exports the same numbers itself, so the process
+of the exporter is not needed. `rollcall.metrics.aliases` turns them on and off. Its ZooKeeper
+families have no counterpart. One difference: the exporter shows a lag of -1 for a partition without
+a commit; here such a partition has no series, and no lag is negative.
 """
 
 from collections.abc import Callable, Iterable, Sequence
