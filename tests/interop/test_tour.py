@@ -23,10 +23,11 @@ import pytest
 from tests.ports import held_ports
 
 ROOT = Path(__file__).parents[2]
-FIRST, LAST = "## Five minutes", "**Ask about weeks.**"
+FIRST, LAST = "## Five minutes", "## Use it"
 PATIENCE_S = 120
 COUNT = re.compile(r"\w+ has read \d+")
 ASKS = re.compile(r"rollcall |curl ")
+ON_SPARK = "rollcall pipeline"
 BEGINS_A_PROCESS = re.compile(r"make serve|.*/read_\w+\.py")
 
 NUMBER = r"-?\d+(?:[.,]\d+)*"
@@ -50,7 +51,7 @@ def sections(text: str) -> list[list[Step]]:
             found[-1].append(Step(line.removeprefix("    $ "), []))
         elif line.startswith("    ") and found and found[-1]:
             found[-1][-1].shows.append(line.strip())
-    return found
+    return [steps for steps in found if not any(ON_SPARK in step.command for step in steps)]
 
 
 def pattern(shown: str) -> re.Pattern[str]:
