@@ -17,6 +17,7 @@ from broker.events import HistoryLost, PartFailed, ShellEvent, Warned
 from broker.history_facts import FactLimits, Facts
 from broker.history_offsets import parted
 from broker.history_reader import Window, windows
+from broker.history_running import Away
 from coordinator.events import Event
 from coordinator.group import GroupView
 from coordinator.java_hash import partition_of
@@ -185,11 +186,16 @@ class HistoryLog:
 
     def settle(self, is_known: Callable[[GroupId], bool], now: Now) -> None:
         """After a start: whatever ran in a group that is not known any more is over."""
+        self.facts.away = Away()
         try:
             self._append_loaded(now)
             self._append(self.facts.left_running(is_known, now), GROUPS_PER_BATCH, now)
         except Exception as error:  # noqa: BLE001 - as above
             self._observe(PartFailed("group history", error))
+
+    def views(self) -> list[TopicLog]:
+        """The logs of all partitions. Raises Corrupt as `view` does."""
+        return [self.view(partition) for partition in range(self._partitions)]
 
     def view(self, partition: int) -> TopicLog:
         """The log as its readers see it. Raises Corrupt if it could not be opened."""

@@ -7,7 +7,7 @@ costs next to nothing. Between two windows the loop serves others.
 
 import asyncio
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Final, NamedTuple, TypeVar
 
 from history.encoding import UnreadableEvent, decode
 from history.events import HistoryEvent, Rebalance
@@ -22,6 +22,13 @@ FIRST_WINDOW: Final = 512
 WINDOW_MAX: Final = 16_384
 
 READ_BYTES: Final = 1 << 20
+
+EVENTS_A_BREATH: Final = 200
+"""Events that are decoded before others are served: some milliseconds."""
+
+FOREVER_MS: Final = 1 << 62
+
+T = TypeVar("T")
 
 Found = tuple[int | None, HistoryEvent]
 
@@ -39,14 +46,22 @@ class Window:
         self.size = sum(map(len, parts))
         self.damage = damage
 
-    def events(self, group_id: str | None = None) -> Iterator[Found]:
+    def is_before(self, at_ms: int) -> bool:
+        """Was all of it appended before then? Nothing in it happened later than that."""
+        return all(
+            header.max_timestamp < at_ms for part in self._parts for header, _ in _batches(part)
+        )
+
+    def events(self, group_id: str | None = None, since_ms: int = 0) -> Iterator[Found]:
         """(offset, event) in their order, of one group or of all; what is not readable is skipped:
-        another version wrote it."""
+        another version wrote it. What was appended before `since_ms` is not looked at."""
         key = None if group_id is None else group_id.encode()
         for part in self._parts:
             if key is not None and key not in part:
                 continue
-            for batch in _batches(part):
+            for header, batch in _batches(part):
+                if header.max_timestamp < since_ms:
+                    continue
                 for record in () if key is not None and key not in batch else _records(batch):
                     is_asked = key is None or record.key == key
                     if not is_asked or not self._first <= record.offset < self._end:
@@ -59,9 +74,9 @@ class Window:
                         yield record.offset, event
 
 
-def _batches(part: bytes) -> list[bytes]:
+def _batches(part: bytes) -> list[tuple[BatchHeader, bytes]]:
     try:
-        return [part[at : at + header.size] for at, header in iter_batches(part)]
+        return [(header, part[at : at + header.size]) for at, header in iter_batches(part)]
     except InvalidBatch:
         return []
 
@@ -79,13 +94,13 @@ def windows(log: TopicLog) -> Iterator[Window]:
     while end > log.log_start_offset:
         first = max(log.log_start_offset, end - length)
         try:
-            yield _read(log, first, end)
+            yield _window(log, first, end)
         except IndexError:
             return  # retention was faster
         end, length = first, min(2 * length, WINDOW_MAX)
 
 
-def _read(log: TopicLog, first: int, end: int) -> Window:
+def _window(log: TopicLog, first: int, end: int) -> Window:
     """Raises IndexError where the log begins later by now."""
     parts: list[bytes] = []
     offset = first
@@ -118,46 +133,85 @@ def _to_nobody(_: Exception) -> None:
     return
 
 
+class Span(NamedTuple):
+    """A range of time, both ends included; wall clock, ms."""
+
+    since_ms: int = 0
+    until_ms: int = FOREVER_MS
+
+    def holds(self, event: HistoryEvent) -> bool:
+        return self.since_ms <= event.at_ms <= self.until_ms
+
+    def overlaps(self, rebalance: Rebalance) -> bool:
+        """Did it run at any time of the range?"""
+        ended_ms = rebalance.began_at_ms + (rebalance.duration_ms or 0)
+        if rebalance.duration_ms is None:
+            ended_ms = FOREVER_MS
+        return rebalance.began_at_ms <= self.until_ms and ended_ms >= self.since_ms
+
+
+ALWAYS: Final = Span()
+
+
 async def read_events(
     log: TopicLog,
-    group_id: str,
+    group_id: str | None,
     most: int,
     kinds: tuple[type, ...] = (),
     on_damage: Callable[[Exception], None] = _to_nobody,
+    span: Span = ALWAYS,
 ) -> list[Found]:
-    """The group's last events, or those of these types, newest first."""
-    found: list[Found] = []
-    for window in windows(log):
-        if window.damage is not None:
-            on_damage(window.damage)
-        wanted = [one for one in window.events(group_id) if not kinds or isinstance(one[1], kinds)]
-        found += reversed(wanted)
-        if len(found) >= most:
-            break
-        await asyncio.sleep(0)
-    return found[:most]
+    """The last events of a group, or of all; those of these types, in this time. Newest first."""
+
+    def take(event: HistoryEvent) -> HistoryEvent | None:
+        return event if (not kinds or isinstance(event, kinds)) and span.holds(event) else None
+
+    return await _read(log, group_id, most, take, on_damage, span.since_ms)
 
 
 async def read_rebalances(
     log: TopicLog,
-    group_id: str,
+    group_id: str | None,
     most: int,
     generation: int | None = None,
     on_damage: Callable[[Exception], None] = _to_nobody,
-) -> list[Rebalance]:
-    """The group's last rebalances that are over, or those that led to this generation.
-
-    Newest first.
+    span: Span = ALWAYS,
+) -> list[tuple[str, Rebalance]]:
+    """The last rebalances that are over, of a group or of all, each with its group's id; or those
+    that led to this generation, or that ran in this time. Newest first.
     """
-    found: list[Rebalance] = []
+
+    def take(event: HistoryEvent) -> tuple[str, Rebalance] | None:
+        whole = whole_rebalance(event)
+        if whole is None or generation not in (None, whole.generation_after):
+            return None
+        return (event.group_id, whole) if span.overlaps(whole) else None
+
+    found = await _read(log, group_id, most, take, on_damage, span.since_ms)
+    return [one for _, one in found]
+
+
+async def _read(
+    log: TopicLog,
+    group_id: str | None,
+    most: int,
+    take: Callable[[HistoryEvent], T | None],
+    on_damage: Callable[[Exception], None],
+    since_ms: int,
+) -> list[tuple[int | None, T]]:
+    found: list[tuple[int | None, T]] = []
     for window in windows(log):
         if window.damage is not None:
             on_damage(window.damage)
-        for _, event in reversed(list(window.events(group_id))):
-            whole = whole_rebalance(event)
-            if whole is not None and generation in (None, whole.generation_after):
-                found.append(whole)
-        if len(found) >= most:
+        wanted: list[tuple[int | None, T]] = []
+        for number, (offset, event) in enumerate(window.events(group_id, since_ms), start=1):
+            one = take(event)
+            if one is not None:
+                wanted.append((offset, one))
+            if number % EVENTS_A_BREATH == 0:
+                await asyncio.sleep(0)
+        found += reversed(wanted)
+        if len(found) >= most or window.is_before(since_ms):
             break
         await asyncio.sleep(0)
     return found[:most]

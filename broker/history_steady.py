@@ -135,8 +135,10 @@ class SteadyCommits:
         self._gatherers.clear()
         self._count = self.partitions = 0
 
-    def pending(self, group_id: str) -> list[OffsetsMoved]:
-        """What is gathered of a group and not yet told, for who asks now."""
+    def pending(self, group_id: str | None) -> list[OffsetsMoved]:
+        """What is gathered of a group, or of all, and not yet told, for who asks now."""
+        if group_id is None:
+            return [fact for one in self._runs for fact in self.pending(one)]
         of_group = self._runs.get(group_id, {})
         return [_fact(who, run) for who, run in of_group.items() if run.commits]
 

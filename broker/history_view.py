@@ -4,12 +4,15 @@ For the console: puts together what memory has, what the topic has besides, and 
 itself knows, such as who of those it waits for has come already.
 """
 
+import asyncio
+from typing import Final
+
 from msgspec.structs import replace
 
 from broker.clock import SystemClock
 from broker.history_causes import caller_of
 from broker.history_log import HistoryLog
-from broker.history_reader import Found, read_events, read_rebalances
+from broker.history_reader import ALWAYS, Found, Span, read_events, read_rebalances
 from coordinator.coordinator import GroupCoordinator
 from coordinator.group import SESSION_PAUSED, GroupView, MemberView
 from history.causes import WaitEnd
@@ -17,6 +20,9 @@ from history.events import Rebalance, Wait
 from history.waiting import Awaited, For, Waiting
 from protocol.names import GroupId, GroupState, MemberId
 from purgatory.now import Now
+
+GROUPS_A_BREATH: Final = 500
+"""Groups whose memory is looked through before others are served."""
 
 
 class HistoryView:
@@ -28,34 +34,71 @@ class HistoryView:
         self._clock = clock
 
     async def rebalances(
-        self, group_id: str, most: int, generation: int | None = None
+        self, group_id: str, most: int, generation: int | None = None, span: Span = ALWAYS
     ) -> list[Rebalance]:
-        """Newest first; of one generation only those that led to it, or that it outlived.
-
-        Raises Corrupt.
+        """Newest first; of one generation only those that led to it, or that it outlived; those
+        that ran at any time of the span. Raises Corrupt.
         """
-        remembered = self._history.index.rebalances(group_id)
-        if remembered and remembered[0].duration_ms is None:
-            remembered[0] = self._as_it_is(group_id, remembered[0])
-        found = _of(remembered, generation)
-        if len(found) >= most or self._has_generation(remembered, generation):
+        remembered = self._remembered(group_id)
+        found = [one for one in _of(remembered, generation) if span.overlaps(one)]
+        is_all = any(one.began_at_ms < span.since_ms for one in remembered)
+        if len(found) >= most or is_all or self._has_generation(remembered, generation):
             return found[:most]
         log = self._history.view(self._history.partition_for(group_id))
-        kept = await read_rebalances(log, group_id, most, generation, self._history.unreadable)
+        kept = [
+            one
+            for _, one in await read_rebalances(
+                log, group_id, most, generation, self._history.unreadable, span
+            )
+        ]
         # What was appended a moment ago is not readable before it is stored.
         newest = [one for one in found if one not in kept]
         return (newest + kept)[:most]
 
-    async def events(self, group_id: str, most: int, kinds: tuple[type, ...]) -> list[Found]:
-        """(offset, event), newest first; without an offset what is not written yet: steady commits
-        that are still gathered. Raises Corrupt.
+    async def rebalances_of_all(self, most: int, span: Span) -> list[tuple[str, Rebalance]]:
+        """Of all groups, each with its group's id, newest first. Raises Corrupt."""
+        found: dict[tuple[str, int, int, int], tuple[str, Rebalance]] = {}
+        for number, group_id in enumerate(self._history.index.groups(), start=1):
+            for one in self._remembered(group_id):
+                if span.overlaps(one):
+                    found[_key(group_id, one)] = (group_id, one)
+            if number % GROUPS_A_BREATH == 0:
+                await asyncio.sleep(0)
+        for log in self._history.views():
+            for group_id, one in await read_rebalances(
+                log, None, most, None, self._history.unreadable, span
+            ):
+                found.setdefault(_key(group_id, one), (group_id, one))
+        newest = sorted(found.values(), key=lambda one: -one[1].began_at_ms)
+        return newest[:most]
+
+    def _remembered(self, group_id: str) -> list[Rebalance]:
+        remembered = self._history.index.rebalances(group_id)
+        if remembered and remembered[0].duration_ms is None:
+            remembered[0] = self._as_it_is(group_id, remembered[0])
+        return remembered
+
+    async def events(
+        self, group_id: str | None, most: int, kinds: tuple[type, ...], span: Span = ALWAYS
+    ) -> list[Found]:
+        """(offset, event), newest first, of one group or of all; without an offset what is not
+        written yet: steady commits that are still gathered. Raises Corrupt.
         """
-        log = self._history.view(self._history.partition_for(group_id))
+        history = self._history
         gathered: list[Found] = [
-            (None, one) for one in self._history.facts.steady.pending(group_id)
+            (None, one) for one in history.facts.steady.pending(group_id) if span.holds(one)
         ]
-        found = await read_events(log, group_id, most, kinds, self._history.unreadable)
-        return (gathered + found)[:most]
+        if group_id is not None:
+            log = history.view(history.partition_for(group_id))
+            found = await read_events(log, group_id, most, kinds, history.unreadable, span)
+            return (gathered + found)[:most]
+        of_all: list[Found] = []
+        for log in history.views():
+            of_all += await read_events(log, None, most, kinds, history.unreadable, span)
+        if len(of_all) > most or gathered:
+            of_all.sort(key=lambda one: -one[1].at_ms)  # stable: of one log in its order
+        gathered.sort(key=lambda one: -one[1].at_ms)
+        return (gathered + of_all)[:most]
 
     @staticmethod
     def _has_generation(remembered: list[Rebalance], generation: int | None) -> bool:
@@ -130,6 +173,12 @@ class HistoryView:
             if deadline_ms is not None:
                 return now.wall_ms + max(0, deadline_ms - now.mono_ms)
         return None
+
+
+def _key(group_id: str, rebalance: Rebalance) -> tuple[str, int, int, int]:
+    after = rebalance.generation_after
+    began_at_ms, before = rebalance.began_at_ms, rebalance.generation_before
+    return group_id, began_at_ms, before, -1 if after is None else after
 
 
 def _of(rebalances: list[Rebalance], generation: int | None) -> list[Rebalance]:

@@ -38,6 +38,7 @@ from broker.io_thread import IoThreads
 from broker.journal_limits import journal_limits
 from broker.journal_relay import JournalRelay
 from broker.lag_log import build_lag
+from broker.last_alive import LastAlive, away_since
 from broker.listeners import BadListeners
 from broker.observe import Observer, log_to_stderr
 from broker.offsets_logs import OffsetsLogs
@@ -287,6 +288,13 @@ async def _run(
     listen_to_signals(loop, told, observer)
     faults: list[str] = []
     daemon.storage_failed = partial(_storage_failed, data_dir.path, told, faults)
+    if daemon.history is not None:
+        away = away_since(
+            data_dir.alive_at_ms, daemon.clock.now(), was_clean=daemon.store.was_clean
+        )
+        daemon.history.facts.away = away
+    alive = LastAlive(loop, data_dir.touch)
+    alive.start()
     await daemon.open(ports.clients)
     notify("READY=1")  # it answers, if only that it loads: a long load is no failed start
     loading = loop.create_task(daemon.load())
@@ -306,6 +314,7 @@ async def _run(
     notify("STOPPING=1")
     loading.cancel()
     clean = await daemon.stop()
+    alive.stop()
     if (console := await opening) is not None:
         await console.close()
     if damage is not None:

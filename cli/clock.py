@@ -4,7 +4,7 @@ In the unit of all that Kafka writes down: milliseconds since the epoch.
 """
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time, timedelta
 from typing import Final
 
 import click
@@ -12,6 +12,7 @@ import click
 from protocol import java_text
 
 _AGO: Final = re.compile(r"([0-9]{1,12})\s*(ms|s|m|h|d)(?:\s+ago)?")
+_CLOCK: Final = re.compile(r"[0-9]{2}:[0-9]{2}(:[0-9]{2})?")
 _UNIT_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
@@ -21,7 +22,9 @@ def now_ms() -> int:
 
 
 class Moment(click.ParamType[int]):
-    """ISO 8601 (UTC, if it does not say otherwise), ms since the epoch, or how long ago."""
+    """ISO 8601 (UTC, if it does not say otherwise), ms since the epoch, how long ago, or a time of
+    the day (UTC): the last time that it was so late.
+    """
 
     name = "time"
 
@@ -36,14 +39,32 @@ class Moment(click.ParamType[int]):
         ago = _AGO.fullmatch(value.strip())
         if ago is not None:
             return now_ms() - int(ago[1]) * _UNIT_MS[ago[2]]
+        today_ms = _time_of_day(value.strip())
+        if today_ms is not None:
+            return today_ms
         try:
             found = datetime.fromisoformat(value)
         except ValueError:
             self.fail(
-                f"{value!r} is no time: write 2026-11-21T12:00 (UTC), ms since 1970, or 2h (ago)",
+                f"{value!r} is no time: write 2026-11-21T12:00 or 12:00 (UTC), ms since 1970, "
+                "or 2h (ago)",
                 param,
                 ctx,
             )
         if found.tzinfo is None:
             found = found.replace(tzinfo=UTC)
         return round(found.timestamp() * 1_000)
+
+
+def _time_of_day(text: str) -> int | None:
+    if _CLOCK.fullmatch(text) is None:
+        return None
+    try:
+        at = time.fromisoformat(text)
+    except ValueError:
+        return None
+    now = datetime.now(UTC)
+    found = datetime.combine(now.date(), at, UTC)
+    if found > now:
+        found -= timedelta(days=1)
+    return round(found.timestamp() * 1_000)

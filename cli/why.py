@@ -5,16 +5,33 @@ that the console tells the same story.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeVar
 
 import click
 
 from cli.admin import Expected, admin_option, ask_admin
+from cli.clock import Moment
 from cli.tables import cell, say, table
 
-_REBALANCES: Expected = {"group": str, "rebalances": list, "stories": list, "verdicts": list}
+_REBALANCES: Expected = {"rebalances": list, "stories": list}
+_EVENTS: Expected = {"events": list}
 _STORIES = 5
-_WORDS_MAX = 160
+_STORIES_OF_ALL = 20
+
+CommandFunction = TypeVar("CommandFunction", bound=Callable[..., object])
+
+
+def _span_options(command: CommandFunction) -> CommandFunction:
+    for name, which in (("until", "Last"), ("since", "First")):
+        command = click.option(
+            f"--{name}",
+            metavar="TIME",
+            type=Moment(),
+            help=f"{which} moment of the time that is asked for: 02:10, 2026-11-21T02:10 (UTC), "
+            "or 2h (ago).",
+        )(command)
+    return command
 
 
 @click.command(
@@ -22,30 +39,82 @@ _WORDS_MAX = 160
     epilog="\b\nExamples:\n"
     "  rollcall why billing\n"
     "  rollcall why billing --generation 42\n"
+    "  rollcall why --since 02:05 --until 02:15    # what happened at 02:10, in any group?\n"
     "  rollcall why billing --json | jq '.[0].cause'\n",
 )
-@click.argument("group")
+@click.argument("group", required=False)
 @click.option("--generation", type=click.IntRange(0), help="Only what led to this generation.")
+@_span_options
 @click.option(
-    "--limit", type=click.IntRange(1, 1_000), help="Rebalances that are told. [5; JSON: 20]"
+    "--limit",
+    type=click.IntRange(1, 1_000),
+    help="Rebalances that are told. [5; of all groups and JSON: 20]",
 )
 @click.option("--json", "as_json", is_flag=True, help="As JSON, newest first, for programs.")
 @admin_option
 def why(
-    *, group: str, generation: int | None, limit: int | None, as_json: bool, admin: str
+    *,
+    group: str | None,
+    generation: int | None,
+    since: int | None,
+    until: int | None,
+    limit: int | None,
+    as_json: bool,
+    admin: str,
 ) -> None:
     """Tell why a group rebalanced: who began it, who was waited for, and what it cost.
 
-    Of a group that waits at this moment: for whom, until when, and what would end it.
+    Of a group that waits at this moment: for whom, until when, and what would end it. Without
+    GROUP: the rebalances of all groups, the newest first.
     """
-    query: dict[str, str | int] = {"group": group, "limit": limit or (20 if as_json else _STORIES)}
+    if group is None and generation is not None:
+        raise click.UsageError("--generation needs a GROUP")
+    default = _STORIES if group is not None and not as_json else _STORIES_OF_ALL
+    query = _query(group, limit or default, since, until)
     if generation is not None:
         query["generation"] = generation
     answer = ask_admin(admin, "/api/rebalances", query, _REBALANCES)
     if as_json:
         click.echo(json.dumps(answer["rebalances"], indent=2))
+    elif group is None:
+        say(_stories(answer))
     else:
         say(_story(group, generation, answer))
+
+
+def _query(
+    group: str | None, limit: int, since: int | None, until: int | None
+) -> dict[str, str | int]:
+    query: dict[str, str | int] = {"limit": limit}
+    query |= {"all": "true"} if group is None else {"group": group}
+    if since is not None:
+        query["since"] = since
+    if until is not None:
+        query["until"] = until
+    if since is not None and until is not None and since > until:
+        raise click.UsageError("--since is after --until")
+    return query
+
+
+def _stories(answer: Mapping[str, object]) -> Iterator[str]:
+    """Of all groups."""
+    stories, rebalances = answer["stories"], answer["rebalances"]
+    assert isinstance(stories, list)
+    assert isinstance(rebalances, list)
+    if not stories:
+        yield "No rebalance of any group is remembered for this time."
+    for number, (story, rebalance) in enumerate(zip(stories, rebalances, strict=True)):
+        if number:
+            yield ""
+        yield f"Group {rebalance['group']}"
+        yield from map(str, story)
+    yield from _more(answer)
+
+
+def _more(answer: Mapping[str, object]) -> Iterator[str]:
+    if answer.get("more"):
+        yield ""
+        yield "There are older ones (--limit, --until)."
 
 
 def _story(group: str, generation: int | None, answer: Mapping[str, object]) -> Iterator[str]:
@@ -54,7 +123,9 @@ def _story(group: str, generation: int | None, answer: Mapping[str, object]) -> 
         yield f"Group {group} is gone; this is remembered of it."
     else:
         count = "1 member" if members == 1 else f"{members} members"
-        yield f"Group {group}: {state}, generation {answer['generation']}, {count}"
+        kind = answer.get("protocol_type")
+        of_type = f", type {kind}" if kind and kind != "consumer" else ""
+        yield f"Group {group}: {state}, generation {answer['generation']}, {count}{of_type}"
     waiting = answer["waiting_story"]
     if isinstance(waiting, list) and waiting:
         yield ""
@@ -79,62 +150,67 @@ def _story(group: str, generation: int | None, answer: Mapping[str, object]) -> 
     name="history",
     epilog="\b\nExamples:\n"
     "  rollcall history billing\n"
-    "  rollcall history billing --offsets        # who moved my offsets?\n"
+    "  rollcall history billing --offsets          # who moved my offsets?\n"
+    "  rollcall history --since 02:05 --until 02:15    # what happened at 02:10, in any group?\n"
     "  rollcall history billing --json --limit 1000\n",
 )
-@click.argument("group")
-@click.option("--offsets", is_flag=True, help="Only what moved offsets, but members' commits.")
+@click.argument("group", required=False)
+@click.option(
+    "--offsets", is_flag=True, help="Only what moved offsets, excluding members' commits."
+)
+@_span_options
 @click.option(
     "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Events."
 )
 @click.option("--json", "as_json", is_flag=True, help="As JSON, newest first, for programs.")
 @admin_option
-def history(*, group: str, offsets: bool, limit: int, as_json: bool, admin: str) -> None:
-    """List what happened to a group, the newest last: members, generations, offsets."""
-    query: dict[str, str | int] = {"group": group, "limit": limit}
+def history(
+    *,
+    group: str | None,
+    offsets: bool,
+    since: int | None,
+    until: int | None,
+    limit: int,
+    as_json: bool,
+    admin: str,
+) -> None:
+    """List what happened to a group, the newest last: members, generations, offsets.
+
+    Without GROUP: what happened to any group.
+    """
+    query = _query(group, limit, since, until)
     if offsets:
         query["offsets"] = "true"
-    answer = ask_admin(admin, "/api/history", query, {"group": str, "events": list})
+    answer = ask_admin(admin, "/api/history", query, _EVENTS)
     events = answer["events"]
     assert isinstance(events, list)
     if as_json:
         click.echo(json.dumps(events, indent=2))
-    elif not events:
+        return
+    if not events:
         click.echo("Nothing is remembered.")
     elif offsets:
-        click.echo(_offsets(events))
+        click.echo(_offsets(events, with_group=group is None))
     else:
-        say(map(_line, reversed(events)))
+        say(_line(one, with_group=group is None) for one in reversed(events))
+    if answer.get("more"):
+        click.echo(f"These are the last {len(events)}; there are older ones (--limit, --until).")
 
 
-def _line(event: Mapping[str, object]) -> str:
-    """When, what, and its facts, as far as they fit."""
-    facts = " ".join(
-        f"{key}={_short(fact)}"
-        for key, fact in event.items()
-        if key not in ("at", "at_ms", "type", "offset", "group_id") and fact not in (None, "", [])
-    )
-    if len(facts) > _WORDS_MAX:
-        facts = facts[:_WORDS_MAX] + "..."
-    return f"{event['at']}  {event['type']}  {facts}"
+def _line(event: Mapping[str, object], *, with_group: bool) -> str:
+    """When, what, and its facts."""
+    group = f"{event['group_id']}  " if with_group else ""
+    return f"{event['at']}  {group}{event['type']}: {event['text']}"
 
 
-def _short(fact: object) -> str:
-    if isinstance(fact, dict) and "member_id" in fact:
-        return str(fact["group_instance_id"] or fact["member_id"])
-    if isinstance(fact, dict) and "cause" in fact:
-        return f"{fact['cause']} {fact['generation_before']}->{fact['generation_after']}"
-    return json.dumps(fact) if isinstance(fact, dict | list) else str(fact)
-
-
-def _offsets(events: list[dict[str, object]]) -> str:
+def _offsets(events: list[dict[str, object]], *, with_group: bool) -> str:
     """A row for each partition, the newest last."""
     rows = []
     for event in reversed(events):
         asker = event.get("asker")
         client, host = ("", "")
         if isinstance(asker, dict):
-            client, host = str(asker["client_id"]), str(asker["host"])
+            client, host = str(asker["client_id"]), str(asker["host"]).lstrip("/")
         by = cell(event.get("by", event["type"]))
         if event.get("commits"):
             by += f" ({event['commits']} times)"
@@ -142,5 +218,7 @@ def _offsets(events: list[dict[str, object]]) -> str:
         for change in changes if isinstance(changes, list) else ():
             place = (str(change["topic"]), str(change["partition"]))
             moved = (cell(change["old"]), cell(change["new"]))
-            rows.append((str(event["at"]), by, *place, *moved, cell(client), cell(host)))
-    return table(("AT", "BY", "TOPIC", "PARTITION", "OLD", "NEW", "CLIENT-ID", "HOST"), rows)
+            group = (cell(event["group_id"]),) if with_group else ()
+            rows.append((str(event["at"]), *group, by, *place, *moved, cell(client), cell(host)))
+    columns = ("AT", *(["GROUP"] * with_group), "BY", "TOPIC", "PARTITION", "OLD", "NEW")
+    return table((*columns, "CLIENT-ID", "HOST"), rows)

@@ -1,19 +1,24 @@
 """What does the admin port tell of a group's past? Why it rebalanced, and all that happened to it.
 
-    GET /api/rebalances?group=G[&limit=N][&generation=N]   the rebalances, newest first, as
-                                `rollcall why --json` prints them; the same as a story; and, of a
-                                group that waits, whom it waits for
-    GET /api/history?group=G[&limit=N][&offsets=true]      its events, newest first, as they are
-                                kept in __group_history; only those that moved offsets
+    GET /api/rebalances?group=G[&limit=N][&generation=N][&since=MS][&until=MS]
+                                the rebalances, newest first, as `rollcall why --json` prints them;
+                                the same as a story; and, of a group that waits, whom it waits for
+    GET /api/history?group=G[&limit=N][&offsets=true][&since=MS][&until=MS]
+                                its events, newest first, as they are kept in __group_history, each
+                                with a text; only those that moved offsets
+    GET /api/rebalances?all=true ...  /api/history?all=true ...    likewise of all groups
+Times are ms since 1970. `more` says that the limit left something out.
 docs/history.md describes the fields.
 """
 
+import asyncio
 from collections.abc import Iterable
 from typing import Final
 
 from aiohttp import web
 
 from broker.daemon import Daemon
+from broker.history_reader import FOREVER_MS, Span
 from broker.history_view import HistoryView
 from broker.trouble_watch import Standing
 from console.answers import answer_json, number_asked, refusal, whole_number
@@ -23,6 +28,7 @@ from history.shown import instant, shown
 from history.telling import tell, tell_waiting
 from history.trouble import TroubleKind
 from history.waiting import Awaited, Waiting
+from history.words import words
 from protocol.names import GroupId
 from storage.api import Corrupt
 
@@ -30,6 +36,7 @@ REBALANCES_DEFAULT: Final = 20
 REBALANCES_MAX: Final = 1_000
 EVENTS_DEFAULT: Final = 100
 EVENTS_MAX: Final = 10_000
+EVENTS_A_BREATH: Final = 200
 
 
 class HistoryApi:
@@ -52,32 +59,48 @@ class HistoryApi:
         try:
             limit = whole_number(request, "limit", REBALANCES_DEFAULT, REBALANCES_MAX)
             generation = number_asked(request, "generation")
+            span = _span(request)
         except ValueError as fault:
             return refusal(400, str(fault))
+        if group_id is None and generation is not None:
+            return refusal(400, "generation=N needs group=G")
         try:
-            rebalances = await view.rebalances(group_id, limit, generation)
+            if group_id is None:
+                found = await view.rebalances_of_all(limit + 1, span)
+            else:
+                of_group = await view.rebalances(group_id, limit + 1, generation, span)
+                found = [(group_id, one) for one in of_group]
         except (OSError, Corrupt, KeyError) as fault:
             return refusal(500, f"the history cannot be read: {fault}")
-        group = self._daemon.coordinator.group(GroupId(group_id))
-        if group is None and not rebalances:
-            return self._unknown(group_id)
-        waiting = view.waiting(group_id) if generation is None else None
-        now_ms = self._daemon.clock.now().wall_ms
         content: dict[str, object] = {
             "group": group_id,
+            "more": len(found) > limit,
+            "rebalances": [{"group": group, **shown(one)} for group, one in found[:limit]],
+            "stories": [tell(one) for _, one in found[:limit]],
+        }
+        if group_id is not None:
+            if not found and not self._knows(group_id):
+                return self._unknown(group_id)
+            content |= self._as_it_is(view, group_id, is_now=generation is None)
+        return await answer_json(content, rows=len(found))
+
+    def _as_it_is(self, view: HistoryView, group_id: str, *, is_now: bool) -> dict[str, object]:
+        """The group at this moment: whom it waits for, and what is wrong."""
+        group = self._daemon.coordinator.group(GroupId(group_id))
+        waiting = view.waiting(group_id) if is_now else None
+        now_ms = self._daemon.clock.now().wall_ms
+        return {
             "state": None if group is None else str(group.state),
             "generation": None if group is None else group.generation_id,
             "members": None if group is None else len(group.members),
+            "protocol_type": None if group is None else group.protocol_type,
             "waiting": None if waiting is None else _waiting(waiting),
             "verdicts": [
                 _verdict(one, waits=waiting is not None)
                 for one in self._daemon.troubles.standing(group_id)
             ],
             "waiting_story": [] if waiting is None else tell_waiting(waiting, now_ms),
-            "rebalances": [shown(one) for one in rebalances],
-            "stories": [tell(one) for one in rebalances],
         }
-        return await answer_json(content, rows=len(rebalances))
 
     async def _history(self, request: web.Request) -> web.Response:
         view, group_id, refused = self._asked(request)
@@ -85,35 +108,56 @@ class HistoryApi:
             return refused or _disabled()
         try:
             limit = whole_number(request, "limit", EVENTS_DEFAULT, EVENTS_MAX)
+            span = _span(request)
         except ValueError as fault:
             return refusal(400, str(fault))
         only_offsets = request.query.get("offsets") == "true"
         kinds = (OffsetsMoved, GroupDeleted) if only_offsets else ()
         try:
-            found = await view.events(group_id, limit, kinds)
+            found = await view.events(group_id, limit + 1, kinds, span)
         except (OSError, Corrupt, KeyError) as fault:
             return refusal(500, f"the history cannot be read: {fault}")
-        if not found and not self._daemon.coordinator.knows(GroupId(group_id)):
+        if group_id is not None and not found and not self._knows(group_id):
             return self._unknown(group_id)
         events: list[object] = []
-        for offset, event in found:
+        for number, (offset, event) in enumerate(found[:limit], start=1):
             plain = as_plain(event)
             assert isinstance(plain, dict)
-            at = instant(event.at_ms)
-            events.append({"offset": offset, "type": NAMES[type(event)], "at": at, **plain})
-        return await answer_json({"group": group_id, "events": events}, rows=len(events))
+            about = {"offset": offset, "type": NAMES[type(event)], "at": instant(event.at_ms)}
+            events.append({**about, "text": words(event), **plain})
+            if number % EVENTS_A_BREATH == 0:
+                await asyncio.sleep(0)
+        content = {"group": group_id, "more": len(found) > limit, "events": events}
+        return await answer_json(content, rows=len(events))
 
-    def _asked(self, request: web.Request) -> tuple[HistoryView | None, str, web.Response | None]:
-        """Where to ask, of which group; or why not."""
+    def _asked(
+        self, request: web.Request
+    ) -> tuple[HistoryView | None, str | None, web.Response | None]:
+        """Where to ask, of which group (None: of all); or why not."""
         group_id = request.query.get("group")
-        if not group_id:
-            return None, "", refusal(400, "group=G is missing")
+        is_all = request.query.get("all") == "true"
+        if not group_id and not is_all:
+            return None, "", refusal(400, "group=G is missing, or all=true")
+        if group_id and is_all:
+            return None, "", refusal(400, "group=G and all=true: which of them?")
         if self._daemon.health.reason == "loading":
             return None, group_id, refusal(503, "loading")
-        return self._view, group_id, None
+        return self._view, group_id or None, None
+
+    def _knows(self, group_id: str) -> bool:
+        return self._daemon.coordinator.knows(GroupId(group_id))
 
     def _unknown(self, group_id: str) -> web.Response:
         return refusal(404, f"there is no group {group_id!r}, and none is remembered")
+
+
+def _span(request: web.Request) -> Span:
+    """Raises ValueError with words for people."""
+    since_ms, until_ms = number_asked(request, "since"), number_asked(request, "until")
+    span = Span(since_ms or 0, FOREVER_MS if until_ms is None else until_ms)
+    if span.since_ms > span.until_ms:
+        raise ValueError("since must not be after until")
+    return span
 
 
 def _verdict(one: Standing, *, waits: bool) -> str:

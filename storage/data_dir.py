@@ -75,7 +75,16 @@ def random_id() -> UUID:
 class DataDir:
     """The directory, locked until `close`."""
 
-    __slots__ = ("_fds", "_made", "identity", "is_new", "lost_identity", "path")
+    __slots__ = (
+        "_fds",
+        "_is_alive",
+        "_made",
+        "alive_at_ms",
+        "identity",
+        "is_new",
+        "lost_identity",
+        "path",
+    )
 
     def __init__(
         self,
@@ -89,6 +98,8 @@ class DataDir:
         self.path = path
         self._made: list[str] = []
         self._fds: list[int] = []
+        self._is_alive = False  # a daemon's, by `touch`
+        self.alive_at_ms: int | None = None  # when a daemon had it last; None: never, as is known
         disk = disk or RealDisk()
         try:
             # Before anything is written: another's directory is to stay as it is.
@@ -105,8 +116,17 @@ class DataDir:
                 raise DataDirUnusable(_cannot(path, fault)) from None
             raise
 
+    def touch(self) -> None:
+        """Its daemon runs: the time of `.lock` says so. Raises OSError."""
+        self._is_alive = True
+        if self._fds:
+            os.utime(self._fds[-1])
+
     def close(self) -> None:
         """Let another daemon have it."""
+        if self._is_alive:
+            with contextlib.suppress(OSError):
+                self.touch()
         while self._fds:
             os.close(self._fds.pop())
 
@@ -147,8 +167,13 @@ class DataDir:
         except BlockingIOError:
             self._made = []  # the holder's
             raise DataDirLocked(self.path, _holder(file)) from None
+        before = os.fstat(fd)
         os.ftruncate(fd, 0)
         os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+        if not is_missing:
+            # A command that has it for a while is no sign of life of a daemon.
+            self.alive_at_ms = before.st_mtime_ns // 1_000_000
+            os.utime(fd, ns=(before.st_atime_ns, before.st_mtime_ns))
 
     def _identify(self, disk: Disk, node_id: int, new_id: Callable[[], UUID]) -> Identity:
         file = f"{self.path}/{META_PROPERTIES}"

@@ -124,7 +124,8 @@ def test_what_cannot_be_told_is_one_line(daemon: Daemon) -> None:
     done = rollcall("why", "g", "--admin", "127.0.0.1:1")
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "no daemon answers at 127.0.0.1:1" in done.stderr
-    assert rollcall("why").returncode == 2
+    assert rollcall("why", "--generation", "1").returncode == 2
+    assert rollcall("why", "--since", "25:61").returncode == 2
     for query in ("", "?group=g&limit=0", "?group=g&limit=x", "?group=g&generation=x"):
         assert daemon.get(f"/api/rebalances{query}")[0] == 400
 
@@ -151,17 +152,56 @@ def test_history_lists_events_and_who_moved_offsets(daemon: Daemon) -> None:
     rows = moved()
     assert rows[0] == ["AT", "BY", "TOPIC", "PARTITION", "OLD", "NEW", "CLIENT-ID", "HOST"]
     assert [row[1:] for row in rows[1:]] == [
-        ["commit", "read", "0", "-", "10", "a-tool", "/127.0.0.1"],
-        ["commit", "read", "0", "10", "3", "a-tool", "/127.0.0.1"],
+        ["commit", "read", "0", "-", "10", "a-tool", "127.0.0.1"],
+        ["commit", "read", "0", "10", "3", "a-tool", "127.0.0.1"],
     ]
     done = rollcall("history", "nightly", "--admin", daemon.admin, "--json")
     events = json.loads(done.stdout)
     assert [event["type"] for event in events] == ["offsets_moved"] * 2 + ["group_created"]
     assert events[0]["changes"] == [{"topic": "read", "partition": 0, "old": 10, "new": 3}]
     assert (
-        "group_created  simple=True"
+        "group_created: by a commit of a client that is no member"
         in rollcall("history", "nightly", "--admin", daemon.admin).stdout
     )
+
+
+def test_what_happened_at_a_time_in_any_group(daemon: Daemon) -> None:
+    come_and_go(daemon, "before", 1)
+    time.sleep(0.01)  # another millisecond
+    since = round(time.time() * 1000)
+    come_and_go(daemon, "night-1", 1)
+    come_and_go(daemon, "night-2", 1)
+    until_ms = round(time.time() * 1000)
+    time.sleep(0.01)
+    come_and_go(daemon, "after", 1)
+    span = ("--since", str(since), "--until", str(until_ms), "--admin", daemon.admin)
+    told = json.loads(rollcall("why", "--json", *span).stdout)
+    found = [(one["group"], one["cause"]) for one in told]
+    assert found == [
+        ("night-2", "member_left"),
+        ("night-2", "member_joined"),
+        ("night-1", "member_left"),
+        ("night-1", "member_joined"),
+    ]
+    text = rollcall("why", *span).stdout
+    assert text.count("Group night-1") == 2
+    one = json.loads(rollcall("why", "night-1", "--json", *span).stdout)
+    assert one == told[2:]
+    assert json.loads(rollcall("why", "after", "--json", *span).stdout) == []
+
+    def events(*words: str) -> list[dict]:
+        return json.loads(rollcall("history", *words, "--json", *span).stdout)
+
+    until("the last of it to be readable", lambda: len(events()) >= 2 * 9)
+    assert {event["group_id"] for event in events()} == {"night-1", "night-2"}
+    assert events() == sorted(events(), key=lambda one: -one["offset"])
+    assert len(events("night-1")) * 2 == len(events())
+    lines = rollcall("history", *span, "--limit", "3").stdout.splitlines()
+    assert len(lines) == 4
+    assert lines[-1].startswith("These are the last 3; there are older ones")
+    assert "  night-2  rebalance_ended: member_left, generation 1 -> 2" in "\n".join(lines)
+    for query in ("all=true&group=g", "all=true&generation=1", "all=true&since=2&until=1"):
+        assert daemon.get(f"/api/rebalances?{query}")[0] == 400
 
 
 # ---------------------------------------------------------------- the topic
@@ -223,11 +263,15 @@ def test_it_survives_a_kill_and_a_clean_stop(tmp_path: Path) -> None:
         after = json.loads(why(daemon, "g", "--json"))
         assert after[1:] == told
         assert (after[0]["cause"], after[0]["generation_after"]) == ("coordinator_moved", 5)
+        assert after[0]["stopped"] == "killed"
+        assert 0 <= after[0]["away_ms"] < 60_000
+        text = why(daemon, "g", "--limit", "1")
+        assert "restarted after it was killed or had crashed; it was away for at most" in text
         assert daemon.stop() == 0
         daemon.start()
         again = json.loads(why(daemon, "g", "--json"))
         assert again[1:] == after
-        assert again[0]["cause"] == "coordinator_moved"
+        assert (again[0]["cause"], again[0]["stopped"]) == ("coordinator_moved", "stopped")
     finally:
         daemon.close()
 

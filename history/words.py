@@ -1,0 +1,264 @@
+"""How is an event of the history told to a person? One line each; those of `rollcall history`.
+
+Pure text from facts, with the forms of time, duration and names that telling.py uses.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
+
+from history import events as facts
+from history.causes import Removal
+from history.events import Asker, HistoryEvent, Who
+from history.shown import duration, instant, with_times
+from history.telling import NAMED_MAX, name_of, short, tell, topic_change
+
+CHANGES_NAMED_MAX: Final = 3
+
+T = TypeVar("T")
+
+_REMOVALS: Final[dict[Removal, str]] = {
+    Removal.LEFT: "left",
+    Removal.OPERATOR: "removed by an operator",
+    Removal.SESSION_EXPIRED: "expired",
+    Removal.NEW_MEMBER_TIMED_OUT: "expired: the first join waited for too long",
+    Removal.REBALANCE_TIMEOUT: "dropped at the rebalance timeout",
+    Removal.SYNC_TIMEOUT: "removed: did not fetch the assignment in time",
+    Removal.GROUP_FULL: "turned away: the group is full",
+}
+
+
+def words(event: HistoryEvent) -> str:
+    """What happened, without the time and the group."""
+    tell_it = _WORDS.get(type(event))
+    assert tell_it is not None, type(event)
+    return tell_it(event)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _name(who: Who) -> str:
+    return name_of(who, is_short=True)
+
+
+def _some(things: Sequence[T], say: Callable[[T], str], left_out: int = 0) -> str:
+    """The first ones by name, the others counted."""
+    shown = ", ".join(say(one) for one in things[:NAMED_MAX])
+    more = max(0, len(things) - NAMED_MAX) + left_out
+    return f"{shown} and {more} more" if more else shown
+
+
+def _by(asker: Asker | None) -> str:
+    if asker is None:
+        return ""
+    place = f" at {asker.host.lstrip('/')}" if asker.host else ""
+    return f" by {asker.client_id or 'a client'}{place}"
+
+
+def _said(reason: str | None) -> str:
+    return "" if not reason or reason == "not provided" else f"; its reason: {with_times(reason)}"
+
+
+def _created(event: HistoryEvent) -> str:
+    assert isinstance(event, facts.GroupCreated)
+    return "by a commit of a client that is no member" if event.simple else "by its first member"
+
+
+def _loaded(event: HistoryEvent) -> str:
+    assert isinstance(event, facts.GroupLoaded)
+    how = {"killed": " after a kill or a crash", "stopped": " after a clean stop"}
+    away = ""
+    if event.away_ms is not None:
+        most = "at most " if event.stopped == "killed" else ""
+        away = f", away for {most}{duration(event.away_ms)}"
+    cut_off = "; a rebalance was cut off" if event.interrupted else ""
+    return (
+        f"the daemon loaded it{how.get(event.stopped, '')}{away}: {event.state}, generation "
+        f"{event.generation}, {_count(event.members, 'member')}{cut_off}"
+    )
+
+
+def _deleted(event: HistoryEvent) -> str:
+    assert isinstance(event, facts.GroupDeleted)
+    return "expired with its last offset" if event.expired else f"deleted{_by(event.asker)}"
+
+
+def _joined(event: HistoryEvent) -> str:
+    assert isinstance(event, facts.MemberJoined)
+    return (
+        f"{_name(event.who)} in generation {event.generation}; session.timeout.ms "
+        f"{duration(event.session_timeout_ms)}, rebalance timeout "
+        f"{duration(event.rebalance_timeout_ms)}{_said(event.reason)}"
+    )
+
+
+def _gone(one: facts.Gone) -> str:
+    silent = "" if one.silent_ms is None else f", last heard {duration(one.silent_ms)} before"
+    return f"{_name(one.who)}{silent}{_said(one.reason)}"
+
+
+def _removed(event: HistoryEvent) -> str:
+    assert isinstance(event, facts.MembersRemoved)
+    asker = _by(event.asker) if event.cause is Removal.OPERATOR else ""
+    named = _some(event.members, _gone, event.members_left_out)
+    return f"{_REMOVALS[event.cause]}{asker} in generation {event.generation}: {named}"
+
+
+def _replaced(event: HistoryEvent) -> str:
+    assert isinstance(event, facts.StaticMemberReplaced)
+    old = short(event.old_member_id) if event.replaced is None else _name(event.replaced)
+    silent = "" if event.silent_ms is None else f", last heard {duration(event.silent_ms)} before"
+    settled = "; nobody had to rejoin" if event.settled else ""
+    return f"{_name(event.who)} took the place of {old}{silent}{settled}{_said(event.reason)}"
+
+
+def _fenced(event: HistoryEvent) -> str:
+    assert isinstance(event, facts.MemberFenced)
+    return (
+        f"{event.request} of {short(event.member_id)} refused: {short(event.current_member_id)} "
+        f"has the instance id {event.group_instance_id}"
+    )
+
+
+def _lapsed(event: HistoryEvent) -> str:
+    assert isinstance(event, facts.MemberLapsed)
+    return (
+        f"{_name(event.who)} was silent for its session.timeout.ms "
+        f"({duration(event.session_timeout_ms)}); nobody was told yet"
+    )
+
+
+def _forgiven(event: HistoryEvent) -> str:
+    assert isinstance(event, facts.LapseForgiven)
+    return f"{_name(event.who)} was heard {duration(event.late_by_ms)} late, and stays"
+
+
+def _began(event: HistoryEvent) -> str:
+    assert isinstance(event, facts.RebalanceBegan)
+    who = "" if event.trigger is None else f" by {_name(event.trigger)}"
+    waits = len(event.waiting_for) + event.waiting_for_left_out
+    waiting = f"; waits for {_count(waits, 'member')}" if waits else ""
+    note = f"; {event.note}" if event.note else ""
+    return (
+        f"{event.cause}{who} in generation {event.generation}{waiting}"
+        f"{note}{_said(event.client_reason)}"
+    )
+
+
+def _nobody(event: HistoryEvent) -> str:
+    assert isinstance(event, facts.NobodyRejoined)
+    times = f" ({event.times} times in a row)" if event.times else ""
+    return f"still waits for {_some(event.waiting_for, _name)}{times}"
+
+
+def _leader(event: HistoryEvent) -> str:
+    assert isinstance(event, facts.LeaderChanged)
+    return f"{_name(event.new)} instead of {_name(event.old)}"
+
+
+def _generation(event: HistoryEvent) -> str:
+    assert isinstance(event, facts.GenerationBegan)
+    absent = f"; absent: {_some(event.absent, _name)}" if event.absent else ""
+    kind = f"{event.protocol_type or 'no type'}/{event.protocol or 'no protocol'}"
+    return (
+        f"{event.generation} with {_count(event.members, 'member')}, {kind}, "
+        f"leader {short(event.leader_id)}{absent}"
+    )
+
+
+def _move(move: facts.Move) -> str:
+    where = f"{move.topic}-{move.partition}"
+    return f"{where} {short(move.from_member)} -> {short(move.to_member)}"
+
+
+def _assigned(event: HistoryEvent) -> str:
+    assert isinstance(event, facts.GenerationAssigned)
+    parts = [f"{event.generation} to {_count(event.members, 'member')}"]
+    if event.partitions is not None:
+        parts.append(_count(event.partitions, "partition"))
+    if event.without_assignment:
+        parts.append(f"{_count(event.without_assignment, 'member')} got nothing")
+    if event.moves:
+        parts.append(f"moved: {_some(event.moves, _move, event.moves_left_out)}")
+    if event.held:
+        tasks = _some(event.held, lambda one: f"{_name(one.who)} {one.standby}")
+        parts.append(f"standby tasks: {tasks}")
+    if event.described:
+        parts.append(event.described)
+    return "; ".join(parts)
+
+
+def _refused(event: HistoryEvent) -> str:
+    assert isinstance(event, facts.AssignmentRefused)
+    return f"of generation {event.generation} by {short(event.leader_id)}: {event.error}"
+
+
+def _emptied(event: HistoryEvent) -> str:
+    assert isinstance(event, facts.GroupEmptied)
+    return f"generation {event.generation}"
+
+
+def _ended(event: HistoryEvent) -> str:
+    """The first line of its story, without the time: that is when it began."""
+    assert isinstance(event, facts.RebalanceEnded)
+    head, *_ = tell(event.rebalance)
+    began = instant(event.rebalance.began_at_ms)
+    return f"{event.rebalance.cause}, {head.removeprefix(began).strip()}"
+
+
+def _topics(event: HistoryEvent) -> str:
+    assert isinstance(event, facts.TopicsChanged)
+    if event.changes:
+        return _some(event.changes, topic_change)
+    return _some(event.topics, str)
+
+
+def _change(change: facts.OffsetChange) -> str:
+    old = "none" if change.old is None else change.old
+    new = "none" if change.new is None else change.new
+    return f"{change.topic}-{change.partition} {old} -> {new}"
+
+
+def _offsets(event: HistoryEvent) -> str:
+    assert isinstance(event, facts.OffsetsMoved)
+    shown = ", ".join(map(_change, event.changes[:CHANGES_NAMED_MAX]))
+    more = len(event.changes) - CHANGES_NAMED_MAX
+    last = f" and {_count(more, 'partition')} more (--offsets)" if more > 0 else ""
+    times = f" ({event.commits} times)" if event.commits else ""
+    return f"{event.by}{_by(event.asker)}{times}: {shown}{last}"
+
+
+def _verdict(event: HistoryEvent) -> str:
+    assert isinstance(event, facts.VerdictBegan)
+    return f"{event.verdict}: {event.summary}"
+
+
+def _verdict_ended(event: HistoryEvent) -> str:
+    assert isinstance(event, facts.VerdictEnded)
+    return f"{event.verdict} ({event.subject or 'the group'}) after {duration(event.lasted_ms)}"
+
+
+_WORDS: Final[dict[type, Callable[[HistoryEvent], str]]] = {
+    facts.GroupCreated: _created,
+    facts.GroupLoaded: _loaded,
+    facts.GroupDeleted: _deleted,
+    facts.MemberJoined: _joined,
+    facts.MembersRemoved: _removed,
+    facts.StaticMemberReplaced: _replaced,
+    facts.MemberFenced: _fenced,
+    facts.MemberLapsed: _lapsed,
+    facts.LapseForgiven: _forgiven,
+    facts.RebalanceBegan: _began,
+    facts.NobodyRejoined: _nobody,
+    facts.LeaderChanged: _leader,
+    facts.GenerationBegan: _generation,
+    facts.GenerationAssigned: _assigned,
+    facts.AssignmentRefused: _refused,
+    facts.GroupEmptied: _emptied,
+    facts.RebalanceEnded: _ended,
+    facts.TopicsChanged: _topics,
+    facts.OffsetsMoved: _offsets,
+    facts.VerdictBegan: _verdict,
+    facts.VerdictEnded: _verdict_ended,
+}
