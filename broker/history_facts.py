@@ -3,9 +3,7 @@
 Turns the coordinator's events into the history's (history/events.py), names the cause of each
 rebalance, and keeps what one needs until it is over: whose partitions it takes from whom. Told of a
 turn before its events are written in, so that a group can be asked how it was.
-
-docs/history.md says how causes are attributed; the rules that need more than one event are here.
-That a rebalance which ran into its timeout is named by it stands in history/story.py.
+docs/history.md has the rules; history_beginning.py and history/story.py apply them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -105,6 +103,8 @@ class Facts:
                 fact = fact_of(group, event)
                 if isinstance(fact, facts.NobodyRejoined):
                     fact = fact.after(self._repeats.count(fact.group_id, now.mono_ms))
+                elif isinstance(fact, facts.TopicsChanged):
+                    fact = replace(fact, changes=self._topics.numbers(fact.topics))
                 if fact is not None:
                     fresh = (fact,)
             for one in fresh:

@@ -63,7 +63,7 @@ def _time_of_day(text: str) -> int | None:
         at = time.fromisoformat(text)
     except ValueError:
         return None
-    now = datetime.now(UTC)
+    now = datetime.fromtimestamp(now_ms() / 1_000, UTC)
     found = datetime.combine(now.date(), at, UTC)
     if found > now:
         found -= timedelta(days=1)

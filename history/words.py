@@ -209,9 +209,8 @@ def _ended(event: HistoryEvent) -> str:
 
 def _topics(event: HistoryEvent) -> str:
     assert isinstance(event, facts.TopicsChanged)
-    if event.changes:
-        return _some(event.changes, topic_change)
-    return _some(event.topics, str)
+    named = _some(event.changes, topic_change) if event.changes else _some(event.topics, str)
+    return f"partitions changed: {named}"
 
 
 def _change(change: facts.OffsetChange) -> str:

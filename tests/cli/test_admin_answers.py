@@ -49,8 +49,8 @@ ROLLCALL = {
     "/api/history": {
         "group": EVIL,
         "events": [
-            {"at": "now", "type": "member_joined", "who": MEMBER, "reason": EVIL},
-            {"at": "now", "type": "offsets_moved", "by": "commit", "asker": MEMBER,
+            {"at": "now", "type": "member_joined", "text": EVIL, "who": MEMBER, "reason": EVIL},
+            {"at": "now", "type": "offsets_moved", "text": EVIL, "by": "commit", "asker": MEMBER,
              "changes": [{"topic": EVIL, "partition": 0, "old": 1, "new": 2}]},
         ],
     },

@@ -21,6 +21,9 @@ NOON_MS = 1_795_262_400_000  # 2026-11-21T12:00Z
         ("2h", NOON_MS - 7_200_000),
         ("90 s ago", NOON_MS - 90_000),
         ("250ms", NOON_MS - 250),
+        ("12:00", NOON_MS),
+        ("02:10", NOON_MS - (9 * 60 + 50) * 60_000),
+        ("12:00:01", NOON_MS - 86_400_000 + 1_000),  # yesterday
     ],
 )
 def test_a_time_is_a_date_a_number_or_how_long_ago(
@@ -30,7 +33,7 @@ def test_a_time_is_a_date_a_number_or_how_long_ago(
     assert Moment().convert(said, None, None) == at_ms
 
 
-@pytest.mark.parametrize("said", ["", "yesterday", "2h3m", "-5", "2026-13-01"])
+@pytest.mark.parametrize("said", ["", "yesterday", "2h3m", "-5", "24:00", "2:10", "2026-13-01"])
 def test_what_is_no_time_is_refused(said: str) -> None:
     with pytest.raises(click.BadParameter, match="is no time"):
         Moment().convert(said, None, None)
