@@ -27,12 +27,12 @@ def text(words: str) -> bytes:
 
 def worker(offset: int, allocation: bytes = b"") -> bytes:
     """Version, url, config offset, what it runs: ExtendedWorkerState of Connect."""
-    head = struct.pack(">h", 1) + text("http://w1:8083/") + struct.pack(">q", offset)
+    head = struct.pack(">h", 1) + text("http://w1.example:8083/") + struct.pack(">q", offset)
     return head + struct.pack(">i", len(allocation)) + allocation
 
 
 def work(offset: int, *connectors: tuple[str, list[int]]) -> bytes:
-    packed = struct.pack(">hh", 1, 0) + text("w-1") + text("http://w1:8083/")
+    packed = struct.pack(">hh", 1, 0) + text("w-1") + text("http://w1.example:8083/")
     packed += struct.pack(">qi", offset, len(connectors))
     for name, tasks in connectors:
         packed += text(name) + struct.pack(f">i{len(tasks)}i", len(tasks), *tasks)
@@ -66,13 +66,13 @@ def group(world: ToldWorld, protocol_type: str, metadata: bytes) -> list[str]:
 
 
 def test_documented_bytes_are_read_and_others_are_opaque() -> None:
-    assert connect_worker(worker(12)) == Worker("http://w1:8083/", 12)
+    assert connect_worker(worker(12)) == Worker("http://w1.example:8083/", 12)
     tasks = work(12, ("a", [-1, 0, 1]), ("b", [0]))
-    assert connect_work(tasks) == Work("http://w1:8083/", 12, 1, 3)
+    assert connect_work(tasks) == Work("http://w1.example:8083/", 12, 1, 3)
     for version in (1, 2, 3, 9, 10, 13):
         assert streams_tasks(streams(version, 2, 3)) == Tasks(2, 3)
-    master = {"error": 0, "master": "sr-1", "master_identity": {"host": "h", "port": 8081}}
-    assert registry_master(json.dumps(master).encode()) == "http://h:8081"
+    master = {"error": 0, "master": "sr-1", "master_identity": {"host": "h.example", "port": 8081}}
+    assert registry_master(json.dumps(master).encode()) == "http://h.example:8081"
     assert registry_master(b'{"error": 1, "master": null}') == ""
     for raw in (b"", b"\x00", b"{}", b"\xff" * 40, bytes(3), tasks[:-9]):
         assert connect_worker(raw[:5]) is None
@@ -93,7 +93,7 @@ def test_cut_bytes_are_opaque_never_an_error(at: int) -> None:
 def test_a_new_config_offset_of_connect_says_so(world: ToldWorld) -> None:
     ids = group(world, "connect", worker(12))
     assert world.last.described == (
-        "2 connectors and 2 tasks on 2 workers; the leader is http://w1:8083/, config offset 12"
+        "2 connectors and 2 tasks on 2 workers; the leader is http://w1.example:8083/, config offset 12"
     )
     changed = [("sessioned", worker(15))]
     world.join("g", ids[1], protocol_type="connect", protocols=changed)
@@ -125,9 +125,13 @@ def test_a_schema_registry_that_moved() -> None:
     def node(host: str) -> bytes:
         return json.dumps({"version": 1, "host": host, "port": 8081}).encode()
 
-    is_other, note = what_changed([("v0", node("a"))], [("v0", node("b"))], "v0", "sr")
+    is_other, note = what_changed(
+        [("v0", node("a.example"))], [("v0", node("b.example"))], "v0", "sr"
+    )
     assert is_other
-    assert note == "Schema Registry: its URL went from http://a:8081 to http://b:8081"
+    assert (
+        note == "Schema Registry: its URL went from http://a.example:8081 to http://b.example:8081"
+    )
 
 
 def test_streams_standby_tasks_are_told(world: ToldWorld) -> None:
