@@ -93,7 +93,8 @@ def test_cut_bytes_are_opaque_never_an_error(at: int) -> None:
 def test_a_new_config_offset_of_connect_says_so(world: ToldWorld) -> None:
     ids = group(world, "connect", worker(12))
     assert world.last.described == (
-        "2 connectors and 2 tasks on 2 workers; the leader is http://w1.example:8083/, config offset 12"
+        "2 connectors and 2 tasks on 2 workers; the leader is http://w1.example:8083/, "
+        "config offset 12"
     )
     changed = [("sessioned", worker(15))]
     world.join("g", ids[1], protocol_type="connect", protocols=changed)
