@@ -55,7 +55,7 @@ from broker.trouble_watch import build_watch
 from broker.worker import WorkerProcess
 from coordinator.coordinator import GroupCoordinator
 from history.index import HistoryIndex, IndexLimits
-from protocol.names import OFFSETS_TOPIC
+from protocol.names import HISTORY_TOPIC, OFFSETS_TOPIC
 from rollcall import __version__
 from storage.api import Corrupt
 from storage.data_dir import DataDir, DataDirRefused
@@ -171,6 +171,7 @@ def build(
         on_reopened=relay.reopened,
         is_synced=config.rollcall_flush == "commit",
         limits=journal_limits(config),
+        dispensable=(HISTORY_TOPIC,),  # groups are served without their history
     )
     repaired = recover_journal(journal, store, opened, observer, repair=repair)
     server = Server(loop, clock, _limits(config), observer)

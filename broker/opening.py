@@ -115,6 +115,10 @@ def recover_journal(
         recovered = journal.recover()
         if recovered.reapplied or recovered.tail is not None:
             observer(DaemonStep("Recovered the journal", recovered._asdict()))
+        for key in recovered.left_out:
+            kept_as = ", ".join(recovered.kept_as) or "no room for a copy"
+            reason = {"reason": str(store.damaged[key]), "journal_kept_as": kept_as}
+            observer(Warned("Left out a damaged partition and the journal of it", reason))
     for log, end in zip(logs, ends, strict=True):
         for one in log.repairs:
             facts = one._asdict()

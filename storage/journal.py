@@ -21,7 +21,7 @@ Kafka's counterpart is none: it syncs each partition's file by itself.
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from time import monotonic, perf_counter
 
 from msgspec import Struct
@@ -80,6 +80,7 @@ class Journal:
     __slots__ = (
         "_declared",
         "_disk",
+        "_dispensable",
         "_enqueued_bytes",
         "_errands",
         "_failure_is_known",
@@ -117,8 +118,13 @@ class Journal:
         on_reopened: Callable[[], None] = lambda: None,
         is_synced: bool = True,
         limits: JournalLimits | None = None,
+        dispensable: Collection[str] = (),
     ) -> None:
-        """`is_synced` is `rollcall.flush=commit`. The callbacks run in the flusher's thread."""
+        """`is_synced` is `rollcall.flush=commit`. The callbacks run in the flusher's thread.
+
+        Damaged partitions of `dispensable` topics do not forbid a recovery.
+        """
+        self._dispensable = dispensable
         self._disk = disk
         self._store = store
         self._on_stored = on_stored
@@ -445,7 +451,11 @@ class Journal:
         anew. `try_reopen` does it all again.
         """
         recovered, logs = recover(
-            self._write_ahead, self._store, after_clean_stop=self._store.was_clean
+            self._disk,
+            self._write_ahead,
+            self._store,
+            after_clean_stop=self._store.was_clean,
+            dispensable=self._dispensable,
         )
         try:
             self._settle(logs)
@@ -489,7 +499,7 @@ class Journal:
             log.drop_partial_write()
         self._write_ahead.close()
         self._write_ahead = self._open_files()
-        _, logs = recover(self._write_ahead, self._store, after_clean_stop=False)
+        _, logs = recover(self._disk, self._write_ahead, self._store, after_clean_stop=False)
         self._settle({**touched, **dict.fromkeys(logs)})
         self.checkpointer.forget()
         self._queue.clear()

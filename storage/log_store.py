@@ -453,6 +453,18 @@ class LogStore:
         self._disk.sync_dir(self.path)
         return names
 
+    def fail(self, key: TopicPartition, damage: Corrupt) -> None:
+        """Serve a partition no more, since its log is damaged; its folder stays as it is."""
+        log = self._logs.get(key)
+        if log is not None:
+            recovery_point, start = self._durable_to.get(log, 0), log.log_start_offset
+            self._take_away([key])
+            log.abandon("damaged")
+            # As for those found damaged at the open: what the checkpoints say of them stays.
+            self._damaged_lines.setdefault(RECOVERY_POINTS, {})[key] = recovery_point
+            self._damaged_lines.setdefault(LOG_STARTS, {})[key] = start
+        self.damaged[key] = damage
+
     def _take_away(self, keys: Sequence[TopicPartition]) -> dict[TopicPartition, PartitionLog]:
         """Nobody finds them from here on; the open ones of them."""
         gone = set(keys)

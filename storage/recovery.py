@@ -11,12 +11,12 @@ that it takes for written though the disk has not got them, and only writing the
 next fsync mean them. Never below a recovery point, though: that was set after a sound fsync.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
 from storage import write_ahead
-from storage.api import Corrupt
+from storage.api import Corrupt, TopicPartition
 from storage.checkpoints import NO_TOPIC_ID
 from storage.disk import Disk, lacks_room
 from storage.log_store import LogStore
@@ -38,33 +38,64 @@ class Recovered(NamedTuple):
     batches: int  # seen in the journal
     reapplied: int  # of them, those that the segments lacked
     tail: TailCut | None
+    left_out: tuple[TopicPartition, ...] = ()  # damaged partitions that a start does without
+    kept_as: tuple[str, ...] = ()  # copies of the journal, which has records of those
 
 
 def recover(
-    journal: WriteAheadPair, store: LogStore, *, after_clean_stop: bool
+    disk: Disk,
+    journal: WriteAheadPair,
+    store: LogStore,
+    *,
+    after_clean_stop: bool,
+    dispensable: Collection[str] = (),
 ) -> tuple[Recovered, list[PartitionLog]]:
     """Re-apply what counts; also returns the logs it speaks of, which need a sync before the
-    next passes may begin. Raises Corrupt, OSError."""
-    promises = _Promises(store)
+    next passes may begin. Damaged partitions of `dispensable` topics are left out, and the journal
+    is copied first if there is room. Raises Corrupt, OSError."""
+    promises = _Promises(store, dispensable)
     groups = 0
     for promise in journal.groups(after_clean_stop=after_clean_stop):
         groups += 1
         promises.add(promise)
     batches = reapplied = 0
-    for log, placed in promises.batches.items():
+    for log, placed in list(promises.batches.items()):
         batches += len(placed)
-        reapplied += reconcile(log, placed, journal.paths[-1])
-    return Recovered(groups, batches, reapplied, journal.tail), list(promises.batches)
+        try:
+            reapplied += reconcile(log, placed, journal.paths[-1])
+        except Corrupt as damage:
+            if log.topic_partition.topic not in dispensable:
+                raise
+            promises.leave_out(log.topic_partition, damage)
+            del promises.batches[log]
+    left_out = tuple(sorted(promises.left_out))
+    kept_as = _copies(disk, journal, store) if left_out else ()
+    recovered = Recovered(groups, batches, reapplied, journal.tail, left_out, kept_as)
+    return recovered, list(promises.batches)
+
+
+def _copies(disk: Disk, journal: WriteAheadPair, store: LogStore) -> tuple[str, ...]:
+    """None where the disk is full: what a start does without must not forbid it."""
+    try:
+        kept = tuple(keep_copy(disk, path) for path in sorted(journal.paths))
+        disk.sync_dir(store.path)
+    except OSError as failure:
+        if not lacks_room(failure):
+            raise
+        return ()
+    return kept
 
 
 class _Promises:
     """The batches of each log that the groups speak of, in their order."""
 
-    __slots__ = ("_logs", "_store", "batches")
+    __slots__ = ("_dispensable", "_logs", "_store", "batches", "left_out")
 
-    def __init__(self, store: LogStore) -> None:
+    def __init__(self, store: LogStore, dispensable: Collection[str] = ()) -> None:
         self._store = store
-        self._logs: dict[tuple[int, int], PartitionLog] = {}  # by pass and reference
+        self._dispensable = dispensable
+        self._logs: dict[tuple[int, int], PartitionLog | None] = {}  # by pass and reference
+        self.left_out: set[TopicPartition] = set()
         self.batches: dict[PartitionLog, list[Placed]] = {}
 
     def add(self, promise: Promise) -> None:
@@ -81,10 +112,33 @@ class _Promises:
         _, epoch, group = promise
         for entry in write_ahead.read_entries(group.payload):
             if isinstance(entry, Declared):
-                log = self._logs[epoch, entry.reference] = _declared_log(self._store, entry)
-                self.batches.setdefault(log, [])
+                log = self._logs[epoch, entry.reference] = self._declared(entry)
+                if log is not None:
+                    self.batches.setdefault(log, [])
             else:
-                yield self._logs[epoch, entry.reference], entry.batch
+                log = self._logs[epoch, entry.reference]
+                if log is not None:
+                    yield log, entry.batch
+
+    def _declared(self, entry: Declared) -> PartitionLog | None:
+        """The log; None if it is damaged and a start does without it."""
+        key = entry.topic_partition
+        if key not in self.left_out:
+            try:
+                return _declared_log(self._store, entry)
+            except Corrupt as damage:
+                if key.topic not in self._dispensable:
+                    raise
+                self.leave_out(key, damage)
+            except ValueError as fault:  # another topic id
+                if key.topic not in self._dispensable:
+                    raise
+                self.leave_out(key, Corrupt(f"{self._store.path}/{key.topic}", 0, str(fault)))
+        return None
+
+    def leave_out(self, key: TopicPartition, damage: Corrupt) -> None:
+        self.left_out.add(key)
+        self._store.fail(key, damage)
 
 
 def recover_what_is_left(

@@ -12,7 +12,7 @@ from tests.architecture.tree import ROOT, python_files
 from topics.configs import KEYS as TOPIC_KEYS
 
 # "Files of one thought": beyond this a file has two. Tables may be longer than code.
-LINES_MAX = 520
+LINES_MAX = 560
 TABLES = {Path("coordinator/record_schemas.py"): 600, Path("broker/config.py"): 840}
 FUNCTION_LINES_MAX = 70  # a screen
 LONG_FUNCTIONS = {"broker/main.py build"}  # a list of parts

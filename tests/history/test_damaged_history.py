@@ -4,8 +4,10 @@ Runs the whole daemon on real files: groups with a history, a clean stop, damage
 the history's segment, and a start. Groups and offsets must be there, whatever the damage.
 """
 
+import shutil
 from contextlib import suppress
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
@@ -19,6 +21,7 @@ from protocol.messages.offset_commit import (
 )
 from protocol.names import ErrorCode, GroupId, TopicName
 from storage.api import Corrupt
+from storage.checkpoints import encode_uuid
 from storage.record_batch import iter_batches
 from tests.broker.node import Node
 from tests.broker.shell import Client
@@ -129,3 +132,53 @@ async def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
     path.write_bytes(content)
 
     assert "group history cannot be read" in await check_served(tmp_path)
+
+
+async def killed(folder: Path, tmp_path: Path) -> Path:
+    """What a kill leaves: a history below its recovery point, and one that the journal has too."""
+    await remembered(folder)
+    async with Node(folder) as node:
+        client = await node.client()
+        await commit(client, 20)
+        await commit(client, 15)
+        shutil.copytree(folder / "data", tmp_path / "killed" / "data")
+        client.close()
+    return tmp_path / "killed"
+
+
+def other_topic_id(history: Path) -> None:
+    path = history / "partition.metadata"
+    version, _, _ = path.read_text().partition("\n")
+    path.write_text(f"{version}\ntopic_id: {encode_uuid(UUID(int=7))}")
+
+
+def flip(history: Path) -> None:
+    (path,) = history.glob("*.log")
+    content = bytearray(path.read_bytes())
+    content[30] ^= 0xFF
+    path.write_bytes(content)
+
+
+AFTER_A_KILL = {
+    "a flipped byte": flip,
+    "an empty file": lambda history: next(history.glob("*.log")).write_bytes(b""),
+    "no file": lambda history: next(history.glob("*.log")).unlink(),
+    "no folder": shutil.rmtree,
+    "another topic id": other_topic_id,
+}
+
+
+@pytest.mark.parametrize("damage", AFTER_A_KILL)
+async def test_damage_after_a_kill_while_the_journal_has_records_of_it(
+    tmp_path: Path, damage: str
+) -> None:
+    (tmp_path / "first").mkdir()
+    folder = await killed(tmp_path / "first", tmp_path)
+    AFTER_A_KILL[damage](folder / "data" / "__group_history-0")
+
+    log = await check_served(folder)
+
+    assert "__group_history" in log
+    copies = list((folder / "data").glob("rollcall-journal*.damaged"))
+    assert bool(copies) == ("Left out" in log)
+    await check_served(folder)

@@ -13,6 +13,7 @@ from storage.disk import Disk, RealDisk
 from storage.journal import Journal, JournalLimits
 from storage.log_store import LogStore
 from storage.record_batch import read_header
+from storage.recovery import Recovered
 from storage.write_ahead_pair import FILE_NAMES
 from tests.broker.faulty_disk import FaultyDisk
 from tests.simulator.disk import SimulatedDisk
@@ -158,7 +159,7 @@ def test_a_stop_leaves_nothing_to_recover() -> None:
 
     again = rig.restarted_on(disk.after_crash(random.Random(1)))
     assert again.opened.was_clean
-    assert again.recovered == (0, 0, 0, None)
+    assert again.recovered == Recovered(groups=0, batches=0, reapplied=0, tail=None)
     assert again.keys() == ["queued"]
     assert again.log().append(records("next"), NOW_MS) == 2
 
