@@ -13,7 +13,7 @@ but a group that has neither lag nor made a commit since is not written any more
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from time import perf_counter
@@ -144,6 +144,10 @@ class LagSampler:
             )
             await asyncio.sleep(0)
         return GroupLag.of(group_id, state, now_ms, partitions)
+
+    def group_views(self) -> Iterator[tuple[GroupView, ...]]:
+        """All groups, some at a time; each lot as it is when it is asked for."""
+        return self._reader.groups()
 
     def group(self, group_id: str) -> GroupView | None:
         return self._reader.group(GroupId(group_id))

@@ -2,12 +2,12 @@
 
 Asks the admin port of a running daemon (console/lag_api.py). With a group: a row for each
 partition, in the columns of `kafka-consumer-groups --describe` and with what that cannot know;
-without one: every group, the worst first. --json prints what the daemon answered.
+without one: every group, the worst first, those that never committed last. --json prints what the
+daemon answered.
 """
 
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from types import NoneType
 
 import click
@@ -59,11 +59,13 @@ def _all(lag: Mapping[str, object]) -> str:
     groups = _maps(lag.get("groups"))
     if not groups:
         if lag.get("at_ms") is None:
-            return "Nothing was sampled yet: the daemon has just started."
-        return f"No group had committed anything when lag was last sampled, at {_sampled(lag)}."
+            return "There is no group, and nothing was sampled yet: the daemon has just started."
+        return "There is no group."
+    with_type = any(one.get("protocol_type") not in (None, "consumer") for one in groups)
     rows = [
         (
             cell(one["group"]),
+            *([cell(one.get("protocol_type"))] * with_type),
             cell(one["state"]),
             cell(one["members"]),
             cell(one["partitions"]),
@@ -74,22 +76,21 @@ def _all(lag: Mapping[str, object]) -> str:
         )
         for one in groups
     ]
-    shown = table(_GROUP_COLUMNS, rows)
+    first, *others = _GROUP_COLUMNS
+    shown = table((first, *(["TYPE"] * with_type), *others), rows)
     total = lag.get("groups_total")
     if isinstance(total, int) and total > len(groups):
         shown += f"\nand {total - len(groups)} groups more (--limit)"
     return shown
 
 
-def _sampled(lag: Mapping[str, object]) -> str:
-    at_ms = lag["at_ms"]
-    assert isinstance(at_ms, int)
-    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%H:%M:%S} UTC"
-
-
 def _one(group: str, lag: Mapping[str, object]) -> str:
     partitions = _maps(lag.get("partitions"))
     head = f"Group {printable(group)}: {lag['state']}, status {lag['verdict']}"
+    kind = lag.get("protocol_type")
+    if not partitions and kind not in (None, "consumer"):
+        kind = printable(str(kind))
+        return f"Group {printable(group)}: {lag['state']}; a group of type {kind} has no offsets."
     if not partitions:
         return f"{head}; it has committed nothing and owns nothing."
     head += f"; {_in_words(lag, partitions)}"

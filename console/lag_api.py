@@ -16,9 +16,10 @@ from aiohttp import web
 
 from broker.daemon import Daemon
 from console.answers import answer_json, refusal, whole_number
+from coordinator.group import GroupView
 from history.lag import NOTE_WORDS, SEVERITY, GroupLag, Owner, PartitionLag, Sum
 from history.lag_book import GroupWindows
-from protocol.names import GroupId
+from protocol.names import GroupId, GroupState
 
 GROUPS_DEFAULT: Final = 1_000
 GROUPS_MAX: Final = 100_000
@@ -53,18 +54,20 @@ class LagApi:
             shown.append(_partition(one))
             if number % GROUPS_A_BREATH == 0:
                 await asyncio.sleep(0)
-        return await answer_json(_group(lag, shown), rows=len(shown))
+        group = self._daemon.coordinator.group(group_id)
+        kind = None if group is None else group.protocol_type
+        content = {**_group(lag, shown), "protocol_type": kind}
+        return await answer_json(content, rows=len(shown))
 
     async def _show_all(self, limit: int) -> web.Response:
         sampler = self._daemon.lag
-        book, coordinator = sampler.book, self._daemon.coordinator
+        book = sampler.book
         groups: list[tuple[Rank, dict[str, object]]] = []
-        for number, group_id in enumerate(tuple(book.groups), start=1):
-            windows = book.groups.get(group_id)
-            group = coordinator.group(GroupId(group_id))
-            if windows is not None and group is not None:
-                sums = _sums(group_id, group.state.value, len(group.members), windows)
-                groups.append((_rank(group_id, windows), sums))
+        walk = (group for some in sampler.group_views() for group in some)
+        for number, group in enumerate(walk, start=1):
+            if group.state is not GroupState.DEAD:
+                windows = book.groups.get(group.group_id)
+                groups.append((_rank(group.group_id, windows), _sums(group, windows)))
             if number % GROUPS_A_BREATH == 0:
                 await asyncio.sleep(0)
         shown = [sums for _, sums in nsmallest(limit, groups, key=itemgetter(0))]
@@ -81,29 +84,34 @@ class LagApi:
 Rank = tuple[int, float, int, str]
 
 
-def _rank(group_id: str, windows: GroupWindows) -> Rank:
-    """The worst first: by status, then by who waits for the oldest record, then by records.
+def _rank(group_id: str, windows: GroupWindows | None) -> Rank:
+    """The worst first: by status, then by who waits for the oldest record, then by records. Those
+    that never committed come last.
 
     Not by the seconds that are shown: each group was sampled at a moment of its own, so two that
     wait for one and the same record would stand in the order in which they were read.
     """
     oldest_ms = inf
+    if windows is None:
+        return 1, inf, 1, group_id
     if (seconds := windows.seconds_max) is not None:
         oldest_ms = windows.at_ms - round(seconds * 1000)
     lag = windows.lag
     return -SEVERITY[windows.status], oldest_ms, 1 if lag is None else -lag, group_id
 
 
-def _sums(group_id: str, state: str, members: int, windows: GroupWindows) -> dict[str, object]:
+def _sums(group: GroupView, windows: GroupWindows | None) -> dict[str, object]:
+    """Without windows: it never committed, or was not sampled yet."""
     return {
-        "group": group_id,
-        "state": state,
-        "members": members,
-        "verdict": windows.status.value,
-        "partitions": len(windows.windows),
-        "lag": windows.lag,
-        "lag_max": windows.lag_max,
-        "seconds_max": windows.seconds_max,
+        "group": group.group_id,
+        "state": group.state.value,
+        "members": len(group.members),
+        "verdict": None if windows is None else windows.status.value,
+        "partitions": 0 if windows is None else len(windows.windows),
+        "lag": None if windows is None else windows.lag,
+        "lag_max": None if windows is None else windows.lag_max,
+        "seconds_max": None if windows is None else windows.seconds_max,
+        "protocol_type": group.protocol_type,
     }
 
 

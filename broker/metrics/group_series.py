@@ -17,10 +17,18 @@ LINES_A_PORTION: Final = 500
 """A third of a millisecond's work."""
 
 MEMBERS_OF: Final = attrgetter("members")
-LAG_SUM_OF: Final = attrgetter("lag_records")
-LAG_MAX_OF: Final = attrgetter("lag_max")
 LAG_SECONDS_MAX_OF: Final = attrgetter("lag_seconds_max")
 _GENERATION_OF: Final = attrgetter("generation_id")
+
+
+def lag_sum_of(group: ShownGroup) -> int | None:
+    """None of a group that has no offsets by its type."""
+    return group.lag_records if group.has_offsets else None
+
+
+def lag_max_of(group: ShownGroup) -> int | None:
+    return group.lag_max if group.has_offsets else None
+
 
 GROUP_MEMBERS: Final = Family(
     "group_coordinator_group_members", Kind.GAUGE, "Members of a group.", ("group",)
@@ -123,8 +131,8 @@ def collect(labelled: Labelled) -> Portions:
         GROUP_STATE, (f'{head}{{group={g.quoted},state="{g.state}"}} 1\n' for g in groups)
     )
     yield from by_group(GROUP_GENERATION, groups, _GENERATION_OF)
-    yield from by_group(GROUP_LAG, groups, LAG_SUM_OF)
-    yield from by_group(GROUP_MAX_LAG, groups, LAG_MAX_OF)
+    yield from by_group(GROUP_LAG, groups, lag_sum_of)
+    yield from by_group(GROUP_MAX_LAG, groups, lag_max_of)
     yield from by_group(GROUP_MAX_LAG_SECONDS, groups, LAG_SECONDS_MAX_OF)
     head = GROUP_STATUS.name
     yield from in_portions(

@@ -10,11 +10,11 @@ from typing import Final
 
 from broker.metrics.family import Family, Kind, Portions, escaped
 from broker.metrics.group_series import (
-    LAG_MAX_OF,
     LAG_SECONDS_MAX_OF,
-    LAG_SUM_OF,
     by_group,
     in_portions,
+    lag_max_of,
+    lag_sum_of,
 )
 from broker.metrics.labelled import Labelled
 from broker.metrics.topics import ShownTopics
@@ -74,9 +74,9 @@ def collect(
         )
     yield from _partitions(labelled, cluster)
     groups, label = labelled.groups, f"{cluster},group"
-    yield from by_group(GROUP_MAX_LAG, groups, LAG_MAX_OF, label)
+    yield from by_group(GROUP_MAX_LAG, groups, lag_max_of, label)
     yield from by_group(GROUP_MAX_LAG_SECONDS, groups, LAG_SECONDS_MAX_OF, label)
-    yield from by_group(GROUP_SUM_LAG, groups, LAG_SUM_OF, label)
+    yield from by_group(GROUP_SUM_LAG, groups, lag_sum_of, label)
     head = f"{GROUP_TOPIC_SUM_LAG.name}{{{label}="
     yield from in_portions(
         GROUP_TOPIC_SUM_LAG,

@@ -23,6 +23,7 @@ from broker.skipped_groups import METRICS, SkippedGroups
 from coordinator.coordinator import GroupCoordinator
 from coordinator.group import GroupView
 from history.lag import Status
+from protocol.consumer_protocol import PROTOCOL_TYPE
 from protocol.names import GroupId
 
 STEPS_A_BREATH: Final = 250
@@ -46,6 +47,7 @@ class ShownGroup:
     __slots__ = (
         "generation_id",
         "group_id",
+        "has_offsets",
         "lag_max",
         "lag_records",
         "lag_seconds_max",
@@ -64,6 +66,8 @@ class ShownGroup:
         self.state = group.state.value
         self.members = len(group.members)
         self.generation_id = group.generation_id
+        # Kafka Connect's workers and their kind commit nothing: no lag, rather than a lag of 0.
+        self.has_offsets = group.protocol_type in (None, PROTOCOL_TYPE) or bool(group.offsets)
         self.partitions: list[PartitionLag] = []
         self.topics: dict[str, list[int]] = {}  # -> sums of committed offsets and of lag
         self.lag_records = self.lag_max = 0

@@ -124,6 +124,7 @@ def test_a_member_without_a_commit_has_no_lag_and_is_named(sampled: Daemon) -> N
     member.commit(offsets=[TopicPartition("orders", 0, 4)], asynchronous=False)
 
     lag = lag_of(sampled, "g")
+    assert lag["protocol_type"] == "consumer"
     assert [one["lag"] for one in lag["partitions"]] == [6, None]
     assert [one["note"] for one in lag["partitions"]] == [None, "no_commit"]
     assert [one["member"]["client_id"] for one in lag["partitions"]] == ["ann", "ann"]

@@ -6,6 +6,8 @@ import struct
 import pytest
 
 from broker.history_causes import what_changed
+from broker.metrics.group_series import lag_max_of, lag_sum_of
+from broker.metrics.labelled import ShownGroup
 from history.causes import Cause
 from protocol.consumer_protocol import ConsumerProtocolAssignment, write_assignment
 from protocol.metadata_words import (
@@ -156,3 +158,17 @@ def test_streams_standby_tasks_are_told(world: ToldWorld) -> None:
         )
     (held,) = world.last.held
     assert (held.who.member_id, held.standby) == (answers[1].member_id, 3)
+
+
+def test_a_connect_group_has_no_lag_in_the_metrics_rather_than_zero(world: ToldWorld) -> None:
+    group(world, "connect", worker(12))
+    shown = ShownGroup(world.group(), None)
+    assert (lag_sum_of(shown), lag_max_of(shown)) == (None, None)
+
+
+def test_a_consumer_group_that_never_committed_has_a_lag_of_zero_in_the_metrics(
+    world: ToldWorld,
+) -> None:
+    world.consumers(2)
+    shown = ShownGroup(world.group(), None)
+    assert (lag_sum_of(shown), lag_max_of(shown)) == (0, 0)

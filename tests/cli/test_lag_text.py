@@ -1,0 +1,28 @@
+"""What `rollcall lag` says of groups that have no offsets, or never committed."""
+
+from cli.lag import _all, _one
+
+
+def row(group: str, **facts: object) -> dict[str, object]:
+    nothing: dict[str, object] = dict.fromkeys(("lag", "lag_max", "seconds_max", "verdict"))
+    one = {"group": group, "state": "Stable", "members": 2, "partitions": 0, **nothing}
+    return {**one, "protocol_type": "consumer", **facts}
+
+
+def test_a_group_of_another_type_has_no_offsets() -> None:
+    lag = {"state": "Stable", "verdict": "OK", "partitions": [], "protocol_type": "connect"}
+    assert _one("c", lag) == "Group c: Stable; a group of type connect has no offsets."
+    lag["protocol_type"] = "consumer"
+    assert "it has committed nothing and owns nothing" in _one("c", lag)
+
+
+def test_all_groups_are_listed_also_those_that_never_committed() -> None:
+    lines = _all({"at_ms": 1, "groups": [row("a", lag=3, verdict="OK"), row("b")]}).splitlines()
+    assert [line.split()[0] for line in lines] == ["GROUP", "a", "b"]
+    assert lines[2].split() == ["b", "Stable", "2", "0", "-", "-", "-", "-"]
+
+
+def test_types_have_a_column_if_there_are_others_than_consumers() -> None:
+    lines = _all({"at_ms": 1, "groups": [row("b", protocol_type="connect")]}).splitlines()
+    assert lines[0].split()[:3] == ["GROUP", "TYPE", "STATE"]
+    assert lines[1].split()[:3] == ["b", "connect", "Stable"]
