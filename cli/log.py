@@ -1,4 +1,4 @@
-"""`rollcall log`: what is in the log files, is it sound, and what takes the space?"""
+"""`rollcall log`: what do the log files contain, are they intact, and what uses the space?"""
 
 import click
 
@@ -16,7 +16,7 @@ from cli.log_stat import log_stat
     "of a real Kafka. Only `clean` changes anything.",
 )
 def log() -> None:
-    """Look into the log files: dump, lint, stat; and clean them."""
+    """Inspect log files (dump, lint, stat), and compact them (clean)."""
 
 
 log.add_command(log_clean)

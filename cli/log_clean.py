@@ -1,7 +1,7 @@
 """`rollcall log clean`: compact the logs of a data directory on which no daemon runs.
 
-Settles the directory as a start does (so that a killed daemon's is as good as any other), then has
-storage/cleaner.py clean each compacted log under the directory's lock.
+Recovers the directory as a start does (so it also works after a kill), then storage/cleaner.py
+cleans each compacted log under the directory's lock.
 """
 
 import json
@@ -41,9 +41,9 @@ class _Wanted:
     "  rollcall log clean --dry-run rollcall-data\n"
     "  rollcall log clean --roll --set rollcall.offsets.history.ms=0 rollcall-data\n"
     "\n"
-    "What is younger than the compaction lag stays: for __consumer_offsets "
-    "rollcall.offsets.history.ms, a day by default. Tombstones stay for delete.retention.ms. Exit "
-    "code 1 means that a log could not be cleaned, 2 that nothing was begun.",
+    "Records younger than the compaction lag are kept: for __consumer_offsets that is "
+    "rollcall.offsets.history.ms, a day by default. Tombstones are kept for delete.retention.ms. "
+    "Exit code 1: a log could not be cleaned; 2: nothing was started.",
 )
 @click.argument("path", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
 @partition_option
@@ -55,7 +55,7 @@ class _Wanted:
     type=click.Path(path_type=Path),
     envvar="ROLLCALL_CONFIG",
     show_envvar=True,
-    help="The daemon's configuration, if it has one.",
+    help="The daemon's configuration file.",
 )
 @click.option(
     "--set", "pairs", metavar="NAME=VALUE", multiple=True, help="As for `rollcall serve`."
@@ -63,9 +63,10 @@ class _Wanted:
 @click.option(
     "--roll",
     is_flag=True,
-    help="Close the active segment first: it is never cleaned. Not counted by --dry-run.",
+    help="Close the active segment first; an active segment is never cleaned. --dry-run does not "
+    "count it.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be freed, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Report what would be freed, and change nothing.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 def log_clean(
     *,
@@ -80,9 +81,9 @@ def log_clean(
 ) -> int:
     """Compact logs while no daemon runs on them.
 
-    DIR is a data directory of Rollcall; its lock is held meanwhile, and taken from nobody. Of each
-    key the newest record stays, at its offset, as Kafka's log cleaner does it, whatever
-    min.cleanable.dirty.ratio says. A crash at any moment leaves the log as it was or cleaned.
+    DIR is a Rollcall data directory. The command takes its lock, and refuses if the lock is held.
+    The newest record of each key is kept, at its offset, as by Kafka's log cleaner;
+    min.cleanable.dirty.ratio is ignored. A crash leaves each log either unchanged or cleaned.
     """
     config = read_options(
         data_dir=str(path),
@@ -108,7 +109,7 @@ def log_clean(
 
 @contextmanager
 def _in_one_line() -> Iterator[None]:
-    """What stands in the way is told in one line: 2 where nothing was begun, 1 where it failed."""
+    """Errors are one line: exit code 2 if nothing was started, 1 if a log failed."""
     from storage.api import Corrupt
     from storage.data_dir import DataDirRefused
     from storage.segment_swap import SwapRefused
@@ -126,7 +127,7 @@ _Logs = list[tuple["TopicPartition", "LogSettings"]]
 
 
 def _compacted_logs(config: Config, wanted: _Wanted, *, dry_run: bool) -> _Logs:
-    """Which logs there are to clean, by which settings; the directory is at rest afterwards."""
+    """The logs to clean, with their settings; afterwards the directory is cleanly stopped."""
     from storage.log_store import CLEAN_SHUTDOWN
     from transfer.refusals import Unusable
     from transfer.rollcall_dir import RollcallDir
@@ -134,8 +135,8 @@ def _compacted_logs(config: Config, wanted: _Wanted, *, dry_run: bool) -> _Logs:
     is_at_rest = Path(config.data_dir, CLEAN_SHUTDOWN).exists()
     if dry_run and not is_at_rest and Path(config.data_dir).exists():
         raise Unusable(
-            f"{config.data_dir} was not stopped cleanly; --dry-run changes nothing, so start and "
-            "stop the daemon first, or leave --dry-run away"
+            f"{config.data_dir} was not stopped cleanly, and --dry-run must not recover it: "
+            "start and stop the daemon first, or omit --dry-run"
         )
     with RollcallDir(config, must_exist=True) as opened:
         settings = opened.compacted_logs()

@@ -1,4 +1,4 @@
-"""`rollcall log dump`: what do these segments say, record by record?
+"""`rollcall log dump`: the records of log segments as JSON.
 
 Reads the options; logtools/dump.py does the rest. Objects go to stdout, damage to stderr.
 """
@@ -41,7 +41,7 @@ def _known_types(
     for text in types:
         if java_text.integer(text, 0) is None and text.lower() not in map(str.lower, names):
             raise click.BadParameter(
-                f"{text!r} is no record type: a number, or one of {', '.join(names)}",
+                f"{text!r} is not a record type: use a number, or one of {', '.join(names)}",
                 param=parameter,
             )
     return frozenset(map(str.lower, types))
@@ -80,7 +80,7 @@ def _complete_type(_c: click.Context, _p: click.Parameter, incomplete: str) -> l
     multiple=True,
     help="Only records of this type: OffsetCommit, GroupMetadata, ..., Unknown, or a number.",
 )
-@click.option("--from-offset", type=click.IntRange(min=0), default=0, help="Begin at this offset.")
+@click.option("--from-offset", type=click.IntRange(min=0), default=0, help="Start at this offset.")
 @click.option(
     "--since",
     metavar="TIME",
@@ -91,7 +91,9 @@ def _complete_type(_c: click.Context, _p: click.Parameter, incomplete: str) -> l
 @partition_option
 @log_topic_option
 @click.option("--batches", is_flag=True, help="Add an object for each batch, before its records.")
-@click.option("--records/--no-records", default=True, help="Records as well as batches, or not.")
+@click.option(
+    "--records/--no-records", default=True, help="Print the records, or only the batches."
+)
 def log_dump(
     *,
     paths: tuple[Path, ...],
@@ -109,9 +111,9 @@ def log_dump(
     """Print the records of log segments as JSON lines.
 
     PATH is a data directory, a partition's folder or a segment's file, of Rollcall or of a real
-    Kafka. Nothing is changed, and a running daemon is not disturbed. Records of __consumer_offsets
+    Kafka. Nothing is changed; the daemon may be running. Records of __consumer_offsets
     have the fields that kafka-dump-log prints; a tombstone's value is null, and bytes that cannot
-    be understood are shown in base64.
+    be decoded are printed in base64.
     """
     from logtools.dump import Wanted, dump
 
@@ -150,5 +152,5 @@ def _topic_partition(text: str) -> tuple[str, int | None]:
         return text, None
     number = java_text.integer(partition, 0, java_text.INT_MAX)
     if number is None:
-        raise click.UsageError(f"--topic {text}: {partition!r} is no partition")
+        raise click.UsageError(f"--topic {text}: {partition!r} is not a partition")
     return topic, number

@@ -1,4 +1,4 @@
-"""`rollcall log lint`: is everything in these log files as it must be?
+"""`rollcall log lint`: are these log files intact?
 
 Reads the options; logtools/lint.py looks.
 """
@@ -27,7 +27,7 @@ from cli.log_options import (
     "  rollcall log lint --json /var/kafka/data/__consumer_offsets-12\n"
     "  rollcall log lint --log-topic __consumer_offsets --partition 12 rollcall-data\n"
     "\n"
-    "Exit code 0: all is sound; 1: something is not; 2: the command is wrong.",
+    "Exit code 0: no damage; 1: damage was found; 2: wrong usage.",
 )
 @paths_argument
 @partition_option
@@ -36,7 +36,7 @@ from cli.log_options import (
     "--offsets-partitions",
     metavar="N",
     type=click.IntRange(min=1),
-    help="How many partitions __consumer_offsets has.  [default: as the files say, else 50]",
+    help="Number of partitions of __consumer_offsets.  [default: taken from the files, else 50]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Findings as JSON lines, for programs.")
 def log_lint(

@@ -1,6 +1,6 @@
-"""Which options have the `rollcall log` commands in common, and how are their values read?
+"""Options that the `rollcall log` commands share: paths, topics, partitions.
 
-Paths, and the topic of a file whose folder does not say it.
+The topic option also names the topic of a file whose folder does not.
 """
 
 import os
@@ -27,8 +27,8 @@ log_topic_option = click.option(
     "log_topics",
     metavar="TOPIC",
     multiple=True,
-    help="Whose logs to read in a data directory, and what a lone file is taken for. May be "
-    f"repeated; `all` is every topic.  [default: {OFFSETS_TOPIC}]",
+    help="The topic whose logs are read in a data directory, or to which a single file belongs. "
+    f"May be repeated; `all` is every topic.  [default: {OFFSETS_TOPIC}]",
 )
 
 partition_option = click.option(
@@ -42,7 +42,7 @@ partition_option = click.option(
 
 
 def look_at(path: Path, log_topics: tuple[str, ...], partitions: tuple[int, ...] = ()) -> DataPlace:
-    """What is at the path, of these topics; a wrong path is a usage error."""
+    """The logs of these topics at the path; a wrong path is a usage error."""
     named = [topic for topic in log_topics if topic != "all"]
     try:
         place = place_at(path, topic=named[0] if named else OFFSETS_TOPIC)
@@ -56,42 +56,42 @@ def look_at(path: Path, log_topics: tuple[str, ...], partitions: tuple[int, ...]
     chosen = place.only(topics, partitions)
     if not chosen.partitions:
         there = ", ".join(sorted(place.topics))
-        raise click.UsageError(f"{path} has no such log; it has {there}")
+        raise click.UsageError(f"{path} has no such log; its topics are {there}")
     return chosen
 
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """Read files and print what may be long.
+    """Errors of commands that read files and print long output.
 
-    A reader that has seen enough (`| head`) ends it, and is no fault; a file that cannot be read is
-    one line. A running daemon's cleaner may take a file away that was there a moment ago.
+    A closed pipe (`| head`) ends the command without an error. A file that cannot be read is one
+    line; the cleaner of a running daemon may have removed it.
     """
     try:
         yield
     except BrokenPipeError:
-        # What is still buffered goes nowhere, without another complaint.
+        # Discards what is still buffered, without another error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except FileNotFoundError as gone:
-        said = f"{gone.filename} is gone: was its log cleaned meanwhile? Try again"
+        said = f"{gone.filename} is gone: its log may have been cleaned. Try again"
         raise BadNews(said) from None
     except OSError as failed:
         raise of_disk(failed) from None
 
 
 def note_running_daemon(place: DataPlace) -> None:
-    """Say so if somebody writes to these files: then what is half written is no damage."""
+    """Prints a note if a process writes to these files: half-written batches are not damage."""
     if place.is_data_dir and (_is_locked(place.path) or _is_locked(place.path / ".lock")):
         click.echo(
-            f"rollcall: note: a daemon runs on {place.path}; what it just writes may look wrong",
+            f"rollcall: note: a daemon runs on {place.path}; batches in progress may look wrong",
             err=True,
         )
 
 
 def _is_locked(lock: Path) -> bool:
-    """Does any process hold it? Asks the system's list, and so never stands in a daemon's way.
+    """Does any process hold the lock? Reads /proc/locks, so it never blocks a starting daemon.
 
-    A daemon of Rollcall locks the directory and its file, a Kafka the file alone.
+    Rollcall locks the directory and its file, a Kafka only the file.
     """
     try:
         inode = lock.stat().st_ino

@@ -1,4 +1,4 @@
-"""`rollcall log stat`: what takes the space in the log files, and what would cleaning free?
+"""`rollcall log stat`: what uses the space in the log files, and what would cleaning free?
 
 Reads the options; logtools/stat.py counts and logtools/stat_report.py shows.
 """
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     "  rollcall log stat --top 3 --partition 12 /var/kafka/data\n"
     "  rollcall log stat --json rollcall-data | jq .top.groups\n"
     "\n"
-    "What cleaning would free counts by the cleaner's rules: whole segments but the active one, "
-    "where the dirty part outweighs --min-cleanable-dirty-ratio; `at most` is what is left over "
-    "if everything were cleaned and every tombstone's time were over.",
+    "`frees now` applies the cleaner's rules: whole segments except the active one, in logs whose "
+    "dirty part exceeds --min-cleanable-dirty-ratio. `at most` is what would be freed if "
+    "everything were cleaned and all tombstones had expired.",
 )
 @click.argument("path", metavar="PATH", type=click.Path(path_type=Path))
 @partition_option
 @log_topic_option
 @click.option("--top", metavar="N", type=click.IntRange(1, 1_000), default=10, show_default=True,
-              help="How many groups, members, topics and partitions to list.")  # fmt: skip
+              help="Number of groups, members, topics and partitions to list.")  # fmt: skip
 @click.option("--min-cleanable-dirty-ratio", type=click.FloatRange(0, 1),
-              help="The cleaner's, for what it would free now.  [default: 0.5]")  # fmt: skip
+              help="The cleaner's setting, for `frees now`.  [default: 0.5]")  # fmt: skip
 @click.option("--min-compaction-lag-ms", type=click.IntRange(min=0),
-              help="Likewise.  [default: a day for Rollcall's own data, else 0]")  # fmt: skip
+              help="As above.  [default: a day for Rollcall's own data, else 0]")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
 def log_stat(
     *,
@@ -49,12 +49,12 @@ def log_stat(
     min_compaction_lag_ms: int | None,
     as_json: bool,
 ) -> None:
-    """Say what takes the space in log files, and what cleaning would free.
+    """Report what uses the space in log files, and what cleaning would free.
 
-    By partition: segments, bytes, records, how many of them are live (the newest of their key) and
-    tombstones. In all: record types, times, commit rate, and the groups, members, topics and
-    partitions that commit most. A commit is told of the member to whom the group's newest
-    generation gave the partition. Memory grows with the keys of the largest partition only.
+    Per partition: segments, bytes, records, live records (the newest of their key) and tombstones.
+    In total: record types, times, commit rate, and the groups, members, topics and partitions with
+    the most commits. A commit is attributed to the member that owned the partition in the group's
+    newest generation. Memory grows only with the keys of the largest partition.
     """
     from logtools.stat import statistics
     from logtools.stat_report import as_json as to_json
@@ -77,7 +77,7 @@ def log_stat(
 
 
 def _settings(place: "DataPlace", ratio: float | None, lag_ms: int | None) -> "LogSettings":
-    """By which the cleaner would go: a daemon's defaults for its own data, else Kafka's."""
+    """The cleaner's settings: a daemon's defaults for its own data, else Kafka's."""
     from msgspec.structs import replace
 
     from logtools.upkeep import has_journal

@@ -1,4 +1,4 @@
-"""`rollcall offsets`: how do committed offsets come in from a Kafka or a file, and out again?
+"""`rollcall offsets`: import and export of groups and committed offsets.
 
 Two commands, `import` and `export`; the work is done in transfer/.
 """
@@ -13,10 +13,10 @@ from cli.offsets_import import offsets_import
 @click.group(
     cls=Commands,
     name="offsets",
-    epilog="docs/migration.md walks through a move from a Kafka and back.",
+    epilog="docs/migration.md describes a move from a Kafka and back.",
 )
 def offsets() -> None:
-    """Move groups and their offsets: from a Kafka's files, to them, as CSV and as JSON."""
+    """Import and export groups and their offsets: Kafka's files, CSV and JSON."""
 
 
 offsets.add_command(offsets_import)

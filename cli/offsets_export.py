@@ -1,4 +1,4 @@
-"""`rollcall offsets export`: take groups and offsets out, into a stopped Kafka, as CSV or as JSON.
+"""`rollcall offsets export`: export groups and offsets to a stopped Kafka, CSV or JSON.
 
 Reads the options; transfer/exporting.py does the work. Exit code 0: done; 1: refused because of
 what was found; 2: usage.
@@ -27,27 +27,29 @@ STDOUT = "-"
     "  rollcall offsets export --json - --data-dir /var/lib/rollcall --group 'orders-*'\n"
     "  rollcall offsets export --for-kafka /var/lib/kafka/data --data-dir /var/lib/rollcall\n"
     "\n"
-    "The Kafka must be stopped and must have its offsets topic; see docs/migration.md.",
+    "The Kafka must be stopped and must already have its offsets topic; see docs/migration.md.",
 )
 @click.option(
     "--for-kafka",
     metavar="DIR",
     type=click.Path(file_okay=False),
-    help="The log directory of a stopped Kafka: its next start finds the groups.",
+    help="The log directory of a stopped Kafka; it loads the groups at its next start.",
 )
-@click.option("--csv", "csv_file", metavar="FILE", help="As kafka-consumer-groups reads it.")
-@click.option("--json", "json_file", metavar="FILE", help="With metadata, epochs and times.")
+@click.option(
+    "--csv", "csv_file", metavar="FILE", help="CSV in the format of kafka-consumer-groups."
+)
+@click.option("--json", "json_file", metavar="FILE", help="JSON with metadata, epochs and times.")
 @click.option(
     "--columns",
     type=click.Choice(["3", "4"]),
-    help="Of the CSV: 3 (without the group) or 4.  [default: 4]",
+    help="Columns of the CSV: 3 (without the group) or 4.  [default: 4]",
 )
 @click.option(
     "--value-version",
     type=click.Choice(["3", "4"]),
     default="4",
     show_default=True,
-    help="Of the offsets written for a Kafka: 3 is understood since 2.1, 4 since 3.5.",
+    help="Record version of the offsets for --for-kafka: Kafka reads 3 since 2.1, 4 since 3.5.",
 )
 @click.option("--report", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @transfer_options
@@ -69,14 +71,14 @@ def offsets_export(
     merge: bool,
     overwrite: bool,
 ) -> int:
-    """Export groups and their offsets from a data directory, or from a cluster that runs.
+    """Export groups and their offsets from a data directory, or from a running cluster.
 
-    To a Kafka's log directory, a CSV or a JSON file; "-" is the standard output.
+    The target is a Kafka's log directory, a CSV or a JSON file; "-" is the standard output.
     """
     check_usage(bootstrap, data_dir, merge=merge, overwrite=overwrite)
     places = [place for place in (for_kafka, csv_file, json_file) if place is not None]
     if len(places) != 1:
-        raise click.UsageError("one of --for-kafka, --csv and --json is needed")
+        raise click.UsageError("one of --for-kafka, --csv and --json is required")
     if columns is not None and csv_file is None:
         raise click.UsageError("--columns is for --csv")
     config = config_of(data_dir, config_file, pairs)

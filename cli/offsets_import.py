@@ -1,4 +1,4 @@
-"""`rollcall offsets import`: take groups and offsets over from a Kafka's files, CSV or JSON.
+"""`rollcall offsets import`: import groups and offsets from a Kafka's files, CSV or JSON.
 
 Reads the options; transfer/importing.py does the work. Exit code 0: done; 1: refused because of
 what was found; 2: usage, or the source is not there or cannot be read.
@@ -26,8 +26,8 @@ from cli.offsets_options import (
     "  rollcall offsets import --from /var/lib/kafka/data --data-dir /var/lib/rollcall\n"
     "  rollcall offsets import --from offsets.csv --bootstrap 127.0.0.1:9092\n"
     "\n"
-    "All or nothing: after a crash in the middle the data directory is as it was. The daemon must "
-    "not run on it; its next start finds the groups.",
+    "All or nothing: a crash during the import leaves the data directory unchanged. The daemon "
+    "must not run on it; it loads the groups at its next start.",
 )
 @click.option(
     "--from",
@@ -36,16 +36,16 @@ from cli.offsets_options import (
     type=click.Path(path_type=Path),
     multiple=True,
     required=True,
-    help="A log directory of a stopped Kafka or a copy of it (may be repeated: all that a broker "
-    "or a cluster has), a data directory of Rollcall, a .csv or a .json file.",
+    help="A log directory of a stopped Kafka or a copy of it (repeat it for all directories of a "
+    "broker or a cluster), a Rollcall data directory, a .csv or a .json file.",
 )
-@click.option("--for-group", metavar="GROUP", help="Whose offsets a CSV file of three columns has.")
-@click.option("--skip-damaged", is_flag=True, help="Import what can be read, and list what cannot.")
+@click.option("--for-group", metavar="GROUP", help="The group of a CSV file with three columns.")
+@click.option("--skip-damaged", is_flag=True, help="Import what can be read, and list the rest.")
 @click.option(
     "--keep-topic-ids",
     is_flag=True,
-    help="Also of topics that the target does not have: right only if the same topics will be "
-    "there again, for an offset of another id is not shown to clients that ask by id.",
+    help="Keep ids of topics that the target does not have. Use it only if the same topics will "
+    "exist again: clients that ask by topic id do not see an offset with another id.",
 )
 @click.option("--json", "as_json", is_flag=True, help="The report as JSON.")
 @transfer_options
@@ -66,7 +66,7 @@ def offsets_import(
     merge: bool,
     overwrite: bool,
 ) -> int:
-    """Import groups and their offsets into a data directory, or into a cluster that runs."""
+    """Import groups and their offsets into a data directory, or into a running cluster."""
     check_usage(bootstrap, data_dir, merge=merge, overwrite=overwrite)
     config = config_of(data_dir, config_file, pairs)
     with in_one_line():

@@ -1,4 +1,4 @@
-"""What do `rollcall offsets import` and `export` have in common? Options, and where offsets lie.
+"""Options of `rollcall offsets import` and `export`, and where offsets are read and written.
 
 A place is a stopped daemon's data directory (--data-dir) or a running cluster (--bootstrap). What
 transfer/ refuses in one line becomes a usage error here: exit code 2.
@@ -27,12 +27,12 @@ _OPTIONS = (
         "--data-dir",
         metavar="DIR",
         type=click.Path(file_okay=False),
-        help="The data directory of a daemon that does not run.  [default: ./rollcall-data]",
+        help="The data directory of a stopped daemon.  [default: ./rollcall-data]",
     ),
     click.option(
         "--bootstrap",
         metavar="HOST:PORT",
-        help="Instead of a data directory: a cluster that runs, Rollcall or Kafka.",
+        help="Use a running cluster, Rollcall or Kafka, instead of a data directory.",
     ),
     click.option(
         "--config",
@@ -41,7 +41,7 @@ _OPTIONS = (
         type=click.Path(path_type=Path),
         envvar="ROLLCALL_CONFIG",
         show_envvar=True,
-        help="The daemon's configuration, if it has one.",
+        help="The daemon's configuration file.",
     ),
     click.option(
         "--set", "pairs", metavar="NAME=VALUE", multiple=True, help="As for `rollcall serve`."
@@ -60,16 +60,16 @@ _OPTIONS = (
         multiple=True,
         help="Not these groups. May be repeated.",
     ),
-    click.option("--dry-run", is_flag=True, help="Say what would be done, and write nothing."),
+    click.option("--dry-run", is_flag=True, help="Report what would be done, and write nothing."),
     click.option(
         "--merge",
         is_flag=True,
-        help="Where the target has groups: of each offset the newer commit counts.",
+        help="If the target has the groups: keep the newer commit of each offset.",
     ),
     click.option(
         "--overwrite",
         is_flag=True,
-        help="Where the target has groups: what comes in counts, whatever is there.",
+        help="If the target has the groups: replace them.",
     ),
 )
 
@@ -96,9 +96,9 @@ def check_usage(
     bootstrap: str | None, data_dir: str | None, *, merge: bool, overwrite: bool
 ) -> None:
     if merge and overwrite:
-        raise click.UsageError("--merge and --overwrite exclude each other")
+        raise click.UsageError("--merge and --overwrite cannot be combined")
     if bootstrap is not None and data_dir is not None:
-        raise click.UsageError("--bootstrap and --data-dir exclude each other")
+        raise click.UsageError("--bootstrap and --data-dir cannot be combined")
 
 
 @contextmanager

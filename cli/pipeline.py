@@ -36,7 +36,7 @@ from cli.pipeline_stream import stream
     "  rollcall pipeline run all --from kafka://127.0.0.1:9092 --to /data/results\n"
     "  rollcall pipeline as-of --from /data/lake --at 2026-11-20T10:00Z --csv offsets.csv\n"
     "\n"
-    f"Needs pip install '{EXTRA}' and Java 17 or later: `rollcall pipeline doctor` tells.",
+    f"Needs pip install '{EXTRA}' and Java 17 or later: `rollcall pipeline doctor` checks.",
 )
 def pipeline() -> None:
     """Analyse commit logs and group history with Spark."""
@@ -56,7 +56,7 @@ pipeline.add_command(stream)
     metavar="WHERE",
     help="A data directory (Rollcall's or Kafka's), kafka://HOST:PORT, or a lake.",
 )
-@click.option("--to", "out", required=True, metavar="DIR", help="Where the tables go, as Parquet.")
+@click.option("--to", "out", required=True, metavar="DIR", help="Folder for the tables (Parquet).")
 @span_options
 @spark_options
 @click.option(
@@ -69,13 +69,13 @@ pipeline.add_command(stream)
 @click.option(
     "--version-pattern",
     metavar="REGEX",
-    help="Reads a deployment's version out of client ids, by its first group.",
+    help="Takes a deployment's version from client ids: the first group of REGEX.",
 )
-@click.option("--report", "page", metavar="FILE", help="Then write a page over the tables (HTML).")
+@click.option("--report", "page", metavar="FILE", help="Also write an HTML page of the tables.")
 @click.option(
     "--acknowledge",
     metavar="HOST:PORT",
-    help="ingest: tell this daemon what was landed; until then its cleaner keeps it.",
+    help="For ingest: report what was landed to this daemon; its cleaner keeps the rest.",
 )
 def run(
     *,
@@ -92,7 +92,7 @@ def run(
     page: str | None,
     acknowledge: str | None,
 ) -> None:
-    """Run JOB (or all), and write its tables. `rollcall pipeline list` names the jobs."""
+    """Run JOB, or all, and write its tables. `rollcall pipeline list` lists the jobs."""
     given, to_connector = pairs(settings, "--set"), pairs(options, "--option")
     with in_one_line():
         from pipeline.command import Order, carry_out
@@ -117,7 +117,7 @@ def run(
 
 @pipeline.command("list")
 def list_jobs() -> None:
-    """The jobs, and what each makes."""
+    """List the jobs, and what each makes."""
     with in_one_line():
         from pipeline.command import job_lines
 
@@ -129,7 +129,7 @@ def list_jobs() -> None:
 @click.argument("table", required=False)
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 def schema(table: str | None, *, as_json: bool) -> None:
-    """The columns of all tables, with their units."""
+    """Print the columns of all tables, with their units."""
     try:
         from pipeline.schema_text import schema_json, schema_lines
     except ImportError as missing:
@@ -141,7 +141,9 @@ def schema(table: str | None, *, as_json: bool) -> None:
             for line in schema_lines(table):
                 click.echo(line)
     except KeyError as unknown:
-        raise click.UsageError(f"no table {unknown}: `rollcall pipeline schema` has all") from None
+        raise click.UsageError(
+            f"no table {unknown}: `rollcall pipeline schema` lists all"
+        ) from None
 
 
 @pipeline.command("archive")

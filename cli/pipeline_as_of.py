@@ -1,7 +1,7 @@
-"""`rollcall pipeline as-of`: which offsets had a group at an instant, ready to go back to?
+"""`rollcall pipeline as-of`: which offsets did a group have at an instant?
 
-Joins the two that may not know each other: pipeline/ finds the offsets, transfer/ writes them as
-`rollcall offsets import` and `kafka-consumer-groups --reset-offsets --from-file` read them.
+Connects two packages that do not import each other: pipeline/ finds the offsets, transfer/ writes
+them for `rollcall offsets import` and `kafka-consumer-groups --reset-offsets --from-file`.
 """
 
 from datetime import UTC, datetime, timedelta
@@ -36,16 +36,16 @@ if TYPE_CHECKING:
     help="A data directory (Rollcall's or Kafka's), kafka://HOST:PORT, or a lake.",
 )
 @click.option("--at", "at_ms", type=Moment(), required=True, help="The instant.")
-@click.option("--group", metavar="GROUP", help="Of this group alone.")
+@click.option("--group", metavar="GROUP", help="Only this group.")
 @click.option(
     "--csv",
     "csv_file",
     type=click.File("w", encoding="utf-8", lazy=True, atomic=True),
-    help="group,topic,partition,offset to this file, without the group where it is --group's, as "
-    "kafka-consumer-groups has it; - is the standard output.",
+    help="Write group,topic,partition,offset to this file, in the format of kafka-consumer-groups: "
+    "with --group the group column is left out. - is the standard output.",
 )
 @click.option("--json", "as_json", is_flag=True, help="As JSON, with metadata and times.")
-@click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="As `run` has it.")
+@click.option("--option", "options", multiple=True, metavar="KEY=VALUE", help="As for `run`.")
 @spark_options
 def as_of(
     *,
@@ -59,7 +59,7 @@ def as_of(
     remote: str | None,
     settings: tuple[str, ...],
 ) -> None:
-    """The offsets of groups as they counted at an instant."""
+    """Print the effective offsets of groups at an instant."""
     given, to_connector = pairs(settings, "--set"), pairs(options, "--option")
     with in_one_line():
         from coordinator.group import CommittedOffset

@@ -1,4 +1,4 @@
-"""What do the commands of `rollcall pipeline` share? Spans, settings of Spark, and how they end.
+"""Options of `rollcall pipeline`: spans, Spark settings, and exit codes of all its commands.
 
 Exit code 0: done; 1: refused because of what was found; 2: usage, which includes a missing package
 or Java. Each ends with one line for people.
@@ -33,11 +33,13 @@ CommandFunction = TypeVar("CommandFunction", bound=Callable[..., object])
 
 
 def spark_options(command: CommandFunction) -> CommandFunction:
-    """Where Spark runs."""
+    """Options that say where Spark runs."""
     for option in reversed(
         (
             click.option(
-                "--master", metavar="URL", help="As spark-submit takes it.  [default: local[*]]"
+                "--master",
+                metavar="URL",
+                help="Spark master, as for spark-submit.  [default: local[*]]",
             ),
             click.option("--remote", metavar="URL", help="A Spark Connect server, sc://HOST:PORT."),
             click.option(
@@ -54,28 +56,30 @@ def spark_options(command: CommandFunction) -> CommandFunction:
 
 
 def span_options(command: CommandFunction) -> CommandFunction:
-    """Of which time."""
-    until = click.option("--until", type=Moment(), help="The first instant after.  [default: now]")
+    """Options for the time span."""
+    until = click.option(
+        "--until", type=Moment(), help="End of the span, exclusive.  [default: now]"
+    )
     since = click.option(
-        "--since", type=Moment(), default="0", help="The first instant.  [default: all]"
+        "--since", type=Moment(), default="0", help="Start of the span, inclusive.  [default: all]"
     )
     return since(until(command))
 
 
 def pairs(words: tuple[str, ...], option: str) -> Mapping[str, str]:
-    """KEY=VALUE, each."""
+    """Parses words of the form KEY=VALUE."""
     found = {}
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or not key:
-            raise click.UsageError(f"{option} {word!r}: KEY=VALUE is wanted")
+            raise click.UsageError(f"{option} {word!r}: expected KEY=VALUE")
         found[key] = value
     return found
 
 
 @contextmanager
 def in_one_line() -> Iterator[None]:
-    """What forbids it becomes a message; the pipeline's own imports belong inside too."""
+    """Turns refusals into one-line messages; wrap the pipeline's own imports as well."""
     try:
         from pipeline.command import UnknownJob
         from pipeline.java import NoJava
@@ -98,12 +102,12 @@ def in_one_line() -> Iterator[None]:
         raise BadNews(str(refusal)) from None
     except Exception:
         if (log := keep()) is not None:
-            click.echo(f"what Spark printed is in {log}", err=True)
+            click.echo(f"Spark's output is in {log}", err=True)
         raise
 
 
 class _Signalled(BaseException):
-    """Raised in the middle of anything, so nothing that catches Exception may take it."""
+    """Can be raised anywhere, so it must not be caught as an Exception."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -112,7 +116,7 @@ class _Signalled(BaseException):
 
 def _stopped(number: int) -> click.ClickException:
     """SIGINT or SIGTERM came; the exit code is the one that a shell reports."""
-    stopped = click.ClickException("stopped: tables that were written before stay as they are")
+    stopped = click.ClickException("stopped: tables that were already written are complete")
     stopped.exit_code = 128 + number  # type: ignore[misc]  # its own, as click reads it
     return stopped
 
@@ -142,7 +146,7 @@ def progress() -> "Progress":
 
 
 def not_installed(missing: ImportError) -> WrongInput:
-    """A package of the extra that is not there; any other fault of an import is ours."""
+    """A package of the extra is missing; any other ImportError is a bug and is raised."""
     package = (missing.name or "").partition(".")[0]
     if package not in OF_THE_EXTRA:
         raise missing

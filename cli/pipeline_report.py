@@ -1,4 +1,4 @@
-"""`rollcall pipeline report`: the tables that jobs wrote, as a page for people and as plain files.
+"""`rollcall pipeline report`: the tables of jobs as an HTML page, CSV and JSON.
 
 Reads the options; pipeline/report.py does the work. Exit codes: cli/pipeline_options.py.
 """
@@ -18,23 +18,29 @@ from cli.pipeline_options import in_one_line, pairs, span_options, spark_options
     "  rollcall pipeline report --from /data/results --to week.html --since 2026-11-14 "
     "--csv week\n"
     "\n"
-    "The page is one file that opens from a disk: no scripts, nothing from a network.",
+    "The page is a single file without scripts, and loads nothing from a network.",
 )
 @click.option(
-    "--from", "source", required=True, metavar="DIR", help="Where `run --to` wrote the tables."
+    "--from", "source", required=True, metavar="DIR", help="The folder given to `run --to`."
 )
 @click.option("--to", "page", required=True, metavar="FILE", help="The page, as HTML.")
 @span_options
 @click.option(
-    "--csv", type=click.Path(file_okay=False, path_type=Path), help="And each table as CSV there."
+    "--csv",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Also write each table as CSV to this folder.",
 )
 @click.option(
     "--json",
     type=click.Path(file_okay=False, path_type=Path),
-    help="And each table there as JSON, an object on each line.",
+    help="Also write each table to this folder as JSON, one object per line.",
 )
 @click.option(
-    "--top", type=click.IntRange(1, 200), default=20, show_default=True, help="Groups to show."
+    "--top",
+    type=click.IntRange(1, 200),
+    default=20,
+    show_default=True,
+    help="Number of groups to show.",
 )
 @spark_options
 def report(
@@ -50,7 +56,7 @@ def report(
     remote: str | None,
     settings: tuple[str, ...],
 ) -> None:
-    """Draw a page over the tables that jobs have written."""
+    """Make an HTML page of the tables that jobs have written."""
     given = pairs(settings, "--set")
     with in_one_line():
         from pipeline.command import ReportOrder, carry_out_report

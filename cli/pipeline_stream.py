@@ -19,7 +19,7 @@ class Seconds(click.ParamType[int]):
         number, unit = value[:-1], {"s": 1, "m": 60, "h": 3600}.get(value[-1:], 0)
         counted = java_text.integer(number, 1, java_text.INT_MAX)
         if counted is None or not unit:
-            self.fail(f"{value!r} is no duration such as 30s, 5m or 1h", param, ctx)
+            self.fail(f"{value!r} is not a duration such as 30s, 5m or 1h", param, ctx)
         return counted * unit
 
 
@@ -32,12 +32,22 @@ class Seconds(click.ParamType[int]):
 )
 @click.option("--from", "source", required=True, metavar="WHERE", help="kafka://HOST:PORT.")
 @click.option(
-    "--to", "out", required=True, metavar="DIR", help="Tables and checkpoint; a folder of its own."
+    "--to",
+    "out",
+    required=True,
+    metavar="DIR",
+    help="Folder for tables and checkpoint, used by this stream only.",
 )
-@click.option("--verdicts-topic", metavar="NAME", help="Each change of a group's verdict, as JSON.")
-@click.option("--every", type=Seconds(), default="30s", show_default=True, help="A batch so often.")
-@click.option("--once", is_flag=True, help="What is new since the last time, then end.")
-@click.option("--master", metavar="URL", help="As spark-submit takes it.  [default: local[*]]")
+@click.option(
+    "--verdicts-topic", metavar="NAME", help="Topic for each change of a group's status, as JSON."
+)
+@click.option(
+    "--every", type=Seconds(), default="30s", show_default=True, help="Time between batches."
+)
+@click.option("--once", is_flag=True, help="Process what is new since the last run, then end.")
+@click.option(
+    "--master", metavar="URL", help="Spark master, as for spark-submit.  [default: local[*]]"
+)
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="A setting of Spark.")
 @click.option(
     "--option",
@@ -57,10 +67,10 @@ def stream(
     settings: tuple[str, ...],
     options: tuple[str, ...],
 ) -> None:
-    """Keep group_health and anomalies up to date, and tell changes of verdicts to a topic.
+    """Keep group_health and anomalies up to date, and write changes of status to a topic.
 
-    Each row and each record once, however often it is stopped, killed and started again with the
-    same --to.
+    Each row and each record is written once, however often the command is stopped, killed and
+    restarted with the same --to.
     """
     given, to_connector = pairs(settings, "--set"), pairs(options, "--option")
     with in_one_line():
@@ -68,4 +78,4 @@ def stream(
 
         order = StreamOrder(source, out, verdicts_topic, None if once else every, to_connector)
         if follow(order, master, given):
-            click.echo("stopped: the next start goes on from here", err=True)
+            click.echo("stopped: the next start continues from here", err=True)

@@ -48,7 +48,7 @@ def unwritable_offset(group_id: str, topic: str, metadata: str) -> str | None:
         try:
             size = len(text.encode())
         except UnicodeEncodeError:
-            return f"the {what} is no text: it has half of a surrogate pair"
+            return f"the {what} is not valid text: it has half of a surrogate pair"
         if size > STRING_MAX_BYTES:
             return f"the {what} has {size} bytes of UTF-8; Kafka's limit is {STRING_MAX_BYTES}"
     return None

@@ -52,8 +52,8 @@ Times are ISO 8601 (UTC if no zone is given), milliseconds since the epoch, or a
 The log may be in use: the run reads up to the end that the log had when the source was opened.
 Through Hadoop's file systems a segment must be smaller than 2 GiB.
 
-Segments are split into chunks of 32 MiB at batch boundaries, one Spark task each. A task decodes
-4 MiB at a time into Arrow batches, all records of a chunk at once (pipeline/records.py,
+Segments are split into pieces of 32 MiB at batch boundaries, one Spark task each. A task decodes
+chunks of 4 MiB into Arrow batches, all records of a chunk at once (pipeline/records.py,
 lockstep.py). A larger batch is read on its own, up to 64 MiB. Of compressed batches some 6 MiB are
 decompressed at a time. The same reader is available in Python as a data source:
 

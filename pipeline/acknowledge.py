@@ -1,9 +1,9 @@
-"""How does the daemon learn what was landed, so that its cleaner need not wait any longer?
+"""Acknowledgement: tells the daemon's cleaner which records were landed.
 
-By a commit, as any consumer would say it: the group `rollcall-pipeline` commits on the partitions
-of `__consumer_offsets` itself where the next run begins. Any tool shows it, its lag is how far the
-pipeline is behind, and a real Kafka takes it as well (its cleaner does not ask). docs/pipeline.md
-says how the daemon's cleaner goes by it.
+The pipeline commits, like any consumer: the group `rollcall-pipeline` commits the start of the next
+run on the partitions of `__consumer_offsets`. Any tool shows the group, and its lag is the lag of
+the pipeline. A real Kafka accepts the commit as well, but its cleaner ignores it. docs/pipeline.md
+describes what the daemon's cleaner does with it.
 """
 
 from typing import Final

@@ -1,7 +1,7 @@
 """Archive for spark-submit: the program's packages as a zip, and the script that runs the jobs.
 
-Spark puts a `--py-files` zip on the path of driver and workers, so the packages stand at its root.
-An installed Rollcall has them inside the package `rollcall`, where a worker does not look.
+Spark puts a `--py-files` zip on the path of driver and workers, so the packages are at its root. An
+installed Rollcall has them inside the package `rollcall`, where a worker does not find them.
 """
 
 import zipfile

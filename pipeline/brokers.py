@@ -1,9 +1,9 @@
-"""Which part of a topic does a broker hold, and how is Spark's Kafka connector told to read it?
+"""Broker access: topic extents, and the options of Spark's Kafka connector.
 
-The connector finds partitions by itself, but passes over topics that are marked internal, which all
-of ours are. So they are asked for here, with the connector's own Kafka client in the driver's Java,
-and assigned to it by number, from offset to offset: no group is joined for it, which would write to
-the very log that is read. `isolation.level` is read_committed unless an option says otherwise.
+The connector finds partitions by itself, but ignores topics that are marked internal, as all of
+ours are. So this module looks them up with the connector's own Kafka client in the driver's Java,
+and assigns them by number, with begin and end offsets. No group is joined, because that would write
+to the log that is read. `isolation.level` is read_committed unless an option overrides it.
 """
 
 import json
@@ -167,8 +167,8 @@ class Broker:
                 client = made_by.create(settings) if name == "Admin" else made_by(settings)
             except TypeError:  # what Java does not have is a package to Py4J
                 raise NoBroker(
-                    f"Spark's Kafka connector is not loaded: give {connector_coordinates()} by "
-                    "spark.jars.packages, or its jars by spark.jars"
+                    f"Spark's Kafka connector is not loaded: name {connector_coordinates()} with "
+                    "--set spark.jars.packages=..., or its jars with --set spark.jars=..."
                 ) from None
             yield client
         except Py4JJavaError as fault:

@@ -1,8 +1,8 @@
-"""How do the report's charts look? Matplotlib's SVG, small enough to stand in a page.
+"""Charts of the report: matplotlib's SVG, small enough to embed in a page.
 
-Text stays text: a page can be searched, and no font is carried along. A figure is made by itself,
-without pyplot's global state; the same figures make the same bytes. What people have named (groups,
-clients) is shown as it is: never as mathematics, and cut where it is long.
+Text stays text: the page can be searched, and no font is embedded. Figures are made without
+pyplot's global state; the same figures give the same bytes. Names chosen by users (groups, clients)
+are shown literally: never parsed as mathematics, and truncated if they are long.
 """
 
 import io

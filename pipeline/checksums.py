@@ -1,11 +1,11 @@
-"""Are the checksums of thousands of small batches right? One CRC-32C over all, and algebra.
+"""Batch checksums: one CRC-32C over thousands of small batches, and algebra.
 
-A call for each batch costs more than all else that is done for a batch of one record. But a CRC is
-linear: with the bytes that no checksum covers taken as zeros, that of the whole piece is the sum of
-those of the batches, each moved by the bytes that come after it (multiplied by x^8 as many times,
-in the field of two elements, modulo the polynomial). So the checksums that the batches state give
-the one that the piece must have. A single false batch always makes a difference; that several
-cancel each other out is as unlikely as that a false batch has its right checksum: one in 2^32.
+A call per batch costs more than everything else for a batch of one record. But a CRC is linear. If
+the bytes that no checksum covers are taken as zeros, the CRC of the whole piece is the sum of those
+of the batches, each shifted by the bytes after it (multiplied by x^8 as many times, in the field of
+two elements, modulo the polynomial). So the checksums stated by the batches give the one that the
+piece must have. A single wrong batch always makes a difference. Several can cancel each other out
+with a probability of one in 2^32, the same as for a damaged batch with a matching checksum.
 """
 
 from functools import cache

@@ -1,4 +1,4 @@
-"""How is an order carried out? The road that `rollcall pipeline` and submit.py share."""
+"""Order execution: the code path that `rollcall pipeline` and submit.py share."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -51,10 +51,10 @@ class Order:
 
 
 def job_lines() -> Iterator[str]:
-    yield f"{INGEST:16} land what is new in a source as tables, each record once"
+    yield f"{INGEST:16} land new records of a source as tables, each record once"
     for job in JOBS.values():
         yield f"{job.name:16} {job.makes}"
-    yield f"{ALL:16} every job that the source has the topics for"
+    yield f"{ALL:16} every job whose topics the source has"
 
 
 def carry_out(order: Order, progress: Progress | None = None) -> Iterator[str]:
@@ -62,7 +62,7 @@ def carry_out(order: Order, progress: Progress | None = None) -> Iterator[str]:
     progress = progress or NoProgress()
     if order.job not in (INGEST, ALL, *JOBS):
         names = ", ".join((INGEST, *JOBS, ALL))
-        raise UnknownJob(f"no job {order.job!r}: there are {names}")
+        raise UnknownJob(f"no job {order.job!r}; the jobs are {names}")
     check_java(order.remote)
     with progress.step("Starting Spark"):
         spark = start_session(
@@ -113,7 +113,7 @@ def _ingested(done: Ingested) -> Iterator[str]:
     for table, count in done.rows.items():
         yield f"{table}: {count} rows"
     if done.rows[UNDECODABLE.name]:
-        yield f"some bytes could not be read: see the table {UNDECODABLE.name}"
+        yield f"some bytes could not be decoded: see the table {UNDECODABLE.name}"
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ def carry_out_as_of(order: AsOfOrder) -> list[OffsetThen]:
     facts.forget()
     if not rows:
         whose = "no group" if order.group is None else order.group
-        raise NothingToRead(f"{order.source}: {whose} had an offset then, or it is not known")
+        raise NothingToRead(f"{order.source}: {whose} had a known offset then")
     return [
         OffsetThen(
             row["group"],

@@ -1,9 +1,10 @@
-"""Which rows of a table does a piece of a log hold? The one road from bytes to columns.
+"""Decoder: which rows of a table does a piece of a log hold?
 
-`Slice` is a set of records with their places, found in a segment (`of_segment`) or brought by
-Spark's Kafka connector (`of_messages`); `rows_of` makes the columns of its tables. Commits, a
-log's bulk, are decoded all at once; the rest one by one. What has a place in no table comes out of
-the table "undecodable", from the very same checks, so that nothing is lost between the two.
+The only code path from bytes to columns. `Slice` is a set of records with their positions, found in
+a segment (`of_segment`) or returned by Spark's Kafka connector (`of_messages`); `rows_of` makes the
+columns of its tables. Commits, the bulk of a log, are decoded all at once; other records one by
+one. Records without a place in a table go to the table "undecodable", by the same checks, so that
+nothing is lost between the two.
 """
 
 from collections.abc import Callable, Iterator, Sequence

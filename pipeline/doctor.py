@@ -1,6 +1,6 @@
-"""Will the pipeline run here? Java, Python, the packages that fit each other, memory.
+"""Doctor: will the pipeline run here? Java, Python, package versions, memory.
 
-Each finding is a line with a verdict; the first thing that a person should do stands in it.
+Each finding is a line with a verdict and, if something is wrong, what to do first.
 """
 
 import importlib.metadata
@@ -103,7 +103,7 @@ def _memory() -> Finding:
     if available is None:
         return Finding(Verdict.FINE, "memory", "unknown on this system")
     if available < DRIVER_MEMORY_MIB:
-        said = f"{available} MiB available; {DRIVER_MEMORY_MIB} MiB are comfortable"
+        said = f"{available} MiB available; {DRIVER_MEMORY_MIB} MiB recommended"
         return Finding(Verdict.WARNING, "memory", said)
     return Finding(Verdict.FINE, "memory", f"{available} MiB available")
 

@@ -1,8 +1,8 @@
-"""How are small files read, written and listed on whatever file system the tables lie on?
+"""File access: small files on local disks and on Hadoop's file systems.
 
-Tables are Spark's to read and write; what stands beside them (the manifest) is a file of ours, and
-must be replaced whole. Local paths need no more than Python; any other goes through Hadoop's
-`FileSystem` in the driver's Java, which knows the same schemes as Spark does.
+Spark reads and writes the tables. The files beside them (the manifest) are ours, and must be
+replaced atomically. Local paths need only Python; all others go through Hadoop's `FileSystem` in
+the driver's Java, which supports the same schemes as Spark.
 """
 
 import os
@@ -145,7 +145,7 @@ def _java(spark: SparkSession) -> JVMView:
         java = spark._jvm
     except PySparkAttributeError:
         raise OutOfReach(
-            "through Spark Connect only paths can be given that are mounted here as well"
+            "through Spark Connect a path must be mounted on this machine as well"
         ) from None
     assert java is not None
     return java

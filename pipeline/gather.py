@@ -1,13 +1,13 @@
-"""How are a million numbers read out of a byte buffer at once? Gathers with numpy.
+"""Vectorized reads: a million numbers out of a byte buffer at once, with numpy.
 
-The decoders of this package never look at one record: they know where a field begins in each of
-many records and read it from all of them in one step. `Bytes` holds the buffer, padded so far that
-a length which was not checked yet, and another after it, lead no read out of it; what was read
-there is thrown away once the check has been made.
+The decoders of this package never handle single records: they know where a field begins in each of
+many records, and read it from all of them in one step. `Bytes` holds the buffer. Its padding is
+large enough that an unchecked length, and a second one after it, cannot lead to a read outside of
+it; such values are discarded after the check.
 
-Numbers are big-endian, as everything of Kafka's; varints are LEB128, zig-zag where Kafka says so.
-Costs to know (nanoseconds for each number): a gather 5, of whatever width up to 32 bytes, so fields
-that stand together are taken at once; arithmetic 0.3; `np.where` and an index of flags 5.
+Numbers are big-endian, as everywhere in Kafka; varints are LEB128, zig-zag where Kafka uses it.
+Costs (nanoseconds per number): a gather 5, of any width up to 32 bytes, so adjacent fields are read
+together; arithmetic 0.3; `np.where` and an index of flags 5.
 """
 
 from typing import Final

@@ -1,12 +1,12 @@
-"""Where do the batches of a chunk begin, and are they as they were written?
+"""Batch boundaries: where do the batches of a chunk begin, and are they intact?
 
-Only a batch's length tells where the next one begins, so they are hopped over one by one, and their
-checksums are computed on the way: some 0.3 us for each batch, which is little for a batch of a
-hundred records and more than all the rest for a batch of one. So where batches are small, some
-hundred begin to hop at once, each at the first place of its stretch that looks like a batch and
-leads to another. Where each ends must be where the next one began, or the rest does not count; and
-one checksum over all of them tells whether theirs are right (checksums.py). What is left, and all
-of a chunk where a checksum is false, is hopped over one by one, which names the place.
+Only a batch's length says where the next one begins, so a hop goes from one batch to the next and
+computes its checksum: some 0.3 us per batch. That is little for a batch of a hundred records, and
+more than everything else for a batch of one. So where batches are small, some hundred hops start at
+once, each at the first position of its stretch that looks like a batch and leads to another. Each
+stretch must end where the next one began, or the rest does not count. One checksum over all of them
+verifies theirs (checksums.py). The remaining batches, and the whole chunk if the checksum does not
+match, are processed one by one, which finds the damaged position.
 """
 
 from array import array
@@ -106,7 +106,7 @@ def _hop(
         length, magic, crc = head_at(chunk, position)
         if magic != 2 or length < _LENGTH_MIN:
             # What has no magic number is no batch, and nothing tells where the next one begins.
-            why = f"no batch of format 2: magic {magic}, {length + LOG_OVERHEAD} bytes"
+            why = f"not a batch of format 2: magic {magic}, {length + LOG_OVERHEAD} bytes"
             return positions, damage, position, why
         after = position + length + LOG_OVERHEAD
         if after > end:

@@ -1,8 +1,8 @@
-"""What is new in a source since the last run? It is decoded and landed, each record once.
+"""Ingest: decodes what is new in a source, and lands each record once.
 
-Of each topic, the records from where the lake's manifest says up to where the log ended when the
-source was opened. What could not be read is landed with its place and counted: a run that meets
-damage says so, and goes on.
+It reads each topic from the offset in the lake's manifest to the end that the log had when the
+source was opened. Undecodable data is landed with its position and counted; a run that finds damage
+reports it and continues.
 """
 
 from collections.abc import Mapping

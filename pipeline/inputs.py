@@ -1,12 +1,12 @@
-"""Where do a job's tables come from? Segments, a broker, or a lake: the same tables of each.
+"""Sources: a job's input tables from segments, a broker or a lake.
 
     /var/lib/rollcall              a data directory of Rollcall or Kafka; one folder; one segment
-    s3a://bucket/backup            the same on a file system that only Hadoop knows
-    kafka://host:9092              the topics themselves, through Spark's Kafka connector
+    s3a://bucket/backup            the same on a file system that only Hadoop can read
+    kafka://host:9092              the topics of a broker, through Spark's Kafka connector
     /data/lake                     Parquet that `ingest` has landed
 
-A source is opened once, and its end is fixed then: all tables that are read from it end at the same
-offsets, though the log goes on.
+The ends of a source are fixed when it is opened: all tables read from it end at the same offsets,
+even if the log grows.
 """
 
 import json

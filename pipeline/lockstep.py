@@ -1,13 +1,14 @@
-"""Where does each record of many batches lie, and what is in it? All batches are walked at once.
+"""Lockstep decoding: walks the records of many batches at once.
 
-Within a batch a record's place is known only from the one before it, so step k finds the end of
+Within a batch a record's position is known only from the one before it, so step k finds the end of
 record k of every batch. A step is two look-ups: the two bytes at which a record begins, and a table
-of how far such a record reaches. No step checks anything: who goes astray does not end where its
-batch ends, and that is looked at once. Long records (more than 8 KiB) are not in the table; they,
-and batches that are far longer than all others, are followed in plain Python.
+of record lengths. No step checks anything: a wrong path does not end where its batch ends, and that
+is checked once. Long records (more than 8 KiB) are not in the table; they, and batches that are far
+longer than all others, are followed in plain Python.
 
 Then the fields: nearly every record has its numbers in one or two bytes each and no headers, and is
-read with all others; the odd ones are read again one by one. Kafka's counterpart: DefaultRecord.
+read together with all others; the exceptions are read again one by one. Kafka's counterpart:
+DefaultRecord.
 """
 
 from dataclasses import dataclass

@@ -1,10 +1,9 @@
-"""How does a worker keep the memory that every chunk needs anew? By telling the C library to.
+"""Worker memory: tells the C library to keep the memory that every chunk needs again.
 
-The decoder makes some hundred arrays of half a megabyte for each chunk and drops them with it. The
-C library gives such pieces back to the system and takes them anew, zeroed page by page: logs of
-small batches took a third more time for it. So a process that decodes keeps what it has, as it
-needs it for the next chunk again; that is no more than its peak. Other libraries than glibc are
-left alone.
+The decoder creates some hundred arrays of half a megabyte per chunk and drops them afterwards. By
+default the C library returns such memory to the system and requests it again, zeroed page by page:
+logs of small batches took a third more time. So a decoding process keeps its memory for the next
+chunk; that is no more than its peak. C libraries other than glibc are left alone.
 """
 
 import ctypes

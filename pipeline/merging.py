@@ -1,17 +1,17 @@
-"""How does a stream that never ends leave few files? What its batches wrote is merged, in steps.
+"""Merging: how does the stream keep the number of files small?
 
-A batch leaves a folder for each table and day that it has rows of. Before every `EVERY`th batch the
-folders of those before it become one in each day that is still being written, and all of a day that
-is over become one: so each row is copied twice at the most. Only batches that are done are merged,
-and none of those is ever done again.
+A batch writes a folder for each table and day that it has rows of. Before every `EVERY`th batch, in
+each day that is still being written the folders of the batches before it are merged into one, and
+all folders of a finished day are merged into one. So each row is copied at most twice. Only
+finished batches are merged, and those are never repeated.
 
     OUT/<table>/dt=2026-11-21/batch=63/       rows of the batch 63, or of those up to it
-    OUT/<table>/_merged/rows/                 what is to take their places; no reader looks there
-    OUT/<table>/_merged/plan.json             it is whole, and these are the folders that go
+    OUT/<table>/_merged/rows/                 the merged rows; readers ignore this folder
+    OUT/<table>/_merged/plan.json             the rows are complete; the folders to replace
 
-The plan is the turning point: without it `_merged` is rubbish, with it a start carries it out
-(`finish_merges`), wherever the last one was cut off. It takes a file system that renames a folder
-in one step; elsewhere, on object stores, nothing is merged.
+The plan file commits the merge. Without it `_merged` is discarded; with it the next start completes
+the merge (`finish_merges`), wherever it was interrupted. This needs a file system that renames a
+folder atomically; elsewhere, on object stores, nothing is merged.
 """
 
 import json

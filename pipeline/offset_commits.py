@@ -1,12 +1,12 @@
-"""What was committed? Keys and values of offset commits to columns, all records at once.
+"""Offset commits: keys and values to columns, all records at once.
 
-Takes the places of keys and values in two buffers (of a segment they are the same one; of rows
-that Spark's Kafka connector brought they are two), so both roads share every rule. Reads versions 0
-to 4 of `OffsetCommitValue` and the legacy keys of type 0: every one that a Kafka ever wrote.
-Kafka's counterpart: OffsetCommitKey, OffsetCommitValue, CoordinatorRecordSerde.
+Takes the positions of keys and values in two buffers (for a segment they are the same one; for rows
+of Spark's Kafka connector they are two), so both paths share all rules. Reads versions 0 to 4 of
+`OffsetCommitValue` and the legacy keys of type 0: all that Kafka ever wrote. Kafka's counterpart:
+OffsetCommitKey, OffsetCommitValue, CoordinatorRecordSerde.
 
-A record is `sound` when key and value are to the last byte what their version says. What is not
-goes to the caller, who keeps it aside with its position.
+A record is `sound` if key and value match their version to the last byte. Other records go to the
+caller, which keeps them aside with their position.
 """
 
 from collections.abc import Callable

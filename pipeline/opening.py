@@ -1,11 +1,11 @@
-"""What is inside compressed batches? Small ones are opened many at once.
+"""Decompression of batches: small ones are decompressed many at once.
 
-To begin with a frame of zstd costs more than all the rest of a batch of a hundred records (some
-20 us), with one of lz4 half as much. But frames may follow one another: so those of some dozen
-batches become one stream, and between each two of them goes a frame with a mark that nobody can
-have guessed; where it comes out is where a batch ends. Should anything be wrong with one of them,
-each is opened alone, as the daemon would, which tells of which. Gzip takes its time wherever a
-member begins, and snappy none.
+Starting a zstd frame costs more than everything else for a batch of a hundred records (some 20 us);
+starting an lz4 frame costs half as much. But frames can be concatenated. So the frames of some
+dozen batches become one stream, with a frame between each two of them that holds an unguessable
+mark; the mark in the output shows where a batch ends. If any of them is damaged, each is
+decompressed alone, as the daemon does it, which finds the damaged one. Gzip is slow at each member,
+and snappy has no such cost.
 """
 
 import os

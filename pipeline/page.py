@@ -1,8 +1,8 @@
-"""How is the report a page? One HTML file that opens from a disk and asks nothing of a network.
+"""HTML page: the report as one file that loads nothing from a network.
 
-Everything that came out of a log (names, addresses, metadata) is text here, never markup; the page
-forbids itself scripts and requests besides. Figures are for people: the tables beside it have them
-exactly.
+All values from a log (names, addresses, metadata) are escaped text, never markup; in addition the
+page forbids itself scripts and requests. Figures are rounded for people; the files of --csv and
+--json have them exactly.
 """
 
 import html

@@ -1,9 +1,9 @@
-"""Where do a topic's segments lie, and how are they cut into pieces of even work?
+"""Segments: where are a topic's segments, and how are they split into even pieces?
 
-A folder is a data directory (with `<topic>-<n>` folders in it), such a folder itself, or one
-segment. A segment longer than a piece is cut at batch boundaries, which the log's own sparse index
-tells of; without a usable index its headers are hopped over. Only names and indexes are read here,
-on the driver. Kafka's counterparts: LocalLog, OffsetIndex.
+A path is a data directory (with `<topic>-<n>` folders in it), such a folder itself, or one segment.
+A segment that is longer than a piece is split at batch boundaries, which the log's own sparse index
+gives; without a usable index its batch headers are walked. Only names and indexes are read here, on
+the driver. Kafka's counterparts: LocalLog, OffsetIndex.
 """
 
 import os
@@ -71,7 +71,7 @@ def segments(path: str, topic: str) -> list[Segment]:
     else:
         raise NoSegments(f"{path}: no such folder or segment")
     if not found:
-        raise NoSegments(f"{path}: no segment of {topic} there")
+        raise NoSegments(f"{path} has no segment of {topic}")
     return sorted(found, key=lambda one: (one.partition, one.base_offset))
 
 

@@ -1,7 +1,7 @@
 """Progress: which step of an order runs, for how long, and how much of its Spark tasks is done.
 
 Lines for people, not for programs: the commands print them to standard error. The first line comes
-before Spark starts, which takes seconds; a step that goes on says so every ten seconds.
+before Spark starts, which takes seconds; a running step prints a line every ten seconds.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,11 +1,10 @@
-"""Which records does a piece of a segment hold? Batches and their records, found all at once.
+"""Record extents: which records does a piece of a segment hold? All are found at once.
 
 Input is a chunk of a `.log` file that begins at a batch. First its batches are found and their
-checksums looked at (hops.py), then all records of all batches together (lockstep.py). Compressed
-batches are opened into a second piece of the same buffer, and only so many of them at once as
-memory is to hold.
+checksums verified (hops.py), then all records of all batches together (lockstep.py). Compressed
+batches are decompressed into a second part of the same buffer, limited by the memory to use.
 
-What cannot be read is never dropped in silence: `Damage` says where and why. A batch with a false
+Unreadable data is never dropped silently: `Damage` says where it is, and why. A batch with a wrong
 checksum, or with records that do not fit it, is set aside as a whole. Kafka's counterparts:
 DefaultRecordBatch, DefaultRecord, and what `kafka-dump-log` checks.
 """

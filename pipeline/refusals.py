@@ -1,4 +1,4 @@
-"""Refusals: what forbids a job. Each has a message for people, in one line."""
+"""Refusals: why a job cannot run. Each is a one-line message for the user."""
 
 
 class Refusal(Exception):

@@ -1,8 +1,8 @@
-"""How are segments read that lie where only Hadoop's file systems reach? Whole, through Spark.
+"""Remote segments: read whole, through Hadoop's file systems.
 
-Object stores and HDFS: Spark lists and reads the files (its `binaryFile` source), a task gets a
-segment as one value and decodes it in chunks. A segment cannot be cut then, nor be longer than
-2 GiB, and each byte goes through Java first: where a path can be mounted, source.py is faster.
+For object stores and HDFS: Spark lists and reads the files (its `binaryFile` source), and a task
+gets a segment as one value and decodes it in chunks. So a segment cannot be split or be longer than
+2 GiB, and each byte goes through Java first. If a path can be mounted, source.py is faster.
 """
 
 import re
@@ -30,7 +30,7 @@ def _files(spark: SparkSession, path: str, topic: str) -> DataFrame:
         return spark.read.format("binaryFile").load(pattern)
     except Exception as fault:
         if "PATH_NOT_FOUND" in str(fault):
-            raise NoSegments(f"{path}: no segment of {topic} there") from None
+            raise NoSegments(f"{path} has no segment of {topic}") from None
         raise
 
 

@@ -1,8 +1,8 @@
-"""What should a person look at? A page over the tables that jobs have written.
+"""Report: a page of the tables that jobs have written.
 
 Spark reduces each table to what is shown: the worst groups, a few hundred points of a line, the
-newest rows; so the page stays small however much there is, and says what it leaves out. Nothing is
-derived here that a job does not derive: the report counts, sorts and draws.
+newest rows. So the page stays small whatever the size of the tables, and says what it leaves out.
+The report counts, sorts and draws; it derives nothing that is not in a job's table.
 """
 
 from collections import defaultdict
@@ -88,7 +88,7 @@ def _overview(results: Results) -> Section:
         if (table := results.table(name)) is not None:
             figures.append(("offsets moved" if name == "audit" else name, table.count()))
     section.figures(figures)
-    section.note(f"Made of these tables: {', '.join(results.names)}.")
+    section.note(f"Tables used: {', '.join(results.names)}.")
     return section
 
 
@@ -125,7 +125,7 @@ def _health(results: Results, top: int) -> Section:
         "The share of evaluations at which each group was OK, WARN or ERR",
     )
     section.table(
-        ["group", "at last", "when", "lag, records", "bad partitions", "of", "worst", "verdict"],
+        ["group", "last status", "when", "lag, records", "bad partitions", "of", "worst", "status"],
         [
             [
                 row["group"],
@@ -151,9 +151,9 @@ def _lag(results: Results, top: int) -> Section:
     groups = trend.groupBy("group").agg(fn.max("lag_max").alias("size"))
     chosen = _largest(groups, LINES)
     if not chosen:
-        section.note("No sample of a lag in this span.")
+        section.note("No lag samples in this span.")
         return section
-    _bounded(section, len(chosen), groups.count(), "groups", "those with the greatest lag")
+    _bounded(section, len(chosen), groups.count(), "groups", "those with the most lag")
     hourly = (
         trend.where(fn.col("group").isin(chosen))
         .groupBy("group", fn.col("hour_ms").alias("at_ms"))
@@ -170,8 +170,8 @@ def _lag(results: Results, top: int) -> Section:
     worst = rows.orderBy(fn.desc("lag_last"), "group", "topic", "partition").limit(top).collect()
     if worst:
         section.note(
-            "Forecast from each partition's last hour: the line through its samples, drawn on; "
-            "the range is that of a slope two standard errors steeper or flatter."
+            "Forecast from each partition's last hour: the linear trend of its samples, extended; "
+            "the range is for a slope two standard errors steeper or flatter."
         )
     section.table(
         ["group", "partition", "hour", "lag, records", "delay", "change, records/s", "±", "r²",
@@ -204,7 +204,7 @@ def _rates(results: Results) -> Section:
     groups = rate.groupBy("group").agg(fn.sum("commits").alias("size"))
     chosen = _largest(groups, LINES)
     if not chosen:
-        section.note("No commit in this span.")
+        section.note("No commits in this span.")
         return section
     _bounded(section, len(chosen), groups.count(), "groups", "those that commit most")
     low, high = _only(rate.agg(fn.min("minute_ms"), fn.max("minute_ms")))
@@ -224,7 +224,7 @@ def _rates(results: Results) -> Section:
             ).collect()
         ]
     section.chart(
-        lines_over_time(lines, "commits a minute (the most)", marks),
+        lines_over_time(lines, "commits a minute (maximum)", marks),
         "Commits a minute, for the groups that commit most; storms are marked",
     )
     return section
@@ -235,7 +235,7 @@ def _rebalances(results: Results, top: int) -> Section:
     stats = results.table("rebalance_stats")
     if stats is None:
         return _absent(section, "rebalance_stats")
-    cause = fn.coalesce("cause", fn.lit("not known"))
+    cause = fn.coalesce("cause", fn.lit("unknown"))
     groups = stats.groupBy("group").agg(fn.sum("rebalances").alias("size"))
     chosen = _largest(groups, top)
     _bounded(section, len(chosen), groups.count(), "groups", "those with most rebalances")
@@ -259,7 +259,7 @@ def _rebalances(results: Results, top: int) -> Section:
     )
     found.sort(key=lambda row: (-(row["unowned"] or 0), -row["rebalances"], row["group"]))
     section.table(
-        ["group", "cause", "rebalances", "took, all together", "the longest", "partitions moved",
+        ["group", "cause", "rebalances", "total duration", "longest", "partitions moved",
          "without an owner, partition-seconds"],
         [
             [
@@ -333,7 +333,10 @@ def _audit(results: Results) -> Section:
         return section
     if suspects is None:
         return _absent(section, "audit")
-    section.note("Without a history nobody knows who: these went back, or away, by the log alone.")
+    section.note(
+        "Without a history the sender is unknown. The log shows offsets that went back or were "
+        "deleted."
+    )
     rows = suspects.orderBy(fn.desc("at_ms"), "group", "topic", "partition").limit(ROWS).collect()
     _bounded(section, len(rows), suspects.count(), "offsets", "the newest first")
     section.table(
@@ -348,7 +351,7 @@ def _audit(results: Results) -> Section:
 
 
 def _absent(section: Section, job: str) -> Section:
-    section.note(f"The job {job} has written nothing here.")
+    section.note(f"The job {job} has written no table here.")
     return section
 
 

@@ -1,7 +1,7 @@
-"""What have jobs written into a folder? Their tables, and each of them as one CSV or JSON file.
+"""Results: the tables that jobs wrote to a folder, and each as one CSV or JSON file.
 
-Reads what runner.py writes; a table that no job has written there is simply not there. Files for
-other programs are written row by row, so that a table may be larger than the memory.
+Reads what runner.py writes; a table that no job has written is absent. Files for other programs are
+written row by row, so a table may be larger than the memory.
 """
 
 import csv
@@ -39,7 +39,7 @@ class Results:
         self.span = span
         self.names = [name for name in RESULTS if self._is_there(name)]
         if not self.names:
-            raise NoResults(f"{path}: no job has written a table there")
+            raise NoResults(f"{path} has no table of a job")
 
     def _is_there(self, name: str) -> bool:
         return bool(folders(self._spark, f"{self.path}/{name}"))

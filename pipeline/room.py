@@ -1,7 +1,7 @@
-"""What if a disk is full? Spark's own words for it are a page of Java; these name the place.
+"""Full disk: a one-line message that names the folder, instead of Spark's stack trace.
 
-What does not fit into memory lies under `spark.local.dir` while a job runs (/tmp if nobody named a
-place), results under their own folder.
+While a job runs, data that does not fit into memory is in `spark.local.dir` (default: /tmp), and
+results are in their own folder.
 """
 
 import os
@@ -39,8 +39,8 @@ def told_if_full(spark: SparkSession, out: str) -> Iterator[None]:
             raise
         free = ", ".join(f"{place} has {_free_mib(place)} MiB free" for place in places)
         raise NoRoom(
-            f"a disk is full; now {free}. What does not fit into memory lies under {LOCAL_DIR} "
-            f"while a job runs: name a larger place for it with --set {LOCAL_DIR}=DIR"
+            f"a disk is full; now {free}. A job spills data that does not fit into memory to "
+            f"{LOCAL_DIR}: name a larger disk with --set {LOCAL_DIR}=DIR"
         ) from fault
 
 

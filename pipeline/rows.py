@@ -1,8 +1,8 @@
-"""What do the records say that are few? Group metadata, newer groups, history, samples: one by one.
+"""Row decoding: the rare record types, one by one (group metadata, history, samples).
 
-A log holds a hundred commits for each of these, so they are decoded by the readers of the daemon
-itself, record by record, and handed on as columns. Nothing raises: what a reader refuses is told
-with the reason, and the caller keeps it aside.
+A log holds a hundred commits for each of these, so the daemon's own readers decode them record by
+record, and the values are returned as columns. Nothing raises: a refused record is returned with
+the reason, and the caller keeps it aside.
 """
 
 import json
@@ -152,7 +152,7 @@ def group_records(key: bytes | None, value: bytes | None) -> Rows:
     kind = _type(key)
     shown = decode_group_record(key, value)
     if kind not in SCHEMAS:
-        return Rows(problem=shown.problem or f"record type {kind} is not known")
+        return Rows(problem=shown.problem or f"unknown record type {kind}")
     if shown.problem is not None:
         return Rows(problem=shown.problem)
     version, shown_value = None, None
@@ -177,7 +177,7 @@ def group_events(_key: bytes | None, value: bytes | None) -> Rows:
     except UnreadableEvent as fault:
         return Rows(problem=str(fault))
     if event is None:
-        return Rows(problem="an event of a later version")
+        return Rows(problem="an event of a newer version")
     return Rows((_event_row(event),))
 
 

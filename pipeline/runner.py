@@ -1,8 +1,8 @@
-"""How does a job's result become files? Parquet by day, replaced whole, the same on every rerun.
+"""Runner: writes a job's result as Parquet by day, replaced whole, the same on every rerun.
 
     OUT/<table>/dt=2026-11-21/*.parquet
 
-A run replaces those days of its tables that lie in its span, and no others; a day of the span that
+A run replaces the days of its tables that are in its span, and no others; a day of the span that
 has no rows any more loses its folder. Results are derived: deleting all of them loses nothing.
 """
 
@@ -47,7 +47,7 @@ def run_job(spark: SparkSession, job: Job, facts: Facts, out: str) -> Mapping[st
     source, span = facts.source, Span(facts.since_ms, facts.until_ms)
     for topic in job.needs:
         if not source.has(topic):
-            raise NothingToRead(f"{job.name} is made of {topic}, and {source.where} has none")
+            raise NothingToRead(f"{job.name} needs {topic}, and {source.where} does not have it")
     rows = {}
     for name, table in job.run(facts).items():
         column = job.days[name]

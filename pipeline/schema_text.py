@@ -1,4 +1,4 @@
-"""What columns has each table? For people, and for programs."""
+"""Schema: the columns of each table, as text and as JSON."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ def schema_lines(name: str | None) -> Iterator[str]:
     for number, table in enumerate(_chosen(name)):
         if number:
             yield ""
-        yield f"{table.name}: a row is {table.row}"
+        yield f"{table.name}: each row is {table.row}"
         for field in table.schema:
             unit = unit_of(field)
             unit = f" ({unit})" if unit else ""

@@ -1,11 +1,11 @@
-"""How is Spark started for our jobs? A session on this machine, or whichever spark-submit gives.
+"""Spark session: started on this machine, or the one of spark-submit.
 
-A session that somebody else made (spark-submit, a notebook, Spark Connect) is taken as it is; only
-where there is none one is started, with the Python of this process for its workers and loopback
-addresses for itself. What a user sets (`settings`, spark-defaults.conf) has the last word.
+An existing session (of spark-submit, a notebook, Spark Connect) is used unchanged. Otherwise one is
+started, with the Python of this process for its workers and loopback addresses for itself. The
+user's settings (`settings`, spark-defaults.conf) take precedence.
 
-The Kafka connector is no part of pyspark: where a job needs it and nobody has named any jars, Spark
-is told to fetch the one that matches its version. In closed networks its jars go into `spark.jars`.
+The Kafka connector is not part of pyspark: if a job needs it and no jars are configured, Spark is
+told to download the one that matches its version. On closed networks its jars go into `spark.jars`.
 """
 
 import os
@@ -130,7 +130,7 @@ def _knock(remote: str) -> None:
     """Spark Connect's own client would try for ten minutes, and say nothing. Raises NoServer."""
     url = urlsplit(remote)
     if url.scheme != "sc" or not url.hostname:
-        raise NoServer(f"{remote!r} is no address of Spark Connect, such as sc://spark:15002")
+        raise NoServer(f"{remote!r} is not a Spark Connect address such as sc://spark:15002")
     try:
         socket.create_connection((url.hostname, url.port or _CONNECT_PORT), _PATIENCE_S).close()
     except OSError as fault:

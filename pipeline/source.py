@@ -1,4 +1,4 @@
-"""How does Spark read segments? A Python Data Source that yields Arrow batches: "rollcall-log".
+"""The source "rollcall-log": a Python Data Source that reads segments and yields Arrow batches.
 
     spark.dataSource.register(RollcallLog)
     spark.read.format("rollcall-log").option("table", "commits").load("/var/lib/rollcall")
@@ -90,7 +90,7 @@ class LogReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         path = self._options.get("path")
         if path is None:
-            raise BadOption("no path: say .load(DATA_DIR)")
+            raise BadOption("no path: use .load(DATA_DIR)")
         size = int(self._options.get("piece.bytes", PIECE_BYTES))
         topic = topic_of(self._tables, self._options)
         found = with_records_from(segments(path, topic), self._begins)
@@ -109,18 +109,18 @@ def tables_of(options: Mapping[str, str]) -> list[Table]:
     names = [name.strip() for name in options.get("table", COMMITS.name).split(",")]
     for name in names:
         if name not in TABLES:
-            raise BadOption(f"no table {name!r}: there are {', '.join(TABLES)}")
+            raise BadOption(f"no table {name!r}; the tables are {', '.join(TABLES)}")
     tables = [TABLES[name] for name in names]
     if len({table.topic for table in tables} - {None}) > 1:
-        raise BadOption(f"{', '.join(names)} are not of the same topic")
+        raise BadOption(f"{', '.join(names)} are not from the same topic")
     if "columns" not in options:
         return tables
     if len(tables) > 1:
-        raise BadOption("columns are of one table, not of several")
+        raise BadOption("columns needs a single table")
     wanted = [name.strip() for name in options["columns"].split(",")]
     there = tables[0].schema.names
     if unknown := [name for name in wanted if name not in there]:
-        raise BadOption(f"no column {', '.join(unknown)}: there are {', '.join(there)}")
+        raise BadOption(f"no column {', '.join(unknown)}; the columns are {', '.join(there)}")
     return [tables[0].only(*wanted)]
 
 
@@ -135,7 +135,7 @@ def _offsets(options: Mapping[str, str], name: str) -> Mapping[int, int] | None:
     try:
         return {int(partition): int(at) for partition, at in json.loads(options[name]).items()}
     except (ValueError, TypeError, AttributeError):
-        raise BadOption(f'{name} are offsets by partition, such as {{"0": 17}}') from None
+        raise BadOption(f'{name} must be offsets by partition, such as {{"0": 17}}') from None
 
 
 def read_piece(
@@ -185,7 +185,7 @@ def read_chunks(
             if size <= largest_batch:
                 want = size
                 continue
-            reason = f"a batch of {size} bytes: more than {largest_batch} are not read at once"
+            reason = f"a batch of {size} bytes; the limit is {largest_batch}"
             records.damage = [Damage(position, size, base_offset, reason)]
             consumed = size
         want = CHUNK_BYTES

@@ -2,7 +2,7 @@
 
 Spark writes banners, warnings and, when it is stopped, stack traces to the standard error that its
 JVM inherits. A JVM that we start gets a file instead. The file is removed at the end of the process
-unless `keep` was called, because something failed that only Spark's own words explain.
+unless `keep` was called because of a failure that only Spark's own output explains.
 """
 
 import atexit

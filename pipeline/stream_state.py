@@ -1,17 +1,17 @@
-"""What does the stream remember between two batches, so that a batch may be done twice?
+"""Stream state: what is kept between batches, so that a batch can be repeated?
 
     OUT/_stream/checkpoint/            Spark's own: which offsets are in which batch
-    OUT/_stream/stream.json            the stream's name in what it writes to the topic
+    OUT/_stream/stream.json            the stream's id in the records of the topic
     OUT/_stream/batches/000012/        what the batches after 12 need of those before
         samples/ statuses/ positions/ minutes/     tables
-        topic.json                     where the verdicts' topic ended before batch 12 wrote to it
-        done.json                      all of it is there; how far was judged
+        topic.json                     where the verdicts topic ended before batch 12 wrote to it
+        done.json                      all of it is written; the last evaluated instant
     OUT/_stream/lock                   held by the process that writes (local folders)
 
-Spark gives a batch that was cut off the same number and the same rows again. It then starts from
-the folder of the batch before, as the first time, and comes to the same results. That holds as long
-as checkpoint and batches are of one stream: where one of them is gone, numbers would begin anew and
-name other rows, so nothing is written then.
+Spark gives an interrupted batch the same number and the same rows again. It then starts from the
+folder of the batch before, as the first time, and gives the same results. That holds while
+checkpoint and batches belong to one stream. If one of them is lost, batch numbers would restart and
+mean other rows, so nothing is written then.
 """
 
 import fcntl
@@ -50,7 +50,7 @@ SCHEMAS: Final[Mapping[str, str]] = {
 }
 
 
-_ANEW: Final = "begin anew with another --to, or without this folder, and with another topic"
+_ANEW: Final = "start from scratch with another --to (or delete this folder) and another topic"
 
 
 class BadState(Refusal):
@@ -88,7 +88,7 @@ class State:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise BadState(f"{self.path}: another process writes there") from None
+                raise BadState(f"{self.path}: another process writes to it") from None
             yield
 
     def stream_id(self, cluster: str) -> str:
@@ -109,8 +109,8 @@ class State:
         said = json.loads(content)
         if said["cluster"] != cluster:
             raise BadState(
-                f"{self.path} is about the cluster {said['cluster']}, not {cluster}: "
-                "give another --to"
+                f"{self.path} belongs to the cluster {said['cluster']}, not {cluster}: "
+                "use another --to"
             )
         return str(said["id"])
 

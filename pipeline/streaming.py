@@ -1,18 +1,18 @@
-"""Are the groups well, as of now? A job that never ends: verdicts and anomalies, batch by batch.
+"""Stream: health and anomalies of groups as of now, batch by batch.
 
     __group_lag ---------> samples --> partition_health --> group_health --> Parquet and a topic
     __consumer_offsets --> commits --> rewinds, storms; and stalls of the health --> Parquet
 
-Spark's Structured Streaming cuts both topics into batches and remembers them (its checkpoint); each
-batch goes through `HealthStream.batch`. What it writes is a function of the batch and of what the
-one before it has left (stream_state.py), under the batch's own number, so that a batch done again
-replaces what it has written; verdict_topic.py does the same for the topic. Rules are those of
-derive/, in Spark's own functions.
+Spark's Structured Streaming splits both topics into batches and remembers them (its checkpoint);
+each batch goes through `HealthStream.batch`. Its output is a function of the batch and of the state
+after the previous one (stream_state.py), written under the batch's number, so that a repeated batch
+replaces its earlier output; verdict_topic.py does the same for the topic. The rules are those of
+derive/, in Spark SQL functions.
 
-Time is that of the daemon's newest sample, not of this machine: an instant is judged once samples
-are `SETTLE_MS` beyond it, so that results do not depend on how batches were cut. (Commits of many
-partitions that are read from long ago are an exception: a minute's commits may come in several
-batches, and a storm of old then be missed. `run anomalies` has all of them.)
+Time is that of the daemon's newest sample, not of this machine: an instant is evaluated once there
+are samples `SETTLE_MS` beyond it, so results do not depend on the boundaries of batches. (Old
+commits of many partitions are an exception: a minute's commits may come in several batches, and an
+old storm may be missed. `run anomalies` has all of them.)
 """
 
 import signal
@@ -132,14 +132,14 @@ def _ended(fault: StreamingQueryException) -> Exception:
     if not causes:
         return fault
     said = causes[-1].partition(_KAFKAS_FAULT)[2].removeprefix("errors.")
-    return StreamEnded(f"the stream ended, and goes on where it was at its next start: {said}")
+    return StreamEnded(f"the stream ended; the next start continues from here: {said}")
 
 
 def _start(
     spark: SparkSession, order: StreamOrder, state: State
 ) -> "tuple[HealthStream, StreamingQuery]":
     if not order.source.startswith(KAFKA):
-        raise NoStream(f"a stream follows a broker: {KAFKA}HOST:PORT, not {order.source}")
+        raise NoStream(f"stream needs a broker, {KAFKA}HOST:PORT, not {order.source}")
     broker = Broker(spark, order.source, order.connector)
     topics = {topic: broker.extents(topic) for topic in (OFFSETS_TOPIC, LAG_TOPIC)}
     there = {topic: sorted(partitions) for topic, partitions in topics.items() if partitions}

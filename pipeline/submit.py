@@ -5,8 +5,8 @@
     spark-submit --master k8s://... --py-files rollcall.zip submit.py JOB --from ... --to ...
     spark-submit --packages ... submit.py stream --from kafka://HOST:PORT --to ...
 
-Takes what `rollcall pipeline run` and `rollcall pipeline stream` take, times as ms since the epoch,
-and ends as they do. What is about Spark itself is spark-submit's to take.
+It takes the options of `rollcall pipeline run` and `rollcall pipeline stream`, with times as ms
+since the epoch, and has their exit codes. Spark's own options belong to spark-submit.
 """
 
 import argparse
@@ -29,7 +29,7 @@ def main(words: Sequence[str] | None = None) -> int:
     try:
         if given.job == STREAM:
             if follow(_stream_order(given), None, {}):
-                print("stopped: the next start goes on from here", file=sys.stderr)
+                print("stopped: the next start continues from here", file=sys.stderr)
         else:
             for line in carry_out(_order(given)):
                 print(line, flush=True)
@@ -64,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
 def _pair(word: str) -> tuple[str, str]:
     key, equals, value = word.partition("=")
     if not equals or not key:
-        raise argparse.ArgumentTypeError(f"{word!r}: KEY=VALUE is wanted")
+        raise argparse.ArgumentTypeError(f"{word!r}: expected KEY=VALUE")
     return key, value
 
 

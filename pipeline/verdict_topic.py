@@ -1,18 +1,18 @@
-"""How does each change of a verdict come into a topic once, though the job was killed meanwhile?
+"""Verdict topic: writes each change of a group's status exactly once.
 
 A record is JSON, its key the group; it carries the stream's id, the batch and a number within the
-batch. Before a batch writes its first record it notes where the topic ends. A batch that is done
-again reads from there on, and writes only those of its records that are not there yet: the job has
-one writer at a time, and a batch's records are the same whenever it is done. So no consumer has to
-know of it, and no transaction is needed, which would make one read what was aborted.
+batch. Before a batch writes its first record it saves where the topic ends. A repeated batch reads
+from there on, and writes only the missing records: the job has one writer at a time, and a repeated
+batch has the same records. So consumers need nothing special, and no transaction is needed, which
+would make them read aborted records.
 
 A group's records are in one partition and are stored in the order in which they were sent (the
-producer is idempotent): where one is there, those before it are or were, though the cleaner or the
-retention may have taken them since.
+producer is idempotent). If one is there, those before it are or were there, although the cleaner or
+retention may have removed them since.
 
-What is left is a request that was under way when its writer was killed: it would have to arrive
-after the next start has read the topic's end, many seconds later. And a topic that is deleted while
-a batch is being done has only what is written from then on.
+Two gaps remain. A request in flight when its writer was killed could arrive after the next start
+has read the topic's end, many seconds later. And if the topic is deleted during a batch, only the
+records written after that are in it.
 """
 
 import json

@@ -1,1 +1,1 @@
-"""Offsets on the move: out of a Kafka's files into ours, back again, and as CSV and JSON."""
+"""Import and export of offsets: Kafka's files, CSV and JSON."""

@@ -1,8 +1,8 @@
-"""How does a plan reach the disk so that a crash leaves all of it or nothing? By `storage/undo.py`.
+"""Atomic append: after a crash the whole plan is applied or none of it (`storage/undo.py`).
 
-In order: what the logs hold already is made durable / the undo file says where each of them ends /
-the records go to their partitions, and what is told of them to the history's / everything is synced
-/ the undo file goes. Whoever opens the directory before that last step cuts the logs back.
+In order: make durable what the logs already hold / write the undo file with the end of each log /
+append the records to their partitions, and their events to the history's / sync everything / remove
+the undo file. Opening the directory before that last step truncates the logs to those ends.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,9 +1,9 @@
-"""What does a log of `__consumer_offsets` amount to? Its groups, each with its newest records.
+"""Contents: the groups of a `__consumer_offsets` log, each with its newest records.
 
 The common form of everything that is imported and exported: a group has its committed offsets and
-its *state*, the records that say what kind of group it is and who is in it. Nothing is decoded that
-need not be: state stays as the bytes that it is, so that a kind of group that Rollcall does not
-serve comes through whole. Keys order themselves as in the log, by their newest record.
+its *state*, the records that say what kind of group it is and who its members are. Only what must
+be decoded is decoded: the state stays bytes, so that a kind of group that Rollcall does not serve
+is transferred unchanged. Keys are ordered as in the log, by their newest record.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,6 +1,6 @@
-"""What does one export do, in which order? Read, leave out what the other cannot take, write.
+"""Export: its steps in order. Read, drop what the target cannot hold, write.
 
-`rollcall offsets export` makes an Export of its options and shows the Report.
+`rollcall offsets export` makes an Export of its options and prints the Report.
 """
 
 import sys
@@ -97,8 +97,8 @@ def _write_text(contents: Contents, order: Export) -> None:
     if order.csv_file is not None:
         if not order.with_group and len(contents.groups) > 1:
             raise Unusable(
-                f"three columns hold one group, these are {len(contents.groups)}: choose one with "
-                "--group"
+                f"a CSV with three columns holds one group, not {len(contents.groups)}: choose one "
+                "with --group"
             )
         text = to_csv(contents, with_group=order.with_group)
     else:

@@ -1,7 +1,7 @@
-"""What does one import do, in which order? All of the source, all of the target, the plan, the ink.
+"""Import: its steps in order. Read the source, read the target, plan, write.
 
-Nothing is written that was not read whole before, and planned. `rollcall offsets import` makes an
-Import of its options and shows the Report.
+Nothing is written before everything is read and planned. `rollcall offsets import` makes an Import
+of its options and prints the Report.
 """
 
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ def run_import(order: Import) -> Report:
     """Raises Unusable, BadText, DataDirRefused, Corrupt, OSError."""
     if order.bootstrap is not None and order.rule is Rule.MERGE:
         raise Unusable(
-            "--merge compares commit times, which a running cluster does not tell; use --overwrite"
+            "--merge needs commit times, which a running cluster does not return; use --overwrite"
         )
     source = read_paths(order.sources, order.for_group, order.now_ms)
     contents = source.contents

@@ -1,12 +1,12 @@
-"""How are records written into a stopped Kafka, so that its next start finds them its own?
+"""Kafka log directory: appends records to a stopped Kafka, which loads them at its start.
 
-Its offsets topic must be there already: its id and the number of its partitions are Kafka's to
-choose. Batches go behind what a partition holds, in its latest leader epoch, into its last segment
-with both indexes; the checkpoints of its log directory then say that all of it is durable and
-replicated. The marker of its clean shutdown is away while we write, so that a crash makes it look.
-A write that was interrupted is rolled back by the next one, but never if the broker ran since.
-Refused: a broker that runs, one that was killed, a directory with a part of the partitions.
-Kafka's counterparts: LogManager.loadLogs, UnifiedLog, OffsetCheckpointFile.
+Its offsets topic must exist: Kafka chooses its id and its number of partitions. Batches are
+appended to a partition in its latest leader epoch, in its last segment with both indexes; the
+checkpoints of the log directory then say that all of it is durable and replicated. The
+clean-shutdown marker is removed while we write, so that after a crash the broker checks its logs.
+The next write rolls back one that was interrupted, but never if the broker ran in between. Refused:
+a running broker, one that was killed, a directory with only some of the partitions. Kafka's
+counterparts: LogManager.loadLogs, UnifiedLog, OffsetCheckpointFile.
 """
 
 import fcntl
@@ -69,8 +69,8 @@ class KafkaDir:
         if not is_ours and not self.disk.exists(marker):
             since = " since an export into it was interrupted" if interrupted is not None else ""
             raise Unusable(
-                f"the broker of {self.path} was not stopped cleanly{since}: start it and stop it "
-                "once"
+                f"the broker of {self.path} was not stopped cleanly{since}: start it once "
+                "and stop it"
             )
         self._find_logs()
         for log in self._logs.values():
@@ -80,12 +80,12 @@ class KafkaDir:
             undo.finish(self.disk, self.path)
             self._save_checkpoints()
             replace_file(self.disk, marker, _MARKER)
-            self.note = "an export into it was interrupted: nothing of that one is left"
+            self.note = "an interrupted export was rolled back"
         elif interrupted is not None:
             undo.finish(self.disk, self.path)
             self.note = (
-                "an export into it was interrupted and its broker has run since: what that export "
-                "had written by then stays, nothing is rolled back"
+                "an export was interrupted and the broker has run since: the records that it had "
+                "written stay, nothing is rolled back"
             )
         self._marker = read_file(self.disk, marker) if self.disk.exists(marker) else _MARKER
 
@@ -111,7 +111,7 @@ class KafkaDir:
                 "commit once (or create the topic), and stop it"
             )
         if set(self._logs) != set(range(self.partitions)) or len(ids) != 1:
-            raise Unusable(f"{self.path} has only a part of the partitions of {OFFSETS_TOPIC}")
+            raise Unusable(f"{self.path} has only some of the partitions of {OFFSETS_TOPIC}")
 
     def __enter__(self) -> Self:
         return self
@@ -177,13 +177,13 @@ _MARKER: Final = b'{"version":0,"brokerEpoch":-1}\n'
 
 def _check_identity(path: Path) -> None:
     if not path.is_dir():
-        raise Unusable(f"{path} is no directory")
+        raise Unusable(f"{path} is not a directory")
     meta = path / META_PROPERTIES
     text = meta.read_text("utf-8", "replace") if meta.exists() else ""
     if "cluster.id" not in text:
-        raise Unusable(f"{path} is no log directory of a Kafka: it has no {META_PROPERTIES}")
+        raise Unusable(f"{path} is not a Kafka log directory: it has no {META_PROPERTIES}")
     if "rollcall." in text:
-        raise Unusable(f"{path} is a data directory of Rollcall; use `rollcall offsets import`")
+        raise Unusable(f"{path} is a Rollcall data directory; use `rollcall offsets import`")
 
 
 def _lock(path: str) -> int:

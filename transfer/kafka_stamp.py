@@ -1,11 +1,11 @@
 """Stamp: did a broker run on this log directory since an export began to write to it?
 
-An export that was killed is rolled back by the next one, unless the directory was used meanwhile:
-then the cut would take acknowledged commits with it. The stamp lies in the undo file. It has the
-size and the modification time of every file that the export does not write: Kafka's checkpoints
-(rewritten every 5 and 60 s), its metadata log (a record at each start), the leader epochs of each
-partition (a line at each election) and the segments of partitions that get nothing. Files that the
-export appends to may only have grown.
+The next export rolls back one that was killed, unless a broker used the directory in between: the
+truncation would remove acknowledged commits. The stamp is in the undo file. It has the size and the
+modification time of every file that the export does not write: Kafka's checkpoints (rewritten every
+5 and 60 s), its metadata log (a record at each start), the leader epochs of each partition (a line
+at each election) and the segments of partitions without new records. Files that the export appends
+to may only have grown.
 """
 
 import re

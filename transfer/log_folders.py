@@ -1,9 +1,9 @@
-"""What do the `__consumer_offsets-*` folders of a broker hold? Read as they lie, never written to.
+"""Log folders: reads a broker's `__consumer_offsets-*` folders, and never writes to them.
 
-Any broker's: a Kafka of 2.x to 4.x, stopped, killed or copied to somewhere else. All that a start
-of that broker would get out of them, this gets: room that was never written and a tail that a kill
-has torn are left aside, as is what a cleaner had not finished; what it had finished and not yet put
-in place counts. Indexes are not needed. Kafka's counterparts: LogLoader, LogSegments.
+Folders of any broker: a Kafka of 2.x to 4.x, stopped, killed or copied. It reads what a start of
+that broker would load: unused preallocated space, a tail torn by a kill and the unfinished output
+of a cleaner are ignored; finished output that is not yet in place counts. Indexes are not needed.
+Kafka's counterparts: LogLoader, LogSegments.
 """
 
 import fcntl
@@ -53,7 +53,7 @@ def partitions_in(directories: Sequence[Path]) -> list[Partition]:
         for number, folder in _folders(directory):
             other = found.get(number)
             if other is not None:
-                raise NoOffsets(f"partition {number} is in {other.folder} and in {folder}")
+                raise NoOffsets(f"partition {number} is in both {other.folder} and {folder}")
             found[number] = _partition(number, folder)
     if not found:
         names = ", ".join(str(directory) for directory in directories)

@@ -1,6 +1,7 @@
-"""Whose files are these afterwards? Of whoever the directory belongs to, though root wrote them.
+"""File ownership: files written by root get the owner of the data directory.
 
-A command is often run by root, the broker never: it could not open what it does not own.
+Root often runs the command, but never the broker: the broker cannot open files that it does not
+own.
 """
 
 import os

@@ -1,9 +1,9 @@
-"""What has to be written so that a target holds what is imported? Pure: contents and contents.
+"""Plan: which records must be written so that the target holds the import? Pure.
 
-A target that has groups already is refused, unless a rule says whose word counts: with MERGE the
-newer commit of each partition, and the newer state of a group as a whole; with OVERWRITE the
-import's, for every group that it names. Groups that it does not name are never touched. Planning
-the same import a second time plans nothing.
+A target that already has groups is refused, unless a rule says which side wins. With MERGE it is
+the newer commit of each partition, and the newer state of a group as a whole; with OVERWRITE it is
+the import, for every group in it. Groups that are not in the import are never changed. Planning the
+same import a second time plans nothing.
 """
 
 from collections.abc import Iterator
@@ -74,7 +74,7 @@ class TargetNotEmpty(Exception):
     """It has groups, and no rule was given."""
 
     def __init__(self, groups: int) -> None:
-        super().__init__(f"the target has {groups} groups already; choose --merge or --overwrite")
+        super().__init__(f"the target already has {groups} groups; use --merge or --overwrite")
 
 
 @dataclass(frozen=True, slots=True)

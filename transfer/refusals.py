@@ -1,4 +1,4 @@
-"""What can a transfer not begin with? Each refusal is one line for the user."""
+"""Refusals: why a transfer cannot start. Each is a one-line message for the user."""
 
 
 class Unusable(Exception):

@@ -1,9 +1,9 @@
-"""How do the batches of one partition become contents? In order, each counted, none trusted.
+"""Replay: the batches of one partition become contents, in order, each verified and counted.
 
 The one reader for every log: a Kafka's, a backup's, our own. A transaction's records count from its
-marker on. A record that must be understood and is not is named with its file, position and offset;
-what was there before it stays. Records of kinds of groups that are not served are only kept.
-Kafka's counterpart: `CoordinatorLoaderImpl`, which stops where this one takes note.
+marker on. A record that must be decoded but cannot be is reported with its file, position and
+offset; earlier records remain. Records of kinds of groups that are not served are only kept.
+Kafka's counterpart: `CoordinatorLoaderImpl`, which stops where this one reports.
 """
 
 from typing import Final

@@ -1,7 +1,7 @@
-"""What was read, what was left out and why, and what was written? For people, and as JSON.
+"""Report: what was read, left out (and why) and written. As text and as JSON.
 
-The same facts in both. What a reader must not miss (damage, offsets of open transactions, groups
-that could not be taken whole) is listed one by one; of the rest there are counts.
+Both have the same content. Important findings (damage, offsets of open transactions, groups that
+could not be transferred completely) are listed one by one; everything else is counted.
 """
 
 from collections import Counter
@@ -204,14 +204,16 @@ def _found_lines(report: Report) -> Iterator[str]:
 def _findings(report: Report) -> Iterator[str]:
     tally = report.tally
     for directory in tally.in_use:
-        yield _line("note", f"a broker runs on {directory}: what it writes meanwhile may be missed")
+        yield _line(
+            "note", f"a broker runs on {directory}: what it writes during the import may be missed"
+        )
     if tally.missing_partitions:
         yield _line("note", f"partitions {tally.missing_partitions} are not in the source")
     if report.expiring:
         yield _line(
             "note",
             f"{_count(report.expiring, 'offset')} committed longer ago than "
-            "offsets.retention.minutes: they expire unless their groups come to life",
+            "offsets.retention.minutes: they expire unless their groups get members",
         )
     yield from _listed(
         "pending",
@@ -234,7 +236,7 @@ def _findings(report: Report) -> Iterator[str]:
     )
     if report.events_lost:
         lost = _count(report.events_lost, "event")
-        yield _line("note", f"the log of the groups' history is damaged: {lost} not told")
+        yield _line("note", f"the history log is damaged: {lost} not recorded")
     yield from _listed("note", report.remarks)
     yield from _listed("note", [f"{group} {note}" for group, note in report.notes])
     yield from _listed(
@@ -270,7 +272,7 @@ def _written_lines(report: Report) -> Iterator[str]:
             "done",
             f"{_count(appended.batches, 'batch', 'batches')}, {_number(appended.bytes)} bytes, "
             f"into {_count(appended.partitions, 'partition')}",
-            _some(report.events_told, "event of the history", "events of the history"),
+            _some(report.events_told, "history event", "history events"),
         )
 
 

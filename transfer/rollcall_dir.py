@@ -1,8 +1,8 @@
-"""How does a command use a data directory on which no daemon runs? As a daemon starts on it.
+"""Data directory of a stopped daemon: opened and recovered by a command, as at a start.
 
-Takes the lock, opens the logs, lets the journal have its say and reads the catalog, so that a
-directory whose daemon was killed is as good as any other; closes it cleanly at the end. What it may
-not touch it refuses in one line.
+Takes the lock, opens the logs, replays the journal and reads the catalog, so that it also works
+after the daemon was killed; closes the directory cleanly at the end. A directory that it must not
+change is refused in one line.
 """
 
 import re
@@ -38,7 +38,7 @@ class RollcallDir:
         """Raises Unusable, DataDirRefused, Corrupt, OSError."""
         self.path = str(config.data_dir)
         if must_exist and not Path(self.path, META_PROPERTIES).exists():
-            raise Unusable(f"{self.path} is no data directory of Rollcall")
+            raise Unusable(f"{self.path} is not a Rollcall data directory")
         self.disk: Disk = RealDisk()
         self._settings = config.offsets_log_settings()
         self._keeps_history = config.rollcall_history_enable
@@ -57,7 +57,9 @@ class RollcallDir:
         self._store = LogStore(self.disk, self.path)
         self._store.open()
         if self._store.is_repairing:
-            raise Unusable(f"a repair of {self.path} was interrupted: start the daemon once")
+            raise Unusable(
+                f"a repair of {self.path} was interrupted: start the daemon once to finish it"
+            )
         for key, damage in self._store.damaged.items():
             if key.topic == OFFSETS_TOPIC:
                 raise damage

@@ -1,4 +1,4 @@
-"""Which groups does the user mean? Globs, or regular expressions after `re:`."""
+"""Group selection: globs, or regular expressions after `re:`."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -35,4 +35,4 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern.removeprefix(REGEX_MARK), re.DOTALL)
     except re.error as fault:
-        raise BadPattern(f"{pattern!r} is no regular expression: {fault}") from None
+        raise BadPattern(f"{pattern!r} is not a regular expression: {fault}") from None

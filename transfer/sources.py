@@ -1,4 +1,4 @@
-"""Where do the offsets come from? Opens any source and reads it whole: contents and tally."""
+"""Sources: opens any source and reads it whole, to contents and tally."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,7 +30,7 @@ def read_paths(paths: Sequence[Path], for_group: str | None, now_ms: int) -> Sou
         return read_file(paths[0], for_group, now_ms)
     for path in paths:
         if not path.is_dir():
-            raise NoOffsets(f"{path} is a file: one file at a time")
+            raise NoOffsets(f"{path} is a file: give a single --from with a file")
     if len(paths) == 1 and is_rollcalls(paths[0]):
         return read_data_dir(Config(log_dirs=(str(paths[0]),)))
     contents = Contents()
@@ -51,7 +51,7 @@ def read_file(path: Path, for_group: str | None, now_ms: int) -> Source:
         # Not as text: a \r within quotes belongs to a name.
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as fault:
-        raise BadText(f"{path} is no text in UTF-8: {fault.reason}") from None
+        raise BadText(f"{path} is not UTF-8 text: {fault.reason}") from None
     if text.lstrip().startswith("{"):
         return Source(from_json(text, str(path), now_ms), Tally(str(path), "json"))
     return Source(from_csv(text, str(path), for_group, now_ms), Tally(str(path), "csv"))

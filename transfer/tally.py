@@ -1,6 +1,6 @@
-"""What was met on the way through a source? Counts, transactions, and every place that is damaged.
+"""Tally: counts, transactions, and every damaged place found in a source.
 
-Filled by the readers, shown by `report.py`, and printed whole by --json.
+Filled by the readers, printed by `report.py`, and complete with --json.
 """
 
 from collections import Counter

@@ -1,9 +1,9 @@
-"""How do offsets look as text? CSV as kafka-consumer-groups writes and reads it, and JSON.
+"""Text formats: CSV as kafka-consumer-groups writes and reads it, and JSON.
 
-CSV has a line for each partition, `group,topic,partition,offset`, or without the group where the
-file is about one group alone; no header. It is for the offsets alone: no metadata, no times. JSON
-keeps those; docs/migration.md has its schema. Neither tells of members. Whatever does not fit is
-refused with its line. Kafka's counterpart: CsvUtils of the tools, which is Jackson's CSV.
+CSV has a line per partition, `group,topic,partition,offset`, or without the group if the file has a
+single group; no header. It has only offsets: no metadata, no times. JSON keeps those;
+docs/migration.md has its schema. Neither has members. Anything invalid is refused with its line.
+Kafka's counterpart: CsvUtils of the tools, which is Jackson's CSV.
 """
 
 import csv
@@ -65,7 +65,7 @@ def from_csv(text: str, name: str, group: str | None, now_ms: int) -> Contents:
         offsets = contents.group(GroupId(row.group)).offsets
         place = (row.topic, row.partition)
         if place in offsets:
-            raise BadText(f"{name}: {row.topic}-{row.partition} of {row.group} is there twice")
+            raise BadText(f"{name}: {row.topic}-{row.partition} of {row.group} occurs twice")
         offsets[place] = (CommittedOffset(row.offset, committed_at_ms=now_ms), now_ms)
     return contents
 
@@ -84,7 +84,7 @@ def _rows(text: str, name: str, group: str | None) -> Iterator[Row]:
                     f"{width if width in (3, 4) else '3 or 4'} expected"
                 )
             if width == 3 and group is None:
-                raise BadText(f"{name} has no groups in it: say whose offsets it has (--for-group)")
+                raise BadText(f"{name} has no group column: name the group with --for-group")
             names = cells if width == 4 else [group or "", *cells]
             yield _row(names, f"{name}, line {reader.line_num}")
     except csv.Error as fault:
@@ -103,7 +103,7 @@ def _row(cells: list[str], place: str) -> Row:
 
 def _named(text: str, what: str, place: str) -> str:
     if not text:
-        raise BadText(f"{place}: not the name of a {what}: it is empty")
+        raise BadText(f"{place}: the {what} name is empty")
     fault = unwritable_offset(text, "", "")
     if fault is not None:
         raise BadText(f"{place}: {fault.replace('group id', what)}: {text[:40]!r}")
@@ -113,7 +113,7 @@ def _named(text: str, what: str, place: str) -> str:
 def _number(text: str, what: str, most: int, place: str) -> int:
     number = java_text.integer(text, 0, most)
     if number is None:
-        raise BadText(f"{place}: not a {what}: {text[:40]!r}")
+        raise BadText(f"{place}: invalid {what}: {text[:40]!r}")
     return number
 
 
@@ -166,7 +166,7 @@ def from_json(text: str, name: str, now_ms: int) -> Contents:
         found = _object(listed, place)
         group_id = GroupId(_named(_text(found.get("group"), place), "group", place))
         if group_id in contents.groups:
-            raise BadText(f"{place}: group {group_id!r} is there twice")
+            raise BadText(f"{place}: group {group_id!r} occurs twice")
         group = contents.group(group_id)
         for index, offset in enumerate(_list(found.get("offsets"), place)):
             _read_offset(group, _object(offset, place), f"{place}.offsets[{index}]", now_ms)
@@ -179,7 +179,7 @@ def _read_offset(group: GroupContents, said: Mapping[str, Json], place: str, now
         _integer(said, "partition", None, 0, _INT32_MAX, place),
     )
     if where in group.offsets:
-        raise BadText(f"{place}: {where[0]}-{where[1]} is there twice")
+        raise BadText(f"{place}: {where[0]}-{where[1]} occurs twice")
     committed_at_ms = _integer(said, "committed_at_ms", now_ms, -1, _INT64_MAX, place)
     commit = CommittedOffset(
         _integer(said, "offset", None, 0, _INT64_MAX, place),
@@ -200,25 +200,25 @@ def _topic_id(said: Json, place: str) -> TopicId:
         return ZERO_TOPIC_ID
     found: TopicId | None = decode_uuid(_text(said, place))
     if found is None:
-        raise BadText(f"{place}: not a topic id: {_shown(said)}")
+        raise BadText(f"{place}: invalid topic id: {_shown(said)}")
     return found
 
 
 def _object(value: Json, place: str) -> Mapping[str, Json]:
     if not isinstance(value, dict):
-        raise BadText(f"{place}: an object is expected")
+        raise BadText(f"{place}: expected an object")
     return value
 
 
 def _list(value: Json, place: str) -> Iterable[Json]:
     if not isinstance(value, list):
-        raise BadText(f"{place}: a list is expected")
+        raise BadText(f"{place}: expected a list")
     return value
 
 
 def _text(value: Json, place: str) -> str:
     if not isinstance(value, str):
-        raise BadText(f"{place}: text is expected, not {_shown(value)}")
+        raise BadText(f"{place}: expected text, not {_shown(value)}")
     return value
 
 
@@ -232,5 +232,5 @@ def _integer(
 ) -> int:
     value = said.get(key, default)
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise BadText(f"{place}: not a {key}: {_shown(value)}")
+        raise BadText(f"{place}: invalid {key}: {_shown(value)}")
     return value

@@ -1,8 +1,8 @@
-"""What does the history of groups say of an import? Who moved which offsets, from where to where.
+"""Import history: which offsets did an import move, from where to where?
 
-A daemon tells the history in the turn that decides; nobody decides here, so the plan is told: the
-groups that it makes, and each offset that it moves, by `import`. The records are written in the
-same step as the offsets (append.py), so that they are there together or not at all.
+A daemon writes history in the turn that decides. An import decides nothing, so its plan is
+recorded: the groups that it creates, and each offset that it moves, by `import`. The records are
+written in the same step as the offsets (append.py), so that both are there or neither.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,9 +1,10 @@
-"""How are offsets read from a running cluster, and committed to one? As any client would.
+"""Cluster client: reads offsets from a running cluster, and commits them to one.
 
 For `--bootstrap`: ListGroups of every broker, OffsetFetch of each group from its coordinator, and
-OffsetCommit by nobody (generation -1), which a coordinator takes for a group without members. One
-blocking connection per broker, the newest version that both sides speak; by name, not by topic id.
-What a broker answers while it loads or moves a partition is asked again a few times.
+OffsetCommit without a member (generation -1), which a coordinator accepts for a group without
+members. One blocking connection per broker, the newest version that both sides support; by name,
+not by topic id. A request that fails while the broker loads or moves a partition is retried a few
+times.
 """
 
 import socket
@@ -123,7 +124,7 @@ class Connection:
         except (OSError, Malformed) as fault:
             raise ClusterFault(f"{self._name}: {request.API_KEY.name}: {fault}") from None
         if heard.correlation_id != self._correlation_id or not isinstance(response, answer):
-            raise ClusterFault(f"{self._name} answered another request")
+            raise ClusterFault(f"{self._name} answered a different request")
         return response
 
     def _receive(self, size: int) -> bytes:

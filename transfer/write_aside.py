@@ -1,8 +1,8 @@
 """Write aside: a file is replaced as a whole, or stays as it was.
 
 The new content goes to a file beside it, which is renamed when all of it is durable. A failure, a
-full disk or a kill leaves the old export readable. What is no regular file (a pipe, /dev/stdout) is
-written to as it is.
+full disk or a kill leaves the old export readable. A path that is not a regular file (a pipe,
+/dev/stdout) is written directly.
 """
 
 import os

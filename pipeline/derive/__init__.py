@@ -1,1 +1,1 @@
-"""Tables made of tables: one file for each question, in the built-in functions of Spark SQL."""
+"""Derived tables: one file per question, in the built-in functions of Spark SQL."""

@@ -3,8 +3,8 @@
 The history of the groups has each rebalance as a whole. The log of a real Kafka has only
 generations: `of_metadata` derives rebalances from them, without cause and duration.
 
-A deployment's version is taken from client ids with a pattern that has a group named `version`,
-such as `^app-(?<version>[0-9.]+)-`. Without a pattern there are no versions.
+A deployment's version is taken from client ids with a pattern: it is the first group of the match,
+as in `^app-(?<version>[0-9.]+)-`. Without a pattern there are no versions.
 """
 
 from typing import Final

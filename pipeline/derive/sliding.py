@@ -1,4 +1,4 @@
-"""What does a job that never ends keep of the past, and what does it find at the moment it begins?
+"""Sliding state: what does the stream keep of the past, and which findings begin now?
 
 The rules are those of group_health.py and anomalies.py, asked of a window that moves. Every answer
 depends on rows up to its own instant alone, so that it is the same however the rows were cut into

@@ -78,9 +78,9 @@ def test_an_unknown_table_is_a_usage_error() -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["run", "lags", "--from", ".", "--to", "x"], "no job 'lags': there are ingest,"),
+        (["run", "lags", "--from", ".", "--to", "x"], "no job 'lags'; the jobs are ingest,"),
         (["run", "all", "--from", ".", "--to", "x", "--since", "yesterday"], "'yesterday' is no"),
-        (["run", "all", "--from", ".", "--to", "x", "--set", "spark.x"], "KEY=VALUE is wanted"),
+        (["run", "all", "--from", ".", "--to", "x", "--set", "spark.x"], "expected KEY=VALUE"),
         (["run", "all", "--to", "x"], "Missing option '--from'"),
         (["as-of", "--from", "."], "Missing option '--at'"),
         (["report", "--from", ".", "--to", "x", "--top", "0"], "--top"),
@@ -188,7 +188,7 @@ def test_a_java_that_is_too_old_or_not_there_is_named(
     monkeypatch.setenv("PATH", str(java_that_says("21.0.8", tmp_path / "new") / "bin"))
     java = find_java()
 
-    for said in ("nothing) has no Java that starts", "old) has Java 8", "openjdk-17-jre-headless"):
+    for said in ("nothing) has no working Java", "old) has Java 8", "openjdk-17-jre-headless"):
         assert said in str(none.value)
     assert (java.version, java.found_in) == (21, "PATH")
     assert "JAVA_HOME" in java.passed_over

@@ -326,7 +326,7 @@ def test_a_batch_too_long_is_kept_aside_and_what_follows_is_read() -> None:
     (aside,) = rows_of(log, UNDECODABLE, 512, largest_batch=4_000)
 
     assert (aside["position"], aside["size"]) == (first, len(long))
-    assert "more than 4000" in aside["reason"]
+    assert "the limit is 4000" in aside["reason"]
     rows = rows_of(log, COMMITS, 512, largest_batch=4_000)
     assert [row["committed_offset"] for row in rows] == [1, 2]
 

@@ -220,12 +220,15 @@ def test_offsets_of_all_groups_for_people(world: Path) -> None:
         (["run", "audit", "--from", "{}/nowhere", "--to", "{}/x"], "nowhere"),
         (
             ["run", "lag_trend", "--from", "{}/data/__consumer_offsets-7", "--to", "{}/x"],
-            "has none",
+            "does not have it",
         ),
         (["run", "all", "--from", "{}/nowhere", "--to", "{}/x"], "no such folder"),
-        (["run", "all", "--from", "{}/old", "--to", "{}/x"], "has version 9, this is version 1"),
-        (["report", "--from", "{}/nowhere", "--to", "{}/x.html"], "no job has written"),
-        (["as-of", "--from", "{}/data", "--at", "1970-01-02"], "no group had an offset then"),
+        (
+            ["run", "all", "--from", "{}/old", "--to", "{}/x"],
+            "has format version 9; this program reads version 1",
+        ),
+        (["report", "--from", "{}/nowhere", "--to", "{}/x.html"], "has no table of a job"),
+        (["as-of", "--from", "{}/data", "--at", "1970-01-02"], "no group had a known offset then"),
     ],
 )
 def test_a_place_with_nothing_to_read_is_named(world: Path, words: list[str], says: str) -> None:

@@ -99,7 +99,7 @@ def test_only_the_columns_that_are_asked_for_come(spark: SparkSession, tmp_path:
 
 
 def test_a_column_that_is_not_there_is_named() -> None:
-    with pytest.raises(BadOption, match="no column lag: there are log_partition, "):
+    with pytest.raises(BadOption, match="no column lag; the columns are log_partition, "):
         tables_of({"table": "commits", "columns": "group,lag"})
 
 
@@ -154,10 +154,10 @@ def test_segments_that_were_read_whole_are_not_opened_again(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"table": "commits,lag"}, "no table 'lag': there are commits, "),
-        ({"table": "commits,lag_samples"}, "not of the same topic"),
-        ({"table": "commits,undecodable", "columns": "group"}, "columns are of one table"),
-        ({"ends": "17"}, 'ends are offsets by partition, such as {"0": 17}'),
+        ({"table": "commits,lag"}, "no table 'lag'; the tables are commits, "),
+        ({"table": "commits,lag_samples"}, "not from the same topic"),
+        ({"table": "commits,undecodable", "columns": "group"}, "columns needs a single table"),
+        ({"ends": "17"}, 'ends must be offsets by partition, such as {"0": 17}'),
     ],
 )
 def test_options_that_say_nothing_are_named(options: dict[str, str], says: str) -> None:

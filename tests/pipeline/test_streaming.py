@@ -245,7 +245,7 @@ def test_a_stream_needs_a_broker_and_a_folder_of_its_own(
     refused("bare", BadState, r"stream\.json is gone")
     refused("new", NoTopic, "create it first", "no-such-topic")
     with State(spark, str(tmp_path / "held")).held():
-        refused("held", BadState, "another process writes there")
+        refused("held", BadState, "another process writes to it")
     with pytest.raises(BadState, match="000002 is gone"):
         State(spark, str(tmp_path / "lost")).before(3)
 

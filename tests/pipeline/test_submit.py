@@ -121,7 +121,7 @@ def test_how_a_submitted_job_ends(
     assert (unknown.value.code, usage.value.code) == (2, 2)
     said = capsys.readouterr().err
     assert "and stream" in said
-    assert "'x': KEY=VALUE is wanted" in said
+    assert "'x': expected KEY=VALUE" in said
     assert said.splitlines()[-1] == "rollcall-pipeline: no segment there"
 
 
@@ -144,7 +144,7 @@ class OverConnect:
 
 
 def test_what_spark_connect_cannot_do_is_refused_in_words() -> None:
-    with pytest.raises(OutOfReach, match="mounted here"):
+    with pytest.raises(OutOfReach, match="mounted on this machine"):
         read_text(OverConnect(), "s3a://bucket/lake/manifest.json")
     with pytest.raises(NoBroker, match="through Spark Connect"):
         Broker(OverConnect(), "kafka://b:1").extents("orders")

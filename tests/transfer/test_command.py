@@ -132,7 +132,7 @@ def test_groups_are_chosen_by_glob_and_by_expression(
     assert names == ["audit", "billing"]
     bad = rollcall("offsets", "export", "--json", "-", "--group", "re:(", "--data-dir", "x")
     assert bad.exit_code == 2
-    assert "is no regular expression" in bad.err
+    assert "is not a regular expression" in bad.err
 
 
 def test_offsets_that_will_soon_expire_are_told(rollcall: Rollcall, tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_groups_that_are_there_already_need_a_rule(
     imported(rollcall, kafka, data)
     again = rollcall("offsets", "import", "--from", str(kafka), "--data-dir", str(data))
     assert again.exit_code == 1
-    assert "the target has 3 groups already; choose --merge or --overwrite" in again.out
+    assert "the target already has 3 groups; use --merge or --overwrite" in again.out
     assert imported(rollcall, kafka, data, "--merge")["written"]["records"] == 0
     both = rollcall(
         "offsets", "import", "--from", str(kafka), "--data-dir", str(data), "--merge", "--overwrite"
@@ -298,19 +298,19 @@ def test_three_columns_are_for_one_group(rollcall: Rollcall, kafka: Path, tmp_pa
         (("export",), "one of --for-kafka, --csv and --json"),
         (("export", "--csv", "a", "--json", "b"), "one of --for-kafka, --csv and --json"),
         (("export", "--json", "-", "--columns", "3"), "--columns is for --csv"),
-        (("export", "--json", "-", "--data-dir", "nowhere"), "is no data directory of Rollcall"),
+        (("export", "--json", "-", "--data-dir", "nowhere"), "is not a Rollcall data directory"),
         (("import",), "--from"),
         (("import", "--from", "nowhere"), "does not exist"),
         (("export", "--json", "-", "--bootstrap", "nonsense"), "is not HOST:PORT"),
         (("export", "--json", "-", "--bootstrap", "x" * 40_000 + ":9092"), "is not HOST:PORT"),
         (("export", "--json", "-", "--bootstrap", "h:" + "9" * 5_000), "is not HOST:PORT"),
         (("export", "--json", "-", "--bootstrap", "h:\u0661"), "is not HOST:PORT"),
-        (("export", "--json", "-", "--bootstrap", "h:1", "--data-dir", "d"), "exclude each other"),
+        (("export", "--json", "-", "--bootstrap", "h:1", "--data-dir", "d"), "cannot be combined"),
         (("import", "--from", ".", "--bootstrap", "h:1", "--merge"), "commit times"),
-        (("export", "--for-kafka", "nowhere", "--data-dir", "{data}"), "is no directory"),
+        (("export", "--for-kafka", "nowhere", "--data-dir", "{data}"), "is not a directory"),
         (
             ("export", "--for-kafka", "{data}", "--data-dir", "{data}"),
-            "is a data directory of Roll",
+            "is a Rollcall data directory",
         ),
     ],
 )
@@ -337,7 +337,7 @@ def test_a_file_that_is_neither_is_refused_with_its_line(
 ) -> None:
     (tmp_path / "f.csv").write_bytes(b"\xff\xfe,")
     (tmp_path / "g.csv").write_text("g,t,0,x\n")
-    for name, says in (("f.csv", "no text in UTF-8"), ("g.csv", "line 1: not a offset")):
+    for name, says in (("f.csv", "is not UTF-8 text"), ("g.csv", "line 1: invalid offset")):
         refused = rollcall(
             "offsets", "import", "--from", str(tmp_path / name), "--data-dir", str(tmp_path / "d")
         )

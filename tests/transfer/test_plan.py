@@ -63,7 +63,7 @@ def test_an_empty_target_takes_everything() -> None:
 
 
 def test_a_target_with_groups_is_refused_without_a_rule() -> None:
-    with pytest.raises(TargetNotEmpty, match="has 1 groups already"):
+    with pytest.raises(TargetNotEmpty, match="already has 1 groups"):
         planned(contents({"g": {T0: (5, 1)}}), contents({"other": {T0: (1, 1)}}))
 
 
@@ -259,7 +259,7 @@ GROWN = "\ufffd" * 11_000
         (GROWN, "t", "", "the group id has 33000 bytes"),
         ("g", GROWN, "", "the topic name has 33000 bytes"),
         ("g", "t", "m" * 32_768, "the metadata has 32768 bytes"),
-        ("g", "t", "\ud800", "the metadata is no text"),
+        ("g", "t", "\ud800", "the metadata is not valid text"),
     ],
 )
 @pytest.mark.parametrize("version", [3, 4])

@@ -81,13 +81,13 @@ def test_what_is_written_is_read(groups: dict[str, dict[tuple[str, int], int]]) 
         ("g,orders,0\ng,orders,0,5\n", "--for-group"),
         ("g,orders,0,5\norders,0,5\n", "line 2: 3 columns, 4 expected"),
         ("a,b\n", "line 1: 2 columns, 3 or 4 expected"),
-        ("g,orders,x,5\n", "line 1: not a partition: 'x'"),
-        ("g,orders,0,-1\n", "not a offset: '-1'"),
-        ("g,orders,2147483648,1\n", "not a partition"),
-        ("g,orders,0,9223372036854775808\n", "not a offset"),
-        ("g,,0,1\n", "not the name of a topic"),
-        (",orders,0,1\n", "not the name of a group"),
-        ("g,orders,0,1\ng,orders,0,2\n", "orders-0 of g is there twice"),
+        ("g,orders,x,5\n", "line 1: invalid partition: 'x'"),
+        ("g,orders,0,-1\n", "invalid offset: '-1'"),
+        ("g,orders,2147483648,1\n", "invalid partition"),
+        ("g,orders,0,9223372036854775808\n", "invalid offset"),
+        ("g,,0,1\n", "the topic name is empty"),
+        (",orders,0,1\n", "the group name is empty"),
+        ("g,orders,0,1\ng,orders,0,2\n", "orders-0 of g occurs twice"),
         ('g,"orders,0,1\n', "line"),
     ],
 )
@@ -129,18 +129,18 @@ GOOD = {"topic": "t", "partition": 0, "offset": 1}
     ("text", "says"),
     [
         ("{", "f.json"),
-        ("[]", "an object is expected"),
+        ("[]", "expected an object"),
         ('{"format": "other"}', "rollcall-offsets"),
         ('{"format": "rollcall-offsets", "version": 2, "groups": []}', '"version": 1'),
-        (document(group=1, offsets=[]), "text is expected"),
-        (document(group="", offsets=[]), "not the name of a group"),
-        (document(group="g"), "a list is expected"),
-        (document(group="g", offsets=[GOOD, GOOD]), r"offsets\[1\]: t-0 is there twice"),
-        (document(group="g", offsets=[{**GOOD, "offset": True}]), "not a offset: True"),
-        (document(group="g", offsets=[{**GOOD, "offset": 1.5}]), "not a offset: 1.5"),
-        (document(group="g", offsets=[{**GOOD, "partition": -1}]), "not a partition"),
-        (document(group="g", offsets=[{**GOOD, "topic_id": "short"}]), "not a topic id"),
-        (document(group="g", offsets=[{"topic": "t", "partition": 0}]), "not a offset: None"),
+        (document(group=1, offsets=[]), "expected text"),
+        (document(group="", offsets=[]), "the group name is empty"),
+        (document(group="g"), "expected a list"),
+        (document(group="g", offsets=[GOOD, GOOD]), r"offsets\[1\]: t-0 occurs twice"),
+        (document(group="g", offsets=[{**GOOD, "offset": True}]), "invalid offset: True"),
+        (document(group="g", offsets=[{**GOOD, "offset": 1.5}]), "invalid offset: 1.5"),
+        (document(group="g", offsets=[{**GOOD, "partition": -1}]), "invalid partition"),
+        (document(group="g", offsets=[{**GOOD, "topic_id": "short"}]), "invalid topic id"),
+        (document(group="g", offsets=[{"topic": "t", "partition": 0}]), "invalid offset: None"),
     ],
 )
 def test_json_that_does_not_fit_is_refused_with_its_place(text: str, says: str) -> None:
@@ -164,7 +164,7 @@ LONGEST = "\u20ac" * 10_922 + "x"
         ("[" * 100_000 + "]" * 100_000, "nested too deeply"),
         ('{"format":' + "[" * 990 + "]" * 990 + "}", "nested too deeply|not .format.: "),
         (f'{{"format": {"9" * 5_000}}}', "f.json"),
-        (document(group="g", offsets=[{**GOOD, "offset": 10**4_000}]), "not a offset: 1000"),
+        (document(group="g", offsets=[{**GOOD, "offset": 10**4_000}]), "invalid offset: 1000"),
     ],
     ids=range(10),
 )
@@ -184,7 +184,7 @@ def test_the_longest_metadata_is_taken() -> None:
 
 @pytest.mark.parametrize("number", ["9" * 4_301, "9" * 20, "\u0661", "1_0", "1\xa0"])
 def test_csv_numbers_that_are_none(number: str) -> None:
-    with pytest.raises(BadText, match="line 1: not a offset"):
+    with pytest.raises(BadText, match="line 1: invalid offset"):
         from_csv(f"g,t,0,{number}\n", "f.csv", None, NOW_MS)
 
 

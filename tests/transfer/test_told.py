@@ -117,7 +117,7 @@ def test_the_command_writes_it(rollcall: Command, tmp_path: Path) -> None:
     into = ("offsets", "import", "--from", str(file), "--data-dir", str(data))
     pairs = ("--set", "rollcall.history.topic.num.partitions=3")
     done = rollcall(*into, *pairs)
-    assert "4 events of the history" in done.out
+    assert "4 history events" in done.out
     file.write_text("a,t,0,7\n")
     rollcall(*into, *pairs, "--overwrite", "--dry-run")
     rollcall(*into, *pairs, "--overwrite")
@@ -160,7 +160,7 @@ def test_a_damaged_history_keeps_no_offset_from_coming_in(
     file.write_text("a,t,0,6\nb,t,0,1\n")
     done = rollcall(*into)
     assert done.exit_code == 0, done.err
-    assert "the log of the groups' history is damaged: 3 events not told" in done.out
+    assert "the history log is damaged: 3 events not recorded" in done.out
 
 
 # ---------------------------------------------------------------- all or nothing
