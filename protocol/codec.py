@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from protocol.api_names import api_name
 from protocol.compiler import layout
+from protocol.cut_off import cut_off
 from protocol.headers import RequestHeader, ResponseHeader
 from protocol.messages import REQUESTS, RESPONSES, Request, Response
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -73,10 +74,13 @@ def decode_request(buf: bytes, start: int, end: int) -> tuple[RequestHeader, Req
 def encode_response(
     api_key: ApiKey, api_version: int, correlation_id: int, response: Response
 ) -> bytes:
-    """The whole frame of an answer, size included."""
+    """The whole frame of an answer, size included; the client's own words are cut to fit."""
     key = (api_key, api_version)
     write = _response_writers.get(key) or _find_response_writer(*key)
-    frame: bytes = write(correlation_id, response)
+    try:
+        frame: bytes = write(correlation_id, response)
+    except Unwritable:
+        frame = write(correlation_id, cut_off(response))
     return frame
 
 

@@ -65,8 +65,11 @@ NAMES: Final = (b"g", b"h", b"t", b"t", b"consumer", b"range", b"client")
 
 
 class Frames:
-    def __init__(self, random: Random) -> None:
+    def __init__(
+        self, random: Random, requests: Sequence[ApiKey] = (*COORDINATOR_REQUESTS, *OFTEN)
+    ) -> None:
         self.random = random
+        self.requests = requests
         self.member_ids: list[bytes] = [b""]
         self.generations: list[int] = [1]
         self.group_ids: list[bytes] = [b"g", b"g", b"g", b"h", b"join"]
@@ -77,7 +80,7 @@ class Frames:
 
     def next(self) -> bytes:
         """A frame without its size, as `decode_request` gets it."""
-        api_key = self.random.choice((*COORDINATOR_REQUESTS, *OFTEN))
+        api_key = self.random.choice(self.requests)
         cls = REQUESTS[api_key]
         version = self.random.choice((*cls.VERSIONS, cls.VERSIONS[-1], cls.VERSIONS[-1]))
         flexible = version >= cls.FLEXIBLE_SINCE
@@ -146,7 +149,7 @@ class Frames:
                 text = self._string(name)
                 size = uvarint(len(text) + 1) if flexible else len(text).to_bytes(2, "big")
                 return size + text
-            case Wire(name="bytes"):
+            case Wire(name="bytes" | "records"):
                 blob = self._bytes()
                 size = uvarint(len(blob) + 1) if flexible else len(blob).to_bytes(4, "big")
                 return size + blob

@@ -1,0 +1,55 @@
+"""Any request of the data plane, with any values that a frame can hold: an answer that can be written.
+
+The counterpart of tests/coordinator/test_any_request.py, with the same frames of chance.
+"""
+
+import os
+from random import Random
+from typing import Final
+
+import pytest
+
+from protocol.codec import Malformed, decode_request
+from protocol.names import ApiKey
+from protocol.reply_token import ReplyToken
+from tests.coordinator.frames import COORDINATOR_REQUESTS, Frames
+from tests.topics.plane import Plane
+
+SEEDS: Final = int(os.environ.get("FUZZ_SEEDS", "30"))
+STEPS: Final = 60
+WAIT_MS: Final = 60_000
+
+DATA_PLANE_REQUESTS: Final = tuple(
+    api_key
+    for api_key in ApiKey
+    if api_key not in (*COORDINATOR_REQUESTS, ApiKey.API_VERSIONS)
+)
+FRAME_BYTES_MAX: Final = 1_000_000
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_whatever_is_asked_is_answered_in_words_that_can_be_written(seed: int) -> None:
+    """`Plane` writes each answer in the version that was asked."""
+    random = Random(seed)
+    plane = Plane()
+    plane.given("t", 2)
+    frames = Frames(random, DATA_PLANE_REQUESTS)
+    frames.extreme = random.choice((0.1, 0.3, 0.5))
+    frames.topic_ids.append(plane.topic_id("t").bytes)
+    for _ in range(STEPS):
+        frame = frames.next()
+        if len(frame) > FRAME_BYTES_MAX:
+            continue
+        try:
+            header, request = decode_request(frame, 0, len(frame))
+        except Malformed:
+            continue
+        token = ReplyToken(header.api_version, header.client_id, "/127.0.0.1")
+        try:
+            plane.data.handle(request, token, plane.now)
+            if token not in plane.answers and token not in plane.closed_connections:
+                plane.advance(WAIT_MS)
+            assert (token in plane.answers) != (token in plane.closed_connections)
+        except Exception as error:
+            error.add_note(f"{header.api_key.name} v{header.api_version} {repr(request)[:500]}")
+            raise
