@@ -12,6 +12,8 @@ from functools import partial
 
 from coordinator.decide.describe_groups import refuse_describe_group
 from coordinator.decide.offset_fetch import (
+    fetched_bytes,
+    is_large,
     offset_fetch_response,
     refuse_offset_fetch,
     wanted_groups,
@@ -22,6 +24,7 @@ from coordinator.refusals import delete_refusals, describe_refusals, fetch_refus
 from coordinator.shard import Shard
 from coordinator.undecided import AnswerFollows, Undecided
 from coordinator.waiting import Send
+from protocol.answer_room import AnswerRoom
 from protocol.messages import Request, Response
 from protocol.messages.delete_groups import (
     DeletableGroupResult,
@@ -76,8 +79,12 @@ class ManyGroups:
             return
         gather = Gather(token, len(wanted), build, self._reply)
         bugs: list[Exception] = []
+        room = AnswerRoom()
         for place, one in enumerate(wanted):
             refusals = partial(fetch_refusals, place, one, version)
+            if not room:
+                gather.part((), refusals).refuse(ErrorCode.INVALID_REQUEST)
+                continue
             if not fits_string(one.group_id):
                 refused = refuse_offset_fetch(one, version, ErrorCode.INVALID_GROUP_ID)
                 gather.part([(place, refused)], None).send()
@@ -95,7 +102,12 @@ class ManyGroups:
                 gather.part((), refusals).refuse(ErrorCode.NOT_COORDINATOR)
                 self._fail(shard, failure, now)
             else:
-                shard.answers.add(position, gather.part([(place, found)], refusals), now.mono_ms)
+                part = gather.part([(place, found)], refusals)
+                is_weighed = len(wanted) > 1 or is_large(found)
+                if is_weighed and not room.takes(fetched_bytes(found)):
+                    part.refuse(ErrorCode.INVALID_REQUEST)
+                else:
+                    shard.answers.add(position, part, now.mono_ms)
         _raise_first(bugs, gather)
 
     # ------------------------------------------------------------ ListGroups
@@ -144,6 +156,7 @@ class ManyGroups:
         gather = Gather(token, len(by_partition) + 1, build, self._reply)
         gather.part(refused, None).send()
         bugs: list[Exception] = []
+        room = AnswerRoom()
         for partition, group_ids in by_partition.items():
             shard = self._active[partition]
             refusals = partial(describe_refusals, group_ids)
@@ -153,7 +166,7 @@ class ManyGroups:
             operations = request.include_authorized_operations
             try:
                 found, position = shard.describe_groups(
-                    group_ids, token.api_version, now, operations=operations
+                    group_ids, token.api_version, now, room, operations=operations
                 )
             except Undecided as undecided:
                 gather.part((), refusals).refuse(ErrorCode.UNKNOWN_SERVER_ERROR)

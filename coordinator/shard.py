@@ -23,7 +23,11 @@ from coordinator.census import Census
 from coordinator.chronicle import Chronicle, is_history
 from coordinator.commands import Beat, Command
 from coordinator.decide.delete_groups import decide_delete_group
-from coordinator.decide.describe_groups import describe_group
+from coordinator.decide.describe_groups import (
+    describe_group,
+    described_bytes,
+    refuse_describe_group,
+)
 from coordinator.decide.expire_offsets import decide_topic_deleted
 from coordinator.decide.heartbeat import HEARTBEAT_ANSWERS, judge_heartbeat
 from coordinator.decide.join_answers import refuse_join
@@ -44,6 +48,7 @@ from coordinator.refusals import GroupRequest, refused
 from coordinator.settings import GroupSettings
 from coordinator.undecided import Undecided
 from coordinator.waiting import ClientAnswer, Send, WaitingAnswers, WaitingCommands
+from protocol.answer_room import AnswerRoom
 from protocol.messages import Response
 from protocol.messages.delete_groups import DeletableGroupResult
 from protocol.messages.describe_groups import DescribedGroup
@@ -290,11 +295,21 @@ class Shard:
         return listed, self._log.end_position
 
     def describe_groups(
-        self, group_ids: Iterable[GroupId], api_version: int, now: Now, *, operations: bool
+        self,
+        group_ids: Iterable[GroupId],
+        api_version: int,
+        now: Now,
+        room: AnswerRoom,
+        *,
+        operations: bool,
     ) -> tuple[list[DescribedGroup], Position]:
+        """Those for which there is no room in the answer are INVALID_REQUEST."""
         described = []
         position = 0
         for group_id in group_ids:
+            if not room:
+                described.append(refuse_describe_group(group_id, ErrorCode.INVALID_REQUEST))
+                continue
             self.recall(group_id, now)
             group = self.groups.get(group_id)
             try:
@@ -303,6 +318,8 @@ class Shard:
                 )
             except Exception as failure:
                 raise Undecided(failure) from failure
+            if not room.takes(described_bytes(found)):
+                found = refuse_describe_group(group_id, ErrorCode.INVALID_REQUEST)
             described.append(found)
             position = max(position, self._books.offsets_position(group_id))
         return described, position

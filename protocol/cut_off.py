@@ -13,9 +13,7 @@ from msgspec.structs import replace
 
 from protocol.primitives import echoed
 
-ECHOED_FIELDS: Final = frozenset(
-    {"name", "topic", "topic_name", "resource_name", "error_message"}
-)
+ECHOED_FIELDS: Final = frozenset({"name", "topic", "topic_name", "resource_name", "error_message"})
 """Of answers: what may be a client's own word, or a message that has one in it."""
 
 M = TypeVar("M", bound=Struct)

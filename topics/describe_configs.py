@@ -5,9 +5,11 @@ Of dynamic configs, loggers, client metrics and groups there is nothing to tell:
 Kafka's counterpart: `ConfigHelper`.
 """
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Final, NamedTuple
 
+from protocol.answer_room import ANSWER_BYTES_MAX, AnswerRoom
 from protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -21,7 +23,7 @@ from topics.api_error import MALFORMED_BY_CLIENT, ApiError
 from topics.cluster import BrokerConfig, ClusterView
 from topics.config_values import ConfigSource
 from topics.configs import ConfigEntry, shown
-from topics.registry import TopicRegistry
+from topics.registry import Topic, TopicRegistry
 from topics.topic_names import name_fault
 
 TOPIC: Final = 2
@@ -31,12 +33,26 @@ CLIENT_METRICS: Final = 16
 GROUP: Final = 32
 
 _RESOURCE_TYPES: Final = (TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP)
+_NO_ROOM: Final = ApiError(
+    ErrorCode.INVALID_REQUEST, f"The answer would be above {ANSWER_BYTES_MAX} bytes: ask for less."
+)
 _NAMELESS: Final = {
     CLIENT_METRICS: "Client metrics subscription name must not be empty",
     GROUP: "Group name must not be empty",
 }
 
 Entries = Iterable[DescribeConfigsResourceResult]
+Shown = tuple[Sequence[DescribeConfigsResourceResult], int]
+"""What of the entries was asked for, and about how many bytes that takes in an answer."""
+
+_ENTRY_BYTES: Final = 20
+
+
+class _Described(NamedTuple):
+    """In one answer, so far: most topics have the same configs, and are not looked at each."""
+
+    room: AnswerRoom
+    configs: dict[Hashable, Shown]
 
 
 class ConfigDescription:
@@ -51,28 +67,40 @@ class ConfigDescription:
             return DescribeConfigsResponse(
                 results=[_refused(one, MALFORMED_BY_CLIENT) for one in request.resources]
             )
+        described = _Described(AnswerRoom(), {})
         return DescribeConfigsResponse(
-            results=[self._result(one, request) for one in request.resources]
+            results=[self._result(one, request, described) for one in request.resources]
         )
 
     def _result(
-        self, resource: DescribeConfigsResource, request: DescribeConfigsRequest
+        self,
+        resource: DescribeConfigsResource,
+        request: DescribeConfigsRequest,
+        described: _Described,
     ) -> DescribeConfigsResult:
         entries = self._entries(resource.resource_type, resource.resource_name)
         if isinstance(entries, ApiError):
             return _refused(resource, entries)
-        wanted = resource.configuration_keys
-        configs = [entry for entry in entries if not wanted or entry.name in wanted]
-        for entry in configs:
-            if not request.include_synonyms:
-                entry.synonyms = ()
-            if not request.include_documentation:
-                entry.documentation = None
+        wanted = frozenset(resource.configuration_keys or ())
+        key = (resource.resource_type, self._own_configs(resource), wanted)
+        known = described.configs.get(key)
+        if known is None:
+            known = described.configs[key] = _shown(entries, wanted, request)
+        configs, size = known
+        if not described.room.takes(size + len(resource.resource_name)):
+            return _refused(resource, _NO_ROOM)
         return DescribeConfigsResult(
             resource_type=resource.resource_type,
             resource_name=resource.resource_name,
             configs=configs,
         )
+
+    def _own_configs(self, resource: DescribeConfigsResource) -> frozenset[tuple[str, str]]:
+        """Those that a topic does not have from the broker; topics that agree in them are alike."""
+        topic = None
+        if resource.resource_type == TOPIC:
+            topic = self._registry.by_name(TopicName(resource.resource_name))
+        return frozenset(topic.configs.items() if topic is not None else ())
 
     def _entries(self, resource_type: int, name: str) -> Entries | ApiError:
         if resource_type == TOPIC:
@@ -90,7 +118,10 @@ class ConfigDescription:
         topic = self._registry.by_name(TopicName(name))
         if topic is None:
             return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "")
-        return map(self._topic_entry, self._registry.configs.entries(topic.configs))
+        return self._topic_entries(topic)
+
+    def _topic_entries(self, topic: Topic) -> Iterator[DescribeConfigsResourceResult]:
+        yield from map(self._topic_entry, self._registry.configs.entries(topic.configs))
 
     def _topic_entry(self, entry: ConfigEntry) -> DescribeConfigsResourceResult:
         value = shown(entry)
@@ -151,6 +182,20 @@ def _broker_entry(config: BrokerConfig) -> DescribeConfigsResourceResult:
         config_type=config.config_type,
         documentation=config.documentation,
     )
+
+
+def _shown(entries: Entries, wanted: AbstractSet[str], request: DescribeConfigsRequest) -> Shown:
+    configs = [entry for entry in entries if not wanted or entry.name in wanted]
+    size = 0
+    for entry in configs:
+        if not request.include_synonyms:
+            entry.synonyms = ()
+        if not request.include_documentation:
+            entry.documentation = None
+        size += _ENTRY_BYTES + sum(map(len, (entry.name, entry.value or "")))
+        size += len(entry.documentation or "")
+        size += sum(len(one.name) + len(one.value or "") for one in entry.synonyms)
+    return configs, size
 
 
 def _invalid(message: str) -> ApiError:

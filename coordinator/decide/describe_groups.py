@@ -13,6 +13,9 @@ from protocol.primitives import echoed
 
 GROUP_ID_NOT_FOUND_SINCE: Final = 6
 
+DESCRIBED_BYTES: Final = 100
+"""A group without its members, and a member without what it and its leader say."""
+
 # A bit for each operation that exists on a group; everything is allowed where nobody is asked.
 _READ, _DELETE, _DESCRIBE, _DESCRIBE_CONFIGS, _ALTER_CONFIGS = 3, 6, 8, 10, 11
 GROUP_OPERATIONS: Final = sum(
@@ -56,6 +59,14 @@ def describe_group(
 def refuse_describe_group(group_id: GroupId, error_code: ErrorCode) -> DescribedGroup:
     """The answer of a coordinator that cannot look at the group."""
     return DescribedGroup(error_code, group_id=echoed(group_id))
+
+
+def described_bytes(described: DescribedGroup) -> int:
+    """About what it takes in an answer."""
+    return DESCRIBED_BYTES + sum(
+        DESCRIBED_BYTES + len(member.member_metadata) + len(member.member_assignment)
+        for member in described.members
+    )
 
 
 def _describe_member(member: MemberView, protocol_name: str | None) -> DescribedGroupMember:

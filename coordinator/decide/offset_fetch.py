@@ -34,6 +34,11 @@ GROUP_ERROR_SINCE: Final = 2
 GROUPS_SINCE: Final = 8
 TOPIC_IDS_SINCE: Final = 10
 
+GROUP_BYTES: Final = 30  # or a topic
+PARTITION_BYTES: Final = 20
+UNWEIGHED_PARTITIONS: Final = 1_000
+"""Of a single group, as consumers ask for it: with the longest metadata they are 32 MB."""
+
 NO_OFFSET: Final = -1
 NO_LEADER_EPOCH: Final = -1
 
@@ -85,6 +90,20 @@ def offset_fetch_response(
         for topic in group.topics
     ]
     return OffsetFetchResponse(topics=topics, error_code=group.error_code)
+
+
+def is_large(found: OffsetFetchResponseGroup) -> bool:
+    """Is it so much that its size matters to an answer?"""
+    return sum(len(topic.partitions) for topic in found.topics) > UNWEIGHED_PARTITIONS
+
+
+def fetched_bytes(found: OffsetFetchResponseGroup) -> int:
+    """About what it takes in an answer."""
+    return GROUP_BYTES + sum(
+        GROUP_BYTES
+        + sum(PARTITION_BYTES + len(partition.metadata or "") for partition in topic.partitions)
+        for topic in found.topics
+    )
 
 
 def refuse_offset_fetch(

@@ -1,4 +1,4 @@
-"""Any request of the data plane, with any values that a frame can hold: an answer that can be written.
+"""Any request of the data plane, with any values that a frame can hold: is it answered?
 
 The counterpart of tests/coordinator/test_any_request.py, with the same frames of chance.
 """
@@ -20,9 +20,7 @@ STEPS: Final = 60
 WAIT_MS: Final = 60_000
 
 DATA_PLANE_REQUESTS: Final = tuple(
-    api_key
-    for api_key in ApiKey
-    if api_key not in (*COORDINATOR_REQUESTS, ApiKey.API_VERSIONS)
+    api_key for api_key in ApiKey if api_key not in (*COORDINATOR_REQUESTS, ApiKey.API_VERSIONS)
 )
 FRAME_BYTES_MAX: Final = 1_000_000
 
