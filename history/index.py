@@ -21,8 +21,9 @@ class IndexLimits(Struct, frozen=True):
     memory_bytes: int = 32 << 20  # rollcall.history.memory.bytes
 
 
-REBALANCE_BYTES: Final = 400
+REBALANCE_BYTES: Final = 500
 NAMED_BYTES: Final = 160
+MOVE_BYTES: Final = 250  # a partition that moved, or a topic that changed
 TEXT_BYTES: Final = 49
 """What CPython takes for a rebalance without members, for each member that it names, and for each
 text besides its characters."""
@@ -33,9 +34,12 @@ def bytes_of(rebalance: Rebalance) -> int:
     named = [wait.who for wait in rebalance.waited_for]
     named += [joined.who for joined in rebalance.joined]
     named += [also.who for also in rebalance.also if also.who is not None]
-    named += [rebalance.trigger] if rebalance.trigger is not None else []
+    named += [who for who in (rebalance.trigger, rebalance.replaced) if who is not None]
+    named += [*rebalance.with_trigger, *(one.who for one in rebalance.held)]
     texts = len(rebalance.reason) + len(rebalance.client_reason)
-    return REBALANCE_BYTES + texts + sum(map(_bytes_of_who, named))
+    texts += len(rebalance.note) + len(rebalance.described)
+    pairs = len(rebalance.moves) + len(rebalance.topics)
+    return REBALANCE_BYTES + texts + MOVE_BYTES * pairs + sum(map(_bytes_of_who, named))
 
 
 def _bytes_of_who(who: Who) -> int:

@@ -12,6 +12,7 @@ from history.events import (
     GroupLoaded,
     Joined,
     MemberJoined,
+    Move,
     Rebalance,
     RebalanceBegan,
     RebalanceEnded,
@@ -137,3 +138,11 @@ def test_the_estimate_is_near_the_truth(members: int) -> None:
         tracemalloc.stop()
     assert isinstance(kept[0], RebalanceEnded)
     assert bytes_of(kept[0].rebalance) == pytest.approx((after - before) / count, rel=0.4)
+
+
+def test_moves_and_those_that_went_together_count() -> None:
+    one = ended("g", 1).rebalance
+    moved = replace(one, moves=tuple(Move("t", n, "a", "b") for n in range(20)))
+    together = replace(one, with_trigger=(Who("m-1"), Who("m-2")))
+    assert bytes_of(moved) > bytes_of(one) + 20 * 200
+    assert bytes_of(together) > bytes_of(one) + 2 * 200
