@@ -34,7 +34,7 @@ class UnknownJob(ValueError):
 
 @dataclass(frozen=True)
 class Order:
-    """What somebody asked for; times in ms since the epoch."""
+    """The options of a run; times in ms since the epoch."""
 
     job: str
     source: str
@@ -47,7 +47,7 @@ class Order:
     connector: Mapping[str, str] = field(default_factory=dict)
     version_pattern: str | None = None
     report: str | None = None  # a page over what the jobs have written
-    acknowledge: str | None = None  # HOST:PORT of the broker that is told what was landed
+    acknowledge: str | None = None  # HOST:PORT of the broker to acknowledge to
 
 
 def job_lines() -> Iterator[str]:

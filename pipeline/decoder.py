@@ -187,7 +187,7 @@ def _key_values(found: Found) -> KeyValues:
 def of_messages(topic: str, messages: pa.RecordBatch) -> Slice:
     """Rows of Spark's Kafka source: key, value, partition, offset, timestamp (ms).
 
-    The connector tells nothing of batches: it leaves out control records, and with
+    The connector returns no batches: it leaves out control records, and with
     `isolation.level=read_committed` also what was aborted.
     """
     count = messages.num_rows
@@ -359,5 +359,5 @@ def _problems(records: Slice) -> list[Problem]:
         return _listed(LAG_SAMPLES, records)[1]
     if records.topic != OFFSETS_TOPIC:
         return []
-    # Every record that is no commit goes through this table's reader, whichever table it is of.
+    # Every record except commits goes through this table's reader, whichever table it is of.
     return _listed(GROUP_RECORDS, records)[1] + _commits(_PLACED, records)[1]

@@ -105,7 +105,7 @@ def remove_folder(spark: SparkSession, path: str) -> None:
 
 
 def renames_at_once(path: str) -> bool:
-    """Whether a folder has its old name or its new one, whatever happens meanwhile."""
+    """Renaming is atomic: after a crash the folder has its old name or its new one."""
     return is_local(path) or path.startswith("hdfs:")
 
 

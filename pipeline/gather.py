@@ -45,7 +45,7 @@ class Bytes:
         self._words = self.everywhere("<u8")
 
     def everywhere(self, kind: str) -> Ints:
-        """An array of this type (for whoever calls, numbers) with an element at every byte."""
+        """An array of this type (numbers, to the caller) with an element at every byte."""
         width = np.dtype(kind).itemsize
         return np.ndarray((len(self.octets) - width + 1,), kind, self.octets, 0, (1,))
 
@@ -83,7 +83,7 @@ class Bytes:
         return None if length < 0 else self.octets[position : position + length].tobytes()
 
     def texts(self, positions: Ints, lengths: Ints) -> pa.Array:
-        """UTF-8 strings, copied once by Arrow; what is no UTF-8 gets replacement characters."""
+        """UTF-8 strings, copied once by Arrow; invalid UTF-8 gets replacement characters."""
         binary = self.blobs(positions, lengths)
         _, bounds, content = binary.buffers()
         if content is None or np.frombuffer(content, np.int8).min(initial=0) >= 0:
@@ -103,12 +103,12 @@ class Bytes:
         ends = positions + lengths
         order = None
         if np.any(positions[1:] < ends[:-1]):
-            # Records of compressed batches lie elsewhere: Arrow wants them in the buffer's order.
+            # Records of compressed batches are elsewhere: Arrow needs them in the buffer's order.
             order = np.lexsort((ends, positions))
             positions, ends = positions[order], ends[order]
             if np.any(positions[1:] < ends[:-1]):
                 raise AssertionError("fields that overlap were never checked")
-        # One array of 2n-1 elements: the fields, and between them the gaps, which nobody takes.
+        # One array of 2n-1 elements: the fields, and between them the gaps, which are unused.
         bounds = np.empty(2 * count, np.int32)
         bounds[0::2] = positions
         bounds[1::2] = ends
@@ -160,7 +160,7 @@ class ShortVarints:
         return self._bits >> 3
 
     def long(self) -> Flags:
-        """Which ones have a longer number, or go on after the eight bytes."""
+        """Which ones have a longer number, or continue after the eight bytes."""
         return self._bits > _WORD_BITS
 
 

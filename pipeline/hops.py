@@ -37,7 +37,7 @@ HEADER: Final = np.dtype(
         ("count", ">i4"),
     ]
 )
-"""A batch's header as it lies on the disk."""
+"""A batch's header as stored on disk."""
 
 _MAGIC_AT: Final = 16
 _LENGTH_MIN: Final = HEADER.itemsize - LOG_OVERHEAD
@@ -105,7 +105,7 @@ def _hop(
     while position <= last:
         length, magic, crc = head_at(chunk, position)
         if magic != 2 or length < _LENGTH_MIN:
-            # What has no magic number is no batch, and nothing tells where the next one begins.
+            # Without a magic number it is not a batch, and the start of the next one is unknown.
             why = f"not a batch of format 2: magic {magic}, {length + LOG_OVERHEAD} bytes"
             return positions, damage, position, why
         after = position + length + LOG_OVERHEAD
@@ -128,7 +128,7 @@ def _leap(content: Bytes, *, check_crc: bool) -> tuple[Ints, int]:
     steps: list[Ints] = []
     while (at < bounds).any() and len(steps) < _STEPS_MAX:
         steps.append(at)
-        # Whether it is a batch is looked at afterwards; what is no length leads to the end.
+        # Whether it is a batch is checked afterwards; an invalid length leads to the end.
         length = content.int32(at + 8)
         after = np.where(length < _LENGTH_MIN, content.size, at + length + LOG_OVERHEAD)
         at = np.minimum(after, content.size)

@@ -49,7 +49,7 @@ def ingest(source: Source, lake: Lake) -> Ingested:
 
 
 def _tables(log: Log, begins: Mapping[int, int]) -> dict[str, DataFrame]:
-    """Commits are read as they are written; all others are found in one pass and kept meanwhile."""
+    """Commits are read while they are written; all others are found in one pass and kept."""
     others = [table for table in tables_of(log.topic) if table.name != COMMITS.name]
     found = log.few(others, begins)
     if log.topic == OFFSETS_TOPIC:

@@ -62,7 +62,7 @@ def _candidates() -> Iterator[tuple[Path, str]]:
 
 
 def major_version(home: Path) -> int | None:
-    """17 for 17.0.15, 8 for 1.8.0; None if there is no Java there that starts."""
+    """17 for 17.0.15, 8 for 1.8.0; None if there is no working Java there."""
     try:
         said = subprocess.run(
             [str(home / "bin" / "java"), "-version"],

@@ -46,7 +46,7 @@ class Extents:
 
 
 def walk(content: Bytes, begin: Ints, bound: Ints, counts: Ints) -> Extents:
-    """The extents of batches whose records lie from `begin` to `bound`, so many in each."""
+    """The extents of batches with records from `begin` to `bound`, and this many in each."""
     if (counts == 1).all():
         return _walk_one(content, begin, bound)
     possible = counts * _RECORD_MIN <= bound - begin
@@ -114,7 +114,7 @@ def _missed(end: Ints, begin: Ints, bound: Ints, last: Ints) -> Flags:
 
 
 def _follow(content: Bytes, begin: int, bound: int, count: int) -> list[int]:
-    """The ends of so many records; fewer where they do not lie within their batch."""
+    """The ends of so many records; fewer if they are not within their batch."""
     octets = content.octets[begin:bound].tobytes()
     size = len(octets)
     position = 0

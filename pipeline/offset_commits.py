@@ -55,7 +55,7 @@ _TAIL: Final = np.dtype([("committed", ">i8"), ("tags", "u1"), ("tag", "u1"), ("
 
 @dataclass(slots=True)
 class KeyValues:
-    """Where keys and values lie; one entry of each array for each record. -1 bytes: null."""
+    """The positions of keys and values; each array has one entry per record. -1 bytes: null."""
 
     keys: Bytes
     key_at: Ints
@@ -230,7 +230,7 @@ def _metadata(content: Bytes, values: _Values, present: pa.Buffer | None) -> pa.
     if len(filled):
         texts = content.texts(values.metadata_at[filled], values.metadata_bytes[filled])
         _, ends, content_of = texts.buffers()
-        # Not the bytes that were read: what is no UTF-8 has become longer.
+        # Not the bytes that were read: invalid UTF-8 has become longer.
         bounds[filled + 1] = np.diff(np.frombuffer(ends, np.int32, len(filled) + 1))
         bounds = np.cumsum(bounds, dtype=np.int32)
     return pa.StringArray.from_buffers(count, pa.py_buffer(bounds), content_of, present)

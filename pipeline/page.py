@@ -58,7 +58,7 @@ class Section:
         self.parts.append(f'<div class="figures">{"".join(boxes)}</div>')
 
     def chart(self, svg: str, says: str) -> None:
-        """A chart, and what it shows for whoever does not see it."""
+        """A chart, with a text alternative."""
         label = html.escape(says)
         self.parts.append(f'<figure role="img" aria-label="{label}">{svg}</figure>')
 

@@ -103,7 +103,7 @@ def _headers(content: Bytes, positions: Ints) -> Batches:
 def _open(
     chunk: bytes, content: Bytes, batches: Batches, hops: Hops
 ) -> tuple[Bytes, Batches, Hops]:
-    """Decompress what is compressed; the records then lie behind the chunk."""
+    """Decompress what is compressed; the records are then after the chunk."""
     codec = batches.column("attributes") & COMPRESSION_MASK
     compressed = np.flatnonzero((codec != 0) & (batches.headers["count"] > 0))
     if not len(compressed):

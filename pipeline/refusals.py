@@ -2,8 +2,8 @@
 
 
 class Refusal(Exception):
-    """What was found does not allow it; the message names what."""
+    """The job cannot run; the message names the reason."""
 
 
 class NothingThere(Refusal):
-    """The place that was given holds nothing to work on, or nobody answers there."""
+    """The given place has nothing to read, or nobody answers there."""

@@ -222,7 +222,7 @@ _OF_A_REBALANCE: Final = (
 
 
 def lag_samples(key: bytes | None, value: bytes | None) -> Rows:
-    """Each commit that a sample tells of."""
+    """Each commit in a sample."""
     try:
         sample = decode_sample(key, value)
     except UnreadableSample as fault:

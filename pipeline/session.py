@@ -104,7 +104,7 @@ def start_session(
 def _worker_environment() -> dict[str, str]:
     """Lets Spark's Python workers find our modules, by whose names they unpickle functions.
 
-    They run as `python -m`: without PYTHONSAFEPATH what lies in the working directory comes first.
+    They run as `python -m`: without PYTHONSAFEPATH modules in the working directory come first.
     """
     program = program_path()
     others = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
@@ -114,7 +114,7 @@ def _worker_environment() -> dict[str, str]:
 
 @contextmanager
 def _own_interrupt() -> Iterator[None]:
-    """PySpark takes SIGINT for itself; a handler that somebody had set goes on."""
+    """PySpark replaces the handler of SIGINT; this keeps the one that was set before."""
     before = signal.getsignal(signal.SIGINT)
     yield
     if before is not signal.default_int_handler and current_thread() is main_thread():
@@ -143,8 +143,7 @@ def connector_coordinates() -> str:
 
 
 def _names_jars(settings: Mapping[str, str]) -> bool:
-    """Whether somebody has said which jars to load: here, in spark-defaults.conf, or beside Spark's
-    own."""
+    """Whether jars are configured: here, in spark-defaults.conf, or beside Spark's own."""
     if not {_PACKAGES, "spark.jars"}.isdisjoint(settings):
         return True
     home = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)

@@ -93,8 +93,8 @@ class State:
 
     def stream_id(self, cluster: str) -> str:
         """Given at the first start. Raises BadState if the folder is another cluster's (or that of
-        a daemon whose data began anew: no offset means what it did), or if Spark's checkpoint is
-        not the one that the batches were counted by."""
+        a daemon with a new data directory: the saved offsets mean other records), or if Spark's
+        checkpoint is not the one that the batches were counted by."""
         has_checkpoint = read_text(self._spark, f"{self.checkpoint}/metadata") is not None
         if not has_checkpoint and folders(self._spark, f"{self.path}/batches"):
             raise BadState(f"{self.checkpoint} is gone: {_ANEW}")

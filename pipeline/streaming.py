@@ -45,7 +45,7 @@ EVERY_MS: Final = 60_000
 """Between two instants that are judged."""
 
 SETTLE_MS: Final = 30_000
-"""A sample is written so long after its commit at the most: three rounds of the sampler."""
+"""The longest time from a commit to its sample: three rounds of the sampler."""
 
 RECORDS_OF_A_BATCH: Final = 500_000
 """At a first start the topics hold weeks."""
@@ -63,7 +63,7 @@ class NoStream(NothingThere):
 
 @dataclass(frozen=True)
 class StreamOrder:
-    """What somebody asked for. `every_s` None: all that is there now, then end."""
+    """The options of a stream. `every_s` None: process the available data, then end."""
 
     source: str
     out: str
@@ -73,7 +73,7 @@ class StreamOrder:
 
 
 class StreamEnded(Refusal):
-    """It could not go on; the message is for people."""
+    """The stream could not continue; the message is for people."""
 
 
 def follow(order: StreamOrder, master: str | None, settings: Mapping[str, str]) -> bool:
@@ -95,7 +95,7 @@ def follow(order: StreamOrder, master: str | None, settings: Mapping[str, str]) 
             while not told and not query.awaitTermination(LISTEN_S):
                 pass
     except Exception:
-        if not told:  # whoever told us to stop may have told our Java as well
+        if not told:  # the signal may have stopped our Java as well
             raise
     finally:
         for number, handler in before.items():
@@ -127,7 +127,7 @@ def _stop(query: StreamingQuery) -> None:
 
 
 def _ended(fault: StreamingQueryException) -> Exception:
-    """Of a broker that was away for too long one line tells all; of other faults the trace."""
+    """One line for a broker that was away for too long; the trace for other faults."""
     causes = [line for line in str(fault).splitlines() if _KAFKAS_FAULT in line]
     if not causes:
         return fault
@@ -218,7 +218,7 @@ class HealthStream:
         )
 
     def _keep(self, rows: DataFrame) -> DataFrame:
-        """Until the batch is done, so that it is not made anew for each use."""
+        """Kept until the batch is done, so that it is computed only once."""
         self._kept.append(rows.persist())
         return rows
 
@@ -293,7 +293,7 @@ class _Commits:
 
 
 def changes(groups: DataFrame, statuses: DataFrame) -> Sequence[Verdict]:
-    """Groups whose status is not what it was an instant before; OK as a first one is no news."""
+    """Groups whose status is not what it was an instant before; a first OK is not a change."""
     columns = (
         "group", "at_ms", "status", "worst_topic", "worst_partition", "worst_verdict",
         "total_lag", "partitions", "bad_partitions",

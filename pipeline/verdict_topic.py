@@ -77,7 +77,7 @@ class VerdictTopic:
             try:
                 said: object = json.loads(value)
             except ValueError:
-                continue  # somebody else's
+                continue  # not one of ours
             match said:
                 case {"stream": self._stream_id, "batch": int(of), "sequence": int(number)}:
                     if of == batch:

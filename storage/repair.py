@@ -185,7 +185,7 @@ def choice(damage: Corrupt) -> str:
     if damage.remedy is not None:
         return f"{damage}; {damage.remedy}"
     return (
-        f"{damage}; it was stored soundly once, so nothing is cut unasked: bring the file back "
-        "from a copy, or start once with --repair, which cuts there, keeps what it cuts as "
-        "*.damaged and says what was lost"
+        f"{damage}; these bytes were stored correctly before, so they are not cut automatically: "
+        "restore the file from a copy, or start once with --repair, which cuts there, keeps the "
+        "cut bytes as *.damaged and reports what was lost"
     )

@@ -32,8 +32,8 @@ class CatalogDamaged(Corrupt):
     """Topics that are in use would seem to be gone."""
 
     remedy = (
-        "bring the file back from a copy, or start once with --repair, which keeps it as "
-        "*.damaged and makes a new one of what the partitions' folders say: topics keep their "
+        "restore the file from a copy, or start once with --repair, which keeps it as "
+        "*.damaged and rebuilds it from the folders of the partitions: topics keep their "
         "ids, partitions and records, and lose their configs"
     )
 

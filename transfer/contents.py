@@ -68,12 +68,12 @@ class GroupContents:
     state: dict[bytes, Kept] = field(default_factory=dict)
 
     told_kind: str | None = None
-    """What a cluster says it is: over the wire there is no state that would show it."""
+    """The kind that a cluster reports: over the wire there is no state to derive it from."""
 
     def put_offset(
         self, place: tuple[str, int], offset: int, leader_epoch: int, metadata: str
     ) -> None:
-        """An offset whose times nobody knows."""
+        """An offset without known times."""
         self.offsets[place] = (CommittedOffset(offset, leader_epoch, metadata), -1)
 
     @property

@@ -69,7 +69,7 @@ def run_import(order: Import) -> Report:
 
 
 def _expiring(contents: Contents, order: Import) -> int:
-    """How many offsets the daemon would soon forget, if nobody commits."""
+    """The number of offsets that the daemon would soon expire without new commits."""
     oldest_ms = order.now_ms - order.config.offsets_retention_minutes * 60_000
     return sum(
         0 <= commit.committed_at_ms < oldest_ms  # of unknown time: written as of now

@@ -44,7 +44,7 @@ def stamp_of(directory: Path, untouched: Collection[str], written: Collection[st
 
 
 def is_as_stamped(directory: Path, stamp: object) -> bool:
-    """Did nobody but the export that took it write here? No, too, if it cannot be read."""
+    """Did only the export that made the stamp write here? An unreadable file counts as no."""
     match stamp:
         case {"unchanged": dict() as unchanged, "growing": dict() as growing}:
             return (

@@ -10,9 +10,9 @@ from pathlib import Path
 
 
 def give_to_owner(directory: str) -> None:
-    """Hand over what root owns in a directory that is somebody else's."""
+    """Gives root's files in a directory to the owner of that directory."""
     if os.geteuid() != 0:
-        return  # then nobody else's files could be made
+        return  # only root can create files of another owner
     owner = os.stat(directory)  # noqa: PTH116  beside os.chown
     for path in _written(Path(directory)):
         status = os.lstat(path)

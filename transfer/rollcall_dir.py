@@ -168,7 +168,7 @@ def lock(config: Config) -> DataDir:
 
 
 def _node_id(path: Path, default: int) -> int:
-    """Whose directory it is: a command is no node, and takes any."""
+    """The node id of the directory: a command is not a node, and accepts any."""
     meta = path / META_PROPERTIES
     lines = meta.read_text("utf-8", "replace").splitlines() if meta.exists() else []
     said = [line.removeprefix("node.id=") for line in lines if line.startswith("node.id=")]

@@ -66,7 +66,7 @@ def read_data_dir(config: Config) -> Source:
 
 
 def read_cluster(bootstrap: str, selection: Selection) -> tuple[Source, list[Refused]]:
-    """A running one's; of share groups the wire tells nothing. Raises ClusterFault."""
+    """The offsets of a running cluster, without those of share groups. Raises ClusterFault."""
     contents, refused = Contents(), list[Refused]()
     cluster = Cluster(bootstrap)
     try:

@@ -27,7 +27,7 @@ class Damaged(NamedTuple):
 
 
 class TornTail(NamedTuple):
-    """What a killed broker had not written whole: nobody was ever told that it was there."""
+    """A batch that a killed broker had not written completely: it was never acknowledged."""
 
     file: str
     position: int
@@ -73,9 +73,9 @@ class Tally:
     damaged: list[Damaged] = field(default_factory=list)
     torn_tails: list[TornTail] = field(default_factory=list)
     in_use: list[str] = field(default_factory=list)
-    """Directories on which a broker runs: what it writes meanwhile may be missed."""
+    """Directories on which a broker runs: new records may be missed."""
     kept_undecoded: int = 0
-    """Records of types and versions that nobody here can read: kept as they are."""
+    """Records of unknown types and versions: kept unchanged."""
 
     @property
     def missing_partitions(self) -> list[int]:

@@ -43,7 +43,7 @@ def effective_commits(commits: DataFrame, markers: DataFrame | None) -> DataFram
     )
     in_transactions = commits.where(transactional).unionByName(ends, allowMissingColumns=True)
     # From the end of the log: the last that was met is the next to come. (A frame that begins at
-    # its own row and goes on to the end is read again for each row.)
+    # its own row and extends to the end is read again for each row.)
     backwards = (
         Window.partitionBy("log_partition", "producer_id")
         .orderBy(fn.desc("log_offset"))

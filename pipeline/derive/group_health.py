@@ -27,7 +27,7 @@ EVERY_MS: Final = 300_000
 """Between two evaluations."""
 
 EXPIRES_MS: Final = 604_800_000
-"""A partition without a commit for so long is forgotten, as in Burrow."""
+"""A partition without a commit for this long is dropped, as in Burrow."""
 
 KEY: Final = ["group", "topic", "partition"]
 _SEVERITY: Final = {"OK": 0, "WARN": 1, "STALL": 2, "REWIND": 2, "STOP": 2}

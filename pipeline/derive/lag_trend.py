@@ -34,7 +34,7 @@ def with_delay(samples: DataFrame) -> DataFrame:
         ends, allowMissingColumns=True
     )
     # In the order of offsets: the newest end at or below what was committed, and the next above.
-    # (From above for the second: a frame that goes on to the end is read again for each row.)
+    # (From above for the second: a frame that extends to the end is read again for each row.)
     is_sample = fn.col("end").isNull()
     upwards = Window.partitionBy(*_LOG).orderBy("value", is_sample)
     downwards = Window.partitionBy(*_LOG).orderBy(fn.desc("value"), is_sample.desc())

@@ -17,7 +17,7 @@ MINUTE_MS: Final = 60_000
 PAST_MS: Final = 60 * MINUTE_MS
 """What a minute's commits are compared with: the hour before it."""
 
-PAST_MINUTES_MIN: Final = 5  # with commits in them; of fewer nobody knows what is usual
+PAST_MINUTES_MIN: Final = 5  # with commits in them; fewer give no baseline
 _SPREAD: Final = 1.4826  # the median absolute deviation of a normal distribution, as its sigma
 
 
