@@ -1,8 +1,8 @@
-"""Where does the daemon listen, and which address does it tell its clients?
+"""Listeners: where the daemon listens, and which address it advertises to clients.
 
-Several named listeners, as Kafka has them: one for clients inside a container network, one for
-those outside, each answered with the address advertised for the listener that it came in by.
-Reads the texts of `listeners`, `advertised.listeners`, `listener.security.protocol.map` and
+Several named listeners, as in Kafka: one for clients inside a container network, one for those
+outside. Each client gets the address advertised for the listener it connected to.
+Reads the values of `listeners`, `advertised.listeners`, `listener.security.protocol.map` and
 `controller.listener.names`. Kafka's counterpart: SocketServerConfigs.listenerListToEndPoints.
 """
 
@@ -41,7 +41,7 @@ class Listener(Struct, frozen=True):
 
     name: str
     host: str
-    """The address to bind; empty binds all of the machine's."""
+    """The address to bind; empty binds all addresses of the machine."""
     port: int
     """0 lets the system pick one."""
     advertised_host: str
@@ -50,7 +50,7 @@ class Listener(Struct, frozen=True):
 
 
 class BadListeners(ValueError):
-    """A list of listeners that cannot be served; names the key that has to be changed."""
+    """A list of listeners that cannot be used; names the key to change."""
 
     def __init__(self, key: str, reason: str) -> None:
         super().__init__(reason)
@@ -116,7 +116,7 @@ def resolve_listeners(
         if e.name not in controllers
     }
     if not bound:
-        raise BadListeners("listeners", "names no listener for clients")
+        raise BadListeners("listeners", "must have at least one listener for clients")
     _check_ports(bound)
     for endpoint in bound:
         _check_protocol(endpoint, protocols)
@@ -127,7 +127,7 @@ def resolve_listeners(
             )
         if endpoint.host in _UNROUTABLE:
             raise BadListeners(
-                "advertised.listeners", f"{endpoint}: no client could connect to that address"
+                "advertised.listeners", f"{endpoint}: clients cannot connect to this address"
             )
     return tuple(_listener(endpoint, told.get(endpoint.name)) for endpoint in bound)
 
@@ -137,8 +137,8 @@ def _listener(bound: Endpoint, told: Endpoint | None) -> Listener:
         if bound.host in _UNROUTABLE and bound.host:
             raise BadListeners(
                 "advertised.listeners",
-                f"needed, because no client could connect to the {bound.host} of listeners: give "
-                "the address that clients use, --advertise HOST:PORT",
+                f"required, because clients cannot connect to {bound.host} (listeners): set the "
+                "address that clients use with --advertise HOST:PORT",
             )
         # An empty host listens on every address and advertises the machine's name: Kafka's rule.
         told = Endpoint(bound.name, bound.host or _machine_name(), bound.port)
@@ -149,7 +149,8 @@ def _machine_name() -> str:
     name = socket.gethostname()
     if not _is_host_name(name):
         raise BadListeners(
-            "advertised.listeners", f"needed, because this machine is called {name!r}"
+            "advertised.listeners",
+            f"required, because this machine's name, {name!r}, is not a valid host name",
         )
     return name
 
@@ -162,7 +163,9 @@ def _endpoints(key: str, texts: Iterable[str]) -> list[Endpoint]:
         except BadValue as bad:
             raise BadListeners(key, str(bad)) from None
         if any(endpoint.name == other.name for other in endpoints):
-            raise BadListeners(key, f"{endpoint.name} occurs twice; each needs its own name")
+            raise BadListeners(
+                key, f"{endpoint.name} occurs twice; each listener needs its own name"
+            )
         endpoints.append(endpoint)
     return endpoints
 
@@ -198,7 +201,7 @@ def _check_protocol(endpoint: Endpoint, protocols: Mapping[str, str]) -> None:
     if protocol != "PLAINTEXT":
         # To serve it in plain text would break what its clients were promised.
         raise BadListeners(
-            "listeners", f"{endpoint.name} is {protocol}; only PLAINTEXT is served so far"
+            "listeners", f"{endpoint.name} is {protocol}; only PLAINTEXT is supported so far"
         )
 
 

@@ -147,8 +147,8 @@ def _reason(name: str, host: str, port: int, error: OSError) -> str:
         case errno.EADDRINUSE:
             return f"{where}: the port is in use by another process; stop it or choose another port"
         case errno.EADDRNOTAVAIL:
-            return f"{where}: this machine has no such address"
+            return f"{where}: the address does not belong to this machine"
         case errno.EACCES:
-            return f"{where}: not permitted (ports below 1024 need a privilege)"
+            return f"{where}: not permitted (ports below 1024 need special privileges)"
         case number:
             return f"{where}: {os.strerror(number) if number is not None else error}"

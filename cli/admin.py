@@ -1,8 +1,8 @@
-"""How does a command ask a running daemon? JSON over HTTP, from its admin port.
+"""Admin client: how a command queries a running daemon, as JSON over HTTP from its admin port.
 
-The one place in cli/ that opens a connection. What goes wrong is one line for a person: nobody
-listens, the daemon refuses (`AdminRefused` with its words), or it is no Rollcall that answered.
-Each ends the command with exit code 2: nothing was found out.
+The only place in cli/ that opens a connection. Each error is one line for a person: no daemon
+listens, the daemon refuses (`AdminRefused` with its message), or another program answered.
+Each ends the command with exit code 2: the question was not answered.
 """
 
 import json
@@ -66,11 +66,11 @@ def ask_admin(
     try:
         content: object = json.loads(body)
     except (ValueError, RecursionError):
-        raise AdminRefused(_no_rollcall(admin, "its answer is no JSON")) from None
+        raise AdminRefused(_no_rollcall(admin, "its answer is not JSON")) from None
     if not isinstance(content, dict) or not all(
         name in content and isinstance(content[name], kind) for name, kind in expected.items()
     ):
-        raise AdminRefused(_no_rollcall(admin, f"its answer to {path} is of another kind"))
+        raise AdminRefused(_no_rollcall(admin, f"its answer to {path} has other fields"))
     return content
 
 
@@ -92,14 +92,14 @@ def _reason_of(failed: OSError) -> str:
     """What is wrong, or what to do: most often it does not run, or has another admin port."""
     reason: object = getattr(failed, "reason", failed)
     if isinstance(reason, ConnectionRefusedError):
-        return ": start it (`rollcall serve`), or give the admin port that it printed (--admin)"
+        return ": start it (`rollcall serve`), or give its admin port (--admin)"
     words = reason.strerror if isinstance(reason, OSError) else None
     return f": {words or reason}"
 
 
 def _no_rollcall(admin: str, why: str) -> str:
-    remedy = "name its admin port with --admin HOST:PORT"
-    return f"what answers at {admin} is no Rollcall ({why}): {remedy}"
+    remedy = "give the admin port of the daemon with --admin HOST:PORT"
+    return f"the program at {admin} is not Rollcall ({why}): {remedy}"
 
 
 def _words_of(refused: HTTPError, admin: str) -> str:

@@ -1,9 +1,9 @@
-"""Commands: what can be asked of Rollcall on a command line.
+"""Commands: the commands of the `rollcall` command line.
 
-Only reads the command line and hands on. A command's module is imported when that command is asked
-for, and `serve` does the same with broker/main.py: no command, no start of the daemon and no press
-of Tab waits for what another one needs.
-Exit codes are those of exits.py, each fault is one line; a traceback is always a defect.
+Only parses the command line and calls the command. A command's module is imported when that command
+is called, and `serve` does the same with broker/main.py. So no command, no start of the daemon and
+no press of Tab loads what only another one needs.
+Exit codes are those of exits.py, each error is one line; a traceback is always a defect.
 """
 
 import errno
@@ -54,15 +54,15 @@ class _Commands(Commands):
     name="rollcall",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Start with `rollcall serve`; then point any Kafka client at 127.0.0.1:9092.\n\n"
-    "Exit codes of every command: 0 done; 1 done, and the answer is bad news or a refusal; 2 wrong "
-    "usage, no such group, folder or file, or nobody answers.",
+    "Exit codes of every command: 0: done; 1: done, and the answer is bad news or a refusal; "
+    "2: wrong usage, no such group, folder or file, or no daemon answers.",
 )
 @click.version_option(__version__, message="rollcall %(version)s")
 def cli() -> None:
-    """A Kafka group coordinator that explains itself and loses nothing.
+    """A Kafka group coordinator that shows why groups rebalance and loses no acknowledged commit.
 
-    Unmodified Kafka clients and tools run their consumer groups on it, on one machine, without a
-    JVM. It answers as Apache Kafka 4.3.1 does and keeps its offsets in Kafka's own format.
+    Unmodified Kafka clients and tools use it for their consumer groups, on one machine, without a
+    JVM. It answers as Apache Kafka 4.3.1 does and stores offsets in Kafka's own format.
     """
 
 

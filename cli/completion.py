@@ -1,6 +1,6 @@
-"""`rollcall completion`: how does a shell learn to complete the command?
+"""`rollcall completion`: shell completion of the command.
 
-Prints click's own script for the shell; nothing of it is ours.
+Prints click's own script for the shell.
 """
 
 import click

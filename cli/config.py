@@ -1,7 +1,7 @@
 """`rollcall config`: which values would the daemon run with, and where does each come from?
 
-Takes the options of `rollcall serve`, reads the same sources and starts nothing. With --markdown
-it prints the reference of all keys, which docs/configuration.md keeps.
+Takes the options of `rollcall serve`, reads the same sources and starts nothing. --markdown prints
+the reference of all keys, docs/configuration.md.
 """
 
 import json
@@ -17,9 +17,9 @@ from cli.reference import reference
 
 @click.command(name="config")
 @configuration_options
-@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
-@click.option("--changed", is_flag=True, help="Only what some source has set.")
-@click.option("--markdown", is_flag=True, help="The reference of all keys instead.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+@click.option("--changed", is_flag=True, help="Show only values that some source has set.")
+@click.option("--markdown", is_flag=True, help="Print the reference of all keys instead.")
 def show_config(
     *,
     data_dir: str | None,
@@ -32,9 +32,9 @@ def show_config(
     changed: bool,
     markdown: bool,
 ) -> None:
-    """Print the effective configuration with each value's origin.
+    """Print the effective configuration, with the source of each value.
 
-    Takes the same options as `rollcall serve` and refuses what it would refuse.
+    Takes the options of `rollcall serve`, and reports the same errors.
     """
     if markdown:
         click.echo(reference(), nl=False)

@@ -2,7 +2,7 @@
 
 0: done. 1: done, and the answer is bad news, or a refusal: there are verdicts, damage was found,
 the target has groups already, the disk failed. 2: wrong usage or wrong input (no such group, folder
-or file), or nobody answers. So a script can tell "no" from "not found out".
+or file), or no daemon answers. So a script can tell "no" from "unknown".
 """
 
 import errno

@@ -1,4 +1,4 @@
-"""Command groups: what a misspelled command is answered."""
+"""Command groups: a misspelled command gets a suggestion."""
 
 from difflib import get_close_matches
 
@@ -17,5 +17,5 @@ class Commands(click.Group):
             return super().resolve_command(context, args)
         known = self.list_commands(context)
         near = get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+        hint = f"did you mean {near[0]}?" if near else f"commands: {', '.join(known)}"
         raise click.UsageError(f"no command {name!r}; {hint}", context)

@@ -1,9 +1,8 @@
 """`rollcall lag`: how far behind is a group, in records and in seconds, and will it catch up?
 
-Asks the admin port of a running daemon (console/lag_api.py). With a group: a row for each
-partition, in the columns of `kafka-consumer-groups --describe` and with what that cannot know;
-without one: every group, the worst first, those that never committed last. --json prints what the
-daemon answered.
+Queries the admin port of a running daemon (console/lag_api.py). With a group: a row for each
+partition, with the columns of `kafka-consumer-groups --describe` and further ones. Without a group:
+all groups, the worst first, those that never committed last. --json prints the daemon's answer.
 """
 
 import json
@@ -34,17 +33,22 @@ _GROUP_COLUMNS = (
     "  rollcall lag billing\n"
     "  rollcall lag billing --json | jq .lag\n"
     "\n"
-    "BEHIND is the age of the oldest record not consumed, ~ where it is estimated. CATCH-UP is how "
-    "long it takes at current rates, `never` if it falls behind. docs/lag.md has the rules.",
+    "BEHIND is the age of the oldest record not consumed (~: estimated). CATCH-UP is the time to "
+    "catch up at current rates, `never` if the group falls behind. VERDICT is the status of the "
+    "lag. docs/lag.md has the rules.",
 )
 @click.argument("group", required=False)
-@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 @click.option(
-    "--limit", type=click.IntRange(1, 100_000), default=1_000, help="Groups that are shown."
+    "--limit",
+    type=click.IntRange(1, 100_000),
+    default=1_000,
+    show_default=True,
+    help="Maximum number of groups to show.",
 )
 @admin_option
 def show_lag(*, group: str | None, as_json: bool, limit: int, admin: str) -> None:
-    """Show how far behind a group is, or all groups, the worst first."""
+    """Show how far behind a group is. Without GROUP: all groups, the worst first."""
     query: dict[str, str | int] = {"limit": limit} if group is None else {"group": group}
     lag = ask_admin(admin, "/api/lag", query, _ALL if group is None else _GROUP)
     if as_json:
@@ -59,8 +63,8 @@ def _all(lag: Mapping[str, object]) -> str:
     groups = _maps(lag.get("groups"))
     if not groups:
         if lag.get("at_ms") is None:
-            return "There is no group, and nothing was sampled yet: the daemon has just started."
-        return "There is no group."
+            return "There are no groups, and no lag was sampled yet: the daemon has just started."
+        return "There are no groups."
     with_type = any(one.get("protocol_type") not in (None, "consumer") for one in groups)
     rows = [
         (
@@ -80,7 +84,7 @@ def _all(lag: Mapping[str, object]) -> str:
     shown = table((first, *(["TYPE"] * with_type), *others), rows)
     total = lag.get("groups_total")
     if isinstance(total, int) and total > len(groups):
-        shown += f"\nand {total - len(groups)} groups more (--limit)"
+        shown += f"\nand {total - len(groups)} more groups (--limit)"
     return shown
 
 
@@ -92,7 +96,7 @@ def _one(group: str, lag: Mapping[str, object]) -> str:
         kind = printable(str(kind))
         return f"Group {printable(group)}: {lag['state']}; a group of type {kind} has no offsets."
     if not partitions:
-        return f"{head}; it has committed nothing and owns nothing."
+        return f"{head}; it has committed nothing and owns no partitions."
     head += f"; {_in_words(lag, partitions)}"
     lines = [head, "", table(_PARTITION_COLUMNS, [_row(one) for one in partitions])]
     notes = [
@@ -164,7 +168,7 @@ def _outlook(lag: Mapping[str, object], partitions: int) -> str:
         "catches_up": f"it catches up in {seconds}",
         "falls_behind": "at current rates it will never catch up",
         "nobody_reads": "it has no members",
-    }.get(str(lag.get("outlook")), "when it catches up is not known yet")
+    }.get(str(lag.get("outlook")), "the time to catch up is not known yet")
     falling = lag.get("partitions_falling_behind")
     if isinstance(falling, int) and 0 < falling < partitions:
         words += f" ({_partitions(falling)} of {partitions} fall{'s' * (falling == 1)} behind)"

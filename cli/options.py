@@ -1,7 +1,7 @@
-"""Which options set configuration? Those that `rollcall serve` and `rollcall config` share.
+"""Configuration options: those that `rollcall serve` and `rollcall config` share.
 
-Each is a shorter way to write a Kafka property: --listen HOST:PORT is --set listeners=..., and so
-on. The values are merged and judged in broker/config_sources.py; nothing is checked here.
+Each is a short form of a Kafka property: --listen HOST:PORT is --set listeners=..., and so on.
+broker/config_sources.py merges and checks the values; nothing is checked here.
 """
 
 import os
@@ -32,25 +32,25 @@ _OPTIONS = (
         "--data-dir",
         metavar="DIR",
         type=click.Path(file_okay=False),
-        help="Where logs and offsets are kept.  [default: ./rollcall-data]",
+        help="The data directory.  [default: ./rollcall-data]",
     ),
     click.option(
         "--listen",
         metavar="HOST:PORT",
         multiple=True,
-        help="Address for clients; port 0 picks a free one. May be repeated as NAME://HOST:PORT.  "
-        "[default: 127.0.0.1:9092]",
+        help="Address to listen on; port 0 picks a free port. May be repeated as "
+        "NAME://HOST:PORT.  [default: 127.0.0.1:9092]",
     ),
     click.option(
         "--advertise",
         metavar="HOST:PORT",
         multiple=True,
-        help="Address that clients are told to connect to.  [default: as --listen]",
+        help="Address that clients connect to.  [default: the address of --listen]",
     ),
     click.option(
         "--admin",
         metavar="HOST:PORT",
-        help="Address of /metrics, /livez and /readyz.  [default: 127.0.0.1:9180]",
+        help="Address of the admin port: /metrics, /livez, /readyz.  [default: 127.0.0.1:9180]",
     ),
     click.option(
         "--config",
@@ -59,7 +59,7 @@ _OPTIONS = (
         type=click.Path(path_type=Path),
         envvar="ROLLCALL_CONFIG",
         show_envvar=True,
-        help="A .toml file whose keys are Kafka's property names, or a server.properties.",
+        help="A .toml file with Kafka's property names as keys, or a server.properties.",
     ),
     click.option(
         "--set",
@@ -104,6 +104,6 @@ def read_options(
 
 
 def warn(config: Config) -> None:
-    """Say on the error stream what was accepted and passed over."""
+    """Print the warnings about accepted but unused values on stderr."""
     for warning in config.warnings:
         click.echo(f"rollcall: warning: {warning}", err=True)

@@ -1,7 +1,7 @@
-"""Serve: run the daemon in the foreground until it is told to stop.
+"""Serve: run the daemon in the foreground until a signal stops it.
 
-Reads the options; broker/main.py does all the rest and returns the exit code. Signals end the
-process until the daemon listens to them: cli/main.py has seen to that.
+Reads the options; broker/main.py does the rest and returns the exit code. Until the daemon handles
+signals itself, they end the process (cli/main.py).
 """
 
 import gc
@@ -18,15 +18,15 @@ from cli.options import configuration_options, read_options
     "  rollcall serve --data-dir /var/lib/rollcall --listen :9092 --advertise kafka.lan:9092\n"
     "  rollcall serve --listen 127.0.0.1:0 --set group.initial.rebalance.delay.ms=0\n"
     "\n"
-    "Values come from the command line, else from the environment (KAFKA_GROUP_MAX_SIZE, "
-    "ROLLCALL_FLUSH), else from the file, else they have Kafka's defaults; `rollcall config` shows "
-    "which. Exit code 2 means that the usage or the configuration is wrong."
+    "A value on the command line overrides the environment (KAFKA_GROUP_MAX_SIZE, ROLLCALL_FLUSH), "
+    "which overrides the file; otherwise Kafka's defaults apply. `rollcall config` shows the "
+    "source of each value. Exit code 2 means that the usage or the configuration is wrong."
 )
 @click.option(
     "--repair",
     is_flag=True,
-    help="Cut what is damaged in the data directory, keep it aside as *.damaged files and say what "
-    "was lost; then serve. Without it damaged offsets forbid the start.",
+    help="Cut what is damaged in the data directory, keep it in *.damaged files, report what was "
+    "lost, then serve. Without this option, damaged offsets prevent the start.",
 )
 @configuration_options
 def serve(
@@ -41,8 +41,8 @@ def serve(
 ) -> int:
     """Run the daemon in the foreground.
 
-    Prints one line once it is ready. Ctrl-C, SIGTERM and SIGHUP stop it: requests that wait are
-    answered, everything is stored, and it leaves with exit code 0. A second signal ends it at once.
+    Prints one line when it is ready. Ctrl-C, SIGTERM and SIGHUP stop it: pending requests are
+    answered, everything is stored, and the exit code is 0. A second signal ends it at once.
     """
     config = read_options(
         data_dir=data_dir,

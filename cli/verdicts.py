@@ -1,7 +1,7 @@
-"""`rollcall verdicts`: is a group in trouble, how does that show, and what would help?
+"""`rollcall verdicts`: which problems does a group have, with evidence and remedy?
 
-Asks the admin port of a running daemon (console/verdicts_api.py). Exit code 0: no verdict holds;
-1: some do; 2: that cannot be said, for the command is wrong, or nobody answers, or no such group.
+Queries the admin port of a running daemon (console/verdicts_api.py). Exit code 0: no verdict;
+1: some; 2: wrong usage, no daemon answers, or no such group.
 """
 
 import json
@@ -23,17 +23,17 @@ _WIDTH = 100
     name="verdicts",
     epilog="\b\nExamples:\n"
     "  rollcall verdicts\n"
-    "  rollcall verdicts billing || echo billing is in trouble\n"
+    "  rollcall verdicts billing || echo billing has a problem\n"
     "  rollcall verdicts --json | jq '.verdicts[].remedy'\n"
     "\n"
-    "Exit code 0: no verdict; 1: some; 2: nobody answers, or there is no such group. "
+    "Exit code 0: no verdict; 1: some; 2: no daemon answers, or no such group. "
     "docs/verdicts.md has the rules and their limits.",
 )
 @click.argument("group", required=False)
-@click.option("--json", "as_json", is_flag=True, help="As JSON, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 @admin_option
 def show_verdicts(*, group: str | None, as_json: bool, admin: str) -> int:
-    """Show which groups are in trouble, the evidence, and the remedy."""
+    """Show current problems of a group, with a remedy. Without GROUP: of all groups."""
     query = {} if group is None else {"group": group}
     answer = ask_admin(admin, "/api/verdicts", query, {"at_ms": (int, NoneType), "verdicts": list})
     verdicts = answer["verdicts"]
@@ -41,8 +41,7 @@ def show_verdicts(*, group: str | None, as_json: bool, admin: str) -> int:
     if as_json:
         click.echo(json.dumps(answer, indent=2))
     elif not verdicts:
-        whose = "no group is" if group is None else f"{group} is not"
-        say([f"No verdict: {whose} in trouble."])
+        say(["No verdicts." if group is None else f"No verdicts on {group}."])
     else:
         click.echo("\n\n".join(_told(one) for one in verdicts))
     return 1 if verdicts else 0

@@ -47,11 +47,11 @@ class Note(StrEnum):
 NOTE_WORDS: Final[Mapping[Note, str]] = {
     Note.NONE: "",
     Note.NO_COMMIT: "nothing was committed yet",
-    Note.NO_PARTITION: "there is no such partition here",
-    Note.RECREATED: "the topic was created anew since this was committed",
-    Note.BEYOND_END: "committed beyond the end of the log, which was cut or created anew",
+    Note.NO_PARTITION: "there is no such partition",
+    Note.RECREATED: "the topic was recreated after this commit",
+    Note.BEYOND_END: "committed beyond the end of the log: the topic was truncated or recreated",
     Note.LOST: "records were deleted before they were read",
-    Note.NEGATIVE: "a negative offset was committed, which clients read as none",
+    Note.NEGATIVE: "a negative offset was committed, which clients treat as no commit",
 }
 
 

@@ -85,9 +85,9 @@ def two_owners(facts: GroupFacts, past: Past, _limits: TroubleLimits) -> Iterato
             TroubleKind.TWO_OWNERS,
             "",
             f"{len(twice)} partitions have more than one owner: {partitions_named(list(twice))}; "
-            f"{first[0]}-{first[1]} belongs to {' and '.join(names[:3])}",
-            f"The leader's assignor ({facts.protocol}) is wrong: look at "
-            "partition.assignment.strategy, and at the version of the client that leads.",
+            f"{first[0]}-{first[1]} is assigned to {' and '.join(names[:3])}",
+            f"The leader's assignor ({facts.protocol}) is wrong: check "
+            "partition.assignment.strategy, and the version of the leader's client library.",
             {
                 "partitions": {
                     f"{topic}-{index}": list(twice[topic, index])
@@ -126,17 +126,17 @@ def orphan_partitions(facts: GroupFacts, past: Past, limits: TroubleLimits) -> I
     if orphans:
         lag = sum(facts.windows[key].lag or 0 for key in orphans if key in facts.windows)
         remedy = (
-            "The consumers have not noticed partitions that were added: metadata.max.age.ms says "
-            "how long that may take; a restart of one member assigns them."
+            "The consumers have not detected added partitions yet: metadata.max.age.ms bounds "
+            "how long that takes. A restart of one member assigns them."
             if not known
-            else f"The leader's assignor ({facts.protocol}) leaves them out: look at "
-            "partition.assignment.strategy; a restart of one member makes the leader try again."
+            else f"The leader's assignor ({facts.protocol}) does not assign them: check "
+            "partition.assignment.strategy. A restart of one member triggers a new assignment."
         )
         yield Trouble(
             facts.group_id,
             TroubleKind.ORPHAN_PARTITIONS,
             "",
-            f"Nobody reads {partitions_named(orphans)}, for {seconds(facts.state_ms)}",
+            f"No member has owned {partitions_named(orphans)} for {seconds(facts.state_ms)}",
             remedy,
             {
                 "partitions": [f"{topic}-{index}" for topic, index in orphans[:NAMED_MAX]],
@@ -170,11 +170,11 @@ def skewed_assignments(facts: GroupFacts, past: Past, limits: TroubleLimits) -> 
         heaviest.who.member_id,
         f"{name_of(heaviest.who)} has {most} of {total} partitions and "
         f"{name_of(lightest.who)} has {least}; an even share is {fair}",
-        "range gives each topic's first partitions to the same members: choose "
+        "range assigns each topic's first partitions to the same members: configure "
         "partition.assignment.strategy=cooperative-sticky or roundrobin."
         if facts.protocol == "range"
-        else f"Look at what the assignor ({facts.protocol}) balances by; cooperative-sticky and "
-        "roundrobin share partitions out evenly (partition.assignment.strategy).",
+        else f"Check how the assignor ({facts.protocol}) balances; cooperative-sticky and "
+        "roundrobin distribute partitions evenly (partition.assignment.strategy).",
         {
             "member": who_is(heaviest.who),
             "partitions": most,
@@ -206,10 +206,10 @@ def needless_moves(facts: GroupFacts, past: Past, _limits: TroubleLimits) -> Ite
         facts.group_id,
         TroubleKind.NEEDLESS_MOVES,
         "",
-        f"{len(moved)} of {len(after.owners)} partitions changed hands in generation "
-        f"{after.generation} although no member came or went: {partitions_named(moved)}",
-        f"The assignor ({facts.protocol}) is not sticky: choose partition.assignment.strategy="
-        "cooperative-sticky, so that caches and open work stay where they are.",
+        f"{len(moved)} of {len(after.owners)} partitions changed their owner in generation "
+        f"{after.generation}, although no member joined or left: {partitions_named(moved)}",
+        f"The assignor ({facts.protocol}) is not sticky: configure partition.assignment.strategy="
+        "cooperative-sticky, so that members keep their caches and unfinished work.",
         {
             "partitions": [f"{topic}-{index}" for topic, index in sorted(moved)[:NAMED_MAX]],
             "partitions_total": len(moved),

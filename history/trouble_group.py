@@ -30,20 +30,21 @@ CONNECT: Final = "connect"  # the protocol type of Kafka Connect's workers
 COOPERATIVE: Final = "cooperative"  # what such an assignor's name begins with
 
 _LOOP_REMEDIES: Final[Mapping[Cause, str]] = {
-    Cause.SESSION_EXPIRED: "Members lose their session before they are done: raise "
-    "session.timeout.ms, and look for long pauses of the processes.",
-    Cause.REBALANCE_TIMEOUT: "A member does not come back to poll in time: raise "
-    "max.poll.interval.ms, or lower max.poll.records.",
-    Cause.SYNC_TIMEOUT: "A member joins and does not come for its assignment: look at its log, and "
-    "at the time that its assignor takes.",
-    Cause.SUBSCRIPTION_CHANGED: "A member changes what it subscribes to again and again: look for "
-    "a subscribe() in its poll loop, and for patterns that match topics which come and go.",
-    Cause.STATIC_MEMBER_REPLACED: "Two processes use one group.instance.id: give each its own.",
+    Cause.SESSION_EXPIRED: "The sessions of members expire: raise session.timeout.ms, and "
+    "check the processes for long pauses.",
+    Cause.REBALANCE_TIMEOUT: "A member does not poll again in time: raise max.poll.interval.ms, "
+    "or lower max.poll.records.",
+    Cause.SYNC_TIMEOUT: "A member joins but sends no SyncGroup: check its log, and how long its "
+    "assignor takes.",
+    Cause.SUBSCRIPTION_CHANGED: "A member changes its subscription repeatedly: look for a "
+    "subscribe() in its poll loop, and for patterns that match topics created and deleted often.",
+    Cause.STATIC_MEMBER_REPLACED: "Two processes use one group.instance.id: give each process "
+    "its own.",
 }
 _LOOP_REMEDY: Final = (
-    "Members come and go faster than the group settles: look for processes that crash or take "
-    "longer than max.poll.interval.ms between two polls; group.instance.id keeps a restart from "
-    "being a rebalance."
+    "Members join and leave before the group becomes Stable: look for processes that crash, or "
+    "that exceed max.poll.interval.ms between two polls. With group.instance.id, a restart causes "
+    "no rebalance."
 )
 
 
@@ -56,13 +57,13 @@ def rebalance_loops(facts: GroupFacts, past: Past, limits: TroubleLimits) -> Ite
     triggers = Counter(name_of(one.trigger) for one in begun if one.trigger is not None)
     cause = causes.most_common(1)[0][0]
     whose = triggers.most_common(1)
-    by = f", {whose[0][1]} of them because of {whose[0][0]}" if whose else ""
+    by = f"; {whose[0][1]} of them triggered by {whose[0][0]}" if whose else ""
     yield Trouble(
         facts.group_id,
         TroubleKind.REBALANCE_LOOP,
         "",
         f"{len(begun)} rebalances within {seconds(facts.at_ms - begun[0].at_ms)} and no offset "
-        f"moved, with {facts.lag} records to read; mostly {cause.value}{by}",
+        f"advanced, with {facts.lag} records to read; most common cause: {cause.value}{by}",
         _LOOP_REMEDIES.get(cause, _LOOP_REMEDY),
         {
             "rebalances": len(begun),
@@ -92,7 +93,7 @@ def stuck_groups(facts: GroupFacts, past: Past, limits: TroubleLimits) -> Iterat
     until_ms = _until_ms(facts, past)
     names = ", ".join(name_of(member.who) for member in waiting[:NAMED_MAX])
     if not waiting:
-        names = f"{len(facts.pending_member_ids)} that were given an id and did not come back"
+        names = f"{len(facts.pending_member_ids)} that were given an id and have not joined"
     elif len(waiting) > NAMED_MAX:
         names += f" and {len(waiting) - NAMED_MAX} more"
     silent_ms = max((member.silent_ms for member in waiting), default=0)
@@ -131,7 +132,9 @@ def _session_ends(waiting: Sequence[MemberFacts]) -> str:
     left_ms = max(max(one.session_timeout_ms - one.silent_ms, 0) for one in silent)
     who = "it is" if len(waiting) == 1 else f"{len(silent)} of {len(waiting)} are"
     goes = (
-        "it goes when its session ends" if len(silent) == 1 else "they go when their sessions end"
+        "it is removed when its session expires"
+        if len(silent) == 1
+        else "they are removed when their sessions expire"
     )
     return f"; {who} probably dead: {goes}, in {seconds(left_ms)}"
 
@@ -142,9 +145,9 @@ def _rejoin_remedy(facts: GroupFacts, waiting: Sequence[MemberFacts]) -> str:
     told = []
     if dead:
         told.append(
-            "A member that is dead or cut off is waited for until its session ends: look at its "
-            "process and its network. A shorter session.timeout.ms ends such a wait sooner; a "
-            "member that closes in order sends LeaveGroup, and is not waited for."
+            "The group waits for a dead or disconnected member until its session expires: check "
+            "its process and its network. A shorter session.timeout.ms ends such a wait sooner. "
+            "A member that closes properly sends LeaveGroup, and the group does not wait for it."
         )
     if len(dead) < len(waiting) or not waiting:
         told.append(_living_remedy(facts))
@@ -161,13 +164,13 @@ def _living_remedy(facts: GroupFacts) -> str:
     if facts.protocol_type == CONNECT:
         return (
             "A Connect worker rejoins when its herder thread is free: look for a connector or a "
-            "task that blocks in start() or stop(). The others wait at most for "
-            "rebalance.timeout.ms of the workers."
+            "task that blocks in start() or stop(). The others wait at most for the workers' "
+            "rebalance.timeout.ms."
         )
     return (
-        f"A member of a group of type {facts.protocol_type or 'unknown'} rejoins when its main "
-        "loop comes round: look at its log and its threads. The others wait at most for the "
-        "largest rebalance timeout that a member gave."
+        f"A member of a group of type {facts.protocol_type or 'unknown'} rejoins in its main "
+        "loop: check its log and its threads. The others wait at most for the largest rebalance "
+        "timeout of a member."
     )
 
 
@@ -175,22 +178,21 @@ def _sync_remedy(facts: GroupFacts, waiting: Sequence[MemberFacts]) -> str:
     dead = any(_is_silent(member) for member in waiting)
     limit = "max.poll.interval.ms" if facts.protocol_type == PROTOCOL_TYPE else "its limit"
     first = (
-        "A member that is dead or cut off is waited for until its session ends: look at its "
+        "The group waits for a dead or disconnected member until its session expires: check its "
         "process and its network. "
         if dead
         else ""
     )
     return (
-        f"{first}The generation waits for an assignment: look at the log of the member named here, "
-        f"above all at the time that its assignor takes. It is given up at the rebalance timeout "
-        f"({limit})."
+        f"{first}The generation waits for a SyncGroup: check the log of the member named here, "
+        f"and how long its assignor takes. The wait ends at the rebalance timeout ({limit})."
     )
 
 
 def _awaited_syncs(facts: GroupFacts) -> tuple[list[MemberFacts], str]:
     leader = [member for member in facts.members if member.who.member_id == facts.leader_id]
     if leader and not leader[0].waits_for_sync:
-        return leader, "to assign the partitions (it leads)"
+        return leader, "to assign the partitions (it is the leader)"
     return [member for member in facts.members if member.is_to_sync], "to fetch its assignment"
 
 
@@ -222,9 +224,9 @@ def refused_joins(facts: GroupFacts, past: Past, limits: TroubleLimits) -> Itera
             f"{name_of(refusal.who)} was refused {past.refused[identity]} times: it offers "
             f"{' + '.join(refusal.offered) or 'nothing'}, and all members have "
             f"{' + '.join(refusal.supported) or 'nothing'} in common",
-            "Give it an assignor that the members have, in partition.assignment.strategy. Changing "
-            "the assignor of a running group takes two rollouts: first both, then the new one "
-            "alone.",
+            "Configure an assignor that the members have, in partition.assignment.strategy. "
+            "Changing the assignor of a running group takes two rollouts: first with both "
+            "assignors, then with the new one only.",
             {
                 "client_id": refusal.who.client_id,
                 "host": refusal.who.host,
@@ -254,10 +256,10 @@ def mixed_members(facts: GroupFacts, past: Past, limits: TroubleLimits) -> Itera
             facts.group_id,
             TroubleKind.MIXED_SUBSCRIPTIONS,
             "",
-            f"The members subscribe differently for {seconds(facts.at_ms - since_ms)}: "
+            f"The members have had different subscriptions for {seconds(facts.at_ms - since_ms)}: "
             f"{_parties(by_topics)}",
-            "Members of one group should call subscribe() with the same topics: finish the rollout "
-            "that is under way, or give each application a group.id of its own.",
+            "Members of one group should call subscribe() with the same topics: finish the current "
+            "rollout, or give each application its own group.id.",
             {"since_ms": since_ms, "parties": _party_facts(by_topics, "topics")},
         )
     since_ms = past.mixed("protocols", is_mixed=len(by_protocols) > 1, at_ms=facts.at_ms)
@@ -266,8 +268,8 @@ def mixed_members(facts: GroupFacts, past: Past, limits: TroubleLimits) -> Itera
             facts.group_id,
             TroubleKind.MIXED_PROTOCOLS,
             "",
-            f"The members offer different assignors for {seconds(facts.at_ms - since_ms)}, so the "
-            f"group uses {facts.protocol}, which all have: {_parties(by_protocols)}",
+            f"The members have offered different assignors for {seconds(facts.at_ms - since_ms)}; "
+            f"the group uses {facts.protocol}, which all offer: {_parties(by_protocols)}",
             _protocols_remedy(by_protocols),
             {
                 "since_ms": since_ms,
@@ -281,11 +283,12 @@ def _protocols_remedy(by_protocols: Mapping[tuple[str, ...], list[MemberFacts]])
     cooperative = {any(name.startswith(COOPERATIVE) for name in names) for names in by_protocols}
     if len(cooperative) > 1:
         return (
-            "Some members could rebalance cooperatively and some cannot, so all stop at each "
-            "rebalance: give all the same partition.assignment.strategy. From range to "
-            "cooperative-sticky it takes two rollouts: first both, then cooperative-sticky alone."
+            "Some members support cooperative rebalances and some do not, so all stop at each "
+            "rebalance: configure the same partition.assignment.strategy for all. A change from "
+            "range to cooperative-sticky takes two rollouts: first with both, then with "
+            "cooperative-sticky only."
         )
-    return "Give all members the same partition.assignment.strategy, in the same order."
+    return "Configure the same partition.assignment.strategy for all members, in the same order."
 
 
 def _parties(parties: Mapping[tuple[str, ...], list[MemberFacts]]) -> str:

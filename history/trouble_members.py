@@ -38,8 +38,8 @@ def flapping_members(facts: GroupFacts, past: Past, limits: TroubleLimits) -> It
             facts.group_id,
             TroubleKind.FLAPPING_MEMBER,
             identity,
-            f"{name_of(last.who)} came back {len(returns)} times within "
-            f"{seconds(last.at_ms - returns[0].at_ms)}{_between(parties)}; it left because of: "
+            f"{name_of(last.who)} rejoined {len(returns)} times within "
+            f"{seconds(last.at_ms - returns[0].at_ms)}{_between(parties)}; reasons for leaving: "
             f"{', '.join(f'{reason} ({count})' for reason, count in reasons.most_common(3))}",
             _flapping_remedy(reasons, parties),
             {
@@ -57,7 +57,7 @@ def flapping_members(facts: GroupFacts, past: Past, limits: TroubleLimits) -> It
 
 
 def _parties(returns: Iterable[Return]) -> list[str]:
-    """The processes that throw each other out: client and host of those that came and that were
+    """The processes that fence each other: client and host of those that came and that were
     replaced."""
     whos = [who for one in returns if one.replaced is not None for who in (one.who, one.replaced)]
     return sorted({f"{who.client_id or 'a client'} at {who.host.lstrip('/')}" for who in whos})
@@ -67,7 +67,7 @@ def _between(parties: list[str]) -> str:
     if len(parties) < 2:
         return ""
     more = f" and {len(parties) - NAMED_MAX} more" if len(parties) > NAMED_MAX else ""
-    return f", by turns with another process ({', '.join(parties[:NAMED_MAX])}{more})"
+    return f", alternating with another process ({', '.join(parties[:NAMED_MAX])}{more})"
 
 
 def _flapping_remedy(reasons: Counter[str], parties: list[str]) -> str:
@@ -75,23 +75,23 @@ def _flapping_remedy(reasons: Counter[str], parties: list[str]) -> str:
     if reason == REPLACED:
         where = f" ({', '.join(parties[:NAMED_MAX])})" if len(parties) > 1 else ""
         return (
-            "Two processes use one group.instance.id and throw each other out"
-            f"{where}: give each its own."
+            "Two processes use one group.instance.id and fence each other"
+            f"{where}: give each process its own."
         )
     if POLL_TIMEOUT in reason:
         return (
-            "It takes too long between two polls: raise max.poll.interval.ms, or lower "
-            "max.poll.records so that each poll has less to do."
+            "The time between two polls is too long: raise max.poll.interval.ms, or lower "
+            "max.poll.records so that there is less to process per poll."
         )
     if reason == "session_expired":
         return (
-            "Its heartbeats stop: look for long pauses of the process or its network, raise "
-            "session.timeout.ms, keep heartbeat.interval.ms at a third of it."
+            "Its heartbeats stop: check the process and its network for long pauses, raise "
+            "session.timeout.ms, and keep heartbeat.interval.ms at a third of it."
         )
     return (
-        "Find out why the process restarts (a crash loop, an autoscaler). If it must, give it a "
-        "group.instance.id: a static member that is back within session.timeout.ms causes no "
-        "rebalance."
+        "Find out why the process restarts (a crash loop, an autoscaler). If the restarts are "
+        "intended, set group.instance.id: a static member that returns within session.timeout.ms "
+        "causes no rebalance."
     )
 
 
@@ -118,16 +118,16 @@ def slow_joiners(facts: GroupFacts, past: Past, limits: TroubleLimits) -> Iterat
         member = next((m for m in facts.members if m.who.member_id == wait.who.member_id), None)
         timeout_ms = None if member is None else member.rebalance_timeout_ms
         took = "rejoined" if wait.end is WaitEnd.REJOINED else "had not rejoined"
-        of = "" if not timeout_ms else f" of the {seconds(timeout_ms)} it may take"
+        of = "" if not timeout_ms else f" (allowed: {seconds(timeout_ms)})"
         yield Trouble(
             facts.group_id,
             TroubleKind.SLOW_JOINER,
             wait.who.member_id,
             f"{name_of(wait.who)} {took} {seconds(delay_ms)} after the rebalance began{of}; "
-            f"{size - 1} {'other' if size == 2 else 'others'} waited for it",
-            "It rejoins only when its poll loop comes round: lower max.poll.records or do the work "
-            "in another thread; with partition.assignment.strategy=cooperative-sticky the others "
-            "go on meanwhile. How long they wait at most is max.poll.interval.ms.",
+            f"{size - 1} other {'member' if size == 2 else 'members'} waited for it",
+            "A consumer rejoins only at its next poll: lower max.poll.records, or process records "
+            "in another thread. With partition.assignment.strategy=cooperative-sticky the other "
+            "members continue meanwhile. They wait for at most max.poll.interval.ms.",
             {
                 "member": who_is(wait.who),
                 "join_delay_ms": delay_ms,
@@ -155,10 +155,10 @@ def _storm(facts: GroupFacts, rate: CommitRate, limits: TroubleLimits) -> Troubl
         facts.group_id,
         TroubleKind.COMMIT_STORM,
         rate.client,
-        f"{name} commits {rate.commits_per_second:.0f} times a second, {rate.partitions} "
-        f"partition{'' if rate.partitions == 1 else 's'} each: about "
-        f"{rate.bytes_per_second:,.0f} bytes a second of log",
-        "Commit once for each poll and not for each record, or let the client do it: "
+        f"{name} commits {rate.commits_per_second:.0f} times per second, {rate.partitions} "
+        f"partition{'' if rate.partitions == 1 else 's'} per commit: about "
+        f"{rate.bytes_per_second:,.0f} bytes per second in the log",
+        "Commit once per poll instead of once per record, or let the client commit: "
         "enable.auto.commit=true with auto.commit.interval.ms=5000.",
         {
             "member_id": rate.client,
@@ -209,12 +209,12 @@ def _no_progress(facts: GroupFacts, member: MemberFacts, stuck: list[Key]) -> Tr
     lag = sum(window.lag or 0 for window in windows)
     how = "commits the same offset" if still_commits else "commits nothing"
     remedy = (
-        "Look at the record at the committed offset: it may fail again and again. Catch its error, "
-        "and skip it or send it to another topic."
+        "Check the record at the committed offset: its processing may fail repeatedly. Catch the "
+        "error, and skip the record or send it to another topic."
         if still_commits
-        else "Its heartbeats come from a thread of their own: look at the one that polls (a "
-        "deadlock, a call without a timeout, partitions that were paused), and whether it commits "
-        "at all (enable.auto.commit). max.poll.interval.ms throws out a member that does not poll."
+        else "Heartbeats come from a separate thread. Check the thread that polls (a deadlock, a "
+        "call without a timeout, paused partitions), and whether it commits at all "
+        "(enable.auto.commit). max.poll.interval.ms removes a member that does not poll."
     )
     return Trouble(
         facts.group_id,

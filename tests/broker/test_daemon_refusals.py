@@ -54,7 +54,7 @@ def test_an_address_that_is_not_this_machines(fresh: Daemon) -> None:
     fresh.listen = "192.0.2.1:9092"
     exit_code, line = refused(fresh)
     assert exit_code == 2
-    assert "this machine has no such address" in line
+    assert "the address does not belong to this machine" in line
 
 
 def test_a_second_daemon_on_the_same_data(daemon: Daemon, fresh: Daemon) -> None:

@@ -165,7 +165,7 @@ def test_another_service_is_no_rollcall(rollcall: Command, command: str, answer:
     with Service(answer) as service:
         refused = rollcall(command, "g", "--admin", service.address)
         assert (refused.exit_code, refused.out, refused.err.count("\n")) == (2, "", 1)
-        assert f"what answers at {service.address} is no Rollcall" in refused.err
+        assert f"the program at {service.address} is not Rollcall" in refused.err
 
 
 @pytest.mark.parametrize("status", [404, 500])
@@ -174,14 +174,14 @@ def test_the_errors_of_another_service_are_not_ours(rollcall: Command, status: i
         refused = rollcall("verdicts", "--admin", service.address)
         assert (refused.exit_code, refused.err.count("\n")) == (2, 1)
         assert (
-            f"what answers at {service.address} is no Rollcall (it answers {status}" in refused.err
+            f"the program at {service.address} is not Rollcall (it answers {status}" in refused.err
         )
 
 
 def test_a_port_that_hangs_up_is_no_rollcall(rollcall: Command, silent: str) -> None:
     refused = rollcall("why", "g", "--admin", silent)
     assert (refused.exit_code, refused.err.count("\n")) == (2, 1)
-    assert f"what answers at {silent} is no Rollcall (it closes the connection)" in refused.err
+    assert f"the program at {silent} is not Rollcall (it closes the connection)" in refused.err
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -104,7 +104,7 @@ def test_the_bare_command_shows_its_help_and_is_no_success(rollcall: Command) ->
         (("lag", "--admin", "127.0.0.1:1"), "no daemon answers at 127.0.0.1:1: start it"),
         (("why", "billing", "--admin", "127.0.0.1:1"), "no daemon answers at 127.0.0.1:1: start"),
         (("history", "billing", "--admin", "127.0.0.1:1"), "no daemon answers at 127.0.0.1:1: st"),
-        (("nosuch",), "no command 'nosuch'; there are completion, config,"),
+        (("nosuch",), "no command 'nosuch'; commands: completion, config,"),
         (("sevre",), "no command 'sevre'; did you mean serve?"),
         (("offsets", "exprot"), "no command 'exprot'; did you mean export?"),
         (("log", "stats"), "did you mean stat?"),

@@ -305,7 +305,7 @@ def test_a_group_that_waits_for_a_member() -> None:
     assert "bob" not in trouble.summary
     # Until its session ends, which is before the rebalance times out: it sends no heartbeats.
     assert trouble.evidence["until_ms"] == START + 25 * SECOND
-    assert "it is probably dead: it goes when its session ends, in 25 s" in trouble.summary
+    assert "it is probably dead: it is removed when its session expires, in 25 s" in trouble.summary
     assert "session.timeout.ms" in trouble.remedy
     assert "max.poll" not in trouble.remedy
     # One that sends them extends its session: only the rebalance timeout ends the wait.
@@ -339,7 +339,8 @@ def test_of_several_that_are_awaited_the_silent_ones_are_counted() -> None:
         state_since_ms=START - 20 * SECOND,
     )
     trouble = the_one(Past(), waiting)
-    assert "1 of 2 are probably dead: it goes when its session ends, in 15 s" in trouble.summary
+    expires = "1 of 2 are probably dead: it is removed when its session expires, in 15 s"
+    assert expires in trouble.summary
     assert "session.timeout.ms" in trouble.remedy
     assert "max.poll.interval.ms" in trouble.remedy
 
