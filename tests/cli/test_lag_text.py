@@ -13,7 +13,7 @@ def test_a_group_of_another_type_has_no_offsets() -> None:
     lag = {"state": "Stable", "verdict": "OK", "partitions": [], "protocol_type": "connect"}
     assert _one("c", lag) == "Group c: Stable; a group of type connect has no offsets."
     lag["protocol_type"] = "consumer"
-    assert "it has committed nothing and owns nothing" in _one("c", lag)
+    assert "it has committed nothing and owns no partitions" in _one("c", lag)
 
 
 def test_all_groups_are_listed_also_those_that_never_committed() -> None:
