@@ -307,6 +307,9 @@ class LogStore:
         """Make everything durable and say so by the marker; returns what kept it from that."""
         failures: list[OSError] = []
         for log in self._logs.values():
+            if not log.is_open:
+                # Its fsync has failed: a start that trusts all of it might trust what is gone.
+                failures.append(OSError(f"{log.path} was closed before: {log.closed_because}"))
             try:
                 log.close()
             except OSError as failure:

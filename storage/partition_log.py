@@ -288,9 +288,8 @@ class PartitionLog:
             try:
                 content = segment.read(offset, max_bytes, up_to=up_to, at_least_one=at_least_one)
             except FileNotFoundError:
-                if segment in self._segments:
+                if not self._was_dropped(segment):
                     raise
-                # Retention has dropped it at this moment.
                 raise IndexError(f"{offset} is below {self._log_start_offset}") from None
             self._let_go(segment)
             if content is not None:
@@ -321,7 +320,12 @@ class PartitionLog:
         segments = self._segments
         for number in range(self._segment_number(from_offset), len(segments)):
             segment = segments[number]
-            yield from segment.batches(segment.position_of(from_offset), check=check)
+            try:
+                yield from segment.batches(segment.position_of(from_offset), check=check)
+            except FileNotFoundError:
+                if not self._was_dropped(segment):
+                    raise
+                continue
             self._let_go(segment)
 
     def checked_batches(self, from_offset: int) -> Iterator[bytes]:
@@ -330,19 +334,33 @@ class PartitionLog:
 
     def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
         for segment in list(self._segments):
-            found = offset_for_timestamp(segment, timestamp_ms, self._log_start_offset)
+            try:
+                found = offset_for_timestamp(segment, timestamp_ms, self._log_start_offset)
+            except FileNotFoundError:
+                if not self._was_dropped(segment):
+                    raise
+                continue
             self._let_go(segment)
             if found is not None:
                 return found
         return None
 
     def max_timestamp(self) -> tuple[int, int] | None:
-        if not self._segments:
-            return None
-        latest = max(self._segments, key=lambda segment: segment.max_timestamp)
-        found = find_max_timestamp(latest)
-        self._let_go(latest)
-        return found
+        while self._segments:
+            latest = max(self._segments, key=lambda segment: segment.max_timestamp)
+            try:
+                found = find_max_timestamp(latest)
+            except FileNotFoundError:
+                if not self._was_dropped(latest):
+                    raise
+                continue
+            self._let_go(latest)
+            return found
+        return None
+
+    def _was_dropped(self, segment: Segment) -> bool:
+        """Is its file missing because retention took it at this moment?"""
+        return segment not in self._segments
 
     def bytes_from(self, offset: int) -> int:
         """How many bytes of batches there are from this offset on, give or take an index entry.
@@ -382,10 +400,7 @@ class PartitionLog:
         return self._log_start_offset
 
     def enforce_retention(self, now_ms: int) -> int:
-        removed = retention.enforce(self, now_ms)
-        if self._segments:
-            self._log_start_offset = max(self._log_start_offset, self._segments[0].base_offset)
-        return removed
+        return retention.enforce(self, now_ms)
 
     def remove_oldest(self, should_go: Callable[[Segment], bool]) -> int:
         """Remove segments from the oldest on while they should go; returns how many went.
@@ -407,6 +422,9 @@ class PartitionLog:
                     self._flush_names()
                 # A new list: whoever walks the old one is not led astray.
                 self._segments = self._segments[1:]
+                # Before the file goes: who finds it missing looks at where the log starts.
+                start = max(self._log_start_offset, self._segments[0].base_offset)
+                self._log_start_offset = start
                 oldest.remove()
                 self._names_are_dirty = True
             removed += 1
@@ -435,6 +453,10 @@ class PartitionLog:
     @property
     def is_open(self) -> bool:
         return self._closed_because is None
+
+    @property
+    def closed_because(self) -> str | None:
+        return self._closed_because
 
     @property
     def segments(self) -> Sequence[Segment]:
@@ -477,9 +499,9 @@ class PartitionLog:
                     try:
                         segment.sync()
                     except FileNotFoundError:
-                        if segment in self._segments:
+                        if not self._was_dropped(segment):
                             raise
-                        continue  # retention has dropped it at this moment
+                        continue
                     self._let_go(segment)
             with self._files_lock:
                 self._flush_names()

@@ -79,11 +79,14 @@ class SealedFlush:
             started = perf_counter()
             try:
                 is_synced = self._is_own(log) and log.sync_sealed()
+            except MemoryError:
+                again.append(log)
+                continue
             except OSError as failure:
-                if shortage(failure) is None:
-                    self._on_failure(log.topic_partition, failure)
-                else:
+                if shortage(failure) is not None:
                     again.append(log)
+                elif self._is_there(log):  # or else its topic was deleted at this moment
+                    self._on_failure(log.topic_partition, failure)
                 continue
             if is_synced:
                 self._is_checkpoint_due = True
@@ -92,16 +95,21 @@ class SealedFlush:
         if self._is_checkpoint_due and monotonic() >= self._checkpoint_at_s:
             self._write_checkpoints()
 
+    def _is_there(self, log: PartitionLog) -> bool:
+        return self._store.partition_log(log.topic_partition) is log
+
     def _is_own(self, log: PartitionLog) -> bool:
-        key = log.topic_partition
-        if self._store.partition_log(key) is not log or not log.is_open:
+        if not self._is_there(log) or not log.is_open:
             return False
-        return not isinstance(self._store.partitions().get(key), JournaledView)
+        view = self._store.partitions().get(log.topic_partition)
+        return not isinstance(view, JournaledView)
 
     def _write_checkpoints(self) -> None:
         self._checkpoint_at_s = monotonic() + self._interval_s
         try:
             self._store.write_checkpoints()
+        except MemoryError:
+            return  # as after any shortage: with the next look
         except OSError as failure:
             if shortage(failure) is None:
                 self._on_failure(None, failure)

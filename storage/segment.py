@@ -198,7 +198,7 @@ class Segment:
             if not self.offset_index.is_durable or not self.time_index.is_durable:
                 self.offset_index.save(self._disk, sync=True, up_to=offsets)
                 self.time_index.save(self._disk, sync=True, up_to=times)
-        except OSError:
+        except BaseException:  # a lack of memory too: nothing says how far it came
             self.is_dirty = True
             raise
 
@@ -355,6 +355,8 @@ class Segment:
             with suppress(OSError):  # then the next append writes over it, or a scan cuts it off
                 self.drop_partial_write()
             raise
+        # Once more: a sync that began before the write was done has not covered it.
+        self.is_dirty = True
         for batch, last_offset, max_timestamp in batches:
             self._account(position, len(batch), last_offset, max_timestamp)
             position += len(batch)
