@@ -5,11 +5,14 @@ was written in, and epochs only rise, so the end of one is found by halving, in 
 Kafka's counterpart: `Partition.checkCurrentLeaderEpoch`, `LeaderEpochFileCache`.
 """
 
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeVar
 
 from protocol.names import ErrorCode
 from storage.api import TopicLog
 from storage.record_batch import BatchHeader, read_header
+
+T = TypeVar("T")
 
 NO_EPOCH: Final = -1
 NO_OFFSET: Final = -1
@@ -30,6 +33,25 @@ def end_of_epoch(log: TopicLog, leader_epoch: int) -> tuple[int, int]:
         return leader_epoch, log.log_end_offset
     if not NO_EPOCH < leader_epoch < log.leader_epoch:
         return NO_EPOCH, NO_OFFSET
+    return while_start_moves(log, lambda: _search(log, leader_epoch))
+
+
+def while_start_moves(log: TopicLog, look: Callable[[], T]) -> T:
+    """Look again if that failed because retention moved the log's start meanwhile.
+
+    Kafka's lookups work on files that stay for file.delete.delay.ms: they never fail for that.
+    Raises IndexError if the start is where it was.
+    """
+    while True:
+        start = log.log_start_offset
+        try:
+            return look()
+        except IndexError:
+            if log.log_start_offset == start:
+                raise
+
+
+def _search(log: TopicLog, leader_epoch: int) -> tuple[int, int]:
     start, end = log.log_start_offset, log.high_watermark
     low, high = start, end  # the first batch of a later epoch lies in low..high
     while low < high:

@@ -18,7 +18,7 @@ from protocol.messages.list_offsets import (
 )
 from protocol.names import ErrorCode, TopicName
 from storage.api import Corrupt, TopicLog
-from topics.leader_epochs import epoch_at, epoch_error
+from topics.leader_epochs import epoch_at, epoch_error, while_start_moves
 from topics.registry import TopicRegistry
 
 LATEST: Final = -1
@@ -97,11 +97,8 @@ def _answer(
     # Only a consumer is bound to the high watermark; tools that debug see the end of the log.
     end = log.high_watermark if request.replica_id == CONSUMER else log.log_end_offset
     try:
-        found = _find(log, timestamp, end)
-    except IndexError:
-        # Retention moved the log's start in between: a client asks again after this answer.
-        return _refused(index, ErrorCode.OFFSET_NOT_AVAILABLE)
-    except (Corrupt, OSError):
+        found = while_start_moves(log, lambda: _find(log, timestamp, end))
+    except (Corrupt, OSError, IndexError):
         return _refused(index, partition.read_error())
     if found is None:
         return ListOffsetsPartitionResponse(index)

@@ -45,9 +45,6 @@ def _answer(
         return EpochEndOffset(error_code, asked.partition)
     try:
         epoch, end_offset = end_of_epoch(log, asked.leader_epoch)
-    except IndexError:
-        # Retention moved the log's start in between: a client asks again after this answer.
-        return EpochEndOffset(ErrorCode.OFFSET_NOT_AVAILABLE, asked.partition)
-    except (Corrupt, OSError):
+    except (Corrupt, OSError, IndexError):
         return EpochEndOffset(partition.read_error(), asked.partition)
     return EpochEndOffset(ErrorCode.NONE, asked.partition, epoch, end_offset)
