@@ -112,6 +112,8 @@ class Appending:
             assert producers is not None, "restored above"
             verdict = producers.check(header)
             if isinstance(verdict, SentBatch):
+                # It may come again because its flush had failed.
+                _flush_if_due(partition, job.config)
                 first, at_ms = verdict.first_offset, verdict.timestamp_ms
                 return Appended(first, log.log_start_offset, at_ms, is_new=False)
             if verdict is not None:
@@ -120,9 +122,7 @@ class Appending:
         partition.appended(header.records_count, header.size, job.now.mono_ms)
         if producers is not None:
             producers.appended(header, base_offset, checked.max_timestamp)
-        is_flushed = partition.unflushed_records >= job.config.flush_messages
-        if is_flushed:
-            partition.flush()
+        is_flushed = _flush_if_due(partition, job.config)
         append_time_ms = job.now.wall_ms if job.config.log_append_time else NO_TIMESTAMP
         return Appended(base_offset, log.log_start_offset, append_time_ms, is_flushed=is_flushed)
 
@@ -140,6 +140,14 @@ class Appending:
         else:
             return
         self._snapshots.install(partition, restored, job.now.wall_ms)
+
+
+def _flush_if_due(partition: Partition, config: EffectiveConfig) -> bool:
+    """Keep the promise of flush.messages; was anything due? Raises OSError."""
+    is_due = partition.unflushed_records >= config.flush_messages
+    if is_due:
+        partition.flush()
+    return is_due
 
 
 _DISK_FAULTS: Final = (OSError, LogClosed, Corrupt, InvalidBatch, IndexError)

@@ -25,6 +25,9 @@ from topics.settings import TopicSettings
 RETAINED_AT_ONCE: Final = 50
 """Partitions whose retention is one piece of work: appends wait for no more."""
 
+FLUSH_AGAIN_MS: Final = 1_000
+"""After this long a late flush is tried again that found the disk full, or no file descriptor."""
+
 _SNAPSHOT: Final = "producer snapshot"
 
 
@@ -187,9 +190,12 @@ class Upkeep:
     def _saved(self, fault: Exception | None) -> None:
         if fault is not None:
             self._observe(SaveFailed(_SNAPSHOT, str(fault)))
-        self._saves.popleft()()
-        if self._saves:
-            self._begin_save()
+        then = self._saves.popleft()
+        try:
+            then()
+        finally:  # a mistake in one chore must not end the saves
+            if self._saves:
+                self._begin_save()
 
     # Flushes
 
@@ -197,8 +203,15 @@ class Upkeep:
         late = [one for one, deadline_ms in self._flush_at_ms.items() if deadline_ms <= now.mono_ms]
         for partition in late:
             del self._flush_at_ms[partition]
+
+        def then(events: list[TopicEvent | None]) -> None:
+            for partition, event in zip(late, events, strict=True):
+                if event is not None and not partition.offline:
+                    self.flush_by(partition, now.mono_ms + FLUSH_AGAIN_MS)
+            self._tell_all(events)
+
         if late:
-            self._in_appender(lambda: [self._flush(one) for one in late], self._tell_all)
+            self._in_appender(lambda: [self._flush(one) for one in late], then)
 
     def _flush(self, partition: Partition) -> TopicEvent | None:
         """In the appender."""

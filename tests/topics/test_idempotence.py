@@ -1,5 +1,7 @@
 """Idempotent producers: a batch that comes twice is stored once, and one out of turn is refused."""
 
+import errno
+
 import pytest
 
 from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -305,3 +307,26 @@ def test_a_snapshot_that_cannot_be_written_is_tried_again(sender: Sender) -> Non
     assert plane.producer_snapshot.content is None
     plane.advance(60_000)
     assert plane.producer_snapshot.content is not None
+
+
+# Durability
+
+
+def test_a_batch_that_comes_again_is_answered_when_it_is_as_durable_as_its_topic_wants(
+    plane: Plane,
+) -> None:
+    """flush.messages=1 promises a flush before each answer; the first one met a shortage."""
+    plane.given("a", flush_messages="1")
+    sender = Sender(plane)
+    log = plane.log("a")
+    log.flush, flush = _short_of_descriptors, log.flush  # type: ignore[method-assign]
+    assert sender.send(0).error_code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert sender.send(0).error_code is ErrorCode.KAFKA_STORAGE_ERROR
+    log.flush = flush  # type: ignore[method-assign]
+    again = sender.send(0)
+    assert (again.error_code, again.base_offset) == (ErrorCode.NONE, 0)
+    assert (log.flushes, log.log_end_offset) == (1, 1)
+
+
+def _short_of_descriptors() -> None:
+    raise OSError(errno.EMFILE, "too many open files")

@@ -1,10 +1,13 @@
 """What is done to topics although nobody asks: retention, late flushes, a clean stop."""
 
+import errno
+
 import pytest
 
 from protocol.names import OFFSETS_TOPIC, ErrorCode
 from storage.api import Corrupt, SyncFailed, TopicPartition
 from tests.topics.batches import offsets_of
+from tests.topics.held_io import HeldIo
 from tests.topics.memory_log import MemoryLog
 from tests.topics.plane import Plane
 from topics.events import PartitionFailed, SegmentsDeleted
@@ -90,6 +93,36 @@ def test_a_late_flush_that_fails_takes_the_partition_off_line(plane: Plane) -> N
     (event,) = plane.events_of(PartitionFailed)
     assert event.offline
     assert plane.produce("a").error_code is ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_a_late_flush_that_met_a_shortage_is_made_up_for(plane: Plane) -> None:
+    plane.given("a", flush_ms="1000")
+    plane.advance(0)
+    plane.given_records("a", 1)
+    plane.log("a").fail_next = OSError(errno.ENOSPC, "no space left on device")
+    plane.advance(1_000)
+    assert [event.offline for event in plane.events_of(PartitionFailed)] == [False]
+    plane.advance(1_000)
+    assert plane.log("a").flushes == 1
+    plane.advance(10_000)
+    assert plane.log("a").flushes == 1
+
+
+def test_a_mistake_behind_one_save_of_the_producers_does_not_end_the_others() -> None:
+    appender = HeldIo()
+    upkeep = Plane(appender=appender).data._upkeep
+    done: list[str] = []
+
+    def mistaken() -> None:
+        raise ZeroDivisionError
+
+    upkeep._save(mistaken)
+    upkeep._save(lambda: done.append("second"))
+    with pytest.raises(ZeroDivisionError):
+        appender.run()
+    upkeep._save(lambda: done.append("third"))
+    appender.run()
+    assert done == ["second", "third"]
 
 
 def test_a_topic_deleted_meanwhile_is_not_flushed(plane: Plane) -> None:
