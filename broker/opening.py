@@ -45,6 +45,9 @@ def open_logs(
         observer(Warned("A repair was interrupted: it goes on now"))
     if store.rolled_back:
         observer(Warned("An import was interrupted: nothing of it is left"))
+    if store.kept_import:
+        words = "An import was interrupted and others used the directory since: what it wrote stays"
+        observer(Warned(words))
     offsets_damage = [one for key, one in store.damaged.items() if key.topic == OFFSETS_TOPIC]
     if offsets_damage:
         raise _first_of(offsets_damage)

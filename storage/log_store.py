@@ -84,6 +84,7 @@ class LogStore:
         "_views",
         "damaged",
         "is_repairing",
+        "kept_import",
         "left_alone",
         "path",
         "rolled",
@@ -123,6 +124,7 @@ class LogStore:
         self.rolled: set[PartitionLog] = set()  # they may have sealed segments that are not synced
         self.was_clean = False
         self.is_repairing = False  # as asked, or because a repair was killed; known once opened
+        self.kept_import = False  # one that was interrupted, but others used the directory since
         self.rolled_back = False  # an import that was interrupted; known once opened
 
     # --- opening and closing -------------------------------------------------------------------
@@ -140,6 +142,7 @@ class LogStore:
         repaired: list[Repaired] = []
         names = self._disk.listdir(self.path)
         was_clean = self.was_clean = CLEAN_SHUTDOWN in names
+        interrupted = self._interrupted()
         if was_clean:
             self._disk.remove(f"{self.path}/{CLEAN_SHUTDOWN}")
             self._disk.sync_dir(self.path)
@@ -149,7 +152,6 @@ class LogStore:
         is_lost = known is None
         recovery_points = known or {}
         found: dict[TopicPartition, PartitionLog] = {}
-        interrupted = undo.unfinished(self._disk, self.path)
         before_import = {} if interrupted is None else interrupted.log_ends
         for name in sorted(names):
             key = partition_named(name)
@@ -233,6 +235,19 @@ class LogStore:
                 log.flush()
         self.write_checkpoints()
         self._repairs.close()
+
+    def _interrupted(self) -> undo.Unfinished | None:
+        """The import that is to be undone. While its file is there we never close cleanly: if the
+        directory was, or a Kafka ran here, others rely on what they found and appended."""
+        found = undo.unfinished(self._disk, self.path)
+        if found is None:
+            return None
+        if self.was_clean or not undo.is_as_stamped(self._disk, self.path, found):
+            # Before the marker goes: a start that is killed must not decide otherwise.
+            undo.finish(self._disk, self.path)
+            self.kept_import = True
+            return None
+        return found
 
     def _roll_back(self, interrupted: undo.Unfinished | None) -> bool:
         """Undo what a command that was killed had appended so far; whether there was one."""

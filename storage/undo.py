@@ -5,8 +5,10 @@ ends. When all that it appended is durable the file goes. If it is found at the 
 command died half way: every log is cut back to where it ended, and then the file goes. Cutting
 twice does no harm, so a crash in the middle of that is cut again.
 
-`log_store.py` looks for the file whenever it opens a data directory. `transfer/` does so itself in
-a Kafka's log directory, whose broker does not; it adds a stamp, and cuts nothing if that one ran.
+`log_store.py` looks for the file whenever it opens a data directory. If the directory was closed
+cleanly since, or a Kafka has run on it (the stamp tells), somebody who knows nothing of the file has
+appended behind what is unfinished: then nothing is cut. `transfer/` looks for it itself in a Kafka's
+log directory, with a stamp of its own (`kafka_stamp.py`).
 """
 
 import json
@@ -18,6 +20,9 @@ from storage.disk import Disk, parent, read_file, replace_file
 from storage.partition_log import PartitionLog
 
 UNDO_FILE: Final = "rollcall-unfinished-import.json"
+HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
+"""A Kafka that runs rewrites this file of its log directory every five seconds, Rollcall never."""
+
 _FORMAT: Final = 1
 
 
@@ -29,8 +34,7 @@ def begin(
 ) -> None:
     """From here on an interrupted change is undone; a partition yet to be made ends at 0.
 
-    `stamp` is for a directory whose own broker knows nothing of this file: what tells its owner
-    whether that broker ran meanwhile.
+    `stamp` is what tells whether a broker ran meanwhile that knows nothing of this file.
     """
     document: dict[str, object] = {
         "format": _FORMAT,
@@ -71,6 +75,19 @@ def unfinished(disk: Disk, directory: str) -> Unfinished | None:
         return Unfinished(ends, document.get("stamp"))
     except (ValueError, KeyError, TypeError, RecursionError) as fault:
         raise Corrupt(path, 0, f"{type(fault).__name__}: {fault}") from None
+
+
+def stamp(disk: Disk, directory: str) -> dict[str, object]:
+    """What would be different if a Kafka ran on this data directory of ours."""
+    path = f"{directory}/{HIGH_WATERMARKS}"
+    if not disk.exists(path):
+        return {HIGH_WATERMARKS: None}
+    return {HIGH_WATERMARKS: [len(read_file(disk, path)), disk.modified_ms(path)]}
+
+
+def is_as_stamped(disk: Disk, directory: str, unfinished: Unfinished) -> bool:
+    """Did no Kafka run since? Earlier versions took no stamp of a directory of ours."""
+    return unfinished.stamp is None or unfinished.stamp == stamp(disk, directory)
 
 
 def roll_back(

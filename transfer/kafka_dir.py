@@ -34,11 +34,10 @@ from storage.disk import Disk, RealDisk, read_file, replace_file
 from storage.log_store import CLEAN_SHUTDOWN
 from storage.partition_log import PartitionLog
 from storage.segment import EVERYTHING
+from storage.undo import HIGH_WATERMARKS
 from transfer.kafka_stamp import Stamp, is_as_stamped, stamp_of
 from transfer.owner import give_to_owner
 from transfer.refusals import Unusable
-
-HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 
 _FOLDER: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>0|[1-9][0-9]{0,9})")
 _SEGMENT_BYTES: Final = 104_857_600  # offsets.topic.segment.bytes; rolled only if we fill it

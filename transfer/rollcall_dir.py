@@ -15,6 +15,7 @@ from broker.config import Config
 from broker.journal_limits import journal_limits
 from broker.stored_file import StoredFile
 from protocol.names import HISTORY_TOPIC, OFFSETS_TOPIC, TopicId
+from storage import undo
 from storage.api import Corrupt, LogSettings, TopicPartition
 from storage.data_dir import META_PROPERTIES, DataDir
 from storage.disk import Disk, RealDisk
@@ -130,8 +131,9 @@ class RollcallDir:
         log.settings = self._settings
         return log
 
-    def stamp(self, _partitions: Sequence[int]) -> None:
-        """None is needed: a daemon that starts here rolls back what is unfinished."""
+    def stamp(self, _partitions: Sequence[int]) -> dict[str, object]:
+        """A daemon that starts here rolls back what is unfinished, but for what a Kafka did."""
+        return undo.stamp(self.disk, self.path)
 
     @property
     def logs(self) -> list[PartitionLog]:

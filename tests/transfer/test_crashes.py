@@ -5,6 +5,7 @@ later, and the disk forgets what a real one may forget. Then the directory is op
 opens it. Killing the process alone, which loses nothing that was written, is the second round.
 """
 
+import copy
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,11 +15,11 @@ import pytest
 from protocol.names import GroupId
 from storage.api import Corrupt, LogSettings, TopicPartition
 from storage.disk import Disk
-from storage.log_store import LogStore
+from storage.log_store import CLEAN_SHUTDOWN, LogStore
 from storage.partition_log import PartitionLog
-from storage.undo import UNDO_FILE, roll_back, unfinished
+from storage.undo import HIGH_WATERMARKS, UNDO_FILE, roll_back, stamp, unfinished
 from tests.simulator.disk import PowerCut, SimulatedDisk
-from tests.storage.rig import DATA, OFFSETS, TOPIC_ID, new_disk
+from tests.storage.rig import DATA, OFFSETS, TOPIC_ID, batch, new_disk
 from tests.transfer.given import NOW_MS, commit, shown
 from transfer.append import Appended, apply_plan
 from transfer.contents import Contents
@@ -240,3 +241,77 @@ def test_undoing_twice_does_no_harm() -> None:
     assert roll_back(ends, target.store.partition_log) > 0
     assert roll_back(ends, target.store.partition_log) == 0
     assert shown(target.contents()) == before
+
+
+def interrupted(stamp: dict[str, object] | None = None) -> SimulatedDisk:
+    """An import that was killed when most of it was written."""
+    disk = given_target("abc")
+    target = StoreTarget(disk)
+    plan = plan_for(target, SOURCE)
+    if stamp is not None:
+        target.stamp = lambda _: stamp  # type: ignore[method-assign,assign,return-value]
+    disk.fail_sync("__consumer_offsets-2/")
+    with pytest.raises(OSError, match="input/output"):
+        apply_plan(target, plan, NOW_MS)
+    return disk.after_kill()
+
+
+def used_by_others(disk: SimulatedDisk) -> int:
+    """As a Kafka does, which commits behind what it finds; where the log ended before."""
+    log = PartitionLog(disk, f"{DATA}/{OFFSETS}-0", TopicPartition(OFFSETS, 0), SETTINGS)
+    log.open(0)
+    end = log.log_end_offset
+    log.append(batch("a commit"), NOW_MS)
+    log.close()
+    return end
+
+
+def test_nothing_is_cut_where_others_closed_the_directory_cleanly_since() -> None:
+    steps = 0
+    while True:
+        disk = interrupted()
+        end = used_by_others(disk)
+        disk.open(f"{DATA}/{CLEAN_SHUTDOWN}", create=True).sync()
+        disk.sync_dir(DATA)
+        disk.cut_power_at = disk.operations + steps
+        try:
+            opened = StoreTarget(disk).store
+        except PowerCut:
+            # Whatever a killed start had done by then, the next one does not cut either.
+            opened = StoreTarget(disk.after_crash(random.Random(steps))).store
+            is_over = False
+        else:
+            is_over = True
+        log = opened.partition_log(TopicPartition(OFFSETS, 0))
+        assert log is not None
+        assert log.log_end_offset == end + 1
+        assert not opened.rolled_back
+        if is_over:
+            assert opened.kept_import
+            break
+        steps += 1
+    assert steps >= 3
+
+
+@pytest.mark.parametrize("had_run_before", [False, True])
+def test_nothing_is_cut_where_a_kafka_ran_and_was_killed(*, had_run_before: bool) -> None:
+    stamps = new_disk()
+    if had_run_before:
+        stamps.open(f"{DATA}/{HIGH_WATERMARKS}", create=True).pwrite(b"0\n0\n", 0)
+    disk = interrupted(stamp(stamps, DATA))
+    if had_run_before:
+        disk.open(f"{DATA}/{HIGH_WATERMARKS}", create=True).pwrite(b"0\n0\n", 0)
+    assert StoreTarget(_copy(disk)).store.rolled_back, "until a Kafka runs"
+
+    end = used_by_others(disk)
+    disk.open(f"{DATA}/{HIGH_WATERMARKS}", create=True).pwrite(b"0\n1\norders 0 5\n", 0)
+    opened = StoreTarget(disk).store
+    assert (opened.kept_import, opened.rolled_back) == (True, False)
+    log = opened.partition_log(TopicPartition(OFFSETS, 0))
+    assert log is not None
+    assert log.log_end_offset == end + 1
+    assert not disk.exists(f"{DATA}/{UNDO_FILE}")
+
+
+def _copy(disk: SimulatedDisk) -> SimulatedDisk:
+    return copy.deepcopy(disk)
