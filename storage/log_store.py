@@ -19,7 +19,6 @@ from storage.checkpoints import (
     NO_TOPIC_ID,
     RECOVERY_POINTS,
     forget_lines,
-    read_offsets,
     readable_topic_id,
     sound_offsets,
     write_offsets,
@@ -38,7 +37,7 @@ from storage.partition_folders import (
     try_to_remove,
 )
 from storage.partition_log import PartitionLog
-from storage.repair import admit_loss, put_aside, repair_partition, repair_topic_id
+from storage.repair import admit_loss, offsets_or_aside, repair_partition, repair_topic_id
 from storage.repair_book import RepairBook, Repaired
 from storage.segment import EVERYTHING, Repair
 from storage.snapshot import forget_beyond, need, positions
@@ -142,12 +141,14 @@ class LogStore:
         repaired: list[Repaired] = []
         names = self._disk.listdir(self.path)
         was_clean = self.was_clean = CLEAN_SHUTDOWN in names
-        interrupted = self._interrupted()
+        interrupted, self.kept_import = undo.to_roll_back(
+            self._disk, self.path, was_clean=was_clean
+        )
         if was_clean:
             self._disk.remove(f"{self.path}/{CLEAN_SHUTDOWN}")
             self._disk.sync_dir(self.path)
-        known = self._read_checkpoint(RECOVERY_POINTS, repaired if repair else None)
-        log_starts = self._read_checkpoint(LOG_STARTS, repaired if repair else None) or {}
+        known = self._read_checkpoint(RECOVERY_POINTS, repaired)
+        log_starts = self._read_checkpoint(LOG_STARTS, repaired) or {}
         # Where nobody knows what is durable, a repair reads all and takes no damage for a tail.
         is_lost = known is None
         recovery_points = known or {}
@@ -199,16 +200,10 @@ class LogStore:
         )
 
     def _read_checkpoint(
-        self, name: str, repaired: list[Repaired] | None
+        self, name: str, repaired: list[Repaired]
     ) -> dict[TopicPartition, int] | None:
-        """None if it is damaged and a repair puts it aside; otherwise raises Corrupt."""
-        try:
-            return read_offsets(self._disk, f"{self.path}/{name}")
-        except Corrupt as damage:
-            if repaired is None:
-                raise
-            repaired.append(put_aside(self._disk, damage))
-            return None
+        path = f"{self.path}/{name}"
+        return offsets_or_aside(self._disk, path, repaired if self.is_repairing else None)
 
     def has_lost(self, topic_partition: TopicPartition) -> bool:
         """Does the repair that goes on say so of this partition?"""
@@ -235,19 +230,6 @@ class LogStore:
                 log.flush()
         self.write_checkpoints()
         self._repairs.close()
-
-    def _interrupted(self) -> undo.Unfinished | None:
-        """The import that is to be undone. While its file is there we never close cleanly: if the
-        directory was, or a Kafka ran here, others rely on what they found and appended."""
-        found = undo.unfinished(self._disk, self.path)
-        if found is None:
-            return None
-        if self.was_clean or not undo.is_as_stamped(self._disk, self.path, found):
-            # Before the marker goes: a start that is killed must not decide otherwise.
-            undo.finish(self._disk, self.path)
-            self.kept_import = True
-            return None
-        return found
 
     def _roll_back(self, interrupted: undo.Unfinished | None) -> bool:
         """Undo what a command that was killed had appended so far; whether there was one."""
@@ -323,8 +305,8 @@ class LogStore:
         failures: list[OSError] = []
         for log in self._logs.values():
             if not log.is_open:
-                # Its fsync has failed: a start that trusts all of it might trust what is gone.
-                failures.append(OSError(f"{log.path} was closed before: {log.closed_because}"))
+                # A start that trusts all of it might trust what is gone.
+                failures.append(OSError(f"{log.path} was given up: an fsync of it had failed"))
             try:
                 log.close()
             except OSError as failure:

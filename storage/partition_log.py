@@ -17,7 +17,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from uuid import UUID
 
-from storage import retention
+from storage import retention, segment_times
 from storage.aborted import NONE_ABORTED, all_endings
 from storage.api import (
     AbortedTransaction,
@@ -37,7 +37,6 @@ from storage.disk import Disk, Reserve, lacks_room, overwrite, parent, shortage
 from storage.log_loader import FIRST_EPOCH, KnownEnds, load_folder
 from storage.record_batch import iter_batches, read_header, with_offsets
 from storage.segment import EVERYTHING, Placed, Repair, Segment
-from storage.segment_times import find_max_timestamp, offset_for_timestamp
 
 
 class PartitionLog:
@@ -134,9 +133,12 @@ class PartitionLog:
                 raise
 
     def _restart_at(self, offset: int) -> None:
-        """Everything that is left lies below the log start: begin anew there."""
+        """Everything that is left lies below the log start: begin anew there.
+
+        It is kept aside: nothing but the checkpoint says so, and that may be of another log.
+        """
         for segment in self._segments:
-            segment.remove()
+            self.repairs += segment.put_aside(f"it ends below the log start offset, {offset}")
         self._segments = []
         self._create_segment(offset)
         self._disk.sync_dir(self._path)  # at once: should the checkpoint be lost, this says it
@@ -288,10 +290,10 @@ class PartitionLog:
             try:
                 content = segment.read(offset, max_bytes, up_to=up_to, at_least_one=at_least_one)
             except FileNotFoundError:
-                if not self._was_dropped(segment):
+                if not self.was_dropped(segment):
                     raise
                 raise IndexError(f"{offset} is below {self._log_start_offset}") from None
-            self._let_go(segment)
+            self.let_go(segment)
             if content is not None:
                 return content
         return b""
@@ -323,42 +325,22 @@ class PartitionLog:
             try:
                 yield from segment.batches(segment.position_of(from_offset), check=check)
             except FileNotFoundError:
-                if not self._was_dropped(segment):
+                if not self.was_dropped(segment):
                     raise
                 continue
-            self._let_go(segment)
+            self.let_go(segment)
 
     def checked_batches(self, from_offset: int) -> Iterator[bytes]:
         """As `batches`, for who acts on what they say. Raises Corrupt at a checksum that fails."""
         return self.batches(from_offset, check=True)
 
     def offset_for_timestamp(self, timestamp_ms: int) -> tuple[int, int] | None:
-        for segment in list(self._segments):
-            try:
-                found = offset_for_timestamp(segment, timestamp_ms, self._log_start_offset)
-            except FileNotFoundError:
-                if not self._was_dropped(segment):
-                    raise
-                continue
-            self._let_go(segment)
-            if found is not None:
-                return found
-        return None
+        return segment_times.first_at(self, timestamp_ms)
 
     def max_timestamp(self) -> tuple[int, int] | None:
-        while self._segments:
-            latest = max(self._segments, key=lambda segment: segment.max_timestamp)
-            try:
-                found = find_max_timestamp(latest)
-            except FileNotFoundError:
-                if not self._was_dropped(latest):
-                    raise
-                continue
-            self._let_go(latest)
-            return found
-        return None
+        return segment_times.latest(self)
 
-    def _was_dropped(self, segment: Segment) -> bool:
+    def was_dropped(self, segment: Segment) -> bool:
         """Is its file missing because retention took it at this moment?"""
         return segment not in self._segments
 
@@ -380,7 +362,7 @@ class PartitionLog:
         number = bisect_right(self._segments, offset, key=lambda segment: segment.base_offset)
         return max(number - 1, 0)
 
-    def _let_go(self, segment: Segment) -> None:
+    def let_go(self, segment: Segment) -> None:
         """Keep a file open only while it is appended to, or until its fate at fsync is known."""
         if segment is not self._segments[-1] and not segment.is_dirty:
             segment.release()
@@ -423,8 +405,7 @@ class PartitionLog:
                 # A new list: whoever walks the old one is not led astray.
                 self._segments = self._segments[1:]
                 # Before the file goes: who finds it missing looks at where the log starts.
-                start = max(self._log_start_offset, self._segments[0].base_offset)
-                self._log_start_offset = start
+                self._log_start_offset = max(self._log_start_offset, self._segments[0].base_offset)
                 oldest.remove()
                 self._names_are_dirty = True
             removed += 1
@@ -453,10 +434,6 @@ class PartitionLog:
     @property
     def is_open(self) -> bool:
         return self._closed_because is None
-
-    @property
-    def closed_because(self) -> str | None:
-        return self._closed_because
 
     @property
     def segments(self) -> Sequence[Segment]:
@@ -499,10 +476,10 @@ class PartitionLog:
                     try:
                         segment.sync()
                     except FileNotFoundError:
-                        if not self._was_dropped(segment):
+                        if not self.was_dropped(segment):
                             raise
                         continue
-                    self._let_go(segment)
+                    self.let_go(segment)
             with self._files_lock:
                 self._flush_names()
         except SyncFailed as fault:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from storage.api import Corrupt, Shrunken, TopicPartition
 from storage.batch_walk import checked_batches
-from storage.checkpoints import PARTITION_METADATA, read_topic_id
+from storage.checkpoints import PARTITION_METADATA, read_offsets, read_topic_id
 from storage.disk import Disk, read_file
 from storage.index import MAX_RELATIVE_OFFSET
 from storage.kept_aside import free_name, keep_bytes
@@ -161,6 +161,22 @@ def put_aside(disk: Disk, damage: Corrupt) -> Repaired:
     """A small file that others can do without; the next one that is written takes its place."""
     kept = keep_copy(disk, damage.path)
     return Repaired(damage.path, damage.position, damage.reason, 0, (kept,), ())
+
+
+def offsets_or_aside(
+    disk: Disk, path: str, repaired: list[Repaired] | None
+) -> dict[TopicPartition, int] | None:
+    """An offset checkpoint; None if it is damaged and was put aside, into `repaired`.
+
+    With no list for that raises Corrupt.
+    """
+    try:
+        return read_offsets(disk, path)
+    except Corrupt as damage:
+        if repaired is None:
+            raise
+        repaired.append(put_aside(disk, damage))
+        return None
 
 
 def repair_topic_id(disk: Disk, folder: str) -> list[Repaired]:

@@ -27,7 +27,7 @@ from storage.index import (
     OffsetIndex,
     TimeIndex,
 )
-from storage.kept_aside import keep_tail
+from storage.kept_aside import free_name, keep_tail
 from storage.record_batch import (
     HEADER_BYTES,
     NO_TIMESTAMP,
@@ -229,6 +229,20 @@ class Segment:
         for index in (self.offset_index, self.time_index):
             if self._disk.exists(index.path):
                 self._disk.remove(index.path)
+
+    def put_aside(self, reason: str) -> list[Repair]:
+        """Take the file out of the log and keep it, under a name that nothing reads."""
+        size = self._opened().size()
+        self.release()
+        for path in self.paths[:2]:  # first: an index without its log would tell of a loss
+            if self._disk.exists(path):
+                self._disk.remove(path)
+        if not size:
+            self._disk.remove(self.path)
+            return []
+        name = free_name(self._disk, self.path)
+        self._disk.rename(self.path, name)
+        return [TailCut(self.path, 0, size, reason, name)]
 
     # --- opening what is there -------------------------------------------------------------------
 

@@ -1,7 +1,10 @@
-"""Segment times: which record of a segment is the first at or after a moment, which the latest?
+"""Segment times: which record of a log is the first at or after a moment, which the latest?
 
+Retention may drop a segment while it is looked into: then the next one is asked.
 Kafka's counterparts: LogSegment.findOffsetByTimestamp, FileRecords.searchForTimestamp.
 """
+
+from typing import TYPE_CHECKING
 
 from storage.api import Corrupt
 from storage.record_batch import (
@@ -12,6 +15,39 @@ from storage.record_batch import (
     read_records,
 )
 from storage.segment import Segment
+
+if TYPE_CHECKING:
+    from storage.partition_log import PartitionLog
+
+
+def first_at(log: "PartitionLog", timestamp_ms: int) -> tuple[int, int] | None:
+    """(timestamp, offset) of the first record at or after the moment; None when there is none."""
+    for segment in list(log.segments):
+        try:
+            found = offset_for_timestamp(segment, timestamp_ms, log.log_start_offset)
+        except FileNotFoundError:
+            if not log.was_dropped(segment):
+                raise
+            continue
+        log.let_go(segment)
+        if found is not None:
+            return found
+    return None
+
+
+def latest(log: "PartitionLog") -> tuple[int, int] | None:
+    """(timestamp, offset) of the first record with the greatest timestamp; None when empty."""
+    while log.segments:
+        newest = max(log.segments, key=lambda segment: segment.max_timestamp)
+        try:
+            found = find_max_timestamp(newest)
+        except FileNotFoundError:
+            if not log.was_dropped(newest):
+                raise
+            continue
+        log.let_go(newest)
+        return found
+    return None
 
 
 def offset_for_timestamp(

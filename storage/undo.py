@@ -6,9 +6,9 @@ command died half way: every log is cut back to where it ended, and then the fil
 twice does no harm, so a crash in the middle of that is cut again.
 
 `log_store.py` looks for the file whenever it opens a data directory. If the directory was closed
-cleanly since, or a Kafka has run on it (the stamp tells), somebody who knows nothing of the file has
-appended behind what is unfinished: then nothing is cut. `transfer/` looks for it itself in a Kafka's
-log directory, with a stamp of its own (`kafka_stamp.py`).
+cleanly since, or a Kafka has run on it (the stamp tells), somebody who knows nothing of the file
+has appended behind what is unfinished: then nothing is cut. `transfer/` looks for it itself in a
+Kafka's log directory, with a stamp of its own (`kafka_stamp.py`).
 """
 
 import json
@@ -85,9 +85,19 @@ def stamp(disk: Disk, directory: str) -> dict[str, object]:
     return {HIGH_WATERMARKS: [len(read_file(disk, path)), disk.modified_ms(path)]}
 
 
-def is_as_stamped(disk: Disk, directory: str, unfinished: Unfinished) -> bool:
-    """Did no Kafka run since? Earlier versions took no stamp of a directory of ours."""
-    return unfinished.stamp is None or unfinished.stamp == stamp(disk, directory)
+def to_roll_back(disk: Disk, directory: str, *, was_clean: bool) -> tuple[Unfinished | None, bool]:
+    """What is to be undone in a data directory of ours; and whether others built on it instead.
+
+    While the file is there we never close cleanly. Asked before the marker of that goes, so that a
+    start which is killed does not decide otherwise. Earlier versions took no stamp.
+    """
+    found = unfinished(disk, directory)
+    if found is None:
+        return None, False
+    if not was_clean and found.stamp in (None, stamp(disk, directory)):
+        return found, False
+    finish(disk, directory)
+    return None, True
 
 
 def roll_back(

@@ -11,7 +11,7 @@ from storage.api import LogSettings, TopicPartition
 from storage.log_store import CLEAN_SHUTDOWN, LogStore
 from storage.partition_log import PartitionLog
 from storage.sealed_flush import SealedFlush
-from tests.simulator.disk import SimulatedDisk, SimulatedFile
+from tests.simulator.disk import SimulatedDisk, SimulatedFile, _Inode
 from tests.storage.rig import DATA, NOW_MS, TOPIC_ID, batch, keys_in, new_disk
 
 KEY = TopicPartition("orders", 0)
@@ -34,7 +34,7 @@ class MeddlingDisk(SimulatedDisk):
             meddle()
         return super().open(path, create=create)
 
-    def write(self, inode, path: str, content: bytes, position: int) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001, E501
+    def write(self, inode: _Inode, path: str, content: bytes, position: int) -> None:
         meddle, self.before_write = self.before_write, None
         if meddle is not None:
             meddle()

@@ -1,5 +1,6 @@
 """One partition: offsets without gaps, segments that roll and go, and an opening that is honest."""
 
+from contextlib import suppress
 from uuid import UUID
 
 import pytest
@@ -7,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.api import Corrupt, LogClosed, LogSettings, Shrunken, TopicPartition
+from storage.disk import read_file
 from storage.kept_aside import CUTS_KEPT_MAX
 from storage.partition_log import PartitionLog
 from storage.record_batch import check_crc, iter_batches
 from storage.segment import EVERYTHING, IndexRebuilt, TailCut
-from tests.simulator.disk import SimulatedDisk
+from tests.simulator.disk import PowerCut, SimulatedDisk
 from tests.storage.rig import DATA, NOW_MS, TOPIC_ID, batch, keys_in, new_disk
 
 KEY = TopicPartition("orders", 3)
@@ -164,6 +166,26 @@ def test_what_was_deleted_before_stays_deleted() -> None:
     beyond = reopened(disk, EVERYTHING, log_start_offset=40)
     assert (beyond.log_start_offset, beyond.log_end_offset) == (40, 40)
     assert segments(disk) == [40]
+
+
+@pytest.mark.parametrize("steps", range(9))
+def test_a_start_beyond_the_log_removes_nothing_for_good_and_says_so(steps: int) -> None:
+    """As a checkpoint has it that an earlier version left of a deleted topic of that name."""
+    disk, log = filled()
+    log.close()
+    paths = [one.path for one in log.segments]
+    contents = [read_file(disk, path) for path in paths]
+    disk.cut_power_at = disk.operations + steps
+    with suppress(PowerCut):
+        reopened(disk, EVERYTHING, log_start_offset=40)
+    disk = disk.after_kill()
+    disk.cut_power_at = None
+    again = reopened(disk, 0, log_start_offset=40)
+    assert (again.log_start_offset, again.log_end_offset) == (40, 40)
+    assert [read_file(disk, f"{path}.damaged") for path in paths] == contents
+    told = [one for one in again.repairs if isinstance(one, TailCut)]
+    assert all(one.kept_as == f"{one.path}.damaged" for one in told)
+    assert steps or [one.path for one in told] == paths
 
 
 def test_retention_by_time() -> None:
