@@ -414,9 +414,15 @@ class GroupCoordinator:
 
     def partitions_changed(self, names: AbstractSet[TopicName], now: Now) -> None:
         """Topics came, went, or got more partitions (rollcall.rebalance.on.partition.change)."""
-        for shard in self._active:
-            if shard is not None:
+        for loading in self._loading.values():
+            loading.partitions_changed(names, now)  # noted, until its groups are there
+        for shard in tuple(self._active):
+            if shard is None:
+                continue
+            try:
                 shard.partitions_changed(names, now)
+            except Exception as failure:  # noqa: BLE001 - whatever it is, it ends the shard alone
+                self._fail(shard, failure, now)
 
     # ------------------------------------------------------------ for metrics and the console
 

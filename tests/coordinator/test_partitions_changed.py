@@ -3,8 +3,11 @@
 import pytest
 
 from coordinator.commands import RebalanceCause
+from coordinator.decide.partitions_changed import decide_partitions_changed
 from coordinator.events import RebalanceBegun, TopicsChanged
-from protocol.names import ErrorCode, GroupState, TopicName
+from coordinator.group import GroupView
+from coordinator.outcome import Outcome
+from protocol.names import ErrorCode, GroupId, GroupState, TopicName
 from tests.world import World, kafka_settings, subscription
 
 DELAY_MS = 1_000
@@ -126,3 +129,46 @@ def test_switched_off_nothing_happens() -> None:
     world.advance(9_000)
     assert group.state is GroupState.STABLE
     assert not group.changed_topics
+
+
+def test_a_change_while_the_log_is_read_is_not_forgotten(world: World) -> None:
+    world.given_stable_group(members=1, protocols=READS_T)
+    log = world.log
+    world.coordinator.resign(0, world.now)
+    world.coordinator.begin_load(0, log)
+    world.coordinator.partitions_changed({T}, world.now)
+    world.coordinator.load(0, log.records, log.end_position)
+    world.coordinator.finish_load(0, world.now)
+    while world.coordinator.recall_some(0, world.now, 1_000):
+        pass
+    assert world.group().state is GroupState.STABLE
+    world.advance(DELAY_MS)
+    assert world.group().state is GroupState.PREPARING_REBALANCE
+
+
+def test_a_bug_in_one_partition_keeps_no_other_from_hearing_of_the_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World(
+        kafka_settings(
+            offsets_topic_num_partitions=2,
+            rebalance_on_partition_change=True,
+            partition_change_delay_ms=DELAY_MS,
+        )
+    )
+    failed: list[int] = []
+    world.coordinator._shard_failed = lambda partition, _: failed.append(partition)
+    names = {world.coordinator.partition_for(GroupId(name)): name for name in "abcdef"}
+    for name in names.values():
+        world.given_stable_group(name, members=1, protocols=READS_T)
+
+    def planted(group: GroupView, *rest: object) -> Outcome:
+        if group.group_id == names[0]:
+            raise ZeroDivisionError("planted")
+        return decide_partitions_changed(group, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("coordinator.shard.decide_partitions_changed", planted)
+    changed(world, "t")
+    assert failed == [0]
+    world.advance(DELAY_MS)
+    assert world.group(names[1]).state is GroupState.PREPARING_REBALANCE
