@@ -12,7 +12,7 @@ FROM ${BASE} AS build
 RUN python -m venv /opt/rollcall
 ENV PATH=/opt/rollcall/bin:$PATH PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /src
-# The dependencies first: they change seldom, so this layer is kept.
+# Dependencies first: they change rarely, so this layer is cached.
 COPY requirements.lock .
 RUN pip install --require-hashes -r requirements.lock
 COPY . .
@@ -22,7 +22,7 @@ FROM ${BASE}
 ENV PATH=/opt/rollcall/bin:$PATH PYTHONUNBUFFERED=1 ROLLCALL_CONFIG=/etc/rollcall/rollcall.toml
 COPY --from=build /opt/rollcall /opt/rollcall
 COPY deploy/rollcall.toml /etc/rollcall/rollcall.toml
-# A number, so that Kubernetes can tell it is not root; the folder's owner becomes the volume's.
+# A number, so that Kubernetes can verify that it is not root. The owner of the folder becomes the owner of the volume.
 RUN install -d -o 10001 -g 10001 /var/lib/rollcall
 USER 10001:10001
 VOLUME /var/lib/rollcall

@@ -12,10 +12,10 @@ KILLS ?= 200
 .PHONY: help serve install install-test test fast lint types layers bench drill golden sim docs lock clean \
   long-crash-images long-damage long-kills long-model topic-world long-signals long-fuzz
 
-help:  ## what can be made
+help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
-serve: install  ## install what the daemon needs and run it on its embedded default
+serve: install  ## install the daemon's dependencies and run it with the default configuration
 	@exec $(BIN)/rollcall serve
 
 install: .venv/.compiled  ## create .venv with the `rollcall` command
@@ -35,17 +35,17 @@ install: .venv/.compiled  ## create .venv with the `rollcall` command
 	@$(BIN)/python -m compileall -q $(dir $(wildcard */__init__.py))
 	@touch $@
 
-install-test: .venv/.test  ## and all that the tests need, a Java runtime included
+install-test: .venv/.test  ## install also what the tests need, including a Java runtime
 
 .venv/.test: .venv/.compiled requirements-test.lock
 	@echo "Installing what the tests need, Java and Spark included: once, for a minute or two"
 	@$(PIP) --require-hashes -r requirements-test.lock
 	@touch $@
 
-test: install-test lint types layers  ## everything
+test: install-test lint types layers  ## run all checks and tests
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup
 
-fast: install-test  ## only the tests in virtual time, no sockets
+fast: install-test  ## run only the tests in virtual time, without sockets
 	$(BIN)/python -m pytest tests/protocol tests/purgatory tests/coordinator tests/storage tests/topics
 
 lint: install-test
@@ -58,7 +58,7 @@ types: install-test
 layers: install-test
 	$(BIN)/lint-imports --no-cache
 
-bench: install-test  ## what a heartbeat and a commit cost here
+bench: install-test  ## measure the cost of a heartbeat and of a commit
 	$(BIN)/python bench/records.py
 	$(BIN)/python bench/daemon.py
 
@@ -82,7 +82,7 @@ long-crash-images: install-test  ## CRASHES (1000) power failures, what was not 
 	CRASH_IMAGES=$(CRASHES) $(BIN)/python -m pytest --timeout 7200 tests/simulator/test_topic_world.py -k image
 	CRASH_POINT_SEEDS=5 $(BIN)/python -m pytest --timeout 7200 tests/storage/test_crash_points.py
 
-topic-world: install-test  ## a simulated life of topics and logs, told again from its SEED
+topic-world: install-test  ## replay a simulated life of topics and logs from its SEED
 	$(BIN)/python -m tests.simulator.topic_world $(SEED)
 
 long-signals: install-test  ## a signal at 300 moments of a start
@@ -91,23 +91,23 @@ long-fuzz: install-test  ## any request of the coordinator with any values: FUZZ
 	FUZZ_SEEDS=$${FUZZ_SEEDS:-2000} FUZZ_ELEMENTS=100000 $(BIN)/python -m pytest -n $(PROCESSES) \
 	  tests/coordinator/test_any_request.py
 
-golden: install-test  ## record a real Kafka's bytes and answers anew: LIBS=its libs DRIVER=its script
+golden: install-test  ## record a real Kafka's bytes and answers again: LIBS=its libs DRIVER=its script
 	$(BIN)/python -m tests.protocol.golden.make $(LIBS)
 	$(BIN)/python -m tests.compare.record --driver $(DRIVER)
 	$(BIN)/python -m tests.storage.golden.make_cleaner --driver $(DRIVER)
 	$(BIN)/python -m tests.pipeline.golden.make_golden --driver $(DRIVER)
 
-sim: install-test  ## a simulated world, told again from its seed: SEED=n [STEPS=m]
+sim: install-test  ## replay a simulated world from its seed: SEED=n [STEPS=m]
 	$(BIN)/python -m tests.simulator.run $(SEED) $(STEPS)
 
-docs: install-test  ## those pages of docs/ that are made from the code
+docs: install-test  ## regenerate the pages of docs/ that are generated from the code
 	$(BIN)/rollcall config --markdown > docs/configuration.md
 	$(BIN)/python -m docs.make_group_states
 	$(BIN)/python -m docs.make_metrics
 	$(BIN)/python -m docs.make_dashboard
 	$(BIN)/python -m docs.make_pipeline
 
-lock: install-test  ## renew the locks; they record no index, link or local path
+lock: install-test  ## update the lock files; they contain no index, link or local path
 	$(PIP) pip-tools
 	$(COMPILE) -o requirements.lock pyproject.toml
 	$(COMPILE) --extra test -o requirements-test.lock pyproject.toml

@@ -44,11 +44,11 @@ _INDEX: Final = f"""<!doctype html>
 <p>The admin port. Kafka clients connect elsewhere.
 <ul>
 <li><a href="/metrics">/metrics</a> for Prometheus
-<li><a href="/readyz">/readyz</a> whether clients should be sent here, and why not
+<li><a href="/readyz">/readyz</a> whether the daemon is ready for clients, and why not
 <li><a href="/livez">/livez</a> whether the process is alive
 <li><a href="/api/lag">/api/lag</a> how far behind the groups are; ?group=G for one of them
-<li><a href="/api/verdicts">/api/verdicts</a> which groups are in trouble; ?group=G likewise
-<li>/api/rebalances?group=G why a group rebalanced; /api/history?group=G all that happened to it
+<li><a href="/api/verdicts">/api/verdicts</a> current verdicts on groups; ?group=G for one of them
+<li>/api/rebalances?group=G why a group rebalanced; /api/history?group=G its events
 </ul>
 </html>
 """

@@ -412,7 +412,7 @@ COMMITS: Final = Row(
             "Offsets committed by non-members",
             [Query(rate("group_coordinator_outside_offset_commits_total"))],
             "cps",
-            meaning="Tools, and consumers that are no members of the group.",
+            meaning="Tools, and consumers that are not members of the group.",
         ),
         Panel(
             "Offsets moved by non-members",

@@ -1,4 +1,4 @@
-"""Data directory: whose it is, and that it is ours alone. Its lock, identity and refusals.
+"""Data directory: its lock, its identity, and why it may be refused.
 
 `broker/main.py` opens it first of all: it makes the directory, takes the lock (one daemon at a
 time) and reads or writes `meta.properties`, Kafka's file with one key of our own, so that cluster
@@ -47,7 +47,7 @@ class DataDirLocked(DataDirRefused):
     def __init__(self, path: str, pid: int | None) -> None:
         holder = f"process {pid}" if pid is not None else "another process"
         super().__init__(
-            f"data directory {path} is in use by {holder}: stop it first, or take another"
+            f"data directory {path} is in use by {holder}: stop it first, or use another directory"
         )
         self.pid = pid
 
@@ -256,9 +256,9 @@ def _decode(path: str, content: str, *, is_ours: bool) -> Identity:
     cluster_id, node = properties.get("cluster.id", ""), properties.get("node.id", "")
     if ours is None and cluster_id and not is_ours:
         raise DataDirForeign(
-            f"data directory {path} belongs to an Apache Kafka broker (its {META_PROPERTIES} says "
-            f"so); choose another directory (`rollcall offsets import --from {path}` takes over "
-            "its offsets)"
+            f"data directory {path} belongs to an Apache Kafka broker (see its "
+            f"{META_PROPERTIES}); choose another directory "
+            f"(`rollcall offsets import --from {path}` copies its groups and offsets)"
         )
     for found, known, what in (
         (ours, str(DATA_VERSION), "data version"),
@@ -266,14 +266,14 @@ def _decode(path: str, content: str, *, is_ours: bool) -> Identity:
     ):
         if found and found.isdecimal() and found != known:
             raise DataDirForeign(
-                f"data directory {path}: {META_PROPERTIES} has {what} {found}, this Rollcall knows "
-                f"{known}: start it with the Rollcall that wrote it, or with a later one"
+                f"data directory {path}: {META_PROPERTIES} has {what} {found}, this Rollcall "
+                f"supports {known}: start it with the Rollcall that wrote it, or with a later one"
             )
     node_id = int(node) if re.fullmatch(r"[0-9]{1,10}", node) else None
     is_whole = decode_uuid(cluster_id) is not None and kafkas == _KAFKA_VERSION
     if ours != str(DATA_VERSION) or node_id is None or not is_whole:
         raise DataDirForeign(
-            f"data directory {path}: {META_PROPERTIES} is damaged; bring it back from a copy, or "
-            "remove it: then the directory gets a new cluster id, and keeps all else"
+            f"data directory {path}: {META_PROPERTIES} is damaged; restore it from a backup, or "
+            "remove it: the directory then gets a new cluster id and keeps everything else"
         )
     return Identity(cluster_id, node_id, properties.get("directory.id", ""))

@@ -66,8 +66,7 @@ OFFSET_COMMITS: Final = Family(
 OUTSIDE_COMMITS: Final = Family(
     "group_coordinator_outside_offset_commits_total",
     Kind.COUNTER,
-    "Offsets committed by clients that are no member of the group (generation -1): tools, "
-    "simple consumers.",
+    "Offsets committed by clients outside the group (generation -1): tools, simple consumers.",
 )
 OFFSET_DELETIONS: Final = Family(
     "group_coordinator_offset_deletions_total",

@@ -63,7 +63,7 @@ def test_a_second_daemon_on_the_same_data(daemon: Daemon, fresh: Daemon) -> None
     assert exit_code == 2
     assert line == (
         f"rollcall: log.dirs: data directory {daemon.data_dir} is in use by process {daemon.pid}"
-        ": stop it first, or take another"
+        ": stop it first, or use another directory"
     )
     assert daemon.get("/livez")[0] == 200
 
@@ -97,7 +97,7 @@ def test_data_of_another_version_and_of_another_node(daemon: Daemon, fresh: Daem
     meta.write_text(meta.read_text().replace("rollcall.data.version=1", "rollcall.data.version=9"))
     exit_code, line = refused(fresh)
     assert exit_code == 2
-    assert "has data version 9, this Rollcall knows 1" in line
+    assert "has data version 9, this Rollcall supports 1" in line
 
 
 def test_a_journal_too_small_for_one_flush(fresh: Daemon) -> None:

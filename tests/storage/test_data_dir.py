@@ -186,7 +186,7 @@ def test_data_of_another_version_is_refused(tmp_path: Path) -> None:
     meta.write_text(meta.read_text().replace("rollcall.data.version=1", "rollcall.data.version=2"))
     refusal = refused(tmp_path)
     assert isinstance(refusal, DataDirForeign)
-    assert "data version 2, this Rollcall knows 1" in str(refusal)
+    assert "data version 2, this Rollcall supports 1" in str(refusal)
 
 
 def test_kafkas_own_version_is_read_too(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_kafkas_own_version_is_read_too(tmp_path: Path) -> None:
     meta.write_text(written.replace("\nversion=1", "\nversion=99"))
     refusal = refused(tmp_path)
     assert isinstance(refusal, DataDirForeign)
-    assert "meta.properties has version 99, this Rollcall knows 1" in str(refusal)
+    assert "meta.properties has version 99, this Rollcall supports 1" in str(refusal)
     meta.write_text(written.replace("\nversion=1", ""))
     assert "damaged" in str(refused(tmp_path))
 
