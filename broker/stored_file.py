@@ -34,6 +34,11 @@ class StoredFile:
         finally:
             file.close()
 
+    def discard(self) -> None:
+        """Remove the file, durably. Raises OSError."""
+        self._disk.remove(self._path)
+        self._disk.sync_dir(parent(self._path))
+
     def keep_copy(self) -> str:
         """Copy the content aside, durably; the copy's name. Raises OSError."""
         kept = keep_copy(self._disk, self._path)

@@ -55,6 +55,9 @@ class ProducerFile(Protocol):
     def append(self, content: bytes, position: int) -> None:
         """Write behind what there is, which is `position` bytes; a crash may leave a part of it."""
 
+    def discard(self) -> None:
+        """Remove the file, durably."""
+
 
 class Frame(Struct, frozen=True, array_like=True):
     """What is known of one partition's producers at an offset, or what of it has changed."""
@@ -119,8 +122,12 @@ class ProducerSnapshots:
                 del self._saved[key]  # of topics that were deleted
         for key in beyond:
             del self._saved[key]
-        if beyond:
-            self.write(Changes(list(self._frames_of_saved()), is_whole=True))
+        if beyond and self._file is not None:
+            try:
+                self.write(Changes(list(self._frames_of_saved()), is_whole=True))
+            except OSError:
+                self._file.discard()  # needs no room; until the next save the logs know it all
+                raise
 
     def must_read(self, log: TopicLog) -> bool:
         """Has the log anything to tell that is not known?"""

@@ -8,6 +8,7 @@ Kafka's counterpart: `ReplicationControlManager` for the table, `LogManager` for
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct, field
@@ -248,8 +249,11 @@ class TopicRegistry:
             # They are gone all the same: the next start removes what is left of them.
             self._observe(SaveFailed("deletion of partitions", str(fault)))
         else:
-            for topic_id in doomed:  # the file may still name them: that does no harm
+            for topic_id in doomed:
                 del self._deleting[topic_id]
+            # Or a start would delete a folder that somebody brings back from a copy.
+            with suppress(OSError):
+                yield from self._save(self._catalog())
 
     def _with_forgetting(self, doomed: Mapping[TopicId, TopicName]) -> dict[TopicId, TopicName]:
         remembered = [*self._forgetting.items(), *doomed.items()]
@@ -332,6 +336,11 @@ class TopicRegistry:
         self._entries = {entry.name: entry for entry in entries}
         if entries != catalog.topics or is_lost:
             self._file.save(self._catalog().dump())
+        elif catalog.deleting and not self._deleting:
+            try:
+                self._file.save(self._catalog().dump())
+            except OSError as fault:  # as it was, it serves as well
+                self._observe(SaveFailed("topic catalog", str(fault)))
         if kept_as is not None:
             self._observe(CatalogRebuilt(kept_as, tuple(self._entries)))
         self._damaged = frozenset(self._store.unserved())

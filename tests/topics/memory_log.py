@@ -230,6 +230,9 @@ class MemoryFile:
         assert self.content is not None
         self.save(self.content[:position] + content)
 
+    def discard(self) -> None:
+        self.content = None
+
     def keep_copy(self) -> str:
         assert self.content is not None
         self.kept.append(self.content)

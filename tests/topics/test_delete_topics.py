@@ -119,3 +119,35 @@ def test_where_deletion_is_switched_off_it_is_so_by_id_too() -> None:
     (result,) = delete(plane, named(None, plane.topic_id("a")))
     assert result.error_code is ErrorCode.TOPIC_DELETION_DISABLED
     assert exists(plane, "a")
+
+
+def test_a_folder_that_an_operator_brings_back_from_a_copy_is_not_deleted_again(
+    plane: Plane,
+) -> None:
+    name = plane.given("a")
+    plane.given_records("a", 2)
+    log = plane.log("a")
+    topic = plane.data.registry.by_name(name)
+    assert topic is not None
+    plane.run(plane.data.registry.delete(topic))
+    plane.stop()
+    plane.store.logs[log.topic_partition] = log
+    plane.restart()
+    assert plane.data.registry.partition_count(name) == 1
+    assert plane.log("a").log_end_offset == 2
+
+
+def test_nor_one_of_a_topic_whose_deletion_a_start_has_finished(plane: Plane) -> None:
+    name = plane.given("a")
+    log = plane.log("a")
+    topic = plane.data.registry.by_name(name)
+    assert topic is not None
+    plane.store.fail_deletions = True
+    plane.run(plane.data.registry.delete(topic))
+    plane.store.fail_deletions = False
+    plane.store.logs[log.topic_partition] = log
+    plane.restart()
+    assert plane.data.registry.partition_count(name) is None
+    plane.store.logs[log.topic_partition] = log
+    plane.restart()
+    assert plane.data.registry.partition_count(name) == 1

@@ -157,6 +157,19 @@ def test_a_snapshot_beyond_a_log_that_was_cut_does_not_come_back_once_the_log_is
     assert send(plane, 2) == 7
 
 
+def test_nor_does_it_on_a_disk_that_was_full_at_the_start(plane: Plane) -> None:
+    plane.given("a")
+    for sequence in range(4):
+        send(plane, sequence)
+    plane.stop()
+    del plane.log("a").stored[1:]  # a power failure
+    plane.producer_snapshot.fail_next = OSError(28, "No space left on device")
+    plane.restart()
+    plane.given_records("a", 5)
+    plane.restart()  # killed before the next save
+    assert send(plane, 1) == 6
+
+
 def test_a_disk_that_does_not_take_that_at_a_start_is_told(plane: Plane) -> None:
     plane.given("a")
     send(plane, 0)

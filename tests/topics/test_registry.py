@@ -140,7 +140,9 @@ def test_a_deletion_cut_short_after_the_catalog_is_finished_at_the_next_start(
 ) -> None:
     plane.given("a", 2)
     logs = dict(plane.store.logs)
+    plane.store.fail_deletions = True
     delete(plane, "a")
+    plane.store.fail_deletions = False
     plane.store.logs = logs  # the folders were not removed yet
     plane.restart()
     assert plane.store.logs == {}
