@@ -29,7 +29,7 @@ install: .venv/.compiled  ## create .venv with the `rollcall` command
 	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
-# Bytecode, made here: where PYTHONDONTWRITEBYTECODE is set, each start would compile every module anew
+# Bytecode, made here: where PYTHONDONTWRITEBYTECODE is set, each start would compile every module again
 # (a start takes a third less with it), and an account that may only read the folder could not keep it.
 .venv/.compiled: .venv/.base $(wildcard */*.py */*/*.py)
 	@$(BIN)/python -m compileall -q $(dir $(wildcard */__init__.py))

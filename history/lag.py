@@ -270,8 +270,8 @@ def group_status(statuses: Iterable[Status]) -> Status:
 
 
 WITHOUT_READERS: Final = ("Empty", "Dead")
-"""States of a group that has no members. Whoever commits for it without being one is not known to
-go on: there is no estimate."""
+"""States of a group that has no members. A client that commits for it without being a member is not
+assumed to continue: there is no estimate."""
 
 
 def outlook(lag: int | None, rates: Rates, *, has_readers: bool = True) -> Outlook:

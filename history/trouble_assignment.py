@@ -27,7 +27,7 @@ KAFKAS_ASSIGNORS: Final = frozenset({"range", "roundrobin", "sticky", "cooperati
 """Of the consumers of Apache Kafka and of librdkafka: they give each partition to one member."""
 
 METADATA_MAX_AGE_MS: Final = 300_000
-"""Kafka's default of metadata.max.age.ms: so long a consumer may not know of new partitions."""
+"""Kafka's default of metadata.max.age.ms: for this long a consumer may not know new partitions."""
 
 
 def shape_of(facts: GroupFacts, known: Shape | None = None) -> Shape | None:

@@ -152,7 +152,7 @@ class Past:
     def _forget_namesake(self, facts: GroupFacts) -> None:
         """Where no history is kept, a group that was deleted shows by its generation and members.
 
-        A static member's new process has a new id in the same generation: the shape is made anew.
+        A static member's new process has a new id in the same generation: the shape is rebuilt.
         """
         if self.shape is None:
             return

@@ -1,7 +1,7 @@
 """Groups: states, members, commits, and why they rebalance, over all groups.
 
 Read from the coordinator's census and from the counters that events feed (broker/observe.py). No
-label has a value that clients choose; what is told of single groups is in labelled.py.
+label has a value that clients choose; series of single groups are in labelled.py.
 Kafka's counterpart: `GroupCoordinatorMetrics`.
 """
 

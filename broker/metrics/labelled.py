@@ -91,7 +91,7 @@ class ShownGroup:
 
 
 class Labelled:
-    """The groups and partitions that get series; made anew by each `read`."""
+    """The groups and partitions that get series; rebuilt by each `read`."""
 
     def __init__(
         self,

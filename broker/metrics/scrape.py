@@ -77,7 +77,7 @@ class Metrics:
         )
 
     def portions(self) -> Portions:
-        """At each of them, and at each None, the loop may be let go on."""
+        """At each of them, and at each None, the loop may run other work."""
         daemon, labelled = self._daemon, self._labelled
         try:
             began_s = perf_counter()
@@ -104,7 +104,7 @@ class Metrics:
             for _ in labelled.let_go():
                 yield None
         finally:
-            labelled.drop()  # whoever breaks off does not wait for slices
+            labelled.drop()  # a scraper that disconnects does not wait for slices
 
     def _of_exporters(self, shown: ShownTopics, read_ms: float) -> Portions:
         daemon, config, labelled = self._daemon, self._daemon.config, self._labelled

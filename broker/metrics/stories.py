@@ -113,7 +113,7 @@ class Stories:
         self.moved = {cause.value: 0 for cause in Cause}
         self.join_delays = Histogram(DELAY_BUCKETS_S)
         self.waited_for = {end.value: 0 for end in WaitEnd if end is not WaitEnd.WAITING}
-        # An import is told of by a command, while no daemon runs.
+        # An import is recorded by a command, while no daemon runs.
         self.offsets_moved = {by.value: 0 for by in OffsetsBy if by is not OffsetsBy.IMPORT}
 
     def see(self, event: HistoryEvent) -> None:
