@@ -152,6 +152,10 @@ def _topic_id(folder: Path) -> Findings:
         yield Finding(str(path), None, "topic-id", problem)
 
 
+_BELOW_THE_START: Final = "is below the log's start"
+"""Nothing wrong, with cleanup.policy=compact,delete: Kafka's cleaner does not even tell of it."""
+
+
 class Checkpoints(NamedTuple):
     """The offset checkpoints of a data directory, read before its logs."""
 
@@ -183,7 +187,9 @@ def lint_checkpoints(data_dir: Path, known: Known, read: Checkpoints) -> Finding
             if problem is not None:
                 where = f"{key.topic}-{key.partition}"
                 path = str(data_dir / name)
-                yield Finding(path, None, "checkpoint", f"{where}: {offset} {problem}")
+                is_note = problem.startswith(_BELOW_THE_START)
+                said = f"{where}: {offset} {problem}"
+                yield Finding(path, None, "checkpoint", said, is_note=is_note)
 
 
 def _beyond_the_end(lint: PartitionLint, offset: int) -> str | None:
@@ -197,7 +203,7 @@ def _no_cleaner_offset(lint: PartitionLint, offset: int) -> str | None:
     if not lint.bases:
         return None
     if offset < lint.bases[0]:
-        return f"is below the log's start, {lint.bases[0]}"
+        return f"{_BELOW_THE_START}, {lint.bases[0]}: retention moved it, the cleaner begins there"
     if offset > lint.bases[-1]:
         return f"is in the active segment, which begins at {lint.bases[-1]} and is never cleaned"
     return None

@@ -16,7 +16,7 @@ from logtools.lint_index import OffsetIndexCheck
 from logtools.lint_segment import PartitionLint
 from logtools.places import place_at
 from protocol.names import GroupId
-from storage.api import Record, TopicPartition
+from storage.api import LogSettings, Record, TopicPartition
 from storage.checkpoints import RECOVERY_POINTS, encode_epochs, write_offsets
 from storage.disk import RealDisk
 from storage.journal import Journal
@@ -42,7 +42,7 @@ from tests.logtools.logs import (
     write_partition,
     write_segment,
 )
-from tests.storage.rig import SMALL_LIMITS, SMALL_SEGMENTS
+from tests.storage.rig import SMALL_LIMITS, SMALL_SEGMENTS, TOPIC_ID
 
 __all__ = ["rollcall"]  # the fixture
 KEY = TopicPartition(OFFSETS, PARTITION)
@@ -635,3 +635,17 @@ def test_a_log_that_grows_while_it_is_read_is_sound(
     monkeypatch.setattr(PartitionLint, "segments", meanwhile)
     found = {finding.check for finding in linted(journaled) if not finding.is_note}
     assert found.isdisjoint({"checkpoint", "epochs"})
+
+
+def test_a_compacted_log_whose_start_retention_has_moved_is_sound(tmp_path: Path) -> None:
+    """cleanup.policy=compact,delete: the cleaner goes on from the log's start, and says nothing."""
+    settings = LogSettings(segment_bytes=300, index_interval_bytes=64, retention_ms=1)
+    store = LogStore(RealDisk(), str(tmp_path), lambda _: settings)
+    store.open()
+    log = store.create(TopicPartition("mixed", 0), TOPIC_ID, settings)
+    for number in range(12):
+        log.append(encode_batch([Record(b"k", b"v" * 40)], number, NOW_MS), NOW_MS)
+    store.set_clean_offsets({log: log.segments[1].base_offset})
+    assert log.enforce_retention(NOW_MS + 5) > 2
+    assert store.close() == []
+    assert [one for one in linted(tmp_path) if not one.is_note] == []
