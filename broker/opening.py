@@ -51,6 +51,8 @@ def open_logs(
     offsets_damage = [one for key, one in store.damaged.items() if key.topic == OFFSETS_TOPIC]
     if offsets_damage:
         raise _first_of(offsets_damage)
+    if not opened.was_clean:
+        _begin_epochs(store)
     for damage in store.damaged.values():
         observer(Warned("A partition is damaged and not served", {"reason": str(damage)}))
     for folder in store.left_alone:
@@ -60,13 +62,18 @@ def open_logs(
         log = store.partition_log(key)
         if log is not None and log.aborted.is_news:
             _tell_transactions(log, observer)
-    if not opened.was_clean:
-        # What a power failure may have taken from a log, its readers must be able to notice.
-        for key in store.partitions():
-            log = store.partition_log(key)
-            if log is not None and key.topic != OFFSETS_TOPIC:  # ownership elects those
-                log.begin_epoch()
     return opened
+
+
+def _begin_epochs(store: LogStore) -> None:
+    """What a power failure may have taken from a log, its readers must be able to notice."""
+    for key in store.partitions():
+        log = store.partition_log(key)
+        if log is not None and key.topic != OFFSETS_TOPIC:  # ownership elects those
+            try:
+                log.begin_epoch()
+            except Corrupt as damage:  # of a sealed segment, which opening has not read
+                store.fail(key, damage)
 
 
 def _first_of(damage: list[Corrupt]) -> Corrupt:

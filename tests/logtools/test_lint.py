@@ -42,7 +42,7 @@ from tests.logtools.logs import (
     write_partition,
     write_segment,
 )
-from tests.storage.rig import SMALL_LIMITS, SMALL_SEGMENTS, TOPIC_ID
+from tests.storage.rig import SMALL_LIMITS, SMALL_SEGMENTS
 
 __all__ = ["rollcall"]  # the fixture
 KEY = TopicPartition(OFFSETS, PARTITION)
