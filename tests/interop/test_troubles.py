@@ -174,7 +174,7 @@ def test_a_member_that_flaps(watchful: Daemon) -> None:
     assert verdict["evidence"]["returns"] >= 3
     assert "group.instance.id" in verdict["remedy"]
     told = run(watchful, "why", "flaps")
-    assert "Verdict flapping_member: ann at 127.0.0.1 came back" in told.stdout
+    assert "Verdict flapping_member: ann at 127.0.0.1 rejoined" in told.stdout
     shown = run(watchful, "verdicts", "flaps", "--json")
     assert shown.returncode == 1
     assert "flapping_member" in {one["verdict"] for one in json.loads(shown.stdout)["verdicts"]}
