@@ -499,7 +499,13 @@ class Journal:
             log.drop_partial_write()
         self._write_ahead.close()
         self._write_ahead = self._open_files()
-        _, logs = recover(self._disk, self._write_ahead, self._store, after_clean_stop=False)
+        _, logs = recover(
+            self._disk,
+            self._write_ahead,
+            self._store,
+            after_clean_stop=False,
+            dispensable=self._dispensable,
+        )
         self._settle({**touched, **dict.fromkeys(logs)})
         self.checkpointer.forget()
         self._queue.clear()

@@ -22,6 +22,7 @@ from tests.storage.rig import (
     NOW_MS,
     OFFSETS,
     SMALL_LIMITS,
+    SMALL_SEGMENTS,
     TOPIC_ID,
     Rig,
     keys_in,
@@ -495,3 +496,46 @@ def test_the_reserve_refuses_before_anything_is_written() -> None:
     disk.room = None
     assert rig.journal.try_reopen()
     assert rig.keys() == []
+
+
+def test_a_journal_that_a_full_disk_closed_at_the_start_opens_without_what_is_damaged() -> None:
+    """A damaged history is dispensable at the start, and when there is room later."""
+    history, offsets = TopicPartition("__group_history", 0), TopicPartition(OFFSETS, 0)
+    disk = new_disk()
+    store, journal = _with_dispensable(disk, history.topic)
+    for key in (history, offsets):
+        store.create(key, TOPIC_ID, SMALL_SEGMENTS)
+    logs = [journal.log(key) for key in (history, offsets)]
+    for number in range(4):
+        for log in logs:
+            log.append(records(f"k{number}"), NOW_MS)
+        journal.pump()
+        if number == 2:
+            for log in logs:
+                log.partition_log.flush()
+            store.write_checkpoints()
+
+    disk = disk.after_kill()
+    disk.open(f"{DATA}/__group_history-0/{0:020d}.log").pwrite(b"?????", 65)
+    disk.room = 0
+    store, journal = _with_dispensable(disk, history.topic)
+    assert journal.is_full
+    disk.room = None
+    journal.failure_is_known()
+    assert journal.try_reopen()
+    assert keys_in(list(store.partitions()[offsets].batches(0))) == ["k0", "k1", "k2", "k3"]
+
+
+def _with_dispensable(disk: SimulatedDisk, topic: str) -> tuple[LogStore, Journal]:
+    store = LogStore(disk, DATA, lambda _: SMALL_SEGMENTS)
+    store.open()
+    journal = Journal(
+        disk,
+        store,
+        on_stored=lambda _: None,
+        on_failed=lambda _: None,
+        limits=SMALL_LIMITS,
+        dispensable=(topic,),
+    )
+    journal.recover()
+    return store, journal
