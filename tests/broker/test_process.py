@@ -112,6 +112,8 @@ async def test_the_first_signal_is_told_and_each_may_be_the_first() -> None:
     try:
         for number in STOP_SIGNALS:
             told, said = asyncio.Event(), list[object]()
+            for one in STOP_SIGNALS:  # under nohup SIGHUP is ignored, and stays so
+                signal.signal(one, signal.default_int_handler)
             listen_to_signals(loop, told, said.append)  # type: ignore[arg-type]
             os.kill(os.getpid(), number)
             await asyncio.wait_for(told.wait(), 60)
