@@ -1,5 +1,6 @@
 """Fixtures for all tests: the real daemon, as a process of its own."""
 
+import signal
 from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 
@@ -26,6 +27,11 @@ def pytest_runtest_makereport(
 
 
 StartDaemon = Callable[..., Daemon]
+
+
+def pytest_configure() -> None:
+    """Daemons of the tests hear SIGHUP, also where the tests run under nohup, which ignores it."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.hookimpl(trylast=True)
