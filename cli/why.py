@@ -1,7 +1,7 @@
 """`rollcall why` and `rollcall history`: why did a group rebalance, and what happened to it?
 
-Both ask the admin port of a running daemon (console/history_api.py), which has the words too, so
-that the console tells the same story.
+Both query the admin port of a running daemon (console/history_api.py). It supplies the texts of
+rebalances and events, so that the commands and the console show the same ones.
 """
 
 import json
@@ -23,13 +23,12 @@ CommandFunction = TypeVar("CommandFunction", bound=Callable[..., object])
 
 
 def _span_options(command: CommandFunction) -> CommandFunction:
-    for name, which in (("until", "Last"), ("since", "First")):
+    for name, which in (("until", "End"), ("since", "Start")):
         command = click.option(
             f"--{name}",
             metavar="TIME",
             type=Moment(),
-            help=f"{which} moment of the time that is asked for: 02:10, 2026-11-21T02:10 (UTC), "
-            "or 2h (ago).",
+            help=f"{which} of the time range: 02:10 or 2026-11-21T02:10 (UTC), or 2h (ago).",
         )(command)
     return command
 
@@ -48,9 +47,9 @@ def _span_options(command: CommandFunction) -> CommandFunction:
 @click.option(
     "--limit",
     type=click.IntRange(1, 1_000),
-    help="Rebalances that are told. [5; of all groups and JSON: 20]",
+    help="Maximum number of rebalances to show. [5; for all groups or JSON: 20]",
 )
-@click.option("--json", "as_json", is_flag=True, help="As JSON, newest first, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, newest first, for programs.")
 @admin_option
 def why(
     *,
@@ -62,10 +61,10 @@ def why(
     as_json: bool,
     admin: str,
 ) -> None:
-    """Tell why a group rebalanced: who began it, who was waited for, and what it cost.
+    """Show why a group rebalanced: who triggered it, which members were waited for, and its cost.
 
-    Of a group that waits at this moment: for whom, until when, and what would end it. Without
-    GROUP: the rebalances of all groups, the newest first.
+    For a group that is waiting now: for which members, until when, and what ends the wait. Without
+    GROUP: the rebalances of all groups, newest first.
     """
     if group is None and generation is not None:
         raise click.UsageError("--generation needs a GROUP")
@@ -97,7 +96,7 @@ def _query(
 
 
 def _stories(answer: Mapping[str, object]) -> Iterator[str]:
-    """Of all groups."""
+    """The lines for all groups."""
     stories, rebalances = answer["stories"], answer["rebalances"]
     assert isinstance(stories, list)
     assert isinstance(rebalances, list)
@@ -156,13 +155,17 @@ def _story(group: str, generation: int | None, answer: Mapping[str, object]) -> 
 )
 @click.argument("group", required=False)
 @click.option(
-    "--offsets", is_flag=True, help="Only what moved offsets, excluding members' commits."
+    "--offsets", is_flag=True, help="Only events that moved offsets, excluding members' commits."
 )
 @_span_options
 @click.option(
-    "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True, help="Events."
+    "--limit",
+    type=click.IntRange(1, 10_000),
+    default=100,
+    show_default=True,
+    help="Maximum number of events to show.",
 )
-@click.option("--json", "as_json", is_flag=True, help="As JSON, newest first, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, newest first, for programs.")
 @admin_option
 def history(
     *,
@@ -174,9 +177,9 @@ def history(
     as_json: bool,
     admin: str,
 ) -> None:
-    """List what happened to a group, the newest last: members, generations, offsets.
+    """List the events of a group, newest last: members, generations, offsets.
 
-    Without GROUP: what happened to any group.
+    Without GROUP: the events of all groups.
     """
     query = _query(group, limit, since, until)
     if offsets:
@@ -198,13 +201,13 @@ def history(
 
 
 def _line(event: Mapping[str, object], *, with_group: bool) -> str:
-    """When, what, and its facts."""
+    """One event: time, type and text."""
     group = f"{event['group_id']}  " if with_group else ""
     return f"{event['at']}  {group}{event['type']}: {event['text']}"
 
 
 def _offsets(events: list[dict[str, object]], *, with_group: bool) -> str:
-    """A row for each partition, the newest last."""
+    """One row per partition, newest last."""
     rows = []
     for event in reversed(events):
         asker = event.get("asker")
