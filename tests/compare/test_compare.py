@@ -89,6 +89,12 @@ STORED_OTHERWISE = {
 }
 """The newest commit of each partition is the same all the same."""
 
+STORED_LATER = {
+    "a_new_group_waits_no_longer_than_its_members_would": "nobody syncs after the last answer, so "
+    "the members go after their 100 ms: on a slow machine before the log is read",
+}
+"""What time alone adds after the end of the script is not compared."""
+
 
 @pytest.mark.parametrize("name", list(scenarios()))
 def test_the_log_says_what_kafkas_says(
@@ -101,6 +107,8 @@ def test_the_log_says_what_kafkas_says(
     if name in STORED_OTHERWISE:
         assert newest_commits(ours) == newest_commits(kafkas)
         return
+    if name in STORED_LATER:
+        ours = ours[: len(kafkas)]
     difference = difflib.unified_diff(kafkas, ours, "kafka", "rollcall", lineterm="")
     assert not (text := "\n".join(difference)), text
 
