@@ -22,8 +22,9 @@ def now_ms() -> int:
 
 
 class Moment(click.ParamType[int]):
-    """ISO 8601 (UTC, if it does not say otherwise), ms since the epoch, how long ago, or a time of
-    the day (UTC): the last time that it was so late.
+    """ISO 8601 (UTC by default), ms since the epoch, how long ago, or a time of day (UTC).
+
+    A time of day is the latest one that has passed.
     """
 
     name = "time"

@@ -101,7 +101,7 @@ def _stories(answer: Mapping[str, object]) -> Iterator[str]:
     assert isinstance(stories, list)
     assert isinstance(rebalances, list)
     if not stories:
-        yield "No rebalance of any group is remembered for this time."
+        yield "The history has no rebalance of any group in this time."
     for number, (story, rebalance) in enumerate(zip(stories, rebalances, strict=True)):
         if number:
             yield ""
@@ -113,13 +113,13 @@ def _stories(answer: Mapping[str, object]) -> Iterator[str]:
 def _more(answer: Mapping[str, object]) -> Iterator[str]:
     if answer.get("more"):
         yield ""
-        yield "There are older ones (--limit, --until)."
+        yield "Older rebalances exist (--limit, --until)."
 
 
 def _story(group: str, generation: int | None, answer: Mapping[str, object]) -> Iterator[str]:
     state, members = answer["state"], answer["members"]
     if state is None:
-        yield f"Group {group} is gone; this is remembered of it."
+        yield f"Group {group} does not exist any more. This is its history."
     else:
         count = "1 member" if members == 1 else f"{members} members"
         kind = answer.get("protocol_type")
@@ -142,7 +142,7 @@ def _story(group: str, generation: int | None, answer: Mapping[str, object]) -> 
     if not stories:
         yield ""
         wanted = "" if generation is None else f" that led to generation {generation}"
-        yield f"No rebalance{wanted} is remembered."
+        yield f"The history has no rebalance{wanted}."
 
 
 @click.command(
@@ -191,13 +191,13 @@ def history(
         click.echo(json.dumps(events, indent=2))
         return
     if not events:
-        click.echo("Nothing is remembered.")
+        click.echo("The history has no such events.")
     elif offsets:
         click.echo(_offsets(events, with_group=group is None))
     else:
         say(_line(one, with_group=group is None) for one in reversed(events))
     if answer.get("more"):
-        click.echo(f"These are the last {len(events)}; there are older ones (--limit, --until).")
+        click.echo(f"These are the last {len(events)} events. Older ones exist (--limit, --until).")
 
 
 def _line(event: Mapping[str, object], *, with_group: bool) -> str:

@@ -148,7 +148,7 @@ class HistoryApi:
         return self._daemon.coordinator.knows(GroupId(group_id))
 
     def _unknown(self, group_id: str) -> web.Response:
-        return refusal(404, f"there is no group {group_id!r}, and none is remembered")
+        return refusal(404, f"there is no group {group_id!r}, and the history has none")
 
 
 def _span(request: web.Request) -> Span:

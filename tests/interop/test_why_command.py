@@ -198,7 +198,7 @@ def test_what_happened_at_a_time_in_any_group(daemon: Daemon) -> None:
     assert len(events("night-1")) * 2 == len(events())
     lines = rollcall("history", *span, "--limit", "3").stdout.splitlines()
     assert len(lines) == 4
-    assert lines[-1].startswith("These are the last 3; there are older ones")
+    assert lines[-1].startswith("These are the last 3 events. Older ones exist")
     assert "  night-2  rebalance_ended: member_left, generation 1 -> 2" in "\n".join(lines)
     for query in ("all=true&group=g", "all=true&generation=1", "all=true&since=2&until=1"):
         assert daemon.get(f"/api/rebalances?{query}")[0] == 400
