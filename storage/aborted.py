@@ -8,6 +8,9 @@ also tells which producer ids that Kafka has given out: nobody here may be taken
 
 A transaction that was open counts as aborted. Its coordinator, who alone could have committed it,
 did not come along; and a consumer that waited for the end would wait for ever.
+
+Producers whose records are gone, by retention or DeleteRecords, are in Kafka's snapshots alone.
+They may still be alive: their ids count too.
 Kafka's counterparts: TransactionIndex.collectAbortedTxns, ProducerStateManager.
 """
 
@@ -21,13 +24,18 @@ from typing import Final
 from storage.api import AbortedTransaction
 from storage.chunks import Source, no_throttle
 from storage.disk import Disk, read_file, replace_file
+from storage.producer_state import greatest_producer_id
 from storage.record_batch import NO_PRODUCER_ID, iter_batches, read_header
 from storage.segment import EVERYTHING, Segment
 from storage.transaction_ends import Endings, find_endings
 
 FILE: Final = "rollcall-aborted-transactions.json"
 
-KAFKAS_SUFFIXES: Final = (".snapshot", ".txnindex")
+_VERSION: Final = 2
+"""Of the file; 1 had no producer ids of snapshots."""
+
+_SNAPSHOT: Final = ".snapshot"
+KAFKAS_SUFFIXES: Final = (_SNAPSHOT, ".txnindex")
 """Of files that a Kafka keeps beside its segments and nobody writes here."""
 
 
@@ -86,6 +94,7 @@ def aborted_in_folder(
     if known is not None:
         return known
     endings = all_endings(disk, segments)
+    last_producer_id = max(endings.last_producer_id, _last_in_snapshots(disk, path, signs))
     aborted = [
         AbortedTransaction(one.producer_id, one.first_offset, one.last_offset)
         for one in endings.aborted
@@ -96,9 +105,9 @@ def aborted_in_folder(
     ]
     with suppress(OSError):  # a full disk: found out once more at the next start
         content = {
-            "version": 1,
+            "version": _VERSION,
             "found_beside": signs,
-            "last_producer_id": endings.last_producer_id,
+            "last_producer_id": last_producer_id,
             "aborted": aborted,
             "open": still_open,
         }
@@ -106,9 +115,14 @@ def aborted_in_folder(
     return AbortedTransactions(
         [*aborted, *still_open],
         found_open=len(still_open),
-        last_producer_id=endings.last_producer_id,
+        last_producer_id=last_producer_id,
         is_news=True,
     )
+
+
+def _last_in_snapshots(disk: Disk, path: str, signs: Sequence[str]) -> int:
+    contents = (read_file(disk, f"{path}/{one}") for one in signs if one.endswith(_SNAPSHOT))
+    return max(map(greatest_producer_id, contents), default=NO_PRODUCER_ID)
 
 
 def all_endings(disk: Disk, segments: Sequence[Segment]) -> Endings:
@@ -121,7 +135,7 @@ def _read(disk: Disk, file: str, signs: Sequence[str]) -> AbortedTransactions | 
     """What was found before; None if that is unreadable, or a Kafka has had the log since then."""
     try:
         content = json.loads(read_file(disk, file))
-        if not set(content["found_beside"]).issuperset(signs):
+        if content["version"] != _VERSION or not set(content["found_beside"]).issuperset(signs):
             return None
         still_open = content["open"]
         rows = [AbortedTransaction(*map(int, row)) for row in [*content["aborted"], *still_open]]

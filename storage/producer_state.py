@@ -1,7 +1,8 @@
-"""Is this `.snapshot` of a real Kafka whole: the state of a partition's producers at an offset?
+"""What does a `.snapshot` of a real Kafka hold: the state of a partition's producers at an offset?
 
 Rollcall keeps its own (`topics/producer_snapshot.py`); this is for whoever looks into Kafka's
-folders. i16 version, u32 crc32c of what follows it, i32 count, then entries of 46 bytes.
+folders: is the file whole, and which is the greatest producer id in it? i16 version, u32 crc32c of
+what follows it, i32 count, then entries of 46 bytes.
 Kafka's counterpart: ProducerStateManager.
 """
 
@@ -10,9 +11,11 @@ from typing import Final
 
 import google_crc32c
 
+from storage.record_batch import NO_PRODUCER_ID
+
 _FRONT: Final = Struct(">hII")
 _CRC_START: Final = 6
-_ENTRY_BYTES: Final = 46
+_ENTRY: Final = Struct(">q38x")  # producer id, then what is not asked for here
 _KNOWN_VERSION: Final = 1  # later ones may be longer
 
 
@@ -24,6 +27,14 @@ def fault_in(content: bytes) -> tuple[int, str] | None:
     computed = google_crc32c.value(content[_CRC_START:])
     if crc != computed:
         return 2, f"checksum {crc:#010x} stored, {computed:#010x} computed"
-    if version == _KNOWN_VERSION and len(content) != _FRONT.size + count * _ENTRY_BYTES:
+    if version == _KNOWN_VERSION and len(content) != _FRONT.size + count * _ENTRY.size:
         return _CRC_START, f"{count} entries in {len(content)} bytes"
     return None
+
+
+def greatest_producer_id(content: bytes) -> int:
+    """-1 if it names none, or is not whole: Kafka does not go by such a file either."""
+    if fault_in(content) is not None or _FRONT.unpack_from(content)[0] != _KNOWN_VERSION:
+        return NO_PRODUCER_ID
+    entries = _ENTRY.iter_unpack(content[_FRONT.size :])
+    return max((producer_id for (producer_id,) in entries), default=NO_PRODUCER_ID)

@@ -5,15 +5,18 @@ golden/make_transactions.py.
 """
 
 import json
+import struct
 from collections.abc import Iterable
 from pathlib import Path
 
+import google_crc32c
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.aborted import FILE, AbortedTransactions
 from storage.api import AbortedTransaction, LogSettings, TopicPartition
+from storage.disk import read_file
 from storage.journaled_log import JournaledLog
 from storage.journaled_view import JournaledView
 from storage.log_store import LogStore
@@ -42,6 +45,13 @@ def moved(*without: str) -> SimulatedDisk:
 
 def put(disk: SimulatedDisk, name: str, content: bytes) -> None:
     disk.open(f"{FOLDER}/{name}", create=True).pwrite(content, 0)
+
+
+def producer_snapshot(*producer_ids: int) -> bytes:
+    """As a Kafka writes it."""
+    entries = [struct.pack(">qhiqiqiq", one, 0, 5, 25, 5, NOW_MS, -1, -1) for one in producer_ids]
+    covered = struct.pack(">i", len(entries)) + b"".join(entries)
+    return struct.pack(">hI", 1, google_crc32c.value(covered)) + covered
 
 
 def opened(disk: SimulatedDisk) -> PartitionLog:
@@ -158,6 +168,32 @@ def test_a_damaged_file_is_made_anew_from_the_log(content: bytes) -> None:
     assert log.aborted.is_news
     assert told(log, 16) == READ["fetch"][16]["aborted"]
     assert not opened(disk.after_kill()).aborted.is_news
+
+
+def test_producers_whose_records_are_gone_are_in_the_snapshots() -> None:
+    disk = moved()
+    put(disk, f"{25:020d}.snapshot", producer_snapshot(7, 4_711, 12))
+    log = opened(disk)
+    assert log.greatest_producer_id() == 2
+    assert log.last_producer_id == 4_711
+    assert opened(disk.after_kill()).last_producer_id == 4_711
+
+
+@pytest.mark.parametrize("kept", [0, 9, -1])
+def test_a_torn_snapshot_tells_nothing(kept: int) -> None:
+    disk = moved()
+    put(disk, f"{25:020d}.snapshot", producer_snapshot(4_711)[:kept])
+    assert opened(disk).last_producer_id == 2
+
+
+def test_a_file_that_knows_nothing_of_snapshots_is_made_anew() -> None:
+    disk = moved()
+    put(disk, f"{25:020d}.snapshot", producer_snapshot(4_711))
+    opened(disk)
+    content = json.loads(read_file(disk, f"{FOLDER}/{FILE}"))
+    disk.remove(f"{FOLDER}/{FILE}")
+    put(disk, FILE, json.dumps({**content, "version": 1, "last_producer_id": 2}).encode())
+    assert opened(disk.after_kill()).last_producer_id == 4_711
 
 
 def test_a_damaged_segment_sets_the_partition_aside() -> None:
