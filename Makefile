@@ -10,7 +10,7 @@ KILLS ?= 200
 
 .DEFAULT_GOAL := help
 .PHONY: help serve install install-test test fast lint types layers bench drill golden sim docs lock clean \
-  long-crash-images long-damage long-kills long-model topic-world long-signals long-fuzz
+  long-crash-images long-damage long-kills long-model topic-world kafka-world long-signals long-fuzz
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -76,6 +76,7 @@ long-kills: install-test  ## KILLS (1000) kills of a daemon under load, with adm
 
 long-model: install-test  ## 5,000 simulated lives of topics and logs, with kills and power failures
 	TOPIC_WORLDS=5000 $(BIN)/python -m pytest --timeout 7200 tests/simulator/test_topic_world.py
+	KAFKA_WORLDS=3000 $(BIN)/python -m pytest --timeout 7200 tests/simulator/test_kafka_world.py
 
 long-crash-images: CRASHES = 1000
 long-crash-images: install-test  ## CRASHES (1000) power failures, what was not synced dropped or torn
@@ -84,6 +85,9 @@ long-crash-images: install-test  ## CRASHES (1000) power failures, what was not 
 
 topic-world: install-test  ## replay a simulated life of topics and logs from its SEED
 	$(BIN)/python -m tests.simulator.topic_world $(SEED)
+
+kafka-world: install-test  ## replay one on a real Kafka's folders from its SEED
+	$(BIN)/python -m tests.simulator.kafka_world $(SEED)
 
 long-signals: install-test  ## a signal at 300 moments of a start
 	START_SIGNALS=300 $(BIN)/python -m pytest --timeout 1200 tests/cli/test_start_signals.py
@@ -95,6 +99,7 @@ golden: install-test  ## record a real Kafka's bytes and answers again: LIBS=its
 	$(BIN)/python -m tests.protocol.golden.make $(LIBS)
 	$(BIN)/python -m tests.compare.record --driver $(DRIVER)
 	$(BIN)/python -m tests.storage.golden.make_cleaner --driver $(DRIVER)
+	$(BIN)/python -m tests.storage.golden.make_folders --driver $(DRIVER)
 	$(BIN)/python -m tests.pipeline.golden.make_golden --driver $(DRIVER)
 
 sim: install-test  ## replay a simulated world from its seed: SEED=n [STEPS=m]

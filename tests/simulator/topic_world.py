@@ -112,11 +112,15 @@ class TopicWorld:
         self._maybe: tuple[str, Expected | None] | None = None
         self._moved_in: list[Folder] = []
         self._missing_allowed = False
+
+    def _first_start(self) -> None:
+        """On an empty data directory."""
         self._start()
 
     # --- the walk ------------------------------------------------------------------------------
 
     def walk(self, steps: int) -> None:
+        self._first_start()
         for _ in range(steps):
             self.now_ms += self.dice.choice((1_000, 60_000, 700_000))
             action = self.dice.choices(*zip(*self._actions(), strict=True))[0]
@@ -507,8 +511,8 @@ class TopicWorld:
         self._missing_allowed = True
 
     def _move_in(self) -> None:
-        """Another broker's topic, or one of ours that was moved out and is not here any more."""
-        away = [one for one in self.shelf if one.topic not in self.topics]
+        """Another broker's topic, or a partition that was moved out and is not here any more."""
+        away = [one for one in self.shelf if self._has_place_for(one)]
         if away and self.dice.random() < 0.5:
             folder = self.dice.choice(away)
             self.shelf.remove(folder)
@@ -516,22 +520,37 @@ class TopicWorld:
             folder = self._foreign()
         else:
             return
+        if self._has_place_for(folder):
+            self._put_in(folder)
+
+    def _has_place_for(self, folder: Folder) -> bool:
+        """Not in a topic of another id, and not beside what began anew in its place."""
+        if self.disk.exists(f"{DATA}/{folder.topic}-{folder.index}"):
+            return False
+        expected = self.topics.get(folder.topic)
+        if self._is_in_doubt(folder.topic):
+            return False
+        return expected is None or expected.topic_id == folder.topic_id
+
+    def _put_in(self, folder: Folder) -> None:
         path = f"{DATA}/{folder.topic}-{folder.index}"
-        if self.disk.exists(path) or self._is_in_doubt(folder.topic):
-            return
         self.producer_ids_to = max(self.producer_ids_to, folder.producer_ids_to)
         self._tell(f"move-in {folder.topic}-{folder.index} up to {folder.kept.end}")
         self.disk.make_dir(path)
         for name, content in folder.files.items():
-            file = self.disk.open(f"{path}/{name}", create=True)
-            file.pwrite(content, 0)
-            file.sync()
+            self._write_file(f"{path}/{name}", content)
         self.disk.sync_dir(path)
         self.disk.sync_dir(DATA)
-        partitions: list[Kept | None] = [None] * folder.index
-        kept = folder.kept
-        kept.durable_to = kept.end
-        self.topics[folder.topic] = Expected(folder.topic_id, [*partitions, kept])
+        folder.kept.durable_to = folder.kept.end
+        expected = self.topics.setdefault(folder.topic, Expected(folder.topic_id, []))
+        partitions = expected.partitions
+        partitions += [None] * (folder.index + 1 - len(partitions))
+        partitions[folder.index] = folder.kept
+
+    def _write_file(self, path: str, content: bytes) -> None:
+        file = self.disk.open(path, create=True)
+        file.pwrite(content, 0)
+        file.sync()
 
     def _is_in_doubt(self, name: str) -> bool:
         return self._maybe is not None and self._maybe[0] == name
@@ -618,6 +637,11 @@ def encoded(batch: list[Written], producer_id: int) -> bytes:
 def simulate_topics(seed: int, steps: int = 80, *, is_fragile: bool = False) -> TopicWorld:
     """One world's life. A broken promise is told with the last of its story."""
     world = TopicWorld(seed, is_fragile=is_fragile)
+    live(world, seed, steps)
+    return world
+
+
+def live(world: TopicWorld, seed: int, steps: int) -> None:
     try:
         world.walk(steps)
     except Exception as wrong:
@@ -625,7 +649,6 @@ def simulate_topics(seed: int, steps: int = 80, *, is_fragile: bool = False) -> 
         for line in world.story[-25:]:
             wrong.add_note(f"  {line}")
         raise
-    return world
 
 
 if __name__ == "__main__":

@@ -1,0 +1,109 @@
+"""Kafka world: the topic world's life, on the folders that a real Kafka left.
+
+In half of the worlds the data directory of the first start consists of these folders, with and
+without the checkpoint files of that Kafka; in all of them folders that are not there yet are put in
+between two starts. From then on they are topics like any other. The rule is the same, with what a
+consumer read from that Kafka as what was acknowledged. Besides: no producer id that its files hold
+is given out again, and every offset and every time is found by way of its indexes, whoever made
+them.
+"""
+
+import sys
+from typing import Final
+
+from protocol.names import TopicId
+from storage.api import LogSettings, TopicLog
+from storage.record_batch import read_header
+from tests.simulator.kafka_folders import IMAGES, checkpoints, folders, written_to_ms
+from tests.simulator.kept_records import Kept, served_by
+from tests.simulator.topic_world import Folder, TopicWorld, live
+from tests.storage.rig import DATA
+
+_HOUR_MS: Final = 3_600_000
+_SMALL: Final = {"segment_bytes": 1_500, "index_interval_bytes": 256}
+_POLICIES: Final[tuple[LogSettings, ...]] = (
+    LogSettings(**_SMALL, retention_ms=-1),
+    LogSettings(**_SMALL, retention_ms=-1, retention_bytes=4_000),
+    LogSettings(**_SMALL, retention_ms=2 * _HOUR_MS),
+    LogSettings(
+        **_SMALL,
+        cleanup_delete=False,
+        cleanup_compact=True,
+        min_cleanable_dirty_ratio=0.0,
+        delete_retention_ms=60_000,
+    ),
+)
+"""What such a topic goes by here: a folder has no configs, so these are the broker's."""
+
+
+class KafkaWorld(TopicWorld):
+    def _first_start(self) -> None:
+        self.now_ms = written_to_ms() + _HOUR_MS
+        self.image = self.dice.choice(IMAGES)
+        found = folders(self.image)
+        self.policies: dict[TopicId, LogSettings] = {
+            topic_id: self.dice.choice(_POLICIES)
+            for topic_id in dict.fromkeys(one.topic_id for one in found)
+        }
+        self.shelf = [
+            Folder(
+                one.topic, one.index, one.topic_id, one.files, one.kept(),
+                one.greatest_producer_id + 1,
+            )
+            for one in found
+        ]  # fmt: skip
+        if self.dice.random() < 0.5:
+            self._furnish()
+        self._begin(power_lost=False)
+
+    def _furnish(self) -> None:
+        """Whole topics: a line of a checkpoint for a folder that is not there would be news."""
+        names = dict.fromkeys(folder.topic for folder in self.shelf)
+        left_out = {name for name in names if self.dice.random() < 0.2}
+        for folder in tuple(self.shelf):
+            if folder.topic not in left_out:
+                self.shelf.remove(folder)
+                self._put_in(folder)
+        for name, content in checkpoints(self.image).items():
+            if self.dice.random() < 0.7:
+                self._tell(f"with {name}")
+                self._write_file(f"{DATA}/{name}", content)
+        self.disk.sync_dir(DATA)
+        # This start finds no catalog; losing it later would be the second time.
+        self.happened["lose-catalog"] += 1
+
+    def _open(self, *, repair: bool) -> None:
+        super()._open(repair=repair)
+        for key, log in self.store.partitions().items():
+            if log.topic_id in self.policies:
+                log.settings = self.policies[log.topic_id]
+                self.happened[f"served {key.topic}"] += 1
+
+    def _checked(self, log: TopicLog, kept: Kept, *, power_lost: bool) -> None:
+        super()._checked(log, kept, power_lost=power_lost)
+        if log.topic_id in self.policies:
+            _check_lookups(log)
+
+
+def _check_lookups(log: TopicLog) -> None:
+    """Every offset and every time is found where a reader of the whole log would find it."""
+    key, served = log.topic_partition, list(served_by(log).values())
+    for one in served:
+        read = log.read(one.offset, 1, up_to=log.log_end_offset, at_least_one=True)
+        header = read_header(read)
+        assert header.base_offset <= one.offset < header.next_offset, (key, one.offset)
+    for at_ms in sorted({one.at_ms for one in served if one.at_ms >= 0}):
+        wanted = next((one.at_ms, one.offset) for one in served if one.at_ms >= at_ms)
+        assert log.offset_for_timestamp(at_ms) == wanted, (key, at_ms)
+
+
+def simulate_kafka_folders(seed: int, steps: int = 60, *, is_fragile: bool = False) -> KafkaWorld:
+    """One world's life. A broken promise is told with the last of its story."""
+    world = KafkaWorld(seed, is_fragile=is_fragile)
+    live(world, seed, steps)
+    return world
+
+
+if __name__ == "__main__":
+    for line in simulate_kafka_folders(int(sys.argv[1])).story:
+        print(line)

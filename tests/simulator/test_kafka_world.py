@@ -1,0 +1,34 @@
+"""A real Kafka's folders on a disk that stops at any moment: what that Kafka served is served here.
+
+KAFKA_WORLDS seeds (20) and five times as many power failures, `make long-model` thousands. A seed
+that fails: `make kafka-world SEED=n`.
+"""
+
+import os
+from collections import Counter
+
+from tests.simulator.kafka_world import simulate_kafka_folders
+
+SEEDS = int(os.environ.get("KAFKA_WORLDS", "20"))
+FIRST_SEED = int(os.environ.get("KAFKA_WORLD_SEED", "0"))
+TOPICS = ("rolled", "compacted", "produced", "started")
+
+
+def test_what_a_kafka_served_is_served_after_every_start() -> None:
+    happened: Counter[str] = Counter()
+    for seed in range(FIRST_SEED, FIRST_SEED + SEEDS):
+        happened.update(simulate_kafka_folders(seed).happened)
+    if SEEDS >= 20:  # a checker that nobody gives anything to look at is always content
+        for topic in TOPICS:
+            assert happened[f"served {topic}"] >= 50, (topic, happened)
+        for rare in ("with", "move-in", "move-out", "delete", "grow", "clean", "retain", "lose"):
+            assert happened[rare] >= 5, (rare, happened)
+        assert happened["kill"] >= 50
+        assert happened["power"] >= 50
+
+
+def test_what_a_kafka_served_survives_power_failures() -> None:
+    images, seed = 0, 1_000_000 + FIRST_SEED
+    while images < 5 * SEEDS:
+        images += simulate_kafka_folders(seed, steps=15, is_fragile=True).happened["power"]
+        seed += 1
