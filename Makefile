@@ -76,7 +76,7 @@ long-kills: install-test  ## KILLS (1000) kills of a daemon under load, with adm
 
 long-model: install-test  ## 5,000 simulated lives of topics and logs, with kills and power failures
 	TOPIC_WORLDS=5000 $(BIN)/python -m pytest --timeout 7200 tests/simulator/test_topic_world.py
-	KAFKA_WORLDS=3000 $(BIN)/python -m pytest --timeout 7200 tests/simulator/test_kafka_world.py
+	KAFKA_WORLDS=3000 KAFKA_WORLD_STEP=1 $(BIN)/python -m pytest --timeout 7200 tests/simulator/test_kafka_world.py
 
 long-crash-images: CRASHES = 1000
 long-crash-images: install-test  ## CRASHES (1000) power failures, what was not synced dropped or torn

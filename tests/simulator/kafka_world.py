@@ -14,9 +14,10 @@ from typing import Final
 from protocol.names import TopicId
 from storage.api import LogSettings, TopicLog
 from storage.record_batch import read_header
-from tests.simulator.kafka_folders import IMAGES, checkpoints, folders, written_to_ms
+from tests.simulator.disk import PowerCut
+from tests.simulator.kafka_folders import IMAGES, Image, checkpoints, folders, written_to_ms
 from tests.simulator.kept_records import Kept, served_by
-from tests.simulator.topic_world import Folder, TopicWorld, live
+from tests.simulator.topic_world import Crash, Folder, TopicWorld, live
 from tests.storage.rig import DATA
 
 _HOUR_MS: Final = 3_600_000
@@ -38,9 +39,16 @@ _POLICIES: Final[tuple[LogSettings, ...]] = (
 
 class KafkaWorld(TopicWorld):
     def _first_start(self) -> None:
+        self._arrive(self.dice.choice(IMAGES))
+        if self.dice.random() < 0.5:
+            names = dict.fromkeys(folder.topic for folder in self.shelf)
+            self._furnish({name for name in names if self.dice.random() < 0.8})
+        self._begin(power_lost=False)
+
+    def _arrive(self, image: Image) -> None:
         self.now_ms = written_to_ms() + _HOUR_MS
-        self.image = self.dice.choice(IMAGES)
-        found = folders(self.image)
+        self.image = image
+        found = folders(image)
         self.policies: dict[TopicId, LogSettings] = {
             topic_id: self.dice.choice(_POLICIES)
             for topic_id in dict.fromkeys(one.topic_id for one in found)
@@ -52,16 +60,27 @@ class KafkaWorld(TopicWorld):
             )
             for one in found
         ]  # fmt: skip
-        if self.dice.random() < 0.5:
-            self._furnish()
-        self._begin(power_lost=False)
 
-    def _furnish(self) -> None:
+    def start_cut_short(self, image: Image, operation: int, crash: Crash) -> bool:
+        """The first start on the folders ends before this operation; is there such a one?"""
+        self._arrive(image)
+        self._furnish({folder.topic for folder in self.shelf})
+        self.dice.seed(operation)
+        self.disk.cut_power_at = self.disk.operations + operation
+        try:
+            self._start()
+        except PowerCut:
+            self._crash(crash)
+            self._start()
+            self._check(power_lost=crash == "power")
+            return True
+        self._check(power_lost=False)
+        return False
+
+    def _furnish(self, topics: set[str]) -> None:
         """Whole topics: a line of a checkpoint for a folder that is not there would be news."""
-        names = dict.fromkeys(folder.topic for folder in self.shelf)
-        left_out = {name for name in names if self.dice.random() < 0.2}
         for folder in tuple(self.shelf):
-            if folder.topic not in left_out:
+            if folder.topic in topics:
                 self.shelf.remove(folder)
                 self._put_in(folder)
         for name, content in checkpoints(self.image).items():

@@ -1,15 +1,21 @@
 """A real Kafka's folders on a disk that stops at any moment: what that Kafka served is served here.
 
-KAFKA_WORLDS seeds (20) and five times as many power failures, `make long-model` thousands. A seed
-that fails: `make kafka-world SEED=n`.
+KAFKA_WORLDS seeds (20) and three times as many power failures, `make long-model` thousands. A seed
+that fails: `make kafka-world SEED=n`. Of the operations of a first start, every KAFKA_WORLD_STEPth.
 """
 
 import os
 from collections import Counter
+from itertools import count
 
-from tests.simulator.kafka_world import simulate_kafka_folders
+import pytest
+
+from tests.simulator.kafka_folders import IMAGES, Image
+from tests.simulator.kafka_world import KafkaWorld, simulate_kafka_folders
+from tests.simulator.topic_world import Crash
 
 SEEDS = int(os.environ.get("KAFKA_WORLDS", "20"))
+STEP = int(os.environ.get("KAFKA_WORLD_STEP", "5"))
 FIRST_SEED = int(os.environ.get("KAFKA_WORLD_SEED", "0"))
 TOPICS = ("rolled", "compacted", "produced", "started")
 
@@ -29,6 +35,18 @@ def test_what_a_kafka_served_is_served_after_every_start() -> None:
 
 def test_what_a_kafka_served_survives_power_failures() -> None:
     images, seed = 0, 1_000_000 + FIRST_SEED
-    while images < 5 * SEEDS:
+    while images < 3 * SEEDS:
         images += simulate_kafka_folders(seed, steps=15, is_fragile=True).happened["power"]
         seed += 1
+
+
+@pytest.mark.parametrize("crash", ["kill", "power"])
+@pytest.mark.parametrize("image", IMAGES)
+def test_the_first_start_may_end_before_any_operation(image: Image, crash: Crash) -> None:
+    for seed in range(max(1, 5 // STEP)):  # with other checkpoint files each
+        tried = 0
+        for operation in count(0, STEP):
+            if not KafkaWorld(seed).start_cut_short(image, operation, crash):
+                break
+            tried += 1
+        assert tried * STEP > 40, "a start changes more than that"
