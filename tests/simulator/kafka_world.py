@@ -43,7 +43,10 @@ class KafkaWorld(TopicWorld):
         if self.dice.random() < 0.5:
             names = dict.fromkeys(folder.topic for folder in self.shelf)
             self._furnish({name for name in names if self.dice.random() < 0.8})
-        self._begin(power_lost=False)
+        is_torn = self.image == "killed" and self.dice.random() < 0.5
+        if is_torn:
+            self._tear()
+        self._begin(power_lost=is_torn)
 
     def _arrive(self, image: Image) -> None:
         self.now_ms = written_to_ms() + _HOUR_MS
@@ -90,6 +93,29 @@ class KafkaWorld(TopicWorld):
         self.disk.sync_dir(DATA)
         # This start finds no catalog; losing it later would be the second time.
         self.happened["lose-catalog"] += 1
+
+    def _tear(self) -> None:
+        """As if that Kafka's power had failed: of its active segments it had synced nothing."""
+        for name, expected in self.topics.items():
+            for index, kept in enumerate(expected.partitions):
+                assert kept is not None
+                folder = f"{DATA}/{name}-{index}"
+                active = max(one for one in self.disk.listdir(folder) if one.endswith(".log"))
+                base = active.removesuffix(".log")
+                kept.durable_to = int(base)
+                self._tell(f"torn {name}-{index} from {kept.durable_to}")
+                self._lose_end(f"{folder}/{active}")
+                for suffix in (".index", ".timeindex"):
+                    self._lose_end(f"{folder}/{base}{suffix}")
+
+    def _lose_end(self, path: str) -> None:
+        """From some byte on the file ends, or holds zeros."""
+        file = self.disk.open(path)
+        size = file.size()
+        file.truncate(self.dice.randint(0, size))
+        if self.dice.random() < 0.5:
+            file.truncate(size)
+        file.sync()
 
     def _open(self, *, repair: bool) -> None:
         super()._open(repair=repair)
