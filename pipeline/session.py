@@ -79,10 +79,8 @@ def start_session(
             _knock(remote)
             builder = builder.remote(remote)
         else:
-            worker = _worker_environment()
-            given |= {f"{_WORKER}{name}": value for name, value in worker.items()}
+            given |= {f"{_WORKER}{name}": value for name, value in _worker_environment().items()}
             if not _submitted():
-                os.environ.update(worker)  # Spark's JVM hands it to the workers that it starts
                 master = master or "local[*]"
                 os.environ["JAVA_HOME"] = str(home_for_spark(find_java()))
             if master is not None:
@@ -95,10 +93,27 @@ def start_session(
                 given[_PACKAGES] = connector_coordinates()
         for name, value in {**given, **(settings or {})}.items():
             builder = builder.config(name, value)
-        with _own_interrupt(), _own_stderr(is_ours=remote is None and not _submitted()):
+        is_ours = remote is None and not _submitted()
+        with _own_interrupt(), _own_stderr(is_ours=is_ours), _handed_on(is_ours=is_ours):
             running = builder.getOrCreate()
     running.dataSource.register(RollcallLog)
     return running
+
+
+@contextmanager
+def _handed_on(*, is_ours: bool) -> Iterator[None]:
+    """A JVM that is started here hands its environment to its workers; ours stays as it was."""
+    handed_on = _worker_environment() if is_ours else {}
+    before = {name: os.environ.get(name) for name in handed_on}
+    os.environ.update(handed_on)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _worker_environment() -> dict[str, str]:

@@ -30,8 +30,10 @@ StartDaemon = Callable[..., Daemon]
 
 
 def pytest_configure() -> None:
-    """Daemons of the tests hear SIGHUP, also where the tests run under nohup, which ignores it."""
+    """Daemons of the tests hear SIGHUP and SIGINT, also under nohup or in a shell's background."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(trylast=True)

@@ -13,6 +13,8 @@ import pytest
 from cli.pipeline_options import in_one_line
 from pipeline import spark_log
 from pipeline.progress import Progress
+from pipeline.session import _handed_on
+from rollcall.program import program_path
 
 
 def test_a_step_that_goes_on_says_so_until_it_ends() -> None:
@@ -91,3 +93,20 @@ def test_what_starts_inside_prints_to_the_log_and_we_do_not(tmp_path: Path) -> N
     (kept,) = tmp_path.iterdir()
     assert runs["keep"].stdout.strip() == str(kept)
     assert "ZeroDivisionError" in kept.read_text()
+
+
+def test_only_what_spark_starts_gets_the_path_of_our_modules(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", "users")
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+    before = dict(os.environ)
+
+    with _handed_on(is_ours=True):
+        handed_on = dict(os.environ)
+    with _handed_on(is_ours=False):
+        assert dict(os.environ) == before
+
+    assert handed_on["PYTHONPATH"] == os.pathsep.join([program_path(), "users"])
+    assert handed_on["PYTHONSAFEPATH"] == "1"
+    assert dict(os.environ) == before
