@@ -24,16 +24,16 @@ from pathlib import Path
 from struct import pack
 from uuid import UUID
 
-from broker.jobs import CLEAN_LOG
-from broker.worker import WorkerProcess
+from broker.background.jobs import CLEAN_LOG
+from broker.background.worker import WorkerProcess
 from storage.api import LogSettings, Record, TopicPartition
-from storage.cleaner import finish, plan, survey
-from storage.cleaner_messages import PassResult
+from storage.batch.record_batch import encode_batch
+from storage.cleaner.cleaner import finish, plan, survey
+from storage.cleaner.messages import PassResult
 from storage.disk import RealDisk
-from storage.partition_log import PartitionLog
-from storage.record_batch import encode_batch
-from storage.segment import EVERYTHING
-from storage.segment_swap import remove_deleted
+from storage.log.partition_log import PartitionLog
+from storage.log.segment import EVERYTHING
+from storage.log.segment_swap import remove_deleted
 
 KEY = TopicPartition("bench", 0)
 SETTINGS = LogSettings(segment_bytes=100 << 20, cleanup_delete=False, cleanup_compact=True)

@@ -24,8 +24,8 @@ from pathlib import Path
 from bench.cleaner import SETTINGS, fill
 from storage.api import TopicPartition
 from storage.disk import RealDisk
-from storage.partition_log import PartitionLog
-from storage.segment import EVERYTHING
+from storage.log.partition_log import PartitionLog
+from storage.log.segment import EVERYTHING
 
 ROLLCALL = Path(sys.executable).with_name("rollcall")
 PLAIN = {

@@ -2,8 +2,8 @@
 
     .venv/bin/python bench/codec.py [--repeats N]
 
-Whole frames, headers included, as `broker/connection.py` has them: the messages of the hot road in
-the versions that today's clients send, and a few large ones. One core, no I/O.
+Whole frames, headers included, as `broker/net/connection.py` has them: the messages of the hot
+road in the versions that today's clients send, and a few large ones. One core, no I/O.
 """
 
 import argparse

@@ -14,8 +14,8 @@ from coordinator.records import (
     offset_commit_key,
     offset_commit_value,
 )
-from history.lag_records import Sample, encode_sample
-from history.lag_window import Commit
+from history.lag.records import Sample, encode_sample
+from history.lag.window import Commit
 from pipeline.tables import LAG_TOPIC, OFFSETS_TOPIC
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
@@ -26,7 +26,7 @@ from protocol.consumer_protocol import (
 )
 from protocol.names import GroupId, MemberId, TopicName
 from storage.api import Record
-from storage.record_batch import encode_batch, with_offsets
+from storage.batch.record_batch import encode_batch, with_offsets
 
 DAY_MS = 86_400_000
 START_MS = 1_780_000_000_000 // DAY_MS * DAY_MS

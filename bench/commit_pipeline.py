@@ -51,7 +51,7 @@ def decode(folder: Path) -> None:
 SPARK = """
 import json, os, sys, time
 from bench.process_tree import Used, look
-from pipeline.inputs import Source
+from pipeline.read.sources import Source
 from pipeline.session import start_session
 from pipeline.tables import COMMITS
 from pyspark.sql import functions as fn

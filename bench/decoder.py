@@ -24,13 +24,19 @@ from coordinator.records import (
     offset_commit_key,
     offset_commit_value,
 )
-from pipeline.places import pieces, segments
-from pipeline.source import read_piece
+from pipeline.read.data_source import read_piece
+from pipeline.read.segments import pieces, segments
 from pipeline.tables import COMMITS, OFFSETS_TOPIC
 from protocol.names import GroupId, TopicName
 from storage.api import Record
-from storage.record_batch import encode_batch, iter_batches, read_header, read_records, with_offsets
-from storage.rewrite import recompressed
+from storage.batch.record_batch import (
+    encode_batch,
+    iter_batches,
+    read_header,
+    read_records,
+    with_offsets,
+)
+from storage.batch.rewrite import recompressed
 
 NOW_MS = 1_780_000_000_000
 DISTINCT = 8_000

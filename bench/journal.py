@@ -20,11 +20,11 @@ from queue import SimpleQueue
 from uuid import UUID
 
 from storage.api import LogSettings, Position, Record, TopicPartition
+from storage.batch.record_batch import encode_batch
 from storage.disk import RealDisk
-from storage.journal import Journal, JournalLimits
-from storage.journaled_log import JournaledLog
-from storage.log_store import LogStore
-from storage.record_batch import encode_batch
+from storage.journal.journal import Journal, JournalLimits
+from storage.journal.journaled_log import JournaledLog
+from storage.log.log_store import LogStore
 
 RECORD = Record(b"\x00\x01\x00\x0eorders-service\x00\x06orders\x00\x00\x00\x07", bytes(26))
 NOW_MS = 1_700_000_000_000

@@ -20,19 +20,19 @@ from typing import cast
 
 import uvloop
 
-from broker import lag_sampler
-from broker.clock import SystemClock
-from broker.commit_meter import CommitMeter
-from broker.lag_reader import LagReader
-from broker.lag_sampler import LagSampler
-from broker.trouble_watch import TroubleWatch
+from broker.lag import sampler as lag_sampler
+from broker.lag.commit_rates import CommitMeter
+from broker.lag.reader import LagReader
+from broker.lag.sampler import LagSampler
+from broker.lag.verdict_watch import TroubleWatch
+from broker.loop.clock import SystemClock
 from coordinator.coordinator import GroupCoordinator
 from coordinator.group import CommittedOffset, Group
-from coordinator.offset_events import OffsetsCommitted
+from coordinator.offsets.events import OffsetsCommitted
 from history.events import GroupEmptied
-from history.lag_book import LagBook, LagLimits
-from history.lag_records import Sample, encode_sample
-from history.trouble import TroubleLimits
+from history.lag.book import LagBook, LagLimits
+from history.lag.records import Sample, encode_sample
+from history.verdicts.model import TroubleLimits
 from protocol.names import GenerationId, GroupId, MemberId, TopicName
 from topics.registry import TopicRegistry
 

@@ -14,13 +14,13 @@ import tracemalloc
 from collections.abc import Callable
 from uuid import UUID
 
-from broker.fold import fold
-from coordinator.decide.offset_commit import decide_offset_commit
-from coordinator.events import SessionMoved
-from coordinator.evolve import evolve
-from coordinator.evolve_offsets import evolve_offsets
+from broker.background.snapshot_job import fold
+from coordinator.classic.events import SessionMoved
+from coordinator.classic.evolve import evolve
 from coordinator.group import CommittedOffset, Group, Member
-from coordinator.offset_events import OffsetsCommitted
+from coordinator.offsets.events import OffsetsCommitted
+from coordinator.offsets.evolve import evolve_offsets
+from coordinator.offsets.offset_commit import decide_offset_commit
 from coordinator.outcome import Outcome
 from coordinator.records import add_offset_commits, read_offset_commit_value, read_offset_key
 from coordinator.restore import apply_record
@@ -31,12 +31,12 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from protocol.names import GenerationId, GroupId, GroupState, MemberId, TopicId, TopicName
-from protocol.reply_token import ReplyToken
-from purgatory.now import Now
+from seams.now import Now
+from seams.reply_token import ReplyToken
 from storage.api import LogSettings, RecordPair, StoredRecord, TopicPartition
+from storage.batch.record_batch import encode_batch
 from storage.disk import RealDisk
-from storage.partition_log import PartitionLog
-from storage.record_batch import encode_batch
+from storage.log.partition_log import PartitionLog
 from storage.snapshot import forget_before
 
 GROUP = GroupId("orders-consumers")

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from broker.config import Config
+from config.keys import Config
 from coordinator.group import CommittedOffset
 from coordinator.java_hash import partition_of
 from coordinator.records import add_offset_commits
@@ -44,9 +44,9 @@ from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.offset_fetch import OffsetFetchRequest
 from protocol.names import OFFSETS_TOPIC, ErrorCode, GroupId, TopicName
 from storage.api import LogSettings, RecordPair, TopicPartition
+from storage.batch.record_batch import encode_batch
 from storage.disk import RealDisk
-from storage.log_store import LogStore
-from storage.record_batch import encode_batch
+from storage.log.log_store import LogStore
 
 OFFSETS_PARTITIONS = 50
 SETTINGS = LogSettings(segment_bytes=104_857_600, cleanup_delete=False, cleanup_compact=True)

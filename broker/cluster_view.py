@@ -8,10 +8,10 @@ Implements `topics.cluster.ClusterView`.
 from collections.abc import Sequence
 from typing import Final
 
-from broker.config import Config, keys
-from broker.config_key import Key, Kind, Value, as_text
-from broker.request import PendingRequest
-from protocol.reply_token import ReplyToken
+from broker.net.request import PendingRequest
+from config.keys import Config, keys
+from config.types import Key, Kind, Value, as_text
+from seams.reply_token import ReplyToken
 from topics.cluster import BrokerConfig, Endpoint
 from topics.config_values import ConfigSource, ConfigType
 

@@ -13,12 +13,24 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Final
 
-from broker.cleaning import Cleaning
-from broker.clock import SystemClock
-from broker.collector import Collector
-from broker.config import Config
-from broker.dispatch import Dispatcher
-from broker.events import (
+from broker.background.log_cleaner import Cleaning
+from broker.background.snapshotter import Snapshots
+from broker.background.worker import WorkerProcess
+from broker.health import Health
+from broker.history_log.writer import HistoryLog
+from broker.lag.sampler import LagSampler
+from broker.lag.verdict_watch import TroubleWatch
+from broker.loop.clock import SystemClock
+from broker.loop.flush_watch import FlushWatch
+from broker.loop.gc_policy import Collector
+from broker.loop.io_thread import IoThreads
+from broker.loop.journal_bridge import JournalRelay, Stored
+from broker.loop.process import connections_allowed, descriptor_limit, partitions_allowed
+from broker.loop.ticker import Ticker
+from broker.net.dispatch import Dispatcher
+from broker.net.server import Server
+from broker.net.sockets import Bound
+from broker.observe.events import (
     DaemonStep,
     JournalFailed,
     JournalReopened,
@@ -26,34 +38,22 @@ from broker.events import (
     PartFailed,
     Warned,
 )
-from broker.flush_watch import FlushWatch
-from broker.health import Health
-from broker.history_log import HistoryLog
-from broker.io_thread import IoThreads
-from broker.journal_relay import JournalRelay, Stored
-from broker.lag_sampler import LagSampler
-from broker.observe import Observer
-from broker.offsets_logs import OffsetsLogs
-from broker.ownership import Ownership
-from broker.process import connections_allowed, descriptor_limit, partitions_allowed
-from broker.server import Server
-from broker.snapshots import Snapshots
-from broker.sockets import Bound
-from broker.ticker import Ticker
-from broker.trouble_watch import TroubleWatch
-from broker.worker import WorkerProcess
+from broker.observe.observer import Observer
+from broker.partitions.offsets_logs import OffsetsLogs
+from broker.partitions.ownership import Ownership
+from config.keys import Config
 from coordinator.coordinator import GroupCoordinator
 from history.events import TopicPartitions
 from protocol.messages import Request
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.offset_fetch import OffsetFetchRequest
 from protocol.names import OFFSETS_TOPIC, GroupId
-from purgatory.now import Now
+from seams.now import Now
 from storage.api import SyncFailed, TopicPartition
-from storage.journal import Journal
-from storage.log_store import LogStore
+from storage.journal.journal import Journal
+from storage.log.log_store import LogStore
+from storage.log.sealed_flush import SealedFlush
 from storage.loop_guard import LoopGuard
-from storage.sealed_flush import SealedFlush
 from topics.data_plane import DataPlane
 from topics.events import PartitionFailed, PartitionsAdded, TopicChange, TopicCreated, TopicDeleted
 

@@ -11,15 +11,15 @@ import os
 import signal
 from collections.abc import Callable
 
-from broker.request import PendingRequest
-from broker.steps import NEVER, Step
-from coordinator import events
+from broker.net.request import PendingRequest
+from config.crash_steps import NEVER, Step
+from coordinator.classic import events
 from protocol.messages import Response
 from protocol.messages.heartbeat import HeartbeatResponse
 from protocol.messages.join_group import JoinGroupResponse
 from protocol.messages.sync_group import SyncGroupResponse
 from protocol.names import ErrorCode
-from protocol.reply_token import ReplyToken
+from seams.reply_token import ReplyToken
 
 Reply = Callable[[ReplyToken, Response], None]
 Observe = Callable[[events.AnyEvent], None]

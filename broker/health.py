@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec.structs import asdict
 
-from broker.ownership import Ownership
+from broker.partitions.ownership import Ownership
 
 PARTITIONS_NAMED_MAX: Final = 5
 

@@ -20,51 +20,51 @@ from typing import Final, NamedTuple, Protocol
 import uvloop
 from msgspec.structs import replace
 
-from broker.cleaning import build_cleaning
-from broker.clock import SystemClock
+from broker.background.log_cleaner import build_cleaning
+from broker.background.snapshotter import Snapshots
+from broker.background.worker import WorkerProcess
 from broker.cluster_view import ClusterOfOne
-from broker.collector import Collector
-from broker.config import Config
 from broker.daemon import Daemon
-from broker.dispatch import Dispatcher
-from broker.events import DaemonStep, PartFailed, Warned
 from broker.fail_points import fail_at
-from broker.flush_watch import FlushWatch
 from broker.health import Health
-from broker.history_facts import FactLimits
-from broker.history_log import HistoryLog
-from broker.ids import new_member_id
-from broker.io_thread import IoThreads
-from broker.journal_limits import journal_limits
-from broker.journal_relay import JournalRelay
-from broker.lag_log import build_lag
-from broker.last_alive import LastAlive, away_since
-from broker.listeners import BadListeners
-from broker.observe import Observer, log_to_stderr
-from broker.offsets_logs import OffsetsLogs
+from broker.history_log.last_alive import LastAlive, away_since
+from broker.history_log.writer import HistoryLog
+from broker.lag.topic import build_lag
+from broker.lag.verdict_watch import build_watch
+from broker.loop.clock import SystemClock
+from broker.loop.flush_watch import FlushWatch
+from broker.loop.gc_policy import Collector
+from broker.loop.ids import new_member_id
+from broker.loop.io_thread import IoThreads
+from broker.loop.journal_bridge import JournalRelay
+from broker.loop.process import SMALL_DESCRIPTOR_LIMIT, notify, raise_descriptor_limit
+from broker.loop.ticker import Ticker
+from broker.net.dispatch import Dispatcher
+from broker.net.server import Server, ServerLimits
+from broker.net.sockets import Bound, CannotListen, address_text, bind_admin, bind_listener
+from broker.observe.events import DaemonStep, PartFailed, Warned
+from broker.observe.observer import Observer, log_to_stderr
 from broker.opening import open_logs, recover_journal
-from broker.ownership import Ownership
-from broker.process import SMALL_DESCRIPTOR_LIMIT, notify, raise_descriptor_limit
-from broker.server import Server, ServerLimits
-from broker.snapshots import Snapshots
-from broker.sockets import Bound, CannotListen, address_text, bind_admin, bind_listener
-from broker.steps import NEVER
-from broker.stored_file import StoredFile
-from broker.ticker import Ticker
-from broker.trouble_watch import build_watch
-from broker.worker import WorkerProcess
+from broker.partitions.offsets_logs import OffsetsLogs
+from broker.partitions.ownership import Ownership
+from config.crash_steps import NEVER
+from config.keys import Config
+from config.listeners import BadListeners
+from config.settings import journal_limits
 from coordinator.coordinator import GroupCoordinator
 from history.index import HistoryIndex, IndexLimits
+from history.recording.recorder import FactLimits
 from protocol.names import HISTORY_TOPIC, OFFSETS_TOPIC
 from rollcall import __version__
 from storage.api import Corrupt
+from storage.atomic_file import StoredFile
 from storage.data_dir import DataDir, DataDirRefused
 from storage.disk import RealDisk
-from storage.journal import Journal
-from storage.log_store import LogStore
+from storage.journal.journal import Journal
+from storage.log.log_store import LogStore
+from storage.log.sealed_flush import SealedFlush
 from storage.loop_guard import LoopGuard
-from storage.repair import choice
-from storage.sealed_flush import SealedFlush
+from storage.repair.repair import choice
 from topics.data_plane import DataPlane
 from topics.registry import TopicRegistry
 

@@ -10,8 +10,8 @@ Kafka differs: `LogLoader` cuts such a log without asking, once the broker was n
 from typing import Final
 from uuid import UUID
 
-from broker.events import DaemonStep, Warned
-from broker.observe import Observer
+from broker.observe.events import DaemonStep, Warned
+from broker.observe.observer import Observer
 from coordinator.records import (
     LEGACY_OFFSET_COMMIT,
     OFFSET_COMMIT,
@@ -22,14 +22,14 @@ from coordinator.records import (
 )
 from protocol.names import OFFSETS_TOPIC
 from storage.api import Corrupt, TopicPartition
-from storage.checkpoints import NO_TOPIC_ID
-from storage.journal import Journal
-from storage.log_store import Expects, LogStore, StoreOpened
-from storage.partition_folders import PARTITION_NUMBER_MAX
-from storage.partition_log import PartitionLog
-from storage.record_batch import read_header
-from storage.repair_book import Repaired
-from storage.segment import TailCut
+from storage.batch.record_batch import read_header
+from storage.journal.journal import Journal
+from storage.log.checkpoints import NO_TOPIC_ID
+from storage.log.log_store import Expects, LogStore, StoreOpened
+from storage.log.partition_folders import PARTITION_NUMBER_MAX
+from storage.log.partition_log import PartitionLog
+from storage.log.segment import TailCut
+from storage.repair.repair_plan import Repaired
 from topics.catalog import Catalog, CatalogDamaged, CatalogFile, TopicEntry
 
 GROUPS_NAMED_MAX: Final = 1_000

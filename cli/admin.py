@@ -15,9 +15,9 @@ from urllib.request import ProxyHandler, build_opener
 
 import click
 
-from broker.config_key import BadValue
-from broker.listeners import parse_host_port
 from cli.exits import WrongInput
+from config.listeners import parse_host_port
+from config.types import BadValue
 
 TIMEOUT_S = 30.0
 DEFAULT_ADMIN = "127.0.0.1:9180"

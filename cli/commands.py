@@ -15,9 +15,9 @@ from typing import Final
 
 import click
 
-from broker.config_sources import BadConfig
 from cli.exits import INTERRUPTED, WRONG, of_disk
 from cli.groups import Commands
+from config.sources import BadConfig
 from protocol.printable import printable
 from rollcall import __version__
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import click
 
-from broker.config import Config, keys
-from broker.config_key import Key, as_text
 from cli.options import configuration_options, read_options, warn
 from cli.reference import reference
+from config.keys import Config, keys
+from config.types import Key, as_text
 
 
 @click.command(name="config")

@@ -1,7 +1,7 @@
 """`rollcall log clean`: compact the logs of a data directory on which no daemon runs.
 
-Recovers the directory as a start does (so it also works after a kill), then storage/cleaner.py
-cleans each compacted log under the directory's lock.
+Recovers the directory as a start does (so it also works after a kill), then
+storage/cleaner/cleaner.py cleans each compacted log under the directory's lock.
 """
 
 import json
@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from broker.config import Config
 from cli.clock import now_ms
 from cli.exits import BadNews
 from cli.log_options import log_topic_option, partition_option
 from cli.options import read_options
+from config.keys import Config
 
 if TYPE_CHECKING:
     from storage.api import LogSettings, TopicPartition
-    from storage.cleaner import FolderCleaned
+    from storage.cleaner.cleaner import FolderCleaned
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +112,8 @@ def _in_one_line() -> Iterator[None]:
     """Errors are one line: exit code 2 if nothing was started, 1 if a log failed."""
     from storage.api import Corrupt
     from storage.data_dir import DataDirRefused
-    from storage.segment_swap import SwapRefused
-    from transfer.refusals import Unusable
+    from storage.log.segment_swap import SwapRefused
+    from transfer.errors import Unusable
 
     try:
         yield
@@ -128,8 +128,8 @@ _Logs = list[tuple["TopicPartition", "LogSettings"]]
 
 def _compacted_logs(config: Config, wanted: _Wanted, *, dry_run: bool) -> _Logs:
     """The logs to clean, with their settings; afterwards the directory is cleanly stopped."""
-    from storage.log_store import CLEAN_SHUTDOWN
-    from transfer.refusals import Unusable
+    from storage.log.log_store import CLEAN_SHUTDOWN
+    from transfer.errors import Unusable
     from transfer.rollcall_dir import RollcallDir
 
     is_at_rest = Path(config.data_dir, CLEAN_SHUTDOWN).exists()
@@ -146,7 +146,7 @@ def _compacted_logs(config: Config, wanted: _Wanted, *, dry_run: bool) -> _Logs:
 def _clean(
     config: Config, logs: _Logs, *, roll: bool, dry_run: bool
 ) -> Iterator[tuple["TopicPartition", "FolderCleaned"]]:
-    from storage.cleaner import clean_folder
+    from storage.cleaner.cleaner import clean_folder
     from storage.disk import RealDisk
     from transfer.rollcall_dir import lock
 

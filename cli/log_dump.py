@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def _type_names() -> list[str]:
     from logtools.group_records import SCHEMAS
-    from logtools.shown import CONTROL, PLAIN, UNKNOWN
+    from logtools.record_view import CONTROL, PLAIN, UNKNOWN
 
     return [*(schema.name for schema in SCHEMAS.values()), UNKNOWN, CONTROL, PLAIN]
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 import click
 
 from cli.exits import BadNews, of_disk
-from logtools.places import DataPlace, NothingThere, place_at
+from logtools.layout import DataPlace, NothingThere, place_at
 from protocol.names import OFFSETS_TOPIC
 
 CommandFunction = TypeVar("CommandFunction", bound=Callable[..., object])

@@ -14,7 +14,7 @@ from cli.log_options import log_topic_option, look_at, partition_option, reading
 from cli.tables import say
 
 if TYPE_CHECKING:
-    from logtools.places import DataPlace
+    from logtools.layout import DataPlace
     from storage.api import LogSettings
 
 
@@ -85,7 +85,7 @@ def _settings(place: "DataPlace", ratio: float | None, lag_ms: int | None) -> "L
 
     settings = LogSettings()
     if has_journal(place):
-        from broker.config import Config
+        from config.keys import Config
 
         settings = Config().offsets_log_settings()
     if ratio is not None:

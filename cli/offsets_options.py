@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from broker.config import Config
 from cli.exits import BadNews, WrongInput, of_disk
 from cli.options import read_options
+from config.keys import Config
 
 if TYPE_CHECKING:
     from transfer.report import Report
@@ -106,7 +106,7 @@ def in_one_line() -> Iterator[None]:
     """Wrong places and files end the command with exit code 2, a failing disk and damage with 1."""
     from storage.api import Corrupt, LogClosed
     from storage.data_dir import DataDirLocked, DataDirRefused
-    from transfer.refusals import BadText, Unusable
+    from transfer.errors import BadText, Unusable
 
     try:
         yield

@@ -1,7 +1,7 @@
 """Configuration options: those that `rollcall serve` and `rollcall config` share.
 
 Each is a short form of a Kafka property: --listen HOST:PORT is --set listeners=..., and so on.
-broker/config_sources.py merges and checks the values; nothing is checked here.
+config/sources.py merges and checks the values; nothing is checked here.
 """
 
 import os
@@ -12,9 +12,9 @@ from typing import TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from broker.config import Config, keys
-from broker.config_sources import Setting, command_line_setting, given, load_config
-from broker.listeners import with_listener_name
+from config.keys import Config, keys
+from config.listeners import with_listener_name
+from config.sources import Setting, command_line_setting, given, load_config
 
 CommandFunction = TypeVar("CommandFunction", bound=Callable[..., object])
 

@@ -82,8 +82,8 @@ def in_one_line() -> Iterator[None]:
     """Turns refusals into one-line messages; wrap the pipeline's own imports as well."""
     try:
         from pipeline.command import UnknownJob
+        from pipeline.errors import NothingThere, Refusal
         from pipeline.java import NoJava
-        from pipeline.refusals import NothingThere, Refusal
         from pipeline.spark_log import keep
     except ImportError as missing:
         raise not_installed(missing) from None

@@ -1,6 +1,6 @@
 """`rollcall pipeline report`: the tables of jobs as an HTML page, CSV and JSON.
 
-Reads the options; pipeline/report.py does the work. Exit codes: cli/pipeline_options.py.
+Reads the options; pipeline/report/report.py does the work. Exit codes: cli/pipeline_options.py.
 """
 
 from pathlib import Path

@@ -74,7 +74,7 @@ def stream(
     """
     given, to_connector = pairs(settings, "--set"), pairs(options, "--option")
     with in_one_line():
-        from pipeline.streaming import StreamOrder, follow
+        from pipeline.stream.health_stream import StreamOrder, follow
 
         order = StreamOrder(source, out, verdicts_topic, None if once else every, to_connector)
         if follow(order, master, given):

@@ -2,7 +2,7 @@
 
 A key is declared in one line: the field's name with its underscores as dots is the name that users
 write, Kafka's wherever Kafka has one; then default, meaning and range. Own keys begin `rollcall_`.
-Adding a key is adding that line and using the field. `config_sources.py` fills a Config in;
+Adding a key is adding that line and using the field. `sources.py` fills a Config in;
 `rollcall config` and docs/configuration.md print this table. Durations are in ms and sizes in bytes
 unless the name says otherwise. Kafka's counterpart: AbstractKafkaConfig.CONFIG_DEF.
 """
@@ -14,7 +14,9 @@ from typing import ClassVar
 
 from msgspec import Struct, field
 
-from broker.config_key import (
+from config.crash_steps import NEVER, Step
+from config.listeners import Listener, parse_host_port, resolve_listeners
+from config.types import (
     Key,
     Rule,
     Table,
@@ -28,8 +30,6 @@ from broker.config_key import (
     text,
     words,
 )
-from broker.listeners import Listener, parse_host_port, resolve_listeners
-from broker.steps import NEVER, Step
 from coordinator.settings import GroupSettings
 from protocol import java_text
 from protocol.java_text import INT_MAX, LONG_MAX, split_list, trim

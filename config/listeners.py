@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from broker.config_key import BadValue
+from config.types import BadValue
 from protocol.java_text import split_list, trim
 
 _ENDPOINT = re.compile(

@@ -6,8 +6,8 @@ has the size that the other expects.
 
 from typing import Final
 
-from broker.config import Config
-from storage.journal import JournalLimits
+from config.keys import Config
+from storage.journal.journal import JournalLimits
 
 FILES: Final = 2
 """The journal writes to them in turn; `rollcall.journal.bytes` is their sum."""

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from broker.config import Config, Origin, keys
-from broker.config_key import BadValue, Key, Value, Written, as_text
-from broker.java_properties import BadProperties, parse_properties
-from broker.kafka_names import is_known, kafka_names, refusal
-from broker.listeners import BadListeners
+from config.java_properties import BadProperties, parse_properties
+from config.kafka_names import is_known, kafka_names, refusal
+from config.keys import Config, Origin, keys
+from config.listeners import BadListeners
+from config.types import BadValue, Key, Value, Written, as_text
 from protocol.java_text import LONG_MAX, LONG_MIN, trim
 from protocol.printable import printable
 

@@ -1,6 +1,6 @@
 """What may one configuration value look like? Its type, its range and how its text is read.
 
-`broker/config.py` declares each key in one line with the functions at the end of this file; the
+`config/keys.py` declares each key in one line with the functions at the end of this file; the
 rules for text are those of Kafka's ConfigDef.parseType, so that a value which Kafka takes is taken
 here and one that it refuses is refused. Values come from a command line, an environment or a
 properties file as text, and from TOML already typed.

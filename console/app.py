@@ -14,9 +14,9 @@ from typing import Final
 from aiohttp import web
 
 from broker.daemon import Daemon
-from broker.events import PartFailed
 from broker.metrics.scrape import Metrics
-from broker.sockets import ADMIN_BACKLOG, Bound
+from broker.net.sockets import ADMIN_BACKLOG, Bound
+from broker.observe.events import PartFailed
 from console.history_api import HistoryApi
 from console.lag_api import LagApi
 from console.scraping import Form, Scrapes, negotiate

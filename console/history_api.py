@@ -18,17 +18,17 @@ from typing import Final
 from aiohttp import web
 
 from broker.daemon import Daemon
-from broker.history_reader import FOREVER_MS, Span
-from broker.history_view import HistoryView
-from broker.trouble_watch import Standing
+from broker.history_log.reader import FOREVER_MS, Span
+from broker.history_log.view import HistoryView
+from broker.lag.verdict_watch import Standing
 from console.answers import answer_json, number_asked, refusal, whole_number
 from history.encoding import as_plain
 from history.events import NAMES, GroupDeleted, OffsetsMoved
-from history.shown import instant, shown
-from history.telling import tell, tell_waiting
-from history.trouble import TroubleKind
+from history.text.event_text import words
+from history.text.rebalance_json import instant, shown
+from history.text.rebalance_text import tell, tell_waiting
+from history.verdicts.model import TroubleKind
 from history.waiting import Awaited, Waiting
-from history.words import words
 from protocol.names import GroupId
 from storage.api import Corrupt
 

@@ -17,8 +17,8 @@ from aiohttp import web
 from broker.daemon import Daemon
 from console.answers import answer_json, refusal, whole_number
 from coordinator.group import GroupView
-from history.lag import NOTE_WORDS, SEVERITY, GroupLag, Owner, PartitionLag, Sum
-from history.lag_book import GroupWindows
+from history.lag.book import GroupWindows
+from history.lag.model import NOTE_WORDS, SEVERITY, GroupLag, Owner, PartitionLag, Sum
 from protocol.names import GroupId, GroupState
 
 GROUPS_DEFAULT: Final = 1_000

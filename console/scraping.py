@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from broker.metrics.scrape import Metrics, text
-from broker.stats import Turns
+from broker.observe.stats import Turns
 
 CHUNK_CHARS: Final = 65_536
 """As much is handed to the socket, or to the compressor, at one time."""

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from broker.daemon import Daemon
-from broker.sockets import Bound
+from broker.net.sockets import Bound
 
 if TYPE_CHECKING:
     from console.app import Console

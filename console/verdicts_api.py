@@ -10,7 +10,7 @@ from typing import Final
 from aiohttp import web
 
 from broker.daemon import Daemon
-from broker.trouble_watch import Standing
+from broker.lag.verdict_watch import Standing
 from console.answers import answer_json, refusal, whole_number
 from protocol.names import GroupId
 

@@ -8,10 +8,10 @@ Kafka's counterpart: the `combineFutures` of `GroupCoordinatorService`.
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-from coordinator.waiting import Send
+from coordinator.pending_answers import Send
 from protocol.messages import Response
 from protocol.names import ErrorCode
-from protocol.reply_token import ReplyToken
+from seams.reply_token import ReplyToken
 
 T = TypeVar("T")
 

@@ -12,19 +12,19 @@ from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from coordinator.alarm import Alarm
-from coordinator.census import Census
-from coordinator.chronicle import Chronicle
-from coordinator.commands import Command, Join, Leave, Sync
-from coordinator.decide.heartbeat import HEARTBEAT_ANSWERS
-from coordinator.decide.join_group import NewMemberId
-from coordinator.deleted_topics import DeletedTopics
-from coordinator.events import AnyEvent, PartitionLoadFailed
+from coordinator.classic.commands import Command, Join, Leave, Sync
+from coordinator.classic.decide.heartbeat import HEARTBEAT_ANSWERS
+from coordinator.classic.decide.join_group import NewMemberId
+from coordinator.classic.events import AnyEvent, PartitionLoadFailed
 from coordinator.find_coordinator import Endpoint, find_coordinator
 from coordinator.group import GroupView
+from coordinator.group_counts import Census
+from coordinator.history_sink import Chronicle
 from coordinator.image import Beginning
 from coordinator.java_hash import partition_of
 from coordinator.many_groups import ManyGroups
+from coordinator.next_deadline import Alarm
+from coordinator.offsets.deleted_topics import DeletedTopics
 from coordinator.refusals import GroupRequest, refuse
 from coordinator.settings import GroupSettings
 from coordinator.shard import Shard
@@ -44,10 +44,10 @@ from protocol.messages.offset_fetch import OffsetFetchRequest
 from protocol.messages.sync_group import SyncGroupRequest
 from protocol.names import ErrorCode, GroupId, TopicId, TopicName
 from protocol.primitives import echoed, fits_string
-from protocol.reply_token import ReplyToken
-from protocol.topics_view import TopicsView
-from purgatory.now import Now
 from purgatory.purgatory import Purgatory
+from seams.now import Now
+from seams.reply_token import ReplyToken
+from seams.topics_view import TopicsView
 from storage.api import Log, Position, StoredRecord
 
 Handler = Callable[[Request, ReplyToken, Now], None]

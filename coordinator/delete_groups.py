@@ -6,13 +6,13 @@ that no prefix of them leaves offsets behind without the group that they belong 
 Kafka's counterpart: `GroupCoordinatorShard.deleteGroups`, `ClassicGroup.validateDeleteGroup`.
 """
 
-from coordinator.generation_record import end_generation_record
+from coordinator.classic.generation_record import end_generation_record
 from coordinator.group import GroupView
-from coordinator.offset_events import DeletionCause, GroupDeleted
+from coordinator.offsets.events import DeletionCause, GroupDeleted
 from coordinator.outcome import Outcome
 from coordinator.records import add_offset_tombstones, group_tombstone
 from protocol.names import ErrorCode, GroupState
-from purgatory.now import Now
+from seams.now import Now
 from storage.api import RecordPair
 
 

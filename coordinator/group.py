@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from coordinator.generations import is_later
+from coordinator.classic.generations import is_later
 from coordinator.locks import GroupLock
 from protocol.names import (
     UNKNOWN_MEMBER_ID,
@@ -25,7 +25,7 @@ from protocol.names import (
     TopicId,
     TopicName,
 )
-from protocol.reply_token import ReplyToken
+from seams.reply_token import ReplyToken
 
 Protocols = tuple[tuple[str, bytes], ...]
 """A member's offered protocols in its order of preference: (name, metadata)."""

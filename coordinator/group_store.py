@@ -8,20 +8,20 @@ Keeps the census and the alarm as it goes. Decides nothing and answers nobody: t
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from coordinator import events
-from coordinator.alarm import Alarm
-from coordinator.census import Census
-from coordinator.commands import Command
-from coordinator.delayed import DelayedHeartbeat, Op, join_slot, session_slot, sync_slot
-from coordinator.evolve import evolve
-from coordinator.evolve_offsets import evolve_offsets
+from coordinator.classic import events
+from coordinator.classic.commands import Command
+from coordinator.classic.delayed import DelayedHeartbeat, Op, join_slot, session_slot, sync_slot
+from coordinator.classic.evolve import evolve
 from coordinator.group import SESSION_PAUSED, Group
-from coordinator.offset_events import GroupDeleted, OffsetsCommitted, OffsetsDeleted
+from coordinator.group_counts import Census
+from coordinator.next_deadline import Alarm
+from coordinator.offsets.events import GroupDeleted, OffsetsCommitted, OffsetsDeleted
+from coordinator.offsets.evolve import evolve_offsets
 from coordinator.records import batch_bytes_at_most
 from coordinator.settings import GroupSettings
 from protocol.names import GroupId, GroupState, MemberId
-from purgatory.now import Now
 from purgatory.purgatory import Purgatory
+from seams.now import Now
 from storage.api import Log, Position, RecordPair
 
 RECORDS_ALWAYS_ONE_BATCH: Final = 20

@@ -1,6 +1,7 @@
 """Who writes down what happens to groups, for people? Told of each turn, in that very turn.
 
-The shell implements it (broker/history_log.py). A turn's records and its history are appended
+The shell implements it (broker/history_log/writer.py). A turn's records and its history are
+appended
 between `hold` and `release`, so that they are stored in one flush: a crash has both or neither.
 Nothing here may raise: a history that cannot be written is no reason to refuse a client.
 """
@@ -8,11 +9,11 @@ Nothing here may raise: a history that cannot be written is no reason to refuse 
 from collections.abc import Sequence
 from typing import Protocol
 
-from coordinator.events import Event, SessionMoved, SyncParked
+from coordinator.classic.events import Event, SessionMoved, SyncParked
 from coordinator.group import GroupView
-from coordinator.offset_events import OffsetsCommitted
+from coordinator.offsets.events import OffsetsCommitted
 from protocol.names import NO_GENERATION
-from purgatory.now import Now
+from seams.now import Now
 
 
 class Chronicle(Protocol):

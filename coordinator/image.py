@@ -15,9 +15,9 @@ from typing import Final, NamedTuple, Protocol, TypeVar, cast
 
 from msgspec.structs import astuple
 
+from coordinator.classic.subscriptions import subscribed_topics
 from coordinator.group import CommittedOffset, Group, Member, Protocols
 from coordinator.restore import RecordSkipped, apply_record
-from coordinator.subscriptions import subscribed_topics
 from protocol.names import (
     GenerationId,
     GroupId,

@@ -7,17 +7,17 @@ one of these until all are there. Kafka's counterpart: `GroupMetadataManager.onL
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from coordinator.books import Books
-from coordinator.census import Census
-from coordinator.chronicle import Chronicle
-from coordinator.commands import BeginRebalance, RebalanceCause
-from coordinator.delayed import DelayedHeartbeat, DelayedSync
+from coordinator.classic.commands import BeginRebalance, RebalanceCause
+from coordinator.classic.delayed import DelayedHeartbeat, DelayedSync
 from coordinator.group import Group
+from coordinator.group_counts import Census
+from coordinator.group_store import Books
+from coordinator.history_sink import Chronicle
 from coordinator.image import NOTHING, Beginning, Image
 from coordinator.restore import RecordSkipped
 from coordinator.settings import GroupSettings
 from protocol.names import GroupId, GroupState, TopicName
-from purgatory.now import Now
+from seams.now import Now
 from storage.api import StoredRecord
 
 

@@ -2,28 +2,28 @@
 
 OffsetFetch, ListGroups, DescribeGroups and DeleteGroups name several groups, or mean all of them.
 The coordinator hands them on to here; each shard that is concerned gives its part, once what it
-shows is stored, and the last part sends the answer (gather.py). A group whose id no record can hold
-does not exist: it is refused without a look at a shard.
+shows is stored, and the last part sends the answer (combined_answer.py). A group whose id no record
+can hold does not exist: it is refused without a look at a shard.
 Kafka's counterpart: the methods of `GroupCoordinatorService` that call `combineFutures`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from coordinator.decide.describe_groups import refuse_describe_group
-from coordinator.decide.offset_fetch import (
+from coordinator.classic.decide.describe_group import refuse_describe_group
+from coordinator.combined_answer import Gather, T
+from coordinator.java_hash import partition_of
+from coordinator.offsets.offset_fetch import (
     fetched_bytes,
     is_large,
     offset_fetch_response,
     refuse_offset_fetch,
     wanted_groups,
 )
-from coordinator.gather import Gather, T
-from coordinator.java_hash import partition_of
+from coordinator.pending_answers import Send
 from coordinator.refusals import delete_refusals, describe_refusals, fetch_refusals
 from coordinator.shard import Shard
 from coordinator.undecided import AnswerFollows, Undecided
-from coordinator.waiting import Send
 from protocol.answer_room import AnswerRoom
 from protocol.messages import Request, Response
 from protocol.messages.delete_groups import (
@@ -40,8 +40,8 @@ from protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGr
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponseGroup
 from protocol.names import ErrorCode, GroupId
 from protocol.primitives import fits_string
-from protocol.reply_token import ReplyToken
-from purgatory.now import Now
+from seams.now import Now
+from seams.reply_token import ReplyToken
 
 
 class ManyGroups:

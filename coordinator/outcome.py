@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from protocol.messages import Response
-from protocol.reply_token import ReplyToken
+from seams.reply_token import ReplyToken
 from storage.api import RecordPair
 
 if TYPE_CHECKING:
-    from coordinator.commands import AssignmentStored, Command
-    from coordinator.delayed import Op
-    from coordinator.events import Event
+    from coordinator.classic.commands import AssignmentStored, Command
+    from coordinator.classic.delayed import Op
+    from coordinator.classic.events import Event
 
 
 class Reply(Struct, frozen=True):

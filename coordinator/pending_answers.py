@@ -14,12 +14,12 @@ from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import Protocol
 
-from coordinator.alarm import Alarm
-from coordinator.commands import AssignmentStored
+from coordinator.classic.commands import AssignmentStored
+from coordinator.next_deadline import Alarm
 from coordinator.refusals import refused
 from protocol.messages import Response
 from protocol.names import ErrorCode
-from protocol.reply_token import ReplyToken
+from seams.reply_token import ReplyToken
 from storage.api import Position
 
 Send = Callable[[ReplyToken, Response], None]

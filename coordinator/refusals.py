@@ -7,11 +7,11 @@ it waited for failed. Kafka's counterpart: `getErrorResponse` of each request cl
 
 from collections.abc import Sequence
 
-from coordinator.decide.describe_groups import refuse_describe_group
-from coordinator.decide.join_answers import join_refusal
-from coordinator.decide.offset_commit import refuse_offset_commit
-from coordinator.decide.offset_delete import refuse_offset_delete
-from coordinator.decide.offset_fetch import refuse_offset_fetch
+from coordinator.classic.decide.describe_group import refuse_describe_group
+from coordinator.classic.decide.join_answers import join_refusal
+from coordinator.offsets.offset_commit import refuse_offset_commit
+from coordinator.offsets.offset_delete import refuse_offset_delete
+from coordinator.offsets.offset_fetch import refuse_offset_fetch
 from protocol.messages import Response
 from protocol.messages.delete_groups import DeletableGroupResult
 from protocol.messages.describe_groups import DescribedGroup
@@ -30,7 +30,7 @@ from protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchR
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from protocol.names import UNKNOWN_MEMBER_ID, ErrorCode, GroupId, MemberId
 from protocol.primitives import echoed
-from protocol.topics_view import TopicsView
+from seams.topics_view import TopicsView
 
 GroupRequest = (
     JoinGroupRequest

@@ -14,8 +14,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from coordinator.generation_record import GENERATION_BEGUN, apply_generation_record
-from coordinator.generations import is_later
+from coordinator.classic.generation_record import GENERATION_BEGUN, apply_generation_record
+from coordinator.classic.generations import is_later
+from coordinator.classic.subscriptions import subscribed_topics
 from coordinator.group import Group, GroupTable, Member
 from coordinator.record_schemas import RECORD_SCHEMAS
 from coordinator.records import (
@@ -30,7 +31,6 @@ from coordinator.records import (
     read_offset_key,
     record_type,
 )
-from coordinator.subscriptions import subscribed_topics
 from protocol.names import UNKNOWN_MEMBER_ID, GroupId, GroupState
 from protocol.primitives import Malformed
 from storage.api import StoredRecord

@@ -1,6 +1,6 @@
 """Which limits and timeouts does the coordinator obey? All of them, named as Kafka names them.
 
-`broker/config.py` fills this in from the configuration; the defaults are Kafka 4.3.1's. Durations
+`config/keys.py` fills this in from the configuration; the defaults are Kafka 4.3.1's. Durations
 are in ms unless the name says otherwise.
 """
 

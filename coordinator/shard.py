@@ -16,38 +16,38 @@ from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from coordinator import events
-from coordinator.alarm import Alarm
-from coordinator.books import Books
-from coordinator.census import Census
-from coordinator.chronicle import Chronicle, is_history
-from coordinator.commands import Beat, Command
-from coordinator.decide.delete_groups import decide_delete_group
-from coordinator.decide.describe_groups import (
+from coordinator.classic import events
+from coordinator.classic.commands import Beat, Command
+from coordinator.classic.decide.describe_group import (
     describe_group,
     described_bytes,
     refuse_describe_group,
 )
-from coordinator.decide.expire_offsets import decide_topic_deleted
-from coordinator.decide.heartbeat import HEARTBEAT_ANSWERS, judge_heartbeat
-from coordinator.decide.join_answers import refuse_join
-from coordinator.decide.join_group import NewMemberId
-from coordinator.decide.list_groups import list_groups
-from coordinator.decide.offset_commit import decide_offset_commit
-from coordinator.decide.offset_delete import decide_offset_delete
-from coordinator.decide.offset_fetch import fetch_offsets_of_group
-from coordinator.decide.partitions_changed import decide_partitions_changed
-from coordinator.decisions import decide
-from coordinator.deleted_topics import DeletedTopic, Forgetting
-from coordinator.expiry import OffsetExpiry
+from coordinator.classic.decide.heartbeat import HEARTBEAT_ANSWERS, judge_heartbeat
+from coordinator.classic.decide.join_answers import refuse_join
+from coordinator.classic.decide.join_group import NewMemberId
+from coordinator.classic.decide.partitions_changed import decide_partitions_changed
+from coordinator.classic.decisions import decide
+from coordinator.delete_groups import decide_delete_group
 from coordinator.group import GroupView
+from coordinator.group_counts import Census
+from coordinator.group_store import Books
+from coordinator.history_sink import Chronicle, is_history
 from coordinator.image import Beginning
-from coordinator.loading import Loading
+from coordinator.lazy_restore import Loading
+from coordinator.list_groups import list_groups
+from coordinator.next_deadline import Alarm
+from coordinator.offsets.deleted_topics import DeletedTopic, Forgetting
+from coordinator.offsets.expire_offsets import decide_topic_deleted
+from coordinator.offsets.expiry import OffsetExpiry
+from coordinator.offsets.offset_commit import decide_offset_commit
+from coordinator.offsets.offset_delete import decide_offset_delete
+from coordinator.offsets.offset_fetch import fetch_offsets_of_group
 from coordinator.outcome import Outcome, Reply
+from coordinator.pending_answers import ClientAnswer, Send, WaitingAnswers, WaitingCommands
 from coordinator.refusals import GroupRequest, refused
 from coordinator.settings import GroupSettings
 from coordinator.undecided import Undecided
-from coordinator.waiting import ClientAnswer, Send, WaitingAnswers, WaitingCommands
 from protocol.answer_room import AnswerRoom
 from protocol.messages import Response
 from protocol.messages.delete_groups import DeletableGroupResult
@@ -59,9 +59,9 @@ from protocol.messages.offset_delete import OffsetDeleteRequest
 from protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from protocol.names import ErrorCode, GroupId, GroupState, TopicId, TopicName
-from protocol.reply_token import ReplyToken
-from protocol.topics_view import TopicsView
-from purgatory.now import Now
+from seams.now import Now
+from seams.reply_token import ReplyToken
+from seams.topics_view import TopicsView
 from storage.api import Log, Position, StoredRecord
 
 Observe = Callable[[events.AnyEvent], None]

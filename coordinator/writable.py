@@ -13,7 +13,7 @@ from typing import Final
 from protocol.messages.join_group import JoinGroupRequest
 from protocol.names import UNKNOWN_MEMBER_ID
 from protocol.primitives import STRING_MAX_BYTES, STRING_SAFE_CHARS, fits_string
-from protocol.reply_token import ReplyToken
+from seams.reply_token import ReplyToken
 
 MEMBER_ID_SUFFIX_BYTES: Final = 37
 """What a new member id has behind the client's name: a hyphen, and a UUID in its 36 characters."""

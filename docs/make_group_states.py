@@ -10,7 +10,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Final
 
-from coordinator.transitions import LEGAL_MOVES
+from coordinator.classic.transitions import LEGAL_MOVES
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.list_groups import ListGroupsRequest

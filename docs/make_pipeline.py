@@ -53,11 +53,12 @@ The log may be in use: the run reads up to the end that the log had when the sou
 Through Hadoop's file systems a segment must be smaller than 2 GiB.
 
 Segments are split into pieces of 32 MiB at batch boundaries, one Spark task each. A task decodes
-chunks of 4 MiB into Arrow batches, all records of a chunk at once (pipeline/records.py,
+chunks of 4 MiB into Arrow batches, all records of a chunk at once
+(pipeline/decode/record_extents.py,
 lockstep.py). A larger batch is read on its own, up to 64 MiB. Of compressed batches some 6 MiB are
 decompressed at a time. The same reader is available in Python as a data source:
 
-    spark.dataSource.register(RollcallLog)     # from pipeline.source
+    spark.dataSource.register(RollcallLog)     # from pipeline.read.data_source
     read = spark.read.format("rollcall-log").option("table", "commits")
     read.option("columns", "group,topic,partition,committed_offset").load("/var/lib/rollcall")
 

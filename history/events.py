@@ -1,7 +1,8 @@
 """What can a group's history tell? Typed facts in the past tense, as `__group_history` keeps them.
 
 One record of the topic is one of these, encoded by `encoding.py`: a map of the fields below under
-the type's name (`TYPES`). The writer (broker/history_log.py) makes them from the coordinator's
+the type's name (`TYPES`). The writer (broker/history_log/writer.py) makes them from the
+coordinator's
 events, in the turn that decided them; the console, `rollcall why`, the verdicts and Spark read
 them. docs/history.md describes each field for people.
 

@@ -1,5 +1,6 @@
 """What does a group wait for at this moment? For people who find it stuck: whom, until when, what
-would end it. Facts only; telling.py has the words, and broker/history_view.py asks the group.
+would end it. Facts only; rebalance_text.py has the words, and broker/history_log/view.py asks the
+group.
 """
 
 from enum import StrEnum

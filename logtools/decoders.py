@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Final
 
 from logtools.group_records import decode_group_record
-from logtools.own_records import decode_history, decode_lag
-from logtools.printed import Json, base64_text
-from logtools.shown import CONTROL, PLAIN, Shown
+from logtools.history_records import decode_history, decode_lag
+from logtools.kafka_json import Json, base64_text
+from logtools.record_view import CONTROL, PLAIN, Shown
 from protocol.names import HISTORY_TOPIC, LAG_TOPIC, OFFSETS_TOPIC
 
 Decoder = Callable[[bytes | None, bytes | None], Shown]

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from logtools.decoders import decode_control, decoder_for
-from logtools.places import DataPlace, PartitionPlace, SegmentFile, after_offset
-from logtools.printed import Json, base64_text
-from logtools.shown import Shown
+from logtools.kafka_json import Json, base64_text
+from logtools.layout import DataPlace, PartitionPlace, SegmentFile, after_offset
+from logtools.record_view import Shown
 from logtools.walk import Batch, Damage, walk
-from storage.compression import COMPRESSION_NAMES
-from storage.record_batch import (
+from storage.batch.compression import COMPRESSION_NAMES
+from storage.batch.record_batch import (
     NO_PRODUCER_ID,
     BatchHeader,
     Headers,

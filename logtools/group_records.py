@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from struct import error as struct_error
 from typing import Final
 
-from coordinator.generation_record import (
+from coordinator.classic.generation_record import (
     GENERATION_BEGUN,
     GenerationBegunKey,
     GenerationBegunValue,
@@ -21,8 +21,8 @@ from coordinator.record_schemas import (
     MemberMetadata,
     RecordSchema,
 )
-from logtools.printed import Json, base64_text, printed
-from logtools.shown import UNKNOWN, Shown
+from logtools.kafka_json import Json, base64_text, printed
+from logtools.record_view import UNKNOWN, Shown
 from protocol.compiler import reader
 from protocol.consumer_protocol import (
     PROTOCOL_TYPE,

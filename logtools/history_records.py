@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from history.encoding import UnreadableEvent, as_plain, decode
 from history.events import NAMES
-from history.lag_records import UnreadableSample, decode_sample
-from logtools.printed import Json, base64_text
-from logtools.shown import UNKNOWN, Shown
+from history.lag.records import UnreadableSample, decode_sample
+from logtools.kafka_json import Json, base64_text
+from logtools.record_view import UNKNOWN, Shown
 
 
 def decode_history(key: bytes | None, value: bytes | None) -> Shown:

@@ -11,7 +11,7 @@ from functools import cache
 from operator import attrgetter
 
 from protocol.schema import ArrayOf, FieldSpec, Message, Struct, StructOf, Wire, WireType, fields_of
-from storage.checkpoints import encode_uuid
+from storage.log.checkpoints import encode_uuid
 
 Json = None | bool | int | float | str | Sequence["Json"] | dict[str, "Json"]
 

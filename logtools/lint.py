@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 
 from logtools.findings import Findings, Tally
+from logtools.layout import DataPlace
 from logtools.lint_files import (
     TOPICS_FILE,
     Known,
@@ -22,7 +23,6 @@ from logtools.lint_files import (
 )
 from logtools.lint_journal import lint_journal
 from logtools.lint_segment import PartitionLint
-from logtools.places import DataPlace
 from protocol.names import OFFSETS_TOPIC
 from storage.api import TopicPartition
 

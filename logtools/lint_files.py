@@ -15,9 +15,10 @@ from typing import Final, NamedTuple
 from logtools.findings import Finding, Findings
 from logtools.lint_segment import PartitionLint
 from logtools.read_only import ReadOnlyDisk
-from storage import producer_state
 from storage.api import Corrupt, TopicPartition
-from storage.checkpoints import (
+from storage.cleaner.selection import CHECKPOINT as CLEANER_OFFSETS
+from storage.log import producer_state
+from storage.log.checkpoints import (
     LEADER_EPOCHS,
     LOG_STARTS,
     NO_TOPIC_ID,
@@ -27,7 +28,6 @@ from storage.checkpoints import (
     read_offsets,
     read_topic_id,
 )
-from storage.cleaner_selection import CHECKPOINT as CLEANER_OFFSETS
 from storage.snapshot import SUFFIX as GROUPS_SUFFIX
 from storage.snapshot import Snapshot, Unsound
 

@@ -15,7 +15,7 @@ from struct import Struct
 from typing import Final
 
 from logtools.findings import Finding, Findings
-from storage.record_batch import BatchHeader
+from storage.batch.record_batch import BatchHeader
 
 _OFFSET_ENTRY: Final = Struct(">II")
 _TIME_ENTRY: Final = Struct(">qI")

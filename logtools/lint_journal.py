@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from logtools.findings import Finding, Findings, Tally
+from logtools.layout import after_offset
 from logtools.lint_files import Known
-from logtools.places import after_offset
 from logtools.read_only import ReadOnlyDisk
 from logtools.walk import Batch, walk
-from storage import write_ahead
 from storage.api import Corrupt, TopicPartition
-from storage.checkpoints import RECOVERY_POINTS, read_offsets
-from storage.log_store import CLEAN_SHUTDOWN
-from storage.record_batch import InvalidBatch, check_crc
-from storage.write_ahead import Declared
-from storage.write_ahead_pair import FILE_NAMES, Promise, WriteAheadPair
+from storage.batch.record_batch import InvalidBatch, check_crc
+from storage.journal import write_ahead
+from storage.journal.write_ahead import Declared
+from storage.journal.write_ahead_pair import FILE_NAMES, Promise, WriteAheadPair
+from storage.log.checkpoints import RECOVERY_POINTS, read_offsets
+from storage.log.log_store import CLEAN_SHUTDOWN
 
 
 @dataclass(slots=True)

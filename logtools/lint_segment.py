@@ -12,12 +12,12 @@ from pathlib import Path
 from coordinator.java_hash import partition_of
 from logtools.decoders import decoder_for
 from logtools.findings import Finding, Findings, Tally
+from logtools.layout import PartitionPlace, SegmentFile
 from logtools.lint_index import OffsetIndexCheck, TimeIndexCheck
 from logtools.lint_transactions import TransactionIndexCheck
-from logtools.places import PartitionPlace, SegmentFile
 from logtools.walk import Batch, Damage, walk
 from protocol.names import OFFSETS_TOPIC
-from storage.record_batch import (
+from storage.batch.record_batch import (
     COMPRESSION_MASK,
     CONTROL,
     DELETE_HORIZON,

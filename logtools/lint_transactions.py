@@ -12,7 +12,7 @@ from struct import Struct
 from typing import Final
 
 from logtools.findings import Finding, Findings
-from storage.record_batch import BatchHeader
+from storage.batch.record_batch import BatchHeader
 
 _ENTRY: Final = Struct(">hqqqq")
 _VERSION: Final = 0

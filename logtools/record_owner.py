@@ -16,7 +16,7 @@ from coordinator.records import (
     offset_commit_key,
 )
 from logtools.group_records import SCHEMAS
-from logtools.shown import UNKNOWN
+from logtools.record_view import UNKNOWN
 from protocol.compiler import reader
 from protocol.consumer_protocol import read_assignment
 from protocol.names import GroupId

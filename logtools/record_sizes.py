@@ -1,13 +1,13 @@
 """How many bytes does each record take in its batch? A walk for counting, not for showing.
 
-`storage/record_batch.py` makes a record of everything; here ten million are to be counted, so
+`storage/batch/record_batch.py` makes a record of everything; here ten million are to be counted, so
 headers are stepped over and the size, which stands in front of a record, is kept instead.
 """
 
 from typing import NamedTuple
 
-from storage.compression import NONE, decompress
-from storage.record_batch import HEADER_BYTES, BatchHeader
+from storage.batch.compression import NONE, decompress
+from storage.batch.record_batch import HEADER_BYTES, BatchHeader
 
 
 class Unreadable(Exception):

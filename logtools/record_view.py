@@ -2,7 +2,7 @@
 
 from typing import Final, NamedTuple
 
-from logtools.printed import Json
+from logtools.kafka_json import Json
 
 UNKNOWN: Final = "Unknown"
 """A record of a type that nobody here knows, perhaps of a newer Kafka."""

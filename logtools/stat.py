@@ -16,14 +16,14 @@ from dataclasses import dataclass, field
 from heapq import nlargest
 from typing import Final
 
-from logtools.key_owner import Owners, group_and_topic
-from logtools.places import DataPlace, PartitionPlace, SegmentFile
-from logtools.sized import Unreadable, sized_records
+from logtools.layout import DataPlace, PartitionPlace, SegmentFile
+from logtools.record_owner import Owners, group_and_topic
+from logtools.record_sizes import Unreadable, sized_records
 from logtools.upkeep import Cleanable, Upkeep, cleanable
 from logtools.walk import Damage, walk
 from protocol.names import OFFSETS_TOPIC
 from storage.api import LogSettings
-from storage.record_batch import HEADER_BYTES, BatchHeader
+from storage.batch.record_batch import HEADER_BYTES, BatchHeader
 
 
 @dataclass(slots=True)

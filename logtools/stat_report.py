@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from logtools.places import PartitionPlace
-from logtools.printed import Json
+from logtools.kafka_json import Json
+from logtools.layout import PartitionPlace
 from logtools.stat import Counts, Freed, Share, Statistics
 
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")

@@ -1,6 +1,6 @@
 """Which part of a log would the cleaner touch now, and does it want to? By the daemon's rules.
 
-Asks `storage/cleaner_selection.py`, with what can be known of a log from outside: sizes, times from
+Asks `storage/cleaner/selection.py`, with what can be known of a log from outside: sizes, times from
 the time indexes, the cleaner's and the recovery checkpoints.
 """
 
@@ -10,13 +10,13 @@ from pathlib import Path
 from struct import Struct
 from typing import Final, NamedTuple
 
-from logtools.places import DataPlace, PartitionPlace, SegmentFile
+from logtools.layout import DataPlace, PartitionPlace, SegmentFile
 from logtools.read_only import ReadOnlyDisk
 from logtools.walk import Batch, walk
 from storage.api import Corrupt, LogSettings
-from storage.checkpoints import RECOVERY_POINTS, read_offsets
-from storage.cleaner_selection import CHECKPOINT, SegmentFacts, cleanable_range, dirt_in
-from storage.write_ahead_pair import FILE_NAMES
+from storage.cleaner.selection import CHECKPOINT, SegmentFacts, cleanable_range, dirt_in
+from storage.journal.write_ahead_pair import FILE_NAMES
+from storage.log.checkpoints import RECOVERY_POINTS, read_offsets
 
 _TIME_ENTRY: Final = Struct(">qI")
 _NOWHERE: Final = 2**63 - 1

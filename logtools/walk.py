@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from storage.record_batch import (
+from storage.batch.record_batch import (
     HEADER_BYTES,
     BatchHeader,
     InvalidBatch,

@@ -8,18 +8,18 @@ from typing import Final, NamedTuple
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
 
-from pipeline.acknowledge import acknowledge
-from pipeline.brokers import KAFKA, Broker
 from pipeline.derive.offsets_as_of import offsets_as_of
-from pipeline.files import replace_text
+from pipeline.disk_full import told_if_full
 from pipeline.ingest import Ingested, ingest
-from pipeline.inputs import Source
 from pipeline.jobs import JOBS, Facts, Job
-from pipeline.landing import Lake
+from pipeline.lake import Lake
 from pipeline.progress import NoProgress, Progress
-from pipeline.report import TOP, report_page
+from pipeline.read.acknowledge import acknowledge
+from pipeline.read.brokers import KAFKA, Broker
+from pipeline.read.files import replace_text
+from pipeline.read.sources import Source
+from pipeline.report.report import TOP, report_page
 from pipeline.results import Results, write_csv, write_json
-from pipeline.room import told_if_full
 from pipeline.runner import NothingToRead, Span, run_job
 from pipeline.session import check_java, start_session
 from pipeline.tables import UNDECODABLE

@@ -15,8 +15,8 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from pipeline.files import is_local, local_path
-from pipeline.refusals import Refusal
+from pipeline.errors import Refusal
+from pipeline.read.files import is_local, local_path
 
 LOCAL_DIR: Final = "spark.local.dir"
 _SPARKS_OWN: Final = "/tmp"

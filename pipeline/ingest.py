@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from pyspark.sql import DataFrame
 
-from pipeline.inputs import Log, Source
-from pipeline.landing import Lake, tables_of
+from pipeline.lake import Lake, tables_of
+from pipeline.read.sources import Log, Source
 from pipeline.tables import COMMITS, HISTORY_TOPIC, LAG_TOPIC, OFFSETS_TOPIC
 
 TOPICS = (OFFSETS_TOPIC, HISTORY_TOPIC, LAG_TOPIC)

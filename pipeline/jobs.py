@@ -25,7 +25,7 @@ from pipeline.derive.in_order import in_order
 from pipeline.derive.lag_trend import lag_trend
 from pipeline.derive.offsets_as_of import offsets_as_of
 from pipeline.derive.rebalances import of_metadata, rebalance_stats, rebalances
-from pipeline.inputs import Source
+from pipeline.read.sources import Source
 from pipeline.tables import (
     COMMITS,
     GROUP_EVENTS,
@@ -231,4 +231,4 @@ JOBS: Final = {
         ),
     )
 }  # fmt: skip
-"""By name. `ingest` is not a job: it lands input tables and derives none (landing.py)."""
+"""By name. `ingest` is not a job: it lands input tables and derives none (lake.py)."""

@@ -22,8 +22,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from pipeline.files import read_text, replace_text
-from pipeline.refusals import NothingThere
+from pipeline.errors import NothingThere
+from pipeline.read.files import read_text, replace_text
 from pipeline.tables import TABLES, Table
 
 MANIFEST: Final = "manifest.json"

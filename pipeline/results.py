@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from pipeline.files import folders
+from pipeline.errors import NothingThere
 from pipeline.jobs import JOBS
-from pipeline.refusals import NothingThere
+from pipeline.read.files import folders
 from pipeline.result_tables import RESULTS
 from pipeline.runner import Span
 

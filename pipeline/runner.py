@@ -15,9 +15,9 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from pipeline.files import folders, move_folder, remove_folder
+from pipeline.errors import NothingThere
 from pipeline.jobs import Facts, Job
-from pipeline.refusals import NothingThere
+from pipeline.read.files import folders, move_folder, remove_folder
 
 DAY_MS: Final = 86_400_000
 

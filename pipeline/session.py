@@ -22,9 +22,9 @@ from urllib.parse import urlsplit
 import pyspark
 from pyspark.sql import SparkSession
 
+from pipeline.errors import NothingThere
 from pipeline.java import find_java, home_for_spark
-from pipeline.refusals import NothingThere
-from pipeline.source import RollcallLog
+from pipeline.read.data_source import RollcallLog
 from pipeline.spark_log import stderr_to_log
 from rollcall.program import program_path
 

@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from pipeline.command import Order, UnknownJob, carry_out
-from pipeline.refusals import NothingThere, Refusal
-from pipeline.streaming import StreamOrder, follow
+from pipeline.errors import NothingThere, Refusal
+from pipeline.stream.health_stream import StreamOrder, follow
 
 STREAM: Final = "stream"
 

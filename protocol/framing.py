@@ -1,6 +1,7 @@
 """Where does one request end and the next begin in a connection's bytes?
 
-The first step of the road: `broker/connection.py` feeds what the socket gave, and takes complete
+The first step of the road: `broker/net/connection.py` feeds what the socket gave, and takes
+complete
 frames as (buffer, start, end). A frame that arrived whole is read where it lies. One that came in
 pieces is gathered until its last piece is there; so a slow or greedy peer costs no more than the
 bytes that it has sent, whatever size it announced.

@@ -3,7 +3,7 @@
 The data plane decides on the loop's thread and gives what opens, writes, syncs, renames or removes
 files to an executor. Work of one executor runs one after the other, in the order of `submit`; its
 `done` runs on the loop's thread, in the same order. So whatever must not be interleaved goes to one
-executor. `broker/io_thread.py` is the daemon's; `InlineIo` serves tests and the simulator.
+executor. `broker/loop/io_thread.py` is the daemon's; `InlineIo` serves tests and the simulator.
 """
 
 from collections.abc import Callable

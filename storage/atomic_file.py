@@ -5,7 +5,7 @@ The seam between the data plane's files and the disk. Implements `topics.catalog
 """
 
 from storage.disk import Disk, parent, read_file, replace_file
-from storage.repair import keep_copy
+from storage.repair.repair import keep_copy
 
 
 class StoredFile:

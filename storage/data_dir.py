@@ -20,9 +20,9 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from storage.checkpoints import decode_uuid, encode_uuid
 from storage.disk import TEMPORARY, Disk, RealDisk, parent, read_file, replace_file
-from storage.write_ahead_pair import FILE_NAMES as WRITE_AHEAD_FILES
+from storage.journal.write_ahead_pair import FILE_NAMES as WRITE_AHEAD_FILES
+from storage.log.checkpoints import decode_uuid, encode_uuid
 
 LOCK = ".lock"
 META_PROPERTIES = "meta.properties"

@@ -2,7 +2,8 @@
 
 A snapshot is one file, `<position>.groups`: everything that the records before that position say,
 so that a start reads it and the log from there on. It is derived: without it the log is read, and
-deleting it is always harmless. Written by `broker/fold.py`, read when a partition is loaded.
+deleting it is always harmless. Written by `broker/background/snapshot_job.py`, read when a
+partition is loaded.
 
     magic "RollSnp1", crc32c u32 of all that follows, header length u32, header, blobs
     header: a msgpack map: what is said of the whole, and each group's id and the length of its blob

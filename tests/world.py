@@ -12,10 +12,10 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
-from coordinator.chronicle import Chronicle
+from coordinator.classic.events import AnyEvent
 from coordinator.coordinator import GroupCoordinator
-from coordinator.events import AnyEvent
 from coordinator.group import Group
+from coordinator.history_sink import Chronicle
 from coordinator.records import GROUP_METADATA, record_type
 from coordinator.settings import GroupSettings
 from coordinator.shard import Shard
@@ -49,8 +49,8 @@ from protocol.names import (
     TopicId,
     TopicName,
 )
-from protocol.reply_token import ReplyToken
-from purgatory.now import Now
+from seams.now import Now
+from seams.reply_token import ReplyToken
 from tests.memory_log import MemoryLog
 
 SESSION_TIMEOUT_MS: Final = 10_000

@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator
 from functools import partial
 from typing import TypeVar
 
-from topics.io_executor import IoExecutor
+from seams.io_executor import IoExecutor
 
 T = TypeVar("T")
 

@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from protocol.names import ErrorCode
-from purgatory.now import Now
+from seams.now import Now
 from storage.api import Corrupt, LogClosed, TopicLog
-from storage.record_batch import NO_PRODUCER_ID, BatchHeader, InvalidBatch
+from storage.batch.record_batch import NO_PRODUCER_ID, BatchHeader, InvalidBatch
 from topics.batch_check import Checked, Refusal, check_batch
 from topics.configs import EffectiveConfig
 from topics.partition import Partition

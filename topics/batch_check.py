@@ -17,8 +17,8 @@ import msgspec
 from protocol.messages.produce import BatchIndexAndErrorMessage
 from protocol.names import ErrorCode
 from storage.api import TopicPartition
-from storage.compression import COMPRESSION_NAMES, ZSTD
-from storage.record_batch import (
+from storage.batch.compression import COMPRESSION_NAMES, ZSTD
+from storage.batch.record_batch import (
     HEADER_BYTES,
     LOG_OVERHEAD,
     NO_PRODUCER_ID,
@@ -27,8 +27,8 @@ from storage.record_batch import (
     InvalidBatch,
     computed_crc,
 )
-from storage.record_check import Broken, RecordFault, Rules, Walked, check_records
-from storage.rewrite import recompressed, restamped
+from storage.batch.record_check import Broken, RecordFault, Rules, Walked, check_records
+from storage.batch.rewrite import recompressed, restamped
 from topics.configs import EffectiveConfig
 
 FIRST_ZSTD_VERSION: Final = 7

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 
-from protocol.reply_token import ReplyToken
+from seams.reply_token import ReplyToken
 from topics.config_values import ConfigSource, ConfigType
 
 

@@ -23,26 +23,26 @@ from protocol.messages.metadata import MetadataRequest
 from protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from protocol.messages.produce import ProduceRequest
 from protocol.names import TopicId
-from protocol.reply_token import ReplyToken
-from purgatory.now import Now
+from seams.io_executor import INLINE, IoExecutor
+from seams.now import Now
+from seams.reply_token import ReplyToken
 from storage.api import LogStore, TopicLog, TopicPartition
 from topics.admin_queue import AdminQueue, Steps
 from topics.catalog import CatalogFile
 from topics.cluster import ClusterView
-from topics.create_partitions import answer_create_partitions
-from topics.create_topics import TopicCreation
-from topics.delete_topics import answer_delete_topics
-from topics.describe_cluster import answer_describe_cluster
-from topics.describe_configs import ConfigDescription
-from topics.describe_topic_partitions import answer_describe_topic_partitions
 from topics.events import TopicChange, TopicDeleted, TopicEvent
-from topics.fetch import Fetching
-from topics.init_producer_id import answer_init_producer_id, reserve_and_answer
-from topics.io_executor import INLINE, IoExecutor
-from topics.list_offsets import answer_list_offsets, reads_nothing
-from topics.metadata import MetadataAnswers
-from topics.offset_for_leader_epoch import answer_offset_for_leader_epoch
-from topics.produce import Producing
+from topics.handlers.create_partitions import answer_create_partitions
+from topics.handlers.create_topics import TopicCreation
+from topics.handlers.delete_topics import answer_delete_topics
+from topics.handlers.describe_cluster import answer_describe_cluster
+from topics.handlers.describe_configs import ConfigDescription
+from topics.handlers.describe_topic_partitions import answer_describe_topic_partitions
+from topics.handlers.fetch import Fetching
+from topics.handlers.init_producer_id import answer_init_producer_id, reserve_and_answer
+from topics.handlers.list_offsets import answer_list_offsets, reads_nothing
+from topics.handlers.metadata import MetadataAnswers
+from topics.handlers.offset_for_leader_epoch import answer_offset_for_leader_epoch
+from topics.handlers.produce import Producing
 from topics.producer_ids import ProducerIds
 from topics.producer_snapshot import ProducerFile, ProducerSnapshots
 from topics.registry import TopicRegistry

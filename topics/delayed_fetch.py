@@ -12,7 +12,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from protocol.messages.fetch import FetchRequest
-from protocol.reply_token import ReplyToken
+from seams.reply_token import ReplyToken
 from topics.partition import Partition
 
 

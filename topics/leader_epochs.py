@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 from protocol.names import ErrorCode
 from storage.api import TopicLog
-from storage.record_batch import BatchHeader, read_header
+from storage.batch.record_batch import BatchHeader, read_header
 
 T = TypeVar("T")
 

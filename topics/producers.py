@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct, field
 
 from protocol.names import ErrorCode, ProducerId
-from storage.record_batch import NO_PRODUCER_ID, BatchHeader, read_header
+from storage.batch.record_batch import NO_PRODUCER_ID, BatchHeader, read_header
 
 BATCHES_REMEMBERED: Final = 5
 """What a producer may have in flight (max.in.flight.requests.per.connection with idempotence)."""

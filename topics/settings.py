@@ -1,6 +1,6 @@
 """Which limits does the data plane obey? All of them, named as Kafka names them.
 
-`broker/config.py` fills this in from the configuration; the defaults are Kafka 4.3.1's. Durations
+`config/keys.py` fills this in from the configuration; the defaults are Kafka 4.3.1's. Durations
 are in ms. What a topic may set for itself is not here but in `configs.py`: `broker_properties`
 holds the broker's own keys as they were set, and a topic's defaults are derived from those.
 """

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from protocol.names import OFFSETS_TOPIC
-from purgatory.now import Now
+from seams.io_executor import IoExecutor
+from seams.now import Now
 from storage.api import Corrupt, LogClosed
-from storage.record_batch import InvalidBatch
+from storage.batch.record_batch import InvalidBatch
 from topics.events import PartitionFailed, SaveFailed, SegmentsDeleted, TopicEvent
-from topics.io_executor import IoExecutor
 from topics.partition import Partition
 from topics.producer_snapshot import Changes, ProducerSnapshots
 from topics.registry import TopicRegistry

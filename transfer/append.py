@@ -1,4 +1,4 @@
-"""Atomic append: after a crash the whole plan is applied or none of it (`storage/undo.py`).
+"""Atomic append: after a crash the whole plan is applied or none of it (`storage/repair/undo.py`).
 
 In order: make durable what the logs already hold / write the undo file with the end of each log /
 append the records to their partitions, and their events to the history's / sync everything / remove
@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from protocol.names import OFFSETS_TOPIC
-from storage import undo
 from storage.api import TopicPartition
+from storage.batch.timed_batches import TimedRecord, batches_of
 from storage.disk import Disk
-from storage.partition_log import PartitionLog
-from storage.timed_batches import TimedRecord, batches_of
+from storage.log.partition_log import PartitionLog
+from storage.repair import undo
 from transfer.contents import home_of
 from transfer.plan import Plan
 

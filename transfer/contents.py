@@ -12,7 +12,7 @@ from struct import Struct
 from struct import error as struct_error
 from typing import Final, NamedTuple
 
-from coordinator.generation_record import GENERATION_BEGUN
+from coordinator.classic.generation_record import GENERATION_BEGUN
 from coordinator.group import CommittedOffset
 from coordinator.java_hash import partition_of
 from coordinator.record_schemas import RECORD_SCHEMAS
@@ -30,7 +30,7 @@ from coordinator.records import (
 from coordinator.writable import unwritable_offset
 from protocol.names import GroupId
 from protocol.primitives import UTF8
-from transfer.refusals import BadText
+from transfer.errors import BadText
 
 OFFSET_TYPES: Final = (OFFSET_COMMIT, LEGACY_OFFSET_COMMIT)
 

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from broker.config import Config
+from config.keys import Config
 from transfer.append import apply_plan
 from transfer.contents import Contents
+from transfer.errors import Unusable
 from transfer.kafka_dir import KafkaDir
 from transfer.plan import Rule, TargetNotEmpty, Terms, for_kafka, make_plan
-from transfer.refusals import Unusable
 from transfer.report import Report
 from transfer.rollcall_dir import read_logs
 from transfer.selection import Selection
+from transfer.source_stats import Tally
 from transfer.sources import read_cluster, read_data_dir
-from transfer.tally import Tally
 from transfer.text_files import to_csv, to_json
 from transfer.wire import Refused
 from transfer.write_aside import write_aside

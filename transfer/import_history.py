@@ -8,14 +8,14 @@ written in the same step as the offsets (append.py), so that both are there or n
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from broker.history_facts import FactLimits
-from broker.history_offsets import parts_of
 from coordinator.java_hash import partition_of
 from history.causes import OffsetsBy
 from history.encoding import encode
 from history.events import Asker, GroupCreated, HistoryEvent, OffsetsMoved
-from storage.partition_log import PartitionLog
-from storage.timed_batches import TimedRecord
+from history.recording.offset_changes import parts_of
+from history.recording.recorder import FactLimits
+from storage.batch.timed_batches import TimedRecord
+from storage.log.partition_log import PartitionLog
 from transfer.append import Beside
 from transfer.plan import Plan
 

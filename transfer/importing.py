@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from broker.config import Config
+from config.keys import Config
 from history.events import Asker
 from transfer.append import apply_plan
 from transfer.contents import Contents
+from transfer.errors import Unusable
+from transfer.import_history import tell
 from transfer.plan import Rule, TargetNotEmpty, Terms, check_writable, make_plan
-from transfer.refusals import Unusable
 from transfer.report import Report
 from transfer.rollcall_dir import RollcallDir, read_logs
 from transfer.selection import Selection
+from transfer.source_stats import Tally
 from transfer.sources import Source, read_paths
-from transfer.tally import Tally
-from transfer.told import tell
 from transfer.wire import Cluster
 
 ACTOR: Final = "rollcall-offsets-import"

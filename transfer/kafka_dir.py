@@ -19,9 +19,10 @@ from typing import Final, Self
 from uuid import UUID
 
 from protocol.names import OFFSETS_TOPIC, TopicId
-from storage import undo
 from storage.api import LogSettings, TopicPartition
-from storage.checkpoints import (
+from storage.data_dir import LOCK, META_PROPERTIES
+from storage.disk import Disk, RealDisk, read_file, replace_file
+from storage.log.checkpoints import (
     NO_TOPIC_ID,
     PARTITION_METADATA,
     RECOVERY_POINTS,
@@ -29,15 +30,14 @@ from storage.checkpoints import (
     read_topic_id,
     write_offsets,
 )
-from storage.data_dir import LOCK, META_PROPERTIES
-from storage.disk import Disk, RealDisk, read_file, replace_file
-from storage.log_store import CLEAN_SHUTDOWN
-from storage.partition_log import PartitionLog
-from storage.segment import EVERYTHING
-from storage.undo import HIGH_WATERMARKS
+from storage.log.log_store import CLEAN_SHUTDOWN
+from storage.log.partition_log import PartitionLog
+from storage.log.segment import EVERYTHING
+from storage.repair import undo
+from storage.repair.undo import HIGH_WATERMARKS
+from transfer.errors import Unusable
+from transfer.file_owner import give_to_owner
 from transfer.kafka_stamp import Stamp, is_as_stamped, stamp_of
-from transfer.owner import give_to_owner
-from transfer.refusals import Unusable
 
 _FOLDER: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>0|[1-9][0-9]{0,9})")
 _SEGMENT_BYTES: Final = 104_857_600  # offsets.topic.segment.bytes; rolled only if we fill it

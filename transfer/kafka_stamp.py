@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from storage.data_dir import LOCK
-from storage.log_store import CLEAN_SHUTDOWN
-from storage.undo import UNDO_FILE
+from storage.log.log_store import CLEAN_SHUTDOWN
+from storage.repair.undo import UNDO_FILE
 
 Stamp = dict[str, dict[str, list[int]]]
 

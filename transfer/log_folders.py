@@ -16,13 +16,13 @@ from typing import Final, NamedTuple
 from logtools.walk import Batch, Damage, walk
 from protocol import java_text
 from protocol.names import OFFSETS_TOPIC
-from storage.checkpoints import LOG_STARTS, RECOVERY_POINTS
 from storage.data_dir import LOCK
-from storage.log_store import CLEAN_SHUTDOWN
+from storage.log.checkpoints import LOG_STARTS, RECOVERY_POINTS
+from storage.log.log_store import CLEAN_SHUTDOWN
 from transfer.contents import Contents
-from transfer.refusals import NoOffsets
+from transfer.errors import NoOffsets
 from transfer.replay import Replay
-from transfer.tally import ROOM, Damaged, Place, Tally, TornTail
+from transfer.source_stats import ROOM, Damaged, Place, Tally, TornTail
 
 _FOLDER: Final = re.compile(re.escape(OFFSETS_TOPIC) + r"-(0|[1-9][0-9]{0,5})")
 _SEGMENT: Final = re.compile(r"([0-9]{20})\.log(\.swap)?")

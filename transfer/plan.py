@@ -13,13 +13,13 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from coordinator.generation_record import GENERATION_BEGUN
+from coordinator.classic.generation_record import GENERATION_BEGUN
 from coordinator.group import CommittedOffset
 from coordinator.records import offset_commit_value, record_type
 from coordinator.writable import unwritable_offset
 from history.events import OffsetChange
 from protocol.names import ZERO_TOPIC_ID, GroupId, TopicId
-from storage.timed_batches import TimedRecord
+from storage.batch.timed_batches import TimedRecord
 from transfer.contents import (
     SIMPLE,
     UNKNOWN,
@@ -29,7 +29,7 @@ from transfer.contents import (
     kind_of,
     offset_key,
 )
-from transfer.refusals import BadText
+from transfer.errors import BadText
 
 
 class Rule(Enum):

@@ -18,10 +18,10 @@ from coordinator.records import (
     record_type,
 )
 from storage.api import StoredRecord
-from storage.record_batch import HEADER_BYTES, InvalidBatch, read_header
-from storage.transactions import CommittedRecords, Withheld
+from storage.batch.record_batch import HEADER_BYTES, InvalidBatch, read_header
+from storage.log.transactions import CommittedRecords, Withheld
 from transfer.contents import OFFSET_TYPES, Contents, type_name
-from transfer.tally import Damaged, Pending, Place, Tally
+from transfer.source_stats import Damaged, Pending, Place, Tally
 
 TOMBSTONE: Final = "tombstone"
 

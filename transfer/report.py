@@ -14,7 +14,7 @@ from protocol.printable import printable
 from transfer.append import Appended
 from transfer.contents import GROUP_KINDS, UNKNOWN, Contents, kind_of, type_name
 from transfer.plan import Plan
-from transfer.tally import Tally
+from transfer.source_stats import Tally
 from transfer.text_files import Json
 from transfer.wire import Refused
 

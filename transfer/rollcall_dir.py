@@ -11,23 +11,23 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from broker.config import Config
-from broker.journal_limits import journal_limits
-from broker.stored_file import StoredFile
+from config.keys import Config
+from config.settings import journal_limits
 from protocol.names import HISTORY_TOPIC, OFFSETS_TOPIC, TopicId
-from storage import undo
 from storage.api import Corrupt, LogSettings, TopicPartition
+from storage.atomic_file import StoredFile
 from storage.data_dir import META_PROPERTIES, DataDir
 from storage.disk import Disk, RealDisk
-from storage.journal import Journal
-from storage.log_store import LogStore
-from storage.partition_log import PartitionLog
+from storage.journal.journal import Journal
+from storage.log.log_store import LogStore
+from storage.log.partition_log import PartitionLog
+from storage.repair import undo
 from topics.registry import TopicRegistry
 from transfer.contents import Contents
-from transfer.owner import give_to_owner
-from transfer.refusals import Unusable
+from transfer.errors import Unusable
+from transfer.file_owner import give_to_owner
 from transfer.replay import Replay
-from transfer.tally import Place, Tally
+from transfer.source_stats import Place, Tally
 
 TOPICS_FILE: Final = "rollcall-topics.json"
 

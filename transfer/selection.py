@@ -6,7 +6,7 @@ from fnmatch import translate
 from typing import Final
 
 from protocol.names import GroupId
-from transfer.refusals import BadPattern
+from transfer.errors import BadPattern
 
 REGEX_MARK: Final = "re:"
 

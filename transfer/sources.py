@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from broker.config import Config
+from config.keys import Config
 from storage.data_dir import META_PROPERTIES
 from transfer.contents import Contents
+from transfer.errors import BadText, NoOffsets
 from transfer.log_folders import is_in_use, partitions_in, read_partition
-from transfer.refusals import BadText, NoOffsets
 from transfer.rollcall_dir import RollcallDir, read_logs
 from transfer.selection import Selection
-from transfer.tally import Tally
+from transfer.source_stats import Tally
 from transfer.text_files import from_csv, from_json
 from transfer.wire import Cluster, Refused
 

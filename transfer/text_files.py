@@ -16,9 +16,9 @@ from coordinator.group import CommittedOffset
 from coordinator.writable import unwritable_offset
 from protocol import java_text
 from protocol.names import ZERO_TOPIC_ID, GroupId, TopicId
-from storage.checkpoints import decode_uuid, encode_uuid
+from storage.log.checkpoints import decode_uuid, encode_uuid
 from transfer.contents import Contents, GroupContents
-from transfer.refusals import BadText
+from transfer.errors import BadText
 
 JSON_FORMAT: Final = "rollcall-offsets"
 JSON_VERSION: Final = 1

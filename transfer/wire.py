@@ -13,8 +13,8 @@ import threading
 from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeVar
 
-from broker.config_key import BadValue
-from broker.listeners import parse_host_port
+from config.listeners import parse_host_port
+from config.types import BadValue
 from protocol.codec import RequestHeader, decode_response, encode_request
 from protocol.java_text import split_list
 from protocol.messages import Request, Response
@@ -38,7 +38,7 @@ from protocol.messages.offset_fetch import (
 from protocol.names import ApiKey, ErrorCode, GroupId, TopicName
 from protocol.primitives import Malformed
 from transfer.contents import CLASSIC, SIMPLE, Contents, GroupContents
-from transfer.refusals import ClusterFault
+from transfer.errors import ClusterFault
 
 CLIENT_ID: Final = "rollcall-offsets"
 TIMEOUT_S: Final = 30.0

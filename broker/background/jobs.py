@@ -37,7 +37,7 @@ NICENESS: Final = 10
 
 SELF_TEST: Final = "self-test"
 FOLD: Final = "fold"
-"""A snapshot of a partition of the offsets topic; see fold.py."""
+"""A snapshot of a partition of the offsets topic; see snapshot_job.py."""
 CLEAN_LOG: Final = "clean-log"
 
 
@@ -54,9 +54,9 @@ def _self_test(_disk: Disk, arguments: Arguments) -> Arguments:
 
 def _clean_log(disk: Disk, arguments: Arguments) -> Arguments:
     """A cleaner's pass: `pass` as Pass.to_message has it, and how fast it may be."""
-    from broker.io_throttle import IoThrottle
-    from storage.cleaner_messages import Pass
-    from storage.cleaner_pass import run_pass
+    from broker.background.io_throttle import IoThrottle
+    from storage.cleaner.cleaner_pass import run_pass
+    from storage.cleaner.messages import Pass
 
     message, rate = arguments["pass"], arguments["io_max_bytes_per_second"]
     assert isinstance(message, dict)
@@ -65,7 +65,7 @@ def _clean_log(disk: Disk, arguments: Arguments) -> Arguments:
 
 
 def _fold(disk: Disk, arguments: Arguments) -> Arguments:
-    from broker.fold import fold
+    from broker.background.snapshot_job import fold
 
     return fold(disk, arguments)
 

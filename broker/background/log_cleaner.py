@@ -19,7 +19,11 @@ from typing import Final, NamedTuple, TypeVar
 
 from msgspec import Struct
 
-from broker.cleaner_events import (
+from broker.background.jobs import CLEAN_LOG
+from broker.background.pipeline_watermark import Marks, no_marks, pipeline_marks
+from broker.background.worker import JobFailed, WorkerProcess
+from broker.loop.clock import SystemClock
+from broker.observe.cleaner_events import (
     CleanerEvent,
     CleaningAborted,
     CleaningBegun,
@@ -28,31 +32,27 @@ from broker.cleaner_events import (
     LogUncleanable,
     PipelineOvertaken,
 )
-from broker.clock import SystemClock
-from broker.config import Config
-from broker.events import PartFailed
-from broker.jobs import CLEAN_LOG
-from broker.pipeline_mark import Marks, no_marks, pipeline_marks
-from broker.worker import JobFailed, WorkerProcess
+from broker.observe.events import PartFailed
+from config.keys import Config
 from coordinator.coordinator import GroupCoordinator
 from protocol.names import TopicName
-from purgatory.now import Now
+from seams.now import Now
 from storage.api import Corrupt, TopicPartition
-from storage.cleaner import (
+from storage.cleaner.cleaner import (
     Survey,
     finish,
     plan,
     read_clean_offsets,
     survey,
 )
-from storage.cleaner_messages import LastOfProducer, PassResult
-from storage.cleaner_selection import Unread, dirtiest
+from storage.cleaner.messages import LastOfProducer, PassResult
+from storage.cleaner.selection import Unread, dirtiest
 from storage.disk import Disk
-from storage.journal import Journal
-from storage.journaled_view import JournaledView
-from storage.log_store import LogStore
-from storage.partition_log import PartitionLog
-from storage.segment_swap import SwapRefused, remove_cleaned, remove_deleted
+from storage.journal.journal import Journal
+from storage.journal.journaled_view import JournaledView
+from storage.log.log_store import LogStore
+from storage.log.partition_log import PartitionLog
+from storage.log.segment_swap import SwapRefused, remove_cleaned, remove_deleted
 from storage.snapshot import covers
 from topics.producers import SEQUENCE_MAX, ProducerEntry
 from topics.registry import TopicRegistry

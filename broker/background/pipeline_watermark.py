@@ -13,7 +13,7 @@ from typing import Final
 from coordinator.coordinator import GroupCoordinator
 from protocol.names import OFFSETS_TOPIC, GroupId, TopicName
 from storage.api import TopicPartition
-from storage.cleaner_selection import Unread
+from storage.cleaner.selection import Unread
 
 PIPELINE_GROUP: Final = GroupId("rollcall-pipeline")
 

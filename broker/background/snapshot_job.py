@@ -15,11 +15,11 @@ from coordinator.records import OFFSET_COMMIT
 from coordinator.restore import RecordSkipped
 from storage import snapshot
 from storage.api import StoredRecord
+from storage.batch.record_batch import read_header, read_keys, read_sole_key, stored_records
 from storage.disk import Disk
-from storage.log_files import LogFiles, Place
-from storage.record_batch import read_header, read_keys, read_sole_key, stored_records
+from storage.log.log_files import LogFiles, Place
+from storage.log.transactions import CommittedRecords, Withheld
 from storage.snapshot import About, Ignored, Snapshot, pack
-from storage.transactions import CommittedRecords, Withheld
 
 KEYS_KEPT_MAX: Final = 100_000
 """Of commits; more of them are written down, and their keys forgotten."""

@@ -3,7 +3,8 @@
 Every second the partitions are looked at: one whose log has grown by `rollcall.snapshot.bytes`
 since its newest snapshot, or by half of that snapshot where it is larger, gets a new one, the
 largest growth first. So a start reads a bounded part of each log, and writing snapshots stays in
-proportion to writing the log. The work itself is a job of the worker process (fold.py); here is
+proportion to writing the log. The work itself is a job of the worker process (snapshot_job.py);
+here is
 only the decision, and what becomes of a failure: it costs no more than a longer start, so it is
 told, and tried again when the log has grown as much once more. A clean stop takes those that are
 worth it, for as long as a stop may take.
@@ -15,13 +16,13 @@ from contextlib import suppress
 from typing import Final, Protocol
 from uuid import UUID
 
-from broker.clock import SystemClock
-from broker.events import PartFailed, SnapshotFailed, SnapshotTaken
-from broker.jobs import FOLD
-from broker.ownership import Ownership
-from broker.partition_load import Survey
-from broker.worker import JobFailed
-from storage.partition_log import PartitionLog
+from broker.background.jobs import FOLD
+from broker.background.worker import JobFailed
+from broker.loop.clock import SystemClock
+from broker.observe.events import PartFailed, SnapshotFailed, SnapshotTaken
+from broker.partitions.loading import Survey
+from broker.partitions.ownership import Ownership
+from storage.log.partition_log import PartitionLog
 
 FOLD_ABANDONED: Final = "FoldAbandoned"
 """The log cleaner came between: nothing is wrong."""

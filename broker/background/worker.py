@@ -2,7 +2,8 @@
 
 A pass of the log cleaner or the writing of a snapshot is seconds of pure Python: in a thread it
 would hold the interpreter's lock, and every commit would wait for it (ADR 0007). So it runs in a
-process with a lower priority, `broker/jobs.py`, which is started for the first job, does one at a
+process with a lower priority, `broker/background/jobs.py`, which is started for the first job,
+does one at a
 time while others queue, and is let go after some idle time. A process that dies takes only the job
 along that it was doing; the next one gets a new process. Whoever cancels a job, or stops, ends the
 process: jobs cannot be interrupted in any other way, and leave nothing that a start minds.
@@ -20,7 +21,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from broker.jobs import Arguments, read_message, write_message
+from broker.background.jobs import Arguments, read_message, write_message
 
 IDLE_S: Final = 60.0
 """After so long without a job the process ends: some 15 MB that nobody needs."""
@@ -130,7 +131,7 @@ class WorkerProcess:
     def _start(self, job: str) -> "subprocess.Popen[bytes]":
         # -P: what lies in the working directory is not ours; PYTHONPATH: but what we found is.
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        command = [sys.executable, "-P", "-m", "broker.jobs"]
+        command = [sys.executable, "-P", "-m", "broker.background.jobs"]
         with self._guard:
             if self._unwanted:
                 raise JobFailed(job, "", "it was cancelled before it began")

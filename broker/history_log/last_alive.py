@@ -10,8 +10,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from broker.history_running import Away
-from purgatory.now import Now
+from history.recording.running_rebalance import Away
+from seams.now import Now
 
 EVERY_S: Final = 1.0
 

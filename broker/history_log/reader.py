@@ -14,7 +14,7 @@ from history.events import HistoryEvent, Rebalance
 from history.story import whole_rebalance
 from protocol.names import HISTORY_TOPIC
 from storage.api import Corrupt, StoredRecord, TopicLog
-from storage.record_batch import BatchHeader, InvalidBatch, iter_batches, stored_records
+from storage.batch.record_batch import BatchHeader, InvalidBatch, iter_batches, stored_records
 
 FIRST_WINDOW: Final = 512
 """Records. Each window is twice as long as the one after it, up to:"""

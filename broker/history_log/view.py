@@ -9,17 +9,17 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from broker.clock import SystemClock
-from broker.history_causes import caller_of
-from broker.history_log import HistoryLog
-from broker.history_reader import ALWAYS, Found, Span, read_events, read_rebalances
+from broker.history_log.reader import ALWAYS, Found, Span, read_events, read_rebalances
+from broker.history_log.writer import HistoryLog
+from broker.loop.clock import SystemClock
 from coordinator.coordinator import GroupCoordinator
 from coordinator.group import SESSION_PAUSED, GroupView, MemberView
 from history.causes import WaitEnd
 from history.events import Rebalance, Wait
+from history.recording.attribution import caller_of
 from history.waiting import Awaited, For, Waiting
 from protocol.names import GroupId, GroupState, MemberId
-from purgatory.now import Now
+from seams.now import Now
 
 GROUPS_A_BREATH: Final = 500
 """Groups whose memory is looked through before others are served."""

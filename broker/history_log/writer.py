@@ -13,22 +13,22 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from broker.events import HistoryLost, PartFailed, ShellEvent, Warned
-from broker.history_facts import FactLimits, Facts
-from broker.history_offsets import parted
-from broker.history_reader import Window, windows
-from broker.history_running import Away
-from coordinator.events import Event
+from broker.history_log.reader import Window, windows
+from broker.observe.events import HistoryLost, PartFailed, ShellEvent, Warned
+from coordinator.classic.events import Event
 from coordinator.group import GroupView
 from coordinator.java_hash import partition_of
 from history.encoding import encode
 from history.events import HistoryEvent, TopicPartitions
 from history.index import HistoryIndex
+from history.recording.offset_changes import parted
+from history.recording.recorder import FactLimits, Facts
+from history.recording.running_rebalance import Away
 from protocol.names import HISTORY_TOPIC, GroupId
-from purgatory.now import Now
+from seams.now import Now
 from storage.api import Corrupt, LogClosed, Record, TopicLog, TopicPartition
-from storage.journal import Journal
-from storage.journaled_log import JournaledLog
+from storage.journal.journal import Journal
+from storage.journal.journaled_log import JournaledLog
 
 EVENTS_PER_BATCH: Final = 16
 """Cut lists keep an event at some 50 KB: a batch stays below what a Fetch asks for."""

@@ -6,8 +6,8 @@ the last of them, by which their size is judged. Bounded; what is over the bound
 
 from typing import Final
 
-from coordinator.offset_events import OffsetsCommitted
-from history.trouble import CommitRate
+from coordinator.offsets.events import OffsetsCommitted
+from history.verdicts.model import CommitRate
 
 CLIENTS_MAX: Final = 50_000
 

@@ -12,8 +12,8 @@ from typing import Final
 
 from coordinator.coordinator import GroupCoordinator
 from coordinator.group import CommittedOffset, GroupView
-from history.lag import Owner, Reading
-from history.lag_book import Key
+from history.lag.book import Key
+from history.lag.model import Owner, Reading
 from protocol.consumer_protocol import PROTOCOL_TYPE, read_assignment
 from protocol.names import (
     OFFSETS_TOPIC,

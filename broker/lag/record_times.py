@@ -10,10 +10,10 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from history.lag_book import Key, RecordTime
+from history.lag.book import Key, RecordTime
 from storage.api import Corrupt, TopicLog
-from storage.record_batch import InvalidBatch
-from storage.record_times import time_of_record
+from storage.batch.record_batch import InvalidBatch
+from storage.log.record_times import time_of_record
 
 LOOKUPS_AT_ONCE: Final = 50
 """In one go of the thread: some milliseconds, so that a stop of the daemon waits for no more."""

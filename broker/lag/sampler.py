@@ -1,7 +1,7 @@
 """How is everybody's lag kept in sight without anybody noticing? Rounds over all groups, in slices.
 
-Every `rollcall.lag.interval.ms` each group is read (lag_reader.py) and entered in the book
-(history/lag_book.py); what is new goes to `__group_lag`, where a start finds it again. A slice ends
+Every `rollcall.lag.interval.ms` each group is read (reader.py) and entered in the book
+(history/lag/book.py); what is new goes to `__group_lag`, where a start finds it again. A slice ends
 after a millisecond, and a pause follows that is longer: nobody waits for the sampler, however many
 groups there are. A group's record times come from what was looked up before or are estimated; a
 bounded number of them is looked up, in a thread, once the round is over.
@@ -20,18 +20,18 @@ from time import perf_counter
 from typing import Final, Protocol
 from zlib import crc32
 
-from broker.clock import SystemClock
-from broker.events import PartFailed, ShellEvent, Warned
-from broker.lag_reader import LagReader, owners_of
-from broker.record_times import RecordTimes, Wanted
-from broker.skipped_groups import LAG, VERDICTS, SkippedGroups
+from broker.lag.reader import LagReader, owners_of
+from broker.lag.record_times import RecordTimes, Wanted
+from broker.lag.skipped_groups import LAG, VERDICTS, SkippedGroups
+from broker.loop.clock import SystemClock
+from broker.observe.events import PartFailed, ShellEvent, Warned
 from coordinator.group import GroupView
-from history.lag import WITHOUT_READERS, GroupLag, PartitionLag, Reading
-from history.lag_book import GroupWindows, Key, LagBook, RecordTime
-from history.lag_records import Sample, of_deleted_group
-from history.lag_window import Commit
+from history.lag.book import GroupWindows, Key, LagBook, RecordTime
+from history.lag.model import WITHOUT_READERS, GroupLag, PartitionLag, Reading
+from history.lag.records import Sample, of_deleted_group
+from history.lag.window import Commit
 from protocol.names import GroupId, GroupState
-from purgatory.now import Now
+from seams.now import Now
 
 SLICE_S: Final = 0.001
 PAUSE_S: Final = 0.004
@@ -64,7 +64,7 @@ Breathe = Callable[[], Awaitable[None]]
 
 
 class Watcher(Protocol):
-    """Who looks at each group after its lag was sampled: trouble_watch.py."""
+    """Who looks at each group after its lag was sampled: verdict_watch.py."""
 
     async def look(
         self, group: GroupView, windows: GroupWindows | None, now: Now, breathe: Breathe

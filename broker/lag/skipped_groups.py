@@ -8,7 +8,7 @@ metrics/stories.py.
 from collections.abc import Callable
 from typing import Final
 
-from broker.events import GroupSkipped, ShellEvent
+from broker.observe.events import GroupSkipped, ShellEvent
 
 LAG: Final = "lag"
 VERDICTS: Final = "verdicts"

@@ -3,7 +3,7 @@
 Samples go straight to the page cache, like topic data and unlike offsets: a crash of the machine
 may take the last of them, and the next round of the sampler makes new ones. The topic is kept for
 a time and not compacted: how lag went over weeks is what people and Spark read it for, and a start
-finds each group's whole window in the last `rollcall.lag.keepalive.ms` (lag_sampler.py sees to
+finds each group's whole window in the last `rollcall.lag.keepalive.ms` (sampler.py sees to
 that). A fault of the disk is told once; sampling goes on without it.
 """
 
@@ -12,20 +12,20 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final
 
-from broker.clock import SystemClock
-from broker.config import Config
-from broker.events import ShellEvent, Warned
-from broker.lag_reader import LagReader
-from broker.lag_sampler import LagSampler
+from broker.lag.reader import LagReader
+from broker.lag.sampler import LagSampler
+from broker.loop.clock import SystemClock
+from broker.observe.events import ShellEvent, Warned
+from config.keys import Config
 from coordinator.coordinator import GroupCoordinator
-from history.lag_book import LagBook, LagLimits
-from history.lag_records import Sample, UnreadableSample, decode_sample, encode_sample
+from history.lag.book import LagBook, LagLimits
+from history.lag.records import Sample, UnreadableSample, decode_sample, encode_sample
 from protocol.names import LAG_TOPIC
-from purgatory.now import Now
+from seams.io_executor import INLINE, IoExecutor
+from seams.now import Now
 from storage.api import Corrupt, Record, TopicLog, TopicPartition
-from storage.record_batch import InvalidBatch, encode_batch, stored_records
+from storage.batch.record_batch import InvalidBatch, encode_batch, stored_records
 from topics.data_plane import DataPlane
-from topics.io_executor import INLINE, IoExecutor
 from topics.partition import Partition
 
 PARTITION: Final = TopicPartition(LAG_TOPIC, 0)

@@ -11,29 +11,29 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from broker.commit_meter import CommitMeter
-from broker.config import Config
-from broker.events import ShellEvent, TroubleCleared, TroubleFound
-from broker.history_causes import caller_of
-from broker.history_log import HistoryLog
-from broker.lag_reader import CACHED_BYTES_MAX, owned_by
-from broker.lag_sampler import Breathe, LagSampler
-from broker.observe import Observer
-from broker.skipped_groups import VERDICTS, SkippedGroups
-from coordinator.events import JoinRefused
+from broker.history_log.writer import HistoryLog
+from broker.lag.commit_rates import CommitMeter
+from broker.lag.reader import CACHED_BYTES_MAX, owned_by
+from broker.lag.sampler import Breathe, LagSampler
+from broker.lag.skipped_groups import VERDICTS, SkippedGroups
+from broker.observe.events import ShellEvent, TroubleCleared, TroubleFound
+from broker.observe.observer import Observer
+from config.keys import Config
+from coordinator.classic.events import JoinRefused
+from coordinator.classic.subscriptions import topics_of_subscription
 from coordinator.group import SESSION_PAUSED, GroupView, MemberView
-from coordinator.subscriptions import topics_of_subscription
 from history.events import GroupDeleted, HistoryEvent, VerdictBegan, VerdictEnded, Who
-from history.lag import Status
-from history.lag_book import GroupWindows, Key
+from history.lag.book import GroupWindows, Key
+from history.lag.model import Status
 from history.ownership import SUBSCRIPTION_BYTES_MAX
-from history.trouble import GroupFacts, MemberFacts, Trouble, TroubleKind, TroubleLimits
-from history.trouble_past import Past, Refusal
-from history.verdicts import find_troubles
+from history.recording.attribution import caller_of
+from history.verdicts.detect import find_troubles
+from history.verdicts.model import GroupFacts, MemberFacts, Trouble, TroubleKind, TroubleLimits
+from history.verdicts.past import Past, Refusal
 from protocol.consumer_protocol import PROTOCOL_TYPE
 from protocol.names import GroupState, TopicName
-from protocol.topics_view import TopicsView
-from purgatory.now import Now
+from seams.now import Now
+from seams.topics_view import TopicsView
 
 MEMBERS_A_BREATH: Final = 20
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from time import monotonic_ns, time_ns
 from typing import Final
 
-from purgatory.now import Now
+from seams.now import Now
 
 PULSE_MS: Final = 500
 STALL_MS: Final = 3 * PULSE_MS

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from broker.events import Warned
+from broker.observe.events import Warned
 
 LOOKS_PER_LIMIT: Final = 4
 """So often within the limit it is looked, so that the line comes in time."""

@@ -22,7 +22,7 @@ _Task = Callable[[], Callable[[], None]]
 
 
 class IoThread:
-    """Implements topics/io_executor.py: IoExecutor."""
+    """Implements seams/io_executor.py: IoExecutor."""
 
     __slots__ = ("_ended", "_finished", "_is_closed", "_loop", "_on_fault", "_queue", "pending")
 

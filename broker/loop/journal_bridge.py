@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from broker.stats import Histogram
+from broker.observe.stats import Histogram
 from storage.api import Position, TopicPartition
 
 Stored = list[tuple[TopicPartition, Position]]

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Final, Protocol
 
-from broker.clock import PULSE_MS, SystemClock
-from broker.stats import Histogram, Turns
-from purgatory.now import Now
+from broker.loop.clock import PULSE_MS, SystemClock
+from broker.observe.stats import Histogram, Turns
+from seams.now import Now
 
 EARLIEST_S: Final = 0.001  # Deadlines are in ms: nothing is due sooner than that.
 LAG_BUCKETS_S: Final = (0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from broker.stats import Histogram
+from broker.observe.stats import Histogram
 
 UNITS: Final = ("seconds", "bytes", "ratio", "records")
 """A name ends with its unit, before `_total`."""

@@ -11,7 +11,7 @@ from typing import Final
 
 from broker.metrics.family import Family, Kind, Number, Portion, Portions, number
 from broker.metrics.labelled import Labelled, Row, ShownGroup
-from history.lag import Status
+from history.lag.model import Status
 
 LINES_A_PORTION: Final = 500
 """A third of a millisecond's work."""

@@ -1,6 +1,7 @@
 """Groups: states, members, commits, and why they rebalance, over all groups.
 
-Read from the coordinator's census and from the counters that events feed (broker/observe.py). No
+Read from the coordinator's census and from the counters that events feed
+(broker/observe/observer.py). No
 label has a value that clients choose; series of single groups are in labelled.py.
 Kafka's counterpart: `GroupCoordinatorMetrics`.
 """
@@ -10,11 +11,11 @@ from enum import Enum
 from typing import Final
 
 from broker.daemon import Daemon
-from broker.history_causes import CAUSES
 from broker.metrics.family import Family, Kind, Portions
-from coordinator.events import RemovalCause
-from coordinator.offset_events import DeletionCause
+from coordinator.classic.events import RemovalCause
+from coordinator.offsets.events import DeletionCause
 from history.causes import Cause
+from history.recording.attribution import CAUSES
 from protocol.names import GroupState
 
 GROUPS_A_BREATH: Final = 500

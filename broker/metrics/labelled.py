@@ -16,13 +16,13 @@ from heapq import heapify, heappop, heappush, heappushpop
 from operator import attrgetter, neg
 from typing import Final
 
+from broker.lag.skipped_groups import METRICS, SkippedGroups
 from broker.metrics.family import escaped, number
 from broker.metrics.lag import LagSource, PartitionLag
 from broker.metrics.owners import NOBODY, Owners
-from broker.skipped_groups import METRICS, SkippedGroups
 from coordinator.coordinator import GroupCoordinator
 from coordinator.group import GroupView
-from history.lag import Status
+from history.lag.model import Status
 from protocol.consumer_protocol import PROTOCOL_TYPE
 from protocol.names import GroupId
 

@@ -1,7 +1,7 @@
 """How far is a group behind, partition by partition? The only place where the metrics ask.
 
 Records: from the committed offset and the high watermark at the moment of the scrape, both read at
-one instant (broker/lag_reader.py). Seconds and status: from the last sample (lag_sampler.py),
+one instant (broker/lag/reader.py). Seconds and status: from the last sample (sampler.py),
 for they need the times of records and a window of commits; so they are up to
 `rollcall.lag.interval.ms` old. No lag is negative, and none is said where it is not known.
 """
@@ -9,10 +9,10 @@ for they need the times of records and a window of commits; so they are up to
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Protocol
 
-from broker.lag_reader import LagReader
+from broker.lag.reader import LagReader
 from coordinator.group import GroupView
-from history.lag import Status
-from history.lag_book import LagBook
+from history.lag.book import LagBook
+from history.lag.model import Status
 from protocol.names import TopicName
 
 

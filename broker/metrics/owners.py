@@ -6,8 +6,8 @@ members change. A group that is not Stable has no owners that anybody could name
 """
 
 from broker.metrics.family import escaped
+from coordinator.classic.subscriptions import CONSUMER
 from coordinator.group import GroupView, MemberView
-from coordinator.subscriptions import CONSUMER
 from protocol.consumer_protocol import read_assignment
 from protocol.names import GroupId, GroupState, MemberId
 from protocol.primitives import Malformed

@@ -10,7 +10,7 @@ from typing import Final
 
 from broker.daemon import Daemon
 from broker.metrics.family import Family, Kind, Portions
-from broker.stats import Histogram
+from broker.observe.stats import Histogram
 from history.causes import Cause, End, OffsetsBy, WaitEnd
 from history.events import HistoryEvent, OffsetsMoved, Rebalance, RebalanceEnded
 

@@ -1,16 +1,16 @@
 """Requests and connections: what clients ask, how long it takes, who is connected.
 
-The numbers are counted where answers are made (broker/stats.py). A label names an API, a version or
-an error: things that Kafka's protocol has few of.
+The numbers are counted where answers are made (broker/observe/stats.py). A label names an API, a
+version or an error: things that Kafka's protocol has few of.
 Kafka's counterpart: `RequestMetrics`, `SocketServer`.
 """
 
 from typing import Final
 
 from broker.daemon import Daemon
-from broker.events import PeerFault
 from broker.metrics.family import Family, Kind, Portions
-from broker.stats import Histogram
+from broker.observe.events import PeerFault
+from broker.observe.stats import Histogram
 from protocol.names import ApiKey, ErrorCode
 
 CONNECTIONS: Final = Family(

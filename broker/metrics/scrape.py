@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Final
 
 from broker.daemon import Daemon
-from broker.lag_reader import LagReader
+from broker.lag.reader import LagReader
 from broker.metrics import (
     cleaner,
     durability,
@@ -23,15 +23,15 @@ from broker.metrics import (
     loading,
     node,
     requests,
-    stories,
     topics,
-    troubles,
     waiting,
 )
+from broker.metrics import rebalance_costs as stories
+from broker.metrics import verdicts as troubles
 from broker.metrics.family import Family, Portion, Portions, declared
 from broker.metrics.labelled import Labelled
 from broker.metrics.lag import SampledLag
-from broker.metrics.stories import Stories
+from broker.metrics.rebalance_costs import Stories
 from broker.metrics.topics import ShownTopics
 
 SUBJECTS: Final[tuple[ModuleType, ...]] = (

@@ -12,7 +12,7 @@ from broker.daemon import Daemon
 from broker.metrics.family import Family, Kind, Portions
 from broker.metrics.group_series import in_portions
 from broker.metrics.labelled import Labelled
-from history.trouble import TroubleKind
+from history.verdicts.model import TroubleKind
 
 TROUBLES: Final = Family(
     "group_coordinator_troubles", Kind.GAUGE, "Current verdicts on all groups.", ("kind",)

@@ -17,17 +17,17 @@ import os
 from collections import deque
 from typing import TYPE_CHECKING, Final, cast
 
-from broker.events import PeerFault
-from broker.peer import client_host, peer_address
-from broker.request import HANG_UP, NO_ANSWER, PendingRequest
-from broker.stats import LONG_TURN_S
+from broker.net.peer import client_host, peer_address
+from broker.net.request import HANG_UP, NO_ANSWER, PendingRequest
+from broker.observe.events import PeerFault
+from broker.observe.stats import LONG_TURN_S
 from protocol.codec import Malformed, UnknownApiKey, UnsupportedVersion, decode_request
 from protocol.framing import Frame, FrameReader
-from purgatory.now import Now
+from seams.now import Now
 
 if TYPE_CHECKING:
-    from broker.server import Server
-    from broker.sockets import Bound
+    from broker.net.server import Server
+    from broker.net.sockets import Bound
 
 UNREAD_BYTES_MAX: Final = 262_144
 """Bytes kept while a request holds the connection; beyond it the socket is not read any more."""

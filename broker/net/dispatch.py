@@ -1,6 +1,6 @@
 """Who answers this request? ApiKey -> handler: the coordinator, the data plane, or this file.
 
-Stands between broker/connection.py, which reads and writes, and the two cores, which decide.
+Stands between broker/net/connection.py, which reads and writes, and the two cores, which decide.
 Answers ApiVersions itself. `control` lets a test or a drill drop, delay or answer requests of
 one kind on real sockets; without it the table holds the cores' own handlers and costs nothing.
 Kafka's counterpart: `KafkaApis.handle`.
@@ -13,8 +13,8 @@ from typing import Final, Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
-from broker.request import PendingRequest
-from broker.stats import RequestStats
+from broker.net.request import PendingRequest
+from broker.observe.stats import RequestStats
 from protocol.api_versions import answer_api_versions
 from protocol.messages import REQUESTS, Request, Response
 from protocol.messages.api_versions import (
@@ -24,8 +24,8 @@ from protocol.messages.api_versions import (
     SupportedFeatureKey,
 )
 from protocol.names import ApiKey, ErrorCode
-from protocol.reply_token import ReplyToken
-from purgatory.now import Now
+from seams.now import Now
+from seams.reply_token import ReplyToken
 
 Handler = Callable[[Request, PendingRequest, Now], None]
 

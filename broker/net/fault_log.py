@@ -8,7 +8,7 @@ goes, which costs at worst a line too many.
 from collections import OrderedDict
 from typing import Final
 
-from broker.events import ConnectionDropped, PartFailed, PeerFault, RequestFailed
+from broker.observe.events import ConnectionDropped, PartFailed, PeerFault, RequestFailed
 
 INTERVAL_MS: Final = 10_000
 ENTRIES_MAX: Final = 1_024

@@ -7,11 +7,11 @@ written; the core holds the same object and looks at nothing but the three field
 
 from typing import TYPE_CHECKING, Final
 
-from protocol.reply_token import ReplyToken
+from seams.reply_token import ReplyToken
 
 if TYPE_CHECKING:
-    from broker.connection import Connection
-    from broker.dispatch import Route
+    from broker.net.connection import Connection
+    from broker.net.dispatch import Route
 
 NO_ANSWER: Final = b""
 """In place of an answer: nothing is sent, as for a Produce with acks=0."""

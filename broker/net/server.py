@@ -16,21 +16,21 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from broker.clock import SystemClock
-from broker.complaints import Complaints
-from broker.connection import Connection
-from broker.dispatch import Dispatcher, Route
-from broker.events import PeerFault, ShellEvent
-from broker.request import HANG_UP, NO_ANSWER, PendingRequest
-from broker.response_errors import errors_in
-from broker.sockets import Bound
-from broker.stats import Turns
-from broker.unsent import Unsent
+from broker.loop.clock import SystemClock
+from broker.net.connection import Connection
+from broker.net.dispatch import Dispatcher, Route
+from broker.net.error_codes import errors_in
+from broker.net.fault_log import Complaints
+from broker.net.request import HANG_UP, NO_ANSWER, PendingRequest
+from broker.net.sockets import Bound
+from broker.net.unsent_bytes import Unsent
+from broker.observe.events import PeerFault, ShellEvent
+from broker.observe.stats import Turns
 from coordinator.undecided import AnswerFollows
 from protocol.codec import encode_response
 from protocol.messages import Response
-from protocol.reply_token import ReplyToken
-from purgatory.now import Now
+from seams.now import Now
+from seams.reply_token import ReplyToken
 
 SWEEP_MS_MAX: Final = 10_000
 SWEEP_MS_MIN: Final = 50

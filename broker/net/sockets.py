@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from broker.listeners import Listener
+from config.listeners import Listener
 
 ANY_IPV4: Final = "0.0.0.0"
 

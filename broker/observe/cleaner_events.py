@@ -1,9 +1,10 @@
-"""What has the log cleaner done? Its facts; cleaner_words.py has the words, cleaning.py counts."""
+"""What has the log cleaner done? Its facts; cleaner_lines.py has the words, log_cleaner.py
+counts."""
 
 from msgspec import Struct
 
 from storage.api import TopicPartition
-from storage.cleaner_messages import PassResult
+from storage.cleaner.messages import PassResult
 
 
 class CleaningBegun(Struct, frozen=True):

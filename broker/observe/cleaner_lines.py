@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Final
 
-from broker import cleaner_events as cleaner
-from broker.log_lines import Facts, Line, Table, told
+from broker.observe import cleaner_events as cleaner
+from broker.observe.log_lines import Facts, Line, Table, told
 
 TABLE: Final[Table] = {}
 

@@ -1,4 +1,4 @@
-"""What happened in the shell? Facts about sockets, loads and the daemon itself; observe.py words
+"""What happened in the shell? Facts about sockets, loads and the daemon itself; observer.py words
 them.
 
 The coordinator and the data plane have events of their own. All of them are values that nobody
@@ -13,8 +13,8 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from broker.load_progress import LoadReport
-from history.trouble import Trouble
+from broker.partitions.load_progress import LoadReport
+from history.verdicts.model import Trouble
 
 PLACE_FRAMES_MAX: Final = 5
 
@@ -194,7 +194,7 @@ class Warned(Struct, frozen=True):
 
 
 class TroubleFound(Struct, frozen=True):
-    """A verdict on a group that did not hold before; see history/trouble.py."""
+    """A verdict on a group that did not hold before; see history/verdicts/model.py."""
 
     trouble: Trouble
 

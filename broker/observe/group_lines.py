@@ -7,11 +7,11 @@ Kafka's counterpart: the log calls of `GroupMetadataManager` and `OffsetMetadata
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from broker.log_lines import Facts, Line, Table, named, offsets_partition, told
-from coordinator import events as groups
-from coordinator import offset_events as offsets
-from coordinator.events import Entrance, RemovalCause
-from coordinator.offset_events import DeletionCause, OffsetsOfTopics
+from broker.observe.log_lines import Facts, Line, Table, named, offsets_partition, told
+from coordinator.classic import events as groups
+from coordinator.classic.events import Entrance, RemovalCause
+from coordinator.offsets import events as offsets
+from coordinator.offsets.events import DeletionCause, OffsetsOfTopics
 from protocol.names import GroupState
 
 SKIPPED_NAMED_MAX: Final = 5

@@ -1,6 +1,6 @@
 """What is a log line, and which events have one? The frame for the tables of words.
 
-`group_words.py` and `node_words.py` enter a function for each type of event that is told; a type
+`group_lines.py` and `node_lines.py` enter a function for each type of event that is told; a type
 that is in neither table is silent. The words are those that Kafka's operators grep for, the
 facts stand beside them as keys.
 """

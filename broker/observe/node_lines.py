@@ -6,8 +6,8 @@ Kafka's counterpart: the log calls of `SocketServer`, `CoordinatorRuntime`, `Log
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from broker import events as shell
-from broker.log_lines import Facts, Line, Table, offsets_partition, told
+from broker.observe import events as shell
+from broker.observe.log_lines import Facts, Line, Table, offsets_partition, told
 from topics import events as topics
 
 TABLE: Final[Table] = {}

@@ -1,6 +1,6 @@
 """What do operators see of all that happens? Each event becomes log lines and counts, by table.
 
-The cores say what happened and nothing else; group_words.py and node_words.py have the words,
+The cores say what happened and nothing else; group_lines.py and node_lines.py have the words,
 `Counters` the numbers that only events tell (the rest is read from the parts at scrape time, see
 metrics/). Lines go to stderr through structlog, for people or as one JSON object each; stdout
 is left for the ready line.
@@ -14,12 +14,14 @@ from typing import Final, TextIO
 
 import structlog
 
-from broker import cleaner_words, group_words, node_words
-from broker import events as shell
-from broker.log_lines import Table
-from broker.stats import Histogram
-from coordinator import events as groups
-from coordinator import offset_events as offsets
+from broker.observe import cleaner_lines as cleaner_words
+from broker.observe import events as shell
+from broker.observe import group_lines as group_words
+from broker.observe import node_lines as node_words
+from broker.observe.log_lines import Table
+from broker.observe.stats import Histogram
+from coordinator.classic import events as groups
+from coordinator.offsets import events as offsets
 from history.repeats import Repeats
 from protocol.names import NO_GENERATION, GroupId
 from protocol.printable import printable
@@ -68,11 +70,11 @@ class Counters:
         self.stalled_ms = 0
         self._running: dict[GroupId, tuple[str, int]] = {}  # rebalances: cause, since
 
-        # Told of joins that found no common protocol (trouble_watch.py).
+        # Told of joins that found no common protocol (verdict_watch.py).
         self.join_refused: Callable[[groups.JoinRefused], None] | None = None
-        # Told of groups that are gone (trouble_watch.py).
+        # Told of groups that are gone (verdict_watch.py).
         self.group_deleted: Callable[[str], None] | None = None
-        # Told of each commit: who commits how often (commit_meter.py).
+        # Told of each commit: who commits how often (commit_rates.py).
         self.meter: Callable[[offsets.OffsetsCommitted], None] | None = None
 
     def count(self, event: object) -> None:

@@ -10,9 +10,9 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from broker.events import SnapshotIgnored
-from broker.fold import carried_on
-from broker.load_progress import LoadProgress
+from broker.background.snapshot_job import carried_on
+from broker.observe.events import SnapshotIgnored
+from broker.partitions.load_progress import LoadProgress
 from coordinator.image import Beginning
 from storage.api import Log, StoredRecord, TopicLog
 from storage.snapshot import Ignored, Snapshot

@@ -10,16 +10,16 @@ from collections.abc import Iterable
 from contextlib import suppress
 from uuid import UUID
 
-from broker.fold import read_snapshot
-from broker.partition_load import Survey
+from broker.background.snapshot_job import read_snapshot
+from broker.partitions.loading import Survey
 from protocol.names import OFFSETS_TOPIC
 from storage.api import Log, LogSettings, TopicLog, TopicPartition
-from storage.checkpoints import NO_TOPIC_ID
+from storage.batch.record_batch import read_header
 from storage.disk import TEMPORARY, Disk
-from storage.journal import Journal
-from storage.log_store import LogStore
-from storage.partition_log import PartitionLog
-from storage.record_batch import read_header
+from storage.journal.journal import Journal
+from storage.log.checkpoints import NO_TOPIC_ID
+from storage.log.log_store import LogStore
+from storage.log.partition_log import PartitionLog
 from storage.snapshot import SUFFIX, Ignored, Snapshot, forget_beyond, positions, snapshot_path
 
 

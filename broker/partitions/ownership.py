@@ -1,7 +1,7 @@
 """Which partitions of the offsets topic are ours, and are they loaded? Elects, loads, resigns.
 
 A partition goes through: elected in an epoch (from then on clients hear LOADING) / read, those that
-somebody asks for first (partition_load.py) / served, while its groups get ready in slices, those
+somebody asks for first (loading.py) / served, while its groups get ready in slices, those
 that somebody asks for at once / resigned. One lock for each keeps these steps apart, for they wait
 for the disk and elections may flap. Requests never wait for a lock. An embedded node owns all
 partitions, and each start is an election: the leader epoch grows by one. Kafka's counterpart:
@@ -14,8 +14,8 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import suppress
 from typing import Final, Protocol
 
-from broker.clock import SystemClock
-from broker.events import (
+from broker.loop.clock import SystemClock
+from broker.observe.events import (
     LoadProgressed,
     PartFailed,
     PartitionElected,
@@ -26,12 +26,12 @@ from broker.events import (
     PartitionsResigned,
     ShellEvent,
 )
-from broker.load_progress import LoadProgress, LoadReport
-from broker.partition_load import Loading, OwnedLogs, PartitionLoad
-from purgatory.now import Now
+from broker.partitions.load_progress import LoadProgress, LoadReport
+from broker.partitions.loading import Loading, OwnedLogs, PartitionLoad
+from seams.now import Now
 from storage.api import Corrupt, Log, LogClosed, Position, TopicLog
+from storage.batch.record_batch import InvalidBatch
 from storage.disk import shortage
-from storage.record_batch import InvalidBatch
 
 RECALL_BUDGET: Final = 16_384
 """What groups that get ready in one go may cost, in bytes of blobs: about two milliseconds."""

@@ -17,7 +17,7 @@ from protocol.messages.join_group import JoinGroupRequest
 from protocol.messages.leave_group import LeaveGroupRequest
 from protocol.messages.sync_group import SyncGroupRequest
 from protocol.names import ErrorCode, GenerationId, GroupId, MemberId
-from protocol.reply_token import ReplyToken
+from seams.reply_token import ReplyToken
 
 
 class RebalanceCause(StrEnum):

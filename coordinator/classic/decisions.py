@@ -2,26 +2,29 @@
 
 from typing import assert_never
 
-from coordinator import commands
-from coordinator.commands import Command
-from coordinator.decide.assignment_stored import (
+from coordinator.classic import commands
+from coordinator.classic.commands import Command
+from coordinator.classic.decide.assignment_stored import (
     decide_assignment_stored,
     decide_refuse_assignment,
 )
-from coordinator.decide.begin_rebalance import decide_begin_rebalance, decide_end_initial_delay
-from coordinator.decide.complete_join import decide_complete_join
-from coordinator.decide.end_sync_phase import decide_end_sync_phase
-from coordinator.decide.expire_session import decide_expire_session
-from coordinator.decide.forgive import decide_remove_lapsed
-from coordinator.decide.heartbeat import decide_heartbeat
-from coordinator.decide.join_group import NewMemberId, decide_join_group
-from coordinator.decide.leave_group import decide_leave_group
-from coordinator.decide.partitions_changed import decide_end_partition_delay
-from coordinator.decide.sync_group import decide_sync_group
+from coordinator.classic.decide.begin_rebalance import (
+    decide_begin_rebalance,
+    decide_end_initial_delay,
+)
+from coordinator.classic.decide.complete_join import decide_complete_join
+from coordinator.classic.decide.end_sync_phase import decide_end_sync_phase
+from coordinator.classic.decide.expire_session import decide_expire_session
+from coordinator.classic.decide.heartbeat import decide_heartbeat
+from coordinator.classic.decide.join_group import NewMemberId, decide_join_group
+from coordinator.classic.decide.lapsed_members import decide_remove_lapsed
+from coordinator.classic.decide.leave_group import decide_leave_group
+from coordinator.classic.decide.partitions_changed import decide_end_partition_delay
+from coordinator.classic.decide.sync_group import decide_sync_group
 from coordinator.group import GroupView
 from coordinator.outcome import Outcome
 from coordinator.settings import GroupSettings
-from purgatory.now import Now
+from seams.now import Now
 
 
 def decide(

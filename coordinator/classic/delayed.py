@@ -16,7 +16,7 @@ from collections.abc import Hashable
 
 from msgspec import Struct
 
-from coordinator.commands import (
+from coordinator.classic.commands import (
     CompleteJoin,
     EndInitialDelay,
     EndPartitionDelay,

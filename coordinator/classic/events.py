@@ -1,7 +1,8 @@
 """What happened to a group? Facts in the past tense, made by decisions and written in by `evolve`.
 
 Each event carries what `evolve` needs and what an operator would ask: the log lines, the metrics
-and the history are all derived from events (broker/observe.py), by table, and from nothing else.
+and the history are all derived from events (broker/observe/observer.py), by table, and from
+nothing else.
 Times: `at_ms` is the wall clock (Unix epoch), `*_deadline_ms` and `now_ms` are monotonic. Kafka's
 counterpart: the log lines of `GroupMetadataManager`, one event for each.
 """
@@ -12,9 +13,9 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from coordinator.commands import RebalanceCause
+from coordinator.classic.commands import RebalanceCause
 from coordinator.group import Protocols
-from coordinator.offset_events import OffsetEvent
+from coordinator.offsets.events import OffsetEvent
 from coordinator.restore import RecordSkipped
 from protocol.names import (
     ApiKey,
@@ -26,7 +27,7 @@ from protocol.names import (
     MemberId,
     TopicName,
 )
-from protocol.reply_token import ReplyToken
+from seams.reply_token import ReplyToken
 
 
 class Entrance(StrEnum):

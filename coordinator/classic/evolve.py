@@ -8,11 +8,11 @@ Kafka's counterpart: the setters of `ClassicGroup`.
 
 from typing import assert_never
 
-from coordinator import events
-from coordinator.commands import RebalanceCause
+from coordinator.classic import events
+from coordinator.classic.commands import RebalanceCause
+from coordinator.classic.subscriptions import subscribed_topics
+from coordinator.classic.transitions import check_move
 from coordinator.group import SESSION_PAUSED, Group, Member
-from coordinator.subscriptions import subscribed_topics
-from coordinator.transitions import check_move
 from protocol.names import GroupState
 
 

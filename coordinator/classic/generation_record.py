@@ -15,9 +15,9 @@ import struct
 from collections.abc import Iterable, Sequence
 from typing import Annotated, ClassVar, Final
 
-from coordinator.generations import is_later
+from coordinator.classic.generations import is_later
+from coordinator.classic.subscriptions import subscribed_topics
 from coordinator.group import Group, GroupTable, GroupView, Member, MemberView
-from coordinator.subscriptions import subscribed_topics
 from protocol.compiler import reader, writer
 from protocol.names import GenerationId, GroupId, GroupInstanceId, GroupState, MemberId
 from protocol.primitives import Malformed

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from protocol.names import GroupId, TopicId, TopicName
-from purgatory.now import Now
+from seams.now import Now
 from storage.api import Position
 
 GROUPS_PER_SLICE: Final = 500

@@ -1,6 +1,6 @@
 """What happened to a group's committed offsets?
 
-The events of the offsets half, beside those of membership in `events.py`. `evolve_offsets.py`
+The events of the offsets half, beside those of membership in `events.py`. `evolve.py`
 writes them in; the log lines, the metrics and the history are derived from them. Times: `at_ms` is
 the wall clock. Offsets that are gone, or that a commit from outside the group replaced, are carried
 along: a history that says only "now 0" explains nothing. An ordinary member's commit carries the

@@ -1,14 +1,14 @@
 """How does an event change a group's committed offsets? The only writer of `Group.offsets`.
 
-Called by `evolve` for the events of `offset_events.py`, when the turn that decided them ends.
+Called by `evolve` for the events of `events.py`, when the turn that decided them ends.
 Kafka's counterpart: `OffsetMetadataManager.replay`, which works from the records.
 """
 
 from sys import intern
 
+from coordinator.classic.transitions import check_move
 from coordinator.group import Group
-from coordinator.offset_events import GroupDeleted, OffsetEvent, OffsetsCommitted, OffsetsOfTopics
-from coordinator.transitions import check_move
+from coordinator.offsets.events import GroupDeleted, OffsetEvent, OffsetsCommitted, OffsetsOfTopics
 from protocol.names import GroupState, TopicName
 
 

@@ -15,16 +15,16 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from coordinator.decide.delete_groups import group_tombstones
-from coordinator.deleted_topics import DeletedTopic
+from coordinator.classic.subscriptions import CONSUMER, is_subscribed
+from coordinator.delete_groups import group_tombstones
 from coordinator.group import CommittedOffset, GroupView
-from coordinator.offset_events import DeletionCause, GroupDeleted, OffsetsDeleted, OffsetsOfTopics
+from coordinator.offsets.deleted_topics import DeletedTopic
+from coordinator.offsets.events import DeletionCause, GroupDeleted, OffsetsDeleted, OffsetsOfTopics
 from coordinator.outcome import Outcome
 from coordinator.records import add_offset_tombstones
 from coordinator.settings import GroupSettings
-from coordinator.subscriptions import CONSUMER, is_subscribed
 from protocol.names import ZERO_TOPIC_ID, GroupState, TopicName
-from purgatory.now import Now
+from seams.now import Now
 from storage.api import RecordPair
 
 MINUTE_MS: Final = 60_000

@@ -10,13 +10,13 @@ next. Reads groups, keeps nothing but its place. Kafka's counterpart:
 from collections.abc import Mapping
 from typing import Final
 
-from coordinator.decide.expire_offsets import decide_expire_offsets
 from coordinator.group import GroupView
-from coordinator.offset_events import GroupDeleted
+from coordinator.offsets.events import GroupDeleted
+from coordinator.offsets.expire_offsets import decide_expire_offsets
 from coordinator.outcome import Outcome
 from coordinator.settings import GroupSettings
 from protocol.names import GroupId
-from purgatory.now import Now
+from seams.now import Now
 
 OFFSETS_READ_PER_SLICE: Final = 5_000
 """About a millisecond."""

@@ -14,11 +14,11 @@ Kafka's counterpart: `KafkaApis.handleOffsetCommitRequest`, `OffsetMetadataManag
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from coordinator.decide.checks import check_member, fenced
-from coordinator.decide.sessions import extend_session
-from coordinator.events import GroupCreated
+from coordinator.classic.decide.checks import check_member, fenced
+from coordinator.classic.decide.sessions import extend_session
+from coordinator.classic.events import GroupCreated
 from coordinator.group import CommittedOffset, GroupView
-from coordinator.offset_events import OffsetsCommitted, OffsetsOfTopics
+from coordinator.offsets.events import OffsetsCommitted, OffsetsOfTopics
 from coordinator.outcome import Outcome, Reply
 from coordinator.records import add_offset_commits, batch_bytes_at_most
 from coordinator.settings import GroupSettings
@@ -31,13 +31,13 @@ from protocol.messages.offset_commit import (
 )
 from protocol.names import ApiKey, ErrorCode, GroupState, TopicId, TopicName
 from protocol.primitives import echoed, fits_string
-from protocol.reply_token import ReplyToken
-from protocol.topics_view import TopicsView
-from purgatory.now import Now
+from seams.now import Now
+from seams.reply_token import ReplyToken
+from seams.topics_view import TopicsView
 from storage.api import RecordPair
 
 if TYPE_CHECKING:
-    from coordinator.events import Event
+    from coordinator.classic.events import Event
 
 TOPIC_IDS_SINCE: Final = 10
 GROUP_ID_NOT_FOUND_SINCE: Final = 9

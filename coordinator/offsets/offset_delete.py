@@ -9,11 +9,11 @@ without an error. Kafka's counterpart: `KafkaApis.handleOffsetDeleteRequest`,
 
 from collections.abc import Sequence
 
+from coordinator.classic.subscriptions import CONSUMER, is_subscribed
 from coordinator.group import CommittedOffset, GroupView
-from coordinator.offset_events import DeletionCause, OffsetsDeleted
+from coordinator.offsets.events import DeletionCause, OffsetsDeleted
 from coordinator.outcome import Outcome, Reply
 from coordinator.records import add_offset_tombstones
-from coordinator.subscriptions import CONSUMER, is_subscribed
 from protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestTopic,
@@ -23,9 +23,9 @@ from protocol.messages.offset_delete import (
 )
 from protocol.names import ErrorCode, GroupState, TopicName
 from protocol.primitives import echoed
-from protocol.reply_token import ReplyToken
-from protocol.topics_view import TopicsView
-from purgatory.now import Now
+from seams.now import Now
+from seams.reply_token import ReplyToken
+from seams.topics_view import TopicsView
 from storage.api import RecordPair
 
 

@@ -28,7 +28,7 @@ from protocol.messages.offset_fetch import (
 )
 from protocol.names import ZERO_TOPIC_ID, ErrorCode, GroupState, TopicId, TopicName
 from protocol.primitives import echoed
-from protocol.topics_view import TopicsView
+from seams.topics_view import TopicsView
 
 GROUP_ERROR_SINCE: Final = 2
 GROUPS_SINCE: Final = 8

@@ -1,6 +1,6 @@
 """How far behind is everybody, and since when? The windows of all groups, and what is made of them.
 
-The sampler (broker/lag_sampler.py) hands in what it read, group by group; `judged` makes of a
+The sampler (broker/lag/sampler.py) hands in what it read, group by group; `judged` makes of a
 reading and its window what people are shown. For numbers without a new reading, as a metrics
 scrape wants them, `windows_of` has each partition's last ones. Bounded: beyond `partitions_max`
 (group, partition) pairs no new window is opened; `left_out` says how many are without one.
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
-from history.lag import (
+from history.lag.model import (
     NO_RATES,
     Note,
     Owner,
@@ -22,7 +22,7 @@ from history.lag import (
     group_status,
     outlook,
 )
-from history.lag_window import Commit, Ends, Patience, Window, judge, rates
+from history.lag.window import Commit, Ends, Patience, Window, judge, rates
 
 Key = tuple[str, int]
 """Topic and partition."""

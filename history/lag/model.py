@@ -2,7 +2,7 @@
 
 `Reading` is what was found of one partition at one instant: the group's commit and the ends of the
 log, read together. `PartitionLag` is what that means, with the rates and the status of its window
-(lag_window.py); `GroupLag` gathers the partitions of a group. Nothing here reads a clock or a log.
+(window.py); `GroupLag` gathers the partitions of a group. Nothing here reads a clock or a log.
 None is "not known" or "there is none", never zero: a group that has committed nothing has no lag
 yet, and one that will never catch up has no time to do it in. Times: `*_ms` wall clock.
 Kafka's counterpart: `ConsumerGroupCommand`, `PartitionAssignmentState`.

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import msgpack
 
-from history.lag_window import Commit
+from history.lag.window import Commit
 
 VERSION: Final = 1
 

@@ -24,7 +24,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from history.lag import Note, Rates, Reading, Status
+from history.lag.model import Note, Rates, Reading, Status
 
 _FIELDS: Final = 3
 

@@ -7,9 +7,9 @@ What is not of the documented form stays opaque, and the history says so.
 from collections.abc import Mapping
 from typing import Final
 
-from broker.history_causes import caller_of
 from coordinator.group import GroupView
 from history.events import Held
+from history.recording.attribution import caller_of
 from protocol.consumer_protocol import PROTOCOL_TYPE, read_assignment
 from protocol.metadata_words import (
     CONNECT,

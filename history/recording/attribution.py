@@ -6,9 +6,9 @@ Pure functions of one event and of the group as it was. docs/history.md tells pe
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from coordinator import events as groups
-from coordinator.commands import RebalanceCause
-from coordinator.events import MemberName, RemovalCause
+from coordinator.classic import events as groups
+from coordinator.classic.commands import RebalanceCause
+from coordinator.classic.events import MemberName, RemovalCause
 from coordinator.group import SESSION_PAUSED, GroupView, MemberView
 from history.causes import Cause, Removal
 from history.events import Rebalance, Who
@@ -16,7 +16,7 @@ from history.ownership import SUBSCRIPTION_BYTES_MAX
 from protocol.consumer_protocol import PROTOCOL_TYPE, read_subscription_topics
 from protocol.metadata_words import CONNECT, SCHEMA_REGISTRY, connect_worker, registry_url
 from protocol.names import MemberId
-from purgatory.now import Now
+from seams.now import Now
 
 Offers = Iterable[tuple[str, bytes]]
 

@@ -12,7 +12,7 @@ from coordinator.group import GroupView
 from history.events import Rebalance, TopicPartitions
 from history.ownership import Shift
 from protocol.names import GroupId, TopicName
-from purgatory.now import Now
+from seams.now import Now
 
 TOPICS_REMEMBERED: Final = 10_000
 """The last ones."""

@@ -1,6 +1,6 @@
 """Who moved a group's offsets? The facts of commits by nobody, of deletions and of expiries.
 
-From n to n is no move. What one client moves steadily forward is gathered (history_steady.py). A
+From n to n is no move. What one client moves steadily forward is gathered (steady_commits.py). A
 member's commit in its generation is its work and no fact of the history. Long lists of partitions
 go into several records, so that none is lost and none is too large.
 """
@@ -10,12 +10,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from broker.history_steady import Committer, SteadyCommits, without_moves
-from coordinator import offset_events as offsets
-from coordinator.events import Event
-from coordinator.offset_events import DeletionCause, OffsetsOfTopics
+from coordinator.classic.events import Event
+from coordinator.offsets import events as offsets
+from coordinator.offsets.events import DeletionCause, OffsetsOfTopics
 from history.causes import OffsetsBy
 from history.events import Asker, GroupDeleted, HistoryEvent, OffsetChange, OffsetsMoved
+from history.recording.steady_commits import Committer, SteadyCommits, without_moves
 
 _DELETIONS: Final[Mapping[DeletionCause, OffsetsBy]] = {
     DeletionCause.REQUESTED: OffsetsBy.DELETION,

@@ -1,17 +1,17 @@
 """Which of the coordinator's events are facts of the history as they are? One for one, by table.
 
-Those that need more than themselves are made in history_facts.py; those that are neither there nor
+Those that need more than themselves are made in recorder.py; those that are neither there nor
 here are no history: a session that moves, an id that is handed out, a sync that is parked.
 """
 
 from collections.abc import Callable
 from typing import Final
 
-from broker.history_causes import who_of
-from coordinator import events as groups
+from coordinator.classic import events as groups
 from coordinator.group import GroupView
 from history import events as facts
 from history.events import HistoryEvent
+from history.recording.attribution import who_of
 
 
 def fact_of(group: GroupView | None, event: groups.Event) -> HistoryEvent | None:

@@ -1,6 +1,6 @@
 """Beginning of a rebalance: by what cause is it named, and what else is known of why it began?
 
-Asked once for each rebalance, by history_facts.py, with what the turns before it brought. Pure.
+Asked once for each rebalance, by recorder.py, with what the turns before it brought. Pure.
 docs/history.md tells people the rules.
 """
 
@@ -9,17 +9,17 @@ from typing import Final
 
 from msgspec import Struct
 
-from broker.history_causes import CAUSES, client_reason, owner_of, trigger_of
-from broker.history_running import Came, Offered, Removed
-from coordinator import events as groups
-from coordinator.commands import RebalanceCause
+from coordinator.classic import events as groups
+from coordinator.classic.commands import RebalanceCause
 from coordinator.group import GroupView
 from history import events as facts
 from history.causes import Cause
 from history.events import TopicPartitions, Who
+from history.recording.attribution import CAUSES, client_reason, owner_of, trigger_of
+from history.recording.running_rebalance import Came, Offered, Removed
 from protocol.consumer_protocol import PROTOCOL_TYPE
 from protocol.names import MemberId
-from purgatory.now import Now
+from seams.now import Now
 
 LOST_US: Final = ("cached metadata has changed", "rebalance failed due to")
 """How the reason of a Java client begins that rejoins because its coordinator was away."""

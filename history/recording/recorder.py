@@ -3,7 +3,7 @@
 Turns the coordinator's events into the history's (history/events.py), names the cause of each
 rebalance, and keeps what one needs until it is over: whose partitions it takes from whom. Told of a
 turn before its events are written in, so that a group can be asked how it was.
-docs/history.md has the rules; history_beginning.py and history/story.py apply them.
+docs/history.md has the rules; rebalance_start.py and history/story.py apply them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,9 +12,16 @@ from typing import Final, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from broker.history_assigned import held_and_described
-from broker.history_beginning import Circumstances, began
-from broker.history_causes import (
+from coordinator.classic import events as groups
+from coordinator.group import GroupView
+from coordinator.offsets import events as offsets
+from history import events as facts
+from history.causes import End, Removal
+from history.events import Gone, HistoryEvent, Joined, TopicPartitions, Who
+from history.index import HistoryIndex
+from history.ownership import Holdings, Shift, count_of
+from history.recording.assignments import held_and_described
+from history.recording.attribution import (
     last_heard_ms,
     owner_of,
     process_of,
@@ -22,9 +29,11 @@ from broker.history_causes import (
     what_changed,
     who_of,
 )
-from broker.history_offsets import offset_facts
-from broker.history_plain import fact_of
-from broker.history_running import (
+from history.recording.changed_topics import ChangedTopics
+from history.recording.offset_changes import offset_facts
+from history.recording.plain_events import fact_of
+from history.recording.rebalance_start import Circumstances, began
+from history.recording.running_rebalance import (
     Away,
     Came,
     Offered,
@@ -36,21 +45,12 @@ from broker.history_running import (
     release_joined,
     release_rejoined,
 )
-from broker.history_steady import SteadyCommits
-from broker.history_topics import ChangedTopics
-from coordinator import events as groups
-from coordinator import offset_events as offsets
-from coordinator.group import GroupView
-from history import events as facts
-from history.causes import End, Removal
-from history.events import Gone, HistoryEvent, Joined, TopicPartitions, Who
-from history.index import HistoryIndex
-from history.ownership import Holdings, Shift, count_of
+from history.recording.steady_commits import SteadyCommits
 from history.repeats import Repeats
 from history.story import end
 from protocol.consumer_protocol import PROTOCOL_TYPE
 from protocol.names import GroupId, GroupState, MemberId
-from purgatory.now import Now
+from seams.now import Now
 
 INTERRUPTED_MIN_MS: Final = 60_000
 """For at least so long after a restart a rebalance is the restart's, if one was cut off by it."""

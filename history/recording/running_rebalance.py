@@ -1,6 +1,6 @@
 """What is known of a rebalance besides its story, while it runs? Whose partitions go where.
 
-Kept by history_facts.py from the turn that begins a rebalance until its last member has its
+Kept by recorder.py from the turn that begins a rebalance until its last member has its
 assignment; and, from one turn of a chain to the next, what may turn out to be its reason.
 """
 
@@ -10,17 +10,17 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from broker.history_causes import owner_of
-from coordinator.events import MembersRemoved, RemovalCause
+from coordinator.classic.events import MembersRemoved, RemovalCause
 from coordinator.group import GroupView, MemberView
 from history import events as facts
 from history.causes import End, Removal
 from history.events import Rebalance, TopicPartitions, Who
 from history.ownership import Shift, offered, owned_by_subscription
+from history.recording.attribution import owner_of
 from history.story import end
 from protocol.names import GroupId, GroupState, MemberId
 from protocol.primitives import Malformed
-from purgatory.now import Now
+from seams.now import Now
 
 T = TypeVar("T")
 

@@ -1,6 +1,6 @@
 """How is an event of the history told to a person? One line each; those of `rollcall history`.
 
-Pure text from facts, with the forms of time, duration and names that telling.py uses.
+Pure text from facts, with the forms of time, duration and names that rebalance_text.py uses.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,8 +9,8 @@ from typing import Final, TypeVar
 from history import events as facts
 from history.causes import Removal
 from history.events import Asker, HistoryEvent, Who
-from history.shown import duration, instant, with_times
-from history.telling import NAMED_MAX, name_of, short, tell, topic_change
+from history.text.rebalance_json import duration, instant, with_times
+from history.text.rebalance_text import NAMED_MAX, name_of, short, tell, topic_change
 
 CHANGES_NAMED_MAX: Final = 3
 

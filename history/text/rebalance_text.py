@@ -10,7 +10,7 @@ from typing import Final
 
 from history.causes import Cause, End, WaitEnd
 from history.events import AlsoCaused, Rebalance, TopicPartitions, Wait, Who
-from history.shown import duration, instant, with_times
+from history.text.rebalance_json import duration, instant, with_times
 from history.waiting import Awaited, For, Waiting
 
 NAMED_MAX: Final = 5

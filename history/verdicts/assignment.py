@@ -9,7 +9,7 @@ time before anything is said.
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from history.trouble import (
+from history.verdicts.model import (
     NAMED_MAX,
     GroupFacts,
     Key,
@@ -21,7 +21,7 @@ from history.trouble import (
     seconds,
     who_is,
 )
-from history.trouble_past import Past, Shape
+from history.verdicts.past import Past, Shape
 
 KAFKAS_ASSIGNORS: Final = frozenset({"range", "roundrobin", "sticky", "cooperative-sticky"})
 """Of the consumers of Apache Kafka and of librdkafka: they give each partition to one member."""

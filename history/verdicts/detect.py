@@ -1,33 +1,33 @@
 """Which troubles does a group have now? All detectors, one after the other.
 
 Pure: facts of this moment and the group's past go in, verdicts come out; a verdict that does not
-come out any more has cleared. Who looks when, and who is told, is broker/trouble_watch.py's.
+come out any more has cleared. Who looks when, and who is told, is broker/lag/verdict_watch.py's.
 """
 
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from history.trouble import GroupFacts, Trouble, TroubleLimits
-from history.trouble_assignment import (
+from history.verdicts.assignment import (
     needless_moves,
     orphan_partitions,
     shape_of,
     skewed_assignments,
     two_owners,
 )
-from history.trouble_group import (
+from history.verdicts.group import (
     mixed_members,
     rebalance_loops,
     refused_joins,
     stuck_groups,
 )
-from history.trouble_members import (
+from history.verdicts.members import (
     commit_storms,
     flapping_members,
     members_without_progress,
     slow_joiners,
 )
-from history.trouble_past import Past
+from history.verdicts.model import GroupFacts, Trouble, TroubleLimits
+from history.verdicts.past import Past
 
 Detector = Callable[[GroupFacts, Past, TroubleLimits], Iterator[Trouble]]
 

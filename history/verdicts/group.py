@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from history.causes import Cause
-from history.trouble import (
+from history.verdicts.model import (
     NAMED_MAX,
     GroupFacts,
     MemberFacts,
@@ -16,7 +16,7 @@ from history.trouble import (
     seconds,
     who_is,
 )
-from history.trouble_past import Past
+from history.verdicts.past import Past
 from protocol.consumer_protocol import PROTOCOL_TYPE
 
 RETRY_MS: Final = 10_000

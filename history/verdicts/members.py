@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from history.causes import WaitEnd
-from history.trouble import (
+from history.verdicts.model import (
     NAMED_MAX,
     CommitRate,
     GroupFacts,
@@ -19,7 +19,7 @@ from history.trouble import (
     seconds,
     who_is,
 )
-from history.trouble_past import Past, Return
+from history.verdicts.past import Past, Return
 
 POLL_TIMEOUT: Final = "poll timeout"  # as Java's and librdkafka's consumers say it when they leave
 REPLACED: Final = "replaced"

@@ -2,7 +2,7 @@
 
 A `Trouble` is a verdict: what is wrong and with whom, the numbers that show it, and what to change.
 `GroupFacts` is what a detector sees of a group at one moment; what happened before is in
-trouble_past.py. Detectors are pure functions of the two and of `TroubleLimits`, and are gathered
+past.py. Detectors are pure functions of the two and of `TroubleLimits`, and are gathered
 in verdicts.py. docs/verdicts.md has each rule and its limits for people.
 """
 
@@ -13,8 +13,8 @@ from typing import Final
 from msgspec import Struct, field
 
 from history.events import Who
-from history.lag_window import Window
-from history.shown import duration
+from history.lag.window import Window
+from history.text.rebalance_json import duration
 
 Key = tuple[str, int]
 """Topic and partition."""
@@ -39,7 +39,7 @@ class TroubleKind(StrEnum):
 
 
 class TroubleLimits(Struct, frozen=True):
-    """Where trouble begins; the defaults and their reasons are broker/config.py's."""
+    """Where trouble begins; the defaults and their reasons are config/keys.py's."""
 
     window_ms: int = 600_000
     flapping_returns: int = 3

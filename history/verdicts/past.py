@@ -20,7 +20,7 @@ from history.events import (
     StaticMemberReplaced,
     Who,
 )
-from history.trouble import GroupFacts, Key, identity_of
+from history.verdicts.model import GroupFacts, Key, identity_of
 
 IDENTITIES_MAX: Final = 200
 RETURNS_MAX: Final = 50

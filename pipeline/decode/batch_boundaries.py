@@ -16,9 +16,9 @@ from typing import Final, NamedTuple
 import google_crc32c
 import numpy as np
 
-from pipeline.checksums import are_right
-from pipeline.gather import Bytes, Ints
-from storage.record_batch import CRC_START, LOG_OVERHEAD
+from pipeline.decode.checksums import are_right
+from pipeline.decode.vector_reads import Bytes, Ints
+from storage.batch.record_batch import CRC_START, LOG_OVERHEAD
 
 HEADER: Final = np.dtype(
     [

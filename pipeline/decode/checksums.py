@@ -15,7 +15,7 @@ import google_crc32c
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.gather import Ints, Octets
+from pipeline.decode.vector_reads import Ints, Octets
 
 Crcs = npt.NDArray[np.uint32]
 

@@ -14,16 +14,16 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from pipeline import rows as few
-from pipeline.gather import Bytes, Flags, Ints, numbers, validity
-from pipeline.hops import Damage
-from pipeline.offset_commits import (
+from pipeline.decode import rows as few
+from pipeline.decode.batch_boundaries import Damage
+from pipeline.decode.offset_commits import (
     LEGACY_OFFSET_COMMIT,
     OFFSET_COMMIT,
     KeyValues,
     read_offset_commits,
 )
-from pipeline.records import Found, find_records
+from pipeline.decode.record_extents import Found, find_records
+from pipeline.decode.vector_reads import Bytes, Flags, Ints, numbers, validity
 from pipeline.tables import (
     COMMITS,
     GROUP_EVENTS,
@@ -38,7 +38,7 @@ from pipeline.tables import (
     UNDECODABLE,
     Table,
 )
-from storage.record_batch import CONTROL, TRANSACTIONAL
+from storage.batch.record_batch import CONTROL, TRANSACTIONAL
 
 _ONE_BY_ONE: Final[dict[str, few.Decode]] = {
     GROUP_METADATA.name: few.group_metadata,

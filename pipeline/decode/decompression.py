@@ -15,7 +15,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from storage.compression import COMPRESSION_NAMES, LZ4, ZSTD, decompress
+from storage.batch.compression import COMPRESSION_NAMES, LZ4, ZSTD, decompress
 
 _JOINED: Final = (LZ4, ZSTD)
 _SMALL_BYTES: Final = 4 << 10

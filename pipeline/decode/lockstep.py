@@ -16,8 +16,8 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from pipeline.gather import PAIRS, Bytes, Flags, Ints, ShortVarints
-from storage.record_batch import read_varint
+from pipeline.decode.vector_reads import PAIRS, Bytes, Flags, Ints, ShortVarints
+from storage.batch.record_batch import read_varint
 
 _ALONE: Final = 20
 """With fewer batches than this in step, a record costs less in plain Python than in numpy."""

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from pipeline.gather import Bytes, Flags, Ints, numbers, validity
+from pipeline.decode.vector_reads import Bytes, Flags, Ints, numbers, validity
 
 LEGACY_OFFSET_COMMIT: Final = 0
 OFFSET_COMMIT: Final = 1

@@ -1,7 +1,8 @@
 """Record extents: which records does a piece of a segment hold? All are found at once.
 
 Input is a chunk of a `.log` file that begins at a batch. First its batches are found and their
-checksums verified (hops.py), then all records of all batches together (lockstep.py). Compressed
+checksums verified (batch_boundaries.py), then all records of all batches together (lockstep.py).
+Compressed
 batches are decompressed into a second part of the same buffer, limited by the memory to use.
 
 Unreadable data is never dropped silently: `Damage` says where it is, and why. A batch with a wrong
@@ -14,11 +15,11 @@ from typing import Final
 
 import numpy as np
 
-from pipeline.gather import Bytes, Flags, Ints, Structs
-from pipeline.hops import HEADER, Damage, Hops, hop
-from pipeline.lockstep import read_fields, walk
-from pipeline.opening import open_each
-from storage.record_batch import COMPRESSION_MASK, LOG_APPEND_TIME, LOG_OVERHEAD
+from pipeline.decode.batch_boundaries import HEADER, Damage, Hops, hop
+from pipeline.decode.decompression import open_each
+from pipeline.decode.lockstep import read_fields, walk
+from pipeline.decode.vector_reads import Bytes, Flags, Ints, Structs
+from storage.batch.record_batch import COMPRESSION_MASK, LOG_APPEND_TIME, LOG_OVERHEAD
 
 OPENED_BYTES: Final = 6 << 20
 """Of compressed batches: what is not opened any more belongs to the next chunk. One may be more."""

@@ -14,7 +14,7 @@ from coordinator.record_schemas import GroupMetadataValue, OffsetCommitKey, Offs
 from coordinator.records import UnreadableRecord, decode_record
 from history.encoding import UnreadableEvent, as_plain, decode
 from history.events import NAMES, HistoryEvent
-from history.lag_records import UnreadableSample, decode_sample
+from history.lag.records import UnreadableSample, decode_sample
 from logtools.group_records import SCHEMAS, decode_group_record
 from protocol.compiler import reader
 from protocol.consumer_protocol import (

@@ -8,8 +8,8 @@ describes what the daemon's cleaner does with it.
 
 from typing import Final
 
-from pipeline.brokers import Broker
 from pipeline.ingest import Ingested
+from pipeline.read.brokers import Broker
 from pipeline.tables import OFFSETS_TOPIC
 
 GROUP: Final = "rollcall-pipeline"

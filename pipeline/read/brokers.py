@@ -16,7 +16,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkAttributeError
 from pyspark.sql import SparkSession
 
-from pipeline.refusals import NothingThere
+from pipeline.errors import NothingThere
 from pipeline.session import connector_coordinates
 
 KAFKA: Final = "kafka://"

@@ -30,10 +30,10 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from pipeline.decoder import Between, of_segment, rows_of, schema_of
-from pipeline.hops import Damage
+from pipeline.decode.batch_boundaries import Damage
+from pipeline.decode.decoder import Between, of_segment, rows_of, schema_of
 from pipeline.memory import keep_memory
-from pipeline.places import (
+from pipeline.read.segments import (
     PIECE_BYTES,
     Piece,
     Read,

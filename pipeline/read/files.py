@@ -16,7 +16,7 @@ from py4j.java_gateway import JavaObject, JVMView
 from pyspark.errors import PySparkAttributeError
 from pyspark.sql import SparkSession
 
-from pipeline.refusals import NothingThere
+from pipeline.errors import NothingThere
 
 _SCHEME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:")
 

@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from pipeline.decoder import schema_of
-from pipeline.places import NoSegments, Piece, Read, end_of_log
-from pipeline.source import read_chunks
+from pipeline.decode.decoder import schema_of
+from pipeline.read.data_source import read_chunks
+from pipeline.read.segments import NoSegments, Piece, Read, end_of_log
 from pipeline.tables import Table
 
 _SEGMENT: Final = re.compile(

@@ -14,8 +14,14 @@ from pathlib import Path
 from struct import Struct
 from typing import Final, NamedTuple
 
-from pipeline.refusals import NothingThere
-from storage.record_batch import HEADER_BYTES, LOG_OVERHEAD, InvalidBatch, computed_crc, read_header
+from pipeline.errors import NothingThere
+from storage.batch.record_batch import (
+    HEADER_BYTES,
+    LOG_OVERHEAD,
+    InvalidBatch,
+    computed_crc,
+    read_header,
+)
 
 PIECE_BYTES: Final = 32 << 20
 """Bytes of log that one task decodes."""

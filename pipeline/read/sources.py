@@ -18,13 +18,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from pipeline.brokers import KAFKA, Broker
-from pipeline.decoder import of_messages, rows_of, schema_of
-from pipeline.files import is_local
-from pipeline.landing import Lake
-from pipeline.places import NoSegments, log_ends, segments
-from pipeline.remote import read_remote, remote_ends
-from pipeline.source import FORMAT
+from pipeline.decode.decoder import of_messages, rows_of, schema_of
+from pipeline.lake import Lake
+from pipeline.read.brokers import KAFKA, Broker
+from pipeline.read.data_source import FORMAT
+from pipeline.read.files import is_local
+from pipeline.read.remote import read_remote, remote_ends
+from pipeline.read.segments import NoSegments, log_ends, segments
 from pipeline.tables import Table
 
 Offsets = Mapping[int, int]

@@ -12,8 +12,8 @@ from typing import Final
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as fn
 
-from pipeline.charts import COLOURS, Line, lines_over_time, stacked_bars
-from pipeline.page import Section, duration, moment, page
+from pipeline.report.charts import COLOURS, Line, lines_over_time, stacked_bars
+from pipeline.report.html_page import Section, duration, moment, page
 from pipeline.results import Results
 
 TOP: Final = 20

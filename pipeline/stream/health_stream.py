@@ -5,7 +5,7 @@
 
 Spark's Structured Streaming splits both topics into batches and remembers them (its checkpoint);
 each batch goes through `HealthStream.batch`. Its output is a function of the batch and of the state
-after the previous one (stream_state.py), written under the batch's number, so that a repeated batch
+after the previous one (state.py), written under the batch's number, so that a repeated batch
 replaces its earlier output; verdict_topic.py does the same for the topic. The rules are those of
 derive/, in Spark SQL functions.
 
@@ -28,18 +28,18 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as fn
 from pyspark.sql.streaming.query import StreamingQuery
 
-from pipeline.brokers import KAFKA, Broker
 from pipeline.derive.anomalies import STALLED_INSTANTS, rewinds
 from pipeline.derive.audit import suspects
 from pipeline.derive.group_health import group_health, partition_health
 from pipeline.derive.sliding import MINUTE_MS, PAST_MS, last_samples, stalls_begun, storms
-from pipeline.inputs import decoded, messages
-from pipeline.merging import finish_merges, merge
-from pipeline.refusals import NothingThere, Refusal
+from pipeline.errors import NothingThere, Refusal
+from pipeline.read.brokers import KAFKA, Broker
+from pipeline.read.sources import decoded, messages
 from pipeline.session import start_session
-from pipeline.stream_state import SCHEMAS, Clock, Remembered, State
+from pipeline.stream.merging import finish_merges, merge
+from pipeline.stream.state import SCHEMAS, Clock, Remembered, State
+from pipeline.stream.verdict_topic import Verdict, VerdictTopic
 from pipeline.tables import COMMITS, LAG_SAMPLES, LAG_TOPIC, OFFSETS_TOPIC
-from pipeline.verdict_topic import Verdict, VerdictTopic
 
 EVERY_MS: Final = 60_000
 """Between two instants that are judged."""

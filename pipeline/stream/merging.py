@@ -20,7 +20,7 @@ from typing import Final
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from pipeline.files import (
+from pipeline.read.files import (
     folders,
     move_folder,
     read_text,

@@ -24,7 +24,8 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pipeline.files import (
+from pipeline.errors import Refusal
+from pipeline.read.files import (
     folders,
     is_local,
     local_path,
@@ -32,7 +33,6 @@ from pipeline.files import (
     remove_folder,
     replace_text,
 )
-from pipeline.refusals import Refusal
 
 KEPT: Final = 2
 """Batches whose folders stay: the last one, and the one that it would be done again from."""

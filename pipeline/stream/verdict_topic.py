@@ -19,9 +19,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from pipeline.brokers import Broker
-from pipeline.refusals import NothingThere
-from pipeline.stream_state import State
+from pipeline.errors import NothingThere
+from pipeline.read.brokers import Broker
+from pipeline.stream.state import State
 
 VERSION: Final = 1
 

@@ -7,8 +7,7 @@ segment reads less (`Segment.headers`).
 from collections.abc import Iterator
 from typing import Final
 
-from storage.disk import File
-from storage.record_batch import (
+from storage.batch.record_batch import (
     HEADER_BYTES,
     BadChecksum,
     BatchHeader,
@@ -16,6 +15,7 @@ from storage.record_batch import (
     computed_crc,
     peek_header,
 )
+from storage.disk import File
 
 SCAN_BYTES: Final = 1 << 20
 """Read at a time."""

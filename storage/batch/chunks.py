@@ -10,8 +10,8 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from storage.api import Corrupt
+from storage.batch.record_batch import HEADER_BYTES, InvalidBatch, peek_header
 from storage.disk import Disk
-from storage.record_batch import HEADER_BYTES, InvalidBatch, peek_header
 
 CHUNK_BYTES: Final = 1 << 20
 

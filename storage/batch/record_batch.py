@@ -1,7 +1,7 @@
 """What do the bytes of a record batch say, and how are a coordinator's records made into one?
 
 Kafka's record batch v2 (magic 2), the one format on disk and on the wire. Pure: bytes to bytes, no
-I/O and no clock. `storage/journal.py` encodes what a shard appends; `topics/` checks what a
+I/O and no clock. `storage/journal/journal.py` encodes what a shard appends; `topics/` checks what a
 producer sent; `segment.py` walks batches by their headers and never looks inside one.
 
 A header is a NamedTuple made straight from one `Struct.unpack_from`, and no object is made for a
@@ -20,7 +20,7 @@ from typing import NamedTuple
 import google_crc32c
 
 from storage.api import RecordPair, StoredRecord
-from storage.compression import NONE, decompress
+from storage.batch.compression import NONE, decompress
 
 HEADER_BYTES = 61
 LOG_OVERHEAD = 12  # base offset and length: what comes before the bytes that the length counts

@@ -12,8 +12,8 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from storage.compression import NONE, unpack
-from storage.record_batch import (
+from storage.batch.compression import NONE, unpack
+from storage.batch.record_batch import (
     HEADER_BYTES,
     NO_TIMESTAMP,
     BadRecords,

@@ -8,8 +8,14 @@ kept is copied as it stands, whatever is in it.
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from storage.compression import NONE, decompress
-from storage.record_batch import HEADER_BYTES, BadRecords, BatchHeader, encode_varint, read_varint
+from storage.batch.compression import NONE, decompress
+from storage.batch.record_batch import (
+    HEADER_BYTES,
+    BadRecords,
+    BatchHeader,
+    encode_varint,
+    read_varint,
+)
 
 
 class Span(NamedTuple):

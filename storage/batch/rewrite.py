@@ -12,8 +12,8 @@ from typing import Final
 import cramjam
 import google_crc32c
 
-from storage.compression import COMPRESSION_NAMES, GZIP, LZ4, NONE, SNAPPY, decompress
-from storage.record_batch import (
+from storage.batch.compression import COMPRESSION_NAMES, GZIP, LZ4, NONE, SNAPPY, decompress
+from storage.batch.record_batch import (
     COMPRESSION_MASK,
     HEADER_BYTES,
     LOG_APPEND_TIME,

@@ -5,7 +5,13 @@ For a repair, which says what they held, and for the copy of a torn tail.
 
 from collections.abc import Iterator
 
-from storage.record_batch import HEADER_BYTES, BatchHeader, InvalidBatch, check_crc, peek_header
+from storage.batch.record_batch import (
+    HEADER_BYTES,
+    BatchHeader,
+    InvalidBatch,
+    check_crc,
+    peek_header,
+)
 
 _MAGIC = b"\x02"
 _MAGIC_AT = 16

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import google_crc32c
 
-from storage.record_batch import (
+from storage.batch.record_batch import (
     CRC_START,
     LOG_OVERHEAD,
     NO_PRODUCER_EPOCH,

@@ -16,9 +16,7 @@ Kafka's counterparts: Cleaner.cleanInto, Cleaner.shouldRetainRecord, MemoryRecor
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from storage.cleaner_messages import LastOfProducer
-from storage.offset_map import NOT_PLAIN, OffsetMap
-from storage.record_batch import (
+from storage.batch.record_batch import (
     CONTROL,
     DELETE_HORIZON,
     HEADER_BYTES,
@@ -29,9 +27,11 @@ from storage.record_batch import (
     BatchHeader,
     read_sole_key,
 )
-from storage.record_spans import Span, joined, moved, records_of, spans_in
-from storage.rewrite import assemble, compress
-from storage.transaction_ends import Transactions
+from storage.batch.record_spans import Span, joined, moved, records_of, spans_in
+from storage.batch.rewrite import assemble, compress
+from storage.cleaner.messages import LastOfProducer
+from storage.cleaner.offset_map import NOT_PLAIN, OffsetMap
+from storage.log.transaction_ends import Transactions
 
 KEPT_WHEN_EMPTY: Final = TRANSACTIONAL | CONTROL | LOG_APPEND_TIME
 

@@ -1,18 +1,19 @@
 """How is a log cleaned from choice to swap? The steps, for the daemon and for people offline.
 
-The daemon takes them one by one (`broker/cleaning.py`): `survey` says what of a log is dirty, the
+The daemon takes them one by one (`broker/background/log_cleaner.py`): `survey` says what of a log
+is dirty, the
 worker process does the pass, `finish` swaps its segments in and writes the checkpoint down. For a
 folder that nobody else has open, `clean_folder` does all of it in one call.
 
-    broker/cleaning.py          when, and which log; what an operator hears of it
-    storage/cleaner.py          this file
-    storage/cleaner_selection.py  what is dirty, what may be cleaned
-    storage/cleaner_messages.py what a pass must know, and what it says at its end
-    storage/cleaner_pass.py     the pass: reads segments, writes `.cleaned` files
-    storage/offset_map.py       key -> newest offset
-    storage/batch_filter.py     what is left of one batch
-    storage/transaction_ends.py which transactions were aborted
-    storage/segment_swap.py     `.cleaned` -> `.swap` -> segment, over any crash
+    broker/background/log_cleaner.py          when, and which log; what an operator hears of it
+    storage/cleaner/cleaner.py          this file
+    storage/cleaner/selection.py  what is dirty, what may be cleaned
+    storage/cleaner/messages.py what a pass must know, and what it says at its end
+    storage/cleaner/cleaner_pass.py     the pass: reads segments, writes `.cleaned` files
+    storage/cleaner/offset_map.py       key -> newest offset
+    storage/cleaner/batch_filter.py     what is left of one batch
+    storage/log/transaction_ends.py which transactions were aborted
+    storage/log/segment_swap.py     `.cleaned` -> `.swap` -> segment, over any crash
 
 Kafka's counterparts: LogCleaner, LogCleanerManager, Cleaner.
 """
@@ -22,10 +23,9 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from storage.api import LogSettings, TopicPartition
-from storage.checkpoints import LOG_STARTS, read_offsets, write_offsets
-from storage.chunks import Throttle, no_throttle
-from storage.cleaner_messages import LastOfProducer, Pass, PassResult
-from storage.cleaner_selection import (
+from storage.batch.chunks import Throttle, no_throttle
+from storage.cleaner.messages import LastOfProducer, Pass, PassResult
+from storage.cleaner.selection import (
     CHECKPOINT,
     Dirt,
     Range,
@@ -36,9 +36,10 @@ from storage.cleaner_selection import (
     facts_of,
 )
 from storage.disk import Disk, parent
-from storage.partition_log import PartitionLog
-from storage.segment import EVERYTHING
-from storage.segment_swap import remove_cleaned, remove_deleted, swap_in
+from storage.log.checkpoints import LOG_STARTS, read_offsets, write_offsets
+from storage.log.partition_log import PartitionLog
+from storage.log.segment import EVERYTHING
+from storage.log.segment_swap import remove_cleaned, remove_deleted, swap_in
 
 MAP_BYTES: Final = 128 << 20
 """Kafka's log.cleaner.dedupe.buffer.size."""
@@ -205,7 +206,7 @@ def _clean(
         if found.first_uncleanable <= found.first_dirty:
             return done
         job = plan(log, found, stable_to=stable_to, now_ms=now_ms, map_bytes=map_bytes)
-        from storage.cleaner_pass import run_pass  # a daemon has it in its worker process
+        from storage.cleaner.cleaner_pass import run_pass  # a daemon has it in its worker process
 
         result = run_pass(disk, job, throttle)
         done.passes.append(result)

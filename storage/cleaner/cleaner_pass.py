@@ -2,7 +2,8 @@
 
 `run_pass` reads the sealed segments that a `Pass` names and writes `.cleaned` files beside them:
 nothing else, so it may be killed at any moment. The daemon runs it in its worker process
-(`broker/jobs.py`) and then swaps the files in (`segment_swap.py`); tests and the offline command
+(`broker/background/jobs.py`) and then swaps the files in (`segment_swap.py`); tests and the
+offline command
 call it where they are. Every batch that is copied was read whole and its checksum holds; a damaged
 one is Corrupt, and nothing is swapped.
 
@@ -17,13 +18,8 @@ from typing import Final
 
 import google_crc32c
 
-from storage.batch_filter import BatchFilter
-from storage.chunks import HEADER, Source, Throttle, feed, no_throttle
-from storage.cleaner_messages import Extent, LastOfProducer, Pass, PassResult, Replacement
-from storage.disk import Disk
-from storage.index import MAX_RELATIVE_OFFSET, OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES
-from storage.offset_map import NOT_PLAIN, OffsetMap, build_offset_map
-from storage.record_batch import (
+from storage.batch.chunks import HEADER, Source, Throttle, feed, no_throttle
+from storage.batch.record_batch import (
     CRC_START,
     HEADER_BYTES,
     LOG_OVERHEAD,
@@ -33,9 +29,14 @@ from storage.record_batch import (
     InvalidBatch,
     read_header,
 )
-from storage.segment import LOG_SUFFIX, Placed, Segment
-from storage.segment_swap import CLEANED_SUFFIX, remove_cleaned
-from storage.transaction_ends import (
+from storage.cleaner.batch_filter import BatchFilter
+from storage.cleaner.messages import Extent, LastOfProducer, Pass, PassResult, Replacement
+from storage.cleaner.offset_map import NOT_PLAIN, OffsetMap, build_offset_map
+from storage.disk import Disk
+from storage.log.index import MAX_RELATIVE_OFFSET, OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES
+from storage.log.segment import LOG_SUFFIX, Placed, Segment
+from storage.log.segment_swap import CLEANED_SUFFIX, remove_cleaned
+from storage.log.transaction_ends import (
     NO_ENDINGS,
     Endings,
     Transactions,

@@ -1,6 +1,7 @@
 """What does a pass of the cleaner have to know, and what does it say at its end?
 
-Plain values, as they go to the worker process and come back (`broker/jobs.py`). They stand apart
+Plain values, as they go to the worker process and come back (`broker/background/jobs.py`). They
+stand apart
 from the pass itself (`cleaner_pass.py`), so that a daemon that starts need not load what only its
 worker runs.
 """

@@ -16,9 +16,8 @@ from typing import Final
 
 import google_crc32c
 
-from storage.chunks import CHUNK_BYTES, HEADER, Source, Throttle, feed
-from storage.disk import Disk
-from storage.record_batch import (
+from storage.batch.chunks import CHUNK_BYTES, HEADER, Source, Throttle, feed
+from storage.batch.record_batch import (
     COMPRESSION_MASK,
     CONTROL,
     CRC_START,
@@ -31,8 +30,9 @@ from storage.record_batch import (
     InvalidBatch,
     read_header,
 )
-from storage.record_spans import records_of, spans_in
-from storage.transaction_ends import Transactions, TransactionsFound
+from storage.batch.record_spans import records_of, spans_in
+from storage.disk import Disk
+from storage.log.transaction_ends import Transactions, TransactionsFound
 
 ENTRY_BYTES: Final = 220
 """What CPython takes for an entry besides the key's bytes: a dict's slot, a bytes and an int

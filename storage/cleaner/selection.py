@@ -19,8 +19,8 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from storage.api import LogSettings
-from storage.cleaner_messages import Extent
-from storage.partition_log import PartitionLog
+from storage.cleaner.messages import Extent
+from storage.log.partition_log import PartitionLog
 
 CHECKPOINT: Final = "cleaner-offset-checkpoint"
 NO_LAG: Final = 2**63 - 1

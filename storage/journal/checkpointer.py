@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterable
 from time import perf_counter
 from typing import Final
 
-from storage.log_store import LogStore
-from storage.partition_log import PartitionLog
-from storage.write_ahead_pair import WriteAheadPair
+from storage.journal.write_ahead_pair import WriteAheadPair
+from storage.log.log_store import LogStore
+from storage.log.partition_log import PartitionLog
 
 _REST: Final = 4.0  # times as long as the sync took: a fifth of the disk's time is ours
 _REST_MAX_S: Final = 0.1

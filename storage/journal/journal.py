@@ -1,7 +1,7 @@
 """How do many partitions share one fsync? The journal: one queue, one flusher, group commit.
 
 A shard appends to its `JournaledLog`: the batch is encoded, gets its offsets and is queued; nothing
-waits. The flusher takes all that has gathered (gathering.py), writes it as one group to the
+waits. The flusher takes all that has gathered (group_commit.py), writes it as one group to the
 write-ahead file, syncs it (`rollcall.flush=commit`), appends the batches to their segments (page
 cache only) and reports the stored positions; what arrives meanwhile makes the next group. When the
 file has enough, the flusher goes on in the other one while a checkpoint syncs the segments of all
@@ -26,25 +26,25 @@ from time import monotonic, perf_counter
 
 from msgspec import Struct
 
-from storage import write_ahead
 from storage.api import (
     JOURNALED_BATCH_BYTES_MAX,
     LogClosed,
     Position,
     TopicPartition,
 )
-from storage.checkpointer import Checkpointer
 from storage.disk import Disk, Reserve, shortage
-from storage.gathering import ADAPTIVE, Gathering, Soon, at_once
-from storage.journaled_log import JournaledLog
-from storage.journaled_view import JournaledView
-from storage.log_store import LogStore
-from storage.partition_log import PartitionLog
-from storage.recovery import Recovered, recover, recover_what_is_left
-from storage.repair_book import Repaired
-from storage.retention import is_overfull
-from storage.segment import Placed
-from storage.write_ahead_pair import WriteAheadPair
+from storage.journal import write_ahead
+from storage.journal.checkpointer import Checkpointer
+from storage.journal.group_commit import ADAPTIVE, Gathering, Soon, at_once
+from storage.journal.journaled_log import JournaledLog
+from storage.journal.journaled_view import JournaledView
+from storage.journal.recovery import Recovered, recover, recover_what_is_left
+from storage.journal.write_ahead_pair import WriteAheadPair
+from storage.log.log_store import LogStore
+from storage.log.partition_log import PartitionLog
+from storage.log.retention import is_overfull
+from storage.log.segment import Placed
+from storage.repair.repair_plan import Repaired
 
 Stored = Callable[[list[tuple[TopicPartition, Position]]], None]
 Failed = Callable[[Exception], None]
@@ -58,7 +58,7 @@ class JournalLimits(Struct, frozen=True):
     group_bytes: int = 4 << 20  # taken into one flush, so that answers come in even portions
     file_bytes: int = 32 << 20  # each of the two write-ahead files
     pass_bytes: int = 8 << 20  # in one of them, then a checkpoint; what a start has to go through
-    linger_ms: int = ADAPTIVE  # more is waited for, so long, before a flush; gathering.py
+    linger_ms: int = ADAPTIVE  # more is waited for, so long, before a flush; group_commit.py
     idle_ms: int = 5_000  # without an append, then a checkpoint, so that a start finds nothing
     reserve_bytes: int = 0  # of the disk, not for commits
     retry_ms: int = 1_000  # a full disk is looked at again after this

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from storage.api import Corrupt, LogClosed, Position, RecordPair
-from storage.partition_log import PartitionLog
-from storage.record_batch import encode_batch
+from storage.batch.record_batch import encode_batch
+from storage.log.partition_log import PartitionLog
 
 if TYPE_CHECKING:
-    from storage.journal import Journal
+    from storage.journal.journal import Journal
 
 
 class JournaledLog:

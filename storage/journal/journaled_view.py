@@ -11,8 +11,8 @@ from typing import Protocol
 from uuid import UUID
 
 from storage.api import AbortedTransaction, LogClosed, LogSettings, Position, TopicPartition
-from storage.partition_log import PartitionLog
-from storage.record_batch import read_header
+from storage.batch.record_batch import read_header
+from storage.log.partition_log import PartitionLog
 
 
 class Written(Protocol):

@@ -15,18 +15,18 @@ from collections.abc import Collection, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from storage import write_ahead
 from storage.api import Corrupt, TopicPartition
-from storage.checkpoints import NO_TOPIC_ID
+from storage.batch.record_batch import InvalidBatch, placing, read_header
 from storage.disk import Disk, lacks_room
-from storage.log_store import LogStore
-from storage.partition_log import PartitionLog
-from storage.record_batch import InvalidBatch, placing, read_header
-from storage.repair import keep_copy, lost_of
-from storage.repair_book import Repaired
-from storage.segment import Placed, TailCut
-from storage.write_ahead import Declared
-from storage.write_ahead_pair import Promise, WriteAheadPair
+from storage.journal import write_ahead
+from storage.journal.write_ahead import Declared
+from storage.journal.write_ahead_pair import Promise, WriteAheadPair
+from storage.log.checkpoints import NO_TOPIC_ID
+from storage.log.log_store import LogStore
+from storage.log.partition_log import PartitionLog
+from storage.log.segment import Placed, TailCut
+from storage.repair.repair import keep_copy, lost_of
+from storage.repair.repair_plan import Repaired
 
 _PORTIONS_PER_SEGMENT = 16  # appended in portions, so that segments roll near their limit
 

@@ -33,7 +33,7 @@ import google_crc32c
 
 from storage.api import Corrupt, TopicPartition
 from storage.disk import Disk, File, parent
-from storage.segment import TailCut
+from storage.log.segment import TailCut
 
 FIRST_GROUP = 8192
 _SLOT_BYTES = 4096

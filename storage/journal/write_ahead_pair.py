@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from storage.api import Corrupt
 from storage.disk import Disk
-from storage.segment import TailCut
-from storage.write_ahead import Group, WriteAhead
+from storage.journal.write_ahead import Group, WriteAhead
+from storage.log.segment import TailCut
 
 FILE_NAMES = ("rollcall-journal.wal", "rollcall-journal-2.wal")
 

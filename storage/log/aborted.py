@@ -22,12 +22,12 @@ from itertools import accumulate
 from typing import Final
 
 from storage.api import AbortedTransaction
-from storage.chunks import Source, no_throttle
+from storage.batch.chunks import Source, no_throttle
+from storage.batch.record_batch import NO_PRODUCER_ID, iter_batches, read_header
 from storage.disk import Disk, read_file, replace_file
-from storage.producer_state import greatest_producer_id
-from storage.record_batch import NO_PRODUCER_ID, iter_batches, read_header
-from storage.segment import EVERYTHING, Segment
-from storage.transaction_ends import Endings, find_endings
+from storage.log.producer_state import greatest_producer_id
+from storage.log.segment import EVERYTHING, Segment
+from storage.log.transaction_ends import Endings, find_endings
 
 FILE: Final = "rollcall-aborted-transactions.json"
 

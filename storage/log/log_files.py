@@ -12,10 +12,8 @@ from typing import NamedTuple
 import google_crc32c
 
 from storage.api import Corrupt
-from storage.chunks import CHUNK_BYTES, HEADER
-from storage.disk import Disk, File
-from storage.index import BadIndex, OffsetIndex
-from storage.record_batch import (
+from storage.batch.chunks import CHUNK_BYTES, HEADER
+from storage.batch.record_batch import (
     CRC_START,
     HEADER_BYTES,
     LOG_OVERHEAD,
@@ -24,8 +22,10 @@ from storage.record_batch import (
     TruncatedBatch,
     peek_header,
 )
-from storage.segment import INDEX_SUFFIX, LOG_SUFFIX
-from storage.segment_swap import SWAP_SUFFIX
+from storage.disk import Disk, File
+from storage.log.index import BadIndex, OffsetIndex
+from storage.log.segment import INDEX_SUFFIX, LOG_SUFFIX
+from storage.log.segment_swap import SWAP_SUFFIX
 
 
 class Place(NamedTuple):

@@ -9,12 +9,12 @@ partition).
 from typing import NamedTuple
 from uuid import UUID
 
-from storage.aborted import AbortedTransactions, aborted_in_folder
 from storage.api import Corrupt, Shrunken
-from storage.checkpoints import LEADER_EPOCHS, PARTITION_METADATA, read_epochs, read_topic_id
 from storage.disk import Disk
-from storage.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, Repair, Segment
-from storage.segment_swap import complete_swaps
+from storage.log.aborted import AbortedTransactions, aborted_in_folder
+from storage.log.checkpoints import LEADER_EPOCHS, PARTITION_METADATA, read_epochs, read_topic_id
+from storage.log.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, Repair, Segment
+from storage.log.segment_swap import complete_swaps
 
 FIRST_EPOCH = (0, 0)
 """A new log's: term and the offset where it begins."""

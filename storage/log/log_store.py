@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from storage import undo
 from storage.api import Corrupt, LogSettings, Shrunken, TopicLog, TopicPartition
-from storage.checkpoints import (
+from storage.cleaner.selection import CHECKPOINT as CLEAN_OFFSETS
+from storage.disk import Disk, Reserve, replace_file
+from storage.log.checkpoints import (
     LOG_STARTS,
     NO_TOPIC_ID,
     RECOVERY_POINTS,
@@ -23,9 +24,7 @@ from storage.checkpoints import (
     sound_offsets,
     write_offsets,
 )
-from storage.cleaner_selection import CHECKPOINT as CLEAN_OFFSETS
-from storage.disk import Disk, Reserve, replace_file
-from storage.partition_folders import (
+from storage.log.partition_folders import (
     PARTITION_NUMBER_MAX,
     bury,
     holds_partition,
@@ -36,10 +35,11 @@ from storage.partition_folders import (
     set_aside,
     try_to_remove,
 )
-from storage.partition_log import PartitionLog
-from storage.repair import admit_loss, offsets_or_aside, repair_partition, repair_topic_id
-from storage.repair_book import RepairBook, Repaired
-from storage.segment import EVERYTHING, Repair
+from storage.log.partition_log import PartitionLog
+from storage.log.segment import EVERYTHING, Repair
+from storage.repair import undo
+from storage.repair.repair import admit_loss, offsets_or_aside, repair_partition, repair_topic_id
+from storage.repair.repair_plan import RepairBook, Repaired
 from storage.snapshot import forget_beyond, need, positions
 
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"

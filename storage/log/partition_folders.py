@@ -15,9 +15,9 @@ from typing import Final
 from uuid import UUID, uuid4
 
 from storage.api import TopicPartition
-from storage.checkpoints import LEADER_EPOCHS, PARTITION_METADATA
 from storage.disk import TEMPORARY, Disk
-from storage.segment import LOG_SUFFIX
+from storage.log.checkpoints import LEADER_EPOCHS, PARTITION_METADATA
+from storage.log.segment import LOG_SUFFIX
 
 PARTITION_NUMBER_MAX: Final = 99_999
 """A folder with a greater number is no partition of ours, but a copy named by its date or the like:

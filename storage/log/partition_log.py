@@ -17,8 +17,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from uuid import UUID
 
-from storage import retention, segment_times
-from storage.aborted import NONE_ABORTED, all_endings
 from storage.api import (
     AbortedTransaction,
     LogClosed,
@@ -26,17 +24,19 @@ from storage.api import (
     SyncFailed,
     TopicPartition,
 )
-from storage.checkpoints import (
+from storage.batch.record_batch import iter_batches, read_header, with_offsets
+from storage.disk import Disk, Reserve, lacks_room, overwrite, parent, shortage
+from storage.log import retention, segment_times
+from storage.log.aborted import NONE_ABORTED, all_endings
+from storage.log.checkpoints import (
     LEADER_EPOCHS,
     NO_TOPIC_ID,
     PARTITION_METADATA,
     encode_metadata,
     write_epochs,
 )
-from storage.disk import Disk, Reserve, lacks_room, overwrite, parent, shortage
-from storage.log_loader import FIRST_EPOCH, KnownEnds, load_folder
-from storage.record_batch import iter_batches, read_header, with_offsets
-from storage.segment import EVERYTHING, Placed, Repair, Segment
+from storage.log.log_loader import FIRST_EPOCH, KnownEnds, load_folder
+from storage.log.segment import EVERYTHING, Placed, Repair, Segment
 
 
 class PartitionLog:

@@ -11,7 +11,7 @@ from typing import Final
 
 import google_crc32c
 
-from storage.record_batch import NO_PRODUCER_ID
+from storage.batch.record_batch import NO_PRODUCER_ID
 
 _FRONT: Final = Struct(">hII")
 _CRC_START: Final = 6

@@ -6,8 +6,14 @@ batch, which it is for a consumer that has read all of the one before, the heade
 """
 
 from storage.api import TopicLog
-from storage.compression import NONE, decompress
-from storage.record_batch import HEADER_BYTES, BadRecords, BatchHeader, read_header, read_varint
+from storage.batch.compression import NONE, decompress
+from storage.batch.record_batch import (
+    HEADER_BYTES,
+    BadRecords,
+    BatchHeader,
+    read_header,
+    read_varint,
+)
 
 ONE_BATCH = 1
 BATCHES_MAX = 1_000  # control batches in a row that are passed over

@@ -9,10 +9,10 @@ Kafka's counterparts: UnifiedLog.deleteOldSegments, LogSegment.shouldRoll.
 from typing import TYPE_CHECKING, Final
 
 from storage.api import Corrupt
-from storage.segment import Segment
+from storage.log.segment import Segment
 
 if TYPE_CHECKING:
-    from storage.partition_log import PartitionLog
+    from storage.log.partition_log import PartitionLog
 
 NO_LIMIT: Final = -1
 

@@ -15,9 +15,9 @@ from typing import Final
 
 from storage.api import TopicPartition
 from storage.disk import shortage
-from storage.journaled_view import JournaledView
-from storage.log_store import LogStore
-from storage.partition_log import PartitionLog
+from storage.journal.journaled_view import JournaledView
+from storage.log.log_store import LogStore
+from storage.log.partition_log import PartitionLog
 
 LOOK_S: Final = 1.0
 """How often it is looked for segments that were sealed."""

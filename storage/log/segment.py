@@ -17,18 +17,8 @@ from errno import ENOENT
 from typing import NamedTuple
 
 from storage.api import Corrupt, Shrunken
-from storage.batch_walk import SCAN_BYTES, checked_batches, whole_batches
-from storage.disk import Disk, File, shortage
-from storage.index import (
-    MAX_RELATIVE_OFFSET,
-    OFFSET_ENTRY_BYTES,
-    TIME_ENTRY_BYTES,
-    BadIndex,
-    OffsetIndex,
-    TimeIndex,
-)
-from storage.kept_aside import free_name, keep_tail
-from storage.record_batch import (
+from storage.batch.batch_walk import SCAN_BYTES, checked_batches, whole_batches
+from storage.batch.record_batch import (
     HEADER_BYTES,
     NO_TIMESTAMP,
     BatchHeader,
@@ -36,7 +26,17 @@ from storage.record_batch import (
     computed_crc,
     peek_header,
 )
-from storage.sound_batches import sound_batches
+from storage.batch.sound_batches import sound_batches
+from storage.disk import Disk, File, shortage
+from storage.log.index import (
+    MAX_RELATIVE_OFFSET,
+    OFFSET_ENTRY_BYTES,
+    TIME_ENTRY_BYTES,
+    BadIndex,
+    OffsetIndex,
+    TimeIndex,
+)
+from storage.log.kept_copies import free_name, keep_tail
 
 _WALK_BYTES = 16 << 10  # read at a time where only headers matter; batch_walk.py reads all
 

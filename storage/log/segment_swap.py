@@ -18,11 +18,11 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from storage.disk import Disk
-from storage.segment import EVERYTHING, LOG_SUFFIX, Segment
+from storage.log.segment import EVERYTHING, LOG_SUFFIX, Segment
 from storage.snapshot import covers, forget_before
 
 if TYPE_CHECKING:
-    from storage.partition_log import PartitionLog
+    from storage.log.partition_log import PartitionLog
 
 CLEANED_SUFFIX: Final = ".cleaned"
 SWAP_SUFFIX: Final = ".swap"

@@ -7,17 +7,17 @@ Kafka's counterparts: LogSegment.findOffsetByTimestamp, FileRecords.searchForTim
 from typing import TYPE_CHECKING
 
 from storage.api import Corrupt
-from storage.record_batch import (
+from storage.batch.record_batch import (
     NO_TIMESTAMP,
     BatchHeader,
     InvalidBatch,
     RecordFields,
     read_records,
 )
-from storage.segment import Segment
+from storage.log.segment import Segment
 
 if TYPE_CHECKING:
-    from storage.partition_log import PartitionLog
+    from storage.log.partition_log import PartitionLog
 
 
 def first_at(log: "PartitionLog", timestamp_ms: int) -> tuple[int, int] | None:

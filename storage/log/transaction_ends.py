@@ -15,10 +15,10 @@ from collections.abc import Iterable, Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 
-from storage.chunks import HEADER, Source, Throttle, feed
+from storage.batch.chunks import HEADER, Source, Throttle, feed
+from storage.batch.record_batch import HEADER_BYTES, LOG_OVERHEAD, BatchHeader, read_header
+from storage.batch.record_spans import records_of, spans_in
 from storage.disk import Disk
-from storage.record_batch import HEADER_BYTES, LOG_OVERHEAD, BatchHeader, read_header
-from storage.record_spans import records_of, spans_in
 
 ABORT: Final = 0
 COMMIT: Final = 1

@@ -15,7 +15,7 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from storage.api import StoredRecord
-from storage.record_batch import BatchHeader, read_header, read_records
+from storage.batch.record_batch import BatchHeader, read_header, read_records
 
 _MARKER: Final = Struct(">hh")  # version, type
 _ABORT, _COMMIT = 0, 1

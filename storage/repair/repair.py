@@ -4,7 +4,7 @@ Only on demand (`rollcall serve --repair`): a start refuses otherwise, for what 
 stored once, and a copy or a better disk may still have it. Every byte below the recovery point is
 read; at the first batch whose checksum, length or offset is wrong the segment ends from then on.
 The rest of it, and the segments that follow, stay in the folder under names that end in `.damaged`.
-What can be read of them tells which records were lost. `repair_book.py` sees to it that a repair
+What can be read of them tells which records were lost. `repair_plan.py` sees to it that a repair
 which was killed is finished.
 """
 
@@ -12,21 +12,21 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from storage.api import Corrupt, Shrunken, TopicPartition
-from storage.batch_walk import checked_batches
-from storage.checkpoints import PARTITION_METADATA, read_offsets, read_topic_id
-from storage.disk import Disk, read_file
-from storage.index import MAX_RELATIVE_OFFSET
-from storage.kept_aside import free_name, keep_bytes
-from storage.record_batch import (
+from storage.batch.batch_walk import checked_batches
+from storage.batch.record_batch import (
     BatchHeader,
     InvalidBatch,
     peek_header,
     stored_records,
 )
-from storage.repair_book import Cut, Lost, RepairBook, Repaired
-from storage.segment import LOG_SUFFIX
+from storage.batch.sound_batches import sound_batches
+from storage.disk import Disk, read_file
+from storage.log.checkpoints import PARTITION_METADATA, read_offsets, read_topic_id
+from storage.log.index import MAX_RELATIVE_OFFSET
+from storage.log.kept_copies import free_name, keep_bytes
+from storage.log.segment import LOG_SUFFIX
+from storage.repair.repair_plan import Cut, Lost, RepairBook, Repaired
 from storage.snapshot import positions
-from storage.sound_batches import sound_batches
 
 
 class _Damage(NamedTuple):

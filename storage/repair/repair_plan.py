@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, cast
 
 from storage.api import Corrupt, TopicPartition
 from storage.disk import Disk, parent, read_file, replace_file
-from storage.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
+from storage.log.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX
 
 REPAIR_FILE: Final = "rollcall-unfinished-repair.json"
 _FORMAT: Final = 1

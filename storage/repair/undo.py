@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from storage.api import Corrupt, TopicPartition
 from storage.disk import Disk, parent, read_file, replace_file
-from storage.partition_log import PartitionLog
+from storage.log.partition_log import PartitionLog
 
 UNDO_FILE: Final = "rollcall-unfinished-import.json"
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"

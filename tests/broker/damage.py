@@ -21,16 +21,16 @@ from protocol.messages.offset_fetch import (
 )
 from protocol.names import HISTORY_TOPIC, OFFSETS_TOPIC, ErrorCode, GroupId
 from storage.api import Corrupt, Record, TopicLog, TopicPartition
-from storage.data_dir import LOCK, META_PROPERTIES, DataDirRefused
-from storage.record_batch import (
+from storage.batch.record_batch import (
     InvalidBatch,
     check_crc,
     encode_batch,
     iter_batches,
     stored_records,
 )
-from storage.repair import choice
-from storage.write_ahead import FIRST_GROUP
+from storage.data_dir import LOCK, META_PROPERTIES, DataDirRefused
+from storage.journal.write_ahead import FIRST_GROUP
+from storage.repair.repair import choice
 from tests.broker.members import Member, make_topic
 from tests.broker.node import Node
 

@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
-from broker.config import Config
 from broker.daemon import Daemon
-from broker.listeners import Listener
 from broker.main import build
-from broker.observe import Observer, open_log
-from broker.sockets import Bound, bind_listener
+from broker.net.sockets import Bound, bind_listener
+from broker.observe.observer import Observer, open_log
+from config.keys import Config
+from config.listeners import Listener
 from storage.data_dir import DataDir
 from tests.broker.shell import Client
 

@@ -11,21 +11,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Self
 
-from broker.clock import SystemClock
-from broker.dispatch import Dispatcher
-from broker.events import ConnectionDropped, ShellEvent
-from broker.listeners import Listener
-from broker.server import Server, ServerLimits
-from broker.sockets import Bound, bind_listener
-from broker.ticker import Ticker
+from broker.loop.clock import SystemClock
+from broker.loop.ticker import Ticker
+from broker.net.dispatch import Dispatcher
+from broker.net.server import Server, ServerLimits
+from broker.net.sockets import Bound, bind_listener
+from broker.observe.events import ConnectionDropped, ShellEvent
+from config.listeners import Listener
 from protocol.codec import RequestHeader, decode_response, encode_request
 from protocol.messages import REQUESTS, Request, Response
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.join_group import JoinGroupRequest
 from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.names import ApiKey, GroupId, MemberId
-from protocol.reply_token import ReplyToken
-from purgatory.now import Now
+from seams.now import Now
+from seams.reply_token import ReplyToken
 
 WAIT_S = 60.0
 """How long a test waits for what must happen before it says that it did not."""

@@ -9,7 +9,11 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
-from broker.cleaner_events import (
+from broker.background.jobs import Arguments, run_job
+from broker.background.log_cleaner import ATTEMPTS_MAX, Cleaning, CleaningSettings
+from broker.background.worker import JobFailed, WorkerProcess
+from broker.loop.clock import SystemClock
+from broker.observe.cleaner_events import (
     CleanerEvent,
     CleaningAborted,
     CleaningBegun,
@@ -17,17 +21,13 @@ from broker.cleaner_events import (
     LogCleaned,
     LogUncleanable,
 )
-from broker.cleaning import ATTEMPTS_MAX, Cleaning, CleaningSettings
-from broker.clock import SystemClock
-from broker.events import PartFailed
-from broker.jobs import Arguments, run_job
-from broker.worker import JobFailed, WorkerProcess
+from broker.observe.events import PartFailed
 from storage.api import LogSettings, Record, TopicPartition
-from storage.cleaner import read_clean_offsets, write_clean_offsets
-from storage.cleaner_selection import CHECKPOINT
+from storage.batch.record_batch import encode_batch, stored_records
+from storage.cleaner.cleaner import read_clean_offsets, write_clean_offsets
+from storage.cleaner.selection import CHECKPOINT
 from storage.disk import Disk
-from storage.partition_log import PartitionLog
-from storage.record_batch import encode_batch, stored_records
+from storage.log.partition_log import PartitionLog
 from tests.simulator.disk import SimulatedDisk
 from tests.storage.rig import DATA, OFFSETS, Rig, new_disk
 
@@ -353,7 +353,7 @@ async def test_a_log_that_is_blocked_is_not_read_again_and_again() -> None:
         asked += 1
         message = arguments["pass"]
         assert isinstance(message, Mapping)
-        from storage.cleaner_messages import PassResult
+        from storage.cleaner.messages import PassResult
 
         return PassResult(int(message["first_dirty"])).to_message()
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Coroutine
 import pytest
 import uvloop
 
-from broker.clock import PULSE_MS, STALL_MS, SystemClock
-from broker.ticker import Ticker
-from purgatory.now import Now
+from broker.loop.clock import PULSE_MS, STALL_MS, SystemClock
+from broker.loop.ticker import Ticker
+from seams.now import Now
 
 Run = Callable[[Coroutine[None, None, None]], None]
 

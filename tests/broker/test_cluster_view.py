@@ -1,7 +1,7 @@
 """The broker's configuration as DescribeConfigs tells it: values, sources, and defaults."""
 
 from broker.cluster_view import ClusterOfOne
-from broker.config_sources import command_line_setting, load_config
+from config.sources import command_line_setting, load_config
 from topics.cluster import BrokerConfig
 from topics.config_values import ConfigSource, ConfigType
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.collector import Collector
+from broker.loop.gc_policy import Collector
 from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from protocol.names import ErrorCode

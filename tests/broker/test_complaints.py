@@ -2,14 +2,14 @@
 
 import pytest
 
-from broker.complaints import ENTRIES_MAX, INTERVAL_MS, Complaints
-from broker.connection import Connection
-from broker.events import PartFailed, PeerFault, RequestFailed
+from broker.net.connection import Connection
+from broker.net.fault_log import ENTRIES_MAX, INTERVAL_MS, Complaints
+from broker.observe.events import PartFailed, PeerFault, RequestFailed
 from protocol.messages import Request
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.names import ApiKey
-from protocol.reply_token import ReplyToken
+from seams.reply_token import ReplyToken
 from tests.broker.shell import commit, heartbeat
 from tests.broker.wire import Wire
 

@@ -3,10 +3,10 @@
 import pytest
 from msgspec.structs import replace
 
-from broker.config import Config, keys
-from broker.config_key import BadValue, as_text
-from broker.config_sources import command_line_setting, load_config
-from broker.kafka_names import is_known, kafka_names, refusal
+from config.kafka_names import is_known, kafka_names, refusal
+from config.keys import Config, keys
+from config.sources import command_line_setting, load_config
+from config.types import BadValue, as_text
 from coordinator.settings import GroupSettings
 from protocol.names import LAG_TOPIC
 from storage.api import LogSettings

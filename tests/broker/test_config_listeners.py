@@ -4,14 +4,14 @@ import socket
 
 import pytest
 
-from broker.config_key import BadValue
-from broker.listeners import (
+from config.listeners import (
     BadListeners,
     Listener,
     parse_endpoint,
     parse_host_port,
     resolve_listeners,
 )
+from config.types import BadValue
 
 BOTH = "INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT"
 

@@ -5,7 +5,7 @@ The expectations were checked once against Java itself, with some ten thousand r
 
 import pytest
 
-from broker.java_properties import BadProperties, parse_properties
+from config.java_properties import BadProperties, parse_properties
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from broker.config import Config, keys
-from broker.config_sources import BadConfig, Setting, command_line_setting, load_config
-from broker.kafka_names import kafka_names
+from config.kafka_names import kafka_names
+from config.keys import Config, keys
+from config.sources import BadConfig, Setting, command_line_setting, load_config
 
 NAMES = st.one_of(
     st.sampled_from(sorted(keys())),

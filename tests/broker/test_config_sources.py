@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.config import Config
-from broker.config_sources import (
+from config.keys import Config
+from config.sources import (
     BadConfig,
     command_line_setting,
     environment_name,

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.events import PeerFault
-from broker.request import PendingRequest
-from broker.server import ServerLimits
+from broker.net.request import PendingRequest
+from broker.net.server import ServerLimits
+from broker.observe.events import PeerFault
 from protocol.codec import RequestHeader, encode_request
 from protocol.messages import Request
 from protocol.messages.heartbeat import HeartbeatResponse
@@ -21,7 +21,7 @@ from protocol.messages.list_offsets import (
 from protocol.messages.offset_commit import OffsetCommitResponse
 from protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from protocol.names import TopicName
-from protocol.reply_token import ReplyToken
+from seams.reply_token import ReplyToken
 from tests.broker.members import make_topic
 from tests.broker.node import Node
 from tests.broker.shell import WAIT_S, Client, Shell, commit, heartbeat, join

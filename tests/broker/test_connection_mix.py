@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.connection import REQUESTS_A_TURN_MAX
-from broker.request import PendingRequest
-from broker.server import ServerLimits
+from broker.net.connection import REQUESTS_A_TURN_MAX
+from broker.net.request import PendingRequest
+from broker.net.server import ServerLimits
 from protocol.messages import Request, Response
 from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -22,7 +22,7 @@ from protocol.messages.leave_group import LeaveGroupRequest
 from protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from protocol.messages.offset_delete import OffsetDeleteRequest
 from protocol.names import GroupId
-from protocol.reply_token import ReplyToken
+from seams.reply_token import ReplyToken
 from tests.broker.shell import commit, heartbeat, join
 from tests.broker.wire import Pipe, Wire
 

@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.connection import REQUESTS_A_TURN_MAX, TURN_S_MAX, UNREAD_BYTES_MAX
-from broker.server import PASS_S_MAX
+from broker.net.connection import REQUESTS_A_TURN_MAX, TURN_S_MAX, UNREAD_BYTES_MAX
+from broker.net.server import PASS_S_MAX
 from protocol.messages import Request
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
-from protocol.reply_token import ReplyToken
+from seams.reply_token import ReplyToken
 from tests.broker.shell import commit, heartbeat
 from tests.broker.wire import READ_BYTES, Wire
 

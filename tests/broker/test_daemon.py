@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from broker.sockets import has_ipv6
+from broker.net.sockets import has_ipv6
 from protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic

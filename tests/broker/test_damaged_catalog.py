@@ -16,8 +16,8 @@ from broker.main import TOPICS_FILE
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from protocol.names import ErrorCode, TopicName
 from storage.api import Corrupt, NewerFormat
-from storage.log_store import CLEAN_SHUTDOWN
-from storage.repair import choice
+from storage.log.log_store import CLEAN_SHUTDOWN
+from storage.repair.repair import choice
 from tests.broker.members import Member, as_other, make_topic
 from tests.broker.node import Node
 

@@ -2,7 +2,7 @@
 
 from broker.opening import open_logs
 from storage.api import LogSettings, TopicPartition
-from storage.log_store import LogStore
+from storage.log.log_store import LogStore
 from tests.storage.rig import DATA, NOW_MS, TOPIC_ID, batch, new_disk
 
 KEY, OTHER = TopicPartition("orders", 0), TopicPartition("paid", 0)

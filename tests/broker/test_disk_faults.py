@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from broker.config import Config
-from broker.listeners import Listener
 from broker.main import Ports, _run
-from broker.observe import Observer, open_log
-from broker.sockets import bind_listener
+from broker.net.sockets import bind_listener
+from broker.observe.observer import Observer, open_log
+from config.keys import Config
+from config.listeners import Listener
 from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
@@ -38,8 +38,8 @@ from protocol.messages.produce import (
     TopicProduceData,
 )
 from protocol.names import OFFSETS_TOPIC, ErrorCode, GroupId, GroupState, TopicName
+from storage.batch.record_batch import iter_batches, read_records
 from storage.data_dir import DataDir
-from storage.record_batch import iter_batches, read_records
 from tests.broker.faulty_disk import FaultyDisk, broken_disk
 from tests.broker.members import ASSIGNMENT, Member, as_other, make_topic
 from tests.broker.node import Node

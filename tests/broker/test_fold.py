@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.fold import FoldAbandoned, fold, read_snapshot
-from broker.partition_load import Tail
-from coordinator.generation_record import generation_record, generation_tombstone
+from broker.background.snapshot_job import FoldAbandoned, fold, read_snapshot
+from broker.partitions.loading import Tail
+from coordinator.classic.generation_record import generation_record, generation_tombstone
 from coordinator.group import Group, Member
 from coordinator.image import Image
 from coordinator.record_schemas import (
@@ -31,11 +31,11 @@ from coordinator.record_schemas import (
 from coordinator.records import add_offset_tombstones, group_tombstone
 from protocol.names import GenerationId, GroupId, GroupInstanceId, MemberId, TopicName
 from storage.api import LogSettings, Record, RecordPair, StoredRecord, TopicPartition
+from storage.batch.record_batch import encode_batch
 from storage.disk import Disk
-from storage.log_files import LogFiles
-from storage.partition_log import PartitionLog
-from storage.record_batch import encode_batch
-from storage.segment_swap import swap_in
+from storage.log.log_files import LogFiles
+from storage.log.partition_log import PartitionLog
+from storage.log.segment_swap import swap_in
 from storage.snapshot import forget_before, positions, snapshot_path
 from tests.coordinator.golden.samples import record_of
 from tests.simulator.disk import PowerCut, SimulatedDisk

@@ -3,7 +3,7 @@
 import asyncio
 from threading import Event, get_ident
 
-from broker.io_thread import IoThread, IoThreads
+from broker.loop.io_thread import IoThread, IoThreads
 
 
 async def test_results_come_back_in_order_on_the_loops_thread() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from broker.io_throttle import IoThrottle
+from broker.background.io_throttle import IoThrottle
 
 
 class Time:

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from history.lag_records import decode_sample
+from history.lag.records import decode_sample
 from tests.broker.daemon import TEST_SETTINGS, Daemon
 
 PATIENCE_S = 60

@@ -8,18 +8,18 @@ from uuid import UUID
 import pytest
 from msgspec.structs import replace
 
-from broker import lag_sampler
-from broker.clock import SystemClock
-from broker.events import PartFailed, ShellEvent, Warned
-from broker.lag_log import LagTopic
-from broker.lag_reader import LagReader
-from broker.lag_sampler import LagSampler
+from broker.lag import sampler as lag_sampler
+from broker.lag.reader import LagReader
+from broker.lag.sampler import LagSampler
+from broker.lag.topic import LagTopic
+from broker.loop.clock import SystemClock
+from broker.observe.events import PartFailed, ShellEvent, Warned
 from coordinator.coordinator import GroupCoordinator
 from coordinator.group import CommittedOffset, Group
-from history.lag import Status
-from history.lag_book import LagBook, LagLimits
-from history.lag_records import Sample
-from history.lag_window import Commit
+from history.lag.book import LagBook, LagLimits
+from history.lag.model import Status
+from history.lag.records import Sample
+from history.lag.window import Commit
 from protocol.names import GroupId, GroupState, MemberId, TopicName
 from storage.api import LogClosed, TopicLog
 from tests.history.told import assignment
@@ -295,7 +295,7 @@ class Batches:
 
 
 def lag_topic(batches: Batches, said: list[ShellEvent], *, bytes_max: int = 1 << 20) -> LagTopic:
-    from broker.lag_log import PARTITION
+    from broker.lag.topic import PARTITION
 
     return LagTopic(
         Partition(PARTITION, cast("TopicLog", batches)),

@@ -1,8 +1,8 @@
 """How far a load is, and how long it will take: the arithmetic, and the words."""
 
-from broker.events import LoadProgressed
-from broker.load_progress import ESTIMATE_AFTER_MS, LoadProgress
-from broker.node_words import TABLE
+from broker.observe.events import LoadProgressed
+from broker.observe.node_lines import TABLE
+from broker.partitions.load_progress import ESTIMATE_AFTER_MS, LoadProgress
 
 
 def test_what_is_left_is_estimated_from_what_is_done() -> None:

@@ -7,7 +7,7 @@ or an aborted transaction wrote was never committed, and no client may read it.
 from confluent_kafka import Consumer, TopicPartition
 
 from coordinator.java_hash import partition_of
-from storage.record_batch import encode_batch
+from storage.batch.record_batch import encode_batch
 from tests.transfer.given import NOW_MS, marker, offset_record, transactional, write_segment
 
 OFFSETS_RETENTION = {"offsets.retention.minutes": str(2**31 - 1)}  # NOW_MS may be long ago

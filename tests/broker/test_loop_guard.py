@@ -35,7 +35,7 @@ from protocol.messages.produce import (
     TopicProduceData,
 )
 from protocol.names import LAG_TOPIC, ErrorCode, TopicName
-from purgatory.now import Now
+from seams.now import Now
 from storage.api import TopicLog
 from storage.disk import RealDisk, RealFile
 from storage.loop_guard import LoopGuard
@@ -43,7 +43,7 @@ from tests.broker.members import Member
 from tests.broker.node import Node
 from tests.broker.shell import WAIT_S, Client
 from tests.topics.batches import batch
-from topics.list_offsets import EARLIEST
+from topics.handlers.list_offsets import EARLIEST
 
 TOPIC = TopicName("t")
 MEBIBYTE = 1 << 20

@@ -7,9 +7,9 @@ import pytest
 
 from broker import main
 from broker.daemon import Daemon
-from broker.events import PartFailed
 from broker.main import console_after
-from broker.sockets import Bound
+from broker.net.sockets import Bound
+from broker.observe.events import PartFailed
 
 
 class Shell:

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from broker.metrics.family import UNITS, Family, Kind, escaped, number
 from broker.metrics.scrape import all_families, text
-from broker.stats import Histogram
+from broker.observe.stats import Histogram
 from docs.make_metrics import PATH, metrics_text
 
 FAMILIES = all_families()

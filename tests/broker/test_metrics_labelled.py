@@ -7,9 +7,9 @@ import pytest
 from broker.metrics import group_series
 from broker.metrics.labelled import STEPS_A_BREATH, Labelled
 from broker.metrics.lag import PartitionLag
-from coordinator.census import Census
 from coordinator.group import Group, GroupView, Member
-from history.lag import Status, group_status
+from coordinator.group_counts import Census
+from history.lag.model import Status, group_status
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     TopicPartition,

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from types import SimpleNamespace
 
-from broker.metrics import troubles
-from broker.trouble_watch import Standing
-from history.trouble import TroubleKind
+from broker.lag.verdict_watch import Standing
+from broker.metrics import verdicts as troubles
+from history.verdicts.model import TroubleKind
 
 
 class FakeWatch:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.dispatch import Answer, Delay, Drop
+from broker.net.dispatch import Answer, Delay, Drop
 from protocol.messages import Request
 from protocol.messages.delete_topics import (
     DeleteTopicsRequest,
@@ -18,7 +18,7 @@ from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.join_group import JoinGroupResponse
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from protocol.names import HISTORY_TOPIC, ApiKey, ErrorCode, TopicName
-from protocol.reply_token import ReplyToken
+from seams.reply_token import ReplyToken
 from storage.api import TopicPartition
 from tests.broker.members import Member, as_other, make_topic
 from tests.broker.node import Node
@@ -85,7 +85,7 @@ async def test_a_bug_in_a_shard_costs_a_reload_and_no_commit(
 
         # Later it costs the shard.
         with monkeypatch.context() as patched:
-            patched.setattr("coordinator.books.Books.append", bug)
+            patched.setattr("coordinator.group_store.Books.append", bug)
             assert await member.commit(9) is ErrorCode.NOT_COORDINATOR
 
         # Other partitions did not notice, and this one is loaded again from its log.

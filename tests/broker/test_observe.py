@@ -7,15 +7,17 @@ from typing import get_args
 import pytest
 from msgspec.structs import replace
 
-from broker import cleaner_events as cleaner
-from broker import cleaner_words, group_words, node_words
-from broker import events as shell
-from broker.observe import FACT_CHARS_MAX, Observer, open_log
-from coordinator import events as groups
-from coordinator import offset_events as offsets
-from coordinator.commands import RebalanceCause
-from coordinator.events import MemberName, RemovalCause, RemovedMember
+from broker.observe import cleaner_events as cleaner
+from broker.observe import cleaner_lines as cleaner_words
+from broker.observe import events as shell
+from broker.observe import group_lines as group_words
+from broker.observe import node_lines as node_words
+from broker.observe.observer import FACT_CHARS_MAX, Observer, open_log
+from coordinator.classic import events as groups
+from coordinator.classic.commands import RebalanceCause
+from coordinator.classic.events import MemberName, RemovalCause, RemovedMember
 from coordinator.group import CommittedOffset
+from coordinator.offsets import events as offsets
 from protocol.names import GenerationId, GroupId, GroupState, MemberId, TopicName
 from topics import events as topics
 

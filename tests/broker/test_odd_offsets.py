@@ -11,20 +11,20 @@ from typing import cast
 
 import pytest
 
-from broker.events import GroupSkipped
-from broker.lag_reader import LagReader
+from broker.lag.reader import LagReader
+from broker.lag.skipped_groups import LAG, METRICS, TOLD_MAX, VERDICTS, SkippedGroups
+from broker.lag.verdict_watch import TroubleWatch
 from broker.metrics.labelled import Labelled
 from broker.metrics.lag import PartitionLag, SampledLag
 from broker.metrics.scrape import Metrics, text
-from broker.skipped_groups import LAG, METRICS, TOLD_MAX, VERDICTS, SkippedGroups
-from broker.trouble_watch import TroubleWatch
+from broker.observe.events import GroupSkipped
 from coordinator.coordinator import GroupCoordinator
 from coordinator.group import GroupView
-from history import verdicts
-from history.lag import Note
-from history.lag_records import Sample, UnreadableSample, decode_sample, encode_sample
-from history.lag_window import Commit
-from history.trouble import TroubleLimits
+from history.lag.model import Note
+from history.lag.records import Sample, UnreadableSample, decode_sample, encode_sample
+from history.lag.window import Commit
+from history.verdicts import detect as verdicts
+from history.verdicts.model import TroubleLimits
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -33,7 +33,7 @@ from protocol.messages.offset_commit import (
     OffsetCommitResponse,
 )
 from protocol.names import ErrorCode, GroupId, TopicName
-from purgatory.now import Now
+from seams.now import Now
 from tests.broker.node import Node
 from tests.broker.shell import Client
 from tests.broker.test_lag_sampler import World

@@ -7,9 +7,9 @@ from uuid import UUID
 
 import pytest
 
-from broker import ownership
-from broker.clock import SystemClock
-from broker.events import (
+from broker.health import Health
+from broker.loop.clock import SystemClock
+from broker.observe.events import (
     LoadProgressed,
     PartFailed,
     PartitionRead,
@@ -18,12 +18,12 @@ from broker.events import (
     ShellEvent,
     SnapshotIgnored,
 )
-from broker.health import Health
-from broker.load_progress import LoadReport
-from broker.ownership import RELOAD_WINDOW_MS, RELOADS_PER_WINDOW, Ownership
-from broker.partition_load import SLICE_RECORDS, Survey
+from broker.partitions import ownership
+from broker.partitions.load_progress import LoadReport
+from broker.partitions.loading import SLICE_RECORDS, Survey
+from broker.partitions.ownership import RELOAD_WINDOW_MS, RELOADS_PER_WINDOW, Ownership
 from coordinator.image import MEANING, Beginning
-from purgatory.now import Now
+from seams.now import Now
 from storage.api import (
     Corrupt,
     Log,
@@ -35,8 +35,8 @@ from storage.api import (
     TopicLog,
     TopicPartition,
 )
+from storage.batch.record_batch import encode_batch
 from storage.disk import read_file
-from storage.record_batch import encode_batch
 from storage.snapshot import About, Ignored, Snapshot, pack, snapshot_path, write
 from tests.broker.shell import WAIT_S
 from tests.simulator.disk import SimulatedDisk

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from broker.cleaner_events import LogCleaned, PipelineOvertaken
-from broker.pipeline_mark import pipeline_marks
+from broker.background.pipeline_watermark import pipeline_marks
+from broker.observe.cleaner_events import LogCleaned, PipelineOvertaken
 from coordinator.coordinator import GroupCoordinator
 from protocol.names import OFFSETS_TOPIC
 from storage.api import TopicPartition
-from storage.cleaner_selection import Unread
+from storage.cleaner.selection import Unread
 from tests.broker.test_cleaning import ONE, TWO, Desk
 
 HOUR_MS = 3_600_000

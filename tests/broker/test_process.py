@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from broker.events import DaemonStep
-from broker.listeners import Listener
+from broker.loop.process import notify, raise_descriptor_limit
 from broker.main import STOP_SIGNALS, listen_to_signals
-from broker.peer import client_host, peer_address
-from broker.process import notify, raise_descriptor_limit
-from broker.sockets import CannotListen, address_text, bind, bind_listener
+from broker.net.peer import client_host, peer_address
+from broker.net.sockets import CannotListen, address_text, bind, bind_listener
+from broker.observe.events import DaemonStep
+from config.listeners import Listener
 from protocol.messages.offset_commit import OffsetCommitResponse
 from protocol.names import OFFSETS_TOPIC, ErrorCode
 from tests.broker.daemon import Daemon

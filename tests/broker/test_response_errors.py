@@ -1,6 +1,6 @@
 """Errors are counted wherever they stand in an answer."""
 
-from broker.response_errors import errors_in
+from broker.net.error_codes import errors_in
 from protocol.messages.api_versions import ApiVersionsResponse
 from protocol.messages.fetch import FetchResponse
 from protocol.messages.heartbeat import HeartbeatResponse

@@ -4,9 +4,9 @@ In virtual time, on the real Server: bytes of requests (queued.max.request.bytes
 that nobody reads (rollcall.connections.unsent.max.bytes).
 """
 
-from broker.events import PeerFault
-from broker.request import PendingRequest
-from broker.server import SWEEP_MS_MAX, ServerLimits
+from broker.net.request import PendingRequest
+from broker.net.server import SWEEP_MS_MAX, ServerLimits
+from broker.observe.events import PeerFault
 from protocol.messages import Request
 from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -19,7 +19,7 @@ from protocol.messages.produce import (
     TopicProduceData,
 )
 from protocol.names import TopicName
-from protocol.reply_token import ReplyToken
+from seams.reply_token import ReplyToken
 from tests.broker.shell import commit, heartbeat, join
 from tests.broker.wire import Pipe, Wire
 

@@ -13,15 +13,15 @@ from uuid import UUID
 
 import pytest
 
-from broker import snapshots
-from broker.clock import SystemClock
-from broker.events import PartFailed, SnapshotFailed, SnapshotTaken
-from broker.partition_load import Survey
-from broker.snapshots import WORTH_IT_AT_STOP, Snapshots
-from broker.worker import JobFailed
+from broker.background import snapshotter as snapshots
+from broker.background.snapshotter import WORTH_IT_AT_STOP, Snapshots
+from broker.background.worker import JobFailed
+from broker.loop.clock import SystemClock
+from broker.observe.events import PartFailed, SnapshotFailed, SnapshotTaken
+from broker.partitions.loading import Survey
 from logtools.findings import Tally
+from logtools.layout import place_at
 from logtools.lint import findings
-from logtools.places import place_at
 from protocol.names import ErrorCode
 from tests.broker.daemon import Daemon
 from tests.broker.members import Member, make_topic

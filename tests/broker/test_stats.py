@@ -4,8 +4,8 @@ import gc
 
 import pytest
 
-from broker import stats
-from broker.stats import LONG_TURN_S, PEAK_WINDOW_S, Histogram, Turns
+from broker.observe import stats
+from broker.observe.stats import LONG_TURN_S, PEAK_WINDOW_S, Histogram, Turns
 
 
 def test_a_bound_counts_what_is_not_above_it() -> None:

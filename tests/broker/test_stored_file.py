@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from broker.stored_file import StoredFile
 from storage.api import SyncFailed
+from storage.atomic_file import StoredFile
 from tests.simulator.disk import SimulatedDisk
 from tests.storage.rig import DATA, new_disk
 

@@ -8,15 +8,15 @@ from collections.abc import Sequence
 
 import pytest
 
-from broker.commit_meter import CLIENTS_MAX, CommitMeter
-from broker.events import ShellEvent, TroubleCleared, TroubleFound
-from broker.trouble_watch import TroubleWatch
+from broker.lag.commit_rates import CLIENTS_MAX, CommitMeter
+from broker.lag.verdict_watch import TroubleWatch
+from broker.observe.events import ShellEvent, TroubleCleared, TroubleFound
+from coordinator.classic.events import JoinRefused
 from coordinator.coordinator import GroupCoordinator
-from coordinator.events import JoinRefused
 from coordinator.group import CommittedOffset
-from coordinator.offset_events import OffsetsCommitted
+from coordinator.offsets.events import OffsetsCommitted
 from history.events import GroupEmptied
-from history.trouble import TroubleKind, TroubleLimits
+from history.verdicts.model import TroubleKind, TroubleLimits
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.join_group import JoinGroupResponse
 from protocol.names import (
@@ -27,7 +27,7 @@ from protocol.names import (
     MemberId,
     TopicName,
 )
-from purgatory.now import Now
+from seams.now import Now
 from tests.history.told import ToldWorld, assignment, offers
 from tests.simulator.faults import Weather
 from tests.simulator.run import Run

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from broker.jobs import JOBS, SELF_TEST, Arguments, read_message, run_job, write_message
-from broker.worker import JobFailed, WorkerProcess
+from broker.background.jobs import JOBS, SELF_TEST, Arguments, read_message, run_job, write_message
+from broker.background.worker import JobFailed, WorkerProcess
 from storage.disk import RealDisk
 from tests.broker.shell import WAIT_S
 
@@ -179,7 +179,7 @@ async def test_an_idle_process_is_let_go_and_another_comes_with_the_next_job() -
 def test_the_process_ends_with_its_stdin_in_the_middle_of_a_job() -> None:
     """As after a `kill -9` of the daemon, whose end of the pipe the kernel then closes."""
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "broker.jobs"],
+        [sys.executable, "-P", "-m", "broker.background.jobs"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
@@ -203,7 +203,7 @@ def test_a_job_runs_where_it_is_called_as_well() -> None:
 
 def test_the_worker_starts_with_next_to_nothing() -> None:
     """It is started while clients are served: no event loop, no coordinator, no protocol."""
-    program = "import sys, broker.jobs; print(*sys.modules)"
+    program = "import sys, broker.background.jobs; print(*sys.modules)"
     output = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     ).stdout

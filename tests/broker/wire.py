@@ -12,20 +12,20 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from broker.connection import Connection
-from broker.dispatch import Dispatcher
-from broker.events import ConnectionDropped, ShellEvent
-from broker.server import Server, ServerLimits
-from broker.sockets import Bound
+from broker.net.connection import Connection
+from broker.net.dispatch import Dispatcher
+from broker.net.server import Server, ServerLimits
+from broker.net.sockets import Bound
+from broker.observe.events import ConnectionDropped, ShellEvent
 from protocol.codec import RequestHeader, encode_request
 from protocol.messages import REQUESTS, Request
-from purgatory.now import Now
+from seams.now import Now
 from tests.broker.shell import FakeCore
 
 if TYPE_CHECKING:
     import asyncio
 
-    from broker.clock import SystemClock
+    from broker.loop.clock import SystemClock
 
 READ_BYTES = 65_536
 """As much arrives at one time, at most."""

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from broker.config import keys
 from cli import commands
 from cli.exits import of_disk
 from cli.reference import reference
+from config.keys import keys
 from rollcall import __version__
 
 ROOT = Path(__file__).parents[2]

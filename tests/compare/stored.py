@@ -12,14 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from coordinator.generation_record import GENERATION_BEGUN
+from coordinator.classic.generation_record import GENERATION_BEGUN
 from coordinator.java_hash import hash_map_order
 from logtools.group_records import SCHEMAS, decode_group_record
-from logtools.places import place_at
+from logtools.layout import place_at
 from logtools.walk import Batch, walk
 from protocol.compiler import reader, writer
 from protocol.names import OFFSETS_TOPIC
-from storage.record_batch import read_records
+from storage.batch.record_batch import read_records
 
 _RANDOM_ID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIMES: Final = ("commitTimestamp", "currentStateTimestamp")

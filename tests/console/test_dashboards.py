@@ -12,8 +12,8 @@ import yaml
 from broker.metrics.family import Kind
 from broker.metrics.scrape import all_families
 from docs.make_dashboard import PATH, dashboard_text
-from history.lag import Status
-from history.trouble import TroubleKind
+from history.lag.model import Status
+from history.verdicts.model import TroubleKind
 from tests.architecture.tree import ROOT
 from tests.console.live import Samples
 from tests.console.promql import Query, read

@@ -9,7 +9,7 @@ import pytest
 
 from broker.metrics.family import Family, Kind, Portion
 from broker.metrics.scrape import Metrics
-from broker.sockets import bind_admin
+from broker.net.sockets import bind_admin
 from console import app
 from console.app import Console
 from tests.broker.node import Node

@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from broker.metrics.family import Family, Kind, Portion
-from broker.stats import Turns
+from broker.observe.stats import Turns
 from console.scraping import Form, Scrapes, negotiate
 
 FAMILY = Family("rollcall_example", Kind.GAUGE, "Example.", ("number",))

@@ -2,11 +2,11 @@
 
 from uuid import UUID
 
-from coordinator.events import GroupCreated
-from coordinator.evolve import evolve
-from coordinator.evolve_offsets import evolve_offsets
+from coordinator.classic.events import GroupCreated
+from coordinator.classic.evolve import evolve
 from coordinator.group import CommittedOffset, Group, Member
-from coordinator.offset_events import GroupDeleted, OffsetsCommitted, OffsetsDeleted
+from coordinator.offsets.events import GroupDeleted, OffsetsCommitted, OffsetsDeleted
+from coordinator.offsets.evolve import evolve_offsets
 from coordinator.outcome import Outcome
 from coordinator.settings import GroupSettings
 from protocol.messages import Response
@@ -20,8 +20,8 @@ from protocol.names import (
     TopicId,
     TopicName,
 )
-from protocol.reply_token import ReplyToken
-from purgatory.now import Now
+from seams.now import Now
+from seams.reply_token import ReplyToken
 
 GROUP = GroupId("g")
 MEMBER = MemberId("m-1")

@@ -1,14 +1,14 @@
 """The leader's assignments on their way to the disk, and what may happen meanwhile."""
 
-from coordinator.commands import RebalanceCause
-from coordinator.events import (
+from coordinator.classic.commands import RebalanceCause
+from coordinator.classic.events import (
     AssignmentDropped,
     AssignmentRefused,
     GroupStabilized,
     RebalanceBegun,
 )
 from protocol.names import ErrorCode, GroupState
-from purgatory.now import Now
+from seams.now import Now
 from tests.world import SESSION_TIMEOUT_MS, World, kafka_settings
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from protocol.messages.join_group import JoinGroupResponse
 from protocol.names import ErrorCode, GroupState
-from protocol.reply_token import ReplyToken
+from seams.reply_token import ReplyToken
 from tests.world import Asked, Protocols, World, kafka_settings
 
 STEPS = 150

@@ -4,7 +4,7 @@ from typing import Final
 
 import pytest
 
-from coordinator.decide.describe_groups import describe_group
+from coordinator.classic.decide.describe_group import describe_group
 from coordinator.group import GroupView
 from coordinator.undecided import AnswerFollows
 from protocol.codec import encode_response

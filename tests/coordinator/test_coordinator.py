@@ -2,9 +2,8 @@
 
 import pytest
 
-import coordinator.books
-from coordinator.coordinator import GroupCoordinator
-from coordinator.events import (
+import coordinator.group_store
+from coordinator.classic.events import (
     GenerationBegun,
     GroupStabilized,
     MembershipEvent,
@@ -14,7 +13,8 @@ from coordinator.events import (
     PartitionLoadFailed,
     RebalanceBegun,
 )
-from coordinator.evolve import evolve
+from coordinator.classic.evolve import evolve
+from coordinator.coordinator import GroupCoordinator
 from coordinator.group import Group
 from coordinator.java_hash import java_hash, partition_of
 from coordinator.settings import GroupSettings
@@ -287,7 +287,7 @@ def break_evolve(monkeypatch: pytest.MonkeyPatch, kind: type) -> None:
         assert not isinstance(event, kind), "a planted bug"
         evolve(group, event)
 
-    monkeypatch.setattr(coordinator.books, "evolve", broken)
+    monkeypatch.setattr(coordinator.group_store, "evolve", broken)
 
 
 def test_a_bug_in_a_turn_ends_the_shard_and_answers_everybody_once(

@@ -2,9 +2,9 @@
 
 import pytest
 
-from coordinator.decide.delete_groups import decide_delete_group
+from coordinator.delete_groups import decide_delete_group
 from coordinator.group import Group
-from coordinator.offset_events import DeletionCause, GroupDeleted
+from coordinator.offsets.events import DeletionCause, GroupDeleted
 from coordinator.records import GROUP_METADATA, group_tombstone, read_offset_key, record_type
 from coordinator.restore import apply_record
 from protocol.names import ErrorCode, GroupState

@@ -2,7 +2,7 @@
 
 import pytest
 
-from coordinator.decide.describe_groups import (
+from coordinator.classic.decide.describe_group import (
     GROUP_OPERATIONS,
     describe_group,
     refuse_describe_group,

@@ -4,21 +4,21 @@ from uuid import UUID
 
 import pytest
 
-from coordinator.decide.expire_offsets import decide_expire_offsets, decide_topic_deleted
-from coordinator.deleted_topics import DeletedTopic
-from coordinator.expiry import (
+from coordinator.group import Group
+from coordinator.offsets.deleted_topics import DeletedTopic
+from coordinator.offsets.events import DeletionCause, GroupDeleted, OffsetsDeleted
+from coordinator.offsets.expire_offsets import decide_expire_offsets, decide_topic_deleted
+from coordinator.offsets.expiry import (
     OFFSETS_READ_PER_SLICE,
     PAUSE_BETWEEN_SLICES_MS,
     TOMBSTONES_PER_SLICE,
     OffsetExpiry,
 )
-from coordinator.group import Group
-from coordinator.offset_events import DeletionCause, GroupDeleted, OffsetsDeleted
 from coordinator.outcome import Outcome
 from coordinator.records import group_tombstone, offset_commit_key
 from coordinator.settings import GroupSettings
 from protocol.names import ZERO_TOPIC_ID, GroupId, GroupState, TopicName
-from purgatory.now import Now
+from seams.now import Now
 from storage.api import Record
 from tests.coordinator.offset_givens import (
     AUDIT,

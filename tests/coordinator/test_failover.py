@@ -6,7 +6,7 @@ crash loses what was not stored, and everything in memory; clients send again wh
 
 import pytest
 
-from coordinator.generation_record import GENERATION_BEGUN
+from coordinator.classic.generation_record import GENERATION_BEGUN
 from coordinator.group import Group
 from coordinator.records import record_type
 from coordinator.restore import apply_record

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from coordinator.commands import RebalanceCause
-from coordinator.events import LapseForgiven, MemberLapsed, MembersRemoved, RebalanceBegun
+from coordinator.classic.commands import RebalanceCause
+from coordinator.classic.events import LapseForgiven, MemberLapsed, MembersRemoved, RebalanceBegun
 from coordinator.group import Group
 from protocol.names import ErrorCode, GroupInstanceId, GroupState, MemberId
 from tests.world import SESSION_TIMEOUT_MS, Asked, World, kafka_settings

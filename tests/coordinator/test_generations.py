@@ -2,7 +2,7 @@
 
 import pytest
 
-from coordinator.generations import LAST_GENERATION, is_later, next_generation
+from coordinator.classic.generations import LAST_GENERATION, is_later, next_generation
 from coordinator.records import group_metadata_record
 from protocol.names import ErrorCode, GenerationId, GroupId, GroupState
 from tests.world import World, kafka_settings

@@ -1,6 +1,6 @@
 """group.max.size: who still gets in, and who is shed when a group is over its limit."""
 
-from coordinator.events import MembersRemoved, RemovalCause
+from coordinator.classic.events import MembersRemoved, RemovalCause
 from protocol.names import ErrorCode, GroupState
 from tests.world import World, kafka_settings
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from coordinator.events import MemberFenced
+from coordinator.classic.events import MemberFenced
 from protocol.names import ApiKey, ErrorCode, GroupState
 from tests.world import SESSION_TIMEOUT_MS, World
 

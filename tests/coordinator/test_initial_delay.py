@@ -2,7 +2,7 @@
 
 import pytest
 
-from coordinator.events import InitialDelayExtended
+from coordinator.classic.events import InitialDelayExtended
 from protocol.names import ErrorCode, GroupState
 from tests.world import World, kafka_settings
 

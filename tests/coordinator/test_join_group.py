@@ -2,8 +2,8 @@
 
 import pytest
 
-from coordinator.commands import RebalanceCause
-from coordinator.events import MemberAdded, RebalanceBegun
+from coordinator.classic.commands import RebalanceCause
+from coordinator.classic.events import MemberAdded, RebalanceBegun
 from protocol.names import NO_GENERATION, ErrorCode, GroupState
 from tests.world import RANGE, SESSION_TIMEOUT_MS, World, kafka_settings
 

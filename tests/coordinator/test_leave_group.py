@@ -2,9 +2,14 @@
 
 import pytest
 
-from coordinator.commands import RebalanceCause
-from coordinator.delayed import session_slot
-from coordinator.events import MembersRemoved, PendingMemberRemoved, RebalanceBegun, RemovalCause
+from coordinator.classic.commands import RebalanceCause
+from coordinator.classic.delayed import session_slot
+from coordinator.classic.events import (
+    MembersRemoved,
+    PendingMemberRemoved,
+    RebalanceBegun,
+    RemovalCause,
+)
 from protocol.names import ErrorCode, GroupState
 from tests.world import Asked, World
 

@@ -1,6 +1,6 @@
 """Nothing grows without bound: the limits that Kafka does not have, and what happens at each."""
 
-from coordinator.events import PendingMemberRemoved, RemovalCause
+from coordinator.classic.events import PendingMemberRemoved, RemovalCause
 from protocol.names import ErrorCode, GroupState
 from tests.world import World, kafka_settings
 

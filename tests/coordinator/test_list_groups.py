@@ -2,8 +2,8 @@
 
 import pytest
 
-from coordinator.decide.list_groups import list_groups
 from coordinator.group import Group
+from coordinator.list_groups import list_groups
 from protocol.messages.list_groups import ListedGroup
 from protocol.names import GroupId, GroupState
 from tests.coordinator.offset_givens import given_group

@@ -2,7 +2,7 @@
 
 import pytest
 
-from coordinator.events import MemberIdAssigned, PendingMemberRemoved, RemovalCause
+from coordinator.classic.events import MemberIdAssigned, PendingMemberRemoved, RemovalCause
 from protocol.names import ErrorCode, GroupState
 from tests.world import SESSION_TIMEOUT_MS, World
 

@@ -4,10 +4,10 @@ from uuid import UUID
 
 import pytest
 
-from coordinator.decide.offset_commit import decide_offset_commit, refuse_offset_commit
-from coordinator.events import GroupCreated, LapseForgiven, MemberFenced, SessionMoved
+from coordinator.classic.events import GroupCreated, LapseForgiven, MemberFenced, SessionMoved
 from coordinator.group import CommittedOffset, Group
-from coordinator.offset_events import OffsetsCommitted
+from coordinator.offsets.events import OffsetsCommitted
+from coordinator.offsets.offset_commit import decide_offset_commit, refuse_offset_commit
 from coordinator.outcome import Outcome
 from coordinator.records import read_offset_commit_value, read_offset_key
 from coordinator.settings import GroupSettings

@@ -2,9 +2,9 @@
 
 import pytest
 
-from coordinator.decide.offset_delete import decide_offset_delete, refuse_offset_delete
 from coordinator.group import Group
-from coordinator.offset_events import DeletionCause, OffsetsDeleted
+from coordinator.offsets.events import DeletionCause, OffsetsDeleted
+from coordinator.offsets.offset_delete import decide_offset_delete, refuse_offset_delete
 from coordinator.outcome import Outcome
 from coordinator.records import offset_commit_key
 from protocol.messages.offset_delete import (

@@ -4,13 +4,13 @@ from uuid import UUID
 
 import pytest
 
-from coordinator.decide.offset_fetch import (
+from coordinator.group import Group
+from coordinator.offsets.offset_fetch import (
     fetch_offsets_of_group,
     offset_fetch_response,
     refuse_offset_fetch,
     wanted_groups,
 )
-from coordinator.group import Group
 from protocol.codec import decode_response, encode_response
 from protocol.messages.offset_fetch import (
     OffsetFetchRequest,

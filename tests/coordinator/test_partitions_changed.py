@@ -2,9 +2,9 @@
 
 import pytest
 
-from coordinator.commands import RebalanceCause
-from coordinator.decide.partitions_changed import decide_partitions_changed
-from coordinator.events import RebalanceBegun, TopicsChanged
+from coordinator.classic.commands import RebalanceCause
+from coordinator.classic.decide.partitions_changed import decide_partitions_changed
+from coordinator.classic.events import RebalanceBegun, TopicsChanged
 from coordinator.group import GroupView
 from coordinator.outcome import Outcome
 from protocol.names import ErrorCode, GroupId, GroupState, TopicName

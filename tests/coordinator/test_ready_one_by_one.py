@@ -9,9 +9,9 @@ from collections.abc import Iterable
 import pytest
 from msgspec.structs import replace
 
-from broker.response_errors import errors_in
+from broker.net.error_codes import errors_in
 from coordinator import image
-from coordinator.events import PartitionLoaded
+from coordinator.classic.events import PartitionLoaded
 from coordinator.group import Group
 from coordinator.image import NOTHING, Beginning, Image, group_of, plain_of
 from coordinator.records import UnreadableRecord

@@ -2,9 +2,9 @@
 
 import pytest
 
-from coordinator.decide.complete_join import REJOIN_WAIT_MS_MIN
-from coordinator.decide.protocol_choice import choose_protocol
-from coordinator.events import (
+from coordinator.classic.decide.complete_join import REJOIN_WAIT_MS_MIN
+from coordinator.classic.decide.protocol_choice import choose_protocol
+from coordinator.classic.events import (
     GenerationBegun,
     GroupEmptied,
     LeaderChanged,

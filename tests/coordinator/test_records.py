@@ -26,7 +26,7 @@ from protocol.compiler import writer
 from protocol.names import ZERO_TOPIC_ID, GroupId, TopicName
 from protocol.primitives import Unwritable
 from storage.api import Record, RecordPair
-from storage.record_batch import encode_batch
+from storage.batch.record_batch import encode_batch
 
 INT32 = st.integers(-(1 << 31), (1 << 31) - 1)
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)

@@ -8,8 +8,8 @@ from uuid import UUID
 
 import pytest
 
-from coordinator.decide.offset_commit import decide_offset_commit
 from coordinator.group import CommittedOffset, Group
+from coordinator.offsets.offset_commit import decide_offset_commit
 from coordinator.record_schemas import RECORD_SCHEMAS
 from coordinator.records import (
     GROUP_METADATA,
@@ -34,8 +34,8 @@ from protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from protocol.names import GroupId, GroupState, TopicName
-from protocol.reply_token import ReplyToken
-from purgatory.now import Now
+from seams.now import Now
+from seams.reply_token import ReplyToken
 from storage.api import RecordPair, StoredRecord
 from tests.coordinator.golden.recorded import Recorded, as_printed, recorded
 from tests.coordinator.golden.samples import sample_records

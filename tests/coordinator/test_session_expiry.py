@@ -6,8 +6,8 @@ in deadline order. As Kafka: the forgiving of slow members is switched off, see 
 
 import pytest
 
-from coordinator.commands import RebalanceCause
-from coordinator.events import MembersRemoved, RebalanceBegun, RemovalCause
+from coordinator.classic.commands import RebalanceCause
+from coordinator.classic.events import MembersRemoved, RebalanceBegun, RemovalCause
 from coordinator.group import SESSION_PAUSED
 from protocol.names import ErrorCode, GroupState
 from tests.world import REBALANCE_TIMEOUT_MS, SESSION_TIMEOUT_MS, World

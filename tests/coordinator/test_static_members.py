@@ -2,8 +2,8 @@
 
 import pytest
 
-from coordinator.commands import RebalanceCause
-from coordinator.events import MemberFenced, RebalanceBegun, StaticMemberReplaced
+from coordinator.classic.commands import RebalanceCause
+from coordinator.classic.events import MemberFenced, RebalanceBegun, StaticMemberReplaced
 from coordinator.group import Group
 from protocol.names import ErrorCode, GroupInstanceId, GroupState, MemberId
 from tests.world import RANGE, SESSION_TIMEOUT_MS, World, kafka_settings

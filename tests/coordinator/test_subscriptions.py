@@ -2,7 +2,11 @@
 
 import pytest
 
-from coordinator.subscriptions import is_subscribed, subscribed_topics, topics_of_subscription
+from coordinator.classic.subscriptions import (
+    is_subscribed,
+    subscribed_topics,
+    topics_of_subscription,
+)
 from protocol.consumer_protocol import ConsumerProtocolSubscription, write_subscription
 from protocol.names import GroupState, TopicName
 from tests.coordinator.offset_givens import AUDIT, ORDERS, given_group

@@ -2,8 +2,8 @@
 
 import pytest
 
-from coordinator.delayed import sync_slot
-from coordinator.events import AssignmentReceived, GroupStabilized
+from coordinator.classic.delayed import sync_slot
+from coordinator.classic.events import AssignmentReceived, GroupStabilized
 from protocol.names import ErrorCode, GroupState
 from tests.world import SESSION_TIMEOUT_MS, World, kafka_settings
 

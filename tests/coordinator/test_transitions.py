@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from coordinator.transitions import CAN_REBALANCE, LEGAL_MOVES, check_move
+from coordinator.classic.transitions import CAN_REBALANCE, LEGAL_MOVES, check_move
 from protocol.names import GroupState
 
 S = GroupState

@@ -2,10 +2,10 @@
 
 import pytest
 
-from coordinator.alarm import Alarm
-from coordinator.gather import Gather
+from coordinator.combined_answer import Gather
 from coordinator.locks import GroupLock
-from coordinator.waiting import ClientAnswer, WaitingAnswers
+from coordinator.next_deadline import Alarm
+from coordinator.pending_answers import ClientAnswer, WaitingAnswers
 from protocol.messages import Response
 from protocol.messages.heartbeat import HeartbeatResponse
 from protocol.messages.list_groups import ListGroupsResponse

@@ -42,7 +42,7 @@ from protocol.messages.produce import (
 )
 from protocol.names import ErrorCode, TopicName
 from storage.api import Record
-from storage.record_batch import encode_batch
+from storage.batch.record_batch import encode_batch
 from tests.compare.wire import Wire
 from tests.drills.crowd import Place, RawMember
 

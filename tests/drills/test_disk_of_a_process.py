@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from logtools.findings import Tally
+from logtools.layout import place_at
 from logtools.lint import findings
-from logtools.places import place_at
 from protocol.messages.offset_commit import OffsetCommitResponse
 from protocol.names import OFFSETS_TOPIC, ErrorCode
-from storage.record_batch import HEADER_BYTES
+from storage.batch.record_batch import HEADER_BYTES
 from tests.broker.daemon import TEST_SETTINGS, Daemon
 from tests.compare.wire import Wire
 from tests.conftest import StartDaemon

@@ -16,7 +16,7 @@ import pytest
 
 from coordinator.records import OFFSET_COMMIT, read_offset_key, record_type
 from logtools.walk import Batch, walk
-from storage.record_batch import stored_records
+from storage.batch.record_batch import stored_records
 from tests.broker.daemon import TEST_SETTINGS, Daemon
 from tests.conftest import StartDaemon
 from tests.interop.conftest import create_topic

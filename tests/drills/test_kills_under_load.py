@@ -16,7 +16,7 @@ import confluent_kafka
 import pytest
 
 from protocol.names import NO_GENERATION
-from storage.record_batch import iter_batches, stored_records
+from storage.batch.record_batch import iter_batches, stored_records
 from tests.conftest import StartDaemon
 from tests.drills.admin_load import Operator, Restless
 from tests.drills.crowd import (

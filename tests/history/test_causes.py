@@ -9,7 +9,6 @@ from collections.abc import Callable
 
 import pytest
 
-from broker import history_causes
 from coordinator.settings import GroupSettings
 from history import ownership
 from history.causes import Cause, End, Removal, WaitEnd
@@ -23,6 +22,7 @@ from history.events import (
     TopicPartitions,
     Who,
 )
+from history.recording import attribution as history_causes
 from protocol.names import ErrorCode, GroupState, TopicName
 from tests.history.told import ToldWorld, offers
 

@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pytest
 
-from broker.history_view import HistoryView
+from broker.history_log.view import HistoryView
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -21,8 +21,8 @@ from protocol.messages.offset_commit import (
 )
 from protocol.names import ErrorCode, GroupId, TopicName
 from storage.api import Corrupt
-from storage.checkpoints import encode_uuid
-from storage.record_batch import iter_batches
+from storage.batch.record_batch import iter_batches
+from storage.log.checkpoints import encode_uuid
 from tests.broker.node import Node
 from tests.broker.shell import Client
 

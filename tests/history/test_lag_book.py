@@ -2,10 +2,10 @@
 
 import pytest
 
-from history.lag import GroupLag, Note, Owner, Reading, Status
-from history.lag_book import LagBook, LagLimits, RecordTime
-from history.lag_records import Sample, UnreadableSample, decode_sample, encode_sample
-from history.lag_window import Commit
+from history.lag.book import LagBook, LagLimits, RecordTime
+from history.lag.model import GroupLag, Note, Owner, Reading, Status
+from history.lag.records import Sample, UnreadableSample, decode_sample, encode_sample
+from history.lag.window import Commit
 
 START = 1_700_000_000_000
 SECOND = 1_000

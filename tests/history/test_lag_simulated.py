@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from history.lag import GroupLag, Outlook, PartitionLag, Reading
-from history.lag_book import LagBook, LagLimits
+from history.lag.book import LagBook, LagLimits
+from history.lag.model import GroupLag, Outlook, PartitionLag, Reading
 
 STEP_MS = 100
 SECOND = 1_000

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from history.lag import Note, Rates, Reading, Status, catch_up_seconds, group_status, outlook
-from history.lag_window import Commit, Ends, Patience, Window, judge, rates
+from history.lag.model import Note, Rates, Reading, Status, catch_up_seconds, group_status, outlook
+from history.lag.window import Commit, Ends, Patience, Window, judge, rates
 
 MINUTE = 60_000
 START = 1_700_000_000_000

@@ -4,7 +4,11 @@ from itertools import pairwise
 
 import pytest
 
-from broker.history_steady import (
+from coordinator.settings import GroupSettings
+from history.causes import OffsetsBy
+from history.encoding import decode, encode
+from history.events import Asker, GroupDeleted, HistoryEvent, OffsetChange, OffsetsMoved
+from history.recording.steady_commits import (
     ALONE,
     PARTITIONS_MAX,
     PAUSE_MAX_MS,
@@ -12,10 +16,6 @@ from broker.history_steady import (
     Committer,
     SteadyCommits,
 )
-from coordinator.settings import GroupSettings
-from history.causes import OffsetsBy
-from history.encoding import decode, encode
-from history.events import Asker, GroupDeleted, HistoryEvent, OffsetChange, OffsetsMoved
 from history.repeats import KEYS_MAX, OVER_MS, Repeats
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity

@@ -5,10 +5,10 @@ import struct
 
 import pytest
 
-from broker.history_causes import what_changed
 from broker.metrics.group_series import lag_max_of, lag_sum_of
 from broker.metrics.labelled import ShownGroup
 from history.causes import Cause
+from history.recording.attribution import what_changed
 from protocol.consumer_protocol import ConsumerProtocolAssignment, write_assignment
 from protocol.metadata_words import (
     Tasks,

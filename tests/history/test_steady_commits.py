@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from broker.history_steady import ALONE
-from broker.history_view import HistoryView
+from broker.history_log.view import HistoryView
 from history.events import OffsetsMoved
+from history.recording.steady_commits import ALONE
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tests.broker.node import Node
 from tests.history.test_damaged_history import TOPIC, commit

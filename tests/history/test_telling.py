@@ -5,8 +5,8 @@ from msgspec.structs import replace
 
 from history.causes import Cause, End, WaitEnd
 from history.events import AlsoCaused, Rebalance, Wait, Who
-from history.shown import duration, instant, shown
-from history.telling import NAMED_MAX, tell, tell_waiting
+from history.text.rebalance_json import duration, instant, shown
+from history.text.rebalance_text import NAMED_MAX, tell, tell_waiting
 from history.waiting import Awaited, For, Waiting
 
 AT = 1_700_000_000_000

@@ -15,9 +15,10 @@ from history.events import (
     Wait,
     Who,
 )
-from history.lag import Reading
-from history.lag_window import Window
-from history.trouble import (
+from history.lag.model import Reading
+from history.lag.window import Window
+from history.verdicts.detect import find_troubles
+from history.verdicts.model import (
     CommitRate,
     GroupFacts,
     MemberFacts,
@@ -25,8 +26,7 @@ from history.trouble import (
     TroubleKind,
     TroubleLimits,
 )
-from history.trouble_past import Past, Refusal
-from history.verdicts import find_troubles
+from history.verdicts.past import Past, Refusal
 
 START = 1_700_000_000_000
 SECOND = 1_000

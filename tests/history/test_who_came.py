@@ -11,8 +11,8 @@ from history.events import (
     TopicPartitions,
     Who,
 )
-from history.telling import tell
-from history.trouble_past import Past
+from history.text.rebalance_text import tell
+from history.verdicts.past import Past
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.names import GroupId, TopicName
 from tests.history.test_causes import SESSION_MS, finish

@@ -17,9 +17,9 @@ from history.events import (
     Wait,
     Who,
 )
-from history.shown import duration, with_times
-from history.telling import MOVES_NAMED_MAX, tell
-from history.words import words
+from history.text.event_text import words
+from history.text.rebalance_json import duration, with_times
+from history.text.rebalance_text import MOVES_NAMED_MAX, tell
 
 AT = 1_700_000_000_000
 UUID = "1a2b3c4d-0000-4000-8000-000000000000"

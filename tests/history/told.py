@@ -7,12 +7,12 @@ gives what memory has.
 
 from collections.abc import Sequence
 
-from broker.history_facts import FactLimits, Facts
-from coordinator.events import Event
+from coordinator.classic.events import Event
 from coordinator.group import GroupView
 from history.encoding import decode, encode
 from history.events import HistoryEvent, Rebalance
 from history.index import HistoryIndex, IndexLimits
+from history.recording.recorder import FactLimits, Facts
 from history.story import Story
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
@@ -24,7 +24,7 @@ from protocol.consumer_protocol import (
 from protocol.messages.join_group import JoinGroupResponse
 from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from protocol.names import GroupId, GroupState, MemberId, TopicName
-from purgatory.now import Now
+from seams.now import Now
 from tests.memory_log import MemoryLog
 from tests.world import Asked, World
 

@@ -8,7 +8,7 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-from storage.record_batch import iter_batches, stored_records
+from storage.batch.record_batch import iter_batches, stored_records
 
 OFFSET_COMMIT = 1
 GROUP_METADATA = 2

@@ -7,7 +7,7 @@ looks then misses a part of the log, and may take what is there for gone.
 from collections.abc import Callable
 from pathlib import Path
 
-from storage.segment_swap import SWAP_SUFFIX
+from storage.log.segment_swap import SWAP_SUFFIX
 
 
 def holds_of_whole(folder: Path, fact: Callable[[], bool]) -> bool:

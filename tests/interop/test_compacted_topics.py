@@ -17,10 +17,10 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from logtools.findings import Tally
+from logtools.layout import place_at
 from logtools.lint import findings
-from logtools.places import place_at
 from protocol.names import OFFSETS_TOPIC
-from storage.record_batch import iter_batches, read_records
+from storage.batch.record_batch import iter_batches, read_records
 from tests.broker.daemon import TEST_SETTINGS, Daemon
 from tests.conftest import StartDaemon
 from tests.interop.kafka_tools import DUMP_LOG, require_kafka_tools

@@ -26,15 +26,15 @@ from coordinator.record_schemas import (
 )
 from logtools.dump import Wanted, dump
 from logtools.findings import Tally
+from logtools.layout import place_at
 from logtools.lint import findings
-from logtools.places import place_at
 from protocol.compiler import writer
 from protocol.names import OFFSETS_TOPIC
 from storage import api
 from storage.api import Record
+from storage.batch.record_batch import encode_batch
 from storage.disk import RealDisk
-from storage.log_store import LogStore
-from storage.record_batch import encode_batch
+from storage.log.log_store import LogStore
 from tests.broker.daemon import Daemon
 from tests.conftest import StartDaemon
 from tests.interop.conftest import create_topic, produce

@@ -10,7 +10,9 @@ from coordinator.java_hash import partition_of
 from coordinator.records import add_offset_commits, add_offset_tombstones
 from protocol.names import GroupId, TopicName
 from storage.api import Record, RecordPair, TopicPartition
-from storage.checkpoints import (
+from storage.batch.record_batch import encode_batch, iter_batches, read_header
+from storage.disk import RealDisk
+from storage.log.checkpoints import (
     LEADER_EPOCHS,
     PARTITION_METADATA,
     RECOVERY_POINTS,
@@ -18,9 +20,7 @@ from storage.checkpoints import (
     encode_metadata,
     write_offsets,
 )
-from storage.disk import RealDisk
-from storage.record_batch import encode_batch, iter_batches, read_header
-from storage.segment import Segment
+from storage.log.segment import Segment
 
 OFFSETS = "__consumer_offsets"
 TOPIC_ID = UUID("61746f6d-6963-4672-a963-6b6c65733031")

@@ -11,19 +11,19 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.generation_record import generation_record, generation_tombstone
+from coordinator.classic.generation_record import generation_record, generation_tombstone
 from coordinator.group import Member
 from history.encoding import encode
 from history.events import GroupDeleted
-from history.lag_records import Sample, encode_sample
-from history.lag_window import Commit
+from history.lag.records import Sample, encode_sample
+from history.lag.window import Commit
 from logtools.decoders import DECODERS, decoder_for
 from logtools.dump import Wanted, dump
-from logtools.places import NothingThere, place_at
+from logtools.layout import NothingThere, place_at
 from logtools.walk import Batch, Damage, walk
 from protocol.names import GenerationId, GroupId, MemberId
 from storage.api import Record
-from storage.record_batch import CONTROL, TRANSACTIONAL, encode_batch
+from storage.batch.record_batch import CONTROL, TRANSACTIONAL, encode_batch
 from tests.cli.test_command import Command, rollcall
 from tests.coordinator.golden.recorded import Recorded, recorded
 from tests.logtools.logs import (

@@ -11,19 +11,19 @@ import pytest
 
 from coordinator.records import group_metadata_record
 from logtools.findings import Finding, Tally
+from logtools.layout import place_at
 from logtools.lint import findings
 from logtools.lint_index import OffsetIndexCheck
 from logtools.lint_segment import PartitionLint
-from logtools.places import place_at
 from protocol.names import GroupId
 from storage.api import LogSettings, Record, TopicPartition
-from storage.checkpoints import RECOVERY_POINTS, encode_epochs, write_offsets
+from storage.batch.record_batch import encode_batch
 from storage.disk import RealDisk
-from storage.journal import Journal
-from storage.log_store import LogStore
-from storage.record_batch import encode_batch
+from storage.journal.journal import Journal
+from storage.journal.write_ahead import FIRST_GROUP
+from storage.log.checkpoints import RECOVERY_POINTS, encode_epochs, write_offsets
+from storage.log.log_store import LogStore
 from storage.snapshot import About, write
-from storage.write_ahead import FIRST_GROUP
 from tests.cli.test_command import Command, rollcall
 from tests.conftest import StartDaemon
 from tests.logtools.logs import (

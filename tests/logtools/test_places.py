@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from logtools.places import place_at
+from logtools.layout import place_at
 
 
 def test_a_topic_that_is_deleted_while_we_look_is_not_there(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.records import StoredMember, group_metadata_record, group_tombstone
-from logtools.places import place_at
+from logtools.layout import place_at
 from logtools.stat import Statistics, statistics
 from logtools.stat_report import size_text
 from logtools.upkeep import upkeep_of
@@ -19,10 +19,10 @@ from protocol.consumer_protocol import (
 )
 from protocol.names import GroupId, MemberId, TopicName
 from storage.api import LogSettings, Record
-from storage.cleaner_messages import Extent, Pass
-from storage.cleaner_pass import run_pass
+from storage.batch.record_batch import encode_batch, iter_batches, read_records
+from storage.cleaner.cleaner_pass import run_pass
+from storage.cleaner.messages import Extent, Pass
 from storage.disk import RealDisk
-from storage.record_batch import encode_batch, iter_batches, read_records
 from tests.cli.test_command import Command, rollcall
 from tests.logtools.logs import (
     GROUP,

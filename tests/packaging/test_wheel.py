@@ -107,7 +107,7 @@ def test_the_worker_process_runs_from_the_wheel(installed: Path, tmp_path: Path)
         "from rollcall.program import use_program_path\n"
         "use_program_path()\n"
         "import asyncio\n"
-        "from broker.worker import JobFailed, WorkerProcess\n"
+        "from broker.background.worker import JobFailed, WorkerProcess\n"
         "async def ask() -> None:\n"
         "    worker = WorkerProcess()\n"
         "    try:\n"

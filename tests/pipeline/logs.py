@@ -7,7 +7,7 @@ from coordinator.group import CommittedOffset
 from coordinator.records import offset_commit_key, offset_commit_value
 from protocol.names import GroupId, TopicName
 from storage.api import Record
-from storage.record_batch import encode_batch
+from storage.batch.record_batch import encode_batch
 
 KAFKAS_OFFSETS = Path(__file__).parents[1] / "storage" / "golden" / "consumer-offsets.log"
 """A segment of `__consumer_offsets` that Kafka 4.3.1 wrote."""

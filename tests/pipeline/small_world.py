@@ -21,11 +21,11 @@ from history.events import (
     RebalanceEnded,
     Who,
 )
-from history.lag_records import Sample, encode_sample
-from history.lag_window import Commit
+from history.lag.records import Sample, encode_sample
+from history.lag.window import Commit
 from protocol.names import GroupId, TopicName
 from storage.api import Record
-from storage.record_batch import encode_batch
+from storage.batch.record_batch import encode_batch
 from tests.pipeline.logs import commit
 
 START_MS: Final = 1_780_000_000_000 // 86_400_000 * 86_400_000  # a midnight

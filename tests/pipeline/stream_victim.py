@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
 
-from pipeline import merging
-from pipeline.brokers import Broker
+from pipeline.read.brokers import Broker
 from pipeline.session import start_session
-from pipeline.stream_state import State
-from pipeline.streaming import HealthStream, StreamOrder, stream
-from pipeline.verdict_topic import VerdictTopic
+from pipeline.stream import merging
+from pipeline.stream.health_stream import HealthStream, StreamOrder, stream
+from pipeline.stream.state import State
+from pipeline.stream.verdict_topic import VerdictTopic
 from tests.pipeline.kafka_connector import connector_jars
 from tests.pipeline.quick import QUICK
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from broker.pipeline_mark import PIPELINE_GROUP
-from pipeline.acknowledge import GROUP, acknowledge
-from pipeline.brokers import Broker
+from broker.background.pipeline_watermark import PIPELINE_GROUP
 from pipeline.ingest import ingest
-from pipeline.inputs import Source
-from pipeline.landing import Lake
+from pipeline.lake import Lake
+from pipeline.read.acknowledge import GROUP, acknowledge
+from pipeline.read.brokers import Broker
+from pipeline.read.sources import Source
 from pipeline.tables import COMMITS
 from tests.broker.daemon import Daemon
 from tests.interop.conftest import create_topic

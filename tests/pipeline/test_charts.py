@@ -2,7 +2,7 @@
 
 import re
 
-from pipeline.charts import Line, lines_over_time, stacked_bars
+from pipeline.report.charts import Line, lines_over_time, stacked_bars
 
 NOON_MS = 1_780_000_000_000 // 86_400_000 * 86_400_000 + 43_200_000
 

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from coordinator.record_schemas import OffsetCommitValue
 from coordinator.records import decode_record
-from pipeline.gather import Bytes
-from pipeline.offset_commits import KeyValues, read_offset_commits
-from pipeline.records import Found, find_records
+from pipeline.decode.offset_commits import KeyValues, read_offset_commits
+from pipeline.decode.record_extents import Found, find_records
+from pipeline.decode.vector_reads import Bytes
 from storage.api import Record
-from storage.compression import NONE
-from storage.record_batch import encode_batch, iter_batches, read_header, read_records
-from storage.rewrite import recompressed
+from storage.batch.compression import NONE
+from storage.batch.record_batch import encode_batch, iter_batches, read_header, read_records
+from storage.batch.rewrite import recompressed
 
 CODECS = st.sampled_from([NONE, NONE, 1, 2, 3, 4])
 BLOBS = st.one_of(st.none(), st.binary(max_size=300))

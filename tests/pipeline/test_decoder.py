@@ -20,11 +20,14 @@ from hypothesis import strategies as st
 from coordinator.record_schemas import OffsetCommitValue
 from coordinator.records import decode_record
 from logtools.group_records import decode_group_record
-from pipeline import decoder, hops, lockstep, records, source
-from pipeline.checksums import are_right
-from pipeline.places import Piece, pieces, segments
-from pipeline.records import find_records
-from pipeline.source import read_chunks, read_piece
+from pipeline.decode import batch_boundaries as hops
+from pipeline.decode import decoder, lockstep
+from pipeline.decode import record_extents as records
+from pipeline.decode.checksums import are_right
+from pipeline.decode.record_extents import find_records
+from pipeline.read import data_source as source
+from pipeline.read.data_source import read_chunks, read_piece
+from pipeline.read.segments import Piece, pieces, segments
 from pipeline.tables import (
     COMMITS,
     GROUP_RECORDS,
@@ -34,8 +37,8 @@ from pipeline.tables import (
     Table,
 )
 from storage.api import Record
-from storage.compression import NONE
-from storage.record_batch import (
+from storage.batch.compression import NONE
+from storage.batch.record_batch import (
     CONTROL,
     HEADER_BYTES,
     LOG_APPEND_TIME,
@@ -46,7 +49,7 @@ from storage.record_batch import (
     read_header,
     read_records,
 )
-from storage.rewrite import assemble, recompressed
+from storage.batch.rewrite import assemble, recompressed
 from tests.pipeline.logs import NOON_MS, commit, write_log
 from tests.pipeline.test_columns import commits, said
 

@@ -21,11 +21,11 @@ from history.events import (
     RebalanceEnded,
     Who,
 )
+from pipeline.decode.rows import group_events
 from pipeline.derive import anomalies as odd
 from pipeline.derive.audit import audit
 from pipeline.derive.lag_trend import lag_trend, with_delay
 from pipeline.derive.rebalances import of_metadata, rebalance_stats, rebalances
-from pipeline.rows import group_events
 from pipeline.tables import GROUP_EVENTS, LAG_SAMPLES
 from tests.pipeline.histories import START_MS, a_history, frame, metadata_frame
 

@@ -21,8 +21,8 @@ from coordinator.records import (
     read_offset_key,
     record_type,
 )
-from pipeline.inputs import Source
 from pipeline.jobs import JOBS, Facts
+from pipeline.read.sources import Source
 from pipeline.tables import (
     COMMITS,
     GROUP_METADATA,
@@ -30,7 +30,7 @@ from pipeline.tables import (
     TRANSACTION_MARKERS,
     UNDECODABLE,
 )
-from storage.record_batch import iter_batches, read_records
+from storage.batch.record_batch import iter_batches, read_records
 
 pytestmark = pytest.mark.xdist_group("spark")
 

@@ -8,10 +8,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import SparkSession
 
 import pipeline.session as session
-from pipeline.brokers import Broker, NoBroker
 from pipeline.ingest import ingest
-from pipeline.inputs import Source
-from pipeline.landing import Lake
+from pipeline.lake import Lake
+from pipeline.read.brokers import Broker, NoBroker
+from pipeline.read.sources import Source
 from pipeline.tables import COMMITS, LAG_TOPIC, TABLES
 from tests.broker.daemon import Daemon
 from tests.pipeline.kafka_connector import require_connector

@@ -6,8 +6,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pipeline.ingest import ingest
-from pipeline.inputs import RemoteLog, Source
-from pipeline.landing import Lake, NoLake
+from pipeline.lake import Lake, NoLake
+from pipeline.read.sources import RemoteLog, Source
 from pipeline.tables import COMMITS, UNDECODABLE
 from tests.pipeline.logs import commit, write_log
 
@@ -46,7 +46,7 @@ def test_what_a_dead_run_left_is_never_seen(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("pipeline.landing.replace_text", dies)
+        patch.setattr("pipeline.lake.replace_text", dies)
         with pytest.raises(KeyboardInterrupt):
             ingest(Source(spark, str(tmp_path)), lake)
     assert list((tmp_path / "lake" / "commits").glob("dt=*/run=*/*.parquet"))

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from pipeline import merging
-from pipeline.merging import EVERY, finish_merges, merge
 from pipeline.result_tables import RESULTS
+from pipeline.stream import merging
+from pipeline.stream.merging import EVERY, finish_merges, merge
 
 HEALTH = RESULTS["group_health"].schema
 BATCHES = {"dt=2026-11-20": (3, 7, 61), "dt=2026-11-21": (61, 62, 119, 120)}

@@ -7,9 +7,9 @@ from unittest.mock import patch
 import cramjam
 import pytest
 
-from pipeline import opening
-from pipeline.opening import open_each
-from storage.compression import GZIP, LZ4, SNAPPY, ZSTD, decompress
+from pipeline.decode import decompression as opening
+from pipeline.decode.decompression import open_each
+from storage.batch.compression import GZIP, LZ4, SNAPPY, ZSTD, decompress
 
 COMPRESS = {
     GZIP: cramjam.gzip.compress,

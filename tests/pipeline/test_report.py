@@ -17,8 +17,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from cli.commands import cli
-from pipeline.inputs import Source
 from pipeline.jobs import JOBS, Facts
+from pipeline.read.sources import Source
 from pipeline.result_tables import RESULTS
 from tests.pipeline.small_world import MINUTE, NASTY, START_MS, small_world
 

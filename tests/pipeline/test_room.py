@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from pipeline.room import NoRoom, told_if_full
+from pipeline.disk_full import NoRoom, told_if_full
 
 pytestmark = pytest.mark.xdist_group("spark")
 

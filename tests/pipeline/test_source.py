@@ -7,11 +7,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from coordinator.records import decode_record
-from pipeline.places import NoSegments, pieces, segments, with_records_from
-from pipeline.source import FORMAT, BadOption, LogReader, tables_of
+from pipeline.read.data_source import FORMAT, BadOption, LogReader, tables_of
+from pipeline.read.segments import NoSegments, pieces, segments, with_records_from
 from pipeline.tables import TABLES
 from storage.api import Record
-from storage.record_batch import iter_batches, read_records
+from storage.batch.record_batch import iter_batches, read_records
 from tests.pipeline.logs import KAFKAS_OFFSETS, commit, write_log
 
 pytestmark = pytest.mark.xdist_group("spark")

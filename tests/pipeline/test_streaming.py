@@ -18,16 +18,15 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.sql import DataFrame, SparkSession
 
 from coordinator.java_hash import partition_of
-from history.lag_records import Sample, encode_sample
-from history.lag_window import Commit
-from pipeline import merging
-from pipeline.brokers import Broker, Extent
+from history.lag.records import Sample, encode_sample
+from history.lag.window import Commit
 from pipeline.derive.anomalies import STALLED_INSTANTS
 from pipeline.derive.group_health import EVERY_MS as JOBS_EVERY_MS
-from pipeline.inputs import Source
 from pipeline.jobs import JOBS, Facts
-from pipeline.stream_state import BadState, State
-from pipeline.streaming import (
+from pipeline.read.brokers import Broker, Extent
+from pipeline.read.sources import Source
+from pipeline.stream import merging
+from pipeline.stream.health_stream import (
     EVERY_MS,
     SETTLE_MS,
     HealthStream,
@@ -36,7 +35,8 @@ from pipeline.streaming import (
     follow,
     stream,
 )
-from pipeline.verdict_topic import NoTopic, VerdictTopic
+from pipeline.stream.state import BadState, State
+from pipeline.stream.verdict_topic import NoTopic, VerdictTopic
 from storage.api import Record
 from tests.pipeline.kafka_connector import require_connector
 from tests.pipeline.logs import NOON_MS, commit, write_log
@@ -264,7 +264,7 @@ def test_a_stream_that_is_told_to_stop_stops_and_goes_on_later(
         signal.signal(signal.SIGINT, signal.default_int_handler)  # as Spark takes it for itself
         return spark
 
-    monkeypatch.setattr("pipeline.streaming.start_session", start)
+    monkeypatch.setattr("pipeline.stream.health_stream.start_session", start)
     made = HealthStream.batch
 
     def make_and_tell(self: HealthStream, records: DataFrame, batch: int) -> None:

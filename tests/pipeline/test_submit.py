@@ -14,18 +14,18 @@ from pyspark.errors import PySparkAttributeError
 
 from pipeline import submit
 from pipeline.archive import write_archive
-from pipeline.brokers import Broker, NoBroker
 from pipeline.command import Order
-from pipeline.files import OutOfReach, read_text
+from pipeline.errors import Refusal
 from pipeline.java import NoJava, find_java, home_for_spark
-from pipeline.refusals import Refusal
+from pipeline.read.brokers import Broker, NoBroker
+from pipeline.read.files import OutOfReach, read_text
 from pipeline.session import NoServer, start_session
-from pipeline.streaming import StreamOrder
+from pipeline.stream.health_stream import StreamOrder
 from tests.pipeline.small_world import MINUTE, START_MS, small_world
 
 pytestmark = pytest.mark.xdist_group("spark")
 
-SAYS = "pipeline/refusals.py"
+SAYS = "pipeline/errors.py"
 SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
 
 

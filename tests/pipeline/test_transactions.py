@@ -3,7 +3,7 @@
 A log that was moved here from a Kafka may have come without its `.txnindex` and `.snapshot` files,
 which name the aborted transactions. The log says the same by its control batches. Here are random
 histories in segments with nothing beside them, read by the pipeline, against what a coordinator of
-Rollcall counts when it loads them (storage/transactions.py).
+Rollcall counts when it loads them (storage/log/transactions.py).
 """
 
 import random
@@ -14,13 +14,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from coordinator.records import read_offset_commit_value, read_offset_key
-from pipeline.inputs import Source
 from pipeline.jobs import JOBS, Facts
-from pipeline.places import pieces, segments
-from pipeline.source import read_piece
+from pipeline.read.data_source import read_piece
+from pipeline.read.segments import pieces, segments
+from pipeline.read.sources import Source
 from pipeline.tables import OFFSETS_TOPIC, TRANSACTION_MARKERS, UNDECODABLE, Table
 from storage.api import Record
-from storage.record_batch import (
+from storage.batch.record_batch import (
     CONTROL,
     HEADER_BYTES,
     LOG_OVERHEAD,
@@ -28,8 +28,8 @@ from storage.record_batch import (
     encode_batch,
     read_header,
 )
-from storage.rewrite import assemble, recompressed
-from storage.transactions import CommittedRecords
+from storage.batch.rewrite import assemble, recompressed
+from storage.log.transactions import CommittedRecords
 from tests.pipeline.logs import NOON_MS, commit
 
 pytestmark = pytest.mark.xdist_group("spark")

@@ -8,7 +8,7 @@ know is what was asked and what was answered.
 from collections import defaultdict
 from typing import Final
 
-from coordinator.events import (
+from coordinator.classic.events import (
     AnyEvent,
     GenerationBegun,
     MembersRemoved,

@@ -1,6 +1,7 @@
 """The log cleaner of the node under test: passes at random moments, and a crash in any of them.
 
-As `broker/cleaning.py` does it with a worker process and threads: a look, a pass that writes its
+As `broker/background/log_cleaner.py` does it with a worker process and threads: a look, a pass
+that writes its
 `.cleaned` files, a little later the swap, and later still the end of what was replaced. The process
 may die between any two of these, and `cut_power_at` ends it in the midst of one.
 """
@@ -13,11 +14,11 @@ from typing import TYPE_CHECKING
 
 from protocol.names import OFFSETS_TOPIC
 from storage.api import TopicPartition
-from storage.cleaner import finish, plan, read_clean_offsets, survey, write_clean_offsets
-from storage.cleaner_messages import PassResult
-from storage.cleaner_pass import run_pass
-from storage.partition_log import PartitionLog
-from storage.segment_swap import SwapRefused, remove_cleaned, remove_deleted
+from storage.cleaner.cleaner import finish, plan, read_clean_offsets, survey, write_clean_offsets
+from storage.cleaner.cleaner_pass import run_pass
+from storage.cleaner.messages import PassResult
+from storage.log.partition_log import PartitionLog
+from storage.log.segment_swap import SwapRefused, remove_cleaned, remove_deleted
 from tests.simulator.sim import Action
 
 if TYPE_CHECKING:

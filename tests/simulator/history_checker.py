@@ -20,7 +20,7 @@ from history.events import GenerationAssigned, HistoryEvent
 from history.story import Story
 from protocol.names import OFFSETS_TOPIC, GenerationId, GroupId
 from storage.api import StoredRecord, TopicPartition
-from storage.record_batch import stored_records
+from storage.batch.record_batch import stored_records
 from tests.simulator.node import HISTORY, Node
 from tests.simulator.sim import Broken
 

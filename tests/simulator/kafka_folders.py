@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from protocol.names import TopicId
-from storage.checkpoints import PARTITION_METADATA, decode_uuid
+from storage.log.checkpoints import PARTITION_METADATA, decode_uuid
 from tests.simulator.kept_records import Kept, Written
 
 ARCHIVE: Final = Path(__file__).parents[1] / "storage" / "golden" / "folders.tar.gz"

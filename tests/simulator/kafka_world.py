@@ -13,7 +13,7 @@ from typing import Final
 
 from protocol.names import TopicId
 from storage.api import LogSettings, TopicLog
-from storage.record_batch import read_header
+from storage.batch.record_batch import read_header
 from tests.simulator.disk import PowerCut
 from tests.simulator.kafka_folders import IMAGES, Image, checkpoints, folders, written_to_ms
 from tests.simulator.kept_records import Kept, served_by

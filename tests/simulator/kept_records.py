@@ -12,7 +12,7 @@ from typing import NamedTuple
 from msgspec import Struct, field
 
 from storage.api import TopicLog
-from storage.record_batch import read_header, read_records
+from storage.batch.record_batch import read_header, read_records
 
 
 class Written(NamedTuple):

@@ -1,7 +1,7 @@
 """What may lie between a client and the node? Delay, a cut, a slow reader, an end, late bytes.
 
 A `Connection` is the client's end: it may ask many things without waiting, and demands that each
-is answered once and in order. At the node's end is the real `broker.connection.Connection`; its
+is answered once and in order. At the node's end is the real `broker.net.connection.Connection`; its
 transport is a `Socket` (sockets.py). Bytes of one direction keep their order. A cut loses what is
 on its way back; what is on its way there may still arrive and be carried out, so a client that asks
 again may be heard twice. The node may or may not learn of the cut.

@@ -13,22 +13,22 @@ from functools import partial
 from typing import Final, Protocol
 from uuid import UUID
 
-from broker.events import PartFailed, ShellEvent
-from broker.fold import FoldAbandoned, fold
-from broker.history_facts import FactLimits
-from broker.history_log import HistoryLog
-from broker.offsets_logs import OffsetsLogs
-from broker.partition_load import Tail
+from broker.background.snapshot_job import FoldAbandoned, fold
+from broker.history_log.writer import HistoryLog
+from broker.observe.events import PartFailed, ShellEvent
+from broker.partitions.loading import Tail
+from broker.partitions.offsets_logs import OffsetsLogs
+from coordinator.classic.events import AnyEvent
 from coordinator.coordinator import GroupCoordinator
-from coordinator.events import AnyEvent
 from coordinator.settings import GroupSettings
 from history.index import HistoryIndex, IndexLimits
+from history.recording.recorder import FactLimits
 from protocol.messages import Response
 from protocol.names import HISTORY_TOPIC, OFFSETS_TOPIC, MemberId
-from purgatory.now import Now
+from seams.now import Now
 from storage.api import Log, LogSettings, Position, StoredRecord, TopicPartition
-from storage.journal import Journal, JournalLimits
-from storage.log_store import LogStore
+from storage.journal.journal import Journal, JournalLimits
+from storage.log.log_store import LogStore
 from tests.simulator.cleaner import Cleaner
 from tests.simulator.disk import PowerCut, SimulatedDisk
 from tests.simulator.network import Connection, Network

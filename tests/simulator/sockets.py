@@ -9,22 +9,22 @@ time too.
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
-from broker.connection import Connection as ServerConnection
-from broker.dispatch import Dispatcher
-from broker.events import ConnectionDropped, PartFailed, RequestFailed, ShellEvent
-from broker.request import PendingRequest
-from broker.server import Server, ServerLimits
+from broker.net.connection import Connection as ServerConnection
+from broker.net.dispatch import Dispatcher
+from broker.net.request import PendingRequest
+from broker.net.server import Server, ServerLimits
+from broker.observe.events import ConnectionDropped, PartFailed, RequestFailed, ShellEvent
 from protocol.messages import Request, Response
-from protocol.reply_token import ReplyToken
-from purgatory.now import Now
+from seams.now import Now
+from seams.reply_token import ReplyToken
 from tests.simulator.network import Connection
 from tests.simulator.sim import Broken
 
 if TYPE_CHECKING:
     import asyncio
 
-    from broker.clock import SystemClock
-    from broker.sockets import Bound
+    from broker.loop.clock import SystemClock
+    from broker.net.sockets import Bound
     from tests.simulator.node import Node
 
 KERNEL_BYTES: Final = 4_096

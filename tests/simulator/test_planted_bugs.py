@@ -9,32 +9,35 @@ from collections.abc import Callable, Iterable, Iterator
 import pytest
 from msgspec.structs import replace
 
-from broker.history_facts import Facts
-from broker.history_running import Running
-from coordinator import decisions, shard
-from coordinator.commands import EndSyncPhase, ExpireSession
-from coordinator.decide import assignment_stored, offset_commit
-from coordinator.decide.end_sync_phase import decide_end_sync_phase
-from coordinator.decide.expire_session import decide_expire_session
-from coordinator.decide.heartbeat import judge_heartbeat
-from coordinator.delayed import DelayedSync
+from coordinator import shard
+from coordinator.classic import decisions
+from coordinator.classic.commands import EndSyncPhase, ExpireSession
+from coordinator.classic.decide import assignment_stored
+from coordinator.classic.decide.end_sync_phase import decide_end_sync_phase
+from coordinator.classic.decide.expire_session import decide_expire_session
+from coordinator.classic.decide.heartbeat import judge_heartbeat
+from coordinator.classic.delayed import DelayedSync
 from coordinator.group import GroupView
+from coordinator.offsets import offset_commit
 from coordinator.outcome import Outcome
+from coordinator.pending_answers import Answer, WaitingAnswers
 from coordinator.settings import GroupSettings
-from coordinator.waiting import Answer, WaitingAnswers
 from history.causes import End
 from history.events import HistoryEvent, MemberFenced
+from history.recording.recorder import Facts
+from history.recording.running_rebalance import Running
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.names import ErrorCode, GroupId
-from purgatory.now import Now
-from storage import log_loader, snapshot
+from seams.now import Now
+from storage import snapshot
 from storage.api import Position
 from storage.disk import Disk
-from storage.journal import Entry, Journal
-from storage.segment_swap import SWAP_SUFFIX
+from storage.journal.journal import Entry, Journal
+from storage.journal.write_ahead import WriteAhead
+from storage.log import log_loader
+from storage.log.segment_swap import SWAP_SUFFIX
 from storage.snapshot import About
-from storage.write_ahead import WriteAhead
 from tests.simulator.node import Node
 from tests.simulator.run import simulate
 from tests.simulator.sim import Broken

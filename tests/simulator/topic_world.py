@@ -16,18 +16,18 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from broker.opening import open_logs, recover_journal
-from broker.stored_file import StoredFile
 from protocol.names import OFFSETS_TOPIC, TopicId, TopicName
 from storage.api import Corrupt, LogSettings, Record, TopicLog, TopicPartition
-from storage.checkpoints import NO_TOPIC_ID
-from storage.cleaner import finish, plan, read_clean_offsets, survey
-from storage.cleaner_pass import run_pass
+from storage.atomic_file import StoredFile
+from storage.batch.record_batch import encode_batch
+from storage.cleaner.cleaner import finish, plan, read_clean_offsets, survey
+from storage.cleaner.cleaner_pass import run_pass
 from storage.disk import read_file
-from storage.journal import Journal
-from storage.log_store import CLEAN_SHUTDOWN, LogStore
-from storage.partition_log import PartitionLog
-from storage.record_batch import encode_batch
-from storage.segment_swap import remove_deleted
+from storage.journal.journal import Journal
+from storage.log.checkpoints import NO_TOPIC_ID
+from storage.log.log_store import CLEAN_SHUTDOWN, LogStore
+from storage.log.partition_log import PartitionLog
+from storage.log.segment_swap import remove_deleted
 from tests.simulator.disk import PowerCut
 from tests.simulator.kept_records import (
     Kept,

@@ -10,12 +10,7 @@ log.kept() == {0: ("b", "2"), ...}    by offset
 from collections.abc import Mapping
 
 from storage.api import LogSettings, Record, TopicPartition
-from storage.cleaner import finish, plan, survey
-from storage.cleaner_messages import LastOfProducer
-from storage.cleaner_pass import PassResult, run_pass
-from storage.disk import Disk
-from storage.partition_log import PartitionLog
-from storage.record_batch import (
+from storage.batch.record_batch import (
     CONTROL,
     TRANSACTIONAL,
     BatchHeader,
@@ -23,7 +18,12 @@ from storage.record_batch import (
     read_header,
     read_records,
 )
-from storage.segment import EVERYTHING
+from storage.cleaner.cleaner import finish, plan, survey
+from storage.cleaner.cleaner_pass import PassResult, run_pass
+from storage.cleaner.messages import LastOfProducer
+from storage.disk import Disk
+from storage.log.partition_log import PartitionLog
+from storage.log.segment import EVERYTHING
 from tests.simulator.disk import SimulatedDisk
 from tests.storage.rig import DATA, NOW_MS, TOPIC_ID, new_disk
 

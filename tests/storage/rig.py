@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from storage.api import LogSettings, Position, Record, TopicPartition
+from storage.batch.record_batch import encode_batch, stored_records
 from storage.disk import Disk
-from storage.journal import Journal, JournalLimits
-from storage.journaled_log import JournaledLog
-from storage.log_store import LogStore, StoreOpened
-from storage.record_batch import encode_batch, stored_records
-from storage.recovery import Recovered
+from storage.journal.journal import Journal, JournalLimits
+from storage.journal.journaled_log import JournaledLog
+from storage.journal.recovery import Recovered
+from storage.log.log_store import LogStore, StoreOpened
 from tests.simulator.disk import SimulatedDisk
 
 DATA = "/data"

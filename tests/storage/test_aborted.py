@@ -14,14 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.aborted import FILE, AbortedTransactions
 from storage.api import AbortedTransaction, LogSettings, TopicPartition
+from storage.batch.record_batch import read_header, read_records
 from storage.disk import read_file
-from storage.journaled_log import JournaledLog
-from storage.journaled_view import JournaledView
-from storage.log_store import LogStore
-from storage.partition_log import PartitionLog
-from storage.record_batch import read_header, read_records
+from storage.journal.journaled_log import JournaledLog
+from storage.journal.journaled_view import JournaledView
+from storage.log.aborted import FILE, AbortedTransactions
+from storage.log.log_store import LogStore
+from storage.log.partition_log import PartitionLog
 from tests.simulator.disk import SimulatedDisk
 from tests.storage.cleaner_rig import ABORT, COMMIT, Partition
 from tests.storage.rig import DATA, NOW_MS, batch, new_disk

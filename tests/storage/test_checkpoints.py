@@ -5,7 +5,8 @@ from uuid import UUID
 import pytest
 
 from storage.api import Corrupt, TopicPartition
-from storage.checkpoints import (
+from storage.disk import read_file
+from storage.log.checkpoints import (
     NO_TOPIC_ID,
     decode_uuid,
     encode_epochs,
@@ -16,7 +17,6 @@ from storage.checkpoints import (
     read_topic_id,
     write_offsets,
 )
-from storage.disk import read_file
 from tests.simulator.disk import SimulatedDisk
 
 PATH = "/file"

@@ -15,18 +15,18 @@ import pytest
 from msgspec.structs import replace
 
 from storage.api import LogSettings, Record, TopicPartition
-from storage.cleaner import (
+from storage.batch.record_batch import encode_batch, iter_batches, read_records
+from storage.cleaner.cleaner import (
     finish,
     plan,
     read_clean_offsets,
     survey,
     write_clean_offsets,
 )
-from storage.cleaner_pass import run_pass
-from storage.log_store import LogStore
-from storage.partition_log import PartitionLog
-from storage.record_batch import encode_batch, iter_batches, read_records
-from storage.segment_swap import remove_deleted
+from storage.cleaner.cleaner_pass import run_pass
+from storage.log.log_store import LogStore
+from storage.log.partition_log import PartitionLog
+from storage.log.segment_swap import remove_deleted
 from tests.simulator.disk import PowerCut, SimulatedDisk
 from tests.storage.cleaner_rig import FOLDER, KEY, SETTINGS
 from tests.storage.rig import DATA, NOW_MS, TOPIC_ID, new_disk

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from storage.cleaner import clean_folder
-from storage.record_batch import BatchHeader, iter_batches, read_header, read_records
+from storage.batch.record_batch import BatchHeader, iter_batches, read_header, read_records
+from storage.cleaner.cleaner import clean_folder
 from tests.storage.cleaner_rig import FOLDER, KEY, SETTINGS
 from tests.storage.golden.make_cleaner import FUTURE_MS, RETENTION_MS, files_of, inputs
 from tests.storage.rig import new_disk

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from storage.api import Corrupt
-from storage.cleaner import clean_folder, read_clean_offsets
+from storage.cleaner.cleaner import clean_folder, read_clean_offsets
 from tests.storage.cleaner_rig import FOLDER, KEY, SETTINGS, Partition
 from tests.storage.rig import DATA, NOW_MS
 

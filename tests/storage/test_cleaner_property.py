@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from storage.api import Record
-from storage.cleaner import finish, plan, read_clean_offsets, survey, write_clean_offsets
-from storage.cleaner_pass import run_pass
-from storage.log_store import LogStore
-from storage.partition_log import PartitionLog
-from storage.record_batch import encode_batch, read_header, read_records
-from storage.segment_swap import remove_deleted
+from storage.batch.record_batch import encode_batch, read_header, read_records
+from storage.cleaner.cleaner import finish, plan, read_clean_offsets, survey, write_clean_offsets
+from storage.cleaner.cleaner_pass import run_pass
+from storage.log.log_store import LogStore
+from storage.log.partition_log import PartitionLog
+from storage.log.segment_swap import remove_deleted
 from tests.simulator.disk import PowerCut, SimulatedDisk
 from tests.storage.cleaner_rig import KEY, SETTINGS
 from tests.storage.rig import DATA, NOW_MS, TOPIC_ID, new_disk

@@ -6,9 +6,8 @@ The same rules against the real cleaner: test_cleaner_golden.py.
 import pytest
 
 from storage.api import Corrupt, LogSettings, Record
-from storage.batch_filter import LastOfProducer
-from storage.compression import GZIP, LZ4, SNAPPY, ZSTD
-from storage.record_batch import (
+from storage.batch.compression import GZIP, LZ4, SNAPPY, ZSTD
+from storage.batch.record_batch import (
     DELETE_HORIZON,
     LOG_APPEND_TIME,
     BatchHeader,
@@ -17,7 +16,8 @@ from storage.record_batch import (
     read_header,
     read_records,
 )
-from storage.rewrite import assemble, recompressed, restamped
+from storage.batch.rewrite import assemble, recompressed, restamped
+from storage.cleaner.batch_filter import LastOfProducer
 from tests.storage.cleaner_rig import ABORT, COMMIT, SETTINGS, Partition
 from tests.storage.rig import NOW_MS
 
@@ -246,7 +246,7 @@ def test_producers_that_nobody_knows_of_are_all_active() -> None:
     log.roll()
     found = log.run(producers=None)
     assert found.records_written == 1
-    from storage.cleaner import clean_folder
+    from storage.cleaner.cleaner import clean_folder
 
     done = clean_folder(
         log.disk, log.log.path, SETTINGS, NOW_MS, topic_partition=log.log.topic_partition

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from storage.api import LogSettings
-from storage.cleaner_selection import (
+from storage.cleaner.selection import (
     Dirt,
     Range,
     SegmentFacts,

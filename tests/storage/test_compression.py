@@ -5,8 +5,8 @@ import zlib
 import cramjam
 import pytest
 
-from storage import compression
-from storage.compression import GZIP, LZ4, SNAPPY, ZSTD, decompress
+from storage.batch import compression
+from storage.batch.compression import GZIP, LZ4, SNAPPY, ZSTD, decompress
 
 BOMB_BYTES = 40 << 20
 

@@ -13,8 +13,8 @@ from functools import partial
 import pytest
 
 from storage.api import LogSettings, Record
-from storage.write_ahead import FIRST_GROUP
-from storage.write_ahead_pair import FILE_NAMES
+from storage.journal.write_ahead import FIRST_GROUP
+from storage.journal.write_ahead_pair import FILE_NAMES
 from tests.simulator.disk import PowerCut, SimulatedDisk
 from tests.storage.rig import DATA, NOW_MS, OFFSETS, SMALL_LIMITS, Rig, new_disk, records
 

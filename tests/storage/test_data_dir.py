@@ -11,7 +11,6 @@ from uuid import UUID
 
 import pytest
 
-from storage.checkpoints import decode_uuid
 from storage.data_dir import (
     DataDir,
     DataDirForeign,
@@ -20,6 +19,7 @@ from storage.data_dir import (
     DataDirUnusable,
     random_id,
 )
+from storage.log.checkpoints import decode_uuid
 from tests.simulator.disk import SimulatedDisk
 
 

@@ -6,7 +6,7 @@ from time import monotonic
 
 import pytest
 
-from storage.gathering import ADAPTIVE, Gathering
+from storage.journal.group_commit import ADAPTIVE, Gathering
 
 PATIENCE_S = 60
 HOUR_MS = 3_600_000
@@ -62,7 +62,7 @@ def ends(thread: threading.Thread) -> bool:
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A flusher that is not called waits for longer than any test."""
-    monkeypatch.setattr("storage.gathering.ADAPTIVE_LINGER_MS_MAX", HOUR_MS)
+    monkeypatch.setattr("storage.journal.group_commit.ADAPTIVE_LINGER_MS_MAX", HOUR_MS)
 
 
 @pytest.mark.usefixtures("patient")
@@ -127,7 +127,7 @@ def test_a_loop_that_always_has_more_is_not_waited_for() -> None:
 def test_a_loop_that_always_has_more_calls_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig()
     now_s = 0.0
-    monkeypatch.setattr("storage.gathering.perf_counter", lambda: now_s)
+    monkeypatch.setattr("storage.journal.group_commit.perf_counter", lambda: now_s)
     rig.bring("a")
     for _ in range(3):
         rig.loop.end_pass()

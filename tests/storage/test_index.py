@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.index import BadIndex, OffsetIndex, TimeIndex
+from storage.log.index import BadIndex, OffsetIndex, TimeIndex
 from tests.simulator.disk import SimulatedDisk
 
 BASE = 1000

@@ -9,12 +9,12 @@ import pytest
 from msgspec.structs import replace
 
 from storage.api import LogClosed, LogSettings, TopicPartition
+from storage.batch.record_batch import read_header
 from storage.disk import Disk, RealDisk
-from storage.journal import Journal, JournalLimits
-from storage.log_store import LogStore
-from storage.record_batch import read_header
-from storage.recovery import Recovered
-from storage.write_ahead_pair import FILE_NAMES
+from storage.journal.journal import Journal, JournalLimits
+from storage.journal.recovery import Recovered
+from storage.journal.write_ahead_pair import FILE_NAMES
+from storage.log.log_store import LogStore
 from tests.broker.faulty_disk import FaultyDisk
 from tests.simulator.disk import SimulatedDisk
 from tests.storage.rig import (

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from storage.api import Corrupt, LogSettings, TopicPartition
-from storage.record_batch import iter_batches
+from storage.batch.record_batch import iter_batches
 from tests.simulator.disk import PowerCut
 from tests.storage.rig import NOW_MS, OFFSETS, SMALL_LIMITS, Rig, new_disk, records
 

@@ -3,7 +3,7 @@
 import pytest
 
 from storage.api import LogClosed, LogSettings, TopicPartition
-from storage.record_batch import iter_batches
+from storage.batch.record_batch import iter_batches
 from tests.storage.rig import NOW_MS, OFFSETS, TOPIC_ID, Rig, batch, keys_in, new_disk, records
 
 KEY = TopicPartition(OFFSETS, 0)

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage import log_files
 from storage.api import Corrupt, Record
-from storage.log_files import LogFiles, Place
-from storage.record_batch import TRANSACTIONAL, encode_batch
+from storage.batch.record_batch import TRANSACTIONAL, encode_batch
+from storage.log import log_files
+from storage.log.log_files import LogFiles, Place
 from tests.simulator.disk import SimulatedDisk
 from tests.storage.rig import NOW_MS
 

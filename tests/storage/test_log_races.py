@@ -8,9 +8,9 @@ import random
 from collections.abc import Callable
 
 from storage.api import LogSettings, TopicPartition
-from storage.log_store import CLEAN_SHUTDOWN, LogStore
-from storage.partition_log import PartitionLog
-from storage.sealed_flush import SealedFlush
+from storage.log.log_store import CLEAN_SHUTDOWN, LogStore
+from storage.log.partition_log import PartitionLog
+from storage.log.sealed_flush import SealedFlush
 from tests.simulator.disk import SimulatedDisk, SimulatedFile, _Inode
 from tests.storage.rig import DATA, NOW_MS, TOPIC_ID, batch, keys_in, new_disk
 

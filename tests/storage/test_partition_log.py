@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.api import Corrupt, LogClosed, LogSettings, Shrunken, TopicPartition
+from storage.batch.record_batch import check_crc, iter_batches
 from storage.disk import read_file
-from storage.kept_aside import CUTS_KEPT_MAX
-from storage.partition_log import PartitionLog
-from storage.record_batch import check_crc, iter_batches
-from storage.segment import EVERYTHING, IndexRebuilt, TailCut
+from storage.log.kept_copies import CUTS_KEPT_MAX
+from storage.log.partition_log import PartitionLog
+from storage.log.segment import EVERYTHING, IndexRebuilt, TailCut
 from tests.simulator.disk import PowerCut, SimulatedDisk
 from tests.storage.rig import DATA, NOW_MS, TOPIC_ID, batch, keys_in, new_disk
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.api import Record, StoredRecord
-from storage.compression import GZIP, LZ4, SNAPPY, ZSTD
-from storage.record_batch import (
+from storage.batch.compression import GZIP, LZ4, SNAPPY, ZSTD
+from storage.batch.record_batch import (
     CONTROL,
     HEADER_BYTES,
     TRANSACTIONAL,

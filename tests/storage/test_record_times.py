@@ -9,9 +9,7 @@ import pytest
 from kafka.record import MemoryRecordsBuilder
 
 from storage.api import LogSettings, Record, TopicPartition
-from storage.disk import RealDisk
-from storage.partition_log import PartitionLog
-from storage.record_batch import (
+from storage.batch.record_batch import (
     CONTROL,
     HEADER_BYTES,
     LOG_APPEND_TIME,
@@ -20,7 +18,9 @@ from storage.record_batch import (
     read_header,
     read_varint,
 )
-from storage.record_times import _find, time_of_record
+from storage.disk import RealDisk
+from storage.log.partition_log import PartitionLog
+from storage.log.record_times import _find, time_of_record
 
 START = 1_700_000_000_000
 TIMES = [START + n * n * 1_000 for n in range(300)]

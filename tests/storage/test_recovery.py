@@ -5,10 +5,10 @@ import random
 import pytest
 
 from storage.api import Corrupt, TopicPartition
-from storage.checkpoints import RECOVERY_POINTS
-from storage.log_store import LogStore
-from storage.write_ahead import FIRST_GROUP
-from storage.write_ahead_pair import FILE_NAMES
+from storage.journal.write_ahead import FIRST_GROUP
+from storage.journal.write_ahead_pair import FILE_NAMES
+from storage.log.checkpoints import RECOVERY_POINTS
+from storage.log.log_store import LogStore
 from tests.simulator.disk import PowerCut, SimulatedDisk
 from tests.storage.rig import DATA, NOW_MS, OFFSETS, Rig, new_disk, records
 

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 import pytest
 
 from storage.api import Corrupt, LogSettings, TopicPartition
-from storage.checkpoints import LOG_STARTS, RECOVERY_POINTS
-from storage.journal import Journal
-from storage.log_store import CLEAN_SHUTDOWN, LogStore, StoreOpened
-from storage.record_batch import HEADER_BYTES, iter_batches, read_header
-from storage.repair_book import Repaired
+from storage.batch.record_batch import HEADER_BYTES, iter_batches, read_header
+from storage.journal.journal import Journal
+from storage.journal.write_ahead import FIRST_GROUP
+from storage.journal.write_ahead_pair import FILE_NAMES
+from storage.log.checkpoints import LOG_STARTS, RECOVERY_POINTS
+from storage.log.log_store import CLEAN_SHUTDOWN, LogStore, StoreOpened
+from storage.repair.repair_plan import Repaired
 from storage.snapshot import About, positions, write
-from storage.write_ahead import FIRST_GROUP
-from storage.write_ahead_pair import FILE_NAMES
 from tests.simulator.disk import SimulatedDisk
 from tests.storage.rig import (
     DATA,

@@ -12,15 +12,15 @@ from typing import cast
 
 import pytest
 
-from broker.events import Warned
-from broker.observe import Observer
+from broker.observe.events import Warned
+from broker.observe.observer import Observer
 from broker.opening import open_logs, recover_journal
 from storage.api import Corrupt, LogSettings, TopicPartition
-from storage.checkpoints import RECOVERY_POINTS
-from storage.journal import Journal
-from storage.log_store import CLEAN_SHUTDOWN, LogStore
-from storage.record_batch import HEADER_BYTES
-from storage.repair_book import REPAIR_FILE
+from storage.batch.record_batch import HEADER_BYTES
+from storage.journal.journal import Journal
+from storage.log.checkpoints import RECOVERY_POINTS
+from storage.log.log_store import CLEAN_SHUTDOWN, LogStore
+from storage.repair.repair_plan import REPAIR_FILE
 from storage.snapshot import About, positions, write
 from tests.simulator.disk import PowerCut, SimulatedDisk
 from tests.storage.rig import (

@@ -8,12 +8,12 @@ from collections.abc import Callable
 import pytest
 
 from storage.api import LogClosed, LogSettings, SyncFailed, TopicPartition
-from storage.checkpoints import RECOVERY_POINTS, read_offsets
-from storage.log_store import LogStore
-from storage.partition_log import PartitionLog
-from storage.record_batch import HEADER_BYTES
-from storage.sealed_flush import SealedFlush
-from storage.segment import Segment
+from storage.batch.record_batch import HEADER_BYTES
+from storage.log.checkpoints import RECOVERY_POINTS, read_offsets
+from storage.log.log_store import LogStore
+from storage.log.partition_log import PartitionLog
+from storage.log.sealed_flush import SealedFlush
+from storage.log.segment import Segment
 from tests.simulator.disk import SimulatedDisk
 from tests.storage.rig import (
     DATA,

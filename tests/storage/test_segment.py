@@ -5,10 +5,10 @@ import random
 import pytest
 
 from storage.api import Corrupt, Record
-from storage.index import OFFSET_ENTRY_BYTES
-from storage.record_batch import encode_batch, iter_batches
-from storage.segment import EVERYTHING, IndexRebuilt, Placed, Repair, Segment, TailCut
-from storage.segment_times import find_max_timestamp, offset_for_timestamp
+from storage.batch.record_batch import encode_batch, iter_batches
+from storage.log.index import OFFSET_ENTRY_BYTES
+from storage.log.segment import EVERYTHING, IndexRebuilt, Placed, Repair, Segment, TailCut
+from storage.log.segment_times import find_max_timestamp, offset_for_timestamp
 from tests.simulator.disk import SimulatedDisk
 from tests.storage.rig import NOW_MS, keys_in, records
 

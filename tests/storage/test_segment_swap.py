@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from storage.batch.record_batch import read_header
 from storage.disk import RealDisk
-from storage.partition_log import PartitionLog
-from storage.record_batch import read_header
-from storage.segment_swap import SwapRefused, remove_cleaned, remove_deleted, swap_in
+from storage.log.partition_log import PartitionLog
+from storage.log.segment_swap import SwapRefused, remove_cleaned, remove_deleted, swap_in
 from tests.storage.cleaner_rig import KEY, SETTINGS, Partition
 from tests.storage.rig import TOPIC_ID
 

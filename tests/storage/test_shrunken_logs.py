@@ -9,16 +9,16 @@ from uuid import UUID
 
 import pytest
 
-from broker.events import Warned
-from broker.observe import Observer
+from broker.observe.events import Warned
+from broker.observe.observer import Observer
 from broker.opening import open_logs, recover_journal
 from protocol.names import TopicName
 from storage.api import Corrupt, LogSettings, TopicPartition
-from storage.checkpoints import RECOVERY_POINTS
-from storage.journal import Journal
-from storage.log_store import CLEAN_SHUTDOWN, LogStore
-from storage.partition_log import PartitionLog
-from storage.segment_swap import SwapRefused, swap_in
+from storage.journal.journal import Journal
+from storage.log.checkpoints import RECOVERY_POINTS
+from storage.log.log_store import CLEAN_SHUTDOWN, LogStore
+from storage.log.partition_log import PartitionLog
+from storage.log.segment_swap import SwapRefused, swap_in
 from storage.snapshot import About, covers, positions, write
 from tests.simulator.disk import SimulatedDisk
 from tests.storage.rig import DATA, NOW_MS, OFFSETS, SMALL_LIMITS, TOPIC_ID, Rig, keys_in, records

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import pytest
 
 from storage.api import Record
-from storage.record_batch import BadRecords, encode_batch
-from storage.transactions import CommittedRecords
+from storage.batch.record_batch import BadRecords, encode_batch
+from storage.log.transactions import CommittedRecords
 from tests.transfer.given import marker, transactional
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.api import Corrupt, TopicPartition
-from storage.write_ahead import (
+from storage.journal.write_ahead import (
     FIRST_GROUP,
     Declared,
     Journaled,

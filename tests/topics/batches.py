@@ -11,7 +11,7 @@ import google_crc32c
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from kafka.record import MemoryRecordsBuilder
 
-from storage.record_batch import BatchHeader, read_header
+from storage.batch.record_batch import BatchHeader, read_header
 
 CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
 

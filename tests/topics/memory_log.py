@@ -8,7 +8,13 @@ from collections.abc import Iterator, Sequence
 from uuid import UUID
 
 from storage.api import AbortedTransaction, Corrupt, LogSettings, TopicPartition
-from storage.record_batch import BatchHeader, iter_batches, read_header, read_records, with_offsets
+from storage.batch.record_batch import (
+    BatchHeader,
+    iter_batches,
+    read_header,
+    read_records,
+    with_offsets,
+)
 
 
 class MemoryLog:

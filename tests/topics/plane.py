@@ -33,8 +33,9 @@ from protocol.messages.produce import (
     TopicProduceData,
 )
 from protocol.names import ZERO_TOPIC_ID, ErrorCode, TopicId, TopicName
-from protocol.reply_token import ReplyToken
-from purgatory.now import Now
+from seams.io_executor import IoExecutor
+from seams.now import Now
+from seams.reply_token import ReplyToken
 from storage.api import TopicPartition
 from tests.topics.batches import batch
 from tests.topics.memory_log import MemoryFile, MemoryLog, MemoryStore
@@ -42,7 +43,6 @@ from topics.admin_queue import Steps, run_now
 from topics.cluster import BrokerConfig, Endpoint
 from topics.data_plane import DataPlane
 from topics.events import TopicEvent
-from topics.io_executor import IoExecutor
 from topics.settings import TopicSettings
 
 WALL_MS = 1_700_000_000_000

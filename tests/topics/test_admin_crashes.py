@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.stored_file import StoredFile
 from protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -29,8 +28,9 @@ from protocol.messages.delete_topics import (
 from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from protocol.names import OFFSETS_TOPIC, ErrorCode, TopicName
-from storage.log_store import LogStore
-from storage.record_batch import iter_batches
+from storage.atomic_file import StoredFile
+from storage.batch.record_batch import iter_batches
+from storage.log.log_store import LogStore
 from tests.simulator.disk import PowerCut, SimulatedDisk
 from tests.topics.plane import Plane
 from topics.data_plane import DataPlane

@@ -25,7 +25,7 @@ from protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from protocol.names import ErrorCode, TopicName
-from protocol.reply_token import ReplyToken
+from seams.reply_token import ReplyToken
 from storage.api import TopicPartition
 from tests.topics.held_io import HeldIo
 from tests.topics.plane import Plane

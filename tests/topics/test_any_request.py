@@ -11,7 +11,7 @@ import pytest
 
 from protocol.codec import Malformed, decode_request
 from protocol.names import ApiKey
-from protocol.reply_token import ReplyToken
+from seams.reply_token import ReplyToken
 from tests.coordinator.frames import COORDINATOR_REQUESTS, Frames
 from tests.topics.plane import Plane
 

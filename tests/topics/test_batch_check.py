@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from protocol.names import ErrorCode
 from storage.api import TopicPartition
-from storage.compression import ZSTD
-from storage.record_batch import (
+from storage.batch.compression import ZSTD
+from storage.batch.record_batch import (
     CONTROL,
     LOG_APPEND_TIME,
     InvalidBatch,
@@ -22,8 +22,8 @@ from storage.record_batch import (
     read_header,
     read_records,
 )
-from storage.record_check import FAULTS_KEPT
-from storage.rewrite import assemble, compress
+from storage.batch.record_check import FAULTS_KEPT
+from storage.batch.rewrite import assemble, compress
 from tests.topics.batches import (
     CODECS,
     at_times,

@@ -21,7 +21,7 @@ from protocol.names import OFFSETS_TOPIC, ErrorCode, TopicName
 from tests.topics.plane import Plane
 from topics.cluster import BrokerConfig
 from topics.config_values import ConfigSource, ConfigType
-from topics.describe_configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
+from topics.handlers.describe_configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from topics.settings import TopicSettings
 
 # DescribeCluster

@@ -10,7 +10,7 @@ from protocol.messages.describe_configs import (
 from protocol.names import ErrorCode
 from tests.topics.plane import Plane
 from topics.configs import TopicConfigs
-from topics.describe_configs import TOPIC
+from topics.handlers.describe_configs import TOPIC
 
 
 def describe(plane: Plane, *names: str) -> DescribeConfigsResponse:

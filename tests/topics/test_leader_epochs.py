@@ -11,11 +11,11 @@ from protocol.messages.list_offsets import (
 )
 from protocol.names import ErrorCode, TopicName
 from storage.api import LogSettings, TopicPartition
-from storage.partition_log import PartitionLog
-from storage.segment import EVERYTHING
+from storage.log.partition_log import PartitionLog
+from storage.log.segment import EVERYTHING
 from tests.storage.rig import NOW_MS, TOPIC_ID, batch, new_disk
 from tests.topics.plane import Plane
-from topics.fetch import _diverging
+from topics.handlers.fetch import _diverging
 from topics.leader_epochs import end_of_epoch, epoch_at
 
 PATH = "/data/orders-0"

@@ -21,7 +21,7 @@ from storage.api import Corrupt, TopicPartition
 from tests.topics.batches import at_times
 from tests.topics.memory_log import MemoryLog
 from tests.topics.plane import WALL_MS, Plane
-from topics.list_offsets import (
+from topics.handlers.list_offsets import (
     EARLIEST,
     EARLIEST_LOCAL,
     EARLIEST_PENDING_UPLOAD,

@@ -7,9 +7,9 @@ from uuid import UUID
 import pytest
 
 from storage.api import LogSettings, TopicLog, TopicPartition
+from storage.batch.record_batch import read_header
 from storage.disk import RealDisk
-from storage.log_store import LogStore
-from storage.record_batch import read_header
+from storage.log.log_store import LogStore
 from tests.topics.batches import at_times, batch, offsets_of
 from tests.topics.memory_log import MemoryStore
 from topics.leader_epochs import epoch_at

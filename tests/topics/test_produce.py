@@ -13,7 +13,7 @@ from protocol.messages.produce import (
 )
 from protocol.names import OFFSETS_TOPIC, ErrorCode, ProducerId, TopicName
 from storage.api import LogClosed, SyncFailed, TopicPartition
-from storage.record_batch import TRANSACTIONAL, read_header
+from storage.batch.record_batch import TRANSACTIONAL, read_header
 from tests.topics.batches import batch, damaged, offsets_of, values_of
 from tests.topics.memory_log import MemoryLog
 from tests.topics.plane import WALL_MS, Plane

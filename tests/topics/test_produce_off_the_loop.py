@@ -4,13 +4,13 @@ import pytest
 
 from protocol.messages.produce import PartitionProduceResponse, ProduceResponse
 from protocol.names import ErrorCode, TopicName
-from protocol.reply_token import ReplyToken
+from seams.reply_token import ReplyToken
 from storage.api import Corrupt, LogClosed
 from tests.topics.batches import batch
 from tests.topics.held_io import HeldIo
 from tests.topics.plane import Plane
 from topics.events import PartitionFailed
-from topics.produce import CHECKED_RECORDS_MAX
+from topics.handlers.produce import CHECKED_RECORDS_MAX
 
 
 @pytest.fixture

@@ -15,12 +15,12 @@ from protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from protocol.names import ErrorCode, TopicName
-from protocol.reply_token import ReplyToken
+from seams.reply_token import ReplyToken
 from tests.topics.batches import offsets_of
 from tests.topics.held_io import HeldIo
 from tests.topics.plane import Plane
 from topics.events import PartitionFailed
-from topics.list_offsets import EARLIEST, LATEST
+from topics.handlers.list_offsets import EARLIEST, LATEST
 
 MEBIBYTE = 1 << 20
 

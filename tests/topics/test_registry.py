@@ -13,7 +13,7 @@ from protocol.messages.delete_topics import (
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from protocol.names import OFFSETS_TOPIC, ZERO_TOPIC_ID, ErrorCode, TopicName
 from storage.api import Corrupt, NewerFormat, TopicPartition
-from storage.repair import choice
+from storage.repair.repair import choice
 from tests.topics.batches import batch
 from tests.topics.memory_log import MemoryLog
 from tests.topics.plane import Plane

@@ -1,6 +1,7 @@
 """The words of the transfer tests: a Kafka's log folders, byte by byte as Kafka leaves them.
 
-Batches come from `storage.record_batch.encode_batch` with offsets, producers and attributes of the
+Batches come from `storage.batch.record_batch.encode_batch` with offsets, producers and attributes
+of the
 test's choice; what a cleaner does to them (gaps, empty batches, delete horizons) is done here by
 hand, so that no reader is tested with its own writer.
 """
@@ -21,7 +22,7 @@ from coordinator.records import (
 )
 from protocol.names import GroupId, TopicName
 from storage.api import Record
-from storage.record_batch import (
+from storage.batch.record_batch import (
     CONTROL,
     DELETE_HORIZON,
     HEADER_BYTES,
@@ -31,7 +32,7 @@ from storage.record_batch import (
 )
 from transfer.contents import Contents
 from transfer.log_folders import partitions_in, read_partition
-from transfer.tally import Tally
+from transfer.source_stats import Tally
 
 NOW_MS = 1_790_000_000_000
 TOPIC_ID = UUID("a2f2a1c0-31f7-4d5a-9d1b-0f4c3b2a1908")

@@ -3,8 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.record_batch import encode_batch
-from storage.timed_batches import TimedRecord, batches_of
+from storage.batch.record_batch import encode_batch
+from storage.batch.timed_batches import TimedRecord, batches_of
 from tests.storage.cleaner_rig import Partition
 from tests.transfer.given import (
     NOW_MS,
@@ -18,7 +18,7 @@ from tests.transfer.given import (
 )
 from transfer.contents import Contents
 from transfer.rollcall_dir import read_logs
-from transfer.tally import Tally
+from transfer.source_stats import Tally
 
 
 def test_records_of_every_type_survive_cleaning() -> None:

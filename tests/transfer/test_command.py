@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from coordinator.java_hash import partition_of
+from storage.batch.record_batch import encode_batch
 from storage.data_dir import DataDir
-from storage.record_batch import encode_batch
-from storage.repair_book import REPAIR_FILE
-from storage.undo import UNDO_FILE
+from storage.repair.repair_plan import REPAIR_FILE
+from storage.repair.undo import UNDO_FILE
 from tests.cli.test_command import Command, Outcome
 from tests.transfer.given import (
     NOW_MS,

@@ -15,9 +15,9 @@ import pytest
 from protocol.names import GroupId
 from storage.api import Corrupt, LogSettings, TopicPartition
 from storage.disk import Disk
-from storage.log_store import CLEAN_SHUTDOWN, LogStore
-from storage.partition_log import PartitionLog
-from storage.undo import HIGH_WATERMARKS, UNDO_FILE, roll_back, stamp, unfinished
+from storage.log.log_store import CLEAN_SHUTDOWN, LogStore
+from storage.log.partition_log import PartitionLog
+from storage.repair.undo import HIGH_WATERMARKS, UNDO_FILE, roll_back, stamp, unfinished
 from tests.simulator.disk import PowerCut, SimulatedDisk
 from tests.storage.rig import DATA, OFFSETS, TOPIC_ID, batch, new_disk
 from tests.transfer.given import NOW_MS, commit, shown
@@ -25,7 +25,7 @@ from transfer.append import Appended, apply_plan
 from transfer.contents import Contents
 from transfer.plan import Plan, Rule, Terms, make_plan
 from transfer.rollcall_dir import read_logs
-from transfer.tally import Tally
+from transfer.source_stats import Tally
 
 PARTITIONS = 3
 SETTINGS = LogSettings(segment_bytes=2 << 10, index_interval_bytes=256)

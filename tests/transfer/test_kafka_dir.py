@@ -8,12 +8,12 @@ from uuid import UUID
 
 import pytest
 
-from coordinator.generation_record import generation_record
+from coordinator.classic.generation_record import generation_record
 from coordinator.java_hash import partition_of
 from protocol.names import GenerationId, GroupId, MemberId
 from storage.api import Record
-from storage.checkpoints import encode_uuid
-from storage.record_batch import encode_batch, iter_batches, read_records
+from storage.batch.record_batch import encode_batch, iter_batches, read_records
+from storage.log.checkpoints import encode_uuid
 from tests.transfer.given import (
     FOREIGN_ID,
     NOW_MS,
@@ -27,9 +27,9 @@ from tests.transfer.given import (
 )
 from transfer.append import apply_plan
 from transfer.contents import Contents
+from transfer.errors import Unusable
 from transfer.kafka_dir import KafkaDir
 from transfer.plan import Rule, Terms, for_kafka, make_plan
-from transfer.refusals import Unusable
 
 PARTITIONS = 7
 KAFKAS_TOPIC_ID = UUID("5b3e0d6c-8c1f-4b60-b6e3-3f2b7a6c9d01")

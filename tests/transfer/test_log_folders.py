@@ -15,7 +15,7 @@ from coordinator.record_schemas import (
 from protocol.compiler import writer
 from protocol.names import ZERO_TOPIC_ID
 from storage.api import Record
-from storage.record_batch import encode_batch
+from storage.batch.record_batch import encode_batch
 from tests.transfer.given import (
     FOREIGN_ID,
     NOW_MS,
@@ -32,7 +32,7 @@ from tests.transfer.given import (
     transactional,
     write_segment,
 )
-from transfer.refusals import NoOffsets
+from transfer.errors import NoOffsets
 
 
 def batch(*records, base_offset: int = 0) -> bytes:

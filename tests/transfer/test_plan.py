@@ -2,7 +2,7 @@
 
 import pytest
 
-from coordinator.generation_record import generation_record
+from coordinator.classic.generation_record import generation_record
 from coordinator.java_hash import partition_of
 from coordinator.records import read_offset_commit_value, read_offset_key, record_type
 from protocol.names import ZERO_TOPIC_ID, GenerationId, GroupId, MemberId
@@ -17,8 +17,8 @@ from tests.transfer.given import (
     shown,
 )
 from transfer.contents import Contents, home_of
+from transfer.errors import BadText
 from transfer.plan import Plan, Rule, TargetNotEmpty, Terms, for_kafka, make_plan
-from transfer.refusals import BadText
 
 
 def contents(

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from protocol.names import GroupId
 from tests.transfer.given import NOW_MS, TOPIC_ID, commit, shown
 from transfer.contents import Contents
-from transfer.refusals import BadText
+from transfer.errors import BadText
 from transfer.sources import read_file
 from transfer.text_files import from_csv, from_json, to_csv, to_json
 from transfer.write_aside import write_aside

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from broker.history_facts import FactLimits
 from history.causes import OffsetsBy
 from history.encoding import decode
 from history.events import Asker, GroupCreated, HistoryEvent, OffsetChange, OffsetsMoved
+from history.recording.recorder import FactLimits
 from protocol.names import HISTORY_TOPIC, GroupId
 from storage.api import LogSettings, TopicPartition
+from storage.batch.record_batch import stored_records
 from storage.disk import RealDisk
-from storage.log_store import LogStore
-from storage.partition_log import PartitionLog
-from storage.record_batch import stored_records
+from storage.log.log_store import LogStore
+from storage.log.partition_log import PartitionLog
 from tests.cli.test_command import Command
 from tests.simulator.disk import PowerCut, SimulatedDisk
 from tests.storage.rig import TOPIC_ID
@@ -23,9 +23,9 @@ from tests.transfer.given import NOW_MS, commit, shown
 from tests.transfer.test_crashes import SOURCE, StoreTarget, given_target, plan_for
 from transfer.append import Appended, apply_plan
 from transfer.contents import Contents
+from transfer.import_history import events_of, tell
 from transfer.importing import ACTOR
 from transfer.plan import Rule, Terms, make_plan
-from transfer.told import events_of, tell
 
 TOOL = Asker(ACTOR, "somewhere")
 

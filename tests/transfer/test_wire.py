@@ -42,7 +42,7 @@ from protocol.names import ApiKey, ErrorCode, GroupId, TopicName
 from tests.transfer.given import commit, shown
 from transfer import wire
 from transfer.contents import Contents, GroupContents
-from transfer.refusals import ClusterFault
+from transfer.errors import ClusterFault
 from transfer.text_files import to_json
 from transfer.wire import Cluster, _kind_of
 

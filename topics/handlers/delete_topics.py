@@ -14,7 +14,7 @@ from protocol.messages.delete_topics import (
     DeleteTopicsResponse,
 )
 from protocol.names import ZERO_TOPIC_ID, ErrorCode, TopicId, TopicName
-from protocol.reply_token import ReplyToken
+from seams.reply_token import ReplyToken
 from topics.admin_queue import Steps
 from topics.api_error import (
     DUPLICATE_TOPIC,

@@ -11,7 +11,7 @@ from protocol.messages.describe_cluster import (
     DescribeClusterResponse,
 )
 from protocol.names import OPERATIONS_NOT_REQUESTED, ErrorCode
-from protocol.reply_token import ReplyToken
+from seams.reply_token import ReplyToken
 from topics.cluster import ClusterView
 from topics.operations import CLUSTER_OPERATIONS
 

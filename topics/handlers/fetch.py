@@ -26,14 +26,14 @@ from protocol.messages.fetch import (
     PartitionData,
 )
 from protocol.names import ErrorCode, ProducerId, TopicId, TopicName
-from protocol.reply_token import ReplyToken
-from purgatory.now import Now
 from purgatory.purgatory import Purgatory
+from seams.io_executor import IoExecutor
+from seams.now import Now
+from seams.reply_token import ReplyToken
 from storage.api import Corrupt, TopicLog, TopicPartition
 from topics.cluster import ClusterView
 from topics.delayed_fetch import Awaited, CompleteFetch, DelayedFetch
 from topics.events import PartitionFailed, RecordsFetched, TopicEvent
-from topics.io_executor import IoExecutor
 from topics.leader_epochs import NO_EPOCH, end_of_epoch, epoch_error
 from topics.partition import Partition
 from topics.registry import TopicRegistry

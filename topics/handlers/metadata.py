@@ -23,7 +23,7 @@ from protocol.names import (
     TopicId,
     TopicName,
 )
-from protocol.reply_token import ReplyToken
+from seams.reply_token import ReplyToken
 from topics.admin_queue import Steps
 from topics.cluster import ClusterView
 from topics.events import AutoCreationFailed, TopicEvent

@@ -7,8 +7,8 @@ needs a log to be read first, is prepared in the checker's thread, so that other
 waiting by it. Records are in the page cache when the producer is answered, and on the disk if
 `flush.messages` says so; with one replica acks=all asks for no more than acks=1.
 
-What a client sends behind a Produce is not looked at before the answer (`broker/dispatch.py`), so
-its batches stay in order.
+What a client sends behind a Produce is not looked at before the answer (`broker/net/dispatch.py`),
+so its batches stay in order.
 
 Transactions are not served yet. A transactional batch is answered as by a broker that does not know
 its transactional id, which ends the producer's transaction for good.
@@ -29,13 +29,13 @@ from protocol.messages.produce import (
     TopicProduceResponse,
 )
 from protocol.names import ErrorCode
-from protocol.reply_token import ReplyToken
-from purgatory.now import Now
+from seams.io_executor import IoExecutor
+from seams.now import Now
+from seams.reply_token import ReplyToken
 from storage.api import TopicPartition
 from topics.append import Append, Appended, Appending, Failed, Outcome
 from topics.batch_check import Refusal, check_request
 from topics.events import PartitionFailed, ProduceRefused, RecordsAppended, TopicEvent
-from topics.io_executor import IoExecutor
 from topics.producer_snapshot import ProducerSnapshots
 from topics.registry import Topic, TopicRegistry
 from topics.upkeep import Upkeep

@@ -6,19 +6,19 @@ over it. This is the one thing that takes effect when stored rather than when de
 Kafka's counterpart: the `appendFuture` in `GroupMetadataManager.classicGroupSyncToClassicGroup`.
 """
 
-from coordinator import events
-from coordinator.commands import (
+from coordinator.classic import events
+from coordinator.classic.commands import (
     AssignmentStored,
     BeginRebalance,
     RebalanceCause,
     RefuseAssignment,
 )
-from coordinator.decide.sessions import beat_ops
+from coordinator.classic.decide.sessions import beat_ops
 from coordinator.group import GroupView
 from coordinator.outcome import Outcome, Reply
 from protocol.messages.sync_group import SyncGroupResponse
 from protocol.names import GenerationId, GroupState
-from purgatory.now import Now
+from seams.now import Now
 
 
 def decide_assignment_stored(

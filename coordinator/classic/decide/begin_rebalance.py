@@ -9,19 +9,19 @@ Kafka's counterpart: `GroupMetadataManager.prepareRebalance` and
 
 from collections.abc import Sequence
 
-from coordinator import events
-from coordinator.commands import BeginRebalance, CompleteJoin, EndInitialDelay
-from coordinator.decide.checks import name_of
-from coordinator.decide.forgive import lapsed_removed
-from coordinator.decide.sessions import beat_ops
-from coordinator.delayed import DelayedJoin, InitialDelayedJoin, Op
+from coordinator.classic import events
+from coordinator.classic.commands import BeginRebalance, CompleteJoin, EndInitialDelay
+from coordinator.classic.decide.checks import name_of
+from coordinator.classic.decide.lapsed_members import lapsed_removed
+from coordinator.classic.decide.sessions import beat_ops
+from coordinator.classic.delayed import DelayedJoin, InitialDelayedJoin, Op
+from coordinator.classic.transitions import CAN_REBALANCE
 from coordinator.group import GroupView
 from coordinator.outcome import Outcome, Reply
 from coordinator.settings import GroupSettings
-from coordinator.transitions import CAN_REBALANCE
 from protocol.messages.sync_group import SyncGroupResponse
 from protocol.names import ErrorCode, GroupState
-from purgatory.now import Now
+from seams.now import Now
 
 
 def decide_begin_rebalance(

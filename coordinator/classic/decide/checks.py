@@ -8,8 +8,8 @@ Kafka's counterpart: `ClassicGroup.validateMember` and `supportsProtocols`, and
 
 from collections.abc import Iterable
 
-from coordinator import events
-from coordinator.events import MemberName
+from coordinator.classic import events
+from coordinator.classic.events import MemberName
 from coordinator.group import GroupView, MemberView
 from protocol.names import ApiKey, ErrorCode, GroupInstanceId, GroupState, MemberId
 

@@ -8,23 +8,23 @@ Kafka's counterpart: `GroupMetadataManager.completeClassicGroupJoin`.
 
 from typing import Final
 
-from coordinator import events
-from coordinator.commands import CompleteJoin
-from coordinator.decide.checks import name_of
-from coordinator.decide.join_answers import generation_answer, members_for_leader
-from coordinator.decide.protocol_choice import choose_protocol
-from coordinator.decide.sessions import beat_ops
-from coordinator.delayed import DelayedJoin, DelayedSync
-from coordinator.events import JoinWait, LeaderCause, RemovalCause, RemovedMember
-from coordinator.generation_record import end_generation_record, generation_record
-from coordinator.generations import next_generation
+from coordinator.classic import events
+from coordinator.classic.commands import CompleteJoin
+from coordinator.classic.decide.checks import name_of
+from coordinator.classic.decide.join_answers import generation_answer, members_for_leader
+from coordinator.classic.decide.protocol_choice import choose_protocol
+from coordinator.classic.decide.sessions import beat_ops
+from coordinator.classic.delayed import DelayedJoin, DelayedSync
+from coordinator.classic.events import JoinWait, LeaderCause, RemovalCause, RemovedMember
+from coordinator.classic.generation_record import end_generation_record, generation_record
+from coordinator.classic.generations import next_generation
+from coordinator.classic.subscriptions import subscribed_topics
 from coordinator.group import GroupView, MemberView
 from coordinator.outcome import Outcome, Reply
 from coordinator.records import batch_bytes_at_most, group_metadata_record
 from coordinator.settings import GroupSettings
-from coordinator.subscriptions import subscribed_topics
 from protocol.names import GenerationId, GroupState, MemberId
-from purgatory.now import Now
+from seams.now import Now
 from storage.api import Record
 
 REJOIN_WAIT_MS_MIN: Final = 1_000

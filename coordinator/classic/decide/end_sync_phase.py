@@ -6,14 +6,14 @@ rebalances.
 Kafka's counterpart: `GroupMetadataManager.expirePendingSync`.
 """
 
-from coordinator import events
-from coordinator.commands import BeginRebalance, EndSyncPhase, RebalanceCause
-from coordinator.decide.checks import name_of
-from coordinator.events import RemovalCause, RemovedMember
+from coordinator.classic import events
+from coordinator.classic.commands import BeginRebalance, EndSyncPhase, RebalanceCause
+from coordinator.classic.decide.checks import name_of
+from coordinator.classic.events import RemovalCause, RemovedMember
 from coordinator.group import GroupView
 from coordinator.outcome import Outcome
 from protocol.names import GroupState
-from purgatory.now import Now
+from seams.now import Now
 
 
 def decide_end_sync_phase(group: GroupView | None, command: EndSyncPhase, now: Now) -> Outcome:

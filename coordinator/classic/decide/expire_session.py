@@ -3,28 +3,28 @@
 Follows when a DelayedHeartbeat fires. It may have been heard from since (then the op is filed again
 at its new deadline), or it may be waiting for an answer of ours (then nobody can blame it), unless
 it is new: a join without an answer for five minutes is given up, because its client would have
-asked again by now. See forgive.py for what Rollcall does in a Stable group.
+asked again by now. See lapsed_members.py for what Rollcall does in a Stable group.
 Kafka's counterpart: `GroupMetadataManager.expireClassicGroupMemberHeartbeat`.
 """
 
-from coordinator import events
-from coordinator.commands import (
+from coordinator.classic import events
+from coordinator.classic.commands import (
     BeginRebalance,
     Command,
     CompleteJoin,
     ExpireSession,
     RebalanceCause,
 )
-from coordinator.decide.checks import name_of
-from coordinator.decide.forgive import lapse, may_lapse
-from coordinator.decide.join_answers import refuse_join
-from coordinator.delayed import DelayedHeartbeat
-from coordinator.events import RemovalCause, RemovedMember
+from coordinator.classic.decide.checks import name_of
+from coordinator.classic.decide.join_answers import refuse_join
+from coordinator.classic.decide.lapsed_members import lapse, may_lapse
+from coordinator.classic.delayed import DelayedHeartbeat
+from coordinator.classic.events import RemovalCause, RemovedMember
 from coordinator.group import GroupView, MemberView
 from coordinator.outcome import Outcome, Reply
 from coordinator.settings import GroupSettings
 from protocol.names import ErrorCode, GroupState
-from purgatory.now import Now
+from seams.now import Now
 
 
 def decide_expire_session(

@@ -8,15 +8,15 @@ Kafka's counterpart: `GroupMetadataManager.classicGroupHeartbeatToClassicGroup`.
 
 from typing import Final
 
-from coordinator.commands import Beat
-from coordinator.decide.checks import check_member, fenced
-from coordinator.decide.forgive import settle_lapses
-from coordinator.decide.sessions import extend_session
+from coordinator.classic.commands import Beat
+from coordinator.classic.decide.checks import check_member, fenced
+from coordinator.classic.decide.lapsed_members import settle_lapses
+from coordinator.classic.decide.sessions import extend_session
 from coordinator.group import GroupView
 from coordinator.outcome import Outcome, Reply
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.names import ApiKey, ErrorCode, GroupState
-from purgatory.now import Now
+from seams.now import Now
 
 HEARTBEAT_ANSWERS: Final = {
     error_code: HeartbeatResponse(error_code=error_code) for error_code in ErrorCode

@@ -14,7 +14,7 @@ from protocol.names import (
     GenerationId,
     MemberId,
 )
-from protocol.reply_token import ReplyToken
+from seams.reply_token import ReplyToken
 
 
 def refuse_join(

@@ -9,26 +9,26 @@ Kafka's counterpart: `GroupMetadataManager.classicGroupJoinToClassicGroup` and w
 
 from collections.abc import Callable, Sequence
 
-from coordinator import events
-from coordinator.commands import BeginRebalance, Command, Join, RebalanceCause
-from coordinator.decide.checks import (
+from coordinator.classic import events
+from coordinator.classic.commands import BeginRebalance, Command, Join, RebalanceCause
+from coordinator.classic.decide.checks import (
     check_member,
     fenced,
     has_place_for,
     name_of,
     supports_protocols,
 )
-from coordinator.decide.forgive import settle_lapses
-from coordinator.decide.join_answers import join_answer, members_for_leader, refuse_join
-from coordinator.decide.join_request import (
+from coordinator.classic.decide.join_answers import join_answer, members_for_leader, refuse_join
+from coordinator.classic.decide.join_request import (
     join_reason,
     offered_protocols,
     rebalance_timeout_ms,
     supersede_join,
 )
-from coordinator.decide.static_members import decide_static_return
-from coordinator.delayed import DelayedHeartbeat
-from coordinator.events import Entrance, MemberName, RemovalCause, RemovedMember
+from coordinator.classic.decide.lapsed_members import settle_lapses
+from coordinator.classic.decide.static_members import decide_static_return
+from coordinator.classic.delayed import DelayedHeartbeat
+from coordinator.classic.events import Entrance, MemberName, RemovalCause, RemovedMember
 from coordinator.group import GroupView, MemberView
 from coordinator.outcome import Outcome
 from coordinator.records import group_metadata_record
@@ -42,8 +42,8 @@ from protocol.names import (
     GroupState,
     MemberId,
 )
-from protocol.reply_token import ReplyToken
-from purgatory.now import Now
+from seams.now import Now
+from seams.reply_token import ReplyToken
 
 NewMemberId = Callable[[str], MemberId]
 """prefix -> "prefix-<a new uuid>"; the one thing a decision cannot think up by itself."""

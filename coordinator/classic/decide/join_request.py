@@ -1,11 +1,11 @@
 """What does a JoinGroup request offer, the differences between its versions smoothed out?"""
 
-from coordinator.decide.join_answers import refuse_join
+from coordinator.classic.decide.join_answers import refuse_join
 from coordinator.group import MemberView, Protocols
 from coordinator.outcome import Reply
 from protocol.messages.join_group import JoinGroupRequest
 from protocol.names import ErrorCode
-from protocol.reply_token import ReplyToken
+from seams.reply_token import ReplyToken
 
 
 def offered_protocols(request: JoinGroupRequest) -> Protocols:

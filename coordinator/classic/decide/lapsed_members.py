@@ -8,17 +8,17 @@ sync), at any JoinGroup, when a rebalance begins for another reason, or after
 rollcall.forgive.max.ms. With nobody else to tell it is Kafka.
 """
 
-from coordinator import events
-from coordinator.commands import BeginRebalance, Command, RebalanceCause, RemoveLapsed
-from coordinator.decide.checks import name_of
-from coordinator.decide.sessions import extend_session
-from coordinator.delayed import DelayedHeartbeat
-from coordinator.events import RemovalCause, RemovedMember
+from coordinator.classic import events
+from coordinator.classic.commands import BeginRebalance, Command, RebalanceCause, RemoveLapsed
+from coordinator.classic.decide.checks import name_of
+from coordinator.classic.decide.sessions import extend_session
+from coordinator.classic.delayed import DelayedHeartbeat
+from coordinator.classic.events import RemovalCause, RemovedMember
 from coordinator.group import GroupView, MemberView
 from coordinator.outcome import Outcome
 from coordinator.settings import GroupSettings
 from protocol.names import GroupState, MemberId
-from purgatory.now import Now
+from seams.now import Now
 
 
 def may_lapse(group: GroupView, settings: GroupSettings) -> bool:

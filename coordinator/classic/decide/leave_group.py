@@ -8,11 +8,11 @@ Kafka's counterpart: `GroupMetadataManager.classicGroupLeaveToClassicGroup`.
 
 from collections.abc import Sequence
 
-from coordinator import events
-from coordinator.commands import BeginRebalance, Command, Leave, RebalanceCause
-from coordinator.decide.checks import check_member, fenced, name_of
-from coordinator.decide.join_answers import refuse_join
-from coordinator.events import RemovalCause, RemovedMember
+from coordinator.classic import events
+from coordinator.classic.commands import BeginRebalance, Command, Leave, RebalanceCause
+from coordinator.classic.decide.checks import check_member, fenced, name_of
+from coordinator.classic.decide.join_answers import refuse_join
+from coordinator.classic.events import RemovalCause, RemovedMember
 from coordinator.group import GroupView, MemberView
 from coordinator.outcome import Outcome, Reply
 from protocol.messages.leave_group import (
@@ -24,8 +24,8 @@ from protocol.messages.leave_group import (
 from protocol.messages.sync_group import SyncGroupResponse
 from protocol.names import UNKNOWN_MEMBER_ID, ApiKey, ErrorCode, GroupState, MemberId
 from protocol.primitives import echoed
-from protocol.reply_token import ReplyToken
-from purgatory.now import Now
+from seams.now import Now
+from seams.reply_token import ReplyToken
 
 MANY_MEMBERS_SINCE = 3
 

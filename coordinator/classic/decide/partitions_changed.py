@@ -8,14 +8,14 @@ wait while a rebalance runs already.
 
 from collections.abc import Set as AbstractSet
 
-from coordinator import events
-from coordinator.commands import BeginRebalance, EndPartitionDelay, RebalanceCause
-from coordinator.delayed import DelayedPartitionChange, HeldPartitionChange
+from coordinator.classic import events
+from coordinator.classic.commands import BeginRebalance, EndPartitionDelay, RebalanceCause
+from coordinator.classic.delayed import DelayedPartitionChange, HeldPartitionChange
 from coordinator.group import GroupView
 from coordinator.outcome import Outcome
 from coordinator.settings import GroupSettings
 from protocol.names import GroupState, TopicName
-from purgatory.now import Now
+from seams.now import Now
 
 HELD_AT_LEAST_MS = 60_000
 """A held change looks again after the rebalance timeout, or after this if that is shorter."""

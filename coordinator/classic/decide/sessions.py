@@ -7,11 +7,11 @@ Kafka's counterpart: `GroupMetadataManager.rescheduleClassicGroupMemberHeartbeat
 
 from collections.abc import Iterable
 
-from coordinator import events
-from coordinator.decide.checks import name_of
-from coordinator.delayed import DelayedHeartbeat
+from coordinator.classic import events
+from coordinator.classic.decide.checks import name_of
+from coordinator.classic.delayed import DelayedHeartbeat
 from coordinator.group import GroupView, MemberView
-from purgatory.now import Now
+from seams.now import Now
 
 
 def beat_ops(group: GroupView, members: Iterable[MemberView], now: Now) -> list[DelayedHeartbeat]:

@@ -10,14 +10,18 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-from coordinator import events
-from coordinator.commands import BeginRebalance, Join, RebalanceCause
-from coordinator.decide.join_answers import join_answer, members_for_leader, refuse_join
-from coordinator.decide.join_request import join_reason, offered_protocols, rebalance_timeout_ms
-from coordinator.decide.protocol_choice import choose_protocol
-from coordinator.decide.snapshots import snapshot
-from coordinator.delayed import DelayedHeartbeat
-from coordinator.events import MemberName
+from coordinator.classic import events
+from coordinator.classic.commands import BeginRebalance, Join, RebalanceCause
+from coordinator.classic.decide.join_answers import join_answer, members_for_leader, refuse_join
+from coordinator.classic.decide.join_request import (
+    join_reason,
+    offered_protocols,
+    rebalance_timeout_ms,
+)
+from coordinator.classic.decide.protocol_choice import choose_protocol
+from coordinator.classic.decide.stored_members import snapshot
+from coordinator.classic.delayed import DelayedHeartbeat
+from coordinator.classic.events import MemberName
 from coordinator.group import GroupView, MemberView
 from coordinator.outcome import Outcome, Reply
 from coordinator.records import batch_bytes_at_most, group_metadata_record
@@ -25,8 +29,8 @@ from coordinator.settings import GroupSettings
 from protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from protocol.messages.sync_group import SyncGroupResponse
 from protocol.names import ErrorCode, GroupState, MemberId
-from protocol.reply_token import ReplyToken
-from purgatory.now import Now
+from seams.now import Now
+from seams.reply_token import ReplyToken
 from storage.api import Record
 
 SKIP_ASSIGNMENT_SINCE = 9

@@ -7,20 +7,20 @@ Kafka's counterpart: `GroupMetadataManager.classicGroupSyncToClassicGroup`.
 
 from collections.abc import Mapping
 
-from coordinator import events
-from coordinator.commands import AssignmentStored, RefuseAssignment, Sync
-from coordinator.decide.checks import check_member, fenced
-from coordinator.decide.forgive import settle_lapses
-from coordinator.decide.snapshots import snapshot
-from coordinator.generation_record import end_generation_record
+from coordinator.classic import events
+from coordinator.classic.commands import AssignmentStored, RefuseAssignment, Sync
+from coordinator.classic.decide.checks import check_member, fenced
+from coordinator.classic.decide.lapsed_members import settle_lapses
+from coordinator.classic.decide.stored_members import snapshot
+from coordinator.classic.generation_record import end_generation_record
 from coordinator.group import GroupView, MemberView
 from coordinator.outcome import Outcome, Reply
 from coordinator.records import batch_bytes_at_most, group_metadata_record
 from coordinator.settings import GroupSettings
 from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from protocol.names import ApiKey, ErrorCode, GroupState, MemberId
-from protocol.reply_token import ReplyToken
-from purgatory.now import Now
+from seams.now import Now
+from seams.reply_token import ReplyToken
 from storage.api import Record
 
 

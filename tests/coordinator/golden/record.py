@@ -60,7 +60,7 @@ from protocol.names import (
     TopicId,
     TopicName,
 )
-from storage.record_batch import encode_batch, iter_batches, read_records
+from storage.batch.record_batch import encode_batch, iter_batches, read_records
 from tests.compare.wire import Wire
 from tests.coordinator.golden.samples import sample_records
 

@@ -32,9 +32,9 @@ from protocol.messages.produce import (
 )
 from protocol.names import ErrorCode, TopicName
 from storage.api import Record
-from storage.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
-from storage.record_batch import encode_batch, read_header
-from storage.rewrite import recompressed
+from storage.batch.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
+from storage.batch.record_batch import encode_batch, read_header
+from storage.batch.rewrite import recompressed
 from tests.compare.wire import Wire
 from tests.simulator.kafka_folders import ARCHIVE, READ
 

@@ -1,0 +1,1 @@
+"""Background work: log cleaner, snapshots, and the worker process that does both."""

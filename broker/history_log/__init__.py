@@ -1,0 +1,1 @@
+"""History log: writes and reads `__group_history`."""

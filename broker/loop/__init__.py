@@ -1,0 +1,1 @@
+"""Event loop: clocks, timers, threads beside it, and the process that it runs in."""

@@ -1,0 +1,1 @@
+"""Network: listeners, connections, framing of requests, dispatch and answers."""

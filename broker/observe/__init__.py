@@ -1,0 +1,1 @@
+"""Observation: events of all parts become log lines and counters."""

@@ -1,0 +1,1 @@
+"""Lag: windows of samples, Burrow's rules over them, and their records."""

@@ -1,0 +1,1 @@
+"""Recording: which history events follow from what the coordinator decided."""

@@ -1,0 +1,1 @@
+"""Texts: history events and rebalances as lines for people and as JSON."""

@@ -1,0 +1,1 @@
+"""Verdicts: what is wrong with a group, with its evidence. Pure detectors."""

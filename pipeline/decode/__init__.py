@@ -1,0 +1,1 @@
+"""Decoding: bytes of log segments to Arrow columns, many records at once."""

@@ -1,0 +1,1 @@
+"""Reading: where the input comes from: segments, brokers, remote files, a lake."""

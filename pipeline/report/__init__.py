@@ -1,0 +1,1 @@
+"""Report: result tables as one HTML page with charts."""

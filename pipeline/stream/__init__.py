@@ -1,0 +1,1 @@
+"""Streaming: the health of groups as of now, batch by batch."""

@@ -1,0 +1,1 @@
+"""Seams: the small interfaces and values that packages of different layers share."""

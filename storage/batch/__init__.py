@@ -1,0 +1,1 @@
+"""Record batches: the bytes of one batch, read, checked, written and rewritten."""

@@ -1,0 +1,1 @@
+"""Log cleaner: which log to compact, and how, by Kafka's rules."""

@@ -1,0 +1,1 @@
+"""Partition logs: segments, indexes, checkpoints and the folders that hold them."""

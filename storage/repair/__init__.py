@@ -1,0 +1,1 @@
+"""Repair: cuts damaged logs where they are sound, and atomic appends offline."""

@@ -1,0 +1,1 @@
+"""Handlers: one file per request of the data plane."""
