@@ -2,7 +2,7 @@
 
 For rounds over all groups: the lag sampler, the detectors of verdicts, a scrape. Whatever a client
 made a group hold, the other groups are sampled, judged and shown. `counts` is read by
-metrics/stories.py.
+metrics/rebalance_costs.py.
 """
 
 from collections.abc import Callable

@@ -24,10 +24,12 @@ HOMES = {
     "msgspec": (
         "cli/log_stat.py",
         "broker/",
+        "config/",
         "coordinator/",
         "history/",
         "logtools/",
         "protocol/",
+        "seams/",
         "storage/",
         "topics/",
         "transfer/",
