@@ -9,7 +9,7 @@ PROCESSES ?= 2
 KILLS ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help serve install install-test test fast lint types layers bench drill golden sim docs lock clean \
+.PHONY: help serve install install-test test fast lint types layers bench bench-trees drill golden sim docs lock clean \
   long-crash-images long-damage long-kills long-model topic-world kafka-world long-signals long-fuzz
 
 help:  ## list the targets
@@ -59,8 +59,11 @@ layers: install-test
 	$(BIN)/lint-imports --no-cache
 
 bench: install-test  ## measure the cost of a heartbeat and of a commit
-	$(BIN)/python bench/records.py
-	$(BIN)/python bench/daemon.py
+	$(BIN)/python -m bench.records
+	$(BIN)/python -m bench.daemon
+
+bench-trees: install-test  ## compare CPU and start time with those of the commit BASE
+	$(BIN)/python bench/trees.py $(BASE)
 
 drill: install-test  ## crash drills: each step of a rebalance, and KILLS (200) kills under load
 	DRILL_KILLS=$(KILLS) $(BIN)/python -m pytest tests/drills

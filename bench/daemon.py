@@ -1,6 +1,6 @@
 """What does a request cost the daemon? Heartbeats and durable commits per CPU second.
 
-    .venv/bin/python bench/daemon.py [--seconds 5] [--groups 5] [--members 10] [--flush commit|os]
+    .venv/bin/python -m bench.daemon [--seconds 5] [--groups 5] [--members 10] [--flush commit|os]
 
 Starts a daemon of its own on free ports and an empty folder, forms the groups over raw sockets, and
 keeps one request in flight on each connection. CPU is that of the daemon's process, all threads;
@@ -45,6 +45,7 @@ VERSIONS = {
     ApiKey.OFFSET_COMMIT: 9,
 }
 TOPIC = "bench"
+NO_TOPICS = b"\0\0\0\0\0\0\xff\xff\xff\xff"  # a subscription: version 0, no topics, no user data
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 
@@ -76,14 +77,15 @@ def frame(request: Any) -> bytes:
     return encode_request(header, request)
 
 
-async def join(seat: Seat) -> tuple[str, ...]:
-    """Two steps; returns the ids of all members to the leader, nothing to the others."""
+async def join(seat: Seat, subscription: bytes) -> tuple[str, ...]:
+    """Two steps the first time; returns the ids of all members to the leader, else nothing."""
     request = JoinGroupRequest(
         group_id=seat.group_id,
+        member_id=seat.member_id,
         session_timeout_ms=60_000,
         rebalance_timeout_ms=60_000,
         protocol_type="consumer",
-        protocols=(JoinGroupRequestProtocol("range", b"\0\0\0\0\0\0\xff\xff\xff\xff"),),
+        protocols=(JoinGroupRequestProtocol("range", subscription),),
     )
     response = await seat.ask(request)
     while response.error_code is not ErrorCode.NONE:
@@ -96,10 +98,12 @@ async def join(seat: Seat) -> tuple[str, ...]:
     return tuple(member.member_id for member in response.members)
 
 
-async def form_group(seats: list[Seat]) -> None:
-    rosters = await asyncio.gather(*(join(seat) for seat in seats))
+async def form_group(seats: list[Seat], subscription: bytes = NO_TOPICS) -> None:
+    """All join, then sync. A subscription that differs from the last one makes a new generation."""
+    rosters = await asyncio.gather(*(join(seat, subscription) for seat in seats))
     if len({seat.generation_id for seat in seats}) > 1:
-        return await form_group(seats)  # somebody was late: all meet in the next generation
+        # Somebody was late: all meet in the next generation.
+        return await form_group(seats, subscription)
     answers = await asyncio.gather(
         *(
             seat.ask(
@@ -116,7 +120,7 @@ async def form_group(seats: list[Seat]) -> None:
         )
     )
     if any(answer.error_code is not ErrorCode.NONE for answer in answers):
-        await form_group(seats)
+        await form_group(seats, subscription)
     return None
 
 
@@ -214,4 +218,5 @@ def main() -> None:
             daemon.wait(30)
 
 
-main()
+if __name__ == "__main__":
+    main()
