@@ -8,7 +8,7 @@ its request; a failure after something was changed ends the shard, which the she
 and nothing else. Kafka's counterpart: `GroupCoordinatorService`, `CoordinatorRuntime`.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
@@ -31,26 +31,21 @@ from coordinator.shard import Shard
 from coordinator.undecided import Undecided
 from coordinator.writable import is_unwritable_join
 from protocol.messages import Request, Response
-from protocol.messages.delete_groups import DeleteGroupsRequest
-from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupRequest
 from protocol.messages.leave_group import LeaveGroupRequest
-from protocol.messages.list_groups import ListGroupsRequest
 from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.messages.offset_delete import OffsetDeleteRequest
-from protocol.messages.offset_fetch import OffsetFetchRequest
 from protocol.messages.sync_group import SyncGroupRequest
-from protocol.names import ErrorCode, GroupId, TopicId, TopicName
+from protocol.names import ApiKey, ErrorCode, GroupId, TopicId, TopicName
 from protocol.primitives import echoed, fits_string
 from purgatory.purgatory import Purgatory
+from seams.handler import Handler
 from seams.now import Now
 from seams.reply_token import ReplyToken
 from seams.topics_view import TopicsView
 from storage.api import Log, Position, StoredRecord
-
-Handler = Callable[[Request, ReplyToken, Now], None]
 
 PROTOCOL_NEEDED_SINCE: Final = 5
 """KIP-559: from this version on a SyncGroup has to say which protocol it is about."""
@@ -103,18 +98,18 @@ class GroupCoordinator:
         many = ManyGroups(
             self._active, self._loading, absence=self._absence, reply=reply, fail=self._fail
         )
-        self._handlers: dict[type[Request], Handler] = {
-            HeartbeatRequest: self._heartbeat,
-            OffsetCommitRequest: self._offset_commit,
-            OffsetFetchRequest: many.fetch_offsets,
-            JoinGroupRequest: self._ask,
-            SyncGroupRequest: self._ask,
-            LeaveGroupRequest: self._ask,
-            FindCoordinatorRequest: self._find_coordinator,
-            OffsetDeleteRequest: self._ask,
-            ListGroupsRequest: many.list_groups,
-            DescribeGroupsRequest: many.describe_groups,
-            DeleteGroupsRequest: many.delete_groups,
+        self.handlers: Mapping[ApiKey, Handler] = {
+            ApiKey.HEARTBEAT: self._heartbeat,
+            ApiKey.OFFSET_COMMIT: self._offset_commit,
+            ApiKey.OFFSET_FETCH: many.fetch_offsets,
+            ApiKey.JOIN_GROUP: self._ask,
+            ApiKey.SYNC_GROUP: self._ask,
+            ApiKey.LEAVE_GROUP: self._ask,
+            ApiKey.FIND_COORDINATOR: self._find_coordinator,
+            ApiKey.OFFSET_DELETE: self._ask,
+            ApiKey.LIST_GROUPS: many.list_groups,
+            ApiKey.DESCRIBE_GROUPS: many.describe_groups,
+            ApiKey.DELETE_GROUPS: many.delete_groups,
         }
 
     def partition_for(self, group_id: GroupId) -> int:
@@ -124,7 +119,7 @@ class GroupCoordinator:
 
     def handle(self, request: Request, token: ReplyToken, now: Now) -> None:
         """Answer through `reply`, now or later, exactly once."""
-        self._handlers[type(request)](request, token, now)
+        self.handlers[request.API_KEY](request, token, now)
 
     def disconnected(self, token: ReplyToken, now: Now) -> None:
         """The client of a parked request went away.
