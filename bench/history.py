@@ -14,7 +14,7 @@ from time import process_time
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from protocol.names import GenerationId, GroupState
-from tests.history.told import ToldWorld, assignment, offers
+from tests.history.history_world import ToldWorld, assignment, offers
 from tests.memory_log import MemoryLog
 from tests.world import World
 

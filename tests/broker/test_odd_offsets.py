@@ -34,9 +34,9 @@ from protocol.messages.offset_commit import (
 )
 from protocol.names import ErrorCode, GroupId, TopicName
 from seams.now import Now
+from tests.broker.lag.test_sampler import World
 from tests.broker.node import Node
 from tests.broker.shell import Client
-from tests.broker.test_lag_sampler import World
 from tests.world import Topics
 
 TOPIC = TopicName("t")

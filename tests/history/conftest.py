@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.history.told import ToldWorld
+from tests.history.history_world import ToldWorld
 
 
 @pytest.fixture

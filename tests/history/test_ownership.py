@@ -11,7 +11,7 @@ from history.ownership import (
     partitions_of,
 )
 from protocol.primitives import Malformed
-from tests.history.told import assignment, offers
+from tests.history.history_world import assignment, offers
 
 A = assignment(t=[0, 1])
 B = assignment(t=[2, 3])

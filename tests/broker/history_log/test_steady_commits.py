@@ -6,8 +6,8 @@ from broker.history_log.view import HistoryView
 from history.events import OffsetsMoved
 from history.recording.steady_commits import ALONE
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from tests.broker.history_log.test_damaged_history import TOPIC, commit
 from tests.broker.node import Node
-from tests.history.test_damaged_history import TOPIC, commit
 
 
 async def told(node: Node) -> list[tuple[int | None, int | None, int | None]]:

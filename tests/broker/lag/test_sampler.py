@@ -22,7 +22,7 @@ from history.lag.records import Sample
 from history.lag.window import Commit
 from protocol.names import GroupId, GroupState, MemberId, TopicName
 from storage.api import LogClosed, TopicLog
-from tests.history.told import assignment
+from tests.history.history_world import assignment
 from topics.partition import Partition
 from topics.registry import TopicRegistry
 

@@ -28,7 +28,7 @@ from protocol.names import (
     TopicName,
 )
 from seams.now import Now
-from tests.history.told import ToldWorld, assignment, offers
+from tests.history.history_world import ToldWorld, assignment, offers
 from tests.simulator.faults import Weather
 from tests.simulator.run import Run
 from tests.world import Topics

@@ -15,8 +15,8 @@ from history.text.rebalance_text import tell
 from history.verdicts.past import Past
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.names import GroupId, TopicName
-from tests.history.test_causes import SESSION_MS, finish
-from tests.history.told import ToldWorld, assignment, offers
+from tests.history.history_world import ToldWorld, assignment, offers
+from tests.history.recording.test_causes import SESSION_MS, finish
 
 HOST = "/127.0.0.1"
 
@@ -167,7 +167,7 @@ def test_new_partitions_that_a_leader_hands_out_late_are_the_cause_of_that_rebal
         GroupSettings(offsets_topic_num_partitions=1, rebalance_on_partition_change=True)
     )
     ids = world.consumers(2)
-    grown(world, 2, 8)  # told.py's leader assigns four
+    grown(world, 2, 8)  # history_world.py's leader assigns four
     world.advance(world.settings.partition_change_delay_ms)
     finish(world, *ids)
     assert world.last.cause is Cause.PARTITIONS_CHANGED

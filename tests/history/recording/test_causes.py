@@ -24,7 +24,7 @@ from history.events import (
 )
 from history.recording import attribution as history_causes
 from protocol.names import ErrorCode, GroupState, TopicName
-from tests.history.told import ToldWorld, offers
+from tests.history.history_world import ToldWorld, offers
 
 SESSION_MS = 10_000
 

@@ -30,7 +30,7 @@ from protocol.messages.offset_delete import (
     OffsetDeleteRequestTopic,
 )
 from protocol.names import ErrorCode, GroupId, MemberId, TopicName
-from tests.history.told import ToldWorld
+from tests.history.history_world import ToldWorld
 
 CLIENT = Asker("client", "/127.0.0.1")
 HOUR_MS = 3_600_000

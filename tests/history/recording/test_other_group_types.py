@@ -20,7 +20,7 @@ from protocol.metadata_words import (
     streams_tasks,
 )
 from protocol.names import GroupState
-from tests.history.told import ToldWorld, offers
+from tests.history.history_world import ToldWorld, offers
 
 
 def text(words: str) -> bytes:
