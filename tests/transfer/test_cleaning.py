@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from storage.batch.record_batch import encode_batch
 from storage.batch.timed_batches import TimedRecord, batches_of
-from tests.storage.cleaner_rig import Partition
+from tests.storage.cleaner.rig import Partition
 from tests.transfer.given import (
     NOW_MS,
     classic_group,

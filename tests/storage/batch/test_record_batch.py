@@ -32,7 +32,7 @@ from storage.batch.record_batch import (
 )
 from tests.storage.rig import NOW_MS, batch, records
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 
 keyed = st.builds(Record, st.binary(max_size=2000), st.none() | st.binary(max_size=2000))
 

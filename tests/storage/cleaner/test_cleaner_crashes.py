@@ -28,7 +28,7 @@ from storage.log.log_store import LogStore
 from storage.log.partition_log import PartitionLog
 from storage.log.segment_swap import remove_deleted
 from tests.simulator.disk import PowerCut, SimulatedDisk
-from tests.storage.cleaner_rig import FOLDER, KEY, SETTINGS
+from tests.storage.cleaner.rig import FOLDER, KEY, SETTINGS
 from tests.storage.rig import DATA, NOW_MS, TOPIC_ID, new_disk
 
 SMALL: LogSettings = replace(SETTINGS, segment_bytes=900, min_cleanable_dirty_ratio=0.0)

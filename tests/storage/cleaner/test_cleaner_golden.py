@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from storage.batch.record_batch import BatchHeader, iter_batches, read_header, read_records
 from storage.cleaner.cleaner import clean_folder
-from tests.storage.cleaner_rig import FOLDER, KEY, SETTINGS
+from tests.storage.cleaner.rig import FOLDER, KEY, SETTINGS
 from tests.storage.golden.make_cleaner import FUTURE_MS, RETENTION_MS, files_of, inputs
 from tests.storage.rig import new_disk
 
-GOLDEN = Path(__file__).parent / "golden" / "cleaner"
+GOLDEN = Path(__file__).parents[1] / "golden" / "cleaner"
 
 
 def batches_in(folder: Path) -> list[bytes]:

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from storage.api import Corrupt
 from storage.cleaner.cleaner import clean_folder, read_clean_offsets
-from tests.storage.cleaner_rig import FOLDER, KEY, SETTINGS, Partition
+from tests.storage.cleaner.rig import FOLDER, KEY, SETTINGS, Partition
 from tests.storage.rig import DATA, NOW_MS
 
 

@@ -22,7 +22,7 @@ from storage.log.log_store import LogStore
 from storage.log.partition_log import PartitionLog
 from storage.log.segment_swap import remove_deleted
 from tests.simulator.disk import PowerCut, SimulatedDisk
-from tests.storage.cleaner_rig import KEY, SETTINGS
+from tests.storage.cleaner.rig import KEY, SETTINGS
 from tests.storage.rig import DATA, NOW_MS, TOPIC_ID, new_disk
 
 KEYS = [f"k{number}" for number in range(6)]

@@ -18,7 +18,7 @@ from storage.batch.record_batch import (
 )
 from storage.batch.rewrite import assemble, recompressed, restamped
 from storage.cleaner.batch_filter import LastOfProducer
-from tests.storage.cleaner_rig import ABORT, COMMIT, SETTINGS, Partition
+from tests.storage.cleaner.rig import ABORT, COMMIT, SETTINGS, Partition
 from tests.storage.rig import NOW_MS
 
 RETENTION_MS = SETTINGS.delete_retention_ms

@@ -13,7 +13,7 @@ from storage.cleaner.selection import (
     dirtiest,
     facts_of,
 )
-from tests.storage.cleaner_rig import SETTINGS, Partition
+from tests.storage.cleaner.rig import SETTINGS, Partition
 from tests.storage.rig import NOW_MS
 
 # Four sealed segments of ten offsets and 100 bytes, a minute apart; the active one begins at 40.

@@ -20,7 +20,7 @@ from pathlib import Path
 from storage.batch.compression import GZIP, LZ4, SNAPPY, ZSTD
 from storage.batch.record_batch import DELETE_HORIZON, encode_batch, read_header
 from storage.batch.rewrite import assemble, recompressed, restamped
-from tests.storage.cleaner_rig import ABORT, COMMIT, Partition, records_of
+from tests.storage.cleaner.rig import ABORT, COMMIT, Partition, records_of
 
 FOLDER = Path(__file__).with_name("cleaner")
 RETENTION_MS = 86_400_000

@@ -23,10 +23,10 @@ from storage.log.aborted import FILE, AbortedTransactions
 from storage.log.log_store import LogStore
 from storage.log.partition_log import PartitionLog
 from tests.simulator.disk import SimulatedDisk
-from tests.storage.cleaner_rig import ABORT, COMMIT, Partition
+from tests.storage.cleaner.rig import ABORT, COMMIT, Partition
 from tests.storage.rig import DATA, NOW_MS, batch, new_disk
 
-GOLDEN = Path(__file__).with_name("golden") / "transactions"
+GOLDEN = Path(__file__).parents[1] / "golden" / "transactions"
 READ = json.loads((GOLDEN / "read.json").read_text())
 MOVED = TopicPartition("moved", 0)
 FOLDER = f"{DATA}/moved-0"

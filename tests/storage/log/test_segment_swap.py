@@ -10,7 +10,7 @@ from storage.batch.record_batch import read_header
 from storage.disk import RealDisk
 from storage.log.partition_log import PartitionLog
 from storage.log.segment_swap import SwapRefused, remove_cleaned, remove_deleted, swap_in
-from tests.storage.cleaner_rig import KEY, SETTINGS, Partition
+from tests.storage.cleaner.rig import KEY, SETTINGS, Partition
 from tests.storage.rig import TOPIC_ID
 
 

@@ -21,8 +21,8 @@ from storage.log.partition_log import PartitionLog
 from storage.log.segment_swap import SwapRefused, swap_in
 from storage.snapshot import About, covers, positions, write
 from tests.simulator.disk import SimulatedDisk
+from tests.storage.repair.test_repair import ONE_SEGMENT, _batch_at, expected, segments, stopped
 from tests.storage.rig import DATA, NOW_MS, OFFSETS, SMALL_LIMITS, TOPIC_ID, Rig, keys_in, records
-from tests.storage.test_repair import ONE_SEGMENT, _batch_at, expected, segments, stopped
 from topics.catalog import Catalog, TopicEntry
 
 KEY = TopicPartition(OFFSETS, 0)

@@ -23,16 +23,7 @@ from storage.log.log_store import CLEAN_SHUTDOWN, LogStore
 from storage.repair.repair_plan import REPAIR_FILE
 from storage.snapshot import About, positions, write
 from tests.simulator.disk import PowerCut, SimulatedDisk
-from tests.storage.rig import (
-    DATA,
-    NOW_MS,
-    OFFSETS,
-    SMALL_LIMITS,
-    TOPIC_ID,
-    keys_in,
-    records,
-)
-from tests.storage.test_repair import (
+from tests.storage.repair.test_repair import (
     FOLDER,
     _batch_at,
     _damage_group,
@@ -41,6 +32,15 @@ from tests.storage.test_repair import (
     segments,
     still_in_the_journal,
     stopped,
+)
+from tests.storage.rig import (
+    DATA,
+    NOW_MS,
+    OFFSETS,
+    SMALL_LIMITS,
+    TOPIC_ID,
+    keys_in,
+    records,
 )
 
 SEEDS = int(os.environ.get("REPAIR_CRASH_SEEDS", "1"))
