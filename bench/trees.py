@@ -16,7 +16,8 @@ offsets, which the base wrote and left with a clean stop.
 The table has each tree's median, the ratio head/base (the median of the ratios of neighbours in
 time, which a busy machine slows alike), the lowest and highest such median of a round, and the
 ratio of the two minima. A difference within the range of the rounds is noise: compare a commit with
-itself first to see how much of that the machine makes.
+itself first to see how much of that the machine makes. Starts are few and long: where others use
+the machine, give more rounds and read the CPU and the minima, not the wall time.
 """
 
 import argparse
