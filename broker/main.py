@@ -40,7 +40,7 @@ from broker.loop.journal_bridge import JournalRelay
 from broker.loop.process import SMALL_DESCRIPTOR_LIMIT, notify, raise_descriptor_limit
 from broker.loop.ticker import Ticker
 from broker.net.dispatch import Dispatcher
-from broker.net.server import Server, ServerLimits
+from broker.net.server import Server
 from broker.net.sockets import Bound, CannotListen, address_text, bind_admin, bind_listener
 from broker.observe.events import DaemonStep, PartFailed, Warned
 from broker.observe.observer import Observer, log_to_stderr
@@ -50,10 +50,17 @@ from broker.partitions.ownership import Ownership
 from config.crash_steps import NEVER
 from config.keys import Config
 from config.listeners import BadListeners
-from config.settings import journal_limits
+from config.settings import (
+    group_settings,
+    history_index_limits,
+    history_record_limits,
+    journal_limits,
+    offsets_log_settings,
+    server_limits,
+    topic_settings,
+)
 from coordinator.coordinator import GroupCoordinator
-from history.index import HistoryIndex, IndexLimits
-from history.recording.recorder import FactLimits
+from history.index import HistoryIndex
 from protocol.names import HISTORY_TOPIC, OFFSETS_TOPIC
 from rollcall import __version__
 from storage.api import Corrupt
@@ -174,13 +181,13 @@ def build(
         dispensable=(HISTORY_TOPIC,),  # groups are served without their history
     )
     repaired = recover_journal(journal, store, opened, observer, repair=repair)
-    server = Server(loop, clock, _limits(config), observer)
+    server = Server(loop, clock, server_limits(config), observer)
     io = IoThreads(loop, lambda error: observer(PartFailed("data plane", error)))
     cluster = ClusterOfOne(config, data_dir.identity.cluster_id)
     data_plane = DataPlane(
         store,
         catalog,
-        config.topic_settings(),
+        topic_settings(config),
         cluster=cluster,
         reply=server.reply,
         observe=observer,
@@ -198,7 +205,7 @@ def build(
     topic_id = data_plane.registry.topic_id(OFFSETS_TOPIC)
     assert topic_id is not None, "the data plane makes the offsets topic"
     ticker = Ticker(loop, clock, lambda error: observer(PartFailed("timer", error)))
-    logs = OffsetsLogs(disk, store, journal, topic_id, config.offsets_log_settings())
+    logs = OffsetsLogs(disk, store, journal, topic_id, offsets_log_settings(config))
     ownership = Ownership(
         logs,
         clock,
@@ -209,7 +216,7 @@ def build(
     history = _history(config, journal, observer)
     reply, observe = fail_at(config.rollcall_crash_at, server.reply, observer)
     coordinator = GroupCoordinator(
-        config.group_settings(),
+        group_settings(config),
         new_member_id=new_member_id,
         topics=data_plane.registry,
         endpoint=cluster.endpoint,
@@ -417,32 +424,12 @@ def _bind(config: Config) -> Ports:
 def _history(config: Config, journal: Journal, observer: Observer) -> HistoryLog | None:
     if not config.rollcall_history_enable:
         return None
-    memory = IndexLimits(
-        config.rollcall_history_memory_rebalances_per_group,
-        config.rollcall_history_memory_rebalances,
-        config.rollcall_history_memory_bytes,
-    )
     return HistoryLog(
         journal,
         config.rollcall_history_topic_num_partitions,
-        HistoryIndex(memory),
-        FactLimits(members=config.rollcall_history_members_max),
+        HistoryIndex(history_index_limits(config)),
+        history_record_limits(config),
         observer,
-    )
-
-
-def _limits(config: Config) -> ServerLimits:
-    return ServerLimits(
-        socket_request_max_bytes=config.socket_request_max_bytes,
-        request_max_bytes=config.rollcall_request_max_bytes,
-        socket_listen_backlog_size=config.socket_listen_backlog_size,
-        connections_max_idle_ms=config.connections_max_idle_ms,
-        max_connections=config.max_connections,
-        max_connections_per_ip=config.max_connections_per_ip,
-        max_connections_by_ip=config.connections_by_address,
-        queued_max_request_bytes=config.queued_max_request_bytes,
-        connection_unsent_max_bytes=config.rollcall_connection_unsent_max_bytes,
-        connections_unsent_max_bytes=config.rollcall_connections_unsent_max_bytes,
     )
 
 

@@ -86,8 +86,9 @@ def _settings(place: "DataPlace", ratio: float | None, lag_ms: int | None) -> "L
     settings = LogSettings()
     if has_journal(place):
         from config.keys import Config
+        from config.settings import offsets_log_settings
 
-        settings = Config().offsets_log_settings()
+        settings = offsets_log_settings(Config())
     if ratio is not None:
         settings = replace(settings, min_cleanable_dirty_ratio=ratio)
     if lag_ms is not None:

@@ -1,7 +1,7 @@
-"""Which steps of a rebalance have a name? The values of `rollcall.crash.at`.
+"""Crash steps: the steps of a rebalance that `rollcall.crash.at` can name.
 
-Apart from fail_points.py, which acts on them, because the table of keys needs the names and every
-command reads that table: it should not wait for the coordinator to be imported.
+Apart from broker/fail_points.py, which acts on them, because the table of keys needs the names and
+every command reads that table: no command has to import the coordinator for it.
 """
 
 from enum import StrEnum

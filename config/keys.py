@@ -1,10 +1,11 @@
-"""Which values does this daemon run with? One frozen `Config`: every key, its limit and its reason.
+"""Configuration keys: every key with its default, range and meaning, in one frozen `Config`.
 
 A key is declared in one line: the field's name with its underscores as dots is the name that users
 write, Kafka's wherever Kafka has one; then default, meaning and range. Own keys begin `rollcall_`.
 Adding a key is adding that line and using the field. `sources.py` fills a Config in;
 `rollcall config` and docs/configuration.md print this table. Durations are in ms and sizes in bytes
-unless the name says otherwise. Kafka's counterpart: AbstractKafkaConfig.CONFIG_DEF.
+unless the name says otherwise. `settings.py` makes the settings of each part from it. Kafka's
+counterpart: AbstractKafkaConfig.CONFIG_DEF.
 """
 
 from collections.abc import Mapping
@@ -21,7 +22,6 @@ from config.types import (
     Rule,
     Table,
     Value,
-    as_text,
     boolean,
     integer,
     one_of,
@@ -30,16 +30,12 @@ from config.types import (
     text,
     words,
 )
-from coordinator.settings import GroupSettings
 from protocol import java_text
 from protocol.java_text import INT_MAX, LONG_MAX, split_list, trim
-from protocol.names import HISTORY_TOPIC, LAG_TOPIC, TopicName
-from storage.api import JOURNALED_BATCH_BYTES_MAX, LogSettings
-from topics.settings import PARTITIONS_MAX, InternalTopic, TopicSettings
+from topics.settings import PARTITIONS_MAX
 
 _HOUR_MS = 3_600_000
 _MINUTE_MS = 60_000
-_DAY_MS = 24 * _HOUR_MS
 
 
 class Origin(Struct, frozen=True):
@@ -692,100 +688,6 @@ class Config(Struct, frozen=True, metaclass=Table):
     @property
     def roll_ms(self) -> int:
         return self.log_roll_hours * _HOUR_MS if self.log_roll_ms is None else self.log_roll_ms
-
-    def group_settings(self) -> GroupSettings:
-        return GroupSettings(
-            offsets_topic_num_partitions=self.offsets_topic_num_partitions,
-            group_min_session_timeout_ms=self.group_min_session_timeout_ms,
-            group_max_session_timeout_ms=self.group_max_session_timeout_ms,
-            group_initial_rebalance_delay_ms=self.group_initial_rebalance_delay_ms,
-            group_max_size=self.group_max_size,
-            offset_metadata_max_bytes=self.offset_metadata_max_bytes,
-            offsets_retention_minutes=self.offsets_retention_minutes,
-            offsets_retention_check_interval_ms=self.offsets_retention_check_interval_ms,
-            offsets_commit_timeout_ms=self.offsets_commit_timeout_ms,
-            offsets_value_version=self.rollcall_offsets_value_version,
-            max_batch_bytes=min(self.message_max_bytes, JOURNALED_BATCH_BYTES_MAX),
-            groups_max=self.rollcall_groups_max,
-            pending_members_max=self.rollcall_group_pending_members_max,
-            generation_records=self.rollcall_generation_records,
-            forgive_slow_member=self.rollcall_forgive_slow_member,
-            forgive_max_ms=self.rollcall_forgive_max_ms,
-            rebalance_on_partition_change=self.rollcall_rebalance_on_partition_change,
-            partition_change_delay_ms=self.rollcall_partition_change_delay_ms,
-        )
-
-    def topic_settings(self) -> TopicSettings:
-        return TopicSettings(
-            auto_create_topics_enable=self.auto_create_topics_enable,
-            delete_topic_enable=self.delete_topic_enable,
-            num_partitions=self.num_partitions,
-            default_replication_factor=self.default_replication_factor,
-            offsets_topic_num_partitions=self.offsets_topic_num_partitions,
-            offsets_topic_segment_bytes=self.offsets_topic_segment_bytes,
-            offsets_history_ms=self.rollcall_offsets_history_ms,
-            fetch_max_bytes=self.fetch_max_bytes,
-            max_request_partition_size_limit=self.max_request_partition_size_limit,
-            log_retention_check_interval_ms=self.log_retention_check_interval_ms,
-            producer_id_expiration_ms=self.producer_id_expiration_ms,
-            producer_id_expiration_check_interval_ms=self.producer_id_expiration_check_interval_ms,
-            producer_snapshot_interval_ms=self.rollcall_producer_snapshot_interval_ms,
-            internal_topics=self._internal_topics,
-            broker_properties={
-                key.name: as_text(self.value(key))
-                for key in keys().values()
-                if key.name in self.origins
-            },
-        )
-
-    @property
-    def _internal_topics(self) -> dict[TopicName, InternalTopic]:
-        topics = {LAG_TOPIC: InternalTopic(1, self._lag_topic)}
-        if self.rollcall_history_enable:
-            partitions = self.rollcall_history_topic_num_partitions
-            topics[HISTORY_TOPIC] = InternalTopic(partitions, self._history_topic)
-        return topics
-
-    @property
-    def _history_topic(self) -> dict[str, str]:
-        # Whole files are deleted: they have to be closed more often than that.
-        roll_ms = _DAY_MS
-        if self.rollcall_history_retention_ms >= 0:
-            roll_ms = max(min(_DAY_MS, self.rollcall_history_retention_ms // 4), 1_000)
-        return {
-            "cleanup.policy": "delete",
-            "retention.ms": str(max(self.rollcall_history_retention_ms, -1)),
-            "retention.bytes": str(max(self.rollcall_history_retention_bytes, -1)),
-            "segment.bytes": str(self.rollcall_history_segment_bytes),
-            "segment.ms": str(roll_ms),
-        }
-
-    @property
-    def _lag_topic(self) -> dict[str, str]:
-        return {
-            "cleanup.policy": "delete",
-            "retention.ms": str(self.rollcall_lag_retention_ms),
-            "retention.bytes": str(self.rollcall_lag_retention_bytes),
-            "segment.bytes": "67108864",
-        }
-
-    def offsets_log_settings(self) -> LogSettings:
-        """How the files of __consumer_offsets are cut."""
-        return LogSettings(
-            segment_bytes=self.offsets_topic_segment_bytes,
-            # What is not rolled cannot be compacted.
-            segment_ms=min(self.roll_ms, self.log_cleaner_max_compaction_lag_ms),
-            segment_index_bytes=self.log_index_size_max_bytes,
-            index_interval_bytes=self.log_index_interval_bytes,
-            cleanup_delete=False,
-            cleanup_compact=True,
-            min_cleanable_dirty_ratio=self.log_cleaner_min_cleanable_ratio,
-            min_compaction_lag_ms=self.rollcall_offsets_history_ms,
-            min_compaction_lag_max_bytes=self.rollcall_offsets_history_bytes,
-            max_compaction_lag_ms=self.log_cleaner_max_compaction_lag_ms,
-            delete_retention_ms=self.log_cleaner_delete_retention_ms,
-            file_delete_delay_ms=self.log_segment_delete_delay_ms,
-        )
 
     def value(self, key: Key) -> Value:
         value: Value = getattr(self, key.field)

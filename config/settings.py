@@ -1,24 +1,157 @@
-"""Journal limits: how large the write-ahead files are, and when they are flushed and checkpointed.
+"""Settings: what each part of a node is configured with, made from the configuration's values.
 
-One place for the daemon and for commands on a stopped data directory: a file that one of them makes
-has the size that the other expects.
+One function `Config -> *Settings | *Limits` for each part. The daemon and the commands on a stopped
+data directory take theirs here, so that what one of them writes has the size and the settings that
+the other expects. Single values (a number of partitions, an interval) need no function.
 """
 
 from typing import Final
 
-from config.keys import Config
+from config.keys import Config, keys
+from config.limits import CleanerSettings, ServerLimits
+from config.types import as_text
+from coordinator.settings import GroupSettings
+from history.index import IndexLimits
+from history.lag.book import LagLimits
+from history.recording.recorder import FactLimits
+from history.verdicts.model import TroubleLimits
+from protocol.names import HISTORY_TOPIC, LAG_TOPIC, TopicName
+from storage.api import JOURNALED_BATCH_BYTES_MAX, LogSettings
 from storage.journal.journal import JournalLimits
+from topics.settings import InternalTopic, TopicSettings
 
-FILES: Final = 2
+WRITE_AHEAD_FILES: Final = 2
 """The journal writes to them in turn; `rollcall.journal.bytes` is their sum."""
+
+LAG_SEGMENT_BYTES: Final = 64 << 20
+"""Of `__group_lag`. Retention deletes whole segments: a sixteenth of its default limit in bytes."""
+
+HISTORY_SEGMENT_MS_MIN: Final = 1_000
+_DAY_MS: Final = 86_400_000
+
+
+def server_limits(config: Config) -> ServerLimits:
+    """What clients may use."""
+    return ServerLimits(
+        socket_request_max_bytes=config.socket_request_max_bytes,
+        request_max_bytes=config.rollcall_request_max_bytes,
+        socket_listen_backlog_size=config.socket_listen_backlog_size,
+        connections_max_idle_ms=config.connections_max_idle_ms,
+        max_connections=config.max_connections,
+        max_connections_per_ip=config.max_connections_per_ip,
+        max_connections_by_ip=config.connections_by_address,
+        queued_max_request_bytes=config.queued_max_request_bytes,
+        connection_unsent_max_bytes=config.rollcall_connection_unsent_max_bytes,
+        connections_unsent_max_bytes=config.rollcall_connections_unsent_max_bytes,
+    )
+
+
+def group_settings(config: Config) -> GroupSettings:
+    """The group coordinator's."""
+    return GroupSettings(
+        offsets_topic_num_partitions=config.offsets_topic_num_partitions,
+        group_min_session_timeout_ms=config.group_min_session_timeout_ms,
+        group_max_session_timeout_ms=config.group_max_session_timeout_ms,
+        group_initial_rebalance_delay_ms=config.group_initial_rebalance_delay_ms,
+        group_max_size=config.group_max_size,
+        offset_metadata_max_bytes=config.offset_metadata_max_bytes,
+        offsets_retention_minutes=config.offsets_retention_minutes,
+        offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
+        offsets_commit_timeout_ms=config.offsets_commit_timeout_ms,
+        offsets_value_version=config.rollcall_offsets_value_version,
+        max_batch_bytes=min(config.message_max_bytes, JOURNALED_BATCH_BYTES_MAX),
+        groups_max=config.rollcall_groups_max,
+        pending_members_max=config.rollcall_group_pending_members_max,
+        generation_records=config.rollcall_generation_records,
+        forgive_slow_member=config.rollcall_forgive_slow_member,
+        forgive_max_ms=config.rollcall_forgive_max_ms,
+        rebalance_on_partition_change=config.rollcall_rebalance_on_partition_change,
+        partition_change_delay_ms=config.rollcall_partition_change_delay_ms,
+    )
+
+
+def topic_settings(config: Config) -> TopicSettings:
+    """The data plane's."""
+    return TopicSettings(
+        auto_create_topics_enable=config.auto_create_topics_enable,
+        delete_topic_enable=config.delete_topic_enable,
+        num_partitions=config.num_partitions,
+        default_replication_factor=config.default_replication_factor,
+        offsets_topic_num_partitions=config.offsets_topic_num_partitions,
+        offsets_topic_segment_bytes=config.offsets_topic_segment_bytes,
+        offsets_history_ms=config.rollcall_offsets_history_ms,
+        fetch_max_bytes=config.fetch_max_bytes,
+        max_request_partition_size_limit=config.max_request_partition_size_limit,
+        log_retention_check_interval_ms=config.log_retention_check_interval_ms,
+        producer_id_expiration_ms=config.producer_id_expiration_ms,
+        producer_id_expiration_check_interval_ms=config.producer_id_expiration_check_interval_ms,
+        producer_snapshot_interval_ms=config.rollcall_producer_snapshot_interval_ms,
+        internal_topics=_internal_topics(config),
+        broker_properties={
+            key.name: as_text(config.value(key))
+            for key in keys().values()
+            if key.name in config.origins
+        },
+    )
+
+
+def _internal_topics(config: Config) -> dict[TopicName, InternalTopic]:
+    topics = {LAG_TOPIC: InternalTopic(1, _lag_topic(config))}
+    if config.rollcall_history_enable:
+        partitions = config.rollcall_history_topic_num_partitions
+        topics[HISTORY_TOPIC] = InternalTopic(partitions, _history_topic(config))
+    return topics
+
+
+def _history_topic(config: Config) -> dict[str, str]:
+    retention_ms = config.rollcall_history_retention_ms
+    # Retention deletes whole segments: they have to be rolled more often than that.
+    roll_ms = _DAY_MS
+    if retention_ms >= 0:
+        roll_ms = max(min(_DAY_MS, retention_ms // 4), HISTORY_SEGMENT_MS_MIN)
+    return {
+        "cleanup.policy": "delete",
+        "retention.ms": str(max(retention_ms, -1)),
+        "retention.bytes": str(max(config.rollcall_history_retention_bytes, -1)),
+        "segment.bytes": str(config.rollcall_history_segment_bytes),
+        "segment.ms": str(roll_ms),
+    }
+
+
+def _lag_topic(config: Config) -> dict[str, str]:
+    return {
+        "cleanup.policy": "delete",
+        "retention.ms": str(config.rollcall_lag_retention_ms),
+        "retention.bytes": str(config.rollcall_lag_retention_bytes),
+        "segment.bytes": str(LAG_SEGMENT_BYTES),
+    }
+
+
+def offsets_log_settings(config: Config) -> LogSettings:
+    """The logs of __consumer_offsets."""
+    return LogSettings(
+        segment_bytes=config.offsets_topic_segment_bytes,
+        # An active segment is not compacted.
+        segment_ms=min(config.roll_ms, config.log_cleaner_max_compaction_lag_ms),
+        segment_index_bytes=config.log_index_size_max_bytes,
+        index_interval_bytes=config.log_index_interval_bytes,
+        cleanup_delete=False,
+        cleanup_compact=True,
+        min_cleanable_dirty_ratio=config.log_cleaner_min_cleanable_ratio,
+        min_compaction_lag_ms=config.rollcall_offsets_history_ms,
+        min_compaction_lag_max_bytes=config.rollcall_offsets_history_bytes,
+        max_compaction_lag_ms=config.log_cleaner_max_compaction_lag_ms,
+        delete_retention_ms=config.log_cleaner_delete_retention_ms,
+        file_delete_delay_ms=config.log_segment_delete_delay_ms,
+    )
 
 
 def journal_limits(config: Config) -> JournalLimits:
-    """Raises ValueError, in one line, if the files could not hold one flush."""
+    """Raises ValueError, in one line, if the write-ahead files could not hold one flush."""
     try:
         return JournalLimits(
             queue_bytes=config.rollcall_journal_queue_max_bytes,
-            file_bytes=config.rollcall_journal_bytes // FILES,
+            file_bytes=config.rollcall_journal_bytes // WRITE_AHEAD_FILES,
             pass_bytes=config.rollcall_checkpoint_bytes,
             linger_ms=config.group_coordinator_append_linger_ms,
             idle_ms=config.rollcall_checkpoint_idle_ms,
@@ -30,3 +163,51 @@ def journal_limits(config: Config) -> JournalLimits:
             f"rollcall.journal.bytes = {config.rollcall_journal_bytes}: "
             f"each of its two files is half of that, and {error}"
         ) from None
+
+
+def cleaner_settings(config: Config) -> CleanerSettings:
+    """The log cleaner's; what holds for one log is in its LogSettings."""
+    return CleanerSettings(
+        is_enabled=config.log_cleaner_enable,
+        backoff_ms=config.log_cleaner_backoff_ms,
+        io_max_bytes_per_second=config.log_cleaner_io_max_bytes_per_second,
+        map_bytes=config.log_cleaner_dedupe_buffer_size,
+    )
+
+
+def history_index_limits(config: Config) -> IndexLimits:
+    """What of the groups' history is kept in memory."""
+    return IndexLimits(
+        config.rollcall_history_memory_rebalances_per_group,
+        config.rollcall_history_memory_rebalances,
+        config.rollcall_history_memory_bytes,
+    )
+
+
+def history_record_limits(config: Config) -> FactLimits:
+    """What one history record names."""
+    return FactLimits(members=config.rollcall_history_members_max)
+
+
+def lag_limits(config: Config) -> LagLimits:
+    """What the lag sampler keeps of each group."""
+    return LagLimits(
+        interval_ms=config.rollcall_lag_interval_ms,
+        window_commits=config.rollcall_lag_window_commits,
+        partitions_max=config.rollcall_lag_partitions_max,
+    )
+
+
+def verdict_limits(config: Config) -> TroubleLimits:
+    """From when on a group's state is a verdict."""
+    return TroubleLimits(
+        window_ms=config.rollcall_trouble_window_ms,
+        flapping_returns=config.rollcall_trouble_flapping_returns,
+        loop_rebalances=config.rollcall_trouble_loop_rebalances,
+        slow_join_ms=config.rollcall_trouble_slow_join_ms,
+        stuck_ms=config.rollcall_trouble_stuck_ms,
+        settle_ms=config.rollcall_trouble_settle_ms,
+        no_progress_ms=config.rollcall_trouble_no_progress_ms,
+        commits_per_second=config.rollcall_trouble_commits_per_second,
+        skew_percent=config.rollcall_trouble_skew_percent,
+    )

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from config.keys import Config
-from config.settings import journal_limits
+from config.settings import journal_limits, offsets_log_settings, topic_settings
 from protocol.names import HISTORY_TOPIC, OFFSETS_TOPIC, TopicId
 from storage.api import Corrupt, LogSettings, TopicPartition
 from storage.atomic_file import StoredFile
@@ -41,7 +41,7 @@ class RollcallDir:
         if must_exist and not Path(self.path, META_PROPERTIES).exists():
             raise Unusable(f"{self.path} is not a Rollcall data directory")
         self.disk: Disk = RealDisk()
-        self._settings = config.offsets_log_settings()
+        self._settings = offsets_log_settings(config)
         self._keeps_history = config.rollcall_history_enable
         self._data_dir = DataDir(self.path, _node_id(Path(self.path), config.node_id))
         try:
@@ -78,7 +78,7 @@ class RollcallDir:
         self.registry = TopicRegistry(
             self._store,
             StoredFile(self.disk, f"{self.path}/{TOPICS_FILE}"),
-            config.topic_settings(),
+            topic_settings(config),
             lambda _: None,
         )
         topic_id = self.registry.topic_id(OFFSETS_TOPIC)

@@ -34,6 +34,8 @@ from broker.observe.cleaner_events import (
 )
 from broker.observe.events import PartFailed
 from config.keys import Config
+from config.limits import CleanerSettings
+from config.settings import cleaner_settings
 from coordinator.coordinator import GroupCoordinator
 from protocol.names import TopicName
 from seams.now import Now
@@ -65,13 +67,6 @@ T = TypeVar("T")
 
 Producers = Callable[[TopicPartition], Mapping[int, LastOfProducer] | None]
 """The active producers of a partition; None where they are not known."""
-
-
-class CleaningSettings(Struct, frozen=True):
-    is_enabled: bool = True
-    backoff_ms: int = 15_000
-    io_max_bytes_per_second: float = 1.7976931348623157e308
-    map_bytes: int = 128 << 20
 
 
 class CleaningNumbers(Struct):
@@ -112,7 +107,7 @@ class Cleaning:
         worker: WorkerProcess,
         clock: SystemClock,
         observe: Callable[[CleanerEvent | PartFailed], None],
-        settings: CleaningSettings,
+        settings: CleanerSettings,
         *,
         producers: Producers,
         marks: Marks = no_marks,
@@ -475,12 +470,7 @@ def build_cleaning(
         WorkerProcess(),
         clock,
         observe,
-        CleaningSettings(
-            is_enabled=config.log_cleaner_enable,
-            backoff_ms=config.log_cleaner_backoff_ms,
-            io_max_bytes_per_second=config.log_cleaner_io_max_bytes_per_second,
-            map_bytes=config.log_cleaner_dedupe_buffer_size,
-        ),
+        cleaner_settings(config),
         producers=producers,
         marks=pipeline_marks(
             coordinator,

@@ -17,8 +17,9 @@ from broker.lag.sampler import LagSampler
 from broker.loop.clock import SystemClock
 from broker.observe.events import ShellEvent, Warned
 from config.keys import Config
+from config.settings import lag_limits
 from coordinator.coordinator import GroupCoordinator
-from history.lag.book import LagBook, LagLimits
+from history.lag.book import LagBook
 from history.lag.records import Sample, UnreadableSample, decode_sample, encode_sample
 from protocol.names import LAG_TOPIC
 from seams.io_executor import INLINE, IoExecutor
@@ -146,11 +147,7 @@ def build_lag(
 ) -> LagSampler:
     """The sampler with its book and its topic, as the configuration says."""
     registry = data_plane.registry
-    limits = LagLimits(
-        interval_ms=config.rollcall_lag_interval_ms,
-        window_commits=config.rollcall_lag_window_commits,
-        partitions_max=config.rollcall_lag_partitions_max,
-    )
+    limits = lag_limits(config)
     topic = LagTopic(
         registry.partition(PARTITION.topic, PARTITION.partition),
         clock,

@@ -19,6 +19,7 @@ from broker.lag.skipped_groups import VERDICTS, SkippedGroups
 from broker.observe.events import ShellEvent, TroubleCleared, TroubleFound
 from broker.observe.observer import Observer
 from config.keys import Config
+from config.settings import verdict_limits
 from coordinator.classic.events import JoinRefused
 from coordinator.classic.subscriptions import topics_of_subscription
 from coordinator.group import SESSION_PAUSED, GroupView, MemberView
@@ -319,19 +320,9 @@ def build_watch(
     observer: Observer,
 ) -> TroubleWatch:
     """The watch, told of what it has to know. Without a history it sees only how groups are now."""
-    limits = TroubleLimits(
-        window_ms=config.rollcall_trouble_window_ms,
-        flapping_returns=config.rollcall_trouble_flapping_returns,
-        loop_rebalances=config.rollcall_trouble_loop_rebalances,
-        slow_join_ms=config.rollcall_trouble_slow_join_ms,
-        stuck_ms=config.rollcall_trouble_stuck_ms,
-        settle_ms=config.rollcall_trouble_settle_ms,
-        no_progress_ms=config.rollcall_trouble_no_progress_ms,
-        commits_per_second=config.rollcall_trouble_commits_per_second,
-        skew_percent=config.rollcall_trouble_skew_percent,
-    )
     note = _to_nobody if history is None else history.note
     groups_max = config.rollcall_trouble_groups_max
+    limits = verdict_limits(config)
     watch = TroubleWatch(topics, limits, groups_max, observer, note, lag.skipped)
     if history is not None:
         history.subscribe(watch.happened)

@@ -14,8 +14,6 @@ from functools import partial
 from time import perf_counter
 from typing import Final
 
-from msgspec import Struct, field
-
 from broker.loop.clock import SystemClock
 from broker.net.connection import Connection
 from broker.net.dispatch import Dispatcher, Route
@@ -26,6 +24,7 @@ from broker.net.sockets import Bound
 from broker.net.unsent_bytes import Unsent
 from broker.observe.events import PeerFault, ShellEvent
 from broker.observe.stats import Turns
+from config.limits import ServerLimits
 from coordinator.undecided import AnswerFollows
 from protocol.codec import encode_response
 from protocol.messages import Response
@@ -38,21 +37,6 @@ SWEEP_MS_MIN: Final = 50
 PASS_S_MAX: Final = 0.005
 """For the turns of all connections that were put off; then the sockets are looked at again. So who
 comes with one request waits no longer than this, however many have sent a heap of them."""
-
-
-class ServerLimits(Struct, frozen=True):
-    """What clients may cost us, named as Kafka names it; the defaults are Kafka's."""
-
-    socket_request_max_bytes: int = 104_857_600
-    request_max_bytes: int = 33_554_432  # of what is no Produce
-    socket_listen_backlog_size: int = 50
-    connections_max_idle_ms: int = 600_000
-    max_connections: int = 2_147_483_647
-    max_connections_per_ip: int = 2_147_483_647
-    max_connections_by_ip: dict[str, int] = field(default_factory=dict)
-    queued_max_request_bytes: int = -1
-    connection_unsent_max_bytes: int = 16_777_216
-    connections_unsent_max_bytes: int = 268_435_456
 
 
 class Server:

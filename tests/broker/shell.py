@@ -14,9 +14,10 @@ from typing import Self
 from broker.loop.clock import SystemClock
 from broker.loop.ticker import Ticker
 from broker.net.dispatch import Dispatcher
-from broker.net.server import Server, ServerLimits
+from broker.net.server import Server
 from broker.net.sockets import Bound, bind_listener
 from broker.observe.events import ConnectionDropped, ShellEvent
+from config.limits import ServerLimits
 from config.listeners import Listener
 from protocol.codec import RequestHeader, decode_response, encode_request
 from protocol.messages import REQUESTS, Request, Response

@@ -7,8 +7,8 @@ import struct
 
 import pytest
 
-from broker.net.server import ServerLimits
 from broker.observe.events import PeerFault
+from config.limits import ServerLimits
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.names import ApiKey, ErrorCode
 from tests.broker.shell import Shell, heartbeat

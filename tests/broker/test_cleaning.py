@@ -10,7 +10,7 @@ from uuid import UUID
 from msgspec.structs import replace
 
 from broker.background.jobs import Arguments, run_job
-from broker.background.log_cleaner import ATTEMPTS_MAX, Cleaning, CleaningSettings
+from broker.background.log_cleaner import ATTEMPTS_MAX, Cleaning
 from broker.background.worker import JobFailed, WorkerProcess
 from broker.loop.clock import SystemClock
 from broker.observe.cleaner_events import (
@@ -22,6 +22,7 @@ from broker.observe.cleaner_events import (
     LogUncleanable,
 )
 from broker.observe.events import PartFailed
+from config.limits import CleanerSettings
 from storage.api import LogSettings, Record, TopicPartition
 from storage.batch.record_batch import encode_batch, stored_records
 from storage.cleaner.cleaner import read_clean_offsets, write_clean_offsets
@@ -80,7 +81,7 @@ class Desk:
             self.worker,
             self.clock,
             self.events.append,
-            CleaningSettings(),
+            CleanerSettings(),
             producers=lambda _: {},
         )
         self.logs = {key: self.open(key) for key in (ONE, TWO)}
@@ -412,7 +413,7 @@ async def test_a_bug_ends_a_look_and_not_the_cleaner() -> None:
         return await original()
 
     desk.cleaning.look = failing  # type: ignore[method-assign]  # the bug
-    desk.cleaning._settings = CleaningSettings(backoff_ms=1)
+    desk.cleaning._settings = CleanerSettings(backoff_ms=1)
     desk.cleaning.start()
     await asyncio.wait_for(looked.wait(), 60)
     await desk.cleaning.stop()
@@ -421,7 +422,7 @@ async def test_a_bug_ends_a_look_and_not_the_cleaner() -> None:
 
 async def test_without_log_cleaner_enable_nothing_starts() -> None:
     desk = Desk()
-    desk.cleaning._settings = CleaningSettings(is_enabled=False)
+    desk.cleaning._settings = CleanerSettings(is_enabled=False)
     desk.cleaning.start()
     await desk.cleaning.stop()
     assert desk.events == []

@@ -1,10 +1,25 @@
 """The table of keys: do names, defaults and ranges agree with Kafka's, and with the parts?"""
 
+from collections.abc import Callable
+
 import pytest
+from msgspec import Struct
 from msgspec.structs import replace
 
 from config.kafka_names import is_known, kafka_names, refusal
 from config.keys import Config, keys
+from config.settings import (
+    cleaner_settings,
+    group_settings,
+    history_index_limits,
+    history_record_limits,
+    journal_limits,
+    lag_limits,
+    offsets_log_settings,
+    server_limits,
+    topic_settings,
+    verdict_limits,
+)
 from config.sources import command_line_setting, load_config
 from config.types import BadValue, as_text
 from coordinator.settings import GroupSettings
@@ -13,6 +28,8 @@ from storage.api import LogSettings
 from topics.configs import TopicConfigs
 from topics.registry import offsets_topic_configs
 from topics.settings import TopicSettings
+
+LIMITS_WITHOUT_A_KEY = {"queue_entries", "batch_bytes", "group_bytes"}  # of the journal
 
 # Ours on purpose; docs/configuration.md shows Kafka's beside them.
 OTHER_DEFAULTS = {
@@ -63,8 +80,17 @@ def test_every_default_is_within_its_own_range() -> None:
 def test_the_parts_are_built_with_the_defaults_that_they_declare_themselves() -> None:
     config = Config()
 
-    assert config.group_settings() == GroupSettings()
-    assert config.offsets_log_settings() == LogSettings(
+    for settings in (
+        cleaner_settings(config),
+        group_settings(config),
+        history_index_limits(config),
+        history_record_limits(config),
+        lag_limits(config),
+        server_limits(config),
+        verdict_limits(config),
+    ):
+        assert settings == type(settings)()
+    assert offsets_log_settings(config) == LogSettings(
         segment_bytes=104_857_600,
         cleanup_delete=False,
         cleanup_compact=True,
@@ -85,9 +111,9 @@ def test_the_parts_are_built_with_the_defaults_that_they_declare_themselves() ->
 )
 def test_what_is_shown_of_the_offsets_topic_is_what_its_logs_go_by(pairs: tuple[str, ...]) -> None:
     config = load_config(command_line=[command_line_setting(pair) for pair in pairs])
-    settings = config.topic_settings()
+    settings = topic_settings(config)
     shown = TopicConfigs(settings.broker_properties).effective(offsets_topic_configs(settings)).log
-    applied = config.offsets_log_settings()
+    applied = offsets_log_settings(config)
     own = {  # there is no key of Kafka's for it
         "min_compaction_lag_max_bytes": applied.min_compaction_lag_max_bytes,
     }
@@ -97,8 +123,8 @@ def test_what_is_shown_of_the_offsets_topic_is_what_its_logs_go_by(pairs: tuple[
 
 
 def test_what_must_be_compacted_is_closed_in_time() -> None:
-    assert Config(log_cleaner_max_compaction_lag_ms=7).offsets_log_settings().segment_ms == 7
-    assert Config(log_roll_ms=5).offsets_log_settings().segment_ms == 5
+    assert offsets_log_settings(Config(log_cleaner_max_compaction_lag_ms=7)).segment_ms == 7
+    assert offsets_log_settings(Config(log_roll_ms=5)).segment_ms == 5
 
 
 def test_topics_are_told_which_of_the_brokers_keys_were_set() -> None:
@@ -109,17 +135,43 @@ def test_topics_are_told_which_of_the_brokers_keys_were_set() -> None:
         ]
     )
 
-    assert config.topic_settings().broker_properties == {
+    assert topic_settings(config).broker_properties == {
         "log.retention.hours": "24",
         "log.cleanup.policy": "compact,delete",
     }
-    settings = Config().topic_settings()
+    settings = topic_settings(Config())
     assert settings == TopicSettings(internal_topics=settings.internal_topics)
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        cleaner_settings,
+        history_index_limits,
+        journal_limits,
+        lag_limits,
+        server_limits,
+        verdict_limits,
+    ],
+)
+def test_every_limit_follows_a_key(limits: Callable[[Config], Struct]) -> None:
+    numbers = {
+        key.field: _other(key.default)
+        for key in keys().values()
+        if isinstance(key.default, int | float)
+    }
+    before = limits(Config())
+    after = limits(Config(**numbers, max_connections_per_ip_overrides="127.0.0.1:1"))
+
+    same = {
+        name for name in before.__struct_fields__ if getattr(after, name) == getattr(before, name)
+    }
+    assert same <= LIMITS_WITHOUT_A_KEY
 
 
 def test_the_daemons_own_topics_are_kept_as_their_keys_say() -> None:
     config = Config(rollcall_lag_retention_ms=7, rollcall_lag_retention_bytes=8)
-    topic = config.topic_settings().internal_topics[LAG_TOPIC]
+    topic = topic_settings(config).internal_topics[LAG_TOPIC]
     assert (topic.configs["retention.ms"], topic.configs["retention.bytes"]) == ("7", "8")
 
 
@@ -131,34 +183,38 @@ def test_every_topic_setting_that_has_a_key_follows_it() -> None:
     changed = Config(**{name: _other(getattr(defaults, name)) for name in fields})
 
     for name in names:
-        assert getattr(changed.topic_settings(), name) != getattr(TopicSettings(), name), name
+        assert getattr(topic_settings(changed), name) != getattr(TopicSettings(), name), name
 
 
-def _other(value: bool | int) -> bool | int:
-    return not value if isinstance(value, bool) else value + 1
+def _other(value: bool | float) -> bool | float:
+    if isinstance(value, bool):
+        return not value
+    return value + 2 if isinstance(value, int) else value / 2
 
 
 def test_every_group_setting_that_has_a_key_follows_it() -> None:
-    changed = Config(
-        offsets_topic_num_partitions=7,
-        group_min_session_timeout_ms=1,
-        group_max_session_timeout_ms=2,
-        group_initial_rebalance_delay_ms=3,
-        group_max_size=4,
-        offset_metadata_max_bytes=5,
-        offsets_retention_minutes=6,
-        offsets_retention_check_interval_ms=7,
-        rollcall_offsets_value_version=3,
-        message_max_bytes=8,
-        offsets_commit_timeout_ms=13,
-        rollcall_groups_max=11,
-        rollcall_group_pending_members_max=12,
-        rollcall_generation_records=False,
-        rollcall_forgive_slow_member=False,
-        rollcall_forgive_max_ms=9,
-        rollcall_rebalance_on_partition_change=True,
-        rollcall_partition_change_delay_ms=10,
-    ).group_settings()
+    changed = group_settings(
+        Config(
+            offsets_topic_num_partitions=7,
+            group_min_session_timeout_ms=1,
+            group_max_session_timeout_ms=2,
+            group_initial_rebalance_delay_ms=3,
+            group_max_size=4,
+            offset_metadata_max_bytes=5,
+            offsets_retention_minutes=6,
+            offsets_retention_check_interval_ms=7,
+            rollcall_offsets_value_version=3,
+            message_max_bytes=8,
+            offsets_commit_timeout_ms=13,
+            rollcall_groups_max=11,
+            rollcall_group_pending_members_max=12,
+            rollcall_generation_records=False,
+            rollcall_forgive_slow_member=False,
+            rollcall_forgive_max_ms=9,
+            rollcall_rebalance_on_partition_change=True,
+            rollcall_partition_change_delay_ms=10,
+        )
+    )
     defaults = GroupSettings()
 
     same = {

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from broker.net.request import PendingRequest
-from broker.net.server import ServerLimits
 from broker.observe.events import PeerFault
+from config.limits import ServerLimits
 from protocol.codec import RequestHeader, encode_request
 from protocol.messages import Request
 from protocol.messages.heartbeat import HeartbeatResponse

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable
 
 from broker.net.connection import REQUESTS_A_TURN_MAX, UNANSWERED_MAX, UNREAD_BYTES_MAX
-from broker.net.server import ServerLimits
 from broker.observe.events import PeerFault
+from config.limits import ServerLimits
 from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.messages.join_group import JoinGroupResponse

@@ -13,7 +13,7 @@ import pytest
 
 from broker.net.connection import REQUESTS_A_TURN_MAX
 from broker.net.request import PendingRequest
-from broker.net.server import ServerLimits
+from config.limits import ServerLimits
 from protocol.messages import Request, Response
 from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse

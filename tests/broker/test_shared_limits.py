@@ -5,8 +5,9 @@ that nobody reads (rollcall.connections.unsent.max.bytes).
 """
 
 from broker.net.request import PendingRequest
-from broker.net.server import SWEEP_MS_MAX, ServerLimits
+from broker.net.server import SWEEP_MS_MAX
 from broker.observe.events import PeerFault
+from config.limits import ServerLimits
 from protocol.messages import Request
 from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse

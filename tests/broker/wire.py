@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, cast
 
 from broker.net.connection import Connection
 from broker.net.dispatch import Dispatcher
-from broker.net.server import Server, ServerLimits
+from broker.net.server import Server
 from broker.net.sockets import Bound
 from broker.observe.events import ConnectionDropped, ShellEvent
+from config.limits import ServerLimits
 from protocol.codec import RequestHeader, encode_request
 from protocol.messages import REQUESTS, Request
 from seams.now import Now

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.net.server import ServerLimits
+from config.limits import ServerLimits
 from protocol.codec import Malformed, decode_request, encode_response
 from protocol.names import ApiKey, GroupState
 from tests.coordinator.frames import Frames

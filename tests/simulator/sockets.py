@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final, cast
 from broker.net.connection import Connection as ServerConnection
 from broker.net.dispatch import Dispatcher
 from broker.net.request import PendingRequest
-from broker.net.server import Server, ServerLimits
+from broker.net.server import Server
 from broker.observe.events import ConnectionDropped, PartFailed, RequestFailed, ShellEvent
+from config.limits import ServerLimits
 from protocol.messages import Request, Response
 from seams.now import Now
 from seams.reply_token import ReplyToken
