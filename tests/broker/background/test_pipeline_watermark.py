@@ -14,7 +14,7 @@ from coordinator.coordinator import GroupCoordinator
 from protocol.names import OFFSETS_TOPIC
 from storage.api import TopicPartition
 from storage.cleaner.selection import Unread
-from tests.broker.test_cleaning import ONE, TWO, Desk
+from tests.broker.background.test_log_cleaner import ONE, TWO, Desk
 
 HOUR_MS = 3_600_000
 LONG = Unread(0, keep_ms=10 * HOUR_MS, keep_bytes=-1)
