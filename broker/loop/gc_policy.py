@@ -1,7 +1,7 @@
 """What does Python's garbage collector do in this daemon? It looks at what is young, and no more.
 
 Groups, members, offsets and connections go when the last reference to them goes; the collector
-is for rings of objects, of which there are none among ours (tests/broker/test_collector.py).
+is for rings of objects, of which there are none among ours (tests/broker/loop/test_gc_policy.py).
 What makes some are the console's handlers and tracebacks, and those die young. A collection of the
 oldest generation would walk through every group in memory for nothing, at the latest when they have
 grown by a quarter: 250 ms for a million offsets, in which nobody is answered. So where one

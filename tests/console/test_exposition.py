@@ -143,8 +143,8 @@ def test_what_kafka_lag_exporter_shows_is_shown(shown: Samples) -> None:
 
 # What this traffic has no sample of, and where it is shown instead.
 WITHOUT_SAMPLES = {
-    "group_coordinator_group_troubles",  # likewise: tests/broker/test_metrics_troubles.py
-    "group_coordinator_lag_verdict",  # all is well: tests/broker/test_metrics_labelled.py
+    "group_coordinator_group_troubles",  # likewise: tests/broker/metrics/test_verdicts.py
+    "group_coordinator_lag_verdict",  # all is well: tests/broker/metrics/test_labelled.py
 }
 
 

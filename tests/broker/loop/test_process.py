@@ -166,7 +166,7 @@ uvloop.run(stop_for_ever())
 def test_a_second_signal_ends_it_at_once_and_says_so() -> None:
     ended = subprocess.run(
         [sys.executable, "-c", STOPS_FOR_EVER], capture_output=True, text=True, timeout=60,
-        check=False, cwd=Path(__file__).parents[2],
+        check=False, cwd=Path(__file__).parents[3],
     )  # fmt: skip
     assert ended.returncode == -signal.SIGINT
     assert "another one ends it at once" in ended.stdout

@@ -15,8 +15,8 @@ from protocol.codec import RequestHeader, Unwritable, encode_request
 from protocol.names import ErrorCode
 from tests.broker.daemon import Daemon
 from tests.broker.members import Member, make_topic
+from tests.broker.net.test_bad_frames import CLOSED
 from tests.broker.shell import Client, Shell, heartbeat
-from tests.broker.test_bad_frames import CLOSED
 from tests.coordinator.frames import Frames
 from tests.protocol.samples import EVERY_MESSAGE, sample
 
