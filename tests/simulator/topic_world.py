@@ -502,6 +502,13 @@ class TopicWorld:
             return
         self._tell(f"move-out {name}-{index}")
         files = {one: read_file(self.disk, f"{path}/{one}") for one in self.disk.listdir(path)}
+        # Of two folders of one partition, one that began while the other was away, only the newer
+        # may come back: the older one ends below the recovery point, and is offline, as it should.
+        self.shelf = [
+            folder
+            for folder in self.shelf
+            if (folder.topic_id, folder.index) != (expected.topic_id, index)
+        ]
         self.shelf.append(Folder(name, index, expected.topic_id, files, kept))
         for one in files:
             self.disk.remove(f"{path}/{one}")
