@@ -29,7 +29,7 @@ from broker.loop.clock import SystemClock
 from coordinator.coordinator import GroupCoordinator
 from coordinator.group import CommittedOffset, Group
 from coordinator.offsets.events import OffsetsCommitted
-from history.events import GroupEmptied
+from history.entries import GroupEmptiedEntry
 from history.lag.book import LagBook, LagLimits
 from history.lag.records import Sample, encode_sample
 from history.verdicts.model import TroubleLimits
@@ -123,7 +123,7 @@ async def measure(name: str, world: World, *, moves: bool, watched: bool) -> Non
         watch = TroubleWatch(topics, TroubleLimits(), 100_000, print)  # type: ignore[arg-type]
         for shard in world.shards:
             for group in shard:
-                watch.happened(GroupEmptied(group.group_id, SystemClock().now().wall_ms))
+                watch.happened(GroupEmptiedEntry(group.group_id, SystemClock().now().wall_ms))
         sampler.watcher = watch
     await sampler.round()
     gc.collect()

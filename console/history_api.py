@@ -23,8 +23,8 @@ from broker.history_log.view import HistoryView
 from broker.lag.verdict_watch import Standing
 from console.answers import answer_json, number_asked, refusal, whole_number
 from history.encoding import as_plain
-from history.events import NAMES, GroupDeleted, OffsetsMoved
-from history.text.event_text import words
+from history.entries import ENTRY_NAMES, GroupDeletedEntry, OffsetsMovedEntry
+from history.text.entry_text import words
 from history.text.rebalance_json import instant, shown
 from history.text.rebalance_text import tell, tell_waiting
 from history.verdicts.model import TroubleKind
@@ -112,7 +112,7 @@ class HistoryApi:
         except ValueError as fault:
             return refusal(400, str(fault))
         only_offsets = request.query.get("offsets") == "true"
-        kinds = (OffsetsMoved, GroupDeleted) if only_offsets else ()
+        kinds = (OffsetsMovedEntry, GroupDeletedEntry) if only_offsets else ()
         try:
             found = await view.events(group_id, limit + 1, kinds, span)
         except (OSError, Corrupt, KeyError) as fault:
@@ -123,7 +123,7 @@ class HistoryApi:
         for number, (offset, event) in enumerate(found[:limit], start=1):
             plain = as_plain(event)
             assert isinstance(plain, dict)
-            about = {"offset": offset, "type": NAMES[type(event)], "at": instant(event.at_ms)}
+            about = {"offset": offset, "type": ENTRY_NAMES[type(event)], "at": instant(event.at_ms)}
             events.append({**about, "text": words(event), **plain})
             if number % EVENTS_A_BREATH == 0:
                 await asyncio.sleep(0)

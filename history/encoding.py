@@ -21,7 +21,7 @@ import msgpack
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import fields
 
-from history.events import NAMES, TYPES, HistoryEvent
+from history.entries import ENTRY_NAMES, ENTRY_TYPES, HistoryEntry
 
 VERSION: Final = 1
 
@@ -32,35 +32,35 @@ Write = Callable[[object], Plain]
 Read = Callable[[Plain], object]
 
 
-class UnreadableEvent(Exception):
+class UnreadableEntry(Exception):
     """The value is no event of ours: not msgpack, or not of the types that the fields have."""
 
 
-def encode(event: HistoryEvent) -> tuple[bytes, bytes]:
+def encode(event: HistoryEntry) -> tuple[bytes, bytes]:
     """(key, value) of the event's record."""
     kind = type(event)
-    value = {"v": VERSION, "type": NAMES[kind], **_write_map(kind, event)}
+    value = {"v": VERSION, "type": ENTRY_NAMES[kind], **_write_map(kind, event)}
     packed: bytes = msgpack.packb(value)
     return event.group_id.encode(), packed
 
 
-def decode(value: bytes | None) -> HistoryEvent | None:
-    """The event; None for a type or a version from the future. Raises UnreadableEvent."""
+def decode(value: bytes | None) -> HistoryEntry | None:
+    """The event; None for a type or a version from the future. Raises UnreadableEntry."""
     if value is None:
         return None
     try:
         plain = msgpack.unpackb(value)
     except (ValueError, msgpack.UnpackException) as fault:
-        raise UnreadableEvent(f"{type(fault).__name__}: {fault}") from None
+        raise UnreadableEntry(f"{type(fault).__name__}: {fault}") from None
     if not isinstance(plain, dict) or not isinstance(plain.get("v"), int):
-        raise UnreadableEvent("no map with a version")
-    kind = TYPES.get(str(plain.get("type")))
+        raise UnreadableEntry("no map with a version")
+    kind = ENTRY_TYPES.get(str(plain.get("type")))
     if kind is None or plain["v"] > VERSION:
         return None
     try:
-        return cast("HistoryEvent", _read_map(kind, plain))
+        return cast("HistoryEntry", _read_map(kind, plain))
     except (TypeError, ValueError, KeyError, AttributeError) as fault:
-        raise UnreadableEvent(f"{plain['type']}: {type(fault).__name__}: {fault}") from None
+        raise UnreadableEntry(f"{plain['type']}: {type(fault).__name__}: {fault}") from None
 
 
 def as_plain(value: object) -> Plain:

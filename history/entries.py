@@ -1,7 +1,7 @@
 """What can a group's history tell? Typed facts in the past tense, as `__group_history` keeps them.
 
 One record of the topic is one of these, encoded by `encoding.py`: a map of the fields below under
-the type's name (`TYPES`). The writer (broker/history_log/writer.py) makes them from the
+the type's name (`ENTRY_TYPES`). The writer (broker/history_log/writer.py) makes them from the
 coordinator's
 events, in the turn that decided them; the console, `rollcall why`, the verdicts and Spark read
 them. docs/history.md describes each field for people.
@@ -156,7 +156,7 @@ class Rebalance(Struct, frozen=True):
 NO_REBALANCE: Final = Rebalance(Cause.MEMBER_JOINED, 0)
 
 
-class GroupCreated(Struct, frozen=True):
+class GroupCreatedEntry(Struct, frozen=True):
     """`simple`: by a commit of a consumer without a group, not by a member."""
 
     group_id: str
@@ -164,7 +164,7 @@ class GroupCreated(Struct, frozen=True):
     simple: bool = False
 
 
-class GroupLoaded(Struct, frozen=True):
+class GroupLoadedEntry(Struct, frozen=True):
     """The coordinator of the group is this process from now on: it started, or was elected.
 
     Only told of groups that had members. `interrupted`: a rebalance was running before.
@@ -181,14 +181,14 @@ class GroupLoaded(Struct, frozen=True):
     protocol_type: str = ""
 
 
-class GroupDeleted(Struct, frozen=True):
+class GroupDeletedEntry(Struct, frozen=True):
     group_id: str
     at_ms: int
     expired: bool = False
     asker: Asker | None = None
 
 
-class MemberJoined(Struct, frozen=True):
+class MemberAddedEntry(Struct, frozen=True):
     """`entrance`: dynamic, pending (with an id that it was given), static."""
 
     group_id: str
@@ -201,7 +201,7 @@ class MemberJoined(Struct, frozen=True):
     rebalance_timeout_ms: int = 0
 
 
-class MembersRemoved(Struct, frozen=True):
+class MembersRemovedEntry(Struct, frozen=True):
     """`asker`: whose LeaveGroup it was; None where time removed them."""
 
     group_id: str
@@ -213,7 +213,7 @@ class MembersRemoved(Struct, frozen=True):
     asker: Asker | None = None
 
 
-class StaticMemberReplaced(Struct, frozen=True):
+class StaticMemberReplacedEntry(Struct, frozen=True):
     """Another process came with a member's instance id. `settled`: nobody had to rejoin."""
 
     group_id: str
@@ -229,7 +229,7 @@ class StaticMemberReplaced(Struct, frozen=True):
     partitions: int | None = None  # that it had; None if its assignment is not a consumer's
 
 
-class MemberFenced(Struct, frozen=True):
+class MemberFencedEntry(Struct, frozen=True):
     """A request came from an id that another process has replaced."""
 
     group_id: str
@@ -240,7 +240,7 @@ class MemberFenced(Struct, frozen=True):
     request: str = ""
 
 
-class MemberLapsed(Struct, frozen=True):
+class MemberLapsedEntry(Struct, frozen=True):
     """A session ran out, and nobody was told yet (rollcall.forgive.slow.member)."""
 
     group_id: str
@@ -250,7 +250,7 @@ class MemberLapsed(Struct, frozen=True):
     session_timeout_ms: int = 0
 
 
-class LapseForgiven(Struct, frozen=True):
+class LapseForgivenEntry(Struct, frozen=True):
     """A lapsed member was heard from in time, and stays."""
 
     group_id: str
@@ -260,7 +260,7 @@ class LapseForgiven(Struct, frozen=True):
     late_by_ms: int = 0
 
 
-class RebalanceBegan(Struct, frozen=True):
+class RebalanceBegunEntry(Struct, frozen=True):
     """`waiting_for`: the members that have not rejoined yet. `timeout_ms`: how long at most."""
 
     group_id: str
@@ -285,7 +285,7 @@ class RebalanceBegan(Struct, frozen=True):
     protocol_type: str = ""
 
 
-class NobodyRejoined(Struct, frozen=True):
+class NobodyRejoinedEntry(Struct, frozen=True):
     """Only static members are left, and none of them came: the rebalance goes on waiting."""
 
     group_id: str
@@ -293,21 +293,21 @@ class NobodyRejoined(Struct, frozen=True):
     waiting_for: tuple[Who, ...] = ()
     times: int | None = None  # in a row so far; None: once. Not each time is told
 
-    def after(self, times: int | None) -> "NobodyRejoined | None":
+    def after(self, times: int | None) -> "NobodyRejoinedEntry | None":
         """The same as the last of so many; None: not told (repeats.py)."""
         if times is None:
             return None
         return self if times == 1 else replace(self, times=times)
 
 
-class LeaderChanged(Struct, frozen=True):
+class LeaderChangedEntry(Struct, frozen=True):
     group_id: str
     at_ms: int
     old: Who = NOBODY
     new: Who = NOBODY
 
 
-class GenerationBegan(Struct, frozen=True):
+class GenerationBegunEntry(Struct, frozen=True):
     """The joins are answered; the assignment is still to come."""
 
     group_id: str
@@ -322,7 +322,7 @@ class GenerationBegan(Struct, frozen=True):
     absent: tuple[Who, ...] = ()
 
 
-class GenerationAssigned(Struct, frozen=True):
+class AssignmentReceivedEntry(Struct, frozen=True):
     """The leader's assignments, in one flush with the record of the group that holds them."""
 
     group_id: str
@@ -339,7 +339,7 @@ class GenerationAssigned(Struct, frozen=True):
     described: str = ""  # of groups that are no consumers', in words
 
 
-class AssignmentRefused(Struct, frozen=True):
+class AssignmentRefusedEntry(Struct, frozen=True):
     """The leader's assignments could not be stored; the group tries again."""
 
     group_id: str
@@ -349,7 +349,7 @@ class AssignmentRefused(Struct, frozen=True):
     error: str = ""
 
 
-class GroupEmptied(Struct, frozen=True):
+class GroupEmptiedEntry(Struct, frozen=True):
     """The last member went; in one flush with the record of the group."""
 
     group_id: str
@@ -357,7 +357,7 @@ class GroupEmptied(Struct, frozen=True):
     generation: int = NO_GENERATION
 
 
-class RebalanceEnded(Struct, frozen=True):
+class RebalanceEndedEntry(Struct, frozen=True):
     """The whole of a rebalance in one record: nothing else has to be read to know it."""
 
     group_id: str
@@ -365,7 +365,7 @@ class RebalanceEnded(Struct, frozen=True):
     rebalance: Rebalance = NO_REBALANCE
 
 
-class TopicsChanged(Struct, frozen=True):
+class TopicsChangedEntry(Struct, frozen=True):
     """Partitions of subscribed topics came or went (rollcall.rebalance.on.partition.change)."""
 
     group_id: str
@@ -374,7 +374,7 @@ class TopicsChanged(Struct, frozen=True):
     changes: tuple[TopicPartitions, ...] = ()  # the same topics, with numbers
 
 
-class OffsetsMoved(Struct, frozen=True):
+class OffsetsMovedEntry(Struct, frozen=True):
     """Offsets that no member of a generation moved. `asker`: whose request (of `topic_deletion`
     the DeleteTopics); None where time did, or it is not known any more."""
 
@@ -388,7 +388,7 @@ class OffsetsMoved(Struct, frozen=True):
     since_ms: int | None = None  # when the first of these was made; `at_ms` is the last
 
 
-class VerdictBegan(Struct, frozen=True):
+class VerdictBegunEntry(Struct, frozen=True):
     """A verdict on live trouble holds from now on (docs/verdicts.md)."""
 
     group_id: str
@@ -399,7 +399,7 @@ class VerdictBegan(Struct, frozen=True):
     remedy: str = ""
 
 
-class VerdictEnded(Struct, frozen=True):
+class VerdictEndedEntry(Struct, frozen=True):
     """It does not hold any more."""
 
     group_id: str
@@ -409,53 +409,55 @@ class VerdictEnded(Struct, frozen=True):
     lasted_ms: int = 0
 
 
-HistoryEvent = (
-    GroupCreated
-    | GroupLoaded
-    | GroupDeleted
-    | MemberJoined
-    | MembersRemoved
-    | StaticMemberReplaced
-    | MemberFenced
-    | MemberLapsed
-    | LapseForgiven
-    | RebalanceBegan
-    | NobodyRejoined
-    | LeaderChanged
-    | GenerationBegan
-    | GenerationAssigned
-    | AssignmentRefused
-    | GroupEmptied
-    | RebalanceEnded
-    | TopicsChanged
-    | OffsetsMoved
-    | VerdictBegan
-    | VerdictEnded
+HistoryEntry = (
+    GroupCreatedEntry
+    | GroupLoadedEntry
+    | GroupDeletedEntry
+    | MemberAddedEntry
+    | MembersRemovedEntry
+    | StaticMemberReplacedEntry
+    | MemberFencedEntry
+    | MemberLapsedEntry
+    | LapseForgivenEntry
+    | RebalanceBegunEntry
+    | NobodyRejoinedEntry
+    | LeaderChangedEntry
+    | GenerationBegunEntry
+    | AssignmentReceivedEntry
+    | AssignmentRefusedEntry
+    | GroupEmptiedEntry
+    | RebalanceEndedEntry
+    | TopicsChangedEntry
+    | OffsetsMovedEntry
+    | VerdictBegunEntry
+    | VerdictEndedEntry
 )
 
-TYPES: Final[dict[str, type[HistoryEvent]]] = {
-    "group_created": GroupCreated,
-    "group_loaded": GroupLoaded,
-    "group_deleted": GroupDeleted,
-    "member_joined": MemberJoined,
-    "members_removed": MembersRemoved,
-    "static_member_replaced": StaticMemberReplaced,
-    "member_fenced": MemberFenced,
-    "member_lapsed": MemberLapsed,
-    "lapse_forgiven": LapseForgiven,
-    "rebalance_began": RebalanceBegan,
-    "nobody_rejoined": NobodyRejoined,
-    "leader_changed": LeaderChanged,
-    "generation_began": GenerationBegan,
-    "generation_assigned": GenerationAssigned,
-    "assignment_refused": AssignmentRefused,
-    "group_emptied": GroupEmptied,
-    "rebalance_ended": RebalanceEnded,
-    "topics_changed": TopicsChanged,
-    "offsets_moved": OffsetsMoved,
-    "verdict_began": VerdictBegan,
-    "verdict_ended": VerdictEnded,
+ENTRY_TYPES: Final[dict[str, type[HistoryEntry]]] = {
+    "group_created": GroupCreatedEntry,
+    "group_loaded": GroupLoadedEntry,
+    "group_deleted": GroupDeletedEntry,
+    "member_joined": MemberAddedEntry,
+    "members_removed": MembersRemovedEntry,
+    "static_member_replaced": StaticMemberReplacedEntry,
+    "member_fenced": MemberFencedEntry,
+    "member_lapsed": MemberLapsedEntry,
+    "lapse_forgiven": LapseForgivenEntry,
+    "rebalance_began": RebalanceBegunEntry,
+    "nobody_rejoined": NobodyRejoinedEntry,
+    "leader_changed": LeaderChangedEntry,
+    "generation_began": GenerationBegunEntry,
+    "generation_assigned": AssignmentReceivedEntry,
+    "assignment_refused": AssignmentRefusedEntry,
+    "group_emptied": GroupEmptiedEntry,
+    "rebalance_ended": RebalanceEndedEntry,
+    "topics_changed": TopicsChangedEntry,
+    "offsets_moved": OffsetsMovedEntry,
+    "verdict_began": VerdictBegunEntry,
+    "verdict_ended": VerdictEndedEntry,
 }
 """The name under which a type is kept. Never changed, never given to another type."""
 
-NAMES: Final[dict[type[HistoryEvent], str]] = {kind: name for name, kind in TYPES.items()}
+ENTRY_NAMES: Final[dict[type[HistoryEntry], str]] = {
+    kind: name for name, kind in ENTRY_TYPES.items()
+}

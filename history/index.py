@@ -11,7 +11,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from history.events import GroupDeleted, HistoryEvent, Rebalance, Who
+from history.entries import GroupDeletedEntry, HistoryEntry, Rebalance, Who
 from history.story import Story
 
 
@@ -57,10 +57,10 @@ class HistoryIndex:
         self.kept = 0  # rebalances that are over
         self.kept_bytes = 0  # about what they take
 
-    def apply(self, event: HistoryEvent) -> None:
+    def apply(self, event: HistoryEntry) -> None:
         """Add an event to its group's story."""
         group_id = event.group_id
-        if isinstance(event, GroupDeleted):
+        if isinstance(event, GroupDeletedEntry):
             return
         story = self._stories.get(group_id)
         if story is None:

@@ -2,8 +2,8 @@
 
 The same fold runs over the events as they happen and over the events read back from the topic, so
 the two cannot differ. A rebalance that runs is pieced together from what happened so far; one that
-is over is what its `RebalanceEnded` says, which needs nothing that came before it: retention may
-have taken that. docs/history.md says how a rebalance gets its one named cause.
+is over is what its `RebalanceEndedEntry` says, which needs nothing that came before it: retention
+may have deleted that. docs/history.md says how a rebalance gets its one named cause.
 """
 
 from collections import deque
@@ -13,20 +13,20 @@ from typing import Final
 from msgspec.structs import replace
 
 from history.causes import Cause, End, Removal, WaitEnd
-from history.events import (
+from history.entries import (
     AlsoCaused,
-    GenerationAssigned,
-    GenerationBegan,
+    AssignmentReceivedEntry,
+    GenerationBegunEntry,
     Gone,
-    GroupEmptied,
-    GroupLoaded,
-    HistoryEvent,
-    MemberJoined,
-    MembersRemoved,
+    GroupEmptiedEntry,
+    GroupLoadedEntry,
+    HistoryEntry,
+    MemberAddedEntry,
+    MembersRemovedEntry,
     Rebalance,
-    RebalanceBegan,
-    RebalanceEnded,
-    StaticMemberReplaced,
+    RebalanceBegunEntry,
+    RebalanceEndedEntry,
+    StaticMemberReplacedEntry,
     Wait,
     Who,
 )
@@ -65,7 +65,7 @@ class Story:
         self.done: deque[Rebalance] = deque(maxlen=kept_max)
         self.running: Rebalance | None = None
 
-    def apply(self, event: HistoryEvent) -> None:
+    def apply(self, event: HistoryEntry) -> None:
         """Add an event; in the order in which they happened."""
         tell = _TELLING.get(type(event))
         if tell is not None:
@@ -78,8 +78,8 @@ class Story:
 
     # ------------------------------------------------------------ what each event adds
 
-    def _began(self, event: HistoryEvent) -> None:
-        assert isinstance(event, RebalanceBegan)
+    def _began(self, event: HistoryEntry) -> None:
+        assert isinstance(event, RebalanceBegunEntry)
         self.running = Rebalance(
             event.cause,
             event.at_ms,
@@ -100,18 +100,18 @@ class Story:
             members_before=event.members,
         )
 
-    def _ended(self, event: HistoryEvent) -> None:
-        assert isinstance(event, RebalanceEnded)
+    def _ended(self, event: HistoryEntry) -> None:
+        assert isinstance(event, RebalanceEndedEntry)
         self.running = None
         self.done.append(event.rebalance)
 
-    def _loaded(self, event: HistoryEvent) -> None:
+    def _loaded(self, event: HistoryEntry) -> None:
         whole = whole_rebalance(event)
         assert whole is not None
         self.done.append(whole)
 
-    def _replaced(self, event: HistoryEvent) -> None:
-        assert isinstance(event, StaticMemberReplaced)
+    def _replaced(self, event: HistoryEntry) -> None:
+        assert isinstance(event, StaticMemberReplacedEntry)
         whole = whole_rebalance(event)
         if whole is not None:
             self.done.append(whole)
@@ -123,13 +123,13 @@ class Story:
         self._end_waits({event.old_member_id: Wait(event.who, delay_ms, WaitEnd.REPLACED)})
         self._also(Cause.STATIC_MEMBER_REPLACED, event.who, event.at_ms)
 
-    def _joined(self, event: HistoryEvent) -> None:
-        assert isinstance(event, MemberJoined)
+    def _joined(self, event: HistoryEntry) -> None:
+        assert isinstance(event, MemberAddedEntry)
         if self._gathering is not None:
             self._also(Cause.MEMBER_JOINED, event.who, event.at_ms)
 
-    def _removed(self, event: HistoryEvent) -> None:
-        assert isinstance(event, MembersRemoved)
+    def _removed(self, event: HistoryEntry) -> None:
+        assert isinstance(event, MembersRemovedEntry)
         running = self._gathering
         if running is None or not event.members:
             return
@@ -143,8 +143,8 @@ class Story:
         for who in (first.who, *others):
             self._also(_REMOVAL_CAUSES[event.cause], who, event.at_ms)
 
-    def _generation_began(self, event: HistoryEvent) -> None:
-        assert isinstance(event, GenerationBegan)
+    def _generation_began(self, event: HistoryEntry) -> None:
+        assert isinstance(event, GenerationBegunEntry)
         if self.running is None:
             return
         ends = {
@@ -161,8 +161,8 @@ class Story:
             members_after=event.members,
         )
 
-    def _assigned(self, event: HistoryEvent) -> None:
-        assert isinstance(event, GenerationAssigned)
+    def _assigned(self, event: HistoryEntry) -> None:
+        assert isinstance(event, AssignmentReceivedEntry)
         if self.running is not None:
             self.running = replace(
                 self.running,
@@ -172,8 +172,8 @@ class Story:
                 described=event.described,
             )
 
-    def _emptied(self, event: HistoryEvent) -> None:
-        assert isinstance(event, GroupEmptied)
+    def _emptied(self, event: HistoryEntry) -> None:
+        assert isinstance(event, GroupEmptiedEntry)
         if self.running is not None:
             self.running = replace(
                 self.running, generation_after=event.generation, members_after=0, partitions_moved=0
@@ -227,25 +227,25 @@ class Story:
         self.running = replace(running, waited_for=waits)
 
 
-_TELLING: Final[dict[type, Callable[[Story, HistoryEvent], None]]] = {
-    RebalanceBegan: Story._began,
-    RebalanceEnded: Story._ended,
-    GroupLoaded: Story._loaded,
-    StaticMemberReplaced: Story._replaced,
-    MemberJoined: Story._joined,
-    MembersRemoved: Story._removed,
-    GenerationBegan: Story._generation_began,
-    GenerationAssigned: Story._assigned,
-    GroupEmptied: Story._emptied,
+_TELLING: Final[dict[type, Callable[[Story, HistoryEntry], None]]] = {
+    RebalanceBegunEntry: Story._began,
+    RebalanceEndedEntry: Story._ended,
+    GroupLoadedEntry: Story._loaded,
+    StaticMemberReplacedEntry: Story._replaced,
+    MemberAddedEntry: Story._joined,
+    MembersRemovedEntry: Story._removed,
+    GenerationBegunEntry: Story._generation_began,
+    AssignmentReceivedEntry: Story._assigned,
+    GroupEmptiedEntry: Story._emptied,
 }
 
 
-def whole_rebalance(event: HistoryEvent) -> Rebalance | None:
+def whole_rebalance(event: HistoryEntry) -> Rebalance | None:
     """The rebalance that this event tells of all by itself, if it does."""
     match event:
-        case RebalanceEnded():
+        case RebalanceEndedEntry():
             return event.rebalance
-        case GroupLoaded(generation=generation, members=members):
+        case GroupLoadedEntry(generation=generation, members=members):
             reason = f"the coordinator loaded the group as {event.state}"
             kept = _kept(Cause.COORDINATOR_MOVED, None, event, generation, members, reason)
             return replace(
@@ -254,7 +254,9 @@ def whole_rebalance(event: HistoryEvent) -> Rebalance | None:
                 stopped=event.stopped,
                 protocol_type=event.protocol_type,
             )
-        case StaticMemberReplaced(who=who, generation=generation, members=members) if event.settled:
+        case StaticMemberReplacedEntry(who=who, generation=generation, members=members) if (
+            event.settled
+        ):
             cause = Cause.STATIC_MEMBER_REPLACED
             kept = _kept(cause, who, event, generation, members, event.reason)
             return replace(
@@ -293,7 +295,7 @@ def end(running: Rebalance, how: End, at_ms: int, unowned_ms: int | None = None)
 def _kept(
     cause: Cause,
     trigger: Who | None,
-    event: HistoryEvent,
+    event: HistoryEntry,
     generation: int,
     members: int,
     reason: str,
@@ -315,7 +317,7 @@ def _kept(
     )
 
 
-def _unowned_seconds(event: StaticMemberReplaced) -> float | None:
+def _unowned_seconds(event: StaticMemberReplacedEntry) -> float | None:
     """From the last sign of life of the process that was there to the JoinGroup of this one."""
     if event.silent_ms is None:
         return 0.0  # a record from before this was noted

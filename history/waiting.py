@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from history.events import Who
+from history.entries import Who
 
 
 class For(StrEnum):

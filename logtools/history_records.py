@@ -7,8 +7,8 @@ from enum import Enum
 
 from msgspec import Struct
 
-from history.encoding import UnreadableEvent, as_plain, decode
-from history.events import NAMES
+from history.encoding import UnreadableEntry, as_plain, decode
+from history.entries import ENTRY_NAMES
 from history.lag.records import UnreadableSample, decode_sample
 from logtools.kafka_json import Json, base64_text
 from logtools.record_view import UNKNOWN, Shown
@@ -21,13 +21,13 @@ def decode_history(key: bytes | None, value: bytes | None) -> Shown:
         return Shown(UNKNOWN, group, None, group)
     try:
         event = decode(value)
-    except UnreadableEvent as fault:
+    except UnreadableEntry as fault:
         return Shown(
             UNKNOWN, group, {"bytes": base64_text(value)}, group, problem=str(fault) or "no msgpack"
         )
     if event is None:  # of a version that is yet to come
         return Shown(UNKNOWN, group, {"bytes": base64_text(value)}, group)
-    return Shown(NAMES[type(event)], group, _json(as_plain(event)), group)
+    return Shown(ENTRY_NAMES[type(event)], group, _json(as_plain(event)), group)
 
 
 def decode_lag(key: bytes | None, value: bytes | None) -> Shown:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from coordinator.java_hash import partition_of
 from history.causes import OffsetsBy
 from history.encoding import encode
-from history.events import Asker, GroupCreated, HistoryEvent, OffsetsMoved
+from history.entries import Asker, GroupCreatedEntry, HistoryEntry, OffsetsMovedEntry
 from history.recording.offset_changes import parts_of
 from history.recording.recorder import FactLimits
 from storage.batch.timed_batches import TimedRecord
@@ -28,14 +28,14 @@ class Told(NamedTuple):
     lost: int  # events that have no log to go to
 
 
-def events_of(plan: Plan, now_ms: int, actor: Asker) -> Iterator[HistoryEvent]:
+def events_of(plan: Plan, now_ms: int, actor: Asker) -> Iterator[HistoryEntry]:
     """`actor`: the command, and the host that it ran on."""
     most = FactLimits().offsets
     for change in plan.changes:
         if change.is_new:
-            yield GroupCreated(change.group_id, now_ms, simple=not change.has_state)
+            yield GroupCreatedEntry(change.group_id, now_ms, simple=not change.has_state)
         for part in parts_of(change.moved, most):
-            yield OffsetsMoved(change.group_id, now_ms, OffsetsBy.IMPORT, part, actor)
+            yield OffsetsMovedEntry(change.group_id, now_ms, OffsetsBy.IMPORT, part, actor)
 
 
 def tell(plan: Plan, now_ms: int, actor: Asker, history: Sequence[PartitionLog | None]) -> Told:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from config.keys import Config
-from history.events import Asker
+from history.entries import Asker
 from transfer.append import apply_plan
 from transfer.contents import Contents
 from transfer.errors import Unusable

@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple, TypeVar
 
-from history.encoding import UnreadableEvent, decode
-from history.events import HistoryEvent, Rebalance
+from history.encoding import UnreadableEntry, decode
+from history.entries import HistoryEntry, Rebalance
 from history.story import whole_rebalance
 from protocol.names import HISTORY_TOPIC
 from storage.api import Corrupt, StoredRecord, TopicLog
@@ -30,7 +30,7 @@ FOREVER_MS: Final = 1 << 62
 
 T = TypeVar("T")
 
-Found = tuple[int | None, HistoryEvent]
+Found = tuple[int | None, HistoryEntry]
 
 
 class Window:
@@ -68,7 +68,7 @@ class Window:
                         continue
                     try:
                         event = decode(record.value)
-                    except UnreadableEvent:
+                    except UnreadableEntry:
                         continue
                     if event is not None:
                         yield record.offset, event
@@ -139,7 +139,7 @@ class Span(NamedTuple):
     since_ms: int = 0
     until_ms: int = FOREVER_MS
 
-    def holds(self, event: HistoryEvent) -> bool:
+    def holds(self, event: HistoryEntry) -> bool:
         return self.since_ms <= event.at_ms <= self.until_ms
 
     def overlaps(self, rebalance: Rebalance) -> bool:
@@ -163,7 +163,7 @@ async def read_events(
 ) -> list[Found]:
     """The last events of a group, or of all; those of these types, in this time. Newest first."""
 
-    def take(event: HistoryEvent) -> HistoryEvent | None:
+    def take(event: HistoryEntry) -> HistoryEntry | None:
         return event if (not kinds or isinstance(event, kinds)) and span.holds(event) else None
 
     return await _read(log, group_id, most, take, on_damage, span.since_ms)
@@ -181,7 +181,7 @@ async def read_rebalances(
     that led to this generation, or that ran in this time. Newest first.
     """
 
-    def take(event: HistoryEvent) -> tuple[str, Rebalance] | None:
+    def take(event: HistoryEntry) -> tuple[str, Rebalance] | None:
         whole = whole_rebalance(event)
         if whole is None or generation not in (None, whole.generation_after):
             return None
@@ -195,7 +195,7 @@ async def _read(
     log: TopicLog,
     group_id: str | None,
     most: int,
-    take: Callable[[HistoryEvent], T | None],
+    take: Callable[[HistoryEntry], T | None],
     on_damage: Callable[[Exception], None],
     since_ms: int,
 ) -> list[tuple[int | None, T]]:

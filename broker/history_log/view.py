@@ -15,7 +15,7 @@ from broker.loop.clock import SystemClock
 from coordinator.coordinator import GroupCoordinator
 from coordinator.group import SESSION_PAUSED, GroupView, MemberView
 from history.causes import WaitEnd
-from history.events import Rebalance, Wait
+from history.entries import Rebalance, Wait
 from history.recording.attribution import caller_of
 from history.waiting import Awaited, For, Waiting
 from protocol.names import GroupId, GroupState, MemberId

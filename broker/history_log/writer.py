@@ -19,7 +19,7 @@ from coordinator.classic.events import Event
 from coordinator.group import GroupView
 from coordinator.java_hash import partition_of
 from history.encoding import encode
-from history.events import HistoryEvent, TopicPartitions
+from history.entries import HistoryEntry, TopicPartitions
 from history.index import HistoryIndex
 from history.recording.offset_changes import parted
 from history.recording.recorder import FactLimits, Facts
@@ -71,11 +71,11 @@ class HistoryLog:
         self._logs: dict[int, JournaledLog] = {}
         self._views: Views = dict
         self._attach: Attach = _to_nobody
-        self._loaded: list[HistoryEvent] = []  # not appended yet
-        self._listeners: list[Callable[[HistoryEvent], None]] = []
+        self._loaded: list[HistoryEntry] = []  # not appended yet
+        self._listeners: list[Callable[[HistoryEntry], None]] = []
         self._told_damage = False
 
-    def subscribe(self, listener: Callable[[HistoryEvent], None]) -> None:
+    def subscribe(self, listener: Callable[[HistoryEntry], None]) -> None:
         """Be told of every fact, within the turn: return soon, and call nobody back."""
         self._listeners.append(listener)
 
@@ -108,7 +108,7 @@ class HistoryLog:
         except Exception as error:  # noqa: BLE001 - as above
             self._observe(PartFailed("group history", error))
 
-    def note(self, fact: HistoryEvent, now: Now) -> None:
+    def note(self, fact: HistoryEntry, now: Now) -> None:
         """What somebody found out about a group, rather than what happened to it."""
         try:
             self._append([fact], 1, now)
@@ -244,8 +244,8 @@ class HistoryLog:
         facts, self._loaded = self._loaded, []
         self._append(facts, GROUPS_PER_BATCH, now)
 
-    def _append(self, facts: Sequence[HistoryEvent], most: int, now: Now) -> None:
-        by_partition: dict[int, list[HistoryEvent]] = {}
+    def _append(self, facts: Sequence[HistoryEntry], most: int, now: Now) -> None:
+        by_partition: dict[int, list[HistoryEntry]] = {}
         for fact in facts:
             by_partition.setdefault(self.partition_for(fact.group_id), []).append(fact)
         for partition, some in by_partition.items():

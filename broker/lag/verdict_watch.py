@@ -23,7 +23,13 @@ from config.settings import verdict_limits
 from coordinator.classic.events import JoinRefused
 from coordinator.classic.subscriptions import topics_of_subscription
 from coordinator.group import SESSION_PAUSED, GroupView, MemberView
-from history.events import GroupDeleted, HistoryEvent, VerdictBegan, VerdictEnded, Who
+from history.entries import (
+    GroupDeletedEntry,
+    HistoryEntry,
+    VerdictBegunEntry,
+    VerdictEndedEntry,
+    Who,
+)
 from history.lag.book import GroupWindows, Key
 from history.lag.model import Status
 from history.ownership import SUBSCRIPTION_BYTES_MAX
@@ -50,10 +56,10 @@ OF_GENERATION: Final = frozenset(
 """Verdicts on an assignment: the next one is to be looked at anew."""
 
 
-Note = Callable[[HistoryEvent, Now], None]
+Note = Callable[[HistoryEntry, Now], None]
 
 
-def _to_nobody(_fact: HistoryEvent, _now: Now) -> None:
+def _to_nobody(_fact: HistoryEntry, _now: Now) -> None:
     """Where no history is kept."""
 
 
@@ -138,11 +144,11 @@ class TroubleWatch:
 
     # ------------------------------------------------------------ what is told
 
-    def happened(self, event: HistoryEvent) -> None:
+    def happened(self, event: HistoryEntry) -> None:
         """Within the turn that it happened in."""
-        if isinstance(event, GroupDeleted):
+        if isinstance(event, GroupDeletedEntry):
             self._pasts.pop(event.group_id, None)  # a namesake has a past of its own
-        elif not isinstance(event, VerdictBegan | VerdictEnded):  # those are our own
+        elif not isinstance(event, VerdictBegunEntry | VerdictEndedEntry):  # those are our own
             self._past(event.group_id).apply(event, self.limits.window_ms)
 
     def join_refused(self, event: JoinRefused) -> None:
@@ -227,13 +233,13 @@ class TroubleWatch:
                 self.found[trouble.kind.value] = self.found.get(trouble.kind.value, 0) + 1
                 self._observe(TroubleFound(trouble))
                 words = (trouble.kind.value, trouble.subject, trouble.summary, trouble.remedy)
-                self._note(VerdictBegan(group_id, now_ms, *words), now)
+                self._note(VerdictBegunEntry(group_id, now_ms, *words), now)
         for key, one in stood.items():
             if key not in stands:
                 lasted_ms = now_ms - one.since_ms
                 self._observe(TroubleCleared(one.trouble, lasted_ms))
                 kind, subject = key
-                self._note(VerdictEnded(group_id, now_ms, kind.value, subject, lasted_ms), now)
+                self._note(VerdictEndedEntry(group_id, now_ms, kind.value, subject, lasted_ms), now)
         if stands:
             self._standing[group_id] = stands
         else:

@@ -12,7 +12,7 @@ from broker.daemon import Daemon
 from broker.metrics.family import Family, Kind, Portions
 from broker.observe.stats import Histogram
 from history.causes import Cause, End, OffsetsBy, WaitEnd
-from history.events import HistoryEvent, OffsetsMoved, Rebalance, RebalanceEnded
+from history.entries import HistoryEntry, OffsetsMovedEntry, Rebalance, RebalanceEndedEntry
 
 DELAY_BUCKETS_S: Final = (0.01, 0.1, 0.5, 1.0, 3.0, 10.0, 30.0, 60.0, 300.0, 600.0)
 
@@ -116,10 +116,10 @@ class Stories:
         # An import is recorded by a command, while no daemon runs.
         self.offsets_moved = {by.value: 0 for by in OffsetsBy if by is not OffsetsBy.IMPORT}
 
-    def see(self, event: HistoryEvent) -> None:
-        if isinstance(event, RebalanceEnded):
+    def see(self, event: HistoryEntry) -> None:
+        if isinstance(event, RebalanceEndedEntry):
             self._see_rebalance(event.rebalance)
-        elif isinstance(event, OffsetsMoved):
+        elif isinstance(event, OffsetsMovedEntry):
             self.offsets_moved[event.by.value] += len(event.changes)
 
     def _see_rebalance(self, rebalance: Rebalance) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from coordinator.group import GroupView
-from history.events import Held
+from history.entries import Held
 from history.recording.attribution import caller_of
 from protocol.consumer_protocol import PROTOCOL_TYPE, read_assignment
 from protocol.metadata_words import (

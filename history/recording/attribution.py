@@ -6,12 +6,11 @@ Pure functions of one event and of the group as it was. docs/history.md tells pe
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from coordinator.classic import events as groups
 from coordinator.classic.commands import RebalanceCause
-from coordinator.classic.events import MemberName, RemovalCause
+from coordinator.classic.events import MemberName, MembersRemoved, RebalanceBegun, RemovalCause
 from coordinator.group import SESSION_PAUSED, GroupView, MemberView
 from history.causes import Cause, Removal
-from history.events import Rebalance, Who
+from history.entries import Rebalance, Who
 from history.ownership import SUBSCRIPTION_BYTES_MAX
 from protocol.consumer_protocol import PROTOCOL_TYPE, read_subscription_topics
 from protocol.metadata_words import CONNECT, SCHEMA_REGISTRY, connect_worker, registry_url
@@ -49,7 +48,7 @@ _REMOVALS: Final[dict[RemovalCause, Removal]] = {
 }
 
 
-def removal_of(event: groups.MembersRemoved) -> Removal:
+def removal_of(event: MembersRemoved) -> Removal:
     """An operator's LeaveGroup comes from another client than the member, or names no member id."""
     if event.cause is not RemovalCause.LEFT:
         return _REMOVALS[event.cause]
@@ -65,7 +64,7 @@ def removal_of(event: groups.MembersRemoved) -> Removal:
 
 
 def trigger_of(
-    group: GroupView, event: groups.RebalanceBegun, removed: Mapping[MemberId, Who]
+    group: GroupView, event: RebalanceBegun, removed: Mapping[MemberId, Who]
 ) -> Who | None:
     for member_id in event.trigger_ids:
         if member_id in removed:

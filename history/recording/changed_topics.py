@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from coordinator.group import GroupView
-from history.events import Rebalance, TopicPartitions
+from history.entries import Rebalance, TopicPartitions
 from history.ownership import Shift
 from protocol.names import GroupId, TopicName
 from seams.now import Now

@@ -11,10 +11,15 @@ from typing import Final
 from msgspec.structs import replace
 
 from coordinator.classic.events import Event
-from coordinator.offsets import events as offsets
-from coordinator.offsets.events import DeletionCause, OffsetsOfTopics
+from coordinator.offsets.events import (
+    DeletionCause,
+    GroupDeleted,
+    OffsetsCommitted,
+    OffsetsDeleted,
+    OffsetsOfTopics,
+)
 from history.causes import OffsetsBy
-from history.events import Asker, GroupDeleted, HistoryEvent, OffsetChange, OffsetsMoved
+from history.entries import Asker, GroupDeletedEntry, HistoryEntry, OffsetChange, OffsetsMovedEntry
 from history.recording.steady_commits import Committer, SteadyCommits, without_moves
 
 _DELETIONS: Final[Mapping[DeletionCause, OffsetsBy]] = {
@@ -26,27 +31,29 @@ _DELETIONS: Final[Mapping[DeletionCause, OffsetsBy]] = {
 
 def offset_facts(
     event: Event, at_ms: int, most: int, steady: SteadyCommits
-) -> Iterator[HistoryEvent]:
+) -> Iterator[HistoryEntry]:
     """At most so many partitions in each."""
-    if isinstance(event, offsets.OffsetsCommitted):
+    if isinstance(event, OffsetsCommitted):
         yield from parted(_commit_facts(event, at_ms, steady), most)
         return
-    if isinstance(event, offsets.OffsetsDeleted | offsets.GroupDeleted):
+    if isinstance(event, OffsetsDeleted | GroupDeleted):
         yield from parted(steady.end(event.group_id), most)
-    if isinstance(event, offsets.OffsetsDeleted):
+    if isinstance(event, OffsetsDeleted):
         for part in parts_of(_lost(event.offsets), most):
-            yield OffsetsMoved(event.group_id, at_ms, _DELETIONS[event.cause], part, _asker(event))
-    elif isinstance(event, offsets.GroupDeleted):
+            yield OffsetsMovedEntry(
+                event.group_id, at_ms, _DELETIONS[event.cause], part, _asker(event)
+            )
+    elif isinstance(event, GroupDeleted):
         expired = event.cause is DeletionCause.EXPIRED
         by = OffsetsBy.GROUP_EXPIRY if expired else OffsetsBy.GROUP_DELETION
         for part in parts_of(_lost(event.offsets), most):
-            yield OffsetsMoved(event.group_id, at_ms, by, part, _asker(event))
-        yield GroupDeleted(event.group_id, at_ms, expired, _asker(event))
+            yield OffsetsMovedEntry(event.group_id, at_ms, by, part, _asker(event))
+        yield GroupDeletedEntry(event.group_id, at_ms, expired, _asker(event))
 
 
 def _commit_facts(
-    event: offsets.OffsetsCommitted, at_ms: int, steady: SteadyCommits
-) -> Iterator[OffsetsMoved]:
+    event: OffsetsCommitted, at_ms: int, steady: SteadyCommits
+) -> Iterator[OffsetsMovedEntry]:
     changes = tuple(without_moves(_committed(event)))
     if not changes:
         return
@@ -62,11 +69,13 @@ def _commit_facts(
         yield from steady.before(event.group_id, changes)
     else:
         yield from steady.end(event.group_id)
-    yield OffsetsMoved(event.group_id, at_ms, OffsetsBy.COMMIT, changes, asker, event.member_id)
+    yield OffsetsMovedEntry(
+        event.group_id, at_ms, OffsetsBy.COMMIT, changes, asker, event.member_id
+    )
     steady.begin(who, at_ms)
 
 
-def _committed(event: offsets.OffsetsCommitted) -> list[OffsetChange]:
+def _committed(event: OffsetsCommitted) -> list[OffsetChange]:
     changes = []
     replaced = dict(event.replaced)
     for topic, partitions in event.offsets:
@@ -85,7 +94,7 @@ def _lost(gone: OffsetsOfTopics) -> list[OffsetChange]:
     ]
 
 
-def parted(moved: Iterable[OffsetsMoved], most: int) -> list[HistoryEvent]:
+def parted(moved: Iterable[OffsetsMovedEntry], most: int) -> list[HistoryEntry]:
     """The same, with at most so many partitions in each."""
     return [replace(fact, changes=part) for fact in moved for part in parts_of(fact.changes, most)]
 
@@ -96,6 +105,6 @@ def parts_of(changes: Sequence[OffsetChange], most: int) -> Iterator[tuple[Offse
         yield tuple(changes[at : at + most])
 
 
-def _asker(event: offsets.OffsetsDeleted | offsets.GroupDeleted) -> Asker | None:
+def _asker(event: OffsetsDeleted | GroupDeleted) -> Asker | None:
     """The client that asked; time and deleted topics ask by themselves."""
     return Asker(event.client_id, event.client_host) if event.client_host else None

@@ -7,28 +7,49 @@ here are no history: a session that moves, an id that is handed out, a sync that
 from collections.abc import Callable
 from typing import Final
 
-from coordinator.classic import events as groups
+from coordinator.classic.events import (
+    AssignmentRefused,
+    Event,
+    GroupCreated,
+    LapseForgiven,
+    LeaderChanged,
+    MemberAdded,
+    MemberFenced,
+    MemberLapsed,
+    NobodyRejoined,
+    TopicsChanged,
+)
 from coordinator.group import GroupView
-from history import events as facts
-from history.events import HistoryEvent
+from history.entries import (
+    AssignmentRefusedEntry,
+    GroupCreatedEntry,
+    HistoryEntry,
+    LapseForgivenEntry,
+    LeaderChangedEntry,
+    MemberAddedEntry,
+    MemberFencedEntry,
+    MemberLapsedEntry,
+    NobodyRejoinedEntry,
+    TopicsChangedEntry,
+)
 from history.recording.attribution import who_of
 
 
-def fact_of(group: GroupView | None, event: groups.Event) -> HistoryEvent | None:
+def fact_of(group: GroupView | None, event: Event) -> HistoryEntry | None:
     """The fact; None if this is no history. The group is as it was before."""
     translate = _TRANSLATIONS.get(type(event))
     return None if translate is None else translate(group, event)
 
 
-def _group_created(_: GroupView | None, event: groups.Event) -> HistoryEvent:
-    assert isinstance(event, groups.GroupCreated)
-    return facts.GroupCreated(event.group_id, event.at_ms, event.simple)
+def _group_created(_: GroupView | None, event: Event) -> HistoryEntry:
+    assert isinstance(event, GroupCreated)
+    return GroupCreatedEntry(event.group_id, event.at_ms, event.simple)
 
 
-def _member_joined(group: GroupView | None, event: groups.Event) -> HistoryEvent:
-    assert isinstance(event, groups.MemberAdded)
+def _member_joined(group: GroupView | None, event: Event) -> HistoryEntry:
+    assert isinstance(event, MemberAdded)
     assert group is not None
-    return facts.MemberJoined(
+    return MemberAddedEntry(
         event.group_id,
         event.at_ms,
         who_of(event.member),
@@ -40,9 +61,9 @@ def _member_joined(group: GroupView | None, event: groups.Event) -> HistoryEvent
     )
 
 
-def _member_fenced(_: GroupView | None, event: groups.Event) -> HistoryEvent:
-    assert isinstance(event, groups.MemberFenced)
-    return facts.MemberFenced(
+def _member_fenced(_: GroupView | None, event: Event) -> HistoryEntry:
+    assert isinstance(event, MemberFenced)
+    return MemberFencedEntry(
         event.group_id,
         event.at_ms,
         event.member_id,
@@ -52,9 +73,9 @@ def _member_fenced(_: GroupView | None, event: groups.Event) -> HistoryEvent:
     )
 
 
-def _member_lapsed(_: GroupView | None, event: groups.Event) -> HistoryEvent:
-    assert isinstance(event, groups.MemberLapsed)
-    return facts.MemberLapsed(
+def _member_lapsed(_: GroupView | None, event: Event) -> HistoryEntry:
+    assert isinstance(event, MemberLapsed)
+    return MemberLapsedEntry(
         event.group_id,
         event.at_ms,
         who_of(event.member),
@@ -63,47 +84,47 @@ def _member_lapsed(_: GroupView | None, event: groups.Event) -> HistoryEvent:
     )
 
 
-def _lapse_forgiven(_: GroupView | None, event: groups.Event) -> HistoryEvent:
-    assert isinstance(event, groups.LapseForgiven)
-    return facts.LapseForgiven(
+def _lapse_forgiven(_: GroupView | None, event: Event) -> HistoryEntry:
+    assert isinstance(event, LapseForgiven)
+    return LapseForgivenEntry(
         event.group_id, event.at_ms, who_of(event.member), event.generation_id, event.late_by_ms
     )
 
 
-def _nobody_rejoined(_: GroupView | None, event: groups.Event) -> HistoryEvent:
-    assert isinstance(event, groups.NobodyRejoined)
+def _nobody_rejoined(_: GroupView | None, event: Event) -> HistoryEntry:
+    assert isinstance(event, NobodyRejoined)
     waiting_for = tuple(who_of(name) for name in event.waiting_for[:_NAMED_MAX])
-    return facts.NobodyRejoined(event.group_id, event.at_ms, waiting_for)
+    return NobodyRejoinedEntry(event.group_id, event.at_ms, waiting_for)
 
 
-def _leader_changed(_: GroupView | None, event: groups.Event) -> HistoryEvent:
-    assert isinstance(event, groups.LeaderChanged)
+def _leader_changed(_: GroupView | None, event: Event) -> HistoryEntry:
+    assert isinstance(event, LeaderChanged)
     old, new = who_of(event.old_leader), who_of(event.new_leader)
-    return facts.LeaderChanged(event.group_id, event.at_ms, old, new)
+    return LeaderChangedEntry(event.group_id, event.at_ms, old, new)
 
 
-def _assignment_refused(_: GroupView | None, event: groups.Event) -> HistoryEvent:
-    assert isinstance(event, groups.AssignmentRefused)
-    return facts.AssignmentRefused(
+def _assignment_refused(_: GroupView | None, event: Event) -> HistoryEntry:
+    assert isinstance(event, AssignmentRefused)
+    return AssignmentRefusedEntry(
         event.group_id, event.at_ms, event.generation_id, event.leader_id, event.error_code.name
     )
 
 
-def _topics_changed(_: GroupView | None, event: groups.Event) -> HistoryEvent:
-    assert isinstance(event, groups.TopicsChanged)
-    return facts.TopicsChanged(event.group_id, event.at_ms, tuple(sorted(event.topics)))
+def _topics_changed(_: GroupView | None, event: Event) -> HistoryEntry:
+    assert isinstance(event, TopicsChanged)
+    return TopicsChangedEntry(event.group_id, event.at_ms, tuple(sorted(event.topics)))
 
 
 _NAMED_MAX: Final = 200
 
-_TRANSLATIONS: Final[dict[type, Callable[[GroupView | None, groups.Event], HistoryEvent]]] = {
-    groups.GroupCreated: _group_created,
-    groups.MemberAdded: _member_joined,
-    groups.MemberFenced: _member_fenced,
-    groups.MemberLapsed: _member_lapsed,
-    groups.LapseForgiven: _lapse_forgiven,
-    groups.NobodyRejoined: _nobody_rejoined,
-    groups.LeaderChanged: _leader_changed,
-    groups.AssignmentRefused: _assignment_refused,
-    groups.TopicsChanged: _topics_changed,
+_TRANSLATIONS: Final[dict[type, Callable[[GroupView | None, Event], HistoryEntry]]] = {
+    GroupCreated: _group_created,
+    MemberAdded: _member_joined,
+    MemberFenced: _member_fenced,
+    MemberLapsed: _member_lapsed,
+    LapseForgiven: _lapse_forgiven,
+    NobodyRejoined: _nobody_rejoined,
+    LeaderChanged: _leader_changed,
+    AssignmentRefused: _assignment_refused,
+    TopicsChanged: _topics_changed,
 }

@@ -9,12 +9,11 @@ from typing import Final
 
 from msgspec import Struct
 
-from coordinator.classic import events as groups
 from coordinator.classic.commands import RebalanceCause
+from coordinator.classic.events import RebalanceBegun
 from coordinator.group import GroupView
-from history import events as facts
 from history.causes import Cause
-from history.events import TopicPartitions, Who
+from history.entries import RebalanceBegunEntry, TopicPartitions, Who
 from history.recording.attribution import CAUSES, client_reason, owner_of, trigger_of
 from history.recording.running_rebalance import Came, Offered, Removed
 from protocol.consumer_protocol import PROTOCOL_TYPE
@@ -45,8 +44,8 @@ class Circumstances(Struct, frozen=True):
 
 
 def began(
-    group: GroupView, event: groups.RebalanceBegun, known: Circumstances, now: Now
-) -> facts.RebalanceBegan:
+    group: GroupView, event: RebalanceBegun, known: Circumstances, now: Now
+) -> RebalanceBegunEntry:
     """The fact, without the members that are waited for."""
     removed, came = known.removed, known.came
     reason = client_reason(event.reason, {} if removed is None else removed.reasons)
@@ -61,7 +60,7 @@ def began(
         silent_ms, session_ms = removed.silent.get(MemberId(trigger.member_id), (None, None))
     settled = sum(not member.is_new for member in group.members.values())
     is_about_topics = Cause.PARTITIONS_CHANGED in (cause, began_by)
-    return facts.RebalanceBegan(
+    return RebalanceBegunEntry(
         group.group_id,
         now.wall_ms,
         cause,
@@ -83,9 +82,7 @@ def began(
     )
 
 
-def _cause(
-    group: GroupView, event: groups.RebalanceBegun, known: Circumstances, reason: str
-) -> Cause:
+def _cause(group: GroupView, event: RebalanceBegun, known: Circumstances, reason: str) -> Cause:
     if event.cause is RebalanceCause.MEMBER_LEFT:
         by_operator = known.removed is not None and known.removed.by_operator
         return Cause.OPERATOR if by_operator else Cause.MEMBER_LEFT
@@ -100,7 +97,7 @@ def _cause(
 
 
 def _is_second_step(
-    group: GroupView, event: groups.RebalanceBegun, known: Circumstances, reason: str
+    group: GroupView, event: RebalanceBegun, known: Circumstances, reason: str
 ) -> bool:
     """Does a cooperative member rejoin because it gave up what it was told to?"""
     if event.cause not in _REJOINS:
@@ -111,7 +108,7 @@ def _is_second_step(
 
 def _lost_us(
     group: GroupView,
-    event: groups.RebalanceBegun,
+    event: RebalanceBegun,
     known: Circumstances,
     cause: Cause,
     reason: str,
@@ -138,7 +135,7 @@ def _with(trigger: Who | None, whos: Mapping[MemberId, Who]) -> tuple[Who, ...]:
 
 def _note(
     group: GroupView,
-    event: groups.RebalanceBegun,
+    event: RebalanceBegun,
     known: Circumstances,
     cause: Cause,
     reason: str,

@@ -1,6 +1,6 @@
 """Which facts of a group's history follow from what the coordinator just decided?
 
-Turns the coordinator's events into the history's (history/events.py), names the cause of each
+Turns the coordinator's events into the history's (history/entries.py), names the cause of each
 rebalance, and keeps what one needs until it is over: whose partitions it takes from whom. Told of a
 turn before its events are written in, so that a group can be asked how it was.
 docs/history.md has the rules; rebalance_start.py and history/story.py apply them.
@@ -12,12 +12,40 @@ from typing import Final, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from coordinator.classic import events as groups
+from coordinator.classic.events import (
+    AssignmentReceived,
+    Event,
+    GenerationBegun,
+    GroupEmptied,
+    GroupStabilized,
+    MemberRejoined,
+    MembersRemoved,
+    MemberSynced,
+    PendingMemberRemoved,
+    RebalanceBegun,
+    StaticMemberReplaced,
+)
 from coordinator.group import GroupView
-from coordinator.offsets import events as offsets
-from history import events as facts
+from coordinator.offsets.events import GroupDeleted, OffsetsCommitted, OffsetsDeleted
 from history.causes import End, Removal
-from history.events import Gone, HistoryEvent, Joined, TopicPartitions, Who
+from history.entries import (
+    Asker,
+    AssignmentReceivedEntry,
+    GenerationBegunEntry,
+    Gone,
+    GroupEmptiedEntry,
+    GroupLoadedEntry,
+    HistoryEntry,
+    Joined,
+    MembersRemovedEntry,
+    Move,
+    NobodyRejoinedEntry,
+    RebalanceEndedEntry,
+    StaticMemberReplacedEntry,
+    TopicPartitions,
+    TopicsChangedEntry,
+    Who,
+)
 from history.index import HistoryIndex
 from history.ownership import Holdings, Shift, count_of
 from history.recording.assignments import held_and_described
@@ -90,20 +118,20 @@ class Facts:
     # ------------------------------------------------------------ what is asked
 
     def of(
-        self, group: GroupView | None, happened: Iterable[groups.Event], now: Now
-    ) -> list[HistoryEvent]:
+        self, group: GroupView | None, happened: Iterable[Event], now: Now
+    ) -> list[HistoryEntry]:
         """The facts of one turn, which are in the index then."""
-        found: list[HistoryEvent] = []
+        found: list[HistoryEntry] = []
         for event in happened:
             tell = _TELLING.get(type(event))
-            fresh: Iterable[HistoryEvent] = ()
+            fresh: Iterable[HistoryEntry] = ()
             if tell is not None:
                 fresh = tell(self, group, event, now)
             else:
                 fact = fact_of(group, event)
-                if isinstance(fact, facts.NobodyRejoined):
+                if isinstance(fact, NobodyRejoinedEntry):
                     fact = fact.after(self._repeats.count(fact.group_id, now.mono_ms))
-                elif isinstance(fact, facts.TopicsChanged):
+                elif isinstance(fact, TopicsChangedEntry):
                     fact = replace(fact, changes=self._topics.numbers(fact.topics))
                 if fact is not None:
                     fresh = (fact,)
@@ -112,13 +140,13 @@ class Facts:
                 found.append(one)
         return found
 
-    def loaded(self, group: GroupView, now: Now) -> list[HistoryEvent]:
+    def loaded(self, group: GroupView, now: Now) -> list[HistoryEntry]:
         """The facts of a group that this process serves from now on."""
         group_id = group.group_id
         running = self._index.running(group_id)
         self._running.pop(group_id, None)
         self._left_over.pop(group_id, None)
-        found: list[HistoryEvent] = []
+        found: list[HistoryEntry] = []
         if running is not None:
             goes_on = (
                 group.state is GroupState.COMPLETING_REBALANCE
@@ -135,7 +163,7 @@ class Facts:
         if group.members or running is not None:
             self._loaded[group_id] = now.mono_ms + LOADED_MS
             found.append(
-                facts.GroupLoaded(
+                GroupLoadedEntry(
                     group_id,
                     now.wall_ms,
                     group.generation_id,
@@ -151,9 +179,9 @@ class Facts:
             self._index.apply(one)
         return found
 
-    def left_running(self, is_known: Callable[[GroupId], bool], now: Now) -> list[HistoryEvent]:
+    def left_running(self, is_known: Callable[[GroupId], bool], now: Now) -> list[HistoryEntry]:
         """After a start: what ran in groups that are not there any more is over."""
-        found: list[HistoryEvent] = []
+        found: list[HistoryEntry] = []
         for group_id in self._index.groups():
             running = self._index.running(group_id)
             if running is not None and not is_known(GroupId(group_id)):
@@ -197,9 +225,9 @@ class Facts:
     # ------------------------------------------------------------ members come and go
 
     def _member_rejoined(
-        self, group: GroupView | None, event: groups.Event, now: Now
-    ) -> Iterator[HistoryEvent]:
-        assert isinstance(event, groups.MemberRejoined)
+        self, group: GroupView | None, event: Event, now: Now
+    ) -> Iterator[HistoryEntry]:
+        assert isinstance(event, MemberRejoined)
         assert group is not None
         member = group.members[event.member.member_id]
         running = self._running.get(group.group_id)
@@ -213,9 +241,9 @@ class Facts:
         yield from ()
 
     def _static_member_replaced(
-        self, group: GroupView | None, event: groups.Event, now: Now
-    ) -> Iterator[HistoryEvent]:
-        assert isinstance(event, groups.StaticMemberReplaced)
+        self, group: GroupView | None, event: Event, now: Now
+    ) -> Iterator[HistoryEntry]:
+        assert isinstance(event, StaticMemberReplaced)
         assert group is not None
         old = group.members[event.old_member_id]
         heard_ms = last_heard_ms(old, now)
@@ -233,7 +261,7 @@ class Facts:
         partitions = None
         if group.protocol_type == PROTOCOL_TYPE:
             partitions = count_of(old.assignment, self.limits.assignment_bytes)
-        yield facts.StaticMemberReplaced(
+        yield StaticMemberReplacedEntry(
             event.group_id,
             event.at_ms,
             who_of(event.member),
@@ -248,9 +276,9 @@ class Facts:
         )
 
     def _members_removed(
-        self, group: GroupView | None, event: groups.Event, now: Now
-    ) -> Iterator[HistoryEvent]:
-        assert isinstance(event, groups.MembersRemoved)
+        self, group: GroupView | None, event: Event, now: Now
+    ) -> Iterator[HistoryEntry]:
+        assert isinstance(event, MembersRemoved)
         assert group is not None
         removal = removal_of(event)
         gone: list[Gone] = []
@@ -269,7 +297,7 @@ class Facts:
             owners.append((owner_of(member), member.assignment, heard_ms))
             if running is not None and running.shift is not None:
                 running.shift.gone(owner_of(member), heard_ms)
-        asker = facts.Asker(event.client_id, event.client_host) if event.client_id else None
+        asker = Asker(event.client_id, event.client_host) if event.client_id else None
         settled = sum(not group.members[one.member.member_id].is_new for one in event.removed)
         whos = {MemberId(one.who.member_id): one.who for one in gone}
         if removal is Removal.OPERATOR and asker is not None:
@@ -283,7 +311,7 @@ class Facts:
             group.group_id, now.mono_ms, removal, whos, settled, owners, reasons, silent, poll_ms
         )
         shown, left_out = self._cut(gone)
-        yield facts.MembersRemoved(
+        yield MembersRemovedEntry(
             group.group_id, now.wall_ms, removal, event.generation_id, shown, left_out, asker
         )
         if running is not None and running.stable_ms is not None:
@@ -291,10 +319,10 @@ class Facts:
             yield from self._end_if_all_synced(group.group_id, running, now)
 
     def _pending_removed(
-        self, _: GroupView | None, event: groups.Event, now: Now
-    ) -> Iterator[HistoryEvent]:
+        self, _: GroupView | None, event: Event, now: Now
+    ) -> Iterator[HistoryEntry]:
         """No member yet, and no fact; but when one leaves, the group rebalances."""
-        assert isinstance(event, groups.PendingMemberRemoved)
+        assert isinstance(event, PendingMemberRemoved)
         who = Who(event.member_id, None, event.client_id, event.client_host)
         whos = {event.member_id: who}
         reasons = {event.member_id: event.reason} if event.reason else {}
@@ -303,10 +331,8 @@ class Facts:
 
     # ------------------------------------------------------------ a rebalance, step by step
 
-    def _begun(
-        self, group: GroupView | None, event: groups.Event, now: Now
-    ) -> Iterator[HistoryEvent]:
-        assert isinstance(event, groups.RebalanceBegun)
+    def _begun(self, group: GroupView | None, event: Event, now: Now) -> Iterator[HistoryEntry]:
+        assert isinstance(event, RebalanceBegun)
         assert group is not None
         group_id = group.group_id
         removed = self._in_this_turn(self._removed, group_id, now)
@@ -359,9 +385,9 @@ class Facts:
         return Shift(before, left_over)
 
     def _generation_begun(
-        self, group: GroupView | None, event: groups.Event, now: Now
-    ) -> Iterator[HistoryEvent]:
-        assert isinstance(event, groups.GenerationBegun)
+        self, group: GroupView | None, event: Event, now: Now
+    ) -> Iterator[HistoryEntry]:
+        assert isinstance(event, GenerationBegun)
         assert group is not None
         running = self._running.get(group.group_id)
         began_ms = now.mono_ms if running is None else running.began_ms
@@ -372,7 +398,7 @@ class Facts:
         joined.sort(key=lambda one: -one.join_delay_ms)
         shown, left_out = self._cut(joined)
         absent, _ = self._cut([who_of(name) for name in event.absent])
-        yield facts.GenerationBegan(
+        yield GenerationBegunEntry(
             group.group_id,
             now.wall_ms,
             event.generation_id,
@@ -385,10 +411,8 @@ class Facts:
             absent,
         )
 
-    def _assigned(
-        self, group: GroupView | None, event: groups.Event, now: Now
-    ) -> Iterator[HistoryEvent]:
-        assert isinstance(event, groups.AssignmentReceived)
+    def _assigned(self, group: GroupView | None, event: Event, now: Now) -> Iterator[HistoryEntry]:
+        assert isinstance(event, AssignmentReceived)
         assert group is not None
         if not event.fits:
             return
@@ -410,8 +434,8 @@ class Facts:
             partitions = running.shift.partitions
             self._topics.handed_out(group.group_id, running.changed, running.shift, now)
         held, described = held_and_described(group, event.assignments, self.limits.assignment_bytes)
-        moves = tuple(facts.Move(*one) for one in (moved or ())[: self.limits.moves])
-        yield facts.GenerationAssigned(
+        moves = tuple(Move(*one) for one in (moved or ())[: self.limits.moves])
+        yield AssignmentReceivedEntry(
             group.group_id,
             now.wall_ms,
             event.generation_id,
@@ -427,9 +451,9 @@ class Facts:
         )
 
     def _stabilized(
-        self, group: GroupView | None, event: groups.Event, now: Now
-    ) -> Iterator[HistoryEvent]:
-        assert isinstance(event, groups.GroupStabilized)
+        self, group: GroupView | None, event: Event, now: Now
+    ) -> Iterator[HistoryEntry]:
+        assert isinstance(event, GroupStabilized)
         assert group is not None
         running = self._running.get(group.group_id)
         if running is None:
@@ -441,10 +465,8 @@ class Facts:
                 running.shift.answered(owner_of(group.members[member_id]), now.mono_ms)
         yield from self._end_if_all_synced(group.group_id, running, now)
 
-    def _synced(
-        self, group: GroupView | None, event: groups.Event, now: Now
-    ) -> Iterator[HistoryEvent]:
-        assert isinstance(event, groups.MemberSynced)
+    def _synced(self, group: GroupView | None, event: Event, now: Now) -> Iterator[HistoryEntry]:
+        assert isinstance(event, MemberSynced)
         assert group is not None
         running = self._running.get(group.group_id)
         if running is None or running.stable_ms is None:
@@ -454,11 +476,9 @@ class Facts:
             running.shift.answered(owner_of(group.members[event.member_id]), now.mono_ms)
         yield from self._end_if_all_synced(group.group_id, running, now)
 
-    def _emptied(
-        self, _: GroupView | None, event: groups.Event, now: Now
-    ) -> Iterator[HistoryEvent]:
-        assert isinstance(event, groups.GroupEmptied)
-        emptied = facts.GroupEmptied(event.group_id, now.wall_ms, event.generation_id)
+    def _emptied(self, _: GroupView | None, event: Event, now: Now) -> Iterator[HistoryEntry]:
+        assert isinstance(event, GroupEmptied)
+        emptied = GroupEmptiedEntry(event.group_id, now.wall_ms, event.generation_id)
         yield emptied
         running = self._running.get(event.group_id)
         if running is not None:
@@ -466,11 +486,11 @@ class Facts:
 
     def _end_if_all_synced(
         self, group_id: GroupId, running: Running, now: Now
-    ) -> Iterator[HistoryEvent]:
+    ) -> Iterator[HistoryEntry]:
         if not running.to_sync:
             yield self._end(group_id, running, End.STABLE, now)
 
-    def _end(self, group_id: GroupId, running: Running, how: End, now: Now) -> HistoryEvent:
+    def _end(self, group_id: GroupId, running: Running, how: End, now: Now) -> HistoryEntry:
         """It lasted until the assignments were handed out; partitions may lack an owner longer."""
         del self._running[group_id]
         unowned_ms = or_none(running, lambda shift: shift.unowned_ms(now.mono_ms))
@@ -482,14 +502,12 @@ class Facts:
         assert story is not None, "a rebalance without a story"
         until_ms = now.mono_ms if running.stable_ms is None else running.stable_ms
         ended_at_ms = story.began_at_ms + until_ms - running.began_ms
-        return facts.RebalanceEnded(group_id, now.wall_ms, end(story, how, ended_at_ms, unowned_ms))
+        return RebalanceEndedEntry(group_id, now.wall_ms, end(story, how, ended_at_ms, unowned_ms))
 
     # ------------------------------------------------------------ offsets, and the whole group
 
-    def _offsets_moved(
-        self, _: GroupView | None, event: groups.Event, now: Now
-    ) -> Iterator[HistoryEvent]:
-        if isinstance(event, offsets.GroupDeleted):
+    def _offsets_moved(self, _: GroupView | None, event: Event, now: Now) -> Iterator[HistoryEntry]:
+        if isinstance(event, GroupDeleted):
             self._left_over.pop(event.group_id, None)
             self._interrupted.pop(event.group_id, None)
             self._topics.forget(event.group_id)
@@ -501,20 +519,20 @@ class Facts:
         return shown, len(things) - len(shown)
 
 
-_Tell = Callable[[Facts, GroupView | None, groups.Event, Now], Iterable[HistoryEvent]]
+_Tell = Callable[[Facts, GroupView | None, Event, Now], Iterable[HistoryEntry]]
 
 _TELLING: Final[dict[type, _Tell]] = {
-    groups.MemberRejoined: Facts._member_rejoined,
-    groups.StaticMemberReplaced: Facts._static_member_replaced,
-    groups.MembersRemoved: Facts._members_removed,
-    groups.PendingMemberRemoved: Facts._pending_removed,
-    groups.RebalanceBegun: Facts._begun,
-    groups.GenerationBegun: Facts._generation_begun,
-    groups.AssignmentReceived: Facts._assigned,
-    groups.GroupStabilized: Facts._stabilized,
-    groups.MemberSynced: Facts._synced,
-    groups.GroupEmptied: Facts._emptied,
-    offsets.OffsetsCommitted: Facts._offsets_moved,
-    offsets.OffsetsDeleted: Facts._offsets_moved,
-    offsets.GroupDeleted: Facts._offsets_moved,
+    MemberRejoined: Facts._member_rejoined,
+    StaticMemberReplaced: Facts._static_member_replaced,
+    MembersRemoved: Facts._members_removed,
+    PendingMemberRemoved: Facts._pending_removed,
+    RebalanceBegun: Facts._begun,
+    GenerationBegun: Facts._generation_begun,
+    AssignmentReceived: Facts._assigned,
+    GroupStabilized: Facts._stabilized,
+    MemberSynced: Facts._synced,
+    GroupEmptied: Facts._emptied,
+    OffsetsCommitted: Facts._offsets_moved,
+    OffsetsDeleted: Facts._offsets_moved,
+    GroupDeleted: Facts._offsets_moved,
 }

@@ -12,9 +12,8 @@ from msgspec.structs import replace
 
 from coordinator.classic.events import MembersRemoved, RemovalCause
 from coordinator.group import GroupView, MemberView
-from history import events as facts
 from history.causes import End, Removal
-from history.events import Rebalance, TopicPartitions, Who
+from history.entries import Rebalance, RebalanceEndedEntry, TopicPartitions, Who
 from history.ownership import Shift, offered, owned_by_subscription
 from history.recording.attribution import owner_of
 from history.story import end
@@ -40,7 +39,7 @@ class Running:
 
 class Away(Struct, frozen=True):
     """How long the coordinator was away before this start, and how it had ended: see
-    facts.GroupLoaded."""
+    GroupLoaded."""
 
     away_ms: int | None = None
     stopped: str = ""
@@ -135,12 +134,12 @@ def release_rejoined(
 
 def interrupted(
     group_id: GroupId, running: Rebalance, group: GroupView | None, now: Now
-) -> facts.RebalanceEnded:
+) -> RebalanceEndedEntry:
     """The rebalance that ran when the coordinator stopped; what came of it is what was loaded."""
     generation = running.generation_before if group is None else group.generation_id
     members = 0 if group is None else len(group.members)
     running = replace(running, generation_after=generation, members_after=members)
-    return facts.RebalanceEnded(group_id, now.wall_ms, end(running, End.INTERRUPTED, now.wall_ms))
+    return RebalanceEndedEntry(group_id, now.wall_ms, end(running, End.INTERRUPTED, now.wall_ms))
 
 
 def or_none(running: Running, ask: Callable[[Shift], T]) -> T | None:

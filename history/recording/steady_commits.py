@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct, field
 
 from history.causes import OffsetsBy
-from history.events import Asker, OffsetChange, OffsetsMoved
+from history.entries import Asker, OffsetChange, OffsetsMovedEntry
 
 ALONE: Final = 3
 """So many commits in a row are facts of their own: a reset by hand is never gathered."""
@@ -58,7 +58,7 @@ class SteadyCommits:
 
     def take(
         self, who: Committer, changes: Sequence[OffsetChange], at_ms: int
-    ) -> list[OffsetsMoved] | None:
+    ) -> list[OffsetsMovedEntry] | None:
         """A commit that moves something. None: it is to be told as it is.
 
         Else it is gathered, and the facts are those whose time has come.
@@ -81,7 +81,7 @@ class SteadyCommits:
 
     def before(
         self, group_id: str, changes: Iterable[OffsetChange], by: Committer | None = None
-    ) -> list[OffsetsMoved]:
+    ) -> list[OffsetsMovedEntry]:
         """A fact about these partitions comes: what is gathered of them is told first.
 
         Not of `by`, who gathers on, unless a partition was moved by others since, as by members.
@@ -105,15 +105,15 @@ class SteadyCommits:
             self._runs.setdefault(who.group_id, {})[who] = _Run(at_ms)
             self._count += 1
 
-    def end(self, group_id: str) -> list[OffsetsMoved]:
+    def end(self, group_id: str) -> list[OffsetsMovedEntry]:
         """Something else happens to the group's offsets: what was gathered is told before it."""
         of_group = self._runs.pop(group_id, {})
         self._count -= len(of_group)
         return [self._told(who, run) for who, run in of_group.items() if run.commits]
 
-    def due(self, now_ms: int) -> list[OffsetsMoved]:
+    def due(self, now_ms: int) -> list[OffsetsMovedEntry]:
         """Called now and then: what waited long enough, or is too much; who paused is forgotten."""
-        found: list[OffsetsMoved] = []
+        found: list[OffsetsMovedEntry] = []
         for group_id, of_group in list(self._runs.items()):
             for who, run in list(of_group.items()):
                 is_over = now_ms - run.last_ms > PAUSE_MAX_MS
@@ -126,7 +126,7 @@ class SteadyCommits:
                 del self._runs[group_id]
         return found
 
-    def all(self) -> list[OffsetsMoved]:
+    def all(self) -> list[OffsetsMovedEntry]:
         """At a stop: everything that is gathered."""
         return [fact for group_id in list(self._runs) for fact in self.end(group_id)]
 
@@ -135,16 +135,16 @@ class SteadyCommits:
         self._gatherers.clear()
         self._count = self.partitions = 0
 
-    def pending(self, group_id: str | None) -> list[OffsetsMoved]:
+    def pending(self, group_id: str | None) -> list[OffsetsMovedEntry]:
         """What is gathered of a group, or of all, and not yet told, for who asks now."""
         if group_id is None:
             return [fact for one in self._runs for fact in self.pending(one)]
         of_group = self._runs.get(group_id, {})
         return [_fact(who, run) for who, run in of_group.items() if run.commits]
 
-    def make_room(self) -> list[OffsetsMoved]:
+    def make_room(self) -> list[OffsetsMovedEntry]:
         """Beyond the limit: whose first gathered commit is oldest is told early."""
-        found: list[OffsetsMoved] = []
+        found: list[OffsetsMovedEntry] = []
         if self.partitions <= PARTITIONS_MAX:
             return found
         runs = [
@@ -176,7 +176,7 @@ class SteadyCommits:
                 known = (old, new)
             run.moved[place] = (known[0], new)
 
-    def _told(self, who: Committer, run: _Run) -> OffsetsMoved:
+    def _told(self, who: Committer, run: _Run) -> OffsetsMovedEntry:
         fact = _fact(who, run)
         self.partitions -= len(run.moved)
         gatherers = self._gatherers[who.group_id]
@@ -188,9 +188,9 @@ class SteadyCommits:
         return fact
 
 
-def _fact(who: Committer, run: _Run) -> OffsetsMoved:
+def _fact(who: Committer, run: _Run) -> OffsetsMovedEntry:
     changes = tuple(OffsetChange(*place, *moved) for place, moved in run.moved.items())
-    return OffsetsMoved(
+    return OffsetsMovedEntry(
         who.group_id,
         run.last_ms,
         OffsetsBy.COMMIT,

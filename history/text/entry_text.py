@@ -6,9 +6,36 @@ Pure text from facts, with the forms of time, duration and names that rebalance_
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
-from history import events as facts
 from history.causes import Removal
-from history.events import Asker, HistoryEvent, Who
+from history.entries import (
+    Asker,
+    AssignmentReceivedEntry,
+    AssignmentRefusedEntry,
+    GenerationBegunEntry,
+    Gone,
+    GroupCreatedEntry,
+    GroupDeletedEntry,
+    GroupEmptiedEntry,
+    GroupLoadedEntry,
+    HistoryEntry,
+    LapseForgivenEntry,
+    LeaderChangedEntry,
+    MemberAddedEntry,
+    MemberFencedEntry,
+    MemberLapsedEntry,
+    MembersRemovedEntry,
+    Move,
+    NobodyRejoinedEntry,
+    OffsetChange,
+    OffsetsMovedEntry,
+    RebalanceBegunEntry,
+    RebalanceEndedEntry,
+    StaticMemberReplacedEntry,
+    TopicsChangedEntry,
+    VerdictBegunEntry,
+    VerdictEndedEntry,
+    Who,
+)
 from history.text.rebalance_json import duration, instant, with_times
 from history.text.rebalance_text import NAMED_MAX, name_of, short, tell, topic_change
 
@@ -27,7 +54,7 @@ _REMOVALS: Final[dict[Removal, str]] = {
 }
 
 
-def words(event: HistoryEvent) -> str:
+def words(event: HistoryEntry) -> str:
     """What happened, without the time and the group."""
     tell_it = _WORDS.get(type(event))
     assert tell_it is not None, type(event)
@@ -60,13 +87,13 @@ def _said(reason: str | None) -> str:
     return "" if not reason or reason == "not provided" else f"; its reason: {with_times(reason)}"
 
 
-def _created(event: HistoryEvent) -> str:
-    assert isinstance(event, facts.GroupCreated)
+def _created(event: HistoryEntry) -> str:
+    assert isinstance(event, GroupCreatedEntry)
     return "by a commit of a client that is no member" if event.simple else "by its first member"
 
 
-def _loaded(event: HistoryEvent) -> str:
-    assert isinstance(event, facts.GroupLoaded)
+def _loaded(event: HistoryEntry) -> str:
+    assert isinstance(event, GroupLoadedEntry)
     how = {"killed": " after a kill or a crash", "stopped": " after a clean stop"}
     away = ""
     if event.away_ms is not None:
@@ -79,13 +106,13 @@ def _loaded(event: HistoryEvent) -> str:
     )
 
 
-def _deleted(event: HistoryEvent) -> str:
-    assert isinstance(event, facts.GroupDeleted)
+def _deleted(event: HistoryEntry) -> str:
+    assert isinstance(event, GroupDeletedEntry)
     return "expired with its last offset" if event.expired else f"deleted{_by(event.asker)}"
 
 
-def _joined(event: HistoryEvent) -> str:
-    assert isinstance(event, facts.MemberJoined)
+def _joined(event: HistoryEntry) -> str:
+    assert isinstance(event, MemberAddedEntry)
     return (
         f"{_name(event.who)} in generation {event.generation}; session.timeout.ms "
         f"{duration(event.session_timeout_ms)}, rebalance timeout "
@@ -93,49 +120,49 @@ def _joined(event: HistoryEvent) -> str:
     )
 
 
-def _gone(one: facts.Gone) -> str:
+def _gone(one: Gone) -> str:
     silent = "" if one.silent_ms is None else f", last heard {duration(one.silent_ms)} before"
     return f"{_name(one.who)}{silent}{_said(one.reason)}"
 
 
-def _removed(event: HistoryEvent) -> str:
-    assert isinstance(event, facts.MembersRemoved)
+def _removed(event: HistoryEntry) -> str:
+    assert isinstance(event, MembersRemovedEntry)
     asker = _by(event.asker) if event.cause is Removal.OPERATOR else ""
     named = _some(event.members, _gone, event.members_left_out)
     return f"{_REMOVALS[event.cause]}{asker} in generation {event.generation}: {named}"
 
 
-def _replaced(event: HistoryEvent) -> str:
-    assert isinstance(event, facts.StaticMemberReplaced)
+def _replaced(event: HistoryEntry) -> str:
+    assert isinstance(event, StaticMemberReplacedEntry)
     old = short(event.old_member_id) if event.replaced is None else _name(event.replaced)
     silent = "" if event.silent_ms is None else f", last heard {duration(event.silent_ms)} before"
     settled = "; nobody had to rejoin" if event.settled else ""
     return f"{_name(event.who)} took the place of {old}{silent}{settled}{_said(event.reason)}"
 
 
-def _fenced(event: HistoryEvent) -> str:
-    assert isinstance(event, facts.MemberFenced)
+def _fenced(event: HistoryEntry) -> str:
+    assert isinstance(event, MemberFencedEntry)
     return (
         f"{event.request} of {short(event.member_id)} refused: {short(event.current_member_id)} "
         f"has the instance id {event.group_instance_id}"
     )
 
 
-def _lapsed(event: HistoryEvent) -> str:
-    assert isinstance(event, facts.MemberLapsed)
+def _lapsed(event: HistoryEntry) -> str:
+    assert isinstance(event, MemberLapsedEntry)
     return (
         f"{_name(event.who)} was silent for its session.timeout.ms "
         f"({duration(event.session_timeout_ms)}); nobody was told yet"
     )
 
 
-def _forgiven(event: HistoryEvent) -> str:
-    assert isinstance(event, facts.LapseForgiven)
+def _forgiven(event: HistoryEntry) -> str:
+    assert isinstance(event, LapseForgivenEntry)
     return f"{_name(event.who)} was heard {duration(event.late_by_ms)} late, and stays"
 
 
-def _began(event: HistoryEvent) -> str:
-    assert isinstance(event, facts.RebalanceBegan)
+def _began(event: HistoryEntry) -> str:
+    assert isinstance(event, RebalanceBegunEntry)
     who = "" if event.trigger is None else f" by {_name(event.trigger)}"
     waits = len(event.waiting_for) + event.waiting_for_left_out
     waiting = f"; waits for {_count(waits, 'member')}" if waits else ""
@@ -146,19 +173,19 @@ def _began(event: HistoryEvent) -> str:
     )
 
 
-def _nobody(event: HistoryEvent) -> str:
-    assert isinstance(event, facts.NobodyRejoined)
+def _nobody(event: HistoryEntry) -> str:
+    assert isinstance(event, NobodyRejoinedEntry)
     times = f" ({event.times} times in a row)" if event.times else ""
     return f"still waits for {_some(event.waiting_for, _name)}{times}"
 
 
-def _leader(event: HistoryEvent) -> str:
-    assert isinstance(event, facts.LeaderChanged)
+def _leader(event: HistoryEntry) -> str:
+    assert isinstance(event, LeaderChangedEntry)
     return f"{_name(event.new)} instead of {_name(event.old)}"
 
 
-def _generation(event: HistoryEvent) -> str:
-    assert isinstance(event, facts.GenerationBegan)
+def _generation(event: HistoryEntry) -> str:
+    assert isinstance(event, GenerationBegunEntry)
     absent = f"; absent: {_some(event.absent, _name)}" if event.absent else ""
     kind = f"{event.protocol_type or 'no type'}/{event.protocol or 'no protocol'}"
     return (
@@ -167,13 +194,13 @@ def _generation(event: HistoryEvent) -> str:
     )
 
 
-def _move(move: facts.Move) -> str:
+def _move(move: Move) -> str:
     where = f"{move.topic}-{move.partition}"
     return f"{where} {short(move.from_member)} -> {short(move.to_member)}"
 
 
-def _assigned(event: HistoryEvent) -> str:
-    assert isinstance(event, facts.GenerationAssigned)
+def _assigned(event: HistoryEntry) -> str:
+    assert isinstance(event, AssignmentReceivedEntry)
     parts = [f"{event.generation} to {_count(event.members, 'member')}"]
     if event.partitions is not None:
         parts.append(_count(event.partitions, "partition"))
@@ -189,38 +216,38 @@ def _assigned(event: HistoryEvent) -> str:
     return "; ".join(parts)
 
 
-def _refused(event: HistoryEvent) -> str:
-    assert isinstance(event, facts.AssignmentRefused)
+def _refused(event: HistoryEntry) -> str:
+    assert isinstance(event, AssignmentRefusedEntry)
     return f"of generation {event.generation} by {short(event.leader_id)}: {event.error}"
 
 
-def _emptied(event: HistoryEvent) -> str:
-    assert isinstance(event, facts.GroupEmptied)
+def _emptied(event: HistoryEntry) -> str:
+    assert isinstance(event, GroupEmptiedEntry)
     return f"generation {event.generation}"
 
 
-def _ended(event: HistoryEvent) -> str:
+def _ended(event: HistoryEntry) -> str:
     """The first line of its story, without the time: that is when it began."""
-    assert isinstance(event, facts.RebalanceEnded)
+    assert isinstance(event, RebalanceEndedEntry)
     head, *_ = tell(event.rebalance)
     began = instant(event.rebalance.began_at_ms)
     return f"{event.rebalance.cause}, {head.removeprefix(began).strip()}"
 
 
-def _topics(event: HistoryEvent) -> str:
-    assert isinstance(event, facts.TopicsChanged)
+def _topics(event: HistoryEntry) -> str:
+    assert isinstance(event, TopicsChangedEntry)
     named = _some(event.changes, topic_change) if event.changes else _some(event.topics, str)
     return f"partitions changed: {named}"
 
 
-def _change(change: facts.OffsetChange) -> str:
+def _change(change: OffsetChange) -> str:
     old = "none" if change.old is None else change.old
     new = "none" if change.new is None else change.new
     return f"{change.topic}-{change.partition} {old} -> {new}"
 
 
-def _offsets(event: HistoryEvent) -> str:
-    assert isinstance(event, facts.OffsetsMoved)
+def _offsets(event: HistoryEntry) -> str:
+    assert isinstance(event, OffsetsMovedEntry)
     shown = ", ".join(map(_change, event.changes[:CHANGES_NAMED_MAX]))
     more = len(event.changes) - CHANGES_NAMED_MAX
     last = f" and {_count(more, 'partition')} more (--offsets)" if more > 0 else ""
@@ -228,36 +255,36 @@ def _offsets(event: HistoryEvent) -> str:
     return f"{event.by}{_by(event.asker)}{times}: {shown}{last}"
 
 
-def _verdict(event: HistoryEvent) -> str:
-    assert isinstance(event, facts.VerdictBegan)
+def _verdict(event: HistoryEntry) -> str:
+    assert isinstance(event, VerdictBegunEntry)
     return f"{event.verdict}: {event.summary}"
 
 
-def _verdict_ended(event: HistoryEvent) -> str:
-    assert isinstance(event, facts.VerdictEnded)
+def _verdict_ended(event: HistoryEntry) -> str:
+    assert isinstance(event, VerdictEndedEntry)
     return f"{event.verdict} ({event.subject or 'the group'}) after {duration(event.lasted_ms)}"
 
 
-_WORDS: Final[dict[type, Callable[[HistoryEvent], str]]] = {
-    facts.GroupCreated: _created,
-    facts.GroupLoaded: _loaded,
-    facts.GroupDeleted: _deleted,
-    facts.MemberJoined: _joined,
-    facts.MembersRemoved: _removed,
-    facts.StaticMemberReplaced: _replaced,
-    facts.MemberFenced: _fenced,
-    facts.MemberLapsed: _lapsed,
-    facts.LapseForgiven: _forgiven,
-    facts.RebalanceBegan: _began,
-    facts.NobodyRejoined: _nobody,
-    facts.LeaderChanged: _leader,
-    facts.GenerationBegan: _generation,
-    facts.GenerationAssigned: _assigned,
-    facts.AssignmentRefused: _refused,
-    facts.GroupEmptied: _emptied,
-    facts.RebalanceEnded: _ended,
-    facts.TopicsChanged: _topics,
-    facts.OffsetsMoved: _offsets,
-    facts.VerdictBegan: _verdict,
-    facts.VerdictEnded: _verdict_ended,
+_WORDS: Final[dict[type, Callable[[HistoryEntry], str]]] = {
+    GroupCreatedEntry: _created,
+    GroupLoadedEntry: _loaded,
+    GroupDeletedEntry: _deleted,
+    MemberAddedEntry: _joined,
+    MembersRemovedEntry: _removed,
+    StaticMemberReplacedEntry: _replaced,
+    MemberFencedEntry: _fenced,
+    MemberLapsedEntry: _lapsed,
+    LapseForgivenEntry: _forgiven,
+    RebalanceBegunEntry: _began,
+    NobodyRejoinedEntry: _nobody,
+    LeaderChangedEntry: _leader,
+    GenerationBegunEntry: _generation,
+    AssignmentReceivedEntry: _assigned,
+    AssignmentRefusedEntry: _refused,
+    GroupEmptiedEntry: _emptied,
+    RebalanceEndedEntry: _ended,
+    TopicsChangedEntry: _topics,
+    OffsetsMovedEntry: _offsets,
+    VerdictBegunEntry: _verdict,
+    VerdictEndedEntry: _verdict_ended,
 }

@@ -7,7 +7,7 @@ come at the end. Times and durations for people are written here too, in one for
 import re
 from datetime import UTC, datetime
 
-from history.events import Rebalance, Wait, Who
+from history.entries import Rebalance, Wait, Who
 
 _EPOCH_MS = re.compile(r"(?<![0-9.\-])1[0-9]{12}(?![0-9.])")
 """From 2001 to 2033."""

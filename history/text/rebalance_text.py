@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from history.causes import Cause, End, WaitEnd
-from history.events import AlsoCaused, Rebalance, TopicPartitions, Wait, Who
+from history.entries import AlsoCaused, Rebalance, TopicPartitions, Wait, Who
 from history.text.rebalance_json import duration, instant, with_times
 from history.waiting import Awaited, For, Waiting
 

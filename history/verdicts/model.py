@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from history.events import Who
+from history.entries import Who
 from history.lag.window import Window
 from history.text.rebalance_json import duration
 

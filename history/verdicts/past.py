@@ -9,15 +9,15 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from history.causes import Cause
-from history.events import (
-    GroupEmptied,
-    HistoryEvent,
-    MemberJoined,
-    MembersRemoved,
+from history.entries import (
+    GroupEmptiedEntry,
+    HistoryEntry,
+    MemberAddedEntry,
+    MembersRemovedEntry,
     Rebalance,
-    RebalanceBegan,
-    RebalanceEnded,
-    StaticMemberReplaced,
+    RebalanceBegunEntry,
+    RebalanceEndedEntry,
+    StaticMemberReplacedEntry,
     Who,
 )
 from history.verdicts.model import GroupFacts, Key, identity_of
@@ -102,27 +102,27 @@ class Past:
         self._present: dict[str, tuple[str, int]] = {}  # member id -> identity, since when
         self._ended: dict[str, deque[Stay]] = {}
 
-    def apply(self, event: HistoryEvent, window_ms: int) -> None:
+    def apply(self, event: HistoryEntry, window_ms: int) -> None:
         """A fact of the group's history; in their order."""
         self.changed_at_ms = event.at_ms
         match event:
-            case MemberJoined():
+            case MemberAddedEntry():
                 self._joined(event.who, event.at_ms, window_ms)
-            case StaticMemberReplaced():
+            case StaticMemberReplacedEntry():
                 self._left(event.old_member_id, event.at_ms, "replaced")
                 self._joined(event.who, event.at_ms, window_ms, event.replaced)
-            case MembersRemoved():
+            case MembersRemovedEntry():
                 for gone in event.members:
                     reason = gone.reason or event.cause.value
                     self._left(gone.who.member_id, event.at_ms, reason)
-            case RebalanceBegan():
+            case RebalanceBegunEntry():
                 deadline_ms = event.at_ms + event.timeout_ms
                 begun = Begun(event.at_ms, event.cause, event.trigger, deadline_ms)
                 self.rebalances.append(begun)
                 self.without_progress.append(begun)
-            case RebalanceEnded():
+            case RebalanceEndedEntry():
                 self.last, self.last_ended_at_ms = event.rebalance, event.at_ms
-            case GroupEmptied():
+            case GroupEmptiedEntry():
                 self.mixed_since.clear()
             case _:
                 pass

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple, cast
 
 from coordinator.record_schemas import GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
 from coordinator.records import UnreadableRecord, decode_record
-from history.encoding import UnreadableEvent, as_plain, decode
-from history.events import NAMES, HistoryEvent
+from history.encoding import UnreadableEntry, as_plain, decode
+from history.entries import ENTRY_NAMES, HistoryEntry
 from history.lag.records import UnreadableSample, decode_sample
 from logtools.group_records import SCHEMAS, decode_group_record
 from protocol.compiler import reader
@@ -174,20 +174,20 @@ def group_events(_key: bytes | None, value: bytes | None) -> Rows:
     """One event of the history."""
     try:
         event = decode(value)
-    except UnreadableEvent as fault:
+    except UnreadableEntry as fault:
         return Rows(problem=str(fault))
     if event is None:
         return Rows(problem="an event of a newer version")
     return Rows((_event_row(event),))
 
 
-def _event_row(event: HistoryEvent) -> Row:
+def _event_row(event: HistoryEntry) -> Row:
     plain = as_plain(event)
     assert isinstance(plain, dict)
     row: dict[str, object] = {
         "group": event.group_id,
         "at_ms": event.at_ms,
-        "type": NAMES[type(event)],
+        "type": ENTRY_NAMES[type(event)],
         "event": json.dumps(plain),
     }
     whole = plain.get("rebalance") or {}

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from coordinator.classic.events import Event
 from coordinator.group import GroupView
 from history.encoding import decode, encode
-from history.events import HistoryEvent, Rebalance
+from history.entries import HistoryEntry, Rebalance
 from history.index import HistoryIndex, IndexLimits
 from history.recording.recorder import FactLimits, Facts
 from history.story import Story
@@ -36,7 +36,7 @@ class Told:
         self.index = HistoryIndex(IndexLimits())
         self.facts = Facts(self.index, FactLimits())
         self.records = list(records)
-        self.turns: list[list[HistoryEvent]] = []
+        self.turns: list[list[HistoryEntry]] = []
         self.holding = False
         for _, value in records:
             event = decode(value)
@@ -58,7 +58,7 @@ class Told:
     def loaded(self, group: GroupView, now: Now) -> None:
         self._add(self.facts.loaded(group, now))
 
-    def _add(self, events: list[HistoryEvent]) -> None:
+    def _add(self, events: list[HistoryEntry]) -> None:
         self.turns.append(events)
         self.records.extend(map(encode, events))
         self.index.check()
@@ -76,7 +76,7 @@ class ToldWorld(World):
     # ------------------------------------------------------------ what is remembered
 
     @property
-    def history(self) -> list[HistoryEvent]:
+    def history(self) -> list[HistoryEntry]:
         return [event for turn in self.told.turns for event in turn]
 
     def rebalances(self, group_id: str = "g") -> list[Rebalance]:

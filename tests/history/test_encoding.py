@@ -8,21 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from history.causes import Cause, End, OffsetsBy, Removal, WaitEnd
-from history.encoding import VERSION, UnreadableEvent, as_plain, decode, encode
-from history.events import (
-    NAMES,
-    TYPES,
+from history.encoding import VERSION, UnreadableEntry, as_plain, decode, encode
+from history.entries import (
+    ENTRY_NAMES,
+    ENTRY_TYPES,
     AlsoCaused,
     Asker,
-    GenerationBegan,
+    GenerationBegunEntry,
     Gone,
-    HistoryEvent,
+    HistoryEntry,
     Joined,
-    MembersRemoved,
+    MembersRemovedEntry,
     OffsetChange,
-    OffsetsMoved,
+    OffsetsMovedEntry,
     Rebalance,
-    RebalanceEnded,
+    RebalanceEndedEntry,
     Wait,
     Who,
 )
@@ -49,25 +49,25 @@ REBALANCE = Rebalance(
 REMOVED = {"v": 1, "type": "members_removed", "group_id": "g", "at_ms": 5}
 
 
-def plain_of(event: HistoryEvent) -> dict[str, object]:
+def plain_of(event: HistoryEntry) -> dict[str, object]:
     plain: object = msgpack.unpackb(encode(event)[1])
     assert isinstance(plain, dict)
     return plain
 
 
-@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("name", ENTRY_TYPES)
 def test_each_type_is_read_back_bare_and_says_what_it_is(name: str) -> None:
-    event = TYPES[name]("group", 1_700_000_000_000)
+    event = ENTRY_TYPES[name]("group", 1_700_000_000_000)
     key, value = encode(event)
     assert key == b"group"
     assert decode(value) == event
     plain = plain_of(event)
     assert (plain["v"], plain["type"], plain["group_id"]) == (VERSION, name, "group")
-    assert NAMES[type(event)] == name
+    assert ENTRY_NAMES[type(event)] == name
 
 
-@pytest.mark.parametrize("kind", TYPES.values())
-def test_every_field_but_the_first_two_has_a_default(kind: type[HistoryEvent]) -> None:
+@pytest.mark.parametrize("kind", ENTRY_TYPES.values())
+def test_every_field_but_the_first_two_has_a_default(kind: type[HistoryEntry]) -> None:
     assert kind.__struct_fields__[:2] == ("group_id", "at_ms")
     kind("group", 0)
 
@@ -75,15 +75,17 @@ def test_every_field_but_the_first_two_has_a_default(kind: type[HistoryEvent]) -
 @pytest.mark.parametrize(
     "event",
     [
-        RebalanceEnded("g", 5, REBALANCE),
-        MembersRemoved(
+        RebalanceEndedEntry("g", 5, REBALANCE),
+        MembersRemovedEntry(
             "g", 5, Removal.OPERATOR, 3, (Gone(SOMEBODY, "why", 12),), 4, Asker("admin", "/h")
         ),
-        GenerationBegan("g", 5, 2, "consumer", "range", "m-1", 1, (Joined(SOMEBODY, 0),), 0, ()),
-        OffsetsMoved("g", 5, OffsetsBy.EXPIRY, (OffsetChange("t", 0, 0, None),)),
+        GenerationBegunEntry(
+            "g", 5, 2, "consumer", "range", "m-1", 1, (Joined(SOMEBODY, 0),), 0, ()
+        ),
+        OffsetsMovedEntry("g", 5, OffsetsBy.EXPIRY, (OffsetChange("t", 0, 0, None),)),
     ],
 )
-def test_what_is_nested_is_read_back(event: HistoryEvent) -> None:
+def test_what_is_nested_is_read_back(event: HistoryEntry) -> None:
     assert decode(encode(event)[1]) == event
 
 
@@ -97,8 +99,8 @@ def test_whatever_the_strings_are(
         old %= 1 << 63
     who = Who("m", instance_id, client_id, "")
     for event in (
-        MembersRemoved(group_id, at_ms, members=(Gone(who),)),
-        OffsetsMoved(group_id, at_ms, changes=(OffsetChange("t", 1, old, None),)),
+        MembersRemovedEntry(group_id, at_ms, members=(Gone(who),)),
+        OffsetsMovedEntry(group_id, at_ms, changes=(OffsetChange("t", 1, old, None),)),
     ):
         key, value = encode(event)
         assert key == group_id.encode()
@@ -106,7 +108,7 @@ def test_whatever_the_strings_are(
 
 
 def test_numbers_and_causes_are_always_there_for_other_readers() -> None:
-    rebalance = plain_of(RebalanceEnded("g", 5, REBALANCE))["rebalance"]
+    rebalance = plain_of(RebalanceEndedEntry("g", 5, REBALANCE))["rebalance"]
     assert isinstance(rebalance, dict)
     assert rebalance["cause"] == "session_expired"
     assert rebalance["generation_before"] == 0
@@ -115,12 +117,12 @@ def test_numbers_and_causes_are_always_there_for_other_readers() -> None:
 
 
 def test_a_later_version_of_a_type_may_have_more() -> None:
-    value = msgpack.packb({**plain_of(RebalanceEnded("g", 5, REBALANCE)), "more": [1, 2]})
-    assert decode(value) == RebalanceEnded("g", 5, REBALANCE)
+    value = msgpack.packb({**plain_of(RebalanceEndedEntry("g", 5, REBALANCE)), "more": [1, 2]})
+    assert decode(value) == RebalanceEndedEntry("g", 5, REBALANCE)
 
 
 def test_an_earlier_one_had_less() -> None:
-    assert decode(msgpack.packb(REMOVED)) == MembersRemoved("g", 5)
+    assert decode(msgpack.packb(REMOVED)) == MembersRemovedEntry("g", 5)
 
 
 @pytest.mark.parametrize(
@@ -154,7 +156,7 @@ def test_what_is_from_the_future_is_passed_over(plain: dict[str, object]) -> Non
     ],
 )
 def test_what_is_no_event_is_refused(value: bytes) -> None:
-    with pytest.raises(UnreadableEvent):
+    with pytest.raises(UnreadableEntry):
         decode(value)
 
 
@@ -162,12 +164,12 @@ def test_what_is_no_event_is_refused(value: bytes) -> None:
 def test_any_bytes_are_read_or_refused(value: bytes) -> None:
     try:
         decode(value)
-    except UnreadableEvent:
+    except UnreadableEntry:
         return
 
 
 def test_as_json_everything_is_there() -> None:
-    plain = as_plain(RebalanceEnded("g", 5, REBALANCE))
+    plain = as_plain(RebalanceEndedEntry("g", 5, REBALANCE))
     assert isinstance(plain, dict)
     assert json.loads(json.dumps(plain)) == plain
     assert plain["rebalance"]["began_by"] is None

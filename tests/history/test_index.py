@@ -7,23 +7,23 @@ from msgspec.structs import replace
 
 from history.causes import Cause, End, WaitEnd
 from history.encoding import decode, encode
-from history.events import (
-    GroupDeleted,
-    GroupLoaded,
+from history.entries import (
+    GroupDeletedEntry,
+    GroupLoadedEntry,
     Joined,
-    MemberJoined,
+    MemberAddedEntry,
     Move,
     Rebalance,
-    RebalanceBegan,
-    RebalanceEnded,
+    RebalanceBegunEntry,
+    RebalanceEndedEntry,
     Wait,
     Who,
 )
 from history.index import HistoryIndex, IndexLimits, bytes_of
 
 
-def ended(group_id: str, generation: int) -> RebalanceEnded:
-    return RebalanceEnded(
+def ended(group_id: str, generation: int) -> RebalanceEndedEntry:
+    return RebalanceEndedEntry(
         group_id,
         generation,
         Rebalance(
@@ -52,7 +52,7 @@ def test_the_newest_comes_first_and_the_oldest_goes() -> None:
 def test_groups_that_were_touched_long_ago_go_first_but_not_what_runs() -> None:
     index = HistoryIndex(IndexLimits(rebalances_per_group=10, rebalances=4))
     index.apply(ended("old", 1))
-    index.apply(RebalanceBegan("old", 5, generation=1))
+    index.apply(RebalanceBegunEntry("old", 5, generation=1))
     for generation in (1, 2):
         index.apply(ended("middle", generation))
         index.apply(ended("new", generation))
@@ -68,8 +68,8 @@ def test_groups_that_were_touched_long_ago_go_first_but_not_what_runs() -> None:
 
 def test_what_is_no_rebalance_takes_no_place() -> None:
     index = HistoryIndex(IndexLimits())
-    index.apply(MemberJoined("g", 0))
-    index.apply(GroupDeleted("h", 0))
+    index.apply(MemberAddedEntry("g", 0))
+    index.apply(GroupDeletedEntry("h", 0))
     assert list(index.groups()) == []
     assert index.rebalances("g") == []
     assert index.running("g") is None
@@ -78,7 +78,7 @@ def test_what_is_no_rebalance_takes_no_place() -> None:
 def test_a_story_that_begins_in_the_middle() -> None:
     """Retention, or the reading of a tail, may have taken the beginning."""
     index = HistoryIndex(IndexLimits())
-    index.apply(GroupLoaded("g", 3, generation=7, members=2))
+    index.apply(GroupLoadedEntry("g", 3, generation=7, members=2))
     index.apply(ended("g", 8))
     assert generations(index, "g") == [8, 7]
 
@@ -91,7 +91,7 @@ def test_clear() -> None:
     assert index.rebalances("g") == []
 
 
-def large(group_id: str, generation: int, members: int) -> RebalanceEnded:
+def large(group_id: str, generation: int, members: int) -> RebalanceEndedEntry:
     whos = [
         Who(f"consumer-{n}-0b5d7f3e-1111-2222-3333-{n:012}", None, f"consumer-{n}", "/10.0.0.7")
         for n in range(members)
@@ -136,7 +136,7 @@ def test_the_estimate_is_near_the_truth(members: int) -> None:
         after, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert isinstance(kept[0], RebalanceEnded)
+    assert isinstance(kept[0], RebalanceEndedEntry)
     assert bytes_of(kept[0].rebalance) == pytest.approx((after - before) / count, rel=0.4)
 
 

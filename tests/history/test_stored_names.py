@@ -11,8 +11,9 @@ from typing import Union, get_args, get_origin, get_type_hints
 
 import msgpack
 
+from coordinator.classic.events import Event
 from history.encoding import decode, encode
-from history.events import TYPES
+from history.entries import ENTRY_TYPES
 
 WORDS = {
     "cause": (
@@ -130,12 +131,12 @@ def fields(kind: type) -> str:
 
 
 def test_the_types_have_the_names_and_fields_that_are_stored() -> None:
-    assert {name: fields(kind) for name, kind in TYPES.items()} == STORED
+    assert {name: fields(kind) for name, kind in ENTRY_TYPES.items()} == STORED
 
 
 def test_a_record_has_these_names() -> None:
     for name, stored in STORED.items():
-        plain = msgpack.unpackb(encode(TYPES[name]("g", 5))[1])
+        plain = msgpack.unpackb(encode(ENTRY_TYPES[name]("g", 5))[1])
         assert plain["type"] == name
         assert plain.keys() <= {"v", "type", *(part for part, _ in pairs(stored))}
 
@@ -147,6 +148,14 @@ def test_a_record_with_every_field_is_read_whole() -> None:
         assert event is not None
         # Every value is another than the default: an unread field would be left out.
         assert msgpack.unpackb(encode(event)[1]) == plain
+
+
+def test_classes_are_named_after_the_coordinators_event_with_entry_at_the_end() -> None:
+    assert all(kind.__name__.endswith("Entry") for kind in ENTRY_TYPES.values())
+    stems = {kind.__name__.removesuffix("Entry") for kind in ENTRY_TYPES.values()}
+    # These have no event of the coordinator: a load, an end, offsets of several events, verdicts.
+    own = {"GroupLoaded", "RebalanceEnded", "OffsetsMoved", "VerdictBegun", "VerdictEnded"}
+    assert stems - {kind.__name__ for kind in get_args(Event)} == own
 
 
 def pairs(stored: str) -> list[tuple[str, str]]:

@@ -14,7 +14,7 @@ import pytest
 from coordinator.classic.generation_record import generation_record, generation_tombstone
 from coordinator.group import Member
 from history.encoding import encode
-from history.events import GroupDeleted
+from history.entries import GroupDeletedEntry
 from history.lag.records import Sample, encode_sample
 from history.lag.window import Commit
 from logtools.decoders import DECODERS, decoder_for
@@ -131,7 +131,7 @@ def test_embedded_bytes_that_are_no_consumers_stay_base64() -> None:
 
 
 def test_the_topics_of_the_history_are_decoded() -> None:
-    key, value = encode(GroupDeleted(GroupId("g"), NOW_MS, expired=True))
+    key, value = encode(GroupDeletedEntry(GroupId("g"), NOW_MS, expired=True))
     shown = decoder_for("__group_history")(key, value)
     assert shown.group == "g"
     assert shown.value["expired"] is True

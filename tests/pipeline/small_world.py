@@ -10,15 +10,15 @@ from typing import Final
 from coordinator.records import offset_commit_key
 from history.causes import Cause, End, OffsetsBy, Removal
 from history.encoding import encode
-from history.events import (
+from history.entries import (
     Asker,
     Gone,
-    HistoryEvent,
-    MembersRemoved,
+    HistoryEntry,
+    MembersRemovedEntry,
     OffsetChange,
-    OffsetsMoved,
+    OffsetsMovedEntry,
     Rebalance,
-    RebalanceEnded,
+    RebalanceEndedEntry,
     Who,
 )
 from history.lag.records import Sample, encode_sample
@@ -78,7 +78,7 @@ def _commits() -> _Writer:
 def _history() -> _Writer:
     log = _Writer()
 
-    def add(event: HistoryEvent) -> None:
+    def add(event: HistoryEntry) -> None:
         log.add(event.at_ms, Record(*encode(event)))
 
     for n, cause in enumerate([Cause.MEMBER_JOINED, Cause.SESSION_EXPIRED, Cause.SESSION_EXPIRED]):
@@ -96,13 +96,13 @@ def _history() -> _Writer:
             partitions_moved=2,
             unowned_partition_seconds=4.5,
         )
-        add(RebalanceEnded("billing", began + 3_000 + n, whole))
+        add(RebalanceEndedEntry("billing", began + 3_000 + n, whole))
     for n in range(3):
         who = Who(f"f-{n}", None, "shaky", "/10.0.0.2")
         at = START_MS + 70 * MINUTE + n * MINUTE
-        add(MembersRemoved("billing", at, Removal.SESSION_EXPIRED, members=(Gone(who),)))
+        add(MembersRemovedEntry("billing", at, Removal.SESSION_EXPIRED, members=(Gone(who),)))
     add(
-        OffsetsMoved(
+        OffsetsMovedEntry(
             "billing",
             START_MS + 91 * MINUTE,
             OffsetsBy.COMMIT,

@@ -10,15 +10,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 from history.causes import Cause, End, OffsetsBy, Removal
 from history.encoding import encode
-from history.events import (
+from history.entries import (
     Asker,
     Gone,
-    HistoryEvent,
-    MembersRemoved,
+    HistoryEntry,
+    MembersRemovedEntry,
     OffsetChange,
-    OffsetsMoved,
+    OffsetsMovedEntry,
     Rebalance,
-    RebalanceEnded,
+    RebalanceEndedEntry,
     Who,
 )
 from pipeline.decode.rows import group_events
@@ -35,7 +35,7 @@ HOUR = 3_600_000
 DAY = 24 * HOUR
 
 
-def events_frame(spark: SparkSession, events: list[HistoryEvent]) -> DataFrame:
+def events_frame(spark: SparkSession, events: list[HistoryEntry]) -> DataFrame:
     """As the decoder makes them of the topic's records."""
     rows = []
     for offset, event in enumerate(events):
@@ -46,7 +46,7 @@ def events_frame(spark: SparkSession, events: list[HistoryEvent]) -> DataFrame:
     return frame(spark, GROUP_EVENTS, rows)
 
 
-def some_rebalances(chance: random.Random) -> list[RebalanceEnded]:
+def some_rebalances(chance: random.Random) -> list[RebalanceEndedEntry]:
     ended = []
     for n in range(120):
         began = START_MS + chance.randrange(3 * DAY)
@@ -66,7 +66,7 @@ def some_rebalances(chance: random.Random) -> list[RebalanceEnded]:
             unowned_partition_seconds=chance.random(),
         )
         group = chance.choice(["billing", "search"])
-        ended.append(RebalanceEnded(group, began + duration, whole))
+        ended.append(RebalanceEndedEntry(group, began + duration, whole))
     return ended
 
 
@@ -113,14 +113,14 @@ def test_a_log_without_history_has_rebalances_by_its_generations(spark: SparkSes
 
 
 def test_the_audit_tells_every_offset_that_was_moved_and_by_whom(spark: SparkSession) -> None:
-    moved = OffsetsMoved(
+    moved = OffsetsMovedEntry(
         "billing",
         START_MS,
         OffsetsBy.COMMIT,
         (OffsetChange("orders", 0, 500, 20), OffsetChange("orders", 1, None, 7)),
         Asker("reset-tool", "/10.0.0.9"),
     )
-    expired = OffsetsMoved(
+    expired = OffsetsMovedEntry(
         "billing", START_MS + 5, OffsetsBy.EXPIRY, (OffsetChange("orders", 0, 20, None),)
     )
 
@@ -224,9 +224,9 @@ def test_a_client_that_leaves_again_and_again_flaps(spark: SparkSession) -> None
     window = odd.FLAP_WINDOW_MS
     begin = START_MS // window * window
 
-    def gone(at: int, client: str, cause: Removal = Removal.SESSION_EXPIRED) -> MembersRemoved:
+    def gone(at: int, client: str, cause: Removal = Removal.SESSION_EXPIRED) -> MembersRemovedEntry:
         who = Who(f"{client}-{at}", None, client, "/10.0.0.1")
-        return MembersRemoved("g", begin + at, cause, members=(Gone(who),))
+        return MembersRemovedEntry("g", begin + at, cause, members=(Gone(who),))
 
     events = [gone(n * 60_000, "shaky") for n in range(4)]
     events += [gone(5_000, "calm"), gone(window + 1, "calm"), gone(2 * window + 1, "calm")]

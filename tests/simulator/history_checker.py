@@ -16,7 +16,7 @@ from coordinator.records import (
     record_type,
 )
 from history.encoding import decode
-from history.events import GenerationAssigned, HistoryEvent
+from history.entries import AssignmentReceivedEntry, HistoryEntry
 from history.story import Story
 from protocol.names import OFFSETS_TOPIC, GenerationId, GroupId
 from storage.api import StoredRecord, TopicPartition
@@ -36,7 +36,7 @@ def check_history(
     assigned = Counter(
         (event.group_id, event.generation)
         for event in events
-        if isinstance(event, GenerationAssigned)
+        if isinstance(event, AssignmentReceivedEntry)
     )
     partitions = range(node.settings.offsets_topic_num_partitions)
     stored = {one for partition in partitions for one in stored_generations(node, partition)}
@@ -53,7 +53,7 @@ def check_history(
     _demand(not missed, f"no rebalance led to {missed}")
 
 
-def _rebalances(node: Node, events: list[HistoryEvent]) -> Counter[Generation]:
+def _rebalances(node: Node, events: list[HistoryEntry]) -> Counter[Generation]:
     """How many rebalances each generation came of: those on the disk, and what is not there yet."""
     stories: dict[str, Story] = {}
     for event in events:
@@ -69,7 +69,7 @@ def _rebalances(node: Node, events: list[HistoryEvent]) -> Counter[Generation]:
     return found
 
 
-def _events(node: Node) -> Iterator[HistoryEvent]:
+def _events(node: Node) -> Iterator[HistoryEntry]:
     for record in _records(node, HISTORY):
         event = decode(record.value)
         assert event is not None

@@ -23,7 +23,7 @@ from coordinator.outcome import Outcome
 from coordinator.pending_answers import Answer, WaitingAnswers
 from coordinator.settings import GroupSettings
 from history.causes import End
-from history.events import HistoryEvent, MemberFenced
+from history.entries import HistoryEntry, MemberFencedEntry
 from history.recording.recorder import Facts
 from history.recording.running_rebalance import Running
 from protocol.messages.heartbeat import HeartbeatRequest
@@ -174,11 +174,11 @@ def a_rebalance_is_forgotten_by_its_history(patch: Patch) -> None:
 
     def forget(
         self: Facts, group_id: GroupId, running: Running, how: End, now: Now
-    ) -> HistoryEvent:
+    ) -> HistoryEntry:
         ended = end(self, group_id, running, how, now)
         if how is not End.OVERTAKEN:
             return ended
-        return MemberFenced(group_id, now.wall_ms)
+        return MemberFencedEntry(group_id, now.wall_ms)
 
     patch.setattr(Facts, "_end", forget)
 

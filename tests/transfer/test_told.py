@@ -8,7 +8,7 @@ import pytest
 
 from history.causes import OffsetsBy
 from history.encoding import decode
-from history.events import Asker, GroupCreated, HistoryEvent, OffsetChange, OffsetsMoved
+from history.entries import Asker, GroupCreatedEntry, HistoryEntry, OffsetChange, OffsetsMovedEntry
 from history.recording.recorder import FactLimits
 from protocol.names import HISTORY_TOPIC, GroupId
 from storage.api import LogSettings, TopicPartition
@@ -30,9 +30,9 @@ from transfer.plan import Rule, Terms, make_plan
 TOOL = Asker(ACTOR, "somewhere")
 
 
-def moved(group: str, *changes: tuple[str, int, int | None, int | None]) -> OffsetsMoved:
+def moved(group: str, *changes: tuple[str, int, int | None, int | None]) -> OffsetsMovedEntry:
     parts = tuple(OffsetChange(*change) for change in changes)
-    return OffsetsMoved(group, NOW_MS, OffsetsBy.IMPORT, parts, TOOL)
+    return OffsetsMovedEntry(group, NOW_MS, OffsetsBy.IMPORT, parts, TOOL)
 
 
 def with_offsets(offset: int, at_ms: int, **groups: range) -> Contents:
@@ -43,7 +43,7 @@ def with_offsets(offset: int, at_ms: int, **groups: range) -> Contents:
     return made
 
 
-def told(source: Contents, target: Contents, rule: Rule) -> list[HistoryEvent]:
+def told(source: Contents, target: Contents, rule: Rule) -> list[HistoryEntry]:
     return list(events_of(make_plan(source, target, Terms(rule, NOW_MS)), NOW_MS, TOOL))
 
 
@@ -53,7 +53,7 @@ def told(source: Contents, target: Contents, rule: Rule) -> list[HistoryEvent]:
 def test_a_new_group_is_made_and_its_offsets_come_from_nowhere() -> None:
     source = with_offsets(5, 10, a=range(2))
     assert told(source, Contents(), Rule.REFUSE) == [
-        GroupCreated("a", NOW_MS, simple=True),
+        GroupCreatedEntry("a", NOW_MS, simple=True),
         moved("a", ("t", 0, None, 5), ("t", 1, None, 5)),
     ]
 
@@ -81,7 +81,7 @@ def test_the_same_again_tells_nothing() -> None:
 def test_many_partitions_are_several_events() -> None:
     most = FactLimits().offsets
     events = told(with_offsets(9, 20, a=range(most + 1)), Contents(), Rule.MERGE)
-    assert [len(one.changes) for one in events if isinstance(one, OffsetsMoved)] == [most, 1]
+    assert [len(one.changes) for one in events if isinstance(one, OffsetsMovedEntry)] == [most, 1]
 
 
 # ---------------------------------------------------------------- into a directory
@@ -92,7 +92,7 @@ def rollcall(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     return Command(monkeypatch, capsys)
 
 
-def events_in(log: PartitionLog) -> Iterator[HistoryEvent]:
+def events_in(log: PartitionLog) -> Iterator[HistoryEntry]:
     for batch in log.batches(log.log_start_offset):
         for record in stored_records(batch):
             event = decode(record.value)
@@ -101,7 +101,7 @@ def events_in(log: PartitionLog) -> Iterator[HistoryEvent]:
             yield event
 
 
-def events_of_dir(data: Path) -> list[HistoryEvent]:
+def events_of_dir(data: Path) -> list[HistoryEntry]:
     store = LogStore(RealDisk(), str(data))
     store.open()
     keys = sorted(key for key in store.partitions() if key.topic == HISTORY_TOPIC)
@@ -122,8 +122,8 @@ def test_the_command_writes_it(rollcall: Command, tmp_path: Path) -> None:
     rollcall(*into, *pairs, "--overwrite", "--dry-run")
     rollcall(*into, *pairs, "--overwrite")
     found = events_of_dir(data)
-    assert {type(one) for one in found} == {GroupCreated, OffsetsMoved}
-    moves = [one for one in found if isinstance(one, OffsetsMoved)]
+    assert {type(one) for one in found} == {GroupCreatedEntry, OffsetsMovedEntry}
+    moves = [one for one in found if isinstance(one, OffsetsMovedEntry)]
     assert [one.changes for one in moves if one.group_id == "a"] == [
         (OffsetChange("t", 0, None, 5),),
         (OffsetChange("t", 0, 5, 7),),

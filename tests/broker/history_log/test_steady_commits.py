@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from broker.history_log.view import HistoryView
-from history.events import OffsetsMoved
+from history.entries import OffsetsMovedEntry
 from history.recording.steady_commits import ALONE
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tests.broker.history_log.test_damaged_history import TOPIC, commit
@@ -14,11 +14,11 @@ async def told(node: Node) -> list[tuple[int | None, int | None, int | None]]:
     """Newest first: the event's offset, its count, and where it moved the partition to."""
     assert node.daemon.history is not None
     view = HistoryView(node.daemon.history, node.daemon.coordinator, node.daemon.clock)
-    found = await view.events("g", 100, (OffsetsMoved,))
+    found = await view.events("g", 100, (OffsetsMovedEntry,))
     return [
         (offset, one.commits, one.changes[0].new)
         for offset, one in found
-        if isinstance(one, OffsetsMoved)
+        if isinstance(one, OffsetsMovedEntry)
     ]
 
 

@@ -15,7 +15,7 @@ from coordinator.classic.events import JoinRefused
 from coordinator.coordinator import GroupCoordinator
 from coordinator.group import CommittedOffset
 from coordinator.offsets.events import OffsetsCommitted
-from history.events import GroupEmptied
+from history.entries import GroupEmptiedEntry
 from history.verdicts.model import TroubleKind, TroubleLimits
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.join_group import JoinGroupResponse
@@ -237,7 +237,7 @@ def test_after_a_quiet_window_a_group_is_not_looked_at_any_more() -> None:
 def test_no_more_groups_are_remembered_than_allowed() -> None:
     watched = Watched(groups_max=3)
     for n in range(5):
-        watched.watch.happened(GroupEmptied(f"g{n}", 1))
+        watched.watch.happened(GroupEmptiedEntry(f"g{n}", 1))
     assert (watched.watch.groups_watched, watched.watch.forgotten) == (3, 2)
 
 

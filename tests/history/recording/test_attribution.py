@@ -2,12 +2,12 @@
 
 from coordinator.settings import GroupSettings
 from history.causes import Cause, OffsetsBy
-from history.events import (
+from history.entries import (
     Asker,
-    MembersRemoved,
-    OffsetsMoved,
+    MembersRemovedEntry,
+    OffsetsMovedEntry,
     Rebalance,
-    StaticMemberReplaced,
+    StaticMemberReplacedEntry,
     TopicPartitions,
     Who,
 )
@@ -21,10 +21,10 @@ from tests.history.recording.test_causes import SESSION_MS, finish
 HOST = "/127.0.0.1"
 
 
-def come(world: ToldWorld, client_id: str) -> StaticMemberReplaced:
+def come(world: ToldWorld, client_id: str) -> StaticMemberReplacedEntry:
     """Another process joins with the instance id b."""
     world.join("g", instance_id="b", protocols=offers("t"), client_id=client_id)
-    (fact,) = [one for one in world.history[-1:] if isinstance(one, StaticMemberReplaced)]
+    (fact,) = [one for one in world.history[-1:] if isinstance(one, StaticMemberReplacedEntry)]
     return fact
 
 
@@ -54,7 +54,7 @@ def test_a_member_that_goes_later_is_named_as_the_one_that_came(world: ToldWorld
     world.consumers(2, instances=["a", "b"])
     came = come(world, "right")
     world.leave("g", (came.who.member_id, "b"))
-    gone = [one for one in world.history if isinstance(one, MembersRemoved)]
+    gone = [one for one in world.history if isinstance(one, MembersRemovedEntry)]
     assert gone[-1].members[0].who == came.who
 
 
@@ -84,7 +84,9 @@ def test_what_a_static_member_had_was_read_by_nobody_while_it_was_away(world: To
 
 def test_records_from_before_say_what_they_said(world: ToldWorld) -> None:
     world.consumers(2, instances=["a", "b"])
-    old = StaticMemberReplaced("g", 5, Who("b-2", "b", "client", HOST), "b-1", 1, 2, settled=True)
+    old = StaticMemberReplacedEntry(
+        "g", 5, Who("b-2", "b", "client", HOST), "b-1", 1, 2, settled=True
+    )
     world.told._add([old])
     world.told.index.apply(old)
     assert (world.last.replaced, world.last.unowned_partition_seconds) == (None, 0.0)
@@ -151,7 +153,7 @@ def test_who_deleted_a_topic_is_told_with_the_offsets_that_went(world: ToldWorld
     del world.topics.counts[topic]
     world.coordinator.topics_deleted([(topic, topic_id)], world.now, "an-admin", "/10.0.0.9")
     world.advance(1)
-    last = [one for one in world.history if isinstance(one, OffsetsMoved)][-1]
+    last = [one for one in world.history if isinstance(one, OffsetsMovedEntry)][-1]
     assert (last.by, last.asker) == (OffsetsBy.TOPIC_DELETION, Asker("an-admin", "/10.0.0.9"))
 
 

@@ -12,13 +12,13 @@ import pytest
 from coordinator.settings import GroupSettings
 from history import ownership
 from history.causes import Cause, End, Removal, WaitEnd
-from history.events import (
-    AssignmentRefused,
-    GenerationAssigned,
-    LapseForgiven,
-    MemberFenced,
-    MemberLapsed,
-    RebalanceEnded,
+from history.entries import (
+    AssignmentReceivedEntry,
+    AssignmentRefusedEntry,
+    LapseForgivenEntry,
+    MemberFencedEntry,
+    MemberLapsedEntry,
+    RebalanceEndedEntry,
     TopicPartitions,
     Who,
 )
@@ -420,8 +420,8 @@ def test_an_assignment_that_is_too_large_is_refused_and_not_told_as_assigned() -
     large = {answer.member_id: b"x" * 3_000}
     world.sync("g", answer.member_id, answer.generation_id, assignments=large)
     kinds = [type(event) for event in world.history]
-    assert AssignmentRefused in kinds
-    assert GenerationAssigned not in kinds
+    assert AssignmentRefusedEntry in kinds
+    assert AssignmentReceivedEntry not in kinds
     last, before = world.rebalances()
     assert (last.cause, last.end) == (Cause.ASSIGNMENT_NOT_STORED, End.RUNNING)
     assert "UNKNOWN_SERVER_ERROR" in last.reason
@@ -448,7 +448,7 @@ def test_a_member_that_was_slow_and_is_forgiven_is_told() -> None:
     world.heartbeat(world.group(), ids[0])
     world.advance(1_000)
     assert world.heartbeat(world.group(), ids[1]) is ErrorCode.NONE
-    assert [type(event) for event in world.history[-2:]] == [MemberLapsed, LapseForgiven]
+    assert [type(event) for event in world.history[-2:]] == [MemberLapsedEntry, LapseForgivenEntry]
     assert len(world.rebalances()) == 1
 
 
@@ -458,7 +458,7 @@ def test_a_process_that_was_replaced_is_told_to_be_fenced(world: ToldWorld) -> N
     asked = world.beat("g", ids[1], 1, "b")
     assert asked.error is ErrorCode.FENCED_INSTANCE_ID
     fenced = world.history[-1]
-    assert isinstance(fenced, MemberFenced)
+    assert isinstance(fenced, MemberFencedEntry)
     assert (fenced.group_instance_id, fenced.member_id) == ("b", ids[1])
 
 
@@ -469,7 +469,7 @@ def test_what_the_group_forgets_the_history_ends() -> None:
     assert world.last.end is End.RUNNING
     world.told.facts._running.clear()
     (ended,) = world.told.facts.left_running(lambda _: False, world.now)
-    assert isinstance(ended, RebalanceEnded)
+    assert isinstance(ended, RebalanceEndedEntry)
     assert ended.rebalance.end is End.INTERRUPTED
     assert world.told.index.running("g") is None
 

@@ -7,7 +7,7 @@ import pytest
 from coordinator.settings import GroupSettings
 from history.causes import OffsetsBy
 from history.encoding import decode, encode
-from history.events import Asker, GroupDeleted, HistoryEvent, OffsetChange, OffsetsMoved
+from history.entries import Asker, GroupDeletedEntry, HistoryEntry, OffsetChange, OffsetsMovedEntry
 from history.recording.steady_commits import (
     ALONE,
     PARTITIONS_MAX,
@@ -36,8 +36,8 @@ CLIENT = Asker("client", "/127.0.0.1")
 HOUR_MS = 3_600_000
 
 
-def moved(world: ToldWorld) -> list[OffsetsMoved]:
-    return [event for event in world.history if isinstance(event, OffsetsMoved)]
+def moved(world: ToldWorld) -> list[OffsetsMovedEntry]:
+    return [event for event in world.history if isinstance(event, OffsetsMovedEntry)]
 
 
 def test_a_commit_by_nobody_tells_what_it_replaced(world: ToldWorld) -> None:
@@ -82,7 +82,7 @@ def test_a_group_that_is_deleted_tells_its_last_offsets(world: ToldWorld) -> Non
         (OffsetChange("t", 0, 10, None),),
     )
     gone = world.history[-1]
-    assert isinstance(gone, GroupDeleted)
+    assert isinstance(gone, GroupDeletedEntry)
     assert (gone.expired, gone.asker) == (False, Asker("a-tool", "/127.0.0.1"))
 
 
@@ -93,7 +93,7 @@ def test_expiry_asks_by_itself() -> None:
     last = moved(world)[-1]
     assert (last.by, last.asker) == (OffsetsBy.GROUP_EXPIRY, None)
     gone = world.history[-1]
-    assert isinstance(gone, GroupDeleted)
+    assert isinstance(gone, GroupDeletedEntry)
     assert (gone.expired, gone.asker) == (True, None)
 
 
@@ -140,7 +140,7 @@ def by_tool(world: ToldWorld, offsets: dict[int, int]) -> None:
     world.ask(OffsetCommitRequest(GroupId("g"), topics=topics), version=9, client_id="a-tool")
 
 
-def tell_due(world: ToldWorld) -> list[HistoryEvent]:
+def tell_due(world: ToldWorld) -> list[HistoryEntry]:
     return list(world.told.facts.steady.due(world.now.wall_ms))
 
 
@@ -203,7 +203,7 @@ def test_a_jump_by_hand_and_a_first_commit_stand_alone(world: ToldWorld) -> None
     ]
 
 
-def in_a_row(facts: list[OffsetsMoved], partition: int) -> list[tuple[int | None, int | None]]:
+def in_a_row(facts: list[OffsetsMovedEntry], partition: int) -> list[tuple[int | None, int | None]]:
     """Where each fact moved a partition from and to; they must not overlap, nor go back in time."""
     assert facts == sorted(facts, key=lambda one: one.at_ms)
     moves = [

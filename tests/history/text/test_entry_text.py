@@ -3,21 +3,24 @@
 import pytest
 from msgspec.structs import replace
 
-from history import events as facts
 from history.causes import Cause, End, OffsetsBy, Removal
-from history.encoding import TYPES
-from history.events import (
+from history.entries import (
+    ENTRY_TYPES,
     Asker,
     Gone,
+    GroupCreatedEntry,
+    GroupLoadedEntry,
     Held,
+    MembersRemovedEntry,
     Move,
     OffsetChange,
+    OffsetsMovedEntry,
     Rebalance,
     TopicPartitions,
     Wait,
     Who,
 )
-from history.text.event_text import words
+from history.text.entry_text import words
 from history.text.rebalance_json import duration, with_times
 from history.text.rebalance_text import MOVES_NAMED_MAX, tell
 
@@ -27,7 +30,7 @@ ANN = Who(f"ann-{UUID}", None, "ann", "/10.0.0.7")
 BOB = Who("bob-1", "i-1", "bob", "/10.0.0.8")
 
 
-@pytest.mark.parametrize("kind", TYPES.values())
+@pytest.mark.parametrize("kind", ENTRY_TYPES.values())
 def test_every_type_has_a_line_without_raw_values(kind: type) -> None:
     line = words(kind("g", AT))
     assert line.strip()
@@ -37,22 +40,22 @@ def test_every_type_has_a_line_without_raw_values(kind: type) -> None:
 
 
 def test_lines_are_for_people() -> None:
-    removed = facts.MembersRemoved(
+    removed = MembersRemovedEntry(
         "g", AT, Removal.SESSION_EXPIRED, 3, (Gone(ANN, None, 45_000, 45_000), Gone(BOB))
     )
     assert words(removed) == (
         "expired in generation 3: ann (ann-1a2b3c4d...) at 10.0.0.7, last heard 45 s before, "
         "bob (i-1) at 10.0.0.8"
     )
-    moved = facts.OffsetsMoved(
+    moved = OffsetsMovedEntry(
         "g", AT, OffsetsBy.COMMIT, (OffsetChange("t", 0, None, 7),), Asker("a-tool", "/10.0.0.9")
     )
     assert words(moved) == "commit by a-tool at 10.0.0.9: t-0 none -> 7"
     assert (
-        words(facts.GroupCreated("g", AT, simple=True))
+        words(GroupCreatedEntry("g", AT, simple=True))
         == "by a commit of a client that is no member"
     )
-    loaded = facts.GroupLoaded("g", AT, 4, "Stable", 1, away_ms=12_400, stopped="killed")
+    loaded = GroupLoadedEntry("g", AT, 4, "Stable", 1, away_ms=12_400, stopped="killed")
     assert words(loaded) == (
         "the daemon loaded it after a kill or a crash, away for at most 12 s: Stable, "
         "generation 4, 1 member"

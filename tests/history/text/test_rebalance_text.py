@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from history.causes import Cause, End, WaitEnd
-from history.events import AlsoCaused, Rebalance, Wait, Who
+from history.entries import AlsoCaused, Rebalance, Wait, Who
 from history.text.rebalance_json import duration, instant, shown
 from history.text.rebalance_text import NAMED_MAX, tell, tell_waiting
 from history.waiting import Awaited, For, Waiting

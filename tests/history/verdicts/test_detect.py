@@ -4,14 +4,14 @@ import pytest
 from msgspec.structs import replace
 
 from history.causes import Cause, End, Removal, WaitEnd
-from history.events import (
+from history.entries import (
     Gone,
-    MemberJoined,
-    MembersRemoved,
+    MemberAddedEntry,
+    MembersRemovedEntry,
     Rebalance,
-    RebalanceBegan,
-    RebalanceEnded,
-    StaticMemberReplaced,
+    RebalanceBegunEntry,
+    RebalanceEndedEntry,
+    StaticMemberReplacedEntry,
     Wait,
     Who,
 )
@@ -106,9 +106,9 @@ def come_and_go(past: Past, times: int, *, every_ms: int = MINUTE, who: Who = AN
     at_ms = START
     for n in range(times + 1):
         now = who._replace(member_id=f"{who.client_id}-{n}")
-        past.apply(MemberJoined("g", at_ms, now), LIMITS.window_ms)
+        past.apply(MemberAddedEntry("g", at_ms, now), LIMITS.window_ms)
         if n < times:
-            gone = MembersRemoved("g", at_ms + 1, Removal.LEFT, members=(Gone(now, "bye"),))
+            gone = MembersRemovedEntry("g", at_ms + 1, Removal.LEFT, members=(Gone(now, "bye"),))
             past.apply(gone, LIMITS.window_ms)
         at_ms += every_ms
     return at_ms
@@ -143,13 +143,13 @@ def test_a_rolling_restart_of_alike_members_is_no_flapping() -> None:
     past = Past()
     for n in range(10):
         who = ANN._replace(member_id=f"old-{n}")
-        past.apply(MemberJoined("g", START - 60 * MINUTE, who), LIMITS.window_ms)
+        past.apply(MemberAddedEntry("g", START - 60 * MINUTE, who), LIMITS.window_ms)
     for n in range(10):
         at_ms = START + n * 5 * SECOND
         gone = Gone(ANN._replace(member_id=f"old-{n}"), "closed")
-        past.apply(MembersRemoved("g", at_ms, members=(gone,)), LIMITS.window_ms)
+        past.apply(MembersRemovedEntry("g", at_ms, members=(gone,)), LIMITS.window_ms)
         new = ANN._replace(member_id=f"new-{n}")
-        past.apply(MemberJoined("g", at_ms + SECOND, new), LIMITS.window_ms)
+        past.apply(MemberAddedEntry("g", at_ms + SECOND, new), LIMITS.window_ms)
     assert look(past, healthy(START + MINUTE)) == []
 
 
@@ -164,9 +164,9 @@ def test_the_remedy_depends_on_why_it_left(reason: str | None, setting: str) -> 
     past = Past()
     for n in range(4):
         now = ANN._replace(member_id=f"ann-{n}")
-        past.apply(MemberJoined("g", START + n, now), LIMITS.window_ms)
+        past.apply(MemberAddedEntry("g", START + n, now), LIMITS.window_ms)
         gone = (Gone(now, reason),)
-        removed = MembersRemoved("g", START + n, Removal.SESSION_EXPIRED, members=gone)
+        removed = MembersRemovedEntry("g", START + n, Removal.SESSION_EXPIRED, members=gone)
         past.apply(removed, LIMITS.window_ms)
     assert setting in the_one(past, healthy()).remedy
 
@@ -174,10 +174,10 @@ def test_the_remedy_depends_on_why_it_left(reason: str | None, setting: str) -> 
 def test_two_processes_with_one_instance_id() -> None:
     past = Past()
     who = Who("i-0", "i", "ann", "/10.0.0.1")
-    past.apply(MemberJoined("g", START, who), LIMITS.window_ms)
+    past.apply(MemberAddedEntry("g", START, who), LIMITS.window_ms)
     for n in range(1, 4):
         other = Who(f"i-{n}", "i", "ann", f"/10.0.0.{1 + n % 2}")
-        event = StaticMemberReplaced("g", START + n * SECOND, other, f"i-{n - 1}")
+        event = StaticMemberReplacedEntry("g", START + n * SECOND, other, f"i-{n - 1}")
         past.apply(event, LIMITS.window_ms)
     trouble = the_one(past, healthy(START + 5 * SECOND))
     assert trouble.subject == "i"
@@ -191,7 +191,7 @@ def test_two_processes_with_one_instance_id() -> None:
 def rebalance(past: Past, times: int, *, every_ms: int = 10 * SECOND) -> int:
     at_ms = START
     for _ in range(times):
-        began = RebalanceBegan("g", at_ms, Cause.SESSION_EXPIRED, ANN, timeout_ms=5 * MINUTE)
+        began = RebalanceBegunEntry("g", at_ms, Cause.SESSION_EXPIRED, ANN, timeout_ms=5 * MINUTE)
         past.apply(began, LIMITS.window_ms)
         at_ms += every_ms
     return at_ms
@@ -235,7 +235,7 @@ def test_a_group_with_nothing_to_read_may_rebalance_as_it_likes() -> None:
 # ------------------------------------------------------------ slow joiner
 
 
-def ended(*waits: Wait, members_before: int = 2, at_ms: int = START) -> RebalanceEnded:
+def ended(*waits: Wait, members_before: int = 2, at_ms: int = START) -> RebalanceEndedEntry:
     done = Rebalance(
         Cause.MEMBER_JOINED,
         at_ms - 30 * SECOND,
@@ -245,7 +245,7 @@ def ended(*waits: Wait, members_before: int = 2, at_ms: int = START) -> Rebalanc
         members_before=members_before,
         generation_after=7,
     )
-    return RebalanceEnded("g", at_ms, done)
+    return RebalanceEndedEntry("g", at_ms, done)
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,7 @@ def preparing(for_ms: int, *, silent_ms: int = 20 * SECOND) -> GroupFacts:
 
 def test_a_group_that_waits_for_a_member() -> None:
     past = Past()
-    began = RebalanceBegan(
+    began = RebalanceBegunEntry(
         "g", START - 20 * SECOND, Cause.MEMBER_JOINED, BOB, timeout_ms=5 * MINUTE
     )
     past.apply(began, LIMITS.window_ms)
