@@ -353,7 +353,9 @@ def main(arguments: list[str]) -> None:
         "(c) words that are not names": [
             str(finding) for finding in words_that_are_not_names(packages)
         ],
-        "(d) import circles": [" <-> ".join(circle) for circle in import_circles(packages)],
+        "(d) import circles": [
+            " <-> ".join(circle) for circle in import_circles(packages if arguments else None)
+        ],
         "(e) dataclasses": [str(finding) for finding in dataclasses(packages)],
         "(f) quaint words": [str(finding) for finding in quaint_words(packages)],
     }
