@@ -22,9 +22,9 @@ from broker.lag.sampler import LagSampler
 from broker.lag.verdict_watch import TroubleWatch
 from broker.loop.clock import SystemClock
 from broker.loop.flush_watch import FlushWatch
-from broker.loop.gc_policy import Collector
+from broker.loop.gc_policy import GcPolicy
 from broker.loop.io_thread import IoThreads
-from broker.loop.journal_bridge import JournalRelay, Stored
+from broker.loop.journal_bridge import JournalBridge, Stored
 from broker.loop.process import connections_allowed, descriptor_limit, partitions_allowed
 from broker.loop.ticker import Ticker
 from broker.net.dispatch import Dispatcher
@@ -78,7 +78,7 @@ class Daemon:
     clock: SystemClock
     store: LogStore
     journal: Journal
-    relay: JournalRelay
+    bridge: JournalBridge
     server: Server
     dispatcher: Dispatcher
     coordinator: GroupCoordinator
@@ -86,7 +86,7 @@ class Daemon:
     io: IoThreads
     ownership: Ownership
     ticker: Ticker
-    collector: Collector
+    gc_policy: GcPolicy
     health: Health
     lag: LagSampler
     troubles: TroubleWatch
@@ -102,11 +102,11 @@ class Daemon:
 
     def connect(self) -> None:
         """Let each part hear of what concerns it."""
-        self.relay.connect(self._stored, self._journal_failed, self._journal_reopened)
-        self.relay.watch(lambda: self.journal.flush_seconds)
+        self.bridge.connect(self._stored, self._journal_failed, self._journal_reopened)
+        self.bridge.watch(lambda: self.journal.flush_seconds)
         self.server.turned = self.ticker.arm_soon
         self.server.places = self._connections_allowed
-        self.server.turns = self.ticker.turns
+        self.server.stalls = self.ticker.stalls
         self.clock.on_stall = self._stalled
         self.data_plane.registry.subscribe(self._topics_changed)
         if self.history is not None:
@@ -133,7 +133,7 @@ class Daemon:
         self.journal.start(self.loop.call_soon)
         self.sealed_flush.start()
         self.flush_watch.start()
-        self.ticker.turns.watch_collector()
+        self.ticker.stalls.watch_gc()
         self.ticker.start([self.coordinator, self.data_plane, self.server])
         await self.server.serve(self.dispatcher, listeners)
 
@@ -141,14 +141,14 @@ class Daemon:
         """Elect and load; returns when everything that can be served is served."""
         if self.history is not None:
             self.history.open(self.store.partitions, self.data_plane.attach)
-        self.dispatcher.look_first(self._load_first)
+        self.dispatcher.on_coordinator_request(self._load_first)
         await self.ownership.elect(range(self.config.offsets_topic_num_partitions))
-        self.dispatcher.look_first(None)
+        self.dispatcher.on_coordinator_request(None)
         self.snapshots.start()
         self.cleaning.start()
         if self.history is not None:
             self.history.settle(self.coordinator.knows, self.clock.now())
-        self.collector.start()
+        self.gc_policy.start()
         self.lag.start()
         self._tell_limits()  # now that the partitions are known
         self.guard.begin()
@@ -162,12 +162,12 @@ class Daemon:
         self.server.stop_accepting()
         self.server.finish_all()
         self.data_plane.answer_all()
-        if not await self.io.settle(STORE_TIMEOUT_S):
+        if not await self.io.wait_idle(STORE_TIMEOUT_S):
             self.observer(Warned("The disk did not take what was produced last in time"))
         self.data_plane.close()
         if self.history is not None:
             self.history.tell_gathered(self.clock.now(), all_of_it=True)
-        if not await self.ownership.settle(STORE_TIMEOUT_S):
+        if not await self.ownership.flush(STORE_TIMEOUT_S):
             self.observer(Warned("The disk did not take what was appended last in time"))
         served = self.ownership.served
         self.ownership.resign_all()
@@ -176,8 +176,8 @@ class Daemon:
         await self.worker.stop()
         self.ticker.stop()
         self.flush_watch.stop()
-        self.ticker.turns.leave_collector()
-        self.collector.stop()
+        self.ticker.stalls.unwatch_gc()
+        self.gc_policy.stop()
         await self.cleaning.tidy_up()
         is_idle = await self.io.close(STORE_TIMEOUT_S)
         self.guard.end()
@@ -210,7 +210,7 @@ class Daemon:
             case _:
                 group_ids = [getattr(request, "group_id", "")]
         for group_id in filter(None, group_ids):
-            self.ownership.wanted(self.coordinator.partition_for(GroupId(group_id)))
+            self.ownership.prioritize(self.coordinator.partition_for(GroupId(group_id)))
 
     # What the parts tell.
 
@@ -223,7 +223,7 @@ class Daemon:
             self.data_plane.advanced(topic_partition, now)
         self.journal.stored_is_told()
         self.ticker.arm()
-        self.ticker.turns.took("answers that were stored", perf_counter() - began_s)
+        self.ticker.stalls.record("answers that were stored", perf_counter() - began_s)
 
     def _journal_failed(self, failure: Exception) -> None:
         reason = self.journal.closed_because or str(failure)

@@ -33,10 +33,10 @@ from broker.lag.topic import build_lag
 from broker.lag.verdict_watch import build_watch
 from broker.loop.clock import SystemClock
 from broker.loop.flush_watch import FlushWatch
-from broker.loop.gc_policy import Collector
+from broker.loop.gc_policy import GcPolicy
 from broker.loop.ids import new_member_id
 from broker.loop.io_thread import IoThreads
-from broker.loop.journal_bridge import JournalRelay
+from broker.loop.journal_bridge import JournalBridge
 from broker.loop.process import SMALL_DESCRIPTOR_LIMIT, notify, raise_descriptor_limit
 from broker.loop.ticker import Ticker
 from broker.net.dispatch import Dispatcher
@@ -167,15 +167,15 @@ def build(
     guard = LoopGuard(is_strict=strict_files)
     disk, clock = RealDisk(guard), SystemClock()
     store = LogStore(disk, data_dir.path, reserve_bytes=config.rollcall_disk_reserve_bytes)
-    relay = JournalRelay(loop)
+    bridge = JournalBridge(loop)
     catalog = StoredFile(disk, f"{data_dir.path}/{TOPICS_FILE}")
     opened = open_logs(store, observer, repair=repair, catalog=catalog)
     journal = Journal(
         disk,
         store,
-        on_stored=relay.stored,
-        on_failed=relay.failed,
-        on_reopened=relay.reopened,
+        on_stored=bridge.stored,
+        on_failed=bridge.failed,
+        on_reopened=bridge.reopened,
         is_synced=config.rollcall_flush == "commit",
         limits=journal_limits(config),
         dispensable=(HISTORY_TOPIC,),  # groups are served without their history
@@ -251,7 +251,7 @@ def build(
         clock,
         store,
         journal,
-        relay,
+        bridge,
         server,
         dispatcher,
         coordinator,
@@ -259,7 +259,7 @@ def build(
         io,
         ownership,
         ticker,
-        Collector(),
+        GcPolicy(),
         health,
         lag,
         build_watch(config, data_plane.registry, history, lag, observer),

@@ -61,7 +61,7 @@ class Console:
 
     def __init__(self, daemon: Daemon) -> None:
         self._daemon = daemon
-        self._scrapes = Scrapes(Metrics(daemon), daemon.ticker.turns)
+        self._scrapes = Scrapes(Metrics(daemon), daemon.ticker.stalls)
         self.scrapers = 0
         app = web.Application(middlewares=[self._guarded])
         app.add_routes(

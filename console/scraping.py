@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from broker.metrics.scrape import Metrics, text
-from broker.observe.stats import Turns
+from broker.observe.stats import LoopStalls
 
 CHUNK_CHARS: Final = 65_536
 """As much is handed to the socket, or to the compressor, at one time."""
@@ -96,13 +96,13 @@ class Rendering:
         if self._failure is not None:
             raise self._failure
 
-    async def make(self, pieces: Iterator[str | None], turns: Turns) -> None:
+    async def make(self, pieces: Iterator[str | None], stalls: LoopStalls) -> None:
         gathered: list[str] = []
         size = 0
         pack = _Packer() if self.form.gzip else None
         try:
             while True:
-                began_s = turns.begin()
+                began_s = stalls.begin()
                 piece = next(pieces, _END)
                 if piece is _END:
                     break
@@ -112,7 +112,7 @@ class Rendering:
                     if size >= CHUNK_CHARS:
                         await self._add("".join(gathered), pack)
                         gathered, size = [], 0
-                turns.end("scrape", began_s)
+                stalls.end("scrape", began_s)
                 await asyncio.sleep(0)
             await self._add("".join(gathered), pack)
             if pack is not None:
@@ -177,9 +177,9 @@ def _no_collector() -> Iterator[None]:
 class Scrapes:
     """The renderings that run: at most one works, and each form has at most one."""
 
-    def __init__(self, metrics: Metrics, turns: Turns) -> None:
+    def __init__(self, metrics: Metrics, stalls: LoopStalls) -> None:
         self._metrics = metrics
-        self._turns = turns
+        self._stalls = stalls
         self._lock = asyncio.Lock()
         self._running: dict[Form, Rendering] = {}
         self._tasks: dict[Form, asyncio.Task[None]] = {}
@@ -212,7 +212,7 @@ class Scrapes:
                 self.renderings += 1
                 pieces = text(self._metrics.portions(), openmetrics=form.openmetrics)
                 with _no_collector():
-                    await rendering.make(pieces, self._turns)
+                    await rendering.make(pieces, self._stalls)
         finally:
             if self._running.get(form) is rendering:
                 del self._running[form], self._tasks[form]

@@ -22,7 +22,7 @@ _new: Final = tuple.__new__
 class SystemClock:
     """The only reader of the machine's clocks below the shell; see the module's text."""
 
-    __slots__ = ("_deaf_ms", "_heard_ms", "_mono_ns", "_wall_ns", "on_stall")
+    __slots__ = ("_heard_ms", "_mono_ns", "_stalled_ms", "_wall_ns", "on_stall")
 
     def __init__(
         self, mono_ns: Callable[[], int] = monotonic_ns, wall_ns: Callable[[], int] = time_ns
@@ -30,13 +30,13 @@ class SystemClock:
         self._mono_ns = mono_ns
         self._wall_ns = wall_ns
         self._heard_ms = mono_ns() // 1_000_000
-        self._deaf_ms = 0
+        self._stalled_ms = 0
         self.on_stall: Callable[[int], None] | None = None
 
     @property
-    def deaf_ms(self) -> int:
+    def stalled_ms(self) -> int:
         """How long the daemon was deaf since its start, all stalls together."""
-        return self._deaf_ms
+        return self._stalled_ms
 
     def now(self) -> Now:
         machine_ms = self._mono_ns() // 1_000_000
@@ -44,13 +44,13 @@ class SystemClock:
             self._stalled(machine_ms - self._heard_ms - PULSE_MS)
         self._heard_ms = machine_ms
         # Past the NamedTuple's own __new__, which costs twice as much: one is made for each turn.
-        return _new(Now, (machine_ms - self._deaf_ms, self._wall_ns() // 1_000_000))
+        return _new(Now, (machine_ms - self._stalled_ms, self._wall_ns() // 1_000_000))
 
     def forget_gap(self) -> None:
         """Start listening now: what came before (imports, recovery) was no stall."""
         self._heard_ms = self._mono_ns() // 1_000_000
 
-    def _stalled(self, deaf_ms: int) -> None:
-        self._deaf_ms += deaf_ms
+    def _stalled(self, stalled_ms: int) -> None:
+        self._stalled_ms += stalled_ms
         if self.on_stall is not None:
-            self.on_stall(deaf_ms)
+            self.on_stall(stalled_ms)

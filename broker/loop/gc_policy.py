@@ -20,7 +20,7 @@ NEVER: Final = 1 << 30
 """A threshold that is not reached."""
 
 
-class Collector:
+class GcPolicy:
     """Python's own, in this process. Off while a start makes much and drops little."""
 
     __slots__ = ("_before", "_rounds")

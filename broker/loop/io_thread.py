@@ -113,11 +113,11 @@ class IoThreads:
         self.reader = IoThread(loop, "topic-reader", on_fault)
         self.admin = IoThread(loop, "topic-admin", on_fault)
 
-    async def settle(self, timeout_s: float) -> bool:
+    async def wait_idle(self, timeout_s: float) -> bool:
         """Wait until nothing is under way; False if that takes too long."""
-        return await _in_time(self._settle(), timeout_s)
+        return await _in_time(self._wait_idle(), timeout_s)
 
-    async def _settle(self) -> None:
+    async def _wait_idle(self) -> None:
         threads = (self.admin, self.checker, self.reader, self.appender)
         while busy := [thread for thread in threads if thread.pending]:
             await busy[0].finish()
@@ -130,7 +130,7 @@ class IoThreads:
         return await _in_time(self._close(), timeout_s)
 
     async def _close(self) -> None:
-        await self._settle()
+        await self._wait_idle()
         for thread in (self.admin, self.checker, self.reader, self.appender):
             await thread.close()
 

@@ -20,7 +20,7 @@ FLUSH_BUCKETS_S: Final = (
 PARTITION_BUCKETS: Final = (1, 2, 3, 5, 10, 20, 50)
 
 
-class JournalRelay:
+class JournalBridge:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._on_stored: Callable[[Stored], None] | None = None

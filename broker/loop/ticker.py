@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import Final, Protocol
 
 from broker.loop.clock import PULSE_MS, SystemClock
-from broker.observe.stats import Histogram, Turns
+from broker.observe.stats import Histogram, LoopStalls
 from seams.now import Now
 
 EARLIEST_S: Final = 0.001  # Deadlines are in ms: nothing is due sooner than that.
@@ -37,7 +37,7 @@ class Ticker:
         loop: asyncio.AbstractEventLoop,
         clock: SystemClock,
         on_fault: Callable[[Exception], None],
-        turns: Turns | None = None,
+        stalls: LoopStalls | None = None,
     ) -> None:
         self._loop = loop
         self._clock = clock
@@ -50,7 +50,7 @@ class Ticker:
         self._pulse_due = 0.0
         self._running = False
         self._is_asked = False
-        self.turns = turns or Turns()
+        self.stalls = stalls or LoopStalls()
         self.lag_seconds = 0.0  # How late the last pulse was.
         self.lag_seconds_max = 0.0
         self.lags = Histogram(LAG_BUCKETS_S)
@@ -121,7 +121,7 @@ class Ticker:
                 self._earliest_s = AFTER_FAULT_S
                 self._on_fault(error)
             ended_s = perf_counter()
-            self.turns.took(f"tick of {type(part).__name__}", ended_s - began_s)
+            self.stalls.record(f"tick of {type(part).__name__}", ended_s - began_s)
             began_s = ended_s
         self._armed_ms = None
         self.arm()

@@ -87,13 +87,13 @@ FAILED: Final = Family(
 
 
 def collect(daemon: Daemon) -> Portions:
-    journal, relay = daemon.journal, daemon.relay
+    journal, bridge = daemon.journal, daemon.bridge
     yield QUEUE_BYTES.one(journal.queued_bytes)
     yield QUEUE_LIMIT.one(daemon.config.rollcall_journal_queue_max_bytes)
-    yield FLUSHES.one(relay.flushes)
+    yield FLUSHES.one(bridge.flushes)
     yield BYTES.one(journal.stored_bytes)
-    yield FLUSH_SECONDS.histograms({(): relay.flush_seconds})
-    yield FLUSH_PARTITIONS.histograms({(): relay.flush_partitions})
+    yield FLUSH_SECONDS.histograms({(): bridge.flush_seconds})
+    yield FLUSH_PARTITIONS.histograms({(): bridge.flush_partitions})
     yield CHECKPOINTS.one(journal.checkpointer.checkpoints)
     yield CHECKPOINT_SECONDS.one(journal.checkpointer.seconds)
     yield CHECKPOINT_WAIT.one(journal.checkpointer.wait_seconds)

@@ -106,7 +106,7 @@ def collect(daemon: Daemon, started_s: float) -> Portions:
     yield UPTIME.one(daemon.clock.now().wall_ms / 1000 - started_s)
     yield READY.one(daemon.health.ready)
     yield from _loop(daemon)
-    yield from _collector(daemon)
+    yield from _collections(daemon)
     for metric in _process.collect():
         family = _PROCESS.get(metric.name)
         if family is not None:
@@ -114,20 +114,20 @@ def collect(daemon: Daemon, started_s: float) -> Portions:
 
 
 def _loop(daemon: Daemon) -> Portions:
-    ticker, counters, turns = daemon.ticker, daemon.observer.counters, daemon.ticker.turns
+    ticker, counters, stalls = daemon.ticker, daemon.observer.counters, daemon.ticker.stalls
     yield LAG.histograms({(): ticker.lags})
     yield LAG_MAX.one(ticker.lag_seconds_max)
     yield STALLS.one(counters.stalls)
     yield STALL_SECONDS.one(counters.stalled_ms / 1000)
-    yield LONG_TURNS.each(turns.long)
-    yield LONGEST_TURN.each(turns.longest())
+    yield LONG_TURNS.each(stalls.long)
+    yield LONGEST_TURN.each(stalls.longest())
     yield LOOP_FILES.one(daemon.guard.operations)
     yield FAILURES.one(counters.parts_failed)
     yield LINES_LOST.one(daemon.observer.lines_lost)
 
 
-def _collector(daemon: Daemon) -> Portions:
+def _collections(daemon: Daemon) -> Portions:
     yield GC_RUNS.each(
         {str(number): stats["collections"] for number, stats in enumerate(gc.get_stats())}
     )
-    yield GC_PAUSES.histograms({(): daemon.ticker.turns.gc_pauses})
+    yield GC_PAUSES.histograms({(): daemon.ticker.stalls.gc_pauses})

@@ -75,7 +75,7 @@ def collect(daemon: Daemon) -> Portions:
     server = daemon.server
     yield CONNECTIONS.one(len(server.connections))
     yield ACCEPTED.one(server.connections_made)
-    faults = dict.fromkeys(PeerFault, 0) | dict(server.complaints.counts)
+    faults = dict.fromkeys(PeerFault, 0) | dict(server.fault_log.counts)
     yield DROPPED.each({fault.value: count for fault, count in faults.items()})
     yield QUEUED_BYTES.one(server.queued_bytes)
     yield UNSENT_BYTES.one(server.unsent.total_bytes())

@@ -231,14 +231,14 @@ class Connection(asyncio.Protocol):
         if idle_ms < 0 or now.mono_ms - self.active_ms < idle_ms:
             return
         if unsent_bytes:
-            self._server.complain(
+            self._server.report_fault(
                 PeerFault.NOT_READING, self, f"{unsent_bytes} bytes unsent for {idle_ms} ms"
             )
             transport.abort()
         elif self.closing:
             transport.abort()
         else:
-            self._server.complain(PeerFault.IDLE, self, f"silent for {idle_ms} ms")
+            self._server.report_fault(PeerFault.IDLE, self, f"silent for {idle_ms} ms")
             transport.close()
 
     @property
@@ -440,7 +440,7 @@ class Connection(asyncio.Protocol):
 
     def _fault(self, fault: PeerFault, detail: str) -> None:
         """The peer broke the rules: what it asked before is answered, then the line is cut."""
-        self._server.complain(fault, self, detail)
+        self._server.report_fault(fault, self, detail)
         self._frames.clear()
         self._unread.clear()
         self._bad_end = ""

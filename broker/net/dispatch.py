@@ -1,7 +1,7 @@
 """Who answers this request? ApiKey -> handler: the coordinator, the data plane, or this file.
 
 Stands between broker/net/connection.py, which reads and writes, and the two cores, which decide.
-Answers ApiVersions itself. `control` lets a test or a drill drop, delay or answer requests of
+Answers ApiVersions itself. `intercept` lets a test or a drill drop, delay or answer requests of
 one kind on real sockets; without it the table holds the cores' own handlers and costs nothing.
 Kafka's counterpart: `KafkaApis.handle`.
 """
@@ -96,14 +96,14 @@ class Delay(Struct, frozen=True):
     delay_ms: int
 
 
-class Answer(Struct, frozen=True):
+class Respond(Struct, frozen=True):
     """The request gets this answer and never reaches its handler."""
 
     response: Response
 
 
-Verdict = Drop | Delay | Answer | None
-Control = Callable[[Request, ReplyToken], Verdict]
+Intercept = Drop | Delay | Respond | None
+Interceptor = Callable[[Request, ReplyToken], Intercept]
 
 
 class Route:
@@ -144,21 +144,21 @@ class Dispatcher:
         )
         self._own = {api_key: route.handle for api_key, route in self.routes.items()}
 
-    def control(self, api_key: ApiKey, verdict: Control | None) -> None:
-        """Let `verdict` look at each such request first; None ends it."""
+    def intercept(self, api_key: ApiKey, interceptor: Interceptor | None) -> None:
+        """Ask `interceptor` before each such request is handled; None ends it."""
         own = self._own[api_key]
         route = self.routes[api_key]
-        route.handle = own if verdict is None else self._controlled(own, verdict)
+        route.handle = own if interceptor is None else self._intercepted(own, interceptor)
 
-    def look_first(self, look: Callable[[Request], None] | None) -> None:
+    def on_coordinator_request(self, look: Callable[[Request], None] | None) -> None:
         """Let `look` see each request for the coordinator before it is handled; None ends it."""
         for api_key in COORDINATOR_APIS & self.routes.keys():
             own = self._own[api_key]
             self.routes[api_key].handle = own if look is None else _looked_at(own, look)
 
-    def _controlled(self, own: Handler, verdict: Control) -> Handler:
+    def _intercepted(self, own: Handler, interceptor: Interceptor) -> Handler:
         def handle(request: Request, token: PendingRequest, now: Now) -> None:
-            match verdict(request, token):
+            match interceptor(request, token):
                 case None:
                     own(request, token, now)
                 case Drop():
@@ -167,7 +167,7 @@ class Dispatcher:
                     later = Now(now.mono_ms + delay_ms, now.wall_ms + delay_ms)
                     loop = asyncio.get_running_loop()
                     loop.call_later(delay_ms / 1000, own, request, token, later)
-                case Answer(response):
+                case Respond(response):
                     self._reply(token, response)
 
         return handle

@@ -14,14 +14,14 @@ INTERVAL_MS: Final = 10_000
 ENTRIES_MAX: Final = 1_024
 
 
-class Complaints:
+class FaultLog:
     """Decides which faults of clients, and which of ours that they met, get a line."""
 
     def __init__(self) -> None:
         self.counts: dict[PeerFault, int] = dict.fromkeys(PeerFault, 0)
         self._last: OrderedDict[tuple[str, str], tuple[int, int]] = OrderedDict()
 
-    def about(
+    def peer_fault(
         self, fault: PeerFault, host: str, peer: str, detail: str, now_ms: int
     ) -> ConnectionDropped | None:
         """The event to tell, or None when this host was complained about just now."""
@@ -29,7 +29,7 @@ class Complaints:
         suppressed = self._suppressed(fault, host, now_ms)
         return None if suppressed is None else ConnectionDropped(fault, peer, detail, suppressed)
 
-    def failure(
+    def request_failure(
         self, api_name: str, api_version: int, host: str, peer: str, error: Exception, now_ms: int
     ) -> RequestFailed | None:
         """The same for a request that failed by a mistake of ours."""

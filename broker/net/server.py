@@ -18,12 +18,12 @@ from broker.loop.clock import SystemClock
 from broker.net.connection import Connection
 from broker.net.dispatch import Dispatcher, Route
 from broker.net.error_codes import errors_in
-from broker.net.fault_log import Complaints
+from broker.net.fault_log import FaultLog
 from broker.net.request import HANG_UP, NO_ANSWER, PendingRequest
 from broker.net.sockets import Bound
 from broker.net.unsent_bytes import Unsent
 from broker.observe.events import PeerFault, ShellEvent
-from broker.observe.stats import Turns
+from broker.observe.stats import LoopStalls
 from config.limits import ServerLimits
 from coordinator.undecided import AnswerFollows
 from protocol.codec import encode_response
@@ -66,7 +66,7 @@ class Server:
         self._empty: asyncio.Event | None = None  # set when a drain is done
         self.clock = clock
         self.connections: set[Connection] = set()
-        self.complaints = Complaints()
+        self.fault_log = FaultLog()
         self.connections_made = 0
         self.produce_max_bytes = limits.socket_request_max_bytes
         self.request_max_bytes = limits.request_max_bytes
@@ -77,7 +77,7 @@ class Server:
         self.queued_bytes = 0  # see `count`
         self.places: Callable[[], int] = lambda: limits.max_connections  # as descriptors allow
         self.turned: Callable[[], None] = _nothing
-        self.turns = Turns()
+        self.stalls = LoopStalls()
         self.latest_route: Route | None = None  # what a turn that takes long was busy with
         self.routes: dict[int, Route] = {}
         self.unserved_api_versions: Route
@@ -135,7 +135,7 @@ class Server:
             error = error.failure
         token.route.stats.failures += 1
         connection = token.connection
-        event = self.complaints.failure(
+        event = self.fault_log.request_failure(
             token.route.api_key.name,
             token.api_version,
             connection.host,
@@ -234,7 +234,7 @@ class Server:
 
     def _part_failed(self, part: str, connection: Connection, error: Exception) -> None:
         now_ms = self.clock.now().mono_ms
-        self._observe(self.complaints.part_failure(part, connection.host, error, now_ms))
+        self._observe(self.fault_log.part_failure(part, connection.host, error, now_ms))
 
     # Connections.
 
@@ -247,7 +247,7 @@ class Server:
         connection.active_ms = self.clock.now().mono_ms
         limits = self._limits
         if count > limits.max_connections_by_ip.get(host, limits.max_connections_per_ip):
-            self.complain(
+            self.report_fault(
                 PeerFault.TOO_MANY_PER_IP, connection, f"{count - 1} connections from {host}"
             )
             connection.hang_up()
@@ -259,7 +259,7 @@ class Server:
         words = f"{most} connections"
         if most < limits.max_connections:
             words += "; the other file descriptors (ulimit -n) are for the log's files"
-        self.complain(PeerFault.TOO_MANY, connection, words)
+        self.report_fault(PeerFault.TOO_MANY, connection, words)
         if len(self._waiting) < limits.socket_listen_backlog_size:
             self._waiting.append(connection)
             connection.wait_for_place()
@@ -294,10 +294,10 @@ class Server:
                 return
             self._waiting.popleft().take_place()
 
-    def complain(self, fault: PeerFault, connection: Connection, detail: str) -> None:
+    def report_fault(self, fault: PeerFault, connection: Connection, detail: str) -> None:
         """Count a fault, and tell the log unless the same host did the same just now."""
         now_ms = self.clock.now().mono_ms
-        event = self.complaints.about(fault, connection.host, connection.peer, detail, now_ms)
+        event = self.fault_log.peer_fault(fault, connection.host, connection.peer, detail, now_ms)
         if event is not None:
             self._observe(event)
 
@@ -305,7 +305,7 @@ class Server:
         """Count a turn of one connection that kept all others waiting."""
         route = self.latest_route
         kind = "connection" if route is None else route.api_key.name.title().replace("_", "")
-        self.turns.took(kind, seconds)
+        self.stalls.record(kind, seconds)
 
     # Time.
 

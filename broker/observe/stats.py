@@ -2,7 +2,7 @@
 
 A metrics library costs a lock and several calls for each sample; a request costs ten microseconds.
 So the road counts into these, and `metrics/` turns them into families when somebody scrapes.
-`Turns` has what held up the event loop: long turns by their kind, and the garbage collector.
+`LoopStalls` has what held up the event loop: long turns by their kind, and the garbage collector.
 """
 
 import gc
@@ -80,7 +80,7 @@ ALWAYS_SHOWN: Final = ("connection", "scrape", "answers that were stored")
 GC_BUCKETS_S: Final = (0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0)
 
 
-class Turns:
+class LoopStalls:
     """Which kinds of work held the event loop for long, and how long the longest of late was."""
 
     def __init__(self) -> None:
@@ -96,9 +96,9 @@ class Turns:
         return perf_counter()
 
     def end(self, kind: str, began_s: float) -> None:
-        self.took(kind, perf_counter() - began_s)
+        self.record(kind, perf_counter() - began_s)
 
-    def took(self, kind: str, seconds: float) -> None:
+    def record(self, kind: str, seconds: float) -> None:
         """A turn of this kind is over; short ones may be left untold."""
         if seconds < LONG_TURN_S:
             return
@@ -122,10 +122,10 @@ class Turns:
             self._now = {}
             self._window_began_s = now_s
 
-    def watch_collector(self) -> None:
+    def watch_gc(self) -> None:
         gc.callbacks.append(self._collecting)
 
-    def leave_collector(self) -> None:
+    def unwatch_gc(self) -> None:
         if self._collecting in gc.callbacks:
             gc.callbacks.remove(self._collecting)
 

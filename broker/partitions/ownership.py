@@ -98,7 +98,7 @@ class Ownership:
         self._open: dict[int, tuple[Log, TopicLog]] = {}
         self._epochs: dict[int, int] = {}
         self._queued: dict[int, int] = {}  # elected, not loaded: in which order, since when
-        self._wanted: dict[int, None] = {}  # of those, the ones that were asked for
+        self._prioritized: dict[int, None] = {}  # of those, the ones that were asked for
         self._recalling: dict[int, None] = {}  # served, while some of their groups get ready
         self._surveyed: set[int] = set()  # of the queued ones, those that the progress expects
         self._progress: LoadProgress | None = None  # of the load that runs
@@ -109,7 +109,7 @@ class Ownership:
         self._journal_failed = False
         self._journal_failures = 0
         self._sleep = asyncio.sleep  # a test lets time pass on its own clock
-        self._settling = False
+        self._is_flushing = False
         self.damage: Corrupt | None = None  # the first that a load met
         self._background: set[asyncio.Task[None]] = set()
 
@@ -149,10 +149,10 @@ class Ownership:
         """Partitions that are not served: they could not be loaded, or wait for their reload."""
         return {**self._failed, **self._resting} if self._resting else self._failed
 
-    def wanted(self, partition: int) -> None:
+    def prioritize(self, partition: int) -> None:
         """Somebody asked for it: if it is not loaded yet, it is next."""
         if partition in self._queued:
-            self._wanted[partition] = None
+            self._prioritized[partition] = None
 
     # Elections.
 
@@ -184,20 +184,20 @@ class Ownership:
             self._let_go(partition)
         self._observe(PartitionsResigned(len(partitions)))
 
-    async def settle(self, timeout_s: float) -> bool:
+    async def flush(self, timeout_s: float) -> bool:
         """Wait until everything that was appended is stored; False if that takes too long."""
-        self._settling = True
+        self._is_flushing = True
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._until_stored(), timeout_s)
-        return self._is_settled
+            await asyncio.wait_for(self._wait_stored(), timeout_s)
+        return self._is_flushed
 
-    async def _until_stored(self) -> None:
-        while not self._is_settled and not self._journal_failed:
+    async def _wait_stored(self) -> None:
+        while not self._is_flushed and not self._journal_failed:
             self._stored.clear()
             await self._stored.wait()
 
     @property
-    def _is_settled(self) -> bool:
+    def _is_flushed(self) -> bool:
         return all(log.stored_position == log.end_position for log, _ in self._open.values())
 
     def _let_go(self, partition: int) -> None:
@@ -206,7 +206,7 @@ class Ownership:
             return
         self._queued.pop(partition, None)
         self._recalling.pop(partition, None)
-        self._wanted.pop(partition, None)
+        self._prioritized.pop(partition, None)
         self._failed.pop(partition, None)
         self._resting.pop(partition, None)
         self._coordinator.resign(partition, self._clock.now())
@@ -255,10 +255,10 @@ class Ownership:
                     await asyncio.sleep(0)
                     continue
                 await self._survey(progress)
-                partition = next(iter(self._wanted or self._queued), None)
+                partition = next(iter(self._prioritized or self._queued), None)
                 if partition is None:
                     continue  # given up while it was looked at
-                self._wanted.pop(partition, None)
+                self._prioritized.pop(partition, None)
                 async with self._lock(partition):
                     if partition in self._queued:
                         records += await self._load(partition, progress)
@@ -371,7 +371,7 @@ class Ownership:
     def on_stored(self, partition: int, position: Position, now: Now) -> None:
         """The disk has it up to here."""
         self._coordinator.on_stored(partition, position, now)
-        if self._reloads or self._settling:
+        if self._reloads or self._is_flushing:
             self._stored.set()
 
     def shard_failed(self, partition: int, error: Exception) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.net.dispatch import Answer, Delay, Drop
+from broker.net.dispatch import Delay, Drop, Respond
 from protocol.messages import Request
 from protocol.messages.delete_topics import (
     DeleteTopicsRequest,
@@ -135,28 +135,28 @@ async def test_a_request_can_be_answered_dropped_and_delayed_on_real_sockets(
         await member.enter()
         seen: list[Request] = []
 
-        def refuse(request: Request, token: ReplyToken) -> Answer:
+        def refuse(request: Request, token: ReplyToken) -> Respond:
             seen.append(request)
-            return Answer(HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+            return Respond(HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
 
-        node.daemon.dispatcher.control(ApiKey.HEARTBEAT, refuse)
+        node.daemon.dispatcher.intercept(ApiKey.HEARTBEAT, refuse)
         assert await member.beat() is ErrorCode.REBALANCE_IN_PROGRESS
         assert [type(request) for request in seen] == [HeartbeatRequest]
 
-        node.daemon.dispatcher.control(ApiKey.HEARTBEAT, lambda request, token: Delay(20))
+        node.daemon.dispatcher.intercept(ApiKey.HEARTBEAT, lambda request, token: Delay(20))
         assert await member.beat() is ErrorCode.NONE
 
-        node.daemon.dispatcher.control(ApiKey.HEARTBEAT, None)
+        node.daemon.dispatcher.intercept(ApiKey.HEARTBEAT, None)
         assert await member.beat() is ErrorCode.NONE
 
         # A dropped SyncGroup: the client hears nothing, others are served, and it may try again.
-        node.daemon.dispatcher.control(ApiKey.SYNC_GROUP, lambda request, token: Drop())
+        node.daemon.dispatcher.intercept(ApiKey.SYNC_GROUP, lambda request, token: Drop())
         lost = as_other(member, await node.client())
         lost.client.ask(
             SyncGroupRequest(lost.group_id, lost.generation_id, lost.member_id), version=3
         )
         assert await member.beat() is ErrorCode.NONE
-        node.daemon.dispatcher.control(ApiKey.SYNC_GROUP, None)
+        node.daemon.dispatcher.intercept(ApiKey.SYNC_GROUP, None)
         lost.client.close()
         assert isinstance(await member.sync(), SyncGroupResponse)
 

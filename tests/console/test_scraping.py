@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 
 from broker.metrics.family import Family, Kind, Portion
-from broker.observe.stats import Turns
+from broker.observe.stats import LoopStalls
 from console.scraping import Form, Scrapes, negotiate
 
 FAMILY = Family("rollcall_example", Kind.GAUGE, "Example.", ("number",))
@@ -47,7 +47,7 @@ class FakeMetrics:
 
 
 def scrapes(metrics: FakeMetrics) -> Scrapes:
-    return Scrapes(metrics, Turns())  # type: ignore[arg-type]
+    return Scrapes(metrics, LoopStalls())  # type: ignore[arg-type]
 
 
 async def read(scrapes: Scrapes, form: Form | None = None) -> bytes:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.loop.gc_policy import Collector
+from broker.loop.gc_policy import GcPolicy
 from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from protocol.names import ErrorCode
@@ -38,11 +38,11 @@ def collector_of_this_process() -> Iterator[None]:
 
 @contextmanager
 def started() -> Iterator[None]:
-    collector = Collector()
-    collector.start()
+    gc_policy = GcPolicy()
+    gc_policy.start()
     yield
-    collector.stop()
-    collector.stop()
+    gc_policy.stop()
+    gc_policy.stop()
 
 
 def grow() -> int:

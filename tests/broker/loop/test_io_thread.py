@@ -61,7 +61,7 @@ async def test_a_stop_does_not_wait_for_ever_for_a_disk_that_hangs() -> None:
     threads = IoThreads(asyncio.get_running_loop(), _no_fault)
     handed_back: list[object] = []
     threads.appender.submit(lambda: goes_on.wait(60), handed_back.append)
-    assert not await threads.settle(0.01)
+    assert not await threads.wait_idle(0.01)
     assert not await threads.close(0.01)
     goes_on.set()
     assert await threads.close(60)
@@ -74,7 +74,7 @@ async def test_settling_waits_for_the_work_that_work_gives_to_others() -> None:
     threads.checker.submit(
         lambda: 1, lambda _: threads.appender.submit(lambda: 2, handed_back.append)
     )
-    assert await threads.settle(60)
+    assert await threads.wait_idle(60)
     assert handed_back == [2]
     assert await threads.close(60)
 

@@ -121,7 +121,7 @@ async def test_what_the_data_plane_does_is_done_beside_the_loop(tmp_path: Path) 
         for later_ms in (0, 600_000, 1_200_000):
             at = Now(now.mono_ms + later_ms, now.wall_ms + later_ms)
             node.daemon.data_plane.tick(at)
-            assert await node.daemon.io.settle(WAIT_S)
+            assert await node.daemon.io.wait_idle(WAIT_S)
         assert (tmp_path / "data" / "rollcall-producers.snapshot").exists()
         assert _log(node).log_start_offset > 0
         client.close()

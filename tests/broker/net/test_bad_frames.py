@@ -86,7 +86,7 @@ async def test_a_bad_client_in_a_loop_gets_one_line_and_the_rest_is_counted() ->
             bad.send(framed(header(999, 0)))
             await bad.closed()
         assert len(shell.dropped()) == 1
-        assert shell.server.complaints.counts[PeerFault.UNKNOWN_API] == 20
+        assert shell.server.fault_log.counts[PeerFault.UNKNOWN_API] == 20
 
 
 @pytest.mark.parametrize("version", [5, 9, 32_767, -1])

@@ -3,7 +3,7 @@
 import pytest
 
 from broker.net.connection import Connection
-from broker.net.fault_log import ENTRIES_MAX, INTERVAL_MS, Complaints
+from broker.net.fault_log import ENTRIES_MAX, INTERVAL_MS, FaultLog
 from broker.observe.events import PartFailed, PeerFault, RequestFailed
 from protocol.messages import Request
 from protocol.messages.heartbeat import HeartbeatRequest
@@ -74,10 +74,10 @@ def test_turns_that_fail_outside_of_requests_are_limited_and_cost_one_connection
 
 
 def test_the_table_of_hosts_is_bounded() -> None:
-    complaints = Complaints()
+    fault_log = FaultLog()
     for number in range(2 * ENTRIES_MAX):
-        assert complaints.about(PeerFault.IDLE, f"host {number}", "", "", 0) is not None
-    assert complaints.about(PeerFault.IDLE, f"host {2 * ENTRIES_MAX - 1}", "", "", 1) is None
+        assert fault_log.peer_fault(PeerFault.IDLE, f"host {number}", "", "", 0) is not None
+    assert fault_log.peer_fault(PeerFault.IDLE, f"host {2 * ENTRIES_MAX - 1}", "", "", 1) is None
     # At worst a line too many: of the one that was dropped.
-    assert complaints.about(PeerFault.IDLE, "host 0", "", "", 1) is not None
-    assert complaints.counts[PeerFault.IDLE] == 2 * ENTRIES_MAX + 2
+    assert fault_log.peer_fault(PeerFault.IDLE, "host 0", "", "", 1) is not None
+    assert fault_log.counts[PeerFault.IDLE] == 2 * ENTRIES_MAX + 2

@@ -5,7 +5,7 @@ import gc
 import pytest
 
 from broker.observe import stats
-from broker.observe.stats import LONG_TURN_S, PEAK_WINDOW_S, Histogram, Turns
+from broker.observe.stats import LONG_TURN_S, PEAK_WINDOW_S, Histogram, LoopStalls
 
 
 def test_a_bound_counts_what_is_not_above_it() -> None:
@@ -17,42 +17,42 @@ def test_a_bound_counts_what_is_not_above_it() -> None:
 
 
 def test_short_turns_are_not_told_of() -> None:
-    turns = Turns()
-    turns.took("Heartbeat", LONG_TURN_S / 2)
-    assert "Heartbeat" not in turns.long
-    turns.took("Heartbeat", LONG_TURN_S)
-    turns.took("Heartbeat", LONG_TURN_S * 3)
-    turns.took("Heartbeat", LONG_TURN_S * 2)
-    assert turns.long["Heartbeat"] == 3
-    assert turns.longest()["Heartbeat"] == LONG_TURN_S * 3
+    stalls = LoopStalls()
+    stalls.record("Heartbeat", LONG_TURN_S / 2)
+    assert "Heartbeat" not in stalls.long
+    stalls.record("Heartbeat", LONG_TURN_S)
+    stalls.record("Heartbeat", LONG_TURN_S * 3)
+    stalls.record("Heartbeat", LONG_TURN_S * 2)
+    assert stalls.long["Heartbeat"] == 3
+    assert stalls.longest()["Heartbeat"] == LONG_TURN_S * 3
 
 
 def test_a_peak_is_forgotten_after_one_to_two_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1_000.0
     monkeypatch.setattr(stats, "perf_counter", lambda: now)
-    turns = Turns()
-    turns.took("scrape", 1.0)
+    stalls = LoopStalls()
+    stalls.record("scrape", 1.0)
     now += PEAK_WINDOW_S
-    turns.took("scrape", 0.5)
-    assert turns.longest()["scrape"] == 1.0
+    stalls.record("scrape", 0.5)
+    assert stalls.longest()["scrape"] == 1.0
     now += PEAK_WINDOW_S
-    assert turns.longest()["scrape"] == 0.5
+    assert stalls.longest()["scrape"] == 0.5
     now += PEAK_WINDOW_S
-    assert turns.longest()["scrape"] == 0.0
-    turns.took("scrape", 2.0)
+    assert stalls.longest()["scrape"] == 0.0
+    stalls.record("scrape", 2.0)
     now += 5 * PEAK_WINDOW_S
-    assert turns.longest()["scrape"] == 0.0
-    assert turns.long["scrape"] == 3
+    assert stalls.longest()["scrape"] == 0.0
+    assert stalls.long["scrape"] == 3
 
 
 def test_the_collector_is_watched_and_left_alone_again() -> None:
-    turns, before = Turns(), len(gc.callbacks)
-    turns.watch_collector()
+    stalls, before = LoopStalls(), len(gc.callbacks)
+    stalls.watch_gc()
     gc.collect()
-    turns.leave_collector()
-    assert sum(turns.gc_pauses.counts) >= 1
-    count = sum(turns.gc_pauses.counts)
+    stalls.unwatch_gc()
+    assert sum(stalls.gc_pauses.counts) >= 1
+    count = sum(stalls.gc_pauses.counts)
     gc.collect()
-    assert sum(turns.gc_pauses.counts) == count
+    assert sum(stalls.gc_pauses.counts) == count
     assert len(gc.callbacks) == before
-    turns.leave_collector()  # twice does no harm
+    stalls.unwatch_gc()  # twice does no harm

@@ -227,9 +227,9 @@ async def test_what_is_asked_for_is_loaded_next() -> None:
     node.coordinator.on_slice = asyncio.Event()
     electing = asyncio.ensure_future(node.elect())
     await asyncio.wait_for(node.coordinator.on_slice.wait(), WAIT_S)
-    node.ownership.wanted(3)
-    node.ownership.wanted(3)
-    node.ownership.wanted(99)  # not ours: nothing to do
+    node.ownership.prioritize(3)
+    node.ownership.prioritize(3)
+    node.ownership.prioritize(99)  # not ours: nothing to do
     await electing
     assert node.coordinator.finished() == [0, 3, 1, 2, 4]
 
@@ -385,16 +385,16 @@ async def test_a_stop_waits_for_what_was_appended() -> None:
     await node.elect()
     log = node.logs.logs[0]
     log.append([Record(b"k", b"v")], 1)
-    settling = asyncio.ensure_future(node.ownership.settle(WAIT_S))
+    flushing = asyncio.ensure_future(node.ownership.flush(WAIT_S))
     for _ in range(20):
         await asyncio.sleep(0)
-    assert not settling.done()
+    assert not flushing.done()
     log.stored_position = log.end_position
     node.ownership.on_stored(0, 1, node.clock.now())
-    assert await settling
+    assert await flushing
 
     log.append([Record(b"k", b"v")], 1)
-    assert not await node.ownership.settle(0.01)
+    assert not await node.ownership.flush(0.01)
     node.ownership.resign_all()
     assert node.ownership.owned == 0
 
