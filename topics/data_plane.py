@@ -1,12 +1,12 @@
 """Who answers a request about topics and their records? The facade that the shell talks to.
 
-Route: dispatch -> DataPlane.handle -> the file of that API -> reply. Every request is answered
+Route: dispatch -> `handlers` -> the file of that API -> reply. Every request is answered
 exactly once: at once, or, for a Fetch that waits, when records arrive, its time is up, or the
 daemon stops. The shell calls `tick` at `next_deadline_ms`, and tells which clients have left.
 Kafka's counterpart: `KafkaApis` and `ReplicaManager`, as far as they serve topics.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from protocol.messages import Request, Response
@@ -16,13 +16,12 @@ from protocol.messages.delete_topics import DeleteTopicsRequest
 from protocol.messages.describe_cluster import DescribeClusterRequest
 from protocol.messages.describe_configs import DescribeConfigsRequest
 from protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
-from protocol.messages.fetch import FetchRequest
 from protocol.messages.init_producer_id import InitProducerIdRequest
 from protocol.messages.list_offsets import ListOffsetsRequest
 from protocol.messages.metadata import MetadataRequest
 from protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
-from protocol.messages.produce import ProduceRequest
-from protocol.names import TopicId
+from protocol.names import ApiKey, TopicId
+from seams.handler import Handler
 from seams.io_executor import INLINE, IoExecutor
 from seams.now import Now
 from seams.reply_token import ReplyToken
@@ -131,73 +130,100 @@ class DataPlane:
         self._metadata = MetadataAnswers(self.registry, cluster, settings, observe)
         self._creation = TopicCreation(self.registry, cluster.node_id, settings)
         self._configs = ConfigDescription(self.registry, cluster)
+        self.handlers: Mapping[ApiKey, Handler] = self._handlers()
+
+    def _handlers(self) -> Mapping[ApiKey, Handler]:
+        return {
+            ApiKey.PRODUCE: self._producing.handle,
+            ApiKey.FETCH: self._fetching.handle,
+            ApiKey.LIST_OFFSETS: self._list_offsets,
+            ApiKey.OFFSET_FOR_LEADER_EPOCH: self._offset_for_leader_epoch,
+            ApiKey.METADATA: self._topic_metadata,
+            ApiKey.DESCRIBE_TOPIC_PARTITIONS: self._describe_topic_partitions,
+            ApiKey.DESCRIBE_CLUSTER: self._describe_cluster,
+            ApiKey.DESCRIBE_CONFIGS: self._describe_configs,
+            ApiKey.CREATE_TOPICS: self._create_topics,
+            ApiKey.DELETE_TOPICS: self._delete_topics,
+            ApiKey.CREATE_PARTITIONS: self._create_partitions,
+            ApiKey.INIT_PRODUCER_ID: self._init_producer_id,
+        }
 
     def handle(self, request: Request, token: ReplyToken, now: Now) -> None:
         """Answer through `reply`, now or later."""
-        if isinstance(request, FetchRequest):
-            self._fetching.handle(request, token, now)
-        elif isinstance(request, ProduceRequest):
-            self._producing.handle(request, token, now)
-        elif isinstance(request, ListOffsetsRequest | OffsetForLeaderEpochRequest):
-            self._read_and_reply(request, token)
-        elif isinstance(request, InitProducerIdRequest):
-            self._init_producer_id(request, token)
-        elif (change := self._change(request, token)) is not None:
-            self._queued(token, change)
-        else:
-            self._reply(token, self._answer(request, token))
+        self.handlers[request.API_KEY](request, token, now)
 
-    def _read_and_reply(
-        self, request: ListOffsetsRequest | OffsetForLeaderEpochRequest, token: ReplyToken
+    # Requests that read logs
+
+    def _list_offsets(self, request: Request, token: ReplyToken, _now: Now) -> None:
+        assert isinstance(request, ListOffsetsRequest)
+        executor = INLINE if reads_nothing(request) else self._reader
+        self._answer_from_logs(
+            token,
+            lambda: answer_list_offsets(request, token.api_version, self.registry),
+            executor,
+        )
+
+    def _offset_for_leader_epoch(self, request: Request, token: ReplyToken, _now: Now) -> None:
+        assert isinstance(request, OffsetForLeaderEpochRequest)
+        self._answer_from_logs(
+            token, lambda: answer_offset_for_leader_epoch(request, self.registry), self._reader
+        )
+
+    def _answer_from_logs(
+        self, token: ReplyToken, answer: Callable[[], Response], executor: IoExecutor
     ) -> None:
-        """Answer from the logs: in the reader's thread, unless nothing is read at all."""
-
-        def answer() -> Response:
-            if isinstance(request, ListOffsetsRequest):
-                return answer_list_offsets(request, token.api_version, self.registry)
-            return answer_offset_for_leader_epoch(request, self.registry)
-
         def done(response: Response | Exception) -> None:
             if isinstance(response, Exception):
                 self._hang_up(token)
                 raise response
             self._reply(token, response)
 
-        reader = self._reader
-        if isinstance(request, ListOffsetsRequest) and reads_nothing(request):
-            reader = INLINE
-        reader.submit(answer, done)
+        executor.submit(answer, done)
 
-    def _change(self, request: Request, token: ReplyToken) -> Callable[[], Steps[Response]] | None:
-        """What the admin queue is to do; None if the request changes nothing."""
-        registry, node_id = self.registry, self._cluster.node_id
-        match request:
-            case CreateTopicsRequest():
-                return lambda: self._creation.answer(request)
-            case DeleteTopicsRequest():
-                enabled = self._settings.delete_topic_enable
-                return lambda: answer_delete_topics(request, token, registry, enabled=enabled)
-            case CreatePartitionsRequest():
-                return lambda: answer_create_partitions(request, registry, node_id)
-            case MetadataRequest() if self._metadata.wants_topics(request, token):
-                return lambda: self._create_and_answer(request, token)
-        return None
+    # Requests that read the table
 
-    def _answer(self, request: Request, token: ReplyToken) -> Response:
-        """The answer to a request that never waits."""
-        registry, cluster = self.registry, self._cluster
-        match request:
-            case MetadataRequest():
-                return self._metadata.answer(request, token)
-            case DescribeConfigsRequest():
-                return self._configs.answer(request)
-            case DescribeClusterRequest():
-                return answer_describe_cluster(request, token, cluster)
-            case DescribeTopicPartitionsRequest():
-                limit = self._settings.max_request_partition_size_limit
-                return answer_describe_topic_partitions(request, registry, cluster.node_id, limit)
-            case _:
-                raise AssertionError(f"{type(request).__name__} is not for the data plane")
+    def _topic_metadata(self, request: Request, token: ReplyToken, _now: Now) -> None:
+        assert isinstance(request, MetadataRequest)
+        if self._metadata.wants_topics(request, token):
+            self._queued(token, lambda: self._create_and_answer(request, token))
+        else:
+            self._reply(token, self._metadata.answer(request, token))
+
+    def _create_and_answer(self, request: MetadataRequest, token: ReplyToken) -> Steps[Response]:
+        yield from self._metadata.create(request)
+        return self._metadata.answer(request, token)
+
+    def _describe_topic_partitions(self, request: Request, token: ReplyToken, _now: Now) -> None:
+        assert isinstance(request, DescribeTopicPartitionsRequest)
+        limit = self._settings.max_request_partition_size_limit
+        node_id = self._cluster.node_id
+        self._reply(token, answer_describe_topic_partitions(request, self.registry, node_id, limit))
+
+    def _describe_cluster(self, request: Request, token: ReplyToken, _now: Now) -> None:
+        assert isinstance(request, DescribeClusterRequest)
+        self._reply(token, answer_describe_cluster(request, token, self._cluster))
+
+    def _describe_configs(self, request: Request, token: ReplyToken, _now: Now) -> None:
+        assert isinstance(request, DescribeConfigsRequest)
+        self._reply(token, self._configs.answer(request))
+
+    # Requests that change topics
+
+    def _create_topics(self, request: Request, token: ReplyToken, _now: Now) -> None:
+        assert isinstance(request, CreateTopicsRequest)
+        self._queued(token, lambda: self._creation.answer(request))
+
+    def _delete_topics(self, request: Request, token: ReplyToken, _now: Now) -> None:
+        assert isinstance(request, DeleteTopicsRequest)
+        enabled = self._settings.delete_topic_enable
+        self._queued(
+            token, lambda: answer_delete_topics(request, token, self.registry, enabled=enabled)
+        )
+
+    def _create_partitions(self, request: Request, token: ReplyToken, _now: Now) -> None:
+        assert isinstance(request, CreatePartitionsRequest)
+        node_id = self._cluster.node_id
+        self._queued(token, lambda: answer_create_partitions(request, self.registry, node_id))
 
     def _queued(self, token: ReplyToken, answer: Callable[[], Steps[Response]]) -> None:
         """Decide and answer when its turn comes."""
@@ -207,11 +233,8 @@ class DataPlane:
 
         self._queue.run(steps, lambda: self._hang_up(token))
 
-    def _create_and_answer(self, request: MetadataRequest, token: ReplyToken) -> Steps[Response]:
-        yield from self._metadata.create(request)
-        return self._metadata.answer(request, token)
-
-    def _init_producer_id(self, request: InitProducerIdRequest, token: ReplyToken) -> None:
+    def _init_producer_id(self, request: Request, token: ReplyToken, _now: Now) -> None:
+        assert isinstance(request, InitProducerIdRequest)
         ids = self._producer_ids
         answer = answer_init_producer_id(request, ids)
         if answer is None:

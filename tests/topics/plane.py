@@ -156,7 +156,7 @@ class Plane:
 
     def send(self, request: Request, version: int, client_host: str = "/127.0.0.1") -> ReplyToken:
         token = ReplyToken(version, "a-client", client_host)
-        self.data.handle(request, token, self.now)
+        self.data.handlers[request.API_KEY](request, token, self.now)
         return token
 
     def ask(

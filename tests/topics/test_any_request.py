@@ -44,10 +44,14 @@ def test_whatever_is_asked_is_answered_in_words_that_can_be_written(seed: int) -
             continue
         token = ReplyToken(header.api_version, header.client_id, "/127.0.0.1")
         try:
-            plane.data.handle(request, token, plane.now)
+            plane.data.handlers[header.api_key](request, token, plane.now)
             if token not in plane.answers and token not in plane.closed_connections:
                 plane.advance(WAIT_MS)
             assert (token in plane.answers) != (token in plane.closed_connections)
         except Exception as error:
             error.add_note(f"{header.api_key.name} v{header.api_version} {repr(request)[:500]}")
             raise
+
+
+def test_every_api_of_the_data_plane_has_a_handler() -> None:
+    assert set(Plane().data.handlers) == set(DATA_PLANE_REQUESTS)

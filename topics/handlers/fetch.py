@@ -1,6 +1,6 @@
 """Fetch: the record batches from these offsets on, now or once there are enough of them.
 
-Route: dispatch -> DataPlane.handle -> Fetching.handle -> TopicLog.read -> reply, or through the
+Route: dispatch -> Fetching.handle -> TopicLog.read -> reply, or through the
 purgatory until bytes arrive or the wait is over. A request is read in its order: the first batch of
 the first partition that has any comes whole, whatever the limits say, so that no consumer is stuck
 before a large batch; after it the limits hold. What lies in a file that is open, as the segment
@@ -14,6 +14,7 @@ Kafka's counterpart: `KafkaApis.handleFetchRequest`, `ReplicaManager.fetchMessag
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from protocol.messages import Request
 from protocol.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
@@ -110,7 +111,8 @@ class Fetching:
         self._stops = False
         self.purgatory: Purgatory[CompleteFetch] = Purgatory()
 
-    def handle(self, request: FetchRequest, token: ReplyToken, now: Now) -> None:
+    def handle(self, request: Request, token: ReplyToken, now: Now) -> None:
+        assert isinstance(request, FetchRequest)
         if request.session_epoch not in FULL_SESSION_EPOCHS:
             error_code = ErrorCode.FETCH_SESSION_ID_NOT_FOUND
             self._reply(token, FetchResponse(error_code=error_code))

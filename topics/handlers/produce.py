@@ -1,11 +1,11 @@
 """Produce: are these records taken, and at which offsets do they lie?
 
-Route: dispatch -> DataPlane.handle -> Producing.handle -> the appender's thread (`append.py`) ->
-reply. Each partition is decided for itself: here what the request and the topic say, there the
-batch, the producer's sequence numbers and the append. A request whose check takes long, or that
-needs a log to be read first, is prepared in the checker's thread, so that others are not kept
-waiting by it. Records are in the page cache when the producer is answered, and on the disk if
-`flush.messages` says so; with one replica acks=all asks for no more than acks=1.
+Route: dispatch -> Producing.handle -> the appender's thread (`append.py`) -> reply. Each partition
+is decided for itself: here what the request and the topic say, there the batch, the producer's
+sequence numbers and the append. A request whose check takes long, or that needs a log to be read
+first, is prepared in the checker's thread, so that others are not kept waiting by it. Records are
+in the page cache when the producer is answered, and on the disk if `flush.messages` says so; with
+one replica acks=all asks for no more than acks=1.
 
 What a client sends behind a Produce is not looked at before the answer (`broker/net/dispatch.py`),
 so its batches stay in order.
@@ -20,6 +20,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from protocol.messages import Request
 from protocol.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -114,7 +115,8 @@ class Producing:
         self._readable = readable
         self._observe = observe
 
-    def handle(self, request: ProduceRequest, token: ReplyToken, now: Now) -> None:
+    def handle(self, request: Request, token: ReplyToken, now: Now) -> None:
+        assert isinstance(request, ProduceRequest)
         asked = Asked(request, token, now)
         by_id = token.api_version >= FIRST_VERSION_WITH_IDS
         for data in request.topic_data:
