@@ -3,7 +3,7 @@
     .venv/bin/python -m tests.compatibility.make_fixtures [CHECKOUT]
 
 CHECKOUT is a checkout of 284470a (`git worktree add --detach CHECKOUT 284470a`); without it one
-is made and removed. It needs Git and a Java, takes about two minutes, and writes written_by_284470a:
+is made and removed. It needs Git and a Java, takes some minutes, and writes written_by_284470a:
 
     stopped.tar.xz   a data directory after a clean stop: snapshots, rolled and cleaned segments
     killed.tar.xz    the same directory after another start, more writes and kill -9
@@ -23,12 +23,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from tests.compatibility.answers import (
     last_batch,
     loaded_records,
+    missing,
     offline_answers,
     online_answers,
     produced_again,
@@ -42,6 +43,7 @@ from tests.compatibility.versions import (
     SMALL_JOURNAL,
     Version,
     VersionDaemon,
+    cut_to,
     pack,
     unpack,
 )
@@ -78,6 +80,7 @@ WRITING_TO_THE_JOURNAL = {
 JOURNALED = ("__consumer_offsets-*", "__group_history-*")
 LATER_MS = 60_000  # between a fixture's last write and the time at which it is opened
 PATIENCE_S = 60
+NOTHING: Mapping[str, int] = {}
 SPARK = ("--master", "local[1]", "--set", "spark.sql.shuffle.partitions=1")
 
 
@@ -100,10 +103,10 @@ def main() -> None:
         folder.mkdir()
         stopped_ms = write_and_stop(written, folder)
         pack("stopped", folder / "data")
-        keep_answers(written, "stopped", stopped_ms, {})
+        keep_answers(written, "stopped", stopped_ms)
         synced, killed_ms = write_and_kill(written, folder)
         pack("killed", folder / "data")
-        keep_answers(written, "killed", killed_ms, {"synced": synced})
+        keep_answers(written, "killed", killed_ms, synced)
         keep_lake(written, Path(scratch), stopped_ms)
     for path in sorted(FIXTURES.iterdir()):
         print(f"{path.name}: {path.stat().st_size} bytes")
@@ -169,13 +172,19 @@ def write_and_kill(written: Version, folder: Path) -> tuple[dict[str, int], int]
     return synced, now_ms()
 
 
-def keep_answers(written: Version, name: str, until_ms: int, facts: dict[str, object]) -> None:
+def keep_answers(
+    written: Version, name: str, until_ms: int, synced: Mapping[str, int] = NOTHING
+) -> None:
     """What the version that wrote it says when it opens it; twice, for it must not vary."""
     at_ms = until_ms + LATER_MS
-    content = {"until_ms": until_ms, "at_ms": at_ms, **facts}
-    online = [asked(written, name, until_ms, at_ms) for _ in range(2)]
-    assert online[0] == online[1], "the answers depend on something"
-    content |= online[0]
+    content: dict[str, object] = {"until_ms": until_ms, "at_ms": at_ms, "synced": dict(synced)}
+    online = asked(written, name, until_ms, at_ms)
+    assert asked(written, name, until_ms, at_ms) == online, "the answers depend on something"
+    if synced:
+        cut = asked(written, name, until_ms, at_ms, synced)
+        unlike = set(missing(without_load(online), without_load(cut)))
+        assert not unlike, unlike
+    content |= online
     with tempfile.TemporaryDirectory() as scratch:
         content |= offline_answers(written, unpack(name, Path(scratch)), at_ms)
     with_none = load_without_snapshots(written, name, at_ms)
@@ -184,8 +193,15 @@ def keep_answers(written: Version, name: str, until_ms: int, facts: dict[str, ob
     (FIXTURES / f"{name}.json").write_text(text + "\n")
 
 
-def asked(written: Version, name: str, until_ms: int, at_ms: int) -> dict[str, object]:
-    with opened(written, name, at_ms) as daemon:
+def without_load(answers: dict[str, object]) -> dict[str, object]:
+    """How much a load reads may depend on where the log was cut."""
+    return {name: value for name, value in answers.items() if name != "loaded_records"}
+
+
+def asked(
+    written: Version, name: str, until_ms: int, at_ms: int, synced: Mapping[str, int] = NOTHING
+) -> dict[str, object]:
+    with opened(written, name, at_ms, synced) as daemon:
         batch = last_batch(daemon.data_dir / f"{IDEMPOTENT_TOPIC}-0")
         answers = online_answers(daemon, until_ms)
         answers["produced_again"] = produced_again(daemon, IDEMPOTENT_TOPIC, batch)
@@ -193,10 +209,12 @@ def asked(written: Version, name: str, until_ms: int, at_ms: int) -> dict[str, o
 
 
 @contextlib.contextmanager
-def opened(written: Version, name: str, at_ms: int) -> Iterator[VersionDaemon]:
+def opened(
+    written: Version, name: str, at_ms: int, synced: Mapping[str, int]
+) -> Iterator[VersionDaemon]:
     with tempfile.TemporaryDirectory() as scratch:
         daemon = written.daemon(Path(scratch), at_ms)
-        unpack(name, daemon.data_dir)
+        cut_to(unpack(name, daemon.data_dir), synced)
         try:
             yield daemon.start()
         finally:

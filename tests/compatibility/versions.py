@@ -118,3 +118,9 @@ def unpack(name: str, folder: Path) -> Path:
 def expected(name: str) -> dict[str, object]:
     content: dict[str, object] = json.loads((FIXTURES / f"{name}.json").read_text())
     return content
+
+
+def cut_to(data_dir: Path, sizes: Mapping[str, int]) -> None:
+    """As after a cut of power: of these files only so much had been synced."""
+    for name, size in sizes.items():
+        os.truncate(data_dir / name, size)
