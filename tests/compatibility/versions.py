@@ -27,6 +27,7 @@ SMALL_JOURNAL: Final[Mapping[str, str]] = {"rollcall.journal.bytes": "36700160"}
 SETTINGS: Final[Mapping[str, str]] = {
     "group.initial.rebalance.delay.ms": "0",
     **SMALL_JOURNAL,
+    "offsets.topic.num.partitions": "2",
     "log.cleaner.enable": "false",  # what a fixture has is read as it was written
     "rollcall.snapshot.bytes": "1073741824",
     "rollcall.lag.interval.ms": "200",  # as it was written: rates are over so many intervals
