@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import json
 import struct
+import time
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -66,6 +67,7 @@ def online_answers(daemon: VersionDaemon, until_ms: int) -> Answers:
     groups = _groups(admin)
     python = KafkaAdminClient(bootstrap_servers=daemon.bootstrap)
     named = sorted({*groups, *(group for group, _ in _deleted(daemon, until_ms))})
+    _await_windows(daemon)
     answers: Answers = {
         "loaded_records": loaded_records(daemon),
         "cluster_id": admin.describe_cluster().result(WAIT_S).cluster_id,
@@ -205,6 +207,14 @@ def _instant(at_ms: int) -> str:
 
 def _plain(one: dict[str, object]) -> Answers:
     return {name: value for name, value in one.items() if name not in PROSE}
+
+
+def _await_windows(daemon: VersionDaemon) -> None:
+    """The first round of samples follows the reading back of the windows."""
+    deadline = time.monotonic() + WAIT_S
+    while _page(daemon, "/api/lag")["at_ms"] is None:
+        assert time.monotonic() < deadline, "no lag was sampled"
+        time.sleep(0.01)
 
 
 def _lag(daemon: VersionDaemon, group: str) -> list[Answers]:

@@ -17,8 +17,16 @@ def as_of_answers(text: str) -> object:
 
 
 def checksum(rows: Rows) -> dict[str, object]:
-    """Rows have no order; values are compared as text."""
-    lines = sorted(repr(sorted(row.items())) for row in rows)
+    """Rows have no order; values are compared as text. Spark gives a bytearray for bytes."""
+    lines = sorted(
+        repr(
+            sorted(
+                (name, bytes(value) if isinstance(value, bytearray) else value)
+                for name, value in row.items()
+            )
+        )
+        for row in rows
+    )
     return {"rows": len(rows), "sha256": hashlib.sha256("\n".join(lines).encode()).hexdigest()}
 
 
