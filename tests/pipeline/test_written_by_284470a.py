@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from pyspark.sql import DataFrame, SparkSession
 
 from cli.commands import cli
-from pipeline.landing import Lake
+from pipeline.lake import Lake
 from pipeline.results import Results
 from pipeline.runner import Span
 from pipeline.tables import TABLES
