@@ -26,7 +26,7 @@ class Untold(ToldWorld):
     """The same members, and nobody who writes it down."""
 
     def start(self, logs: dict[int, MemoryLog]) -> None:
-        self.chronicle = None
+        self.history_sink = None
         World.start(self, logs)
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from uuid import UUID
 
 from broker.background.snapshot_job import fold
-from coordinator.classic.events import SessionMoved
+from coordinator.classic.events import SessionExtended
 from coordinator.classic.evolve import evolve
 from coordinator.group import CommittedOffset, Group, Member
 from coordinator.offsets.events import OffsetsCommitted
@@ -110,7 +110,7 @@ def measure_commit(group: Group, request: OffsetCommitRequest) -> None:
         for event in decide().events:
             if type(event) is OffsetsCommitted:
                 evolve_offsets(group, event)
-            elif type(event) is SessionMoved:
+            elif type(event) is SessionExtended:
                 evolve(group, event)
 
     core()

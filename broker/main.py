@@ -223,7 +223,7 @@ def build(
         reply=reply,
         observe=observe,
         shard_failed=ownership.shard_failed,
-        chronicle=history,
+        history_sink=history,
         deleted_topics=data_plane.registry.forgetting,
         offsets_forgotten=data_plane.registry.offsets_forgotten,
     )

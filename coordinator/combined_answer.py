@@ -16,7 +16,7 @@ from seams.reply_token import ReplyToken
 T = TypeVar("T")
 
 
-class Gather(Generic[T]):
+class CombinedAnswer(Generic[T]):
     """One request, and how many parts of its answer are still to come."""
 
     __slots__ = ("_build", "_error_code", "_found", "_missing", "_send", "_token")
@@ -64,7 +64,7 @@ class Part(Generic[T]):
 
     def __init__(
         self,
-        gather: Gather[T],
+        gather: CombinedAnswer[T],
         found: Sequence[T],
         refusals: Callable[[ErrorCode], Sequence[T]] | None,
     ) -> None:

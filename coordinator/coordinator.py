@@ -16,19 +16,19 @@ from coordinator.classic.commands import Command, Join, Leave, Sync
 from coordinator.classic.decide.heartbeat import HEARTBEAT_ANSWERS
 from coordinator.classic.decide.join_group import NewMemberId
 from coordinator.classic.events import AnyEvent, PartitionLoadFailed
+from coordinator.decision_failed import DecisionFailed
 from coordinator.find_coordinator import Endpoint, find_coordinator
 from coordinator.group import GroupView
-from coordinator.group_counts import Census
-from coordinator.history_sink import Chronicle
-from coordinator.image import Beginning
+from coordinator.group_counts import GroupCounts
+from coordinator.history_sink import HistorySink
+from coordinator.image import LoadStart
 from coordinator.java_hash import partition_of
 from coordinator.many_groups import ManyGroups
-from coordinator.next_deadline import Alarm
+from coordinator.next_deadline import NextDeadline
 from coordinator.offsets.deleted_topics import DeletedTopics
 from coordinator.refusals import GroupRequest, refuse
 from coordinator.settings import GroupSettings
 from coordinator.shard import Shard
-from coordinator.undecided import Undecided
 from coordinator.writable import is_unwritable_join
 from protocol.messages import Request, Response
 from protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -72,7 +72,7 @@ class GroupCoordinator:
         reply: Callable[[ReplyToken, Response], None],
         observe: Callable[[AnyEvent], None],
         shard_failed: Callable[[int, Exception], None] = _raise,
-        chronicle: Chronicle | None = None,
+        history_sink: HistorySink | None = None,
         deleted_topics: Sequence[tuple[TopicName, TopicId]] = (),
         offsets_forgotten: Callable[[TopicId], None] = _ignore,
     ) -> None:
@@ -89,12 +89,12 @@ class GroupCoordinator:
         self._reply = reply
         self._observe = observe
         self._shard_failed = shard_failed
-        self._chronicle = chronicle
+        self._history_sink = history_sink
         self._deleted = DeletedTopics(self._partitions, deleted_topics, offsets_forgotten)
         self._active: list[Shard | None] = [None] * self._partitions
         self._loading: dict[int, Shard] = {}
-        self._alarm = Alarm()
-        self.census = Census()
+        self._next_deadline = NextDeadline()
+        self.group_counts = GroupCounts()
         many = ManyGroups(
             self._active, self._loading, absence=self._absence, reply=reply, fail=self._fail
         )
@@ -142,8 +142,8 @@ class GroupCoordinator:
             return
         try:
             shard.heartbeat(request, token, now)
-        except Undecided as undecided:
-            self._undecided(undecided, request, token)
+        except DecisionFailed as failed:
+            self._decision_failed(failed, request, token)
         except Exception as failure:  # noqa: BLE001 - whatever it is, it ends the shard alone
             self._fail(shard, failure, now, request, token)
 
@@ -163,8 +163,8 @@ class GroupCoordinator:
         else:
             try:
                 shard.offset_commit(request, token, now)
-            except Undecided as undecided:
-                self._undecided(undecided, request, token)
+            except DecisionFailed as failed:
+                self._decision_failed(failed, request, token)
             except Exception as failure:  # noqa: BLE001 - whatever it is, it ends the shard alone
                 self._fail(shard, failure, now, request, token)
 
@@ -196,8 +196,8 @@ class GroupCoordinator:
                     shard.turn(Leave(request.group_id, request, token), now)
                 case OffsetDeleteRequest():
                     shard.offset_delete(request, token, now)
-        except Undecided as undecided:
-            self._undecided(undecided, request, token)
+        except DecisionFailed as failed:
+            self._decision_failed(failed, request, token)
         except Exception as failure:  # noqa: BLE001 - whatever it is, it ends the shard alone
             self._fail(shard, failure, now, request, token)
 
@@ -231,7 +231,7 @@ class GroupCoordinator:
 
     def _is_one_too_many(self, shard: Shard, group_id: GroupId) -> bool:
         """Would this be a group beyond rollcall.groups.max? Kafka differs: it has no limit."""
-        groups = self.census.groups + self.census.awaited
+        groups = self.group_counts.groups + self.group_counts.unrestored
         return groups >= self._settings.groups_max and not shard.knows(group_id)
 
     def _absence(self, group_id: GroupId) -> ErrorCode:
@@ -250,10 +250,12 @@ class GroupCoordinator:
             response = refuse(request, token.api_version, self._topics, error_code)
         self._reply(token, response)
 
-    def _undecided(self, undecided: Undecided, request: GroupRequest, token: ReplyToken) -> None:
+    def _decision_failed(
+        self, failed: DecisionFailed, request: GroupRequest, token: ReplyToken
+    ) -> None:
         """A bug of ours, without consequences: answer, and let the shell count and log it."""
         self._refuse(request, token, ErrorCode.UNKNOWN_SERVER_ERROR)
-        raise undecided.failure
+        raise failed.failure
 
     def _find_coordinator(self, request: Request, token: ReplyToken, _now: Now) -> None:
         assert isinstance(request, FindCoordinatorRequest)
@@ -274,15 +276,15 @@ class GroupCoordinator:
             topics=self._topics,
             reply=self._reply,
             observe=self._observe,
-            census=self.census,
-            alarm=self._alarm,
+            group_counts=self.group_counts,
+            next_deadline=self._next_deadline,
             forgotten=self._deleted.done,
-            chronicle=self._chronicle,
+            history_sink=self._history_sink,
         )
 
-    def load_from(self, partition: int, beginning: Beginning) -> None:
+    def load_from(self, partition: int, load_start: LoadStart) -> None:
         """Forget what was loaded of it so far, and begin with this; the log goes on from there."""
-        self._loading[partition].load_from(beginning)
+        self._loading[partition].load_from(load_start)
 
     def load(self, partition: int, records: Sequence[StoredRecord], next_offset: int) -> None:
         """A slice of the log, up to `next_offset`. May raise UnreadableRecord: `fail_load` then."""
@@ -291,20 +293,20 @@ class GroupCoordinator:
         shard.loaded_to = next_offset
 
     def finish_load(self, partition: int, now: Now) -> None:
-        """The log is read: served from now on. `recall_some` gets the groups ready."""
+        """The log is read: served from now on. `restore_slice` gets the groups ready."""
         shard = self._loading.pop(partition)
         self._active[partition] = shard
         shard.finish_load(now)
         for topic in self._deleted.pending(partition):
             shard.topic_deleted(topic)
 
-    def recall_some(self, partition: int, now: Now, budget: int) -> bool:
+    def restore_slice(self, partition: int, now: Now, budget: int) -> bool:
         """Get some groups ready that nobody asked for yet; False when all are."""
         shard = self._active[partition]
         if shard is None:
             return False
         try:
-            loaded = shard.recall_some(now, budget)
+            loaded = shard.restore_slice(now, budget)
         except Exception as failure:  # noqa: BLE001 - whatever it is, it ends the shard alone
             self._fail(shard, failure, now)
             return False
@@ -317,7 +319,7 @@ class GroupCoordinator:
         shard = self._loading.get(partition) or self._active[partition]
         if shard is None or shard.loading is None:
             return 0, 0
-        return shard.awaited, shard.loading.cost
+        return shard.unrestored, shard.loading.cost
 
     def fail_load(self, partition: int, reason: str) -> None:
         """It cannot be read: NOT_COORDINATOR for everybody until somebody loads it again."""
@@ -360,7 +362,7 @@ class GroupCoordinator:
         token: ReplyToken | None = None,
     ) -> None:
         """A bug of ours: nothing that this shard has in memory is to be trusted."""
-        if isinstance(failure, Undecided):
+        if isinstance(failure, DecisionFailed):
             failure = failure.failure  # of a timer: its op is gone, and would be missed
         answered = self._close(shard.partition, now)
         if request is not None and token is not None and token not in answered:
@@ -372,10 +374,10 @@ class GroupCoordinator:
     @property
     def next_deadline_ms(self) -> int | None:
         """When `tick` is due; it may find that it came in vain."""
-        return self._alarm.at_ms
+        return self._next_deadline.at_ms
 
     def tick(self, now: Now) -> None:
-        self._alarm.at_ms = None
+        self._next_deadline.at_ms = None
         for shard in self._active:
             if shard is None:
                 continue
@@ -390,7 +392,7 @@ class GroupCoordinator:
                     continue
                 deadline_ms = shard.next_deadline_ms()
             if deadline_ms is not None:
-                self._alarm.lower(deadline_ms)
+                self._next_deadline.lower(deadline_ms)
 
     def topics_deleted(
         self,
@@ -422,7 +424,7 @@ class GroupCoordinator:
     # ------------------------------------------------------------ for metrics and the console
 
     def groups(self) -> Iterator[GroupView]:
-        """Every group that is served here; for counts there is `census`."""
+        """Every group that is served here; for counts there is `group_counts`."""
         for shard in self._active:
             if shard is not None:
                 yield from shard.groups.values()

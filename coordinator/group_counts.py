@@ -1,19 +1,22 @@
-"""How many groups and members are there? Counted as things happen, so that nobody has to scan."""
+"""Group counts: how many groups and members there are, by state.
+
+Counted as events are applied, so that metrics need no scan over all groups.
+"""
 
 from coordinator.group import Group
 from protocol.names import GroupState
 
 
-class Census:
+class GroupCounts:
     """One for all shards of a coordinator."""
 
-    __slots__ = ("awaited", "groups", "members", "states")
+    __slots__ = ("groups", "members", "states", "unrestored")
 
     def __init__(self) -> None:
         self.states: dict[GroupState, int] = dict.fromkeys(GroupState, 0)
         self.members = 0
         self.groups = 0
-        self.awaited = 0  # groups that a load has found and a shard has not taken yet
+        self.unrestored = 0  # groups that a load has found and a shard has not taken yet
 
     def came(self, group: Group) -> None:
         self.states[group.state] += 1

@@ -1,8 +1,8 @@
-"""Which groups are on a shard's books, and how does a turn enter what happened to them?
+"""Group store: the groups of one shard, the ops that wait on them, and the log behind both.
 
-The memory of a shard: its groups, the ops that wait on them, and the log that outlives both.
-`append` and `enter` are the two writes of a turn, in this order; `file` parks the ops that follow.
-Keeps the census and the alarm as it goes. Decides nothing and answers nobody: that is shard.py.
+A turn writes twice, in this order: `append` to the log, `apply` to the groups. `schedule` parks the
+ops that follow. The group counts and the next deadline are updated with each write. Nothing is
+decided or answered here; that is shard.py.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,8 +13,8 @@ from coordinator.classic.commands import Command
 from coordinator.classic.delayed import DelayedHeartbeat, Op, join_slot, session_slot, sync_slot
 from coordinator.classic.evolve import evolve
 from coordinator.group import SESSION_PAUSED, Group
-from coordinator.group_counts import Census
-from coordinator.next_deadline import Alarm
+from coordinator.group_counts import GroupCounts
+from coordinator.next_deadline import NextDeadline
 from coordinator.offsets.events import GroupDeleted, OffsetsCommitted, OffsetsDeleted
 from coordinator.offsets.evolve import evolve_offsets
 from coordinator.records import batch_bytes_at_most
@@ -28,18 +28,30 @@ RECORDS_ALWAYS_ONE_BATCH: Final = 20
 """So few are never cut in two; what a single record may measure is decided before it gets here."""
 
 
-class Books:
+class GroupStore:
     __slots__ = (
-        "_alarm", "_census", "_gone_position", "_log", "_settings", "groups", "purgatory",
+        "_gone_position",
+        "_group_counts",
+        "_log",
+        "_next_deadline",
+        "_settings",
+        "groups",
+        "purgatory",
     )  # fmt: skip
 
-    def __init__(self, log: Log, settings: GroupSettings, census: Census, alarm: Alarm) -> None:
+    def __init__(
+        self,
+        log: Log,
+        settings: GroupSettings,
+        group_counts: GroupCounts,
+        next_deadline: NextDeadline,
+    ) -> None:
         self.groups: dict[GroupId, Group] = {}
         self.purgatory: Purgatory[Command] = Purgatory()
         self._log = log
         self._settings = settings
-        self._census = census
-        self._alarm = alarm
+        self._group_counts = group_counts
+        self._next_deadline = next_deadline
         self._gone_position: Position = 0  # where the newest tombstone of a group ends
 
     # ------------------------------------------------------------ the log
@@ -82,11 +94,11 @@ class Books:
 
     # ------------------------------------------------------------ groups
 
-    def enter(self, group_id: GroupId, happened: Iterable[events.Event]) -> None:
+    def apply(self, group_id: GroupId, happened: Iterable[events.Event]) -> None:
         """Write these events into the group, in their order."""
         for event in happened:
             # A member's commit first, for speed: it is these two events and nothing else.
-            if isinstance(event, events.SessionMoved):
+            if isinstance(event, events.SessionExtended):
                 group = self.groups[group_id]
                 self._watch_session(group, event.member_id, event.session_deadline_ms)
                 evolve(group, event)
@@ -95,18 +107,18 @@ class Books:
             elif isinstance(event, events.GroupCreated):
                 group = self.groups[group_id] = Group(group_id, event.at_ms)
                 group.position = self._gone_position  # not known before its namesake's end is
-                self._census.came(group)
+                self._group_counts.came(group)
             elif isinstance(event, OffsetsDeleted):
                 evolve_offsets(self.groups[group_id], event)
             elif isinstance(event, GroupDeleted):
                 group = self.groups.pop(group_id)
                 self._forget_ops(group)
-                self._census.went(group.state, len(group.members))
+                self._group_counts.went(group.state, len(group.members))
                 evolve_offsets(group, event)
             else:
-                self._enter_members(self.groups[group_id], event)
+                self._apply_to_members(self.groups[group_id], event)
 
-    def _enter_members(self, group: Group, event: events.MembershipEvent) -> None:
+    def _apply_to_members(self, group: Group, event: events.MembershipEvent) -> None:
         gone: tuple[MemberId, ...] = ()
         if isinstance(event, events.MembersRemoved):
             gone = tuple(removed.member.member_id for removed in event.removed)
@@ -120,30 +132,30 @@ class Books:
             self.purgatory.cancel(session_slot(group.group_id, member_id))
         state, members = group.state, len(group.members)
         evolve(group, event)
-        self._census.changed(group, state, members)
+        self._group_counts.changed(group, state, members)
 
-    def take_all(self) -> list[Group]:
-        """Every group, off the books; nobody waits for anything here any more."""
+    def drain(self) -> list[Group]:
+        """Remove and return every group, and cancel all ops."""
         self.purgatory.cancel_all()
         groups = list(self.groups.values())
         self.groups.clear()
         for group in groups:
-            self._census.went(group.state, len(group.members))
+            self._group_counts.went(group.state, len(group.members))
         return groups
 
     # ------------------------------------------------------------ what waits on them
 
-    def file(self, op: Op) -> None:
+    def schedule(self, op: Op) -> None:
         """Park an op; the one that was in its slot is forgotten."""
         self.purgatory.cancel(op.slot)
         self.purgatory.watch(op)
-        self._alarm.lower(op.deadline_ms)
+        self._next_deadline.lower(op.deadline_ms)
 
     def _watch_session(self, group: Group, member_id: MemberId, deadline_ms: int) -> None:
         """A deadline that moves earlier than its op needs another op."""
         filed_ms = group.members[member_id].session_deadline_ms
         if deadline_ms < filed_ms and filed_ms != SESSION_PAUSED:
-            self.file(DelayedHeartbeat(group.group_id, member_id, deadline_ms))
+            self.schedule(DelayedHeartbeat(group.group_id, member_id, deadline_ms))
 
     def _forget_ops(self, group: Group) -> None:
         self.purgatory.cancel(group.group_id)

@@ -196,7 +196,7 @@ def _member_of(plain: _PlainMember) -> Member:
 # ---------------------------------------------------------------- the groups of a load
 
 
-class Beginning(NamedTuple):
+class LoadStart(NamedTuple):
     """What is known before the first record that a load reads."""
 
     groups: StoredGroups | None
@@ -204,7 +204,7 @@ class Beginning(NamedTuple):
     skipped: Sequence[RecordSkipped]
 
 
-NOTHING: Final = Beginning(None, 0, ())
+NOTHING: Final = LoadStart(None, 0, ())
 
 
 class Image:
@@ -212,15 +212,15 @@ class Image:
 
     __slots__ = ("_decoded", "_left", "_left_bytes", "_snapshot", "skipped")
 
-    def __init__(self, beginning: Beginning) -> None:
-        self._snapshot = beginning.groups
+    def __init__(self, load_start: LoadStart) -> None:
+        self._snapshot = load_start.groups
         # Of the snapshot, those that nobody needed yet, and how much each is.
         self._left: dict[GroupId, int] = {}
-        if beginning.groups is not None:
-            self._left = cast("dict[GroupId, int]", beginning.groups.sizes())
+        if load_start.groups is not None:
+            self._left = cast("dict[GroupId, int]", load_start.groups.sizes())
         self._left_bytes = sum(self._left.values())
         self._decoded: dict[GroupId, Group] = {}
-        self.skipped = list(beginning.skipped)
+        self.skipped = list(load_start.skipped)
 
     def apply(self, record: StoredRecord) -> None:
         """Write a record of the log into the groups. Raises UnreadableRecord."""

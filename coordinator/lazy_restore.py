@@ -1,8 +1,8 @@
-"""How do the groups that the log knows come onto a shard's books? One by one.
+"""Lazy restore: groups enter the group store one by one after their partition was loaded.
 
-First the log is written into an image (`begin`, `apply`, `is_read`). Then each group gets ready as
-soon as somebody asks for it (`recall`); the others follow in slices (`recall_some`). A shard has
-one of these until all are there. Kafka's counterpart: `GroupMetadataManager.onLoaded`.
+First the log is read into an image (`begin`, `apply`, `is_read`). Then a group is restored when a
+request names it (`restore`); the others follow in slices (`restore_slice`). A shard keeps this
+object until all groups are restored. Kafka's counterpart: `GroupMetadataManager.onLoaded`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from coordinator.classic.commands import BeginRebalance, RebalanceCause
 from coordinator.classic.delayed import DelayedHeartbeat, DelayedSync
 from coordinator.group import Group
-from coordinator.group_counts import Census
-from coordinator.group_store import Books
-from coordinator.history_sink import Chronicle
-from coordinator.image import NOTHING, Beginning, Image
+from coordinator.group_counts import GroupCounts
+from coordinator.group_store import GroupStore
+from coordinator.history_sink import HistorySink
+from coordinator.image import NOTHING, Image, LoadStart
 from coordinator.restore import RecordSkipped
 from coordinator.settings import GroupSettings
 from protocol.names import GroupId, GroupState, TopicName
@@ -21,35 +21,40 @@ from seams.now import Now
 from storage.api import StoredRecord
 
 
-class Loading:
-    """The groups that are loaded and not on the books yet."""
+class LazyRestore:
+    """The groups of a loaded partition that are not in the group store yet."""
 
     __slots__ = (
-        "_begin_rebalance", "_books", "_census", "_chronicle", "_image", "_settings",
+        "_begin_rebalance",
+        "_group_counts",
+        "_history_sink",
+        "_image",
+        "_settings",
+        "_store",
         "changed_topics",
     )  # fmt: skip
 
     def __init__(
         self,
-        books: Books,
+        books: GroupStore,
         settings: GroupSettings,
-        census: Census,
-        chronicle: Chronicle | None,
+        group_counts: GroupCounts,
+        history_sink: HistorySink | None,
         begin_rebalance: Callable[[BeginRebalance, Now], None],
     ) -> None:
-        self._books = books
+        self._store = books
         self._settings = settings
-        self._census = census
-        self._chronicle = chronicle
+        self._group_counts = group_counts
+        self._history_sink = history_sink
         self._begin_rebalance = begin_rebalance
         self._image = Image(NOTHING)
         self.changed_topics: set[TopicName] = set()  # meanwhile
 
     # ------------------------------------------------------------ reading
 
-    def begin(self, beginning: Beginning) -> None:
+    def begin(self, load_start: LoadStart) -> None:
         """What the log said before some position; its records follow."""
-        self._image = Image(beginning)
+        self._image = Image(load_start)
 
     def apply(self, records: Iterable[StoredRecord]) -> None:
         """Write a slice of the log into the groups. Raises UnreadableRecord."""
@@ -59,22 +64,22 @@ class Loading:
 
     def is_read(self) -> None:
         """That was all of the log."""
-        self._census.awaited += len(self._image)
+        self._group_counts.unrestored += len(self._image)
 
     def give_up(self) -> None:
         """Nobody is going to ask for the rest."""
-        self._census.awaited -= len(self._image)
+        self._group_counts.unrestored -= len(self._image)
 
     # ------------------------------------------------------------ facts
 
     @property
-    def awaited(self) -> int:
-        """How many groups are not ready yet, unless somebody asks for them."""
+    def unrestored(self) -> int:
+        """How many groups are still to be restored."""
         return len(self._image)
 
     @property
     def cost(self) -> int:
-        """What it takes to get these ready, in bytes."""
+        """What restoring them takes, in bytes."""
         return self._image.cost
 
     @property
@@ -89,38 +94,38 @@ class Loading:
 
     # ------------------------------------------------------------ getting ready
 
-    def recall(self, group_id: GroupId, now: Now) -> None:
-        """Get a group ready if it is not yet."""
+    def restore(self, group_id: GroupId, now: Now) -> None:
+        """Restore a group if it is not in the store yet."""
         group = self._image.take(group_id)
         if group is not None:
-            self._welcome(group, now)
+            self._restored(group, now)
 
-    def recall_some(self, now: Now, budget: int) -> bool:
-        """Get a slice of the groups ready, up to this cost; False once all are."""
+    def restore_slice(self, now: Now, budget: int) -> bool:
+        """Restore groups up to this cost; False once all are restored."""
         while budget >= 0:
             taken = self._image.take_next()
             if taken is None:
                 return False
             group, cost = taken
             budget -= cost
-            self._welcome(group, now)
+            self._restored(group, now)
         return True
 
-    def _welcome(self, group: Group, now: Now) -> None:
+    def _restored(self, group: Group, now: Now) -> None:
         """Every member gets a full session; a group over its limit rebalances."""
-        self._books.groups[group.group_id] = group
-        self._census.awaited -= 1
-        self._census.came(group)
-        if self._chronicle is not None:
-            self._chronicle.loaded(group, now)
+        self._store.groups[group.group_id] = group
+        self._group_counts.unrestored -= 1
+        self._group_counts.came(group)
+        if self._history_sink is not None:
+            self._history_sink.loaded(group, now)
         for member in group.members.values():
             member.session_deadline_ms = now.mono_ms + member.session_timeout_ms
-            self._books.file(
+            self._store.schedule(
                 DelayedHeartbeat(group.group_id, member.member_id, member.session_deadline_ms)
             )
         if group.state is GroupState.COMPLETING_REBALANCE:
             # A generation that had begun: its members go on where they were.
-            self._books.file(
+            self._store.schedule(
                 DelayedSync(group, group.generation_id, now.mono_ms + group.rebalance_timeout_ms)
             )
         size, limit = len(group.members), self._settings.group_max_size

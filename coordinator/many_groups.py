@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from coordinator.classic.decide.describe_group import refuse_describe_group
-from coordinator.combined_answer import Gather, T
+from coordinator.combined_answer import CombinedAnswer, T
+from coordinator.decision_failed import AnswerPending, DecisionFailed
 from coordinator.java_hash import partition_of
 from coordinator.offsets.offset_fetch import (
     fetched_bytes,
@@ -23,7 +24,6 @@ from coordinator.offsets.offset_fetch import (
 from coordinator.pending_answers import Send
 from coordinator.refusals import delete_refusals, describe_refusals, fetch_refusals
 from coordinator.shard import Shard
-from coordinator.undecided import AnswerFollows, Undecided
 from protocol.answer_room import AnswerRoom
 from protocol.messages import Request, Response
 from protocol.messages.delete_groups import (
@@ -77,7 +77,7 @@ class ManyGroups:
         if not wanted:
             self._reply(token, build([], ErrorCode.NONE))
             return
-        gather = Gather(token, len(wanted), build, self._reply)
+        gather = CombinedAnswer(token, len(wanted), build, self._reply)
         bugs: list[Exception] = []
         room = AnswerRoom()
         for place, one in enumerate(wanted):
@@ -95,9 +95,9 @@ class ManyGroups:
                 continue
             try:
                 found, position = shard.fetch_offsets(one, version, now)
-            except Undecided as undecided:
+            except DecisionFailed as failed:
                 gather.part((), refusals).refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
-                bugs.append(undecided.failure)
+                bugs.append(failed.failure)
             except Exception as failure:  # noqa: BLE001 - whatever it is, it ends the shard alone
                 gather.part((), refusals).refuse(ErrorCode.NOT_COORDINATOR)
                 self._fail(shard, failure, now)
@@ -115,7 +115,7 @@ class ManyGroups:
     def list_groups(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, ListGroupsRequest)
         shards = [shard for shard in self._active if shard is not None]
-        if self._loading or any(shard.awaited for shard in shards):
+        if self._loading or any(shard.unrestored for shard in shards):
             loading = ListGroupsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
             self._reply(token, loading)
             return
@@ -128,14 +128,14 @@ class ManyGroups:
                 return ListGroupsResponse(error_code=error_code)
             return ListGroupsResponse(groups=found)
 
-        gather = Gather(token, len(shards), build, self._reply)
+        gather = CombinedAnswer(token, len(shards), build, self._reply)
         bugs: list[Exception] = []
         for shard in shards:
             try:
                 part, position = shard.list_groups(request.states_filter, request.types_filter)
-            except Undecided as undecided:
+            except DecisionFailed as failed:
                 gather.part((), None).refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
-                bugs.append(undecided.failure)
+                bugs.append(failed.failure)
             else:
                 shard.answers.add(position, gather.part(part, None), now.mono_ms)
         _raise_first(bugs, gather)
@@ -153,7 +153,7 @@ class ManyGroups:
         if not by_partition:
             self._reply(token, build(refused, ErrorCode.NONE))
             return
-        gather = Gather(token, len(by_partition) + 1, build, self._reply)
+        gather = CombinedAnswer(token, len(by_partition) + 1, build, self._reply)
         gather.part(refused, None).send()
         bugs: list[Exception] = []
         room = AnswerRoom()
@@ -168,9 +168,9 @@ class ManyGroups:
                 found, position = shard.describe_groups(
                     group_ids, token.api_version, now, room, operations=operations
                 )
-            except Undecided as undecided:
+            except DecisionFailed as failed:
                 gather.part((), refusals).refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
-                bugs.append(undecided.failure)
+                bugs.append(failed.failure)
             except Exception as failure:  # noqa: BLE001 - whatever it is, it ends the shard alone
                 gather.part((), refusals).refuse(ErrorCode.NOT_COORDINATOR)
                 self._fail(shard, failure, now)
@@ -191,7 +191,7 @@ class ManyGroups:
         if not by_partition:
             self._reply(token, build(refused, ErrorCode.NONE))
             return
-        gather = Gather(token, len(by_partition) + 1, build, self._reply)
+        gather = CombinedAnswer(token, len(by_partition) + 1, build, self._reply)
         gather.part(refused, None).send()
         bugs: list[Exception] = []
         for partition, group_ids in by_partition.items():
@@ -205,9 +205,9 @@ class ManyGroups:
             else:
                 try:
                     found, position = shard.delete_groups(group_ids, token, now)
-                except Undecided as undecided:
+                except DecisionFailed as failed:
                     part.refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
-                    bugs.append(undecided.failure)
+                    bugs.append(failed.failure)
                 except Exception as failure:  # noqa: BLE001 - it ends the shard alone
                     part.refuse(ErrorCode.NOT_COORDINATOR)
                     self._fail(shard, failure, now)
@@ -232,7 +232,7 @@ class ManyGroups:
         return by_partition, invalid
 
 
-def _raise_first(bugs: Sequence[Exception], gather: Gather[T]) -> None:
+def _raise_first(bugs: Sequence[Exception], gather: CombinedAnswer[T]) -> None:
     """The client has its answer, or will have it; the shell counts the bug and tells the log."""
     if bugs:
-        raise bugs[0] if gather.is_sent else AnswerFollows(bugs[0])
+        raise bugs[0] if gather.is_sent else AnswerPending(bugs[0])

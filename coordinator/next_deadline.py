@@ -1,11 +1,12 @@
-"""When does time have to be looked at next? The nearest deadline of all shards, never too late.
+"""Next deadline: when the coordinator has to be ticked next, over all shards.
 
-Filing a deadline lowers the alarm; a tick sets it anew from what is left. A deadline that was
-cancelled meanwhile rings in vain once, which is cheaper than to look for the next one at each turn.
+Scheduling a deadline lowers it; a tick computes it again from what is left. A cancelled deadline
+causes one tick that finds nothing to do, which is cheaper than a search for the next one after
+every turn.
 """
 
 
-class Alarm:
+class NextDeadline:
     __slots__ = ("at_ms",)
 
     def __init__(self) -> None:

@@ -3,7 +3,7 @@
 A shard hands in every answer; one whose position is stored goes out at once, the rest when
 `release` learns that it is. Answers to the same position go out in the order they came. When the
 log fails they turn into refusals, and so does one that has waited for `offsets.commit.timeout.ms`:
-what it tells of may still be stored. A leader's assignments wait here as well (`WaitingCommands`):
+what it tells of may still be stored. A leader's assignments wait here as well (`PendingCommands`):
 stored in time they are handed out, else all who wait for them are refused. Waiting for people is
 another matter, and the purgatory's.
 Kafka's counterpart: the deferred events of `CoordinatorRuntime`, and their `OperationTimeout`.
@@ -15,7 +15,7 @@ from heapq import heapify, heappop, heappush
 from typing import Protocol
 
 from coordinator.classic.commands import AssignmentStored
-from coordinator.next_deadline import Alarm
+from coordinator.next_deadline import NextDeadline
 from coordinator.refusals import refused
 from protocol.messages import Response
 from protocol.names import ErrorCode
@@ -50,16 +50,16 @@ class ClientAnswer:
         self._send(self._token, refused(self._response, error_code, self._token.api_version))
 
 
-class WaitingAnswers:
+class PendingAnswers:
     """Ordered by position, then by arrival. Bounded by the requests in flight."""
 
-    __slots__ = ("_alarm", "_arrivals", "_heap", "_timeout_ms", "due_ms", "stored")
+    __slots__ = ("_arrivals", "_heap", "_next_deadline", "_timeout_ms", "due_ms", "stored")
 
-    def __init__(self, stored: Position, timeout_ms: int, alarm: Alarm) -> None:
+    def __init__(self, stored: Position, timeout_ms: int, next_deadline: NextDeadline) -> None:
         self.stored = stored
         self.due_ms: int | None = None  # no answer is overdue before; one deadline for them all
         self._timeout_ms = timeout_ms
-        self._alarm = alarm
+        self._next_deadline = next_deadline
         self._heap: list[tuple[Position, int, Answer, int]] = []
         self._arrivals = 0
 
@@ -77,7 +77,7 @@ class WaitingAnswers:
 
     def _due_at(self, deadline_ms: int) -> None:
         self.due_ms = deadline_ms
-        self._alarm.lower(deadline_ms)
+        self._next_deadline.lower(deadline_ms)
 
     def refuse_overdue(self, now_ms: int) -> None:
         """As Kafka answers a write that timed out; most often there is none, and all are young."""
@@ -106,19 +106,19 @@ class WaitingAnswers:
             heappop(heap)[2].refuse(error_code)
 
 
-class WaitingCommands:
+class PendingCommands:
     """The turns that follow the storing of a record; in the order of the log, and so of time."""
 
-    __slots__ = ("_alarm", "_queue", "_timeout_ms")
+    __slots__ = ("_next_deadline", "_queue", "_timeout_ms")
 
-    def __init__(self, timeout_ms: int, alarm: Alarm) -> None:
+    def __init__(self, timeout_ms: int, next_deadline: NextDeadline) -> None:
         self._timeout_ms = timeout_ms
-        self._alarm = alarm
+        self._next_deadline = next_deadline
         self._queue: deque[tuple[Position, int, AssignmentStored]] = deque()
 
     def add(self, position: Position, command: AssignmentStored, now_ms: int) -> None:
         self._queue.append((position, now_ms + self._timeout_ms, command))
-        self._alarm.lower(now_ms + self._timeout_ms)
+        self._next_deadline.lower(now_ms + self._timeout_ms)
 
     @property
     def due_ms(self) -> int | None:

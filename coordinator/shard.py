@@ -6,7 +6,7 @@ Answers go out when the chain is over and all that they depend on is stored. No 
 anything, so nothing can come in between. Timers end in `tick`, the disk in `on_stored`: both start
 new chains.
 
-A decision that raises before anything was changed is `Undecided`: its request fails alone. A
+A decision that raises before anything was changed is `DecisionFailed`: its request fails alone. A
 heartbeat that changes nothing but a deadline takes a short way past all this (`heartbeat`).
 Kafka's counterpart: `CoordinatorRuntime.CoordinatorContext` with its `GroupCoordinatorShard`.
 """
@@ -28,15 +28,16 @@ from coordinator.classic.decide.join_answers import refuse_join
 from coordinator.classic.decide.join_group import NewMemberId
 from coordinator.classic.decide.partitions_changed import decide_partitions_changed
 from coordinator.classic.decisions import decide
+from coordinator.decision_failed import DecisionFailed
 from coordinator.delete_groups import decide_delete_group
 from coordinator.group import GroupView
-from coordinator.group_counts import Census
-from coordinator.group_store import Books
-from coordinator.history_sink import Chronicle, is_history
-from coordinator.image import Beginning
-from coordinator.lazy_restore import Loading
+from coordinator.group_counts import GroupCounts
+from coordinator.group_store import GroupStore
+from coordinator.history_sink import HistorySink, is_history
+from coordinator.image import LoadStart
+from coordinator.lazy_restore import LazyRestore
 from coordinator.list_groups import list_groups
-from coordinator.next_deadline import Alarm
+from coordinator.next_deadline import NextDeadline
 from coordinator.offsets.deleted_topics import DeletedTopic, Forgetting
 from coordinator.offsets.expire_offsets import decide_topic_deleted
 from coordinator.offsets.expiry import OffsetExpiry
@@ -44,10 +45,9 @@ from coordinator.offsets.offset_commit import decide_offset_commit
 from coordinator.offsets.offset_delete import decide_offset_delete
 from coordinator.offsets.offset_fetch import fetch_offsets_of_group
 from coordinator.outcome import Outcome, Reply
-from coordinator.pending_answers import ClientAnswer, Send, WaitingAnswers, WaitingCommands
+from coordinator.pending_answers import ClientAnswer, PendingAnswers, PendingCommands, Send
 from coordinator.refusals import GroupRequest, refused
 from coordinator.settings import GroupSettings
-from coordinator.undecided import Undecided
 from protocol.answer_room import AnswerRoom
 from protocol.messages import Response
 from protocol.messages.delete_groups import DeletableGroupResult
@@ -86,18 +86,18 @@ class Shard:
         topics: TopicsView,
         reply: Send,
         observe: Observe,
-        census: Census,
-        alarm: Alarm,
+        group_counts: GroupCounts,
+        next_deadline: NextDeadline,
         forgotten: Callable[[int, TopicId], None],
-        chronicle: Chronicle | None = None,
+        history_sink: HistorySink | None = None,
     ) -> None:
         """`forgotten` is told once nothing is left here of a deleted topic's offsets."""
         self.partition = partition
-        self._books = Books(log, settings, census, alarm)
-        self.groups = self._books.groups
-        self.purgatory = self._books.purgatory
-        self.answers = WaitingAnswers(
-            log.stored_position, settings.offsets_commit_timeout_ms, alarm
+        self._store = GroupStore(log, settings, group_counts, next_deadline)
+        self.groups = self._store.groups
+        self.purgatory = self._store.purgatory
+        self.answers = PendingAnswers(
+            log.stored_position, settings.offsets_commit_timeout_ms, next_deadline
         )
         self.loaded_to: Position = 0
         self._log = log
@@ -106,18 +106,18 @@ class Shard:
         self._topics = topics
         self._reply = reply
         self._observe = observe
-        self._census = census
-        self._alarm = alarm
-        self._chronicle = chronicle
-        self._when_stored = WaitingCommands(settings.offsets_commit_timeout_ms, alarm)
+        self._group_counts = group_counts
+        self._next_deadline = next_deadline
+        self._history_sink = history_sink
+        self._when_stored = PendingCommands(settings.offsets_commit_timeout_ms, next_deadline)
         self._unsent: list[Reply] = []  # answers of a chain that failed
         self._expiry: OffsetExpiry | None = None
         self._postponed_until_ms = 0
         self._forgetting = Forgetting(
             self._forget_topic, lambda: log.end_position, lambda one: forgotten(partition, one)
         )
-        self.loading: Loading | None = Loading(
-            self._books, settings, census, chronicle, self.turn
+        self.loading: LazyRestore | None = LazyRestore(
+            self._store, settings, group_counts, history_sink, self.turn
         )  # until all groups are on the books
 
     # ------------------------------------------------------------ questions about membership
@@ -125,12 +125,12 @@ class Shard:
     def heartbeat(self, request: HeartbeatRequest, token: ReplyToken, now: Now) -> None:
         """The short way: judge, move one number, send a shared answer. All else is a turn."""
         if self.loading is not None:
-            self.recall(request.group_id, now)
+            self.restore(request.group_id, now)
         group = self.groups.get(request.group_id)
         try:
             error_code = judge_heartbeat(group, request)
         except Exception as failure:
-            raise Undecided(failure) from failure
+            raise DecisionFailed(failure) from failure
         if group is not None and (
             (error_code is ErrorCode.NONE and not group.lapsed_member_ids)
             or error_code is ErrorCode.REBALANCE_IN_PROGRESS
@@ -150,7 +150,7 @@ class Shard:
         """Carry out one command and the whole chain of those that it leads to."""
         group_id = command.group_id
         if self.loading is not None:
-            self.recall(group_id, now)
+            self.restore(group_id, now)
         replies: list[Reply] = []
         chain = deque((command,))
         turns = 0
@@ -163,16 +163,16 @@ class Shard:
                 chain.extendleft(reversed(outcome.then))  # before whatever else waits its turn
                 chain.extend(self.purgatory.check_and_complete(group_id))
                 chain.extend(self._when_stored.stored(self.answers.stored))
-        except Undecided as undecided:
+        except DecisionFailed as failed:
             if turns == 1:
                 raise
             self._unsent = replies
-            raise undecided.failure from None
+            raise failed.failure from None
         except Exception:
             self._unsent = replies  # for `close`, which is what comes next
             raise
         if replies:
-            position = self._books.position(group_id)
+            position = self._store.position(group_id)
             for reply in replies:
                 self._answer(reply.token, reply.response, position, now)
 
@@ -184,10 +184,10 @@ class Shard:
             try:
                 outcome = decide(group, command, now, self._settings, self._new_member_id)
             except Exception as failure:
-                raise Undecided(failure) from failure
+                raise DecisionFailed(failure) from failure
             position = self._write_down(command.group_id, group, outcome, now)
             if position is not None:
-                self._books.members_stored_at(command.group_id, position)
+                self._store.members_stored_at(command.group_id, position)
         finally:
             if group is not None:
                 group.lock.release()
@@ -195,25 +195,25 @@ class Shard:
             assert position is not None, "when_stored without a record"
             self._when_stored.add(position, outcome.when_stored, now.mono_ms)
         for op in outcome.ops:
-            self._books.file(op)
-        self._tell(outcome.events)
+            self._store.schedule(op)
+        self._observe_all(outcome.events)
         return outcome
 
     def _write_down(
         self, group_id: GroupId, group: GroupView | None, outcome: Outcome, now: Now
     ) -> Position | None:
         """The records and what people are told of them, as one; then the groups themselves."""
-        chronicle = self._chronicle
-        if chronicle is None or not is_history(outcome.events):
-            position = self._books.append(outcome.records, now)
+        history_sink = self._history_sink
+        if history_sink is None or not is_history(outcome.events):
+            position = self._store.append(outcome.records, now)
         else:
-            chronicle.hold()
+            history_sink.begin()
             try:
-                position = self._books.append(outcome.records, now)
-                chronicle.tell(group, outcome.events, now)
+                position = self._store.append(outcome.records, now)
+                history_sink.record(group, outcome.events, now)
             finally:
-                chronicle.release()
-        self._books.enter(group_id, outcome.events)
+                history_sink.end()
+        self._store.apply(group_id, outcome.events)
         return position
 
     # ------------------------------------------------------------ room in the log
@@ -227,7 +227,7 @@ class Shard:
             return True
         if not isinstance(request, SyncGroupRequest):
             return False
-        self.recall(request.group_id, now)
+        self.restore(request.group_id, now)
         group = self.groups.get(request.group_id)
         return group is None or group.state is not GroupState.COMPLETING_REBALANCE
 
@@ -235,35 +235,35 @@ class Shard:
 
     def offset_commit(self, request: OffsetCommitRequest, token: ReplyToken, now: Now) -> None:
         if self.loading is not None:
-            self.recall(request.group_id, now)
+            self.restore(request.group_id, now)
         group = self.groups.get(request.group_id)
         try:
             outcome = decide_offset_commit(group, request, token, now, self._settings, self._topics)
         except Exception as failure:
-            raise Undecided(failure) from failure
+            raise DecisionFailed(failure) from failure
         self._about_offsets(request.group_id, outcome, now)
 
     def offset_delete(self, request: OffsetDeleteRequest, token: ReplyToken, now: Now) -> None:
         if self.loading is not None:
-            self.recall(request.group_id, now)
+            self.restore(request.group_id, now)
         group = self.groups.get(request.group_id)
         try:
             outcome = decide_offset_delete(group, request, token, now, self._topics)
         except Exception as failure:
-            raise Undecided(failure) from failure
+            raise DecisionFailed(failure) from failure
         self._about_offsets(request.group_id, outcome, now)
 
     def fetch_offsets(
         self, wanted: OffsetFetchRequestGroup, api_version: int, now: Now
     ) -> tuple[OffsetFetchResponseGroup, Position]:
         """The group's offsets, and the position that must be stored before anybody is told."""
-        self.recall(wanted.group_id, now)
+        self.restore(wanted.group_id, now)
         group = self.groups.get(wanted.group_id)
         try:
             found = fetch_offsets_of_group(group, wanted, api_version, self._topics)
         except Exception as failure:
-            raise Undecided(failure) from failure
-        return found, self._books.offsets_position(wanted.group_id)
+            raise DecisionFailed(failure) from failure
+        return found, self._store.offsets_position(wanted.group_id)
 
     def _about_offsets(self, group_id: GroupId, outcome: Outcome, now: Now) -> None:
         """Carry out what touches offsets only: nobody in the purgatory waits for those."""
@@ -276,10 +276,10 @@ class Shard:
             if locked is not None:
                 locked.lock.release()
         if position is not None:
-            self._books.offsets_stored_at(group_id, position)
-        self._tell(outcome.events)
+            self._store.offsets_stored_at(group_id, position)
+        self._observe_all(outcome.events)
         if outcome.replies:
-            position = self._books.offsets_position(group_id)
+            position = self._store.offsets_position(group_id)
             for reply in outcome.replies:
                 self._answer(reply.token, reply.response, position, now)
 
@@ -291,7 +291,7 @@ class Shard:
         try:
             listed = list_groups(self.groups.values(), states_filter, types_filter)
         except Exception as failure:
-            raise Undecided(failure) from failure
+            raise DecisionFailed(failure) from failure
         return listed, self._log.end_position
 
     def describe_groups(
@@ -310,18 +310,18 @@ class Shard:
             if not room:
                 described.append(refuse_describe_group(group_id, ErrorCode.INVALID_REQUEST))
                 continue
-            self.recall(group_id, now)
+            self.restore(group_id, now)
             group = self.groups.get(group_id)
             try:
                 found = describe_group(
                     group, group_id, api_version, include_authorized_operations=operations
                 )
             except Exception as failure:
-                raise Undecided(failure) from failure
+                raise DecisionFailed(failure) from failure
             if not room.takes(described_bytes(found)):
                 found = refuse_describe_group(group_id, ErrorCode.INVALID_REQUEST)
             described.append(found)
-            position = max(position, self._books.offsets_position(group_id))
+            position = max(position, self._store.offsets_position(group_id))
         return described, position
 
     def delete_groups(
@@ -330,7 +330,7 @@ class Shard:
         results: list[DeletableGroupResult] = []
         position = 0
         for group_id in group_ids:
-            self.recall(group_id, now)
+            self.restore(group_id, now)
             group = self.groups.get(group_id)
             try:
                 error_code, outcome = decide_delete_group(
@@ -339,10 +339,10 @@ class Shard:
             except Exception as failure:
                 if results:
                     raise  # those before it are gone by now
-                raise Undecided(failure) from failure
+                raise DecisionFailed(failure) from failure
             self._about_offsets(group_id, outcome, now)
             results.append(DeletableGroupResult(group_id, error_code))
-            position = max(position, self._books.offsets_position(group_id))
+            position = max(position, self._store.offsets_position(group_id))
         return results, position
 
     # ------------------------------------------------------------ news of topics
@@ -350,7 +350,7 @@ class Shard:
     def topic_deleted(self, topic: DeletedTopic) -> None:
         """Forget what was committed for it: a chore, done in slices by `tick`."""
         self._forgetting.add(topic, [*self.groups, *(self.loading or ())])
-        self._alarm.lower(0)
+        self._next_deadline.lower(0)
 
     def partitions_changed(self, names: AbstractSet[TopicName], now: Now) -> None:
         if not self._settings.rebalance_on_partition_change:
@@ -363,8 +363,8 @@ class Shard:
                 outcome = decide_partitions_changed(group, names, now, self._settings)
                 self._write_down(group.group_id, group, outcome, now)
                 for op in outcome.ops:
-                    self._books.file(op)
-                self._tell(outcome.events)
+                    self._store.schedule(op)
+                self._observe_all(outcome.events)
 
     # ------------------------------------------------------------ time
 
@@ -397,7 +397,7 @@ class Shard:
         return min((d for d in waiting if d is not None), default=None)
 
     def _forget_topic(self, group_id: GroupId, topic: DeletedTopic, now: Now) -> None:
-        self.recall(group_id, now)
+        self.restore(group_id, now)
         group = self.groups.get(group_id)
         if group is not None and topic.name in group.offsets:
             outcome = decide_topic_deleted(group, topic, now)
@@ -425,11 +425,11 @@ class Shard:
 
     # ------------------------------------------------------------ the load
 
-    def load_from(self, beginning: Beginning) -> None:
+    def load_from(self, load_start: LoadStart) -> None:
         """What the log said before some position; its records follow."""
         assert self.loading is not None
-        self.loading.begin(beginning)
-        self.loaded_to = beginning.position
+        self.loading.begin(load_start)
+        self.loaded_to = load_start.position
 
     def load(self, records: Iterable[StoredRecord]) -> None:
         """Write a slice of the log into the groups. Raises UnreadableRecord."""
@@ -437,35 +437,35 @@ class Shard:
         self.loading.apply(records)
 
     def finish_load(self, now: Now) -> None:
-        """The log is read. Groups are ready one by one: when asked for, or by `recall_some`."""
+        """The log is read. Groups are ready one by one: when asked for, or by `restore_slice`."""
         assert self.loading is not None
         self.loading.is_read()
         self._expiry = OffsetExpiry(self._settings, now)
-        self._alarm.lower(self._expiry.due_ms)
+        self._next_deadline.lower(self._expiry.due_ms)
 
     @property
-    def awaited(self) -> int:
+    def unrestored(self) -> int:
         """How many groups are not ready yet, unless somebody asks for them."""
-        return 0 if self.loading is None else self.loading.awaited
+        return 0 if self.loading is None else self.loading.unrestored
 
     def knows(self, group_id: GroupId) -> bool:
         return group_id in self.groups or (self.loading is not None and group_id in self.loading)
 
-    def recall(self, group_id: GroupId, now: Now) -> None:
+    def restore(self, group_id: GroupId, now: Now) -> None:
         """Get a group ready if it is not yet."""
         if self.loading is not None:
             try:
-                self.loading.recall(group_id, now)
-            except Undecided as undecided:  # the rebalance of a group that is over its limit
-                raise undecided.failure from None
+                self.loading.restore(group_id, now)
+            except DecisionFailed as failed:  # the rebalance of a group that is over its limit
+                raise failed.failure from None
 
-    def recall_some(self, now: Now, budget: int) -> events.PartitionLoaded | None:
+    def restore_slice(self, now: Now, budget: int) -> events.PartitionLoaded | None:
         """Get a slice of the groups ready, up to this cost; what was loaded, once all are."""
         loading = self.loading
-        if loading is None or loading.recall_some(now, budget):
+        if loading is None or loading.restore_slice(now, budget):
             return None
         self.loading = None
-        self._alarm.lower(self._expiry.due_ms if self._expiry is not None else 0)
+        self._next_deadline.lower(self._expiry.due_ms if self._expiry is not None else 0)
         self.partitions_changed(loading.changed_topics, now)
         members = sum(len(group.members) for group in self.groups.values())
         at_ms, skipped = now.wall_ms, tuple(loading.skipped)
@@ -480,7 +480,7 @@ class Shard:
         again: reloading is the undo.
         """
         error_code = ErrorCode.NOT_COORDINATOR
-        groups = self._books.take_all()
+        groups = self._store.drain()
         if self.loading is not None:
             self.loading.give_up()
         self.loading = None
@@ -511,7 +511,7 @@ class Shard:
     def check(self) -> None:
         """Assert what must hold between turns; called by tests and the simulator."""
         assert not self._unsent, "answers of a chain that failed were not sent"
-        self._books.check()
+        self._store.check()
 
     # ------------------------------------------------------------ the steps of a turn
 
@@ -521,7 +521,7 @@ class Shard:
         else:
             self.answers.add(position, ClientAnswer(token, response, self._reply), now.mono_ms)
 
-    def _tell(self, happened: Iterable[events.Event]) -> None:
+    def _observe_all(self, happened: Iterable[events.Event]) -> None:
         for event in happened:
-            if not isinstance(event, events.SessionMoved):
+            if not isinstance(event, events.SessionExtended):
                 self._observe(event)

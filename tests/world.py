@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from coordinator.classic.events import AnyEvent
 from coordinator.coordinator import GroupCoordinator
 from coordinator.group import Group
-from coordinator.history_sink import Chronicle
+from coordinator.history_sink import HistorySink
 from coordinator.records import GROUP_METADATA, record_type
 from coordinator.settings import GroupSettings
 from coordinator.shard import Shard
@@ -55,7 +55,7 @@ from tests.memory_log import MemoryLog
 
 SESSION_TIMEOUT_MS: Final = 10_000
 REBALANCE_TIMEOUT_MS: Final = 60_000
-RECALL_BUDGET: Final = 1_000
+RESTORE_BUDGET: Final = 1_000
 START: Final = Now(1_000_000, 1_700_000_000_000)
 NEWEST: Final = {
     JoinGroupRequest: 9,
@@ -141,7 +141,7 @@ class Topics:
 
 
 class World:
-    chronicle: Chronicle | None = None
+    history_sink: HistorySink | None = None
     deleted_topics: Sequence[tuple[TopicName, TopicId]] = ()  # as the catalog remembers them
 
     def __init__(self, settings: GroupSettings | None = None) -> None:
@@ -169,7 +169,7 @@ class World:
             endpoint=lambda _: (1, "localhost", 9092),
             reply=self._reply,
             observe=self.events.append,
-            chronicle=self.chronicle,
+            history_sink=self.history_sink,
             deleted_topics=self.deleted_topics,
             offsets_forgotten=self.forgotten.append,
         )
@@ -177,7 +177,7 @@ class World:
             self.coordinator.begin_load(partition, log)
             self.coordinator.load(partition, log.records, log.end_position)
             self.coordinator.finish_load(partition, self.now)
-            while self.coordinator.recall_some(partition, self.now, RECALL_BUDGET):
+            while self.coordinator.restore_slice(partition, self.now, RESTORE_BUDGET):
                 pass
         self.step()
 
@@ -216,7 +216,7 @@ class World:
         states = dict.fromkeys(GroupState, 0)
         for view in self.coordinator.groups():
             states[view.state] += 1
-        assert self.coordinator.census.states == states, "the census is off"
+        assert self.coordinator.group_counts.states == states, "the group counts are off"
         for token in self.tokens:
             assert len(token.answers) <= 1, "a request was answered twice"
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final, cast
 from uuid import UUID
 
-from coordinator.image import MEANING, Beginning, Image, plain_of
+from coordinator.image import MEANING, Image, LoadStart, plain_of
 from coordinator.records import OFFSET_COMMIT
 from coordinator.restore import RecordSkipped
 from storage import snapshot
@@ -76,7 +76,7 @@ def _fold(disk: Disk, arguments: dict[str, object]) -> dict[str, object]:
     base, ignored = read_snapshot(disk, folder, log_end=up_to, topic_id=topic_id)
     skipped, committed = carried_on(base)
     position = 0 if base is None else base.about.position
-    image = Image(Beginning(base, position, skipped))
+    image = Image(LoadStart(base, position, skipped))
     epoch = 0 if base is None else base.about.leader_epoch
     files = LogFiles(disk, folder)
     newest = _Newest(image, committed)

@@ -1,7 +1,7 @@
 """Who writes `__group_history`? The chronicler: facts in the turn that decides them, in one flush.
 
-Implements the coordinator's `Chronicle`. What a turn appends to `__consumer_offsets` and what is
-told of it here go through the journal as one (`hold`, `release`): after a crash both are there or
+Implements the coordinator's `HistorySink`. What a turn appends to `__consumer_offsets` and what is
+told of it here go through the journal as one (`begin`, `end`): after a crash both are there or
 neither is. Turns that store nothing of their own are told as well. A fault here is a line in the
 log and a gap in the history; it never fails a turn.
 
@@ -85,13 +85,13 @@ class HistoryLog:
 
     # ------------------------------------------------------------ told by the coordinator
 
-    def hold(self) -> None:
+    def begin(self) -> None:
         self._journal.hold()
 
-    def release(self) -> None:
+    def end(self) -> None:
         self._journal.release()
 
-    def tell(self, group: GroupView | None, happened: Sequence[Event], now: Now) -> None:
+    def record(self, group: GroupView | None, happened: Sequence[Event], now: Now) -> None:
         try:
             facts = self.facts.of(group, happened, now)
             if self._loaded:

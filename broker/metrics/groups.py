@@ -1,6 +1,6 @@
 """Groups: states, members, commits, and why they rebalance, over all groups.
 
-Read from the coordinator's census and from the counters that events feed
+Read from the coordinator's group counts and from the counters that events feed
 (broker/observe/observer.py). No
 label has a value that clients choose; series of single groups are in labelled.py.
 Kafka's counterpart: `GroupCoordinatorMetrics`.
@@ -155,9 +155,11 @@ def collect(daemon: Daemon) -> Portions:
 
 
 def _present(daemon: Daemon) -> Portions:
-    census = daemon.coordinator.census
-    yield GROUPS.rows((("classic", state.value), count) for state, count in census.states.items())
-    yield MEMBERS.one(census.members)
+    group_counts = daemon.coordinator.group_counts
+    yield GROUPS.rows(
+        (("classic", state.value), count) for state, count in group_counts.states.items()
+    )
+    yield MEMBERS.one(group_counts.members)
 
 
 def _offsets(daemon: Daemon) -> Portions:
@@ -178,7 +180,7 @@ def _offsets(daemon: Daemon) -> Portions:
 
 def _rebalances(daemon: Daemon) -> Portions:
     counters, now_ms = daemon.observer.counters, daemon.clock.now().mono_ms
-    states = daemon.coordinator.census.states
+    states = daemon.coordinator.group_counts.states
     yield REBALANCES_BEGUN.each(_by_cause(counters.rebalances_begun))
     yield REBALANCES_COMPLETED.each(_by_cause(counters.rebalances_completed))
     yield REBALANCES_RUNNING.one(

@@ -121,7 +121,7 @@ class Labelled:
     def read(self) -> Pauses:
         """Choose and collect; at each pause the event loop may go on."""
         steps = partitions = lag_records = seen = 0
-        must_choose = self._coordinator.census.groups > self._groups_max
+        must_choose = self._coordinator.group_counts.groups > self._groups_max
         ranked: list[tuple[Rank, ShownGroup]] = []
         groups: list[ShownGroup] = []
         statuses = dict.fromkeys(GROUP_STATUSES, 0)

@@ -25,7 +25,7 @@ from broker.net.unsent_bytes import Unsent
 from broker.observe.events import PeerFault, ShellEvent
 from broker.observe.stats import LoopStalls
 from config.limits import ServerLimits
-from coordinator.undecided import AnswerFollows
+from coordinator.decision_failed import AnswerPending
 from protocol.codec import encode_response
 from protocol.messages import Response
 from seams.now import Now
@@ -130,8 +130,8 @@ class Server:
 
     def failed(self, token: PendingRequest, error: Exception) -> None:
         """A handler raised: that is our mistake. The client is cut off rather than left waiting."""
-        is_answer_to_come = isinstance(error, AnswerFollows)
-        if isinstance(error, AnswerFollows):
+        is_answer_to_come = isinstance(error, AnswerPending)
+        if isinstance(error, AnswerPending):
             error = error.failure
         token.route.stats.failures += 1
         connection = token.connection

@@ -9,7 +9,8 @@ from typing import Final
 
 from broker.observe.log_lines import Facts, Line, Table, named, offsets_partition, told
 from coordinator.classic import events as groups
-from coordinator.classic.events import Entrance, RemovalCause
+from coordinator.classic.events import JoinKind, RemovalCause
+from coordinator.member_identity import MemberIdentity
 from coordinator.offsets import events as offsets
 from coordinator.offsets.events import DeletionCause, OffsetsOfTopics
 from protocol.names import GroupState
@@ -44,17 +45,17 @@ def _(event: groups.MemberIdAssigned) -> Iterable[Line]:
     )
 
 
-_ENTRANCES: Final[Mapping[Entrance, str]] = {
-    Entrance.DYNAMIC: "Dynamic member with unknown member id joins group; created a new member id",
-    Entrance.PENDING: "Pending dynamic member joins group; adding to the group now",
-    Entrance.STATIC: "Static member with unknown member id joins group; created a new member id",
+_ENTRANCES: Final[Mapping[JoinKind, str]] = {
+    JoinKind.DYNAMIC: "Dynamic member with unknown member id joins group; created a new member id",
+    JoinKind.PENDING: "Pending dynamic member joins group; adding to the group now",
+    JoinKind.STATIC: "Static member with unknown member id joins group; created a new member id",
 }
 
 
 @told(TABLE, groups.MemberAdded)
 def _(event: groups.MemberAdded) -> Iterable[Line]:
     facts: Facts = {"group_id": event.group_id, "state": event.state, **_member(event.member)}
-    yield Line("info", _ENTRANCES[event.entrance], facts)
+    yield Line("info", _ENTRANCES[event.join_kind], facts)
 
 
 @told(TABLE, groups.StaticMemberReplaced)
@@ -358,14 +359,14 @@ def _(event: offsets.GroupDeleted) -> Iterable[Line]:
     yield Line("info", "The following groups were deleted", facts)
 
 
-def _member(member: groups.MemberName) -> Facts:
+def _member(member: MemberIdentity) -> Facts:
     facts: Facts = {"member_id": member.member_id, "client_host": member.client_host}
     if member.group_instance_id is not None:
         facts["group_instance_id"] = member.group_instance_id
     return facts
 
 
-def _names(members: Iterable[groups.MemberName]) -> list[str]:
+def _names(members: Iterable[MemberIdentity]) -> list[str]:
     return named(member.member_id for member in members)
 
 

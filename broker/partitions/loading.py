@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, Protocol
 from broker.background.snapshot_job import carried_on
 from broker.observe.events import SnapshotIgnored
 from broker.partitions.load_progress import LoadProgress
-from coordinator.image import Beginning
+from coordinator.image import LoadStart
 from storage.api import Log, StoredRecord, TopicLog
 from storage.snapshot import Ignored, Snapshot
 
@@ -53,7 +53,7 @@ class OwnedLogs(Protocol):
 class Loading(Protocol):
     """What a load needs of the coordinator."""
 
-    def load_from(self, partition: int, beginning: Beginning) -> None: ...
+    def load_from(self, partition: int, load_start: LoadStart) -> None: ...
 
     def load(self, partition: int, records: Sequence[StoredRecord], next_offset: int) -> None: ...
 
@@ -103,8 +103,8 @@ class PartitionLoad:
         is_wanted: Callable[[], bool],
     ) -> int:
         tail = Tail(log, snapshot)
-        self._coordinator.load_from(partition, tail.beginning)
-        if tail.beginning.position >= log.high_watermark:
+        self._coordinator.load_from(partition, tail.load_start)
+        if tail.load_start.position >= log.high_watermark:
             return 0
         loop = asyncio.get_running_loop()
         count = 0
@@ -124,12 +124,12 @@ class PartitionLoad:
 class Tail:
     """What a load reads: where it begins, and the log from there on, in portions."""
 
-    __slots__ = ("_batches", "_committed", "beginning", "records", "size")
+    __slots__ = ("_batches", "_committed", "load_start", "records", "size")
 
     def __init__(self, log: TopicLog, snapshot: Snapshot | None) -> None:
         skipped, self._committed = carried_on(snapshot)
         position = log.log_start_offset if snapshot is None else snapshot.about.position
-        self.beginning = Beginning(snapshot, position, skipped)
+        self.load_start = LoadStart(snapshot, position, skipped)
         self._batches = log.batches(position)
         self.records: list[StoredRecord] = []
         self.size = 0

@@ -33,7 +33,7 @@ from storage.api import Corrupt, Log, LogClosed, Position, TopicLog
 from storage.batch.record_batch import InvalidBatch
 from storage.disk import shortage
 
-RECALL_BUDGET: Final = 16_384
+RESTORE_BUDGET: Final = 16_384
 """What groups that get ready in one go may cost, in bytes of blobs: about two milliseconds."""
 
 PROGRESS_INTERVAL_S: Final = 3.0
@@ -64,7 +64,7 @@ class Coordinator(Loading, Protocol):
 
     def fail_load(self, partition: int, reason: str) -> None: ...
 
-    def recall_some(self, partition: int, now: Now, budget: int) -> bool: ...
+    def restore_slice(self, partition: int, now: Now, budget: int) -> bool: ...
 
     def load_left(self, partition: int) -> tuple[int, int]: ...
 
@@ -333,7 +333,7 @@ class Ownership:
         """Get some groups ready that nobody asked for."""
         partition = next(iter(self._recalling))
         groups, cost = self._coordinator.load_left(partition)
-        more = self._coordinator.recall_some(partition, self._clock.now(), RECALL_BUDGET)
+        more = self._coordinator.restore_slice(partition, self._clock.now(), RESTORE_BUDGET)
         groups_left, cost_left = self._coordinator.load_left(partition)
         progress.ready(groups - groups_left, cost - cost_left)
         self._turned()

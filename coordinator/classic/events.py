@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from coordinator.classic.commands import RebalanceCause
 from coordinator.group import Protocols
+from coordinator.member_identity import MemberIdentity
 from coordinator.offsets.events import OffsetEvent
 from coordinator.restore import RecordSkipped
 from protocol.names import (
@@ -30,8 +31,8 @@ from protocol.names import (
 from seams.reply_token import ReplyToken
 
 
-class Entrance(StrEnum):
-    """By which door a member came in."""
+class JoinKind(StrEnum):
+    """How a new member joined."""
 
     DYNAMIC = "dynamic"  # without an id, in a version that does not hand one out first
     PENDING = "pending"  # with the id that it was given
@@ -56,19 +57,10 @@ class LeaderCause(StrEnum):
     DID_NOT_REJOIN = "did_not_rejoin"
 
 
-class MemberName(NamedTuple):
-    """Who a member is, for people: its ids and where it calls from."""
-
-    member_id: MemberId
-    group_instance_id: GroupInstanceId | None
-    client_id: str
-    client_host: str
-
-
 class JoinWait(NamedTuple):
     """How long the others made this member wait between its JoinGroup and the answer."""
 
-    member: MemberName
+    member: MemberIdentity
     waited_ms: int
 
 
@@ -97,8 +89,8 @@ class MemberAdded(Struct, frozen=True):
     at_ms: int
     now_ms: int
     state: GroupState
-    entrance: Entrance
-    member: MemberName
+    join_kind: JoinKind
+    member: MemberIdentity
     session_timeout_ms: int
     rebalance_timeout_ms: int
     protocol_type: str
@@ -114,7 +106,7 @@ class MemberRejoined(Struct, frozen=True):
     group_id: GroupId
     at_ms: int
     now_ms: int
-    member: MemberName
+    member: MemberIdentity
     session_timeout_ms: int
     rebalance_timeout_ms: int
     protocols: Protocols
@@ -133,7 +125,7 @@ class StaticMemberReplaced(Struct, frozen=True):
     now_ms: int
     state: GroupState
     old_member_id: MemberId
-    member: MemberName
+    member: MemberIdentity
     was_leader: bool
     session_timeout_ms: int
     rebalance_timeout_ms: int
@@ -169,7 +161,7 @@ class JoinRefused(Struct, frozen=True):
 class RemovedMember(Struct, frozen=True):
     """`reason` is the client's own, if it gave one; `by_instance`: nobody named its member id."""
 
-    member: MemberName
+    member: MemberIdentity
     reason: str | None = None
     by_instance: bool = False
 
@@ -199,7 +191,7 @@ class PendingMemberRemoved(Struct, frozen=True):
     client_host: str = ""
 
 
-class SessionMoved(Struct, frozen=True):
+class SessionExtended(Struct, frozen=True):
     """A member's session now ends here; a lapse is taken back."""
 
     group_id: GroupId
@@ -221,7 +213,7 @@ class MemberLapsed(Struct, frozen=True):
     at_ms: int
     now_ms: int
     generation_id: GenerationId
-    member: MemberName
+    member: MemberIdentity
     session_timeout_ms: int
     forgiven_until_ms: int
 
@@ -232,7 +224,7 @@ class LapseForgiven(Struct, frozen=True):
     group_id: GroupId
     at_ms: int
     generation_id: GenerationId
-    member: MemberName
+    member: MemberIdentity
     late_by_ms: int
     session_deadline_ms: int
 
@@ -248,7 +240,7 @@ class RebalanceBegun(Struct, frozen=True):
     cause: RebalanceCause
     reason: str
     trigger_ids: tuple[MemberId, ...]
-    waiting_for: tuple[MemberName, ...]
+    waiting_for: tuple[MemberIdentity, ...]
     rebalance_timeout_ms: int
 
 
@@ -264,15 +256,15 @@ class NobodyRejoined(Struct, frozen=True):
 
     group_id: GroupId
     at_ms: int
-    waiting_for: tuple[MemberName, ...]
+    waiting_for: tuple[MemberIdentity, ...]
 
 
 class LeaderChanged(Struct, frozen=True):
     group_id: GroupId
     at_ms: int
     cause: LeaderCause
-    old_leader: MemberName
-    new_leader: MemberName
+    old_leader: MemberIdentity
+    new_leader: MemberIdentity
 
 
 class GenerationBegun(Struct, frozen=True):
@@ -288,7 +280,7 @@ class GenerationBegun(Struct, frozen=True):
     subscribed_topics: frozenset[TopicName] | None
     recorded: bool
     joins: tuple[JoinWait, ...]
-    absent: tuple[MemberName, ...]
+    absent: tuple[MemberIdentity, ...]
 
 
 class GroupEmptied(Struct, frozen=True):
@@ -377,7 +369,7 @@ MembershipEvent = (
     | JoinRefused
     | MembersRemoved
     | PendingMemberRemoved
-    | SessionMoved
+    | SessionExtended
     | SessionPaused
     | MemberLapsed
     | LapseForgiven

@@ -18,7 +18,7 @@ from protocol.names import GroupState
 
 def evolve(group: Group, event: events.MembershipEvent) -> None:
     """Write the event into the group."""
-    if isinstance(event, events.SessionMoved):  # first, for it comes with every commit
+    if isinstance(event, events.SessionExtended):  # first, for it comes with every commit
         _session_moved(group, event)
         return
     group.open_tables()
@@ -183,7 +183,7 @@ def _pending_member_removed(group: Group, event: events.PendingMemberRemoved) ->
     del group.pending_member_ids[event.member_id]
 
 
-def _session_moved(group: Group, event: events.SessionMoved) -> None:
+def _session_moved(group: Group, event: events.SessionExtended) -> None:
     member = group.members[event.member_id]
     if member.session_deadline_ms != SESSION_PAUSED:  # else an answer of ours starts it afresh
         member.session_deadline_ms = event.session_deadline_ms

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from coordinator.classic.commands import RebalanceCause
-from coordinator.classic.events import MemberName, MembersRemoved, RebalanceBegun, RemovalCause
+from coordinator.classic.events import MembersRemoved, RebalanceBegun, RemovalCause
 from coordinator.group import SESSION_PAUSED, GroupView, MemberView
+from coordinator.member_identity import MemberIdentity
 from history.causes import Cause, Removal
 from history.entries import Rebalance, Who
 from history.ownership import SUBSCRIPTION_BYTES_MAX
@@ -111,7 +112,7 @@ def process_of(member: MemberView, rebalances: Iterable[Rebalance]) -> Who:
     return caller_of(member)
 
 
-def who_of(name: MemberName) -> Who:
+def who_of(name: MemberIdentity) -> Who:
     return Who(name.member_id, name.group_instance_id, name.client_id, name.client_host)
 
 

@@ -53,7 +53,7 @@ def _member_joined(group: GroupView | None, event: Event) -> HistoryEntry:
         event.group_id,
         event.at_ms,
         who_of(event.member),
-        str(event.entrance),
+        str(event.join_kind),
         group.generation_id,
         event.reason,
         event.session_timeout_ms,

@@ -85,7 +85,7 @@ async def test_a_bug_in_a_shard_costs_a_reload_and_no_commit(
 
         # Later it costs the shard.
         with monkeypatch.context() as patched:
-            patched.setattr("coordinator.group_store.Books.append", bug)
+            patched.setattr("coordinator.group_store.GroupStore.append", bug)
             assert await member.commit(9) is ErrorCode.NOT_COORDINATOR
 
         # Other partitions did not notice, and this one is loaded again from its log.

@@ -155,7 +155,7 @@ def test_a_scrape_shows_the_groups_that_can_be_read() -> None:
             return super().of(group)
 
     labelled = Labelled(
-        cast("GroupCoordinator", SimpleNamespace(census=SimpleNamespace(groups=3))),
+        cast("GroupCoordinator", SimpleNamespace(group_counts=SimpleNamespace(groups=3))),
         Faulty(reader, world.sampler.book),
         groups_max=10,
         partitions_max=100,

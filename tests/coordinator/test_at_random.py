@@ -1,7 +1,7 @@
 """Requests, silences and crashes in any order: what must hold after every step, and at the end.
 
 Drives one group through a few hundred random steps from a seed. The world checks groups, purgatory
-and census after each step; here are the promises that reach over steps: a generation never falls
+and counts after each step; here are the promises that reach over steps: a generation never falls
 and is never used twice with other members, and when the world is left in peace every request that
 was sent to a living process has been answered once.
 """

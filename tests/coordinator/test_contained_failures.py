@@ -5,8 +5,8 @@ from typing import Final
 import pytest
 
 from coordinator.classic.decide.describe_group import describe_group
+from coordinator.decision_failed import AnswerPending
 from coordinator.group import GroupView
-from coordinator.undecided import AnswerFollows
 from protocol.codec import encode_response
 from protocol.messages import Request
 from protocol.messages.delete_groups import DeleteGroupsRequest
@@ -85,7 +85,7 @@ def test_parts_that_wait_for_the_disk_are_answered_beside_one_that_failed(
 
     with monkeypatch.context() as patched:
         patched.setattr("coordinator.shard.describe_group", describe)
-        with pytest.raises(AnswerFollows, match="planted"):
+        with pytest.raises(AnswerPending, match="planted"):
             world.ask(DescribeGroupsRequest([failing, waiting]), version=6)
     asked = world.tokens[-1]
     assert asked.answers == []

@@ -360,7 +360,7 @@ def test_loading_in_slices_serves_nothing_until_it_is_finished() -> None:
         assert world.coordinator.group(G) is None
     world.coordinator.finish_load(0, world.now)
     assert world.beat("g", member_id, 1).error is ErrorCode.NONE
-    while world.coordinator.recall_some(0, world.now, 0):
+    while world.coordinator.restore_slice(0, world.now, 0):
         pass
     loaded = world.events_of(PartitionLoaded)[-1]
     assert (loaded.groups, loaded.members, loaded.next_offset) == (2, 1, len(records))
@@ -593,18 +593,18 @@ def test_offsets_of_a_deleted_topic_are_forgotten_in_slices(
     assert not any(group.offsets for group in world.coordinator.groups())
 
 
-def test_the_census_counts_without_scanning() -> None:
+def test_the_group_counts_change_without_scanning() -> None:
     world = World(kafka_settings(offsets_topic_num_partitions=4))
     world.given_stable_group("a", members=3)
     world.given_stable_group("b", members=2)
     world.commit("simple")
-    assert world.coordinator.census.members == 5
-    assert world.coordinator.census.groups == 3
-    assert world.coordinator.census.states[GroupState.STABLE] == 2
+    assert world.coordinator.group_counts.members == 5
+    assert world.coordinator.group_counts.groups == 3
+    assert world.coordinator.group_counts.states[GroupState.STABLE] == 2
     world.crash()
-    assert world.coordinator.census.members == 5
+    assert world.coordinator.group_counts.members == 5
     world.leave("a", *world.group("a").members)
-    assert world.coordinator.census.members == 2
+    assert world.coordinator.group_counts.members == 2
 
 
 def test_every_group_request_has_a_handler(world: World) -> None:

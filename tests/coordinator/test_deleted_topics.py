@@ -104,7 +104,7 @@ def test_a_topic_that_is_deleted_while_a_partition_loads_is_forgotten_there_too(
     world.coordinator.load(0, log.records, log.end_position)
     world.coordinator.finish_load(0, world.now)
     world.advance(10)
-    while world.coordinator.recall_some(0, world.now, 1_000):
+    while world.coordinator.restore_slice(0, world.now, 1_000):
         pass
     world.advance(10)
     assert kept(world) == set()

@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from coordinator.classic.events import GroupCreated, LapseForgiven, MemberFenced, SessionMoved
+from coordinator.classic.events import GroupCreated, LapseForgiven, MemberFenced, SessionExtended
 from coordinator.group import CommittedOffset, Group
 from coordinator.offsets.events import OffsetsCommitted
 from coordinator.offsets.offset_commit import decide_offset_commit, refuse_offset_commit
@@ -494,8 +494,8 @@ def test_a_commit_that_cannot_fit_into_one_batch_is_refused_as_a_whole() -> None
 def test_a_commit_extends_the_session_of_the_member(state: GroupState) -> None:
     outcome = commit(given_group(state), a_request())
 
-    moved = [event for event in outcome.events if isinstance(event, SessionMoved)]
-    assert moved == [SessionMoved(GROUP, MEMBER, NOW.mono_ms + SESSION_TIMEOUT_MS)]
+    moved = [event for event in outcome.events if isinstance(event, SessionExtended)]
+    assert moved == [SessionExtended(GROUP, MEMBER, NOW.mono_ms + SESSION_TIMEOUT_MS)]
     group = carry_out(given_group(state), outcome)
     assert group.members[MEMBER].session_deadline_ms == NOW.mono_ms + SESSION_TIMEOUT_MS
 
@@ -515,7 +515,7 @@ def test_a_commit_without_any_acceptable_partition_still_extends_the_session() -
 
     outcome = commit(given_group(STABLE), request)
 
-    assert [type(event) for event in outcome.events] == [SessionMoved]
+    assert [type(event) for event in outcome.events] == [SessionExtended]
 
 
 def test_a_member_whose_session_has_lapsed_is_taken_back() -> None:

@@ -139,7 +139,7 @@ def test_a_change_while_the_log_is_read_is_not_forgotten(world: World) -> None:
     world.coordinator.partitions_changed({T}, world.now)
     world.coordinator.load(0, log.records, log.end_position)
     world.coordinator.finish_load(0, world.now)
-    while world.coordinator.recall_some(0, world.now, 1_000):
+    while world.coordinator.restore_slice(0, world.now, 1_000):
         pass
     assert world.group().state is GroupState.STABLE
     world.advance(DELAY_MS)

@@ -13,7 +13,7 @@ from broker.net.error_codes import errors_in
 from coordinator import image
 from coordinator.classic.events import PartitionLoaded
 from coordinator.group import Group
-from coordinator.image import NOTHING, Beginning, Image, group_of, plain_of
+from coordinator.image import NOTHING, Image, LoadStart, group_of, plain_of
 from coordinator.records import UnreadableRecord
 from coordinator.restore import RecordSkipped
 from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
@@ -72,7 +72,7 @@ class Restarted(World):
         self.events.clear()
         self.logs = {0: MemoryLog(records)}
         self.coordinator.begin_load(0, self.log)
-        begins = Beginning(self.stored, cut, self.stored.skipped)
+        begins = LoadStart(self.stored, cut, self.stored.skipped)
         self.coordinator.load_from(0, begins)
         if tail:
             self.coordinator.load(0, records[cut:], self.log.end_position)
@@ -80,7 +80,7 @@ class Restarted(World):
         return self.stored
 
     def finish(self) -> None:
-        while self.coordinator.recall_some(0, self.now, 0):
+        while self.coordinator.restore_slice(0, self.now, 0):
             self.check()
 
 
@@ -126,7 +126,7 @@ def test_a_group_that_is_asked_for_is_ready_at_once_and_no_other(world: Restarte
     assert stored.decoded == []
     assert fetch(world, "b", "nobody") == [{0: 7, 1: 8}, {0: -1, 1: -1}]
     assert stored.decoded == ["b"]
-    assert world.coordinator.census.awaited == 3
+    assert world.coordinator.group_counts.unrestored == 3
     assert world.coordinator.load_left(0)[0] == 3
 
 
@@ -203,15 +203,15 @@ def test_the_log_after_the_snapshot_counts(world: Restarted) -> None:
 def test_each_slice_is_small_and_all_get_ready_once(world: Restarted) -> None:
     stored = world.restart()
     slices = 1
-    while world.coordinator.recall_some(0, world.now, 0):
+    while world.coordinator.restore_slice(0, world.now, 0):
         slices += 1
         world.check()
     assert slices >= 4
     assert sorted(stored.decoded) == ["a", "b", "c", "stable"]
     (loaded,) = world.events_of(PartitionLoaded)
     assert (loaded.groups, loaded.members) == (4, 2)
-    assert world.coordinator.census.awaited == 0
-    assert world.coordinator.recall_some(0, world.now, MANY) is False
+    assert world.coordinator.group_counts.unrestored == 0
+    assert world.coordinator.restore_slice(0, world.now, MANY) is False
     assert len(world.events_of(PartitionLoaded)) == 1
 
 
@@ -219,7 +219,7 @@ def test_that_all_are_ready_is_told_even_if_requests_took_them_all(world: Restar
     world.restart()
     fetch(world, "a", "b", "c", "stable")
     assert not world.events_of(PartitionLoaded)
-    assert world.coordinator.recall_some(0, world.now, 0) is False
+    assert world.coordinator.restore_slice(0, world.now, 0) is False
     assert len(world.events_of(PartitionLoaded)) == 1
     assert listed(world)[0] is ErrorCode.NONE
 
@@ -305,8 +305,8 @@ def test_a_generation_nobody_syncs_ends_in_time(world: Restarted) -> None:
 def test_a_shard_that_ends_forgets_those_that_were_not_ready(world: Restarted) -> None:
     world.restart()
     world.coordinator.resign(0, world.now)
-    assert world.coordinator.census.awaited == 0
-    assert world.coordinator.recall_some(0, world.now, 0) is False
+    assert world.coordinator.group_counts.unrestored == 0
+    assert world.coordinator.restore_slice(0, world.now, 0) is False
     assert world.coordinator.load_left(0) == (0, 0)
 
 
@@ -321,7 +321,7 @@ def test_a_group_that_cannot_be_decoded_ends_its_shard_alone(
         raise ZeroDivisionError("a bug of ours")
 
     monkeypatch.setattr(image, "group_of", broken)
-    assert world.coordinator.recall_some(0, world.now, 0) is False
+    assert world.coordinator.restore_slice(0, world.now, 0) is False
     assert isinstance(failed[0], ZeroDivisionError)
     assert world.beat("stable", "m", 1).error is ErrorCode.NOT_COORDINATOR
 

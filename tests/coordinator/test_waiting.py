@@ -2,10 +2,10 @@
 
 import pytest
 
-from coordinator.combined_answer import Gather
+from coordinator.combined_answer import CombinedAnswer
 from coordinator.locks import GroupLock
-from coordinator.next_deadline import Alarm
-from coordinator.pending_answers import ClientAnswer, WaitingAnswers
+from coordinator.next_deadline import NextDeadline
+from coordinator.pending_answers import ClientAnswer, PendingAnswers
 from protocol.messages import Response
 from protocol.messages.heartbeat import HeartbeatResponse
 from protocol.messages.list_groups import ListGroupsResponse
@@ -21,8 +21,8 @@ class Desk:
 
     def __init__(self, stored: int = 0) -> None:
         self.sent: list[tuple[str, Response]] = []
-        self.alarm = Alarm()
-        self.answers = WaitingAnswers(stored, TIMEOUT_MS, self.alarm)
+        self.next_deadline = NextDeadline()
+        self.answers = PendingAnswers(stored, TIMEOUT_MS, self.next_deadline)
 
     def send(self, token: Token, response: Response) -> None:
         self.sent.append((token.client_id, response))
@@ -80,7 +80,7 @@ def test_when_the_log_fails_each_is_refused_once() -> None:
 def test_what_has_waited_too_long_is_refused_and_what_came_later_is_not() -> None:
     desk = Desk()
     desk.add("a", 3, now_ms=100)
-    assert desk.alarm.at_ms == desk.answers.due_ms == 5_100
+    assert desk.next_deadline.at_ms == desk.answers.due_ms == 5_100
     desk.add("late, of an older position", 2, now_ms=1_000)
     desk.add("b", 3, now_ms=200)
     desk.add("late", 4, now_ms=1_000)
@@ -117,7 +117,7 @@ def test_a_whole_goes_out_with_its_last_part() -> None:
         sent.append((found, error_code))
         return ListGroupsResponse()
 
-    gather = Gather(Token(0, "a"), 3, build, lambda *_: None)
+    gather = CombinedAnswer(Token(0, "a"), 3, build, lambda *_: None)
     gather.part([1, 2], None).send()
     gather.part([3], lambda _: [-3]).refuse(ErrorCode.NOT_COORDINATOR)
     assert not sent
@@ -134,7 +134,7 @@ def test_a_part_without_refusals_of_its_own_fails_the_whole() -> None:
         codes.append(error_code)
         return ListGroupsResponse()
 
-    gather = Gather(Token(0, "a"), 2, build, lambda *_: None)
+    gather = CombinedAnswer(Token(0, "a"), 2, build, lambda *_: None)
     gather.part([1], None).refuse(ErrorCode.NOT_COORDINATOR)
     gather.part([2], None).send()
     assert codes == [ErrorCode.NOT_COORDINATOR]

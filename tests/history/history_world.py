@@ -30,7 +30,7 @@ from tests.world import Asked, World
 
 
 class Told:
-    """Implements the coordinator's Chronicle."""
+    """Implements the coordinator's HistorySink."""
 
     def __init__(self, records: Sequence[tuple[bytes, bytes]] = ()) -> None:
         self.index = HistoryIndex(IndexLimits())
@@ -43,15 +43,15 @@ class Told:
             assert event is not None
             self.index.apply(event)
 
-    def hold(self) -> None:
+    def begin(self) -> None:
         assert not self.holding
         self.holding = True
 
-    def release(self) -> None:
+    def end(self) -> None:
         assert self.holding
         self.holding = False
 
-    def tell(self, group: GroupView | None, happened: Sequence[Event], now: Now) -> None:
+    def record(self, group: GroupView | None, happened: Sequence[Event], now: Now) -> None:
         assert self.holding
         self._add(self.facts.of(group, happened, now))
 
@@ -70,7 +70,7 @@ class ToldWorld(World):
     told: Told
 
     def start(self, logs: dict[int, MemoryLog]) -> None:
-        self.told = self.chronicle = Told(self.told.records if hasattr(self, "told") else ())
+        self.told = self.history_sink = Told(self.told.records if hasattr(self, "told") else ())
         super().start(logs)
 
     # ------------------------------------------------------------ what is remembered

@@ -57,7 +57,7 @@ LOG_SETTINGS: Final = LogSettings(
     delete_retention_ms=2_000,
 )
 SLICE_RECORDS: Final = 20
-RECALL_BUDGET: Final = 100
+RESTORE_BUDGET: Final = 100
 
 
 def _fail_on_fault(event: ShellEvent) -> None:
@@ -148,7 +148,7 @@ class Node:
             endpoint=lambda _: (1, "localhost", 9092),
             reply=self._sockets.reply,
             observe=partial(self.watcher.happened, self),
-            chronicle=self.history,
+            history_sink=self.history,
         )
         for partition in range(self.settings.offsets_topic_num_partitions):
             self.logs.elect(partition)
@@ -177,7 +177,7 @@ class Node:
             self.snapshots_used += 1
         self.sim.tell(f"partition {partition} begins with {snapshot and snapshot.path} {ignored}")
         tail = Tail(view, snapshot)
-        self.coordinator.load_from(partition, tail.beginning)
+        self.coordinator.load_from(partition, tail.load_start)
         records: list[StoredRecord] = []
         while tail.read_on():
             records += tail.records
@@ -192,17 +192,17 @@ class Node:
         if records is None:
             self.coordinator.finish_load(partition, self.now)
             self._reading.remove(partition)
-            self.later(self.sim.around(2), partial(self._recall, partition, self.memory))
+            self.later(self.sim.around(2), partial(self._restore_slice, partition, self.memory))
             return
         self.coordinator.load(partition, records, records[-1].offset + 1)
         self._next_slice(partition, slices)
 
-    def _recall(self, partition: int, memory: tuple[int, int]) -> None:
+    def _restore_slice(self, partition: int, memory: tuple[int, int]) -> None:
         """Groups are ready one by one; whoever is asked for comes first."""
         if memory != self.memory:
             return  # it is loaded once more
-        if self.coordinator.recall_some(partition, self.now, RECALL_BUDGET):
-            self.later(self.sim.around(2), partial(self._recall, partition, memory))
+        if self.coordinator.restore_slice(partition, self.now, RESTORE_BUDGET):
+            self.later(self.sim.around(2), partial(self._restore_slice, partition, memory))
         else:
             self.loading.remove(partition)
 

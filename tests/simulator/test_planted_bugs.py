@@ -20,7 +20,7 @@ from coordinator.classic.delayed import DelayedSync
 from coordinator.group import GroupView
 from coordinator.offsets import offset_commit
 from coordinator.outcome import Outcome
-from coordinator.pending_answers import Answer, WaitingAnswers
+from coordinator.pending_answers import Answer, PendingAnswers
 from coordinator.settings import GroupSettings
 from history.causes import End
 from history.entries import HistoryEntry, MemberFencedEntry
@@ -51,10 +51,10 @@ Blobs = Iterable[tuple[str, bytes]]
 def reply_before_the_fsync(patch: Patch) -> None:
     """Answers do not wait for the log position that they depend on."""
 
-    def add(self: WaitingAnswers, position: Position, answer: Answer) -> None:
+    def add(self: PendingAnswers, position: Position, answer: Answer) -> None:
         answer.send()
 
-    patch.setattr(WaitingAnswers, "add", add)
+    patch.setattr(PendingAnswers, "add", add)
 
 
 def an_old_timer_is_not_cancelled(patch: Patch) -> None:

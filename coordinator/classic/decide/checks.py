@@ -9,8 +9,8 @@ Kafka's counterpart: `ClassicGroup.validateMember` and `supportsProtocols`, and
 from collections.abc import Iterable
 
 from coordinator.classic import events
-from coordinator.classic.events import MemberName
 from coordinator.group import GroupView, MemberView
+from coordinator.member_identity import MemberIdentity
 from protocol.names import ApiKey, ErrorCode, GroupInstanceId, GroupState, MemberId
 
 
@@ -75,8 +75,8 @@ def has_place_for(group: GroupView, member_id: MemberId, max_size: int) -> bool:
             return member_id in group.members or len(group.members) < max_size
 
 
-def name_of(member: MemberView) -> MemberName:
+def name_of(member: MemberView) -> MemberIdentity:
     """For the log and the history: the process that really came."""
-    return MemberName(
+    return MemberIdentity(
         member.member_id, member.group_instance_id, member.caller_client_id, member.caller_host
     )

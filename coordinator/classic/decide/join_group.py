@@ -28,8 +28,9 @@ from coordinator.classic.decide.join_request import (
 from coordinator.classic.decide.lapsed_members import settle_lapses
 from coordinator.classic.decide.static_members import decide_static_return
 from coordinator.classic.delayed import DelayedHeartbeat
-from coordinator.classic.events import Entrance, MemberName, RemovalCause, RemovedMember
+from coordinator.classic.events import JoinKind, RemovalCause, RemovedMember
 from coordinator.group import GroupView, MemberView
+from coordinator.member_identity import MemberIdentity
 from coordinator.outcome import Outcome
 from coordinator.records import group_metadata_record
 from coordinator.settings import GroupSettings
@@ -154,10 +155,10 @@ def _join_without_id(
         member_id = new_member_id(instance_id)
         if instance_id in group.static_members:
             return decide_static_return(group, command, member_id, now, settings)
-        return _add_member(group, command, member_id, Entrance.STATIC, now, settings)
+        return _add_member(group, command, member_id, JoinKind.STATIC, now, settings)
     member_id = new_member_id(token.client_id)
     if token.api_version < 4:
-        return _add_member(group, command, member_id, Entrance.DYNAMIC, now, settings)
+        return _add_member(group, command, member_id, JoinKind.DYNAMIC, now, settings)
 
     # KIP-394: a client that dies before it learns its id leaves no member behind.
     happened: list[events.Event] = []
@@ -198,7 +199,7 @@ def _join_with_id(group: GroupView, command: Join, now: Now, settings: GroupSett
             # An id that was handed out belongs to a dynamic member: the client contradicts itself.
             refusal = refuse_join(token, ErrorCode.UNKNOWN_SERVER_ERROR)
             return Outcome(replies=(refusal,))
-        return _add_member(group, command, member_id, Entrance.PENDING, now, settings)
+        return _add_member(group, command, member_id, JoinKind.PENDING, now, settings)
 
     error_code = check_member(group, member_id, request.group_instance_id)
     if error_code is not ErrorCode.NONE:
@@ -267,7 +268,7 @@ def _add_member(
     group: GroupView,
     command: Join,
     member_id: MemberId,
-    entrance: Entrance,
+    join_kind: JoinKind,
     now: Now,
     settings: GroupSettings,
 ) -> Outcome:
@@ -279,8 +280,10 @@ def _add_member(
         at_ms=now.wall_ms,
         now_ms=now.mono_ms,
         state=group.state,
-        entrance=entrance,
-        member=MemberName(member_id, request.group_instance_id, token.client_id, token.client_host),
+        join_kind=join_kind,
+        member=MemberIdentity(
+            member_id, request.group_instance_id, token.client_id, token.client_host
+        ),
         session_timeout_ms=request.session_timeout_ms,
         rebalance_timeout_ms=rebalance_timeout_ms(request, token),
         protocol_type=request.protocol_type,

@@ -26,14 +26,14 @@ def beat_ops(group: GroupView, members: Iterable[MemberView], now: Now) -> list[
 
 def extend_session(
     group: GroupView, member: MemberView, now: Now
-) -> tuple[events.SessionMoved | events.LapseForgiven]:
+) -> tuple[events.SessionExtended | events.LapseForgiven]:
     """The member was heard from: its session starts afresh, lapsed or not.
 
     No op is filed here: the shard knows where the last one is, and sees to it.
     """
     deadline_ms = now.mono_ms + member.session_timeout_ms
     if member.lapsed_at_ms is None:
-        return (events.SessionMoved(group.group_id, member.member_id, deadline_ms),)
+        return (events.SessionExtended(group.group_id, member.member_id, deadline_ms),)
     return (
         events.LapseForgiven(
             group.group_id,

@@ -21,8 +21,8 @@ from coordinator.classic.decide.join_request import (
 from coordinator.classic.decide.protocol_choice import choose_protocol
 from coordinator.classic.decide.stored_members import snapshot
 from coordinator.classic.delayed import DelayedHeartbeat
-from coordinator.classic.events import MemberName
 from coordinator.group import GroupView, MemberView
+from coordinator.member_identity import MemberIdentity
 from coordinator.outcome import Outcome, Reply
 from coordinator.records import batch_bytes_at_most, group_metadata_record
 from coordinator.settings import GroupSettings
@@ -62,7 +62,7 @@ def decide_static_return(
         now_ms=now.mono_ms,
         state=group.state,
         old_member_id=old.member_id,
-        member=MemberName(new_id, old.group_instance_id, token.client_id, token.client_host),
+        member=MemberIdentity(new_id, old.group_instance_id, token.client_id, token.client_host),
         was_leader=group.leader_id == old.member_id,
         session_timeout_ms=request.session_timeout_ms,
         rebalance_timeout_ms=rebalance_timeout_ms(request, token),

@@ -200,7 +200,7 @@ class Written:
             end = self.log.log_end_offset
             snapshot, _ = read_snapshot(self.disk, FOLDER, log_end=end, topic_id=TOPIC_ID)
         tail = Tail(self.log, snapshot)
-        image = Image(tail.beginning)
+        image = Image(tail.load_start)
         while tail.read_on():
             for record in tail.records:
                 image.apply(record)

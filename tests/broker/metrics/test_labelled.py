@@ -8,7 +8,7 @@ from broker.metrics import group_series
 from broker.metrics.labelled import STEPS_A_BREATH, Labelled
 from broker.metrics.lag import PartitionLag
 from coordinator.group import Group, GroupView, Member
-from coordinator.group_counts import Census
+from coordinator.group_counts import GroupCounts
 from history.lag.model import Status, group_status
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
@@ -23,11 +23,11 @@ class FakeCoordinator:
 
     def __init__(self) -> None:
         self.all: dict[GroupId, Group] = {}
-        self.census = Census()
+        self.group_counts = GroupCounts()
 
     def add(self, group_id: str) -> Group:
         group = self.all[GroupId(group_id)] = Group(GroupId(group_id), 0)
-        self.census.groups += 1
+        self.group_counts.groups += 1
         return group
 
     def group(self, group_id: GroupId) -> GroupView | None:

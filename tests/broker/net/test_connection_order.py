@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from coordinator.undecided import AnswerFollows
+from coordinator.decision_failed import AnswerPending
 from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -208,7 +208,7 @@ def test_a_failure_is_told_while_the_answer_is_still_to_come() -> None:
     pipe = wire.connect()
 
     def fail(_: object, __: object) -> None:
-        raise AnswerFollows(ZeroDivisionError("planted"))
+        raise AnswerPending(ZeroDivisionError("planted"))
 
     wire.core.on_request = fail
     pipe.ask(commit())

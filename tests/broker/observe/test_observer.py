@@ -15,8 +15,9 @@ from broker.observe import node_lines as node_words
 from broker.observe.observer import FACT_CHARS_MAX, Observer, open_log
 from coordinator.classic import events as groups
 from coordinator.classic.commands import RebalanceCause
-from coordinator.classic.events import MemberName, RemovalCause, RemovedMember
+from coordinator.classic.events import RemovalCause, RemovedMember
 from coordinator.group import CommittedOffset
+from coordinator.member_identity import MemberIdentity
 from coordinator.offsets import events as offsets
 from protocol.names import GenerationId, GroupId, GroupState, MemberId, TopicName
 from topics import events as topics
@@ -25,7 +26,7 @@ TOLD = group_words.TABLE.keys() | node_words.TABLE.keys() | cleaner_words.TABLE.
 
 SILENT = {
     groups.MemberRejoined,
-    groups.SessionMoved,
+    groups.SessionExtended,
     groups.SessionPaused,
     groups.SyncParked,
     groups.MemberSynced,
@@ -54,7 +55,7 @@ def test_every_event_is_told_or_silent_on_purpose() -> None:
 
 
 G = GroupId("billing")
-MEMBER = MemberName(MemberId("m-1"), None, "app", "/10.0.0.7")
+MEMBER = MemberIdentity(MemberId("m-1"), None, "app", "/10.0.0.7")
 
 
 def rebalance_begun(now_ms: int) -> groups.RebalanceBegun:

@@ -22,7 +22,7 @@ from broker.partitions import ownership
 from broker.partitions.load_progress import LoadReport
 from broker.partitions.loading import SLICE_RECORDS, Survey
 from broker.partitions.ownership import RELOAD_WINDOW_MS, RELOADS_PER_WINDOW, Ownership
-from coordinator.image import MEANING, Beginning
+from coordinator.image import MEANING, LoadStart
 from seams.now import Now
 from storage.api import (
     Corrupt,
@@ -129,12 +129,12 @@ class SeenCoordinator:
         self.told.append(("begin", partition))
         self.records[partition] = []
 
-    def load_from(self, partition: int, beginning: Beginning) -> None:
-        self.beginnings.append((partition, beginning.position))
+    def load_from(self, partition: int, load_start: LoadStart) -> None:
+        self.beginnings.append((partition, load_start.position))
         self.records[partition] = []
 
-    def recall_some(self, partition: int, now: Now, budget: int) -> bool:
-        self.told.append(("recall", partition))
+    def restore_slice(self, partition: int, now: Now, budget: int) -> bool:
+        self.told.append(("restore_slice", partition))
         self.left[partition] = max(self.left.get(partition, 0) - 1, 0)
         return self.left[partition] > 0
 
@@ -452,8 +452,8 @@ async def test_groups_get_ready_after_all_partitions_are_served() -> None:
     await node.elect()
     told = node.coordinator.told
     served = max(told.index(("finish", 0)), told.index(("finish", 1)))
-    assert told.index(("recall", 0)) > served
-    assert (told.count(("recall", 0)), told.count(("recall", 1))) == (3, 2)
+    assert told.index(("restore_slice", 0)) > served
+    assert (told.count(("restore_slice", 0)), told.count(("restore_slice", 1))) == (3, 2)
     assert node.ownership.loading == 0
     loaded = [event for event in node.events if isinstance(event, PartitionsLoaded)]
     assert len(loaded) == 1
@@ -463,7 +463,7 @@ async def test_the_loop_goes_on_while_groups_get_ready() -> None:
     node = Node([0])
     node.coordinator.left = {0: 1 << 40}
     electing = asyncio.ensure_future(node.elect())
-    await _until(lambda: node.coordinator.told.count(("recall", 0)) > 0)
+    await _until(lambda: node.coordinator.told.count(("restore_slice", 0)) > 0)
     report = node.ownership.progress
     assert report is not None
     assert (report.partitions, report.partitions_read) == (1, 1)
@@ -480,7 +480,7 @@ async def test_readyz_says_how_far_the_load_is() -> None:
     assert (health.ready, health.report()["loading"]) == (False, None)  # nothing is owned yet
     node.coordinator.left = {0: 1 << 40}
     electing = asyncio.ensure_future(node.elect())
-    await _until(lambda: node.coordinator.told.count(("recall", 0)) > 0)
+    await _until(lambda: node.coordinator.told.count(("restore_slice", 0)) > 0)
     report = health.report()
     assert (report["ready"], report["reason"]) == (False, "loading")
     assert isinstance(report["loading"], dict)
@@ -496,11 +496,11 @@ async def test_a_partition_given_up_while_its_groups_get_ready_is_left_alone() -
     node = Node([0])
     node.coordinator.left = {0: 1 << 40}
     electing = asyncio.ensure_future(node.elect())
-    await _until(lambda: node.coordinator.told.count(("recall", 0)) > 0)
+    await _until(lambda: node.coordinator.told.count(("restore_slice", 0)) > 0)
     await node.ownership.resign(0)
-    count = node.coordinator.told.count(("recall", 0))
+    count = node.coordinator.told.count(("restore_slice", 0))
     await electing
-    assert node.coordinator.told.count(("recall", 0)) == count
+    assert node.coordinator.told.count(("restore_slice", 0)) == count
 
 
 async def test_a_long_load_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
