@@ -18,6 +18,7 @@ from history.entries import (
     LapseForgivenEntry,
     MemberFencedEntry,
     MemberLapsedEntry,
+    MembersRemovedEntry,
     RebalanceEndedEntry,
     TopicPartitions,
     Who,
@@ -325,8 +326,8 @@ def test_an_operator_removes_a_member(world: ToldWorld, by: str) -> None:
     assert last.cause is Cause.OPERATOR
     assert last.trigger is not None
     assert last.trigger.member_id in ids
-    removed = [event for event in world.history if type(event).__name__ == "MembersRemoved"]
-    assert [event.cause for event in removed] == [Removal.OPERATOR]  # type: ignore[union-attr]
+    removed = [event for event in world.history if isinstance(event, MembersRemovedEntry)]
+    assert [event.cause for event in removed] == [Removal.OPERATOR]
     if by == "another client":
         assert last.trigger.client_id == "an-admin"
 
