@@ -44,7 +44,6 @@ from broker.net.server import Server
 from broker.net.sockets import Bound, CannotListen, address_text, bind_admin, bind_listener
 from broker.observe.events import DaemonStep, PartFailed, Warned
 from broker.observe.observer import Observer, log_to_stderr
-from broker.opening import open_logs, recover_journal
 from broker.partitions.offsets_logs import OffsetsLogs
 from broker.partitions.ownership import Ownership
 from config.crash_steps import NEVER
@@ -54,24 +53,24 @@ from config.settings import (
     group_settings,
     history_index_limits,
     history_record_limits,
-    journal_limits,
     offsets_log_settings,
     server_limits,
+    storage_settings,
     topic_settings,
 )
 from coordinator.coordinator import GroupCoordinator
 from history.index import HistoryIndex
-from protocol.names import HISTORY_TOPIC, OFFSETS_TOPIC
+from protocol.names import OFFSETS_TOPIC
 from rollcall import __version__
 from storage.api import Corrupt
-from storage.atomic_file import StoredFile
 from storage.data_dir import DataDir, DataDirRefused
 from storage.disk import RealDisk
 from storage.journal.journal import Journal
-from storage.log.log_store import LogStore
 from storage.log.sealed_flush import SealedFlush
 from storage.loop_guard import LoopGuard
+from storage.open import JournalCallbacks, open_storage, topics_file
 from storage.repair.repair import choice
+from topics.catalog import expected_partitions
 from topics.data_plane import DataPlane
 from topics.registry import TopicRegistry
 
@@ -79,11 +78,8 @@ EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1
 EXIT_REFUSED: Final = 2
 
-TOPICS_FILE: Final = "rollcall-topics.json"
 STRICT_FILES_VARIABLE: Final = "ROLLCALL_STRICT_FILES"
 """Set by tests: disk work on the loop after the start is an error, where it is else counted."""
-
-PRODUCERS_FILE: Final = "rollcall-producers.snapshot"
 
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 """SIGHUP is a closed terminal; Kafka too stops cleanly at it. It never reloads anything."""
@@ -118,7 +114,7 @@ def serve(config: Config, open_console: OpenConsole | None = None, *, repair: bo
     observer = log_to_stderr(config.rollcall_log_format, config.rollcall_log_level)
     descriptors = raise_descriptor_limit()
     try:
-        journal_limits(config)
+        storage_settings(config)
     except ValueError as refused:
         return _refuse(str(refused))
     try:
@@ -166,21 +162,18 @@ def build(
     """
     guard = LoopGuard(is_strict=strict_files)
     disk, clock = RealDisk(guard), SystemClock()
-    store = LogStore(disk, data_dir.path, reserve_bytes=config.rollcall_disk_reserve_bytes)
     bridge = JournalBridge(loop)
-    catalog = StoredFile(disk, f"{data_dir.path}/{TOPICS_FILE}")
-    opened = open_logs(store, observer, repair=repair, catalog=catalog)
-    journal = Journal(
+    catalog = topics_file(disk, data_dir.path)
+    storage = open_storage(
         disk,
-        store,
-        on_stored=bridge.stored,
-        on_failed=bridge.failed,
-        on_reopened=bridge.reopened,
-        is_synced=config.rollcall_flush == "commit",
-        limits=journal_limits(config),
-        dispensable=(HISTORY_TOPIC,),  # groups are served without their history
+        data_dir.path,
+        storage_settings(config),
+        observer,
+        expects=expected_partitions(catalog, repair=repair),
+        callbacks=JournalCallbacks(bridge.stored, bridge.failed, bridge.reopened),
+        repair=repair,
     )
-    repaired = recover_journal(journal, store, opened, observer, repair=repair)
+    store, journal = storage.store, storage.journal
     server = Server(loop, clock, server_limits(config), observer)
     io = IoThreads(loop, lambda error: observer(PartFailed("data plane", error)))
     cluster = ClusterOfOne(config, data_dir.identity.cluster_id)
@@ -192,14 +185,14 @@ def build(
         reply=server.reply,
         observe=observer,
         hang_up=server.hang_up,
-        producer_snapshot=StoredFile(disk, f"{data_dir.path}/{PRODUCERS_FILE}"),
+        producer_snapshot=storage.producers_file,
         appender=io.appender,
         checker=io.checker,
         reader=io.reader,
         admin=io.admin,
         repair=repair or store.is_repairing,
     )
-    if store.is_repairing and not (repaired or data_plane.registry.was_repaired):
+    if store.is_repairing and not (storage.was_repaired or data_plane.registry.was_repaired):
         observer(DaemonStep("Nothing that was stored is damaged: a start needs no --repair"))
     config = _with_partitions_as_they_are(config, data_plane.registry, observer)
     topic_id = data_plane.registry.topic_id(OFFSETS_TOPIC)

@@ -15,9 +15,10 @@ from history.index import IndexLimits
 from history.lag.book import LagLimits
 from history.recording.recorder import FactLimits
 from history.verdicts.model import TroubleLimits
-from protocol.names import HISTORY_TOPIC, LAG_TOPIC, TopicName
+from protocol.names import HISTORY_TOPIC, LAG_TOPIC, OFFSETS_TOPIC, TopicName
 from storage.api import JOURNALED_BATCH_BYTES_MAX, LogSettings
 from storage.journal.journal import JournalLimits
+from storage.open import StorageSettings
 from topics.settings import InternalTopic, TopicSettings
 
 WRITE_AHEAD_FILES: Final = 2
@@ -163,6 +164,16 @@ def journal_limits(config: Config) -> JournalLimits:
             f"rollcall.journal.bytes = {config.rollcall_journal_bytes}: "
             f"each of its two files is half of that, and {error}"
         ) from None
+
+
+def storage_settings(config: Config) -> StorageSettings:
+    """How the data directory is opened. Raises ValueError as `journal_limits` does."""
+    return StorageSettings(
+        journal=journal_limits(config),
+        required=(OFFSETS_TOPIC,),
+        dispensable=(HISTORY_TOPIC,),  # groups are served without their history
+        is_synced=config.rollcall_flush == "commit",
+    )
 
 
 def cleaner_settings(config: Config) -> CleanerSettings:

@@ -8,14 +8,14 @@ metadata log.
 
 import json
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, Protocol, cast
 from uuid import UUID
 
 from msgspec import Struct, field
 
-from protocol.names import TopicId, TopicName
-from storage.api import Corrupt, NewerFormat
+from protocol.names import OFFSETS_TOPIC, ZERO_TOPIC_ID, TopicId, TopicName
+from storage.api import Corrupt, NewerFormat, TopicPartition
 from topics.settings import PARTITIONS_MAX
 from topics.topic_names import name_fault
 
@@ -126,6 +126,33 @@ class Catalog(Struct):
         next_id = self.next_producer_id
         if type(next_id) is not int or not 0 <= next_id < _PRODUCER_IDS_END:
             raise ValueError(f"next_producer_id is {next_id!r}")
+
+
+def expected_partitions(
+    file: CatalogFile, *, repair: bool = False
+) -> Callable[[TopicPartition], TopicId | None]:
+    """The topic id of a partition whose log must be there; of others None.
+
+    What the catalog does not know must be there if it is of the offsets topic, whatever its id is.
+    Raises NewerFormat, and Corrupt unless a repair is to rebuild the catalog.
+    """
+    topics: dict[str, TopicEntry] = {}
+    content = file.load()
+    if content is not None:
+        try:
+            topics = {entry.name: entry for entry in Catalog.read(content, file.name).topics}
+        except CatalogDamaged:
+            if not repair:
+                raise
+
+    def expected(key: TopicPartition) -> TopicId | None:
+        entry = topics.get(key.topic)
+        if entry is not None:
+            is_expected = key.partition < entry.partitions and key.partition not in entry.missing
+            return entry.topic_id if is_expected else None
+        return ZERO_TOPIC_ID if key.topic == OFFSETS_TOPIC else None
+
+    return expected
 
 
 def _checksum(document: Mapping[str, object]) -> int:

@@ -5,31 +5,34 @@ after the daemon was killed; closes the directory cleanly at the end. A director
 change is refused in one line.
 """
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Self
 
 from config.keys import Config
-from config.settings import journal_limits, offsets_log_settings, topic_settings
+from config.settings import offsets_log_settings, storage_settings, topic_settings
 from protocol.names import HISTORY_TOPIC, OFFSETS_TOPIC, TopicId
 from storage.api import Corrupt, LogSettings, TopicPartition
-from storage.atomic_file import StoredFile
 from storage.data_dir import META_PROPERTIES, DataDir
 from storage.disk import Disk, RealDisk
-from storage.journal.journal import Journal
-from storage.log.log_store import LogStore
 from storage.log.partition_log import PartitionLog
+from storage.open import (
+    RepairUnfinished,
+    Storage,
+    lock_data_dir,
+    observe_nothing,
+    open_storage,
+    topics_file,
+)
 from storage.repair import undo
+from topics.catalog import expected_partitions
 from topics.registry import TopicRegistry
 from transfer.contents import Contents
 from transfer.errors import Unusable
 from transfer.file_owner import give_to_owner
 from transfer.replay import Replay
 from transfer.source_stats import Place, Tally
-
-TOPICS_FILE: Final = "rollcall-topics.json"
 
 
 class RollcallDir:
@@ -43,7 +46,7 @@ class RollcallDir:
         self.disk: Disk = RealDisk()
         self._settings = offsets_log_settings(config)
         self._keeps_history = config.rollcall_history_enable
-        self._data_dir = DataDir(self.path, _node_id(Path(self.path), config.node_id))
+        self._data_dir = lock(config)
         try:
             self._open(config)
         except BaseException:
@@ -51,35 +54,12 @@ class RollcallDir:
             raise
 
     def _open(self, config: Config) -> None:
-        try:
-            limits = journal_limits(config)
-        except ValueError as refused:
-            raise Unusable(str(refused)) from None
-        self._store = LogStore(self.disk, self.path)
-        self._store.open()
-        if self._store.is_repairing:
-            raise Unusable(
-                f"a repair of {self.path} was interrupted: start the daemon once to finish it"
-            )
-        for key, damage in self._store.damaged.items():
-            if key.topic == OFFSETS_TOPIC:
-                raise damage
-        self.rolled_back = self._store.rolled_back
-        self._journal = Journal(
-            self.disk,
-            self._store,
-            on_stored=lambda _: None,
-            on_failed=lambda _: None,
-            limits=limits,
-        )
-        self._journal.recover()
-        if self._journal.closed_because is not None:
-            raise Unusable(f"{self.path}: {self._journal.closed_because}")
+        self.storage = _open_storage(self.disk, config)
+        self._store, journal = self.storage.store, self.storage.journal
+        if journal.closed_because is not None:
+            raise Unusable(f"{self.path}: {journal.closed_because}")
         self.registry = TopicRegistry(
-            self._store,
-            StoredFile(self.disk, f"{self.path}/{TOPICS_FILE}"),
-            topic_settings(config),
-            lambda _: None,
+            self._store, self.storage.topics_file, topic_settings(config), lambda _: None
         )
         topic_id = self.registry.topic_id(OFFSETS_TOPIC)
         count = self.registry.partition_count(OFFSETS_TOPIC)
@@ -105,8 +85,9 @@ class RollcallDir:
     def close(self) -> None:
         """Leave it as a daemon does that was stopped. Raises OSError."""
         try:
-            if not self._journal.close():
-                raise OSError(f"{self.path}: {self._journal.closed_because}")
+            journal = self.storage.journal
+            if not journal.close():
+                raise OSError(f"{self.path}: {journal.closed_because}")
             for failure in self._store.close():
                 raise failure
             give_to_owner(self.path)
@@ -165,16 +146,29 @@ class RollcallDir:
 
 def lock(config: Config) -> DataDir:
     """The directory's lock alone, until it is closed. Raises DataDirRefused."""
-    path = Path(config.data_dir)
-    return DataDir(str(path), _node_id(path, config.node_id))
+    return lock_data_dir(str(config.data_dir), config.node_id)
 
 
-def _node_id(path: Path, default: int) -> int:
-    """The node id of the directory: a command is not a node, and accepts any."""
-    meta = path / META_PROPERTIES
-    lines = meta.read_text("utf-8", "replace").splitlines() if meta.exists() else []
-    said = [line.removeprefix("node.id=") for line in lines if line.startswith("node.id=")]
-    return int(said[0]) if said and re.fullmatch(r"[0-9]{1,10}", said[0]) else default
+def _open_storage(disk: Disk, config: Config) -> Storage:
+    """As the daemon opens it. Raises Unusable, Corrupt, OSError."""
+    path = str(config.data_dir)
+    try:
+        settings = storage_settings(config)
+    except ValueError as refused:
+        raise Unusable(str(refused)) from None
+    try:
+        return open_storage(
+            disk,
+            path,
+            settings,
+            observe_nothing,
+            expects=expected_partitions(topics_file(disk, path)),
+            may_resume_repair=False,
+        )
+    except RepairUnfinished:
+        raise Unusable(
+            f"a repair of {path} was interrupted: start the daemon once to finish it"
+        ) from None
 
 
 def read_logs(logs: Sequence[PartitionLog], contents: Contents, tally: Tally) -> None:

@@ -18,6 +18,7 @@ from broker.observe import cleaner_lines as cleaner_words
 from broker.observe import events as shell
 from broker.observe import group_lines as group_words
 from broker.observe import node_lines as node_words
+from broker.observe import storage_lines as storage_words
 from broker.observe.log_lines import Table
 from broker.observe.stats import Histogram
 from coordinator.classic import events as groups
@@ -234,7 +235,12 @@ _COUNTING: Final[dict[type, Callable[[Counters, object], None]]] = {
 }
 
 
-_WORDS: Final[Table] = {**group_words.TABLE, **node_words.TABLE, **cleaner_words.TABLE}
+_WORDS: Final[Table] = {
+    **group_words.TABLE,
+    **node_words.TABLE,
+    **cleaner_words.TABLE,
+    **storage_words.TABLE,
+}
 
 
 class Observer:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from broker.main import PRODUCERS_FILE, TOPICS_FILE
 from protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -30,6 +29,7 @@ from storage.batch.record_batch import (
 )
 from storage.data_dir import LOCK, META_PROPERTIES, DataDirRefused
 from storage.journal.write_ahead import FIRST_GROUP
+from storage.open import PRODUCERS_FILE, TOPICS_FILE
 from storage.repair.repair import choice
 from tests.broker.members import Member, make_topic
 from tests.broker.node import Node

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from broker.main import TOPICS_FILE
 from protocol.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from protocol.names import ErrorCode, TopicName
 from storage.api import Corrupt, NewerFormat
 from storage.log.log_store import CLEAN_SHUTDOWN
+from storage.open import TOPICS_FILE
 from storage.repair.repair import choice
 from tests.broker.members import Member, as_other, make_topic
 from tests.broker.node import Node

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from broker.main import TOPICS_FILE
 from protocol.messages.api_versions import ApiVersionsRequest
 from protocol.messages.create_topics import (
     CreatableTopic,
@@ -16,6 +15,7 @@ from protocol.messages.delete_topics import (
 )
 from protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from protocol.names import ErrorCode, TopicName
+from storage.open import TOPICS_FILE
 from tests.broker.faulty_disk import FaultyDisk, broken_disk
 from tests.broker.node import Node
 

@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final, Literal
 
+from broker.opening import open_logs, recover_journal
 from msgspec import Struct
 
-from broker.opening import open_logs, recover_journal
 from protocol.names import OFFSETS_TOPIC, TopicId, TopicName
 from storage.api import Corrupt, LogSettings, Record, TopicLog, TopicPartition
 from storage.atomic_file import StoredFile
