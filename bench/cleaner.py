@@ -1,15 +1,15 @@
-"""How long does a pass of the log cleaner take, ours and a real Kafka's, on the same segments?
+"""Cleaner pass: how long does one take, Rollcall's and a real Kafka's, on the same segments?
 
     .venv/bin/python bench/cleaner.py [--records 1000000] [--live-percent 1] [--rounds 3]
         [--kafka DRIVER] [--port 21190]
 
-Makes the segments of an offsets partition: commits of one record each, so many of which are still
-the newest of their key. Ours is cleaned by the worker process as in the daemon, swap included, from
-the asking to the answer. The real one is a broker of its own (DRIVER start DIR PORT [k=v ...],
-DRIVER stop DIR, DRIVER topics ...), which finds the same files in a topic's folder and cleans them
-at once; its time is the one that its own log line tells. Each round copies the files anew.
+Writes the segments of an offsets partition: commits of one record each, of which `--live-percent`
+are the newest of their key. Rollcall's time is that of a job of the worker process, as in the
+daemon, from the request to the answer, with the swap of segments. Kafka's is that of a broker
+(DRIVER start DIR PORT [k=v ...], DRIVER stop DIR, DRIVER topics ...) with the same files in a
+topic's folder; the time is taken from its log line. Each round uses a new copy of the files.
 
-What cleaning costs those who commit meanwhile: bench/cleaning_and_commits.py.
+The effect of cleaning on the latency of commits: bench/cleaning_and_commits.py.
 """
 
 import argparse
@@ -55,14 +55,14 @@ def offset_commit_key(number: int) -> bytes:
 
 
 def make(folder: Path, records: int, live: int) -> int:
-    """An offsets partition's segments, all of them sealed; their bytes."""
+    """Write the sealed segments of an offsets partition; return their size in bytes."""
     log = PartitionLog(RealDisk(), str(folder), KEY, SETTINGS)
     log.create(UUID(int=1))
     return fill(log, records, live)
 
 
 def fill(log: PartitionLog, records: int, live: int) -> int:
-    """Commits of one record each, a day old; the log is let go, and has so many bytes."""
+    """Write commits of one record each, a day old; return the log's size in bytes."""
     started_ms = int(time.time() * 1000) - 86_400_000
     for first in range(0, records, BATCHES_A_WRITE):
         placed = []
@@ -95,8 +95,8 @@ async def ours(folder: Path, worker: WorkerProcess) -> tuple[float, PassResult]:
     return seconds, result
 
 
-def theirs(made: Path, home: Path, driver: str, port: int) -> tuple[float, int, int]:
-    """(seconds, messages before, messages after) as the broker tells them."""
+def clean_with_kafka(made: Path, home: Path, driver: str, port: int) -> tuple[float, int, int]:
+    """(seconds, messages before, messages after) from the broker's log line."""
     subprocess.run([driver, "start", home, str(port)], check=True, stdout=subprocess.DEVNULL)
     configs = (
         "cleanup.policy=compact",
@@ -120,13 +120,13 @@ def theirs(made: Path, home: Path, driver: str, port: int) -> tuple[float, int, 
     )
     try:
         deadline = time.monotonic() + 120
-        while (told := CLEANED.search((home / "server.log").read_bytes())) is None:
+        while (cleaned := CLEANED.search((home / "server.log").read_bytes())) is None:
             if time.monotonic() > deadline:
                 sys.exit(f"the broker has not cleaned in two minutes: {home}/server.log")
             time.sleep(0.2)
     finally:
         subprocess.run([driver, "stop", home], check=True)
-    seconds, before, after = (text.replace(b",", b"") for text in told.groups())
+    seconds, before, after = (text.replace(b",", b"") for text in cleaned.groups())
     return float(seconds), int(before), int(after)
 
 
@@ -154,7 +154,7 @@ async def main() -> None:
                 f" records, {result.bytes_written / 1e6:.2f} MB left"
             )
             if options.kafka:
-                seconds, before, after = theirs(
+                seconds, before, after = clean_with_kafka(
                     made, Path(home, f"kafka-{number}"), options.kafka, options.port
                 )
                 print(f"kafka  {seconds:6.2f} s   {before:,} -> {after:,} records")

@@ -1,13 +1,13 @@
-"""What does cleaning cost those who commit meanwhile? Their 99th percentile, without and with it.
+"""Commit latency while the log cleaner runs: the 99th percentile, with and without cleaning.
 
     .venv/bin/python -m bench.cleaning_and_commits --loadgen LOADGEN [--seconds 15]
         [--rate 500] [--records 1000000] [--logs 3] [--rounds 3]
 
-Fills some partitions of __consumer_offsets with so many commits each, of which 1 % live, and starts
-the daemon on a copy of that, with the cleaner and without. LOADGEN (`loadgen commit`, one JSON
-object a run) commits on 50 connections in an open loop; each commit is one fsync away. Told are the
-percentiles, and for how much of the time a pass was running: with fewer records than the machine
-cleans in that time the comparison says little.
+Fills `--logs` partitions of __consumer_offsets with `--records` commits each, 1 % of them live.
+Starts the daemon on a copy of that directory, with and without the cleaner. LOADGEN (`loadgen
+commit`, which prints one JSON object per run) commits on 50 connections in an open loop; each
+commit is answered after an fsync. Prints the percentiles, and the share of the time in which a pass
+was running: if the passes end early, the comparison says little, and needs more records.
 """
 
 import argparse
@@ -56,10 +56,10 @@ def stop(process: "subprocess.Popen[str]") -> None:
 def measure(
     loadgen: str, data: Path, log: Path, settings: dict[str, str], seconds: int, rate: int
 ) -> tuple[dict[str, float], float]:
-    """(the load's figures, the part of the time in which a pass ran)"""
+    """(the load's figures, the share of the time in which a pass ran)"""
     process, bootstrap = start(data, log, settings)
     try:
-        told = subprocess.run(
+        load = subprocess.run(
             [
                 loadgen, "commit", "--bootstrap", bootstrap, "--members", "50", "--partitions", "1",
                 "--rate", str(rate), "--duration", f"{seconds}s", "--json",
@@ -69,7 +69,7 @@ def measure(
     finally:
         stop(process)
     passes = re.findall(r"Log cleaner cleaned log.*? seconds=([\d.]+)", log.read_text())
-    return json.loads(told), sum(map(float, passes)) / seconds
+    return json.loads(load), sum(map(float, passes)) / seconds
 
 
 def main() -> None:
@@ -96,15 +96,15 @@ def main() -> None:
                 data = Path(home, f"{kind}-{round_number}")
                 shutil.copytree(made, data)
                 settings = {**PLAIN, "log.cleaner.enable": is_on}
-                told, part = measure(
+                load, part = measure(
                     options.loadgen, data, data.with_suffix(".log"), settings,
                     options.seconds, options.rate,
                 )  # fmt: skip
                 shutil.rmtree(data)
-                figures[kind].append(told["p99_ms"])
+                figures[kind].append(load["p99_ms"])
                 print(
-                    f"{kind:8} p50 {told['p50_ms']:7.2f}  p99 {told['p99_ms']:7.2f} ms,"
-                    f" errors {told.get('errors') or 0}, a pass ran {100 * part:.0f} % of the time",
+                    f"{kind:8} p50 {load['p50_ms']:7.2f}  p99 {load['p99_ms']:7.2f} ms,"
+                    f" errors {load.get('errors') or 0}, a pass ran {100 * part:.0f} % of the time",
                     flush=True,
                 )
                 time.sleep(1)

@@ -1,9 +1,9 @@
-"""What does it cost to read a request and to write its answer? Prints µs, the best of some runs.
+"""Codec: what does it cost to decode a request and to encode its response? Best µs of several runs.
 
     .venv/bin/python bench/codec.py [--repeats N]
 
-Whole frames, headers included, as `broker/net/connection.py` has them: the messages of the hot
-road in the versions that today's clients send, and a few large ones. One core, no I/O.
+Whole frames with headers, as broker/net/connection.py handles them: the most frequent messages in
+the versions that current clients send, and a few large ones. One core, no I/O.
 """
 
 import argparse
@@ -136,7 +136,7 @@ def main() -> None:
 
 
 def best_us(call: Callable[[], object], repeats: int) -> float:
-    """The least time of a call: what it costs when nothing else disturbs."""
+    """The shortest time of a call: its cost without other load."""
     once = max(min(repeat(call, number=3, repeat=3)) / 3, 1e-7)
     number = max(1, int(RUNS_S / once))
     return min(repeat(call, number=number, repeat=repeats)) / number * 1e6

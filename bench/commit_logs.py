@@ -1,8 +1,8 @@
-"""Segments for benchmarks of the pipeline: a day of commits, of their groups, of lag samples.
+"""Input of the pipeline's benchmarks: segments with one day of commits, rebalances and lag samples.
 
-`GROUPS` groups read `PARTITIONS` partitions each and commit them round about; every hour each of
-them rebalances, and now and then one goes back. Some encoded batches are repeated with offsets of
-their own, so that ten million commits take seconds to make.
+`GROUPS` groups consume `PARTITIONS` partitions each and commit them in turn. Each group rebalances
+once per hour, and some offsets are rewound. A few encoded batches are written repeatedly, each time
+with the next offsets, so that ten million commits are written within seconds.
 """
 
 from pathlib import Path
@@ -44,7 +44,7 @@ _HOURS = 24
 
 
 def make_commits(folder: Path, commits: int) -> None:
-    """A day of them, a group's in one log partition."""
+    """One day of commits; those of one group are in one log partition."""
     batches = max(1, commits // BATCH // LOG_PARTITIONS)
     distinct = min(batches, _MINUTES)
     for number in range(LOG_PARTITIONS):
@@ -75,7 +75,7 @@ def make_commits(folder: Path, commits: int) -> None:
 
 
 def make_samples(folder: Path) -> None:
-    """Every ten minutes, of each group."""
+    """A sample of each group every ten minutes."""
     end = 0
     with _segment(folder, LAG_TOPIC, 0).open("wb") as file:
         for at in range(START_MS, START_MS + DAY_MS, SAMPLE_EVERY_MS):
@@ -101,7 +101,7 @@ def _commit(group: int, partition: int, batch: int) -> Record:
 
 
 def _generation(group: int, hour: int) -> Record:
-    """The members change places each hour."""
+    """The members exchange their partitions each hour."""
     ids = [f"app-{group}-{n}" for n in range(MEMBERS)]
     share = PARTITIONS // MEMBERS
     members = []

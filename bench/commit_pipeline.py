@@ -1,18 +1,18 @@
-"""How fast is a log of commits decoded, do cores add up, is memory flat, how long is a report?
+"""Pipeline: decoding speed, scaling over cores, memory, and the duration of a report.
 
     .venv/bin/python -m bench.commit_pipeline [--commits 10000000] [--dir DIR]
                                               [--parts decode,spark,connector,report]
 
-Everything is measured in one run, so that ratios hold on a machine that does other things too:
+Everything is measured in one run, so that the ratios are valid on a machine with other load:
 
-    decode      the source's decoder beside a row loop in plain Python, on one core
+    decode      the source's decoder and a row loop in plain Python, on one core
     spark       count and sum of all commits through the source, on one core and on two
-    connector   the same through Spark's Kafka connector, from a daemon over the same segments
-    report      the whole daily report (`run all`, `report`), of a quarter of the input and of all
+    connector   the same through Spark's Kafka connector, from a daemon on the same segments
+    report      the whole daily report (`run all`, `report`), on a quarter of the input and on all
 
-CPU is that of Spark's Java and its Python workers together; memory is their greatest at one time,
-by kind (process_tree.py). What Spark itself takes to start is in the figures of `report` alone.
-The connector's jars are those of the tests (tests/pipeline/kafka_connector.lock).
+CPU is the sum of Spark's Java process and its Python workers. Memory is the peak of each kind of
+process (process_tree.py). Only the figures of `report` include the start of Spark. The connector's
+jars are those of the tests (tests/pipeline/kafka_connector.lock).
 """
 
 import argparse
@@ -95,14 +95,14 @@ def memory(used: Used) -> str:
 
 
 def through_source(whole: Path, quarter: Path) -> Reading:
-    """Returns that of one core, to compare with. The better of two each, taken in turn."""
+    """Return the time of one core, for comparison. The best of two alternate runs each."""
     readings = [Reading(str(whole), f"local[{cores}]") for cores in (1, 2, 1, 2)]
-    one, two = (min(readings[n::2], key=lambda reading: reading.took_s) for n in (0, 1))
-    print(f"source, 1 core  {one.line()}")
-    print(f"source, 2 cores {two.line()}")
+    single, dual = (min(readings[n::2], key=lambda reading: reading.took_s) for n in (0, 1))
+    print(f"source, 1 core  {single.line()}")
+    print(f"source, 2 cores {dual.line()}")
     print(f"  a quarter     {Reading(str(quarter), 'local[2]').line()}")
-    print(f"second core     {one.took_s / two.took_s:.2f} times as fast")
-    return one
+    print(f"second core     {single.took_s / dual.took_s:.2f} times as fast")
+    return single
 
 
 def through_connector(whole: Path, home: Path, source: Reading | None) -> None:
@@ -123,7 +123,7 @@ def through_connector(whole: Path, home: Path, source: Reading | None) -> None:
 
 @contextmanager
 def daemon(data_dir: Path) -> Iterator[str]:
-    """HOST:PORT of a Rollcall that has these logs and leaves them alone."""
+    """HOST:PORT of a Rollcall that serves these logs and does not change them."""
     settings = {
         "offsets.topic.num.partitions": LOG_PARTITIONS,
         "offsets.retention.minutes": 2_000_000_000,
@@ -150,7 +150,7 @@ def daemon(data_dir: Path) -> Iterator[str]:
 
 
 def report(folder: Path, home: Path) -> float:
-    """Every job, then the page, each in a process of its own; seconds of both."""
+    """Run every job, then the report, each in its own process; the seconds of both."""
     results, page = home / f"results-{folder.name}", home / f"{folder.name}.html"
     span = ["--since", str(START_MS), "--until", str(START_MS + DAY_MS)]
     spark = ["--master", "local[2]", "--set", "spark.log.level=ERROR"]

@@ -1,11 +1,12 @@
-"""What does a request cost the daemon? Heartbeats and durable commits per CPU second.
+"""Daemon: heartbeats and durable commits per second of its CPU time.
 
     .venv/bin/python -m bench.daemon [--seconds 5] [--groups 5] [--members 10] [--flush commit|os]
 
-Starts a daemon of its own on free ports and an empty folder, forms the groups over raw sockets, and
-keeps one request in flight on each connection. CPU is that of the daemon's process, all threads;
-the load runs in this one. Machines are shared and noisy: compare figures of one run only. For a
-comparison with a real Kafka use its own tools on both.
+Starts its own daemon on free ports and an empty directory, forms the groups over raw sockets, and
+keeps one request in flight on each connection. CPU is the time of the daemon's process, all
+threads; the load runs in this process. Other load on the machine changes the figures: compare only
+within one run, and two trees with bench/trees.py. To compare with a real Kafka, run Kafka's own
+tools against both.
 """
 
 import argparse
@@ -51,7 +52,7 @@ TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 @dataclass
 class Seat:
-    """One member and the connection it sits on."""
+    """One member and its connection."""
 
     group_id: str
     number: int
@@ -78,7 +79,7 @@ def frame(request: Any) -> bytes:
 
 
 async def join(seat: Seat, subscription: bytes) -> tuple[str, ...]:
-    """Two steps the first time; returns the ids of all members to the leader, else nothing."""
+    """Two requests the first time. Returns the ids of all members to the leader, else nothing."""
     request = JoinGroupRequest(
         group_id=seat.group_id,
         member_id=seat.member_id,
@@ -99,10 +100,10 @@ async def join(seat: Seat, subscription: bytes) -> tuple[str, ...]:
 
 
 async def form_group(seats: list[Seat], subscription: bytes = NO_TOPICS) -> None:
-    """All join, then sync. A subscription that differs from the last one makes a new generation."""
+    """All join, then sync. A changed subscription causes a new generation."""
     rosters = await asyncio.gather(*(join(seat, subscription) for seat in seats))
     if len({seat.generation_id for seat in seats}) > 1:
-        # Somebody was late: all meet in the next generation.
+        # A member was late: all join the next generation.
         return await form_group(seats, subscription)
     answers = await asyncio.gather(
         *(
@@ -146,10 +147,10 @@ def commit(partitions: int) -> Callable[[Seat], bytes]:
 
 
 async def load(seats: list[Seat], request: Callable[[Seat], bytes], seconds: float) -> int:
-    """One request in flight on each connection until the time is up; how many were answered."""
+    """Keep one request in flight on each connection until the end; count the answers."""
     until = time.monotonic() + seconds
 
-    async def one(seat: Seat) -> int:
+    async def run(seat: Seat) -> int:
         asked, count = request(seat), 0
         expected: bytes | None = None
         while time.monotonic() < until:
@@ -161,7 +162,7 @@ async def load(seats: list[Seat], request: Callable[[Seat], bytes], seconds: flo
             count += 1
         return count
 
-    return sum(await asyncio.gather(*(one(seat) for seat in seats)))
+    return sum(await asyncio.gather(*(run(seat) for seat in seats)))
 
 
 def cpu_seconds(pid: int) -> float:

@@ -1,12 +1,12 @@
-"""How many rows a second does one core decode, by the kind of log? The source's decoder, no Spark.
+"""Decoder of the pipeline's source: rows per second on one core, by kind of log, without Spark.
 
     .venv/bin/python -m bench.decoder [--megabytes 8] [--shapes 1,10,100,...] [--profile]
 
-Logs as they come: hundreds of groups and topics with names of many lengths, now and then metadata,
-tombstones, groups' own records, transactions with their markers, values of every version; in
-batches of 1, 10, 100 and 1,000 records, of all sizes at once, and compressed by each codec. Beside
-it a loop in plain Python over the daemon's own readers. CPU time of one process, the best of
-several; logs are taken in turn, so that a machine that does other things is as unfair to each.
+The logs resemble real ones: hundreds of groups and topics with names of different lengths, some
+metadata, tombstones, group records, transactions with their markers, values of every version; in
+batches of 1, 10, 100 and 1,000 records, of mixed sizes, and compressed with each codec. A loop in
+plain Python over the daemon's own readers is measured beside it. CPU time of one process, the best
+of several runs; the logs are measured alternately, so that other load affects all of them.
 """
 
 import argparse
@@ -40,7 +40,7 @@ from storage.batch.rewrite import recompressed
 
 NOW_MS = 1_780_000_000_000
 DISTINCT = 8_000
-"""Records that are made; the log repeats their batches, with offsets of their own."""
+"""Records that are generated; the log repeats their batches with further offsets."""
 
 Sizes = Callable[[random.Random], int]
 SHAPES: dict[str, tuple[Sizes, int]] = {
@@ -88,7 +88,7 @@ class World:
 
 
 def make_log(folder: Path, name: str, size: int) -> int:
-    """A segment of about this size; how many records it has."""
+    """Write a segment of about this size; return its number of records."""
     sizes, codec = SHAPES[name]
     world, made, distinct = World(), [], 0
     while distinct < max(DISTINCT, 1):

@@ -1,10 +1,9 @@
-"""What does the history cost the coordinator? CPU of a beat, a commit and a rebalance, without and
-with it, in virtual time and without a disk.
+"""Group history: what does it add to the CPU time of a heartbeat, a commit and a rebalance?
 
     .venv/bin/python bench/history.py
 
-The whole of it, with sockets and disk: two daemons side by side, one of them started with
-rollcall.history.enable=false.
+Measured in virtual time and without a disk. To include sockets and disk, compare two daemons, one
+of them started with rollcall.history.enable=false.
 """
 
 import sys
@@ -23,7 +22,7 @@ REBALANCES = 30
 
 
 class Untold(ToldWorld):
-    """The same members, and nobody who writes it down."""
+    """The same members, without a history."""
 
     def start(self, logs: dict[int, MemoryLog]) -> None:
         self.history_sink = None
@@ -37,7 +36,7 @@ def given(world: ToldWorld, members: int) -> list[str]:
     ]
     while asked[0].waits:
         world.advance(3_000)
-    ids = [one.joined.member_id for one in asked]
+    ids = [answer.joined.member_id for answer in asked]
     sync(world, ids)
     return ids
 
@@ -46,7 +45,7 @@ def sync(world: ToldWorld, ids: list[str]) -> None:
     group = world.group()
     shares = {member_id: assignment(t=[n]) for n, member_id in enumerate(ids)}
     leader = group.leader_id
-    for member_id in (*(one for one in ids if one != leader), leader):
+    for member_id in (*(other for other in ids if other != leader), leader):
         world.sync(
             "g",
             member_id,
@@ -57,7 +56,7 @@ def sync(world: ToldWorld, ids: list[str]) -> None:
 
 
 def rebalance(world: ToldWorld, ids: list[str]) -> None:
-    """The leader rejoins, and so everybody does."""
+    """The leader rejoins, so all members rejoin."""
     leader = world.group().leader_id
     world.rejoin(leader, rebalance_timeout_ms=60_000)
     for member_id in ids:
@@ -92,8 +91,8 @@ def main() -> None:
     for members in (2, 10, 100):
         for kind in (Untold, ToldWorld):
             beat, commit, whole = measure(kind(), members)
-            told = "with" if kind is ToldWorld else "without"
-            print(f"| {members} | {told} | {beat:.1f} | {commit:.1f} | {whole:.0f} |")
+            history = "with" if kind is ToldWorld else "without"
+            print(f"| {members} | {history} | {beat:.1f} | {commit:.1f} | {whole:.0f} |")
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
-"""What does it cost to store one record durably? CPU per append through the journal, and its parts.
+"""Journal: the CPU time of one durable append, and of its parts.
 
     .venv/bin/python bench/journal.py [--appends 40000] [--partitions 50] [--dir DIR]
                                       [--checkpoint-bytes 8388608]
 
 A closed loop: each partition has one record in flight, an offset commit of usual size, and appends
-the next when the last is stored. CPU is the process's, all threads and the kernel's share included.
-Latencies are from an append to the word that it is stored, so the fsyncs of checkpoints show in the
-last percent: `--checkpoint-bytes 262144` has them run all the time, 33554432 none at all.
-`--dir` decides which disk is measured. Figures of one run may be compared, of two runs hardly.
+the next one when it is stored. CPU is the process's time, all threads, with the kernel's share. A
+latency is the time from an append to the notification that it is stored, so the fsyncs of
+checkpoints appear in the last percent: with `--checkpoint-bytes 262144` checkpoints run all the
+time, with 33554432 none runs. `--dir` selects the disk. Compare only figures of one run.
 """
 
 import argparse
@@ -116,7 +116,7 @@ class Bench:
         if threaded:
             self.journal.start()
         try:
-            self.run(len(self.logs) * 4, threaded=threaded)  # files are made, code is warm
+            self.run(len(self.logs) * 4, threaded=threaded)  # creates the files, warms up the code
             self.waits.clear()
             before = self.journal.checkpointer.checkpoints
             row = measure(name, appends, lambda: self.run(appends, threaded=threaded))

@@ -1,12 +1,11 @@
-"""What does it cost to follow the lag of 10,000 groups of 10 partitions, and whom does it hold up?
+"""Lag sampler: what do rounds over 10,000 groups of 10 partitions cost, and do they delay the loop?
 
     .venv/bin/python -m bench.lag_sampling [GROUPS] [PARTITIONS]
 
-Runs the real sampler over groups in memory, in three worlds: nothing moves, everybody commits in
-each round, and everybody commits while a watch looks at all of them. Prints how long a round takes,
-how much processor time that is, the longest slice (processor time as well: what else runs on the
-machine is not the sampler's doing), and how late a timer of the same loop was at worst. Then what
-the commit meter adds to a commit.
+Runs the real sampler over groups in memory, in three cases: no commits, commits of all groups in
+each round, and the same with the check for verdicts. Prints for each round its duration, its CPU
+time, its longest slice (CPU time too, so that other load does not count), and the greatest delay of
+a timer on the same loop; then what the commit meter adds to a commit.
 """
 
 import asyncio
@@ -51,7 +50,7 @@ class Log:
 
 
 class Samples:
-    """Encodes, and keeps nothing."""
+    """Encodes the samples and drops them."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -128,7 +127,7 @@ async def measure(name: str, world: World, *, moves: bool, watched: bool) -> Non
     await sampler.round()
     gc.collect()
     gc.freeze()  # as the daemon does once all is loaded
-    gc.disable()  # its pauses are of the whole daemon, and /metrics tells them
+    gc.disable()  # its pauses concern the whole daemon, and /metrics has them
     for _ in range(3):
         if moves:
             world.commit()

@@ -1,6 +1,6 @@
-"""What do a process and all it has started use? Peak memory by kind, and CPU time, from /proc.
+"""Process tree: peak memory by kind of process, and CPU time, of a process and its children.
 
-Memory is proportional (PSS): what forked workers share is counted once.
+Read from /proc. Memory is proportional (PSS): pages that forked workers share are counted once.
 """
 
 import os
@@ -33,7 +33,7 @@ class Used:
 
 
 def run_watched(command: Sequence[str], cwd: Path) -> tuple[str, Used]:
-    """(what it printed, what it used). Raises CalledProcessError, with its errors shown."""
+    """(output, usage). Prints the errors of a failed process and raises CalledProcessError."""
     with subprocess.Popen(
         command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
@@ -47,12 +47,12 @@ def run_watched(command: Sequence[str], cwd: Path) -> tuple[str, Used]:
 
 @contextmanager
 def watched(root: int) -> Iterator[Used]:
-    """Looked at twice a second until it is left."""
+    """Samples the process tree twice a second until the context ends."""
     used, left = Used(), threading.Event()
 
     def watch() -> None:
         while not left.wait(_EVERY_S):
-            look(root, used)
+            sample(root, used)
 
     thread = threading.Thread(target=watch)
     thread.start()
@@ -63,8 +63,8 @@ def watched(root: int) -> Iterator[Used]:
         thread.join()
 
 
-def look(root: int, used: Used) -> None:
-    """Add what is to be seen now."""
+def sample(root: int, used: Used) -> None:
+    """Add the current usage."""
     now: dict[str, float] = defaultdict(float)
     for pid in _tree(root):
         try:

@@ -1,17 +1,16 @@
-"""How long does a start take after kill -9, and what does a live offset cost in memory?
+"""Recovery: how long does a start take after kill -9, and how much memory does a live offset use?
 
     .venv/bin/python bench/recovery.py [--groups 20000] [--topics 1] [--partitions 50]
         [--history 1,10] [--starts 3] [--kafka DRIVER]
 
-For each length of history: fills the 50 partitions of an empty data folder with commits (every
-group commits all its partitions, so many times over), starts a daemon of its own, waits until it
-has loaded and taken its snapshots, kills it with -9 and starts it again. Times count from the
-moment the process is started: to the first answer of any kind, to the first correct OffsetFetch of
-a group drawn at random, and to the end of the load; the best of the starts is shown. DRIVER is a
-script that starts and stops a real Kafka (`DRIVER start DIR PORT`, `DRIVER stop DIR`); it gets the
-same segments.
+For each length of history: fills the 50 partitions of an empty data directory with commits (each
+group commits all its partitions that many times), starts its own daemon, waits until it has loaded
+and written its snapshots, kills it with -9 and starts it again. Times count from the start of the
+process: to the first answer of any kind, to the first correct OffsetFetch of a random group, and to
+the end of the load; the best of several starts is printed. DRIVER is a script that starts and stops
+a real Kafka (`DRIVER start DIR PORT`, `DRIVER stop DIR`); it gets the same segments.
 
-The page cache is warm in all of it, and machines are noisy: compare figures of one run only.
+The page cache is warm throughout. Compare only figures of one run.
 """
 
 import argparse
@@ -60,7 +59,7 @@ SNAPSHOT_BYTES = Config().rollcall_snapshot_bytes
 
 @dataclass
 class Content:
-    """Who has committed what, how often."""
+    """The groups, their partitions, and the number of commits of each."""
 
     groups: int
     topics: int
@@ -78,7 +77,7 @@ class Content:
         return TopicName(f"bench-{self.partitions}-{number}")
 
     def offset(self, group: int, partition: int) -> int:
-        """What the last round commits."""
+        """The offset that the last round commits."""
         return (group * 7 + partition) * 1_000 + self.rounds
 
     def commits(self, wall_ms: int) -> Iterator[tuple[int, int, list[RecordPair]]]:
@@ -102,7 +101,7 @@ class Content:
 
 
 def fill(folder: Path, content: Content) -> int:
-    """Append it to the logs of a folder that no daemon has open; returns the bytes."""
+    """Append the commits to the logs of a stopped daemon; return their bytes."""
     store = LogStore(RealDisk(), str(folder), lambda _: SETTINGS)
     store.open()
     logs = [
@@ -135,7 +134,7 @@ def fill(folder: Path, content: Content) -> int:
 
 
 class Client:
-    """One blocking connection; asked again and again until the daemon is there."""
+    """One blocking connection, retried until the daemon accepts it."""
 
     def __init__(self, port: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port), timeout=10)
@@ -168,7 +167,7 @@ class Times:
 
 
 def watch(port: int, content: Content, started: float, seed: int) -> Times:
-    """Ask until everything is answered."""
+    """Repeat until all requests are answered."""
     times = Times()
     number = random.Random(seed).randrange(content.groups)
     wanted = {
@@ -227,7 +226,7 @@ def free_port() -> int:
 
 
 class Rollcall:
-    """A daemon of our own on a folder."""
+    """A daemon of this benchmark, on a data directory."""
 
     def __init__(self, folder: Path, settings: list[str]) -> None:
         self.folder = folder
@@ -243,7 +242,7 @@ class Rollcall:
                     *(str(Path(sys.executable).with_name("rollcall")), "serve"),
                     *("--data-dir", str(self.folder), "--listen", f"127.0.0.1:{self.port}"),
                     *("--admin", "127.0.0.1:0"),
-                    *itertools.chain(*(("--set", one) for one in self._settings)),
+                    *itertools.chain(*(("--set", setting) for setting in self._settings)),
                 ],
                 stdout=subprocess.DEVNULL,
                 stderr=log,
@@ -251,7 +250,7 @@ class Rollcall:
         return started
 
     def until_snapshots_are_taken(self) -> None:
-        """Until every partition whose log is long enough has one."""
+        """Wait until every partition with a sufficiently long log has a snapshot."""
         began = time.monotonic()
         while time.monotonic() - began < GIVE_UP_S:
             if not any(map(lacks_snapshot, self.folder.glob("__consumer_offsets-*"))):
@@ -318,7 +317,7 @@ def watch_port_until_listening(port: int, started: float) -> None:
 def measure_kafka(
     driver: str, ours: Path, folder: Path, content: Content, starts: int
 ) -> list[Times]:
-    """The same segments in a real Kafka, whose own topic they are put into."""
+    """The same segments in a real Kafka, copied into its offsets topic."""
     port = free_port()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -330,7 +329,7 @@ def measure_kafka(
 
     start()
     began = time.monotonic()
-    while time.monotonic() - began < GIVE_UP_S:  # the first question makes the topic
+    while time.monotonic() - began < GIVE_UP_S:  # the first request creates the topic
         try:
             client = Client(port)
             answer = client.ask(FindCoordinatorRequest("any", 0))

@@ -1,12 +1,12 @@
-"""How long does a scrape of many groups take, and what do heartbeats notice of it?
+"""Scrape of many groups: its duration, and its effect on the latency of heartbeats.
 
     .venv/bin/python bench/scrape.py [--groups 10000] [--partitions 5] [--scrapes 5] [--no-aliases]
 
-Starts a daemon of its own on free ports and an empty folder. Forms the groups over raw sockets: one
+Starts its own daemon on free ports and an empty directory. Forms the groups over raw sockets: one
 member each, a real assignment, a commit for each partition, records that are not consumed. Then
-fifty members send heartbeats every 10 ms, first alone and then while another process scrapes again
-and again, in plain text and compressed. Machines are shared and noisy: compare figures of one run;
-the daemon's CPU for one scrape, taken before the heartbeats begin, depends least on the neighbours.
+fifty members send heartbeats every 10 ms, first without scrapes and then while another process
+scrapes continuously, in plain text and compressed. Compare only figures of one run; the daemon's
+CPU time for one scrape, taken before the heartbeats begin, varies least.
 """
 
 import argparse
@@ -59,7 +59,7 @@ BEAT_EVERY_S = 0.01
 
 
 class Seat:
-    """A connection, and the members that it speaks for, one group after the other."""
+    """A connection that sends the requests of members of several groups."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
@@ -133,22 +133,22 @@ async def form_groups(seats: list[Seat], groups: int, partitions: int) -> None:
 
 
 async def beat(seats: list[Seat], stop: asyncio.Event) -> list[float]:
-    """How long each heartbeat took until `stop`."""
+    """The latency of each heartbeat until `stop`."""
     took: list[float] = []
 
-    async def one(seat: Seat) -> None:
+    async def beat(seat: Seat) -> None:
         while not stop.is_set():
             began = time.perf_counter()
             await seat.send(seat.heartbeat)
             took.append(time.perf_counter() - began)
             await asyncio.sleep(BEAT_EVERY_S)
 
-    await asyncio.gather(*(one(seat) for seat in seats))
+    await asyncio.gather(*(beat(seat) for seat in seats))
     return took
 
 
 def scrape_again_and_again(host: str, port: int, count: int, encoding: str) -> None:
-    """The other process: prints the seconds of each scrape, its bytes and its samples."""
+    """The scraping process: prints the seconds, bytes and samples of each scrape."""
     results = []
     for _ in range(count):
         began = time.perf_counter()
@@ -171,11 +171,11 @@ async def scrape(host: str, port: int, count: int, encoding: str) -> list[tuple[
         stdout=asyncio.subprocess.PIPE,
     )
     output, _ = await process.communicate()
-    return [tuple(one) for one in json.loads(output)]
+    return [tuple(result) for result in json.loads(output)]
 
 
-def told(name: str, beats: list[float]) -> None:
-    in_ms = sorted(one * 1000 for one in beats)
+def print_latencies(name: str, beats: list[float]) -> None:
+    in_ms = sorted(seconds * 1000 for seconds in beats)
     at = {share: in_ms[int(len(in_ms) * share / 1000)] for share in (500, 990, 999)}
     print(
         f"  heartbeats {name}: {len(in_ms)}, p50 {at[500]:.2f} ms, p99 {at[990]:.2f} ms, "
@@ -208,7 +208,7 @@ async def measure(arguments: argparse.Namespace, pid: int, clients: int, admin: 
         beating = asyncio.create_task(beat(seats, stop))
         if encoding:
             results = await scrape(host, admin, arguments.scrapes, encoding)
-            seconds = [one[0] for one in results]
+            seconds = [result[0] for result in results]
             _, size, samples = results[-1]
             lines = f", {samples} lines" if samples else ""
             print(
@@ -218,7 +218,7 @@ async def measure(arguments: argparse.Namespace, pid: int, clients: int, admin: 
         else:
             await asyncio.sleep(5)
         stop.set()
-        told("alone" if not encoding else "meanwhile", await beating)
+        print_latencies("alone" if not encoding else "meanwhile", await beating)
 
 
 def main() -> None:

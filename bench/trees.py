@@ -4,20 +4,21 @@
 
 BASE and HEAD are each a git commit or a directory (`.` is the working tree); HEAD is git's HEAD if
 left out. Each tree is compiled to bytecode and runs its own packages, with this Python and its
-installed dependencies. The two take turns all the time: in each round several starts of each, then
-two new daemons and slices of equal work, base, head, head, base. Wall time and rates are left out
-where CPU says more: CPU time is the process's own clock (nanoseconds, all threads, ended ones too).
+installed dependencies. The trees alternate: each round has several starts of each, then two new
+daemons and slices of equal work in the order base, head, head, base. CPU time is the process's own
+clock (nanoseconds, all threads, also ended ones). Wall time and rates are not printed where CPU
+time answers the question.
 
 The load is heartbeats (pipelined) and commits (one in flight on each connection, answered after the
 fsync) of stable groups, and rebalances in which all members of a group join and sync. A start is
 measured from exec to the ready line: on no data directory, and on a copy of one with 100,000
-offsets, which the base wrote and left with a clean stop.
+offsets, which the base wrote and closed with a clean stop.
 
-The table has each tree's median, the ratio head/base (the median of the ratios of neighbours in
-time, which a busy machine slows alike), the lowest and highest such median of a round, and the
-ratio of the two minima. A difference within the range of the rounds is noise: compare a commit with
-itself first to see how much of that the machine makes. Starts are few and long: where others use
-the machine, give more rounds and read the CPU and the minima, not the wall time.
+The table has each tree's median, the ratio head/base (the median of the ratios of measurements
+that are next to each other in time, which other load affects equally), the lowest and highest such
+median of a round, and the ratio of the two minima. A difference within the range of the rounds is
+noise: compare a commit with itself first to see how large that is. Starts are few and long: on a
+shared machine use more rounds, and read the CPU and the minima, not the wall time.
 """
 
 import argparse
@@ -67,14 +68,14 @@ SLICES = 16  # of each tree and kind of request, in a round
 WARM_UP_SLICES = 2  # the first requests compile their codecs and fill caches
 READY_S, STOP_S = 60, 60
 READY = b"rollcall ready: clients "
-# Members who join an empty group one after the other meet in its first generation.
+# Members that join an empty group one after the other are in its first generation.
 SETTINGS = ("group.initial.rebalance.delay.ms=200",)
 CPUCLOCK_SCHED = 2  # include/linux/posix-timers.h: the low bits of a process's clock id
 
 
 @dataclass
 class Tree:
-    """One checkout, and what was measured of it: values by kind of measurement, then by round."""
+    """One checkout and its measured values, by kind of measurement, then by round."""
 
     name: str
     folder: Path
@@ -97,7 +98,7 @@ class Tree:
 
 @dataclass
 class Daemon:
-    """A running daemon of a tree, and what its start took."""
+    """A running daemon of a tree, and the cost of its start."""
 
     process: subprocess.Popen[bytes]
     host: str
@@ -119,7 +120,7 @@ def cpu_s(pid: int) -> float:
 
 @contextmanager
 def running(tree: Tree, folder: Path, end: signal.Signals = signal.SIGKILL) -> Iterator[Daemon]:
-    """A daemon of the tree on a data directory; killed where nobody needs the directory again."""
+    """A daemon of the tree on a data directory; killed if the directory is not needed again."""
     command = [
         *(sys.executable, "-m", "rollcall", "serve", "--data-dir", str(folder)),
         *("--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"),
@@ -152,7 +153,7 @@ def running(tree: Tree, folder: Path, end: signal.Signals = signal.SIGKILL) -> I
 
 
 def checked_out(name: str, scratch: Path) -> Tree:
-    """A directory as it is, or the files of a commit; compiled, so that no start has to do it."""
+    """A directory, or the files of a commit; compiled, so that no start compiles them."""
     folder, label = Path(name).resolve(), name
     if not (folder / "rollcall" / "__main__.py").is_file():
         found = subprocess.run(
@@ -181,7 +182,7 @@ def checked_out(name: str, scratch: Path) -> Tree:
 
 
 def in_turn(trees: Sequence[Tree], turn: int) -> Sequence[Tree]:
-    """Who goes first changes with each turn: the second finds warmer caches."""
+    """The order alternates: the second tree finds warmer caches."""
     return trees if turn % 2 == 0 else trees[::-1]
 
 
@@ -229,7 +230,7 @@ async def store_offsets(daemon: Daemon) -> None:
 async def create_topic(seat: Seat, partitions: int) -> None:
     topic = CreatableTopic(TopicName(TOPIC), num_partitions=partitions, replication_factor=1)
     created = await seat.ask(CreateTopicsRequest(topics=(topic,)))
-    require_no_error(*(one.error_code for one in created.topics))
+    require_no_error(*(topic.error_code for topic in created.topics))
 
 
 def require_no_error(*codes: ErrorCode) -> None:
@@ -250,7 +251,7 @@ async def pipelined(
 ) -> int:
     """Bursts of equal requests on all connections at once; how many were answered."""
 
-    async def one(seat: Seat) -> int:
+    async def run(seat: Seat) -> int:
         frame = request(seat)
         seat.writer.write(frame)
         answer = await seat.answer()
@@ -265,7 +266,7 @@ async def pipelined(
                 raise SystemExit(f"the answers to {api_key!r} differ")
         return 1 + depth * bursts
 
-    return sum(await asyncio.gather(*(one(seat) for group in groups for seat in group)))
+    return sum(await asyncio.gather(*(run(seat) for group in groups for seat in group)))
 
 
 subscription_numbers = itertools.count()
@@ -364,10 +365,10 @@ def main() -> None:
             measure_starts(in_turn(trees, turn), stored, scratch)
             first, second = in_turn(trees, turn)
             with (
-                running(first, scratch / "first") as one,
+                running(first, scratch / "first") as base_daemon,
                 running(second, scratch / "second") as other,
             ):
-                uvloop.run(measure_requests((first, second), (one, other)))
+                uvloop.run(measure_requests((first, second), (base_daemon, other)))
             shutil.rmtree(scratch / "first")
             shutil.rmtree(scratch / "second")
             print(f"round {turn + 1} of {arguments.rounds} done", file=sys.stderr, flush=True)

@@ -360,8 +360,8 @@ def _tables(tables: Iterable[Table]) -> Iterable[str]:
         yield from _rows(
             ["column", "type", "unit", "meaning"],
             (
-                [f"`{one.name}`", _type(str(one.type)), unit_of(one), meaning_of(one)]
-                for one in table.schema
+                [f"`{column.name}`", _type(str(column.type)), unit_of(column), meaning_of(column)]
+                for column in table.schema
             ),
         )
         yield ""

@@ -1,4 +1,4 @@
-"""Set the offset of the group `nightly` on orders-0 twice, as a tool does that is no member."""
+"""Offset tool: sets the offset of the group `nightly` on orders-0 twice, without being a member."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Create the topic `orders` with 3 partitions and write some orders to it: orders.py [HOW_MANY]."""
+"""Producer: creates the topic `orders` with 3 partitions and writes some: orders.py [HOW_MANY]."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""A consumer of aiokafka in the group `billing`: says what it owns and what it has read."""
+"""Consumer with aiokafka in the group `billing`: prints what it owns and how much it has read."""
 
 import asyncio
 import contextlib
@@ -8,7 +8,9 @@ import os
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 
-logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # a lot while the daemon is away
+logging.getLogger("aiokafka").setLevel(
+    logging.CRITICAL
+)  # it logs every retry while the daemon is down
 
 
 class Listener(ConsumerRebalanceListener):

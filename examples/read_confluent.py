@@ -1,6 +1,6 @@
-"""A consumer of librdkafka in the group `billing`: read_confluent.py [NAME].
+"""Consumer with librdkafka in the group `billing`: read_confluent.py [NAME].
 
-Says what it owns and what it has read. NAME.pid has its process id.
+Prints what it owns and how much it has read. NAME.pid contains its process id.
 """
 
 import os
@@ -17,7 +17,7 @@ consumer = Consumer(
         "group.id": "billing",
         "client.id": name,
         "auto.offset.reset": "earliest",
-        "log_level": 0,  # it would say a lot while the daemon is away
+        "log_level": 0,  # it logs every retry while the daemon is down
         "auto.commit.interval.ms": 1000,
         "partition.assignment.strategy": "range",
         "session.timeout.ms": 90000,  # the tour stops it for a while
