@@ -74,7 +74,7 @@ class Bench:
         self.journal = Journal(
             RealDisk(),
             self.store,
-            on_stored=self.arrived.put,
+            on_stored=lambda stored, _seconds: self.arrived.put(stored),
             on_failed=print,
             is_synced=is_synced,
             limits=JournalLimits(pass_bytes=pass_bytes),

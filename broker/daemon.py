@@ -103,7 +103,6 @@ class Daemon:
     def connect(self) -> None:
         """Let each part hear of what concerns it."""
         self.bridge.connect(self._stored, self._journal_failed, self._journal_reopened)
-        self.bridge.watch(lambda: self.journal.flush_seconds)
         self.server.turned = self.ticker.arm_soon
         self.server.places = self._connections_allowed
         self.server.stalls = self.ticker.stalls
@@ -221,7 +220,7 @@ class Daemon:
             if topic_partition.topic == OFFSETS_TOPIC:
                 self.ownership.on_stored(topic_partition.partition, position, now)
             self.data_plane.advanced(topic_partition, now)
-        self.journal.stored_is_told()
+        self.journal.flush_delivered()
         self.ticker.arm()
         self.ticker.stalls.record("answers that were stored", perf_counter() - began_s)
 
@@ -230,7 +229,7 @@ class Daemon:
         self.health.journal_failed = reason
         self.observer(JournalFailed(reason, is_full=self.journal.is_full))
         self.ownership.journal_failed()
-        self.journal.failure_is_known()
+        self.journal.failure_delivered()
         if not self.journal.is_full:
             self.storage_failed(reason)
 

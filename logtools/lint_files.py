@@ -16,9 +16,9 @@ from logtools.findings import Finding, Findings
 from logtools.lint_segment import PartitionLint
 from logtools.read_only import ReadOnlyDisk
 from storage.api import Corrupt, TopicPartition
-from storage.cleaner.selection import CHECKPOINT as CLEANER_OFFSETS
 from storage.log import producer_state
 from storage.log.checkpoints import (
+    CLEAN_OFFSETS,
     LEADER_EPOCHS,
     LOG_STARTS,
     NO_TOPIC_ID,
@@ -213,7 +213,7 @@ _CHECKPOINT_RULES: Final[Mapping[str, Callable[[PartitionLint, int], str | None]
     RECOVERY_POINTS: _beyond_the_end,
     HIGH_WATERMARKS: _beyond_the_end,
     LOG_STARTS: _beyond_the_end,
-    CLEANER_OFFSETS: _no_cleaner_offset,
+    CLEAN_OFFSETS: _no_cleaner_offset,
 }
 
 

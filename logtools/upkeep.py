@@ -14,9 +14,9 @@ from logtools.layout import DataPlace, PartitionPlace, SegmentFile
 from logtools.read_only import ReadOnlyDisk
 from logtools.walk import Batch, walk
 from storage.api import Corrupt, LogSettings
-from storage.cleaner.selection import CHECKPOINT, SegmentFacts, cleanable_range, dirt_in
+from storage.cleaner.selection import SegmentFacts, cleanable_range, dirt_in
 from storage.journal.write_ahead_pair import FILE_NAMES
-from storage.log.checkpoints import RECOVERY_POINTS, read_offsets
+from storage.log.checkpoints import CLEAN_OFFSETS, RECOVERY_POINTS, read_offsets
 
 _TIME_ENTRY: Final = Struct(">qI")
 _NOWHERE: Final = 2**63 - 1
@@ -45,7 +45,7 @@ def upkeep_of(place: DataPlace) -> Upkeep:
     """The checkpoints beside the logs."""
     data_dir = _data_dir(place)
     recovered = _checkpoint(data_dir / RECOVERY_POINTS) if has_journal(place) else None
-    return Upkeep(_checkpoint(data_dir / CHECKPOINT), recovered)
+    return Upkeep(_checkpoint(data_dir / CLEAN_OFFSETS), recovered)
 
 
 def has_journal(place: DataPlace) -> bool:

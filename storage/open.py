@@ -23,7 +23,7 @@ from storage.atomic_file import StoredFile
 from storage.batch.record_batch import read_header
 from storage.data_dir import META_PROPERTIES, DataDir
 from storage.disk import Disk
-from storage.journal.journal import Failed, Journal, JournalLimits, Stored
+from storage.journal.journal import Journal, JournalLimits, OnJournalFailed, OnStored
 from storage.journal.recovery import Recovered
 from storage.log.log_store import Expects, LogStore, StoreOpened, expects_nothing
 from storage.log.partition_log import PartitionLog
@@ -175,8 +175,8 @@ class Storage(Struct, frozen=True):
 class JournalCallbacks(Struct, frozen=True):
     """Called in the flusher's thread."""
 
-    stored: Stored = lambda _: None
-    failed: Failed = lambda _: None
+    stored: OnStored = lambda _stored, _seconds: None
+    failed: OnJournalFailed = lambda _: None
     reopened: Callable[[], None] = lambda: None
 
 

@@ -213,7 +213,7 @@ class Cleaning:
                 any(log.roll_if_old(now_ms) for log in journaled)
 
         if journaled:
-            self._journal.between_flushes(roll_one)
+            self._journal.run_on_flusher(roll_one)
 
     def _choose(self, surveyed: Sequence[Surveyed]) -> Surveyed | None:
         numbers = self.numbers

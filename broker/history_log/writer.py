@@ -86,10 +86,10 @@ class HistoryLog:
     # ------------------------------------------------------------ told by the coordinator
 
     def begin(self) -> None:
-        self._journal.hold()
+        self._journal.begin_atomic()
 
     def end(self) -> None:
-        self._journal.release()
+        self._journal.end_atomic()
 
     def record(self, group: GroupView | None, happened: Sequence[Event], now: Now) -> None:
         try:

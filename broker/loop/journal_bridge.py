@@ -29,8 +29,6 @@ class JournalBridge:
         self.flushes = 0
         self.flush_seconds = Histogram(FLUSH_BUCKETS_S)  # both by the flusher's thread alone
         self.flush_partitions = Histogram(PARTITION_BUCKETS)
-        self._seconds_of = _none
-        self._seconds_seen = 0.0
 
     def connect(
         self,
@@ -43,16 +41,10 @@ class JournalBridge:
         self._on_failed = on_failed
         self._on_reopened = on_reopened
 
-    def watch(self, seconds_of: Callable[[], float]) -> None:
-        """`seconds_of` says how long all flushes took together."""
-        self._seconds_of = seconds_of
-
     # In the flusher's thread.
 
-    def stored(self, stored: Stored) -> None:
-        seconds = self._seconds_of()
-        self.flush_seconds.add(seconds - self._seconds_seen)
-        self._seconds_seen = seconds
+    def stored(self, stored: Stored, seconds: float) -> None:
+        self.flush_seconds.add(seconds)
         self.flush_partitions.add(len(stored))
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._deliver, stored)
@@ -79,7 +71,3 @@ class JournalBridge:
     def _deliver_reopening(self) -> None:
         if self._on_reopened is not None:
             self._on_reopened()
-
-
-def _none() -> float:
-    return 0.0

@@ -26,7 +26,6 @@ from storage.api import LogSettings, TopicPartition
 from storage.batch.chunks import Throttle, no_throttle
 from storage.cleaner.messages import LastOfProducer, Pass, PassResult
 from storage.cleaner.selection import (
-    CHECKPOINT,
     Dirt,
     Range,
     Unread,
@@ -36,7 +35,7 @@ from storage.cleaner.selection import (
     facts_of,
 )
 from storage.disk import Disk, parent
-from storage.log.checkpoints import LOG_STARTS, read_offsets, write_offsets
+from storage.log.checkpoints import CLEAN_OFFSETS, LOG_STARTS, read_offsets, write_offsets
 from storage.log.partition_log import PartitionLog
 from storage.log.segment import EVERYTHING
 from storage.log.segment_swap import remove_cleaned, remove_deleted, swap_in
@@ -126,11 +125,11 @@ def finish(disk: Disk, log: PartitionLog, result: PassResult) -> list[str]:
 
 def read_clean_offsets(disk: Disk, data_dir: str) -> dict[TopicPartition, int]:
     """Up to where each log is clean, as Kafka keeps it too. Raises Corrupt, OSError."""
-    return read_offsets(disk, f"{data_dir}/{CHECKPOINT}")
+    return read_offsets(disk, f"{data_dir}/{CLEAN_OFFSETS}")
 
 
 def write_clean_offsets(disk: Disk, data_dir: str, offsets: Mapping[TopicPartition, int]) -> None:
-    write_offsets(disk, f"{data_dir}/{CHECKPOINT}", offsets)
+    write_offsets(disk, f"{data_dir}/{CLEAN_OFFSETS}", offsets)
 
 
 @dataclass(slots=True)

@@ -22,7 +22,6 @@ from storage.api import LogSettings
 from storage.cleaner.messages import Extent
 from storage.log.partition_log import PartitionLog
 
-CHECKPOINT: Final = "cleaner-offset-checkpoint"
 NO_LAG: Final = 2**63 - 1
 """max.compaction.lag.ms where nobody has set it."""
 

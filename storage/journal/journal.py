@@ -1,22 +1,24 @@
-"""How do many partitions share one fsync? The journal: one queue, one flusher, group commit.
+"""Journal: one queue, one flusher and one fsync for the appends of many partitions.
 
 A shard appends to its `JournaledLog`: the batch is encoded, gets its offsets and is queued; nothing
-waits. The flusher takes all that has gathered (group_commit.py), writes it as one group to the
-write-ahead file, syncs it (`rollcall.flush=commit`), appends the batches to their segments (page
-cache only) and reports the stored positions; what arrives meanwhile makes the next group. When the
-file has enough, the flusher goes on in the other one while a checkpoint syncs the segments of all
-that the first one holds, in a thread of its own, so that no commit waits for that.
+waits. The flusher takes what was queued (group commit: group_commit.py), writes it as one group to
+the write-ahead file, syncs it (`rollcall.flush=commit`), appends the batches to their segments
+(page cache only) and reports the stored positions in one callback. What arrives meanwhile makes the
+next group. When the file has enough, the flusher goes on in the other one while a checkpoint syncs
+the segments of all partitions that the first one holds batches of, in a thread of its own, so that
+no commit waits for that.
 
-A failed write or fsync closes the journal: what a failed fsync left in the page cache cannot be
-known, and asking again would lie. Only if room alone was lacking (on the disk, in memory, for file
-descriptors), it opens again once there is some (`try_reopen`): the segments are reconciled as after
-a crash, and both files begin anew. `recovery.py` is that, and what comes after a crash.
+A failed write or fsync closes the journal: nobody can know what a failed fsync left in the page
+cache, and a second fsync would report success for lost pages. Only if a resource alone was short
+(disk space, memory, file descriptors), it opens again once there is some (`try_reopen`): the
+segments are reconciled as after a crash, and both files start a new pass. `recovery.py` does that,
+and the recovery after a crash.
 
-Threads: `append`, `has_room` and `failure_is_known` belong to the event loop's thread, the
-checkpoint to its own, all else to the flusher's. The queue is a deque, whose two ends need no lock;
-each counter has one writer. Without `start` there are no threads: `pump` does one flush, and
-`checkpoint` the checkpoint that is due; the simulator and tests in virtual time run this class so.
-Kafka's counterpart is none: it syncs each partition's file by itself.
+Threads: `append`, `has_room`, `flush_delivered` and `failure_delivered` belong to the event loop's
+thread, the checkpoint to its own, all else to the flusher's. The queue is a deque, whose two ends
+need no lock; each counter has one writer. Without `start` there are no threads: `pump` does one
+flush, and `checkpointer.run` the checkpoint that is due; the simulator and tests in virtual time
+use the journal in this way. Kafka has no counterpart: it syncs each partition's file by itself.
 """
 
 import threading
@@ -26,17 +28,12 @@ from time import monotonic, perf_counter
 
 from msgspec import Struct
 
-from storage.api import (
-    JOURNALED_BATCH_BYTES_MAX,
-    LogClosed,
-    Position,
-    TopicPartition,
-)
+from storage.api import JOURNALED_BATCH_BYTES_MAX, LogClosed, Position, TopicPartition
 from storage.disk import Disk, Reserve, shortage
 from storage.journal import write_ahead
 from storage.journal.checkpointer import Checkpointer
-from storage.journal.group_commit import ADAPTIVE, Gathering, Soon, at_once
-from storage.journal.journaled_log import JournaledLog
+from storage.journal.group_commit import ADAPTIVE, Defer, GroupCommit, run_at_once
+from storage.journal.journaled_log import Entry, JournaledLog
 from storage.journal.journaled_view import JournaledView
 from storage.journal.recovery import Recovered, recover, recover_what_is_left
 from storage.journal.write_ahead_pair import WriteAheadPair
@@ -46,22 +43,28 @@ from storage.log.retention import is_overfull
 from storage.log.segment import Placed
 from storage.repair.repair_plan import Repaired
 
-Stored = Callable[[list[tuple[TopicPartition, Position]]], None]
-Failed = Callable[[Exception], None]
+StoredPositions = list[tuple[TopicPartition, Position]]
+
+OnStored = Callable[[StoredPositions, float], None]
+"""Called once per flush: the partitions of the group with their stored positions, and how many
+seconds writing and syncing the group took."""
+
+OnJournalFailed = Callable[[Exception], None]
+
 _MAX_DECLARE_BYTES = write_ahead.DECLARE_OVERHEAD + 249  # a topic's name is no longer
 
 
 class JournalLimits(Struct, frozen=True):
-    queue_bytes: int = 16 << 20  # waiting for a flush; beyond it shards decide nothing new
+    queue_bytes: int = 16 << 20  # waiting for a flush; above it shards accept no new writes
     queue_entries: int = 20_000
     batch_bytes: int = JOURNALED_BATCH_BYTES_MAX  # one append; shards answer an error before
     group_bytes: int = 4 << 20  # taken into one flush, so that answers come in even portions
     file_bytes: int = 32 << 20  # each of the two write-ahead files
-    pass_bytes: int = 8 << 20  # in one of them, then a checkpoint; what a start has to go through
-    linger_ms: int = ADAPTIVE  # more is waited for, so long, before a flush; group_commit.py
-    idle_ms: int = 5_000  # without an append, then a checkpoint, so that a start finds nothing
-    reserve_bytes: int = 0  # of the disk, not for commits
-    retry_ms: int = 1_000  # a full disk is looked at again after this
+    pass_bytes: int = 8 << 20  # in one file, then a checkpoint; what a start has to replay
+    linger_ms: int = ADAPTIVE  # how long a flush waits for more; see group_commit.py
+    idle_ms: int = 5_000  # without an append, then a checkpoint: a start replays nothing
+    reserve_bytes: int = 0  # of the disk, that commits leave free
+    retry_ms: int = 1_000  # between two attempts to open again after a shortage
 
     def __post_init__(self) -> None:
         overhead = (write_ahead.BATCH_OVERHEAD + _MAX_DECLARE_BYTES) * self.queue_entries
@@ -70,24 +73,19 @@ class JournalLimits(Struct, frozen=True):
             raise ValueError(f"one flush may take {largest} bytes")
 
 
-Entry = tuple[JournaledLog, bytes, Position, int]
-"""(log, batch, position after it, timestamp)"""
-
-
 class Journal:
     """The write-ahead files and their flusher; makes the JournaledLog of each partition."""
 
     __slots__ = (
+        "_atomic",
         "_declared",
         "_disk",
         "_dispensable",
         "_enqueued_bytes",
-        "_errands",
-        "_failure_is_known",
         "_flush_began_s",
         "_flushed_bytes",
-        "_gathering",
-        "_held",
+        "_group_commit",
+        "_is_failure_delivered",
         "_is_stopping",
         "_is_synced",
         "_limits",
@@ -97,6 +95,7 @@ class Journal:
         "_queue",
         "_reserve",
         "_store",
+        "_tasks",
         "_thread",
         "_touched",
         "_write_ahead",
@@ -113,14 +112,14 @@ class Journal:
         disk: Disk,
         store: LogStore,
         *,
-        on_stored: Stored,
-        on_failed: Failed,
+        on_stored: OnStored,
+        on_failed: OnJournalFailed,
         on_reopened: Callable[[], None] = lambda: None,
         is_synced: bool = True,
         limits: JournalLimits | None = None,
         dispensable: Collection[str] = (),
     ) -> None:
-        """`is_synced` is `rollcall.flush=commit`. The callbacks run in the flusher's thread.
+        """`is_synced` is `rollcall.flush=commit`. The callbacks run on the flusher's thread.
 
         Damaged partitions of `dispensable` topics do not forbid a recovery.
         """
@@ -133,22 +132,22 @@ class Journal:
         self._is_synced = is_synced
         self._limits = limits or JournalLimits()
         self._reserve = Reserve(disk, store.path, self._limits.reserve_bytes)
-        self._queue: deque[Entry | list[Entry]] = deque()  # a list is never parted
-        self._held: list[Entry] | None = None  # what was appended since `hold`
-        self._errands: deque[Callable[[], None]] = deque()  # for the flusher's thread
+        self._queue: deque[Entry | list[Entry]] = deque()  # a list goes into one flush
+        self._atomic: list[Entry] | None = None  # appended since `begin_atomic`
+        self._tasks: deque[Callable[[], None]] = deque()  # to run on the flusher's thread
         self._enqueued_bytes = 0  # written by the appending thread only
         self._flushed_bytes = 0  # written by the flusher only
-        self._gathering = Gathering(self._limits.linger_ms, self._queue, self._is_urgent)
+        self._group_commit = GroupCommit(self._limits.linger_ms, self._queue, self._is_urgent)
         self._declared: dict[JournaledLog, int] = {}  # in this pass of the active file
         self._touched: dict[PartitionLog, None] = {}  # appended to in this pass
-        self.checkpointer = Checkpointer(store, self._gathering.call)
+        self.checkpointer = Checkpointer(store, self._group_commit.wake)
         self._is_stopping = False
         self._thread: threading.Thread | None = None
-        self._failure_is_known = False
+        self._is_failure_delivered = False
         self.closed_because: str | None = None
-        self.is_full = False  # closed for want of room (storage.disk.shortage), and nothing else
-        self._flush_began_s: float | None = None  # of the one that runs
-        self.term = 0  # what was given out before the journal opened again is of an earlier one
+        self.is_full = False  # closed by a shortage alone (storage.disk.shortage)
+        self._flush_began_s: float | None = None  # of the present flush
+        self.term = 0  # rises when the journal opens again; older logs are closed
         self.stored_bytes = 0
         self.flush_seconds = 0.0  # spent in writing and syncing the active file
         self._write_ahead = self._open_files()
@@ -171,12 +170,12 @@ class Journal:
 
     @property
     def queued_bytes(self) -> int:
-        """What waits for a flush, or is in one."""
+        """Bytes that wait for a flush, or are in one."""
         return self._enqueued_bytes - self._flushed_bytes
 
     @property
     def flush_age_s(self) -> float:
-        """How long the flush that runs has taken so far; 0.0 if none does."""
+        """How long the present flush has taken so far; 0.0 if there is none."""
         began_s = self._flush_began_s
         return 0.0 if began_s is None else max(perf_counter() - began_s, 0.0)
 
@@ -189,59 +188,59 @@ class Journal:
         )
 
     def enqueue(self, entry: Entry, term: int) -> None:
-        """Queue a batch and see that the flusher is awake; costs no system call if it is."""
+        """Queue a batch and wake the flusher; costs no system call if it is awake."""
         if self.closed_because is not None or term != self.term:
-            raise LogClosed(self.closed_because or "the journal was opened anew since")
+            raise LogClosed(self.closed_because or "the journal has opened again since")
         if len(entry[1]) > self._limits.batch_bytes:
             raise ValueError(f"{len(entry[1])} bytes exceed batch_bytes {self._limits.batch_bytes}")
         self._enqueued_bytes += len(entry[1])
-        if self._held is not None:
-            self._held.append(entry)
+        if self._atomic is not None:
+            self._atomic.append(entry)
             return
         self._queue.append(entry)
-        self._gathering.more()
+        self._group_commit.queued()
 
-    def hold(self) -> None:
-        """What is appended from now on, to whichever logs, is stored as a whole or not at all."""
-        assert self._held is None, "a hold within a hold"
-        self._held = []
+    def begin_atomic(self) -> None:
+        """Start a batch over several logs: it is stored as a whole or not at all."""
+        assert self._atomic is None, "atomic batches do not nest"
+        self._atomic = []
 
-    def release(self) -> None:
-        """End a `hold`. Held entries go into one flush, however large they are together."""
-        held, self._held = self._held, None
-        if held and self.closed_because is None:
-            self._queue.append(held if len(held) > 1 else held[0])
-            self._gathering.more()
+    def end_atomic(self) -> None:
+        """End the batch. Its entries go into one flush, however large they are together."""
+        entries, self._atomic = self._atomic, None
+        if entries and self.closed_because is None:
+            self._queue.append(entries if len(entries) > 1 else entries[0])
+            self._group_commit.queued()
 
-    def between_flushes(self, errand: Callable[[], None]) -> None:
-        """Have this called in the flusher's thread, which alone changes a journaled log's files.
+    def run_on_flusher(self, task: Callable[[], None]) -> None:
+        """Run a task between two flushes, on the thread that alone changes a journaled log's files.
 
-        Not while a checkpoint syncs them. It must not raise.
+        It does not run while a checkpoint syncs them. It must not raise.
         """
-        self._errands.append(errand)
-        self._gathering.call()
+        self._tasks.append(task)
+        self._group_commit.wake()
 
-    def stored_is_told(self) -> None:
-        """The loop has passed on what a flush stored: what that leads to belongs to the next one.
+    def flush_delivered(self) -> None:
+        """The loop has delivered the positions of a flush; appends that follow join the next one.
 
-        What came in during the flush waits for it; it need not be called, but saves a delay.
+        Entries queued during the flush wait for this call. It is optional, but saves the linger.
         """
         if self._queue:
-            self._gathering.more()
+            self._group_commit.queued()
 
-    def start(self, soon: Soon = at_once) -> None:
+    def start(self, defer: Defer = run_at_once) -> None:
         """Flush from a thread of its own until `close`.
 
-        `soon` puts a call off until the event loop has served the sockets that are readable now.
+        `defer` runs a callback after the event loop has served the sockets that are readable now.
         """
-        self._gathering.soon = soon
+        self._group_commit.defer = defer
         self.checkpointer.is_threaded = True
         self._thread = threading.Thread(target=self._run, name="journal-flusher", daemon=True)
         self._thread.start()
 
-    def failure_is_known(self) -> None:
-        """Nobody appends to the logs of before any more: the journal may open again."""
-        self._failure_is_known = True
+    def failure_delivered(self) -> None:
+        """Nobody appends to the logs of this term any more: the journal may open again."""
+        self._is_failure_delivered = True
 
     def close(self) -> bool:
         """Flush what is queued, then a checkpoint; False if the journal had failed or does so now.
@@ -250,14 +249,14 @@ class Journal:
         """
         self._is_stopping = True
         if self._thread is not None:
-            self._gathering.call()
+            self._group_commit.wake()
             self._thread.join()
         while self.pump():
             pass
         if self.closed_because is None:
             try:
                 self.checkpointer.finish()
-                self._settle(self._touched)
+                self._checkpoint_all(self._touched)
             except Exception as failure:  # noqa: BLE001  as in `pump`
                 self._fail(failure)
         self.checkpointer.join()
@@ -269,7 +268,7 @@ class Journal:
     # --- the flusher's side --------------------------------------------------------------------
 
     def _run(self) -> None:
-        """The thread ends when the journal is closed for good, and for no other reason."""
+        """The thread ends when the journal is closed for good, and only then."""
         while True:
             try:
                 self._work()
@@ -281,34 +280,34 @@ class Journal:
 
     def _work(self) -> None:
         idle_s, retry_s = self._limits.idle_ms / 1000, self._limits.retry_ms / 1000
-        idle_at_s = 0.0  # errands that come meanwhile do not put it off
+        idle_at_s = 0.0  # tasks that run meanwhile do not postpone it
         while True:
-            if self._has_errand:
-                self._errands.popleft()()
+            if self._has_task:
+                self._tasks.popleft()()
             elif self.closed_because is not None:
                 if not self.is_full or self._is_stopping:
                     return
-                self._queue.clear()  # an append that crossed the failure
-                if not self._gathering.rest(retry_s):
+                self._queue.clear()  # an append that was concurrent with the failure
+                if not self._group_commit.sleep_until_work(retry_s):
                     self.try_reopen()
             elif self._queue or self._has_failed_checkpoint:
-                self._gathering.gather()
+                self._group_commit.linger()
                 self.pump()
                 idle_at_s = monotonic() + idle_s
             elif self._is_stopping:
                 return
-            elif not self._gathering.rest(
+            elif not self._group_commit.sleep_until_work(
                 max(idle_at_s - monotonic(), 0.0) if self._touched else None
             ):
                 self._checkpoint_when_idle()
                 idle_at_s = monotonic() + idle_s
 
     def _is_urgent(self) -> bool:
-        return self._has_errand or self._is_stopping or self._has_failed_checkpoint
+        return self._has_task or self._is_stopping or self._has_failed_checkpoint
 
     @property
-    def _has_errand(self) -> bool:
-        return bool(self._errands) and not self.checkpointer.is_running
+    def _has_task(self) -> bool:
+        return bool(self._tasks) and not self.checkpointer.is_running
 
     @property
     def _has_failed_checkpoint(self) -> bool:
@@ -326,16 +325,17 @@ class Journal:
         try:
             self._reserve.check()
             entries = self._take()
+            seconds = self.flush_seconds
             stored = self._flush(entries)
-            self._gathering.open()
-            self._on_stored(stored)
-        except Exception as failure:  # noqa: BLE001  nothing may be acknowledged after any of them
+            self._group_commit.open()
+            self._on_stored(stored, self.flush_seconds - seconds)
+        except Exception as failure:  # noqa: BLE001  after any failure nothing may be acknowledged
             self._fail(failure)
             return False
         return True
 
     def _take(self) -> list[Entry]:
-        """As much of the queue, from its front, as one group holds."""
+        """The front of the queue, as many entries as one group holds."""
         take = self._queue.popleft
         most = self._limits.group_bytes
         entries: list[Entry] = []
@@ -352,8 +352,8 @@ class Journal:
                 break
         return entries
 
-    def _flush(self, entries: list[Entry]) -> list[tuple[TopicPartition, Position]]:
-        """Write and sync one group, bring the segments up to it, and say what is stored now."""
+    def _flush(self, entries: list[Entry]) -> StoredPositions:
+        """Write and sync one group, append it to the segments; returns the new stored positions."""
         size = sum([len(entry[1]) for entry in entries])
         overhead = write_ahead.BATCH_OVERHEAD * len(entries)
         declares = _MAX_DECLARE_BYTES * len({entry[0] for entry in entries} - self._declared.keys())
@@ -399,18 +399,18 @@ class Journal:
         return reference
 
     def _fail(self, failure: Exception) -> None:
-        lacking = shortage(failure)
-        self.is_full = lacking is not None
-        self._failure_is_known = False
+        short_of = shortage(failure)
+        self.is_full = short_of is not None
+        self._is_failure_delivered = False
         words = str(failure) if isinstance(failure, OSError) else repr(failure)
-        self.closed_because = f"{lacking or 'storage failed'}: {words}"
+        self.closed_because = f"{short_of or 'storage failed'}: {words}"
         self._queue.clear()
         self._on_failed(failure)
 
     # --- checkpoints ---------------------------------------------------------------------------
 
     def _switch(self) -> None:
-        """Go on in the other file; the segments of what this one promised are synced meanwhile."""
+        """Go on in the other file, while a checkpoint syncs the segments that this one covers."""
         self.checkpointer.finish()
         self._write_ahead.switch()
         self._declared.clear()
@@ -424,31 +424,31 @@ class Journal:
             except Exception as failure:  # noqa: BLE001  as in `pump`
                 self._fail(failure)
 
-    def _settle(self, logs: Iterable[PartitionLog]) -> None:
-        """Make durable what both files hold and begin anew in both."""
+    def _checkpoint_all(self, logs: Iterable[PartitionLog]) -> None:
+        """Sync all segments that the two files cover, and start a new pass in both files."""
         self.checkpointer.make_durable(logs)
         self._write_ahead.begin()
         self._touched.clear()
         self._declared.clear()
 
     def retain(self, partition_log: PartitionLog, now_ms: int) -> int:
-        """Enforce a log's retention; how many segments went. In the flusher's thread."""
+        """Enforce a log's retention; how many segments it deleted. Runs on the flusher's thread."""
         if self.closed_because is not None:
             return 0
         if is_overfull(partition_log, now_ms):
-            # What goes must be asked for by no start: then neither file may hold it.
+            # No start may replay what is deleted: neither file may hold batches of it.
             self.checkpointer.finish()
-            self._settle(self._touched)
+            self._checkpoint_all(self._touched)
         return partition_log.enforce_retention(now_ms)
 
     # --- after a start, and after a full disk --------------------------------------------------
 
     def recover(self) -> Recovered:
-        """Bring the segments up to what was promised; before any `log`. Raises Corrupt, OSError.
+        """Replay the journal into the segments; before any `log`. Raises Corrupt, OSError.
 
-        On a full disk the journal may be closed when this returns, as if that had come later: the
-        segments have all that was promised, but it is not synced yet, and the files have not begun
-        anew. `try_reopen` does it all again.
+        On a full disk the journal may be closed when this returns, as if the disk had filled later:
+        the segments have all acknowledged batches, but they are not synced yet, and the files have
+        not started a new pass. `try_reopen` does it all again.
         """
         recovered, logs = recover(
             self._disk,
@@ -458,7 +458,7 @@ class Journal:
             dispensable=self._dispensable,
         )
         try:
-            self._settle(logs)
+            self._checkpoint_all(logs)
         except OSError as failure:
             if shortage(failure) is None:
                 raise
@@ -467,19 +467,19 @@ class Journal:
         return recovered
 
     def repair(self) -> Repaired | None:
-        """Instead of `recover`: leave out what is damaged, and say what that was."""
+        """Replaces `recover`: leave out what is damaged, and return what that was."""
         logs, repaired = recover_what_is_left(
             self._disk, self._write_ahead, self._store, after_clean_stop=self._store.was_clean
         )
-        self._settle(logs)
+        self._checkpoint_all(logs)
         return repaired
 
     def try_reopen(self) -> bool:
-        """After a full disk: take appends again if there is room. What was promised is kept.
+        """After a full disk: accept appends again if there is room. No acknowledged batch is lost.
 
-        What was refused meanwhile may have reached the disk: its readers must look again.
+        Batches that failed may have reached the disk all the same: shards must load again.
         """
-        if not self.is_full or not self._failure_is_known:
+        if not self.is_full or not self._is_failure_delivered:
             return False
         try:
             self._reserve.check()
@@ -506,7 +506,7 @@ class Journal:
             after_clean_stop=False,
             dispensable=self._dispensable,
         )
-        self._settle({**touched, **dict.fromkeys(logs)})
+        self._checkpoint_all({**touched, **dict.fromkeys(logs)})
         self.checkpointer.forget()
         self._queue.clear()
         self._flushed_bytes = self._enqueued_bytes

@@ -1,27 +1,44 @@
-"""Where does a shard append? To its partition's end of the journal: encoded, numbered and queued.
+"""Journaled log: where a coordinator shard appends; encodes, numbers and queues its batches.
 
-A `Log` of storage/api.py, made by `journal.py`. Appends belong to the event loop's thread; what
-changes the files, retention among it, is handed to the flusher's.
+A `Log` of storage/api.py, made by `journal.py`. Appends run on the event loop's thread. Everything
+that changes the files, retention included, runs on the flusher's thread.
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from storage.api import Corrupt, LogClosed, Position, RecordPair
 from storage.batch.record_batch import encode_batch
 from storage.log.partition_log import PartitionLog
 
-if TYPE_CHECKING:
-    from storage.journal.journal import Journal
+Entry = tuple["JournaledLog", bytes, Position, int]
+"""(log, batch, position after it, timestamp)"""
+
+
+class AppendQueue(Protocol):
+    """The journal as its logs use it."""
+
+    @property
+    def term(self) -> int:
+        """Rises when the journal opens again: logs of an earlier term take no more appends."""
+
+    def has_room(self) -> bool: ...
+
+    def enqueue(self, entry: Entry, term: int) -> None:
+        """Raises LogClosed."""
+
+    def run_on_flusher(self, task: Callable[[], None]) -> None: ...
+
+    def retain(self, partition_log: PartitionLog, now_ms: int) -> int: ...
 
 
 class JournaledLog:
-    """One partition's end of the journal; a `Log` of `storage/api.py`."""
+    """One partition of the journal; a `Log` of `storage/api.py`."""
 
     __slots__ = (
         "_fault",
-        "_journal",
         "_leader_epoch",
+        "_queue",
         "_removed",
         "_term",
         "end_position",
@@ -30,10 +47,10 @@ class JournaledLog:
         "topic_partition",
     )
 
-    def __init__(self, journal: "Journal", partition_log: PartitionLog) -> None:
-        self._journal = journal
-        self._term = journal.term
-        self._removed = 0  # segments, since somebody asked
+    def __init__(self, queue: AppendQueue, partition_log: PartitionLog) -> None:
+        self._queue = queue
+        self._term = queue.term
+        self._removed = 0  # segments, since the last call of `enforce_retention`
         self._fault: OSError | Corrupt | None = None
         self._leader_epoch = partition_log.leader_epoch
         self.partition_log = partition_log
@@ -42,32 +59,32 @@ class JournaledLog:
         self.stored_position = partition_log.log_end_offset
 
     def has_room(self) -> bool:
-        return self._journal.has_room() and self._term == self._journal.term
+        return self._queue.has_room() and self._term == self._queue.term
 
     def append(self, records: Sequence[RecordPair], timestamp_ms: int) -> Position:
         start = self.end_position
         batch = encode_batch(records, start, timestamp_ms, self._leader_epoch)
         end = start + len(records)
-        self._journal.enqueue((self, batch, end, timestamp_ms), self._term)
+        self._queue.enqueue((self, batch, end, timestamp_ms), self._term)
         self.end_position = end
         return end
 
     def enforce_retention(self, now_ms: int) -> int:
-        """Have the flusher roll by age and drop what is too old or too much.
+        """Have the flusher roll by age and delete the segments that retention.ms and .bytes exceed.
 
-        Returns how many segments went because of earlier calls; raises what went wrong in them.
+        Returns how many segments earlier calls deleted; raises the error that stopped one of them.
         """
         fault, self._fault = self._fault, None
         if fault is not None:
             raise fault
         removed, self._removed = self._removed, 0
-        self._journal.between_flushes(lambda: self._retain(now_ms))
+        self._queue.run_on_flusher(lambda: self._retain(now_ms))
         return removed
 
     def _retain(self, now_ms: int) -> None:
-        """In the flusher's thread."""
+        """Runs on the flusher's thread."""
         try:
-            self._removed += self._journal.retain(self.partition_log, now_ms)
+            self._removed += self._queue.retain(self.partition_log, now_ms)
         except (OSError, Corrupt) as fault:
             self._fault = fault
         except LogClosed:

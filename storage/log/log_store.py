@@ -13,9 +13,9 @@ from typing import NamedTuple
 from uuid import UUID
 
 from storage.api import Corrupt, LogSettings, Shrunken, TopicLog, TopicPartition
-from storage.cleaner.selection import CHECKPOINT as CLEAN_OFFSETS
 from storage.disk import Disk, Reserve, replace_file
 from storage.log.checkpoints import (
+    CLEAN_OFFSETS,
     LOG_STARTS,
     NO_TOPIC_ID,
     RECOVERY_POINTS,

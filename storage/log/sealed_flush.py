@@ -15,7 +15,6 @@ from typing import Final
 
 from storage.api import TopicPartition
 from storage.disk import shortage
-from storage.journal.journaled_view import JournaledView
 from storage.log.log_store import LogStore
 from storage.log.partition_log import PartitionLog
 
@@ -101,8 +100,7 @@ class SealedFlush:
     def _is_own(self, log: PartitionLog) -> bool:
         if not self._is_there(log) or not log.is_open:
             return False
-        view = self._store.partitions().get(log.topic_partition)
-        return not isinstance(view, JournaledView)
+        return self._store.partitions().get(log.topic_partition) is log  # else a journaled view
 
     def _write_checkpoints(self) -> None:
         self._checkpoint_at_s = monotonic() + self._interval_s

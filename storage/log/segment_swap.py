@@ -1,28 +1,26 @@
-"""How do compacted segments take the place of those they were made from, whenever power goes?
+"""Segment swap: crash-safe replacement of segments by the compacted segment made from them.
 
-    .cleaned    a pass has written and synced it; a start removes it
-    .swap       the decision: from here on a start completes what was begun
-    .deleted    a source that was replaced; goes after file.delete.delay.ms, or at a start
+    .cleaned    a cleaner pass has written and synced it; a start removes it
+    .swap       the commit point: from here on a start completes the swap
+    .deleted    a source that was replaced; removed after file.delete.delay.ms, or at a start
 
 In this order, each line durable before the next: `.cleaned` becomes `.swap` / the sources become
-`.deleted` / `.swap` becomes the segment. Kafka's suffixes and Kafka's order, so either may complete
-what the other has begun. Groups are swapped in the order of their offsets: a tombstone must not go
-while an older value of its key stays in a segment before it.
+`.deleted` / `.swap` becomes the segment. These are Kafka's suffixes and Kafka's order, so either
+broker completes what the other has begun. Groups are swapped in the order of their offsets: a
+tombstone must not be removed while an older value of its key stays in a segment before it.
 
-Whoever reads a source, or begins to, is not disturbed: both are held open while names change, and
-the log's list of segments is replaced as a whole. Kafka's counterparts: LocalLog.replaceSegments,
+Readers of a source are not disturbed: both files are held open while names change, and the log's
+list of segments is replaced as a whole. Kafka's counterparts: LocalLog.replaceSegments,
 LogLoader.removeTempFilesAndCollectSwapFiles.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from contextlib import AbstractContextManager
+from typing import Final, Protocol
 
 from storage.disk import Disk
 from storage.log.segment import EVERYTHING, LOG_SUFFIX, Segment
 from storage.snapshot import covers, forget_before
-
-if TYPE_CHECKING:
-    from storage.log.partition_log import PartitionLog
 
 CLEANED_SUFFIX: Final = ".cleaned"
 SWAP_SUFFIX: Final = ".swap"
@@ -30,15 +28,35 @@ DELETED_SUFFIX: Final = ".deleted"
 
 
 class SwapRefused(Exception):
-    """The log is not any more what the pass has read: its segments were removed, or it was."""
+    """The log has changed since the pass read it: segments of it were removed, or it was closed."""
 
 
-def swap_in(disk: Disk, log: "PartitionLog", base_offset: int, sources: Sequence[int]) -> list[str]:
+class SwappableLog(Protocol):
+    """What a swap needs of a `PartitionLog`."""
+
+    @property
+    def files_lock(self) -> AbstractContextManager[object]: ...
+
+    @property
+    def is_open(self) -> bool: ...
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def segments(self) -> Sequence[Segment]: ...
+
+    def segment(self, base_offset: int, suffix: str = "") -> Segment: ...
+
+    def exchange(self, old: Sequence[Segment], new: Segment) -> None: ...
+
+
+def swap_in(disk: Disk, log: SwappableLog, base_offset: int, sources: Sequence[int]) -> list[str]:
     """Put a `.cleaned` segment in the place of its sources; returns their files, now `.deleted`.
 
-    Syncs the folder, so it belongs into a thread. Raises SwapRefused, and nothing was changed;
-    or OSError, after which the log is read as before or as after, but must not be cleaned again
-    before a start has cleared up.
+    Syncs the folder, so it runs in a thread. Raises SwapRefused, and nothing was changed; or
+    OSError, after which readers see the log as before or as after, but it must not be cleaned
+    again before a start has completed the swap or removed its files.
     """
     with log.files_lock:
         if not log.is_open:
@@ -50,8 +68,8 @@ def swap_in(disk: Disk, log: "PartitionLog", base_offset: int, sources: Sequence
         new.load(EVERYTHING, sealed_at=_base_after(log, old[-1]))
         if not covers(disk, log.path, new.next_offset):
             raise SwapRefused(f"{log.path}: a snapshot alone knows what a repair could not restore")
-        # With an older snapshot, and without the tombstones that go, a load would bring back what
-        # was deleted.
+        # With an older snapshot and without the tombstones that the pass removed, a load would
+        # restore what was deleted.
         forget_before(disk, log.path, new.next_offset)
         new.hold()
         new.rename(SWAP_SUFFIX)
@@ -69,18 +87,18 @@ def swap_in(disk: Disk, log: "PartitionLog", base_offset: int, sources: Sequence
         return [path for segment in old for path in segment.paths]
 
 
-def _sealed_run(log: "PartitionLog", bases: Sequence[int]) -> list[Segment] | None:
+def _sealed_run(log: SwappableLog, bases: Sequence[int]) -> list[Segment] | None:
     """The sealed segments that begin at these offsets; None if the log has other ones."""
-    found = [one for one in log.segments[:-1] if bases[0] <= one.base_offset <= bases[-1]]
-    return found if [one.base_offset for one in found] == list(bases) else None
+    found = [each for each in log.segments[:-1] if bases[0] <= each.base_offset <= bases[-1]]
+    return found if [each.base_offset for each in found] == list(bases) else None
 
 
-def _base_after(log: "PartitionLog", segment: Segment) -> int:
+def _base_after(log: SwappableLog, segment: Segment) -> int:
     return log.segments[list(log.segments).index(segment) + 1].base_offset
 
 
-def remove_deleted(disk: Disk, log: "PartitionLog", paths: Iterable[str]) -> None:
-    """The delay is over; nothing is left to do once the log is closed. Raises OSError."""
+def remove_deleted(disk: Disk, log: SwappableLog, paths: Iterable[str]) -> None:
+    """Remove the files after file.delete.delay.ms, unless the log is closed. Raises OSError."""
     with log.files_lock:
         for path in paths if log.is_open else ():
             if disk.exists(path):
@@ -88,20 +106,20 @@ def remove_deleted(disk: Disk, log: "PartitionLog", paths: Iterable[str]) -> Non
 
 
 def remove_cleaned(disk: Disk, folder: str) -> None:
-    """What a pass that came to no end has left, or a swap that was refused."""
+    """Remove what an unfinished pass or a refused swap has left."""
     for name in disk.listdir(folder):
         if name.endswith(CLEANED_SUFFIX):
             disk.remove(f"{folder}/{name}")
 
 
 def complete_swaps(disk: Disk, folder: str, listed: Iterable[str]) -> set[str]:
-    """At a start: end what a crash has interrupted; returns the names that are there now."""
+    """At a start: complete interrupted swaps; returns the file names of the folder after that."""
     names = set(listed)
     unfinished = [base for name in names if (base := _base(name, CLEANED_SUFFIX)) is not None]
     swaps = {name: base for name in names if (base := _base(name, SWAP_SUFFIX)) is not None}
     for name, base in tuple(swaps.items()):
-        # Beside a file that is still `.cleaned` the sources are all there: nothing was decided.
-        # Kafka splits a segment in the same way, from its end on; then, too, they are.
+        # While a `.cleaned` file is left, all sources are there: the swap was not committed.
+        # Kafka splits a segment in the same way, from its end on; the same holds there.
         if unfinished and base >= min(unfinished):
             disk.remove(f"{folder}/{name}")
             names.discard(name)
@@ -113,12 +131,12 @@ def complete_swaps(disk: Disk, folder: str, listed: Iterable[str]) -> set[str]:
     ]
     for name in sorted(names - swaps.keys()):
         base_text, dot, _ = name.partition(".")
-        if dot and base_text.isdecimal() and any(int(base_text) in one for one in replaced):
+        if dot and base_text.isdecimal() and any(int(base_text) in offsets for offsets in replaced):
             disk.remove(f"{folder}/{name}")
             names.discard(name)
     if swaps:
         disk.sync_dir(folder)
-    # The indexes first: while the log is not in its place, all of this is done once more.
+    # The indexes first: until the log has its name, the next start repeats all of this.
     for name in sorted(swaps, key=lambda name: (name.endswith(LOG_SUFFIX + SWAP_SUFFIX), name)):
         final = name.removesuffix(SWAP_SUFFIX)
         disk.rename(f"{folder}/{name}", f"{folder}/{final}")

@@ -1,10 +1,11 @@
-"""Segment times: which record of a log is the first at or after a moment, which the latest?
+"""Time lookup: the first record of a log at or after a timestamp, and the latest record.
 
-Retention may drop a segment while it is looked into: then the next one is asked.
+Retention may delete a segment during the search, which then goes on in the next one.
 Kafka's counterparts: LogSegment.findOffsetByTimestamp, FileRecords.searchForTimestamp.
 """
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Protocol
 
 from storage.api import Corrupt
 from storage.batch.record_batch import (
@@ -16,12 +17,23 @@ from storage.batch.record_batch import (
 )
 from storage.log.segment import Segment
 
-if TYPE_CHECKING:
-    from storage.log.partition_log import PartitionLog
+
+class SearchedLog(Protocol):
+    """What a lookup by time needs of a `PartitionLog`."""
+
+    @property
+    def segments(self) -> Sequence[Segment]: ...
+
+    @property
+    def log_start_offset(self) -> int: ...
+
+    def was_dropped(self, segment: Segment) -> bool: ...
+
+    def let_go(self, segment: Segment) -> None: ...
 
 
-def first_at(log: "PartitionLog", timestamp_ms: int) -> tuple[int, int] | None:
-    """(timestamp, offset) of the first record at or after the moment; None when there is none."""
+def first_at(log: SearchedLog, timestamp_ms: int) -> tuple[int, int] | None:
+    """(timestamp, offset) of the first record at or after the timestamp; None if there is none."""
     for segment in list(log.segments):
         try:
             found = offset_for_timestamp(segment, timestamp_ms, log.log_start_offset)
@@ -35,7 +47,7 @@ def first_at(log: "PartitionLog", timestamp_ms: int) -> tuple[int, int] | None:
     return None
 
 
-def latest(log: "PartitionLog") -> tuple[int, int] | None:
+def latest(log: SearchedLog) -> tuple[int, int] | None:
     """(timestamp, offset) of the first record with the greatest timestamp; None when empty."""
     while log.segments:
         newest = max(log.segments, key=lambda segment: segment.max_timestamp)

@@ -415,7 +415,7 @@ def started(path: Path) -> tuple[LogStore, Journal]:
     journal = Journal(
         RealDisk(),
         store,
-        on_stored=lambda _: None,
+        on_stored=lambda *_: None,
         on_failed=lambda failure: pytest.fail(str(failure)),
         limits=SMALL_LIMITS,
     )

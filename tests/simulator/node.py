@@ -298,7 +298,7 @@ class Node:
         self.journal.checkpointer.run()
         self.journal.pump()
 
-    def _stored(self, stored: list[tuple[TopicPartition, Position]]) -> None:
+    def _stored(self, stored: list[tuple[TopicPartition, Position]], _seconds: float) -> None:
         """In the flusher; the loop hears of it a little later."""
         self.later(self.sim.between(0, 2), partial(self._heard_stored, stored))
 
@@ -321,7 +321,7 @@ class Node:
             if partition not in self._reading:
                 self.coordinator.on_log_failed(partition, self.now)
                 self._begin_load(partition)
-        self.journal.failure_is_known()
+        self.journal.failure_delivered()
         if self.journal.is_full:
             self._look_for_room_later()
 

@@ -270,7 +270,7 @@ class TopicWorld:
             log.append([Record(one.key, one.value) for one in batch], self.now_ms)
         assert self.journal.pump()
 
-    def _stored(self, stored: list[tuple[TopicPartition, int]]) -> None:
+    def _stored(self, stored: list[tuple[TopicPartition, int]], _seconds: float) -> None:
         for key, position in stored:
             kept = self.offsets[key.partition]
             while kept.doubted and kept.doubted[0][-1].offset < position:

@@ -65,7 +65,7 @@ class Rig:
         self.journal = Journal(
             self.disk,
             self.store,
-            on_stored=self.stored.extend,
+            on_stored=lambda stored, _seconds: self.stored.extend(stored),
             on_failed=self.failures.append,
             is_synced=self.is_synced,
             limits=self.limits,

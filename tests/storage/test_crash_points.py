@@ -166,7 +166,7 @@ def test_the_disk_may_be_full_at_any_byte_and_have_room_again(seed: int) -> None
             assert not view.has_room()
             seen[partition] = rig.keys(partition)
             assert seen[partition][: len(found)] == found
-        rig.journal.failure_is_known()
+        rig.journal.failure_delivered()
 
         # Too little room is still too little; with enough of it the journal opens again.
         disk.room = dice.randint(0, 200)

@@ -26,8 +26,8 @@ from config.limits import CleanerSettings
 from storage.api import LogSettings, Record, TopicPartition
 from storage.batch.record_batch import encode_batch, stored_records
 from storage.cleaner.cleaner import read_clean_offsets, write_clean_offsets
-from storage.cleaner.selection import CHECKPOINT
 from storage.disk import Disk
+from storage.log.checkpoints import CLEAN_OFFSETS
 from storage.log.partition_log import PartitionLog
 from tests.simulator.disk import SimulatedDisk
 from tests.storage.rig import DATA, OFFSETS, Rig, new_disk
@@ -330,7 +330,7 @@ async def test_a_checkpoint_that_cannot_be_is_told_and_set_right() -> None:
 async def test_a_checkpoint_file_that_cannot_be_read_costs_time_and_nothing_else() -> None:
     desk = Desk()
     desk.write(ONE, 1, 2)
-    file = desk.disk.open(f"{DATA}/{CHECKPOINT}", create=True)
+    file = desk.disk.open(f"{DATA}/{CLEAN_OFFSETS}", create=True)
     file.pwrite(b"nonsense", 0)
     assert await desk.look()
     assert any(isinstance(event, PartFailed) for event in desk.events)
@@ -379,7 +379,7 @@ async def test_a_journaled_log_is_cleaned_up_to_its_checkpoint_and_rolled_when_i
     assert not await desk.look()
     desk.wait(2_000)
     await desk.look()
-    _run_errands(desk)
+    _run_tasks(desk)
     assert [one.base_offset for one in log.partition_log.segments] == [0, 5]
     assert not await desk.look(), "the journal may write it again"
     desk.rig.stop()
@@ -391,10 +391,10 @@ async def test_a_journaled_log_is_cleaned_up_to_its_checkpoint_and_rolled_when_i
     assert read_clean_offsets(again.disk, DATA) == {TopicPartition(OFFSETS, 0): 5}
 
 
-def _run_errands(desk: Desk) -> None:
-    errands = desk.rig.journal._errands
-    while errands:
-        errands.popleft()()
+def _run_tasks(desk: Desk) -> None:
+    tasks = desk.rig.journal._tasks
+    while tasks:
+        tasks.popleft()()
 
 
 async def test_a_bug_ends_a_look_and_not_the_cleaner() -> None:

@@ -1,4 +1,4 @@
-"""When is a group of commits whole? The loop's passes by hand, the flusher in its own thread."""
+"""Group commit: when a flush starts. The loop's passes by hand, the flusher in its own thread."""
 
 import threading
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from time import monotonic
 
 import pytest
 
-from storage.journal.group_commit import ADAPTIVE, Gathering
+from storage.journal.group_commit import ADAPTIVE, GroupCommit
 
 PATIENCE_S = 60
 HOUR_MS = 3_600_000
@@ -18,7 +18,7 @@ class Loop:
     def __init__(self) -> None:
         self.calls: list[Callable[[], None]] = []
 
-    def soon(self, call: Callable[[], None]) -> None:
+    def defer(self, call: Callable[[], None]) -> None:
         self.calls.append(call)
 
     def end_pass(self) -> None:
@@ -34,12 +34,12 @@ class Rig:
         self.queue: list[str] = []
         self.is_urgent = False
         self.loop = Loop()
-        self.gathering = Gathering(linger_ms, self.queue, lambda: self.is_urgent)
-        self.gathering.soon = self.loop.soon
+        self.group_commit = GroupCommit(linger_ms, self.queue, lambda: self.is_urgent)
+        self.group_commit.defer = self.loop.defer
 
-    def bring(self, what: str) -> None:
-        self.queue.append(what)
-        self.gathering.more()
+    def enqueue(self, entry: str) -> None:
+        self.queue.append(entry)
+        self.group_commit.queued()
 
     def flusher(self, do: Callable[[], object]) -> threading.Thread:
         thread = threading.Thread(target=do, daemon=True)
@@ -49,7 +49,7 @@ class Rig:
     def wait_until_it_sleeps(self) -> None:
         pause = threading.Event()
         deadline = monotonic() + PATIENCE_S
-        while not self.gathering._sleepers:
+        while not self.group_commit._sleepers:
             assert monotonic() < deadline
             pause.wait(0.001)
 
@@ -61,20 +61,20 @@ def ends(thread: threading.Thread) -> bool:
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A flusher that is not called waits for longer than any test."""
+    """A flusher that is not woken waits for longer than any test."""
     monkeypatch.setattr("storage.journal.group_commit.ADAPTIVE_LINGER_MS_MAX", HOUR_MS)
 
 
 @pytest.mark.usefixtures("patient")
-def test_the_flusher_is_called_after_the_first_pass_that_brings_nothing() -> None:
+def test_the_flusher_is_woken_after_the_first_pass_that_brings_nothing() -> None:
     rig = Rig()
-    flusher = rig.flusher(lambda: rig.gathering.rest(None))
+    flusher = rig.flusher(lambda: rig.group_commit.sleep_until_work(None))
     rig.wait_until_it_sleeps()
-    rig.bring("a")
+    rig.enqueue("a")
     for more in ("b", "c"):
         rig.loop.end_pass()
         assert len(rig.loop.calls) == 1, "another pass"
-        rig.bring(more)
+        rig.enqueue(more)
         assert len(rig.loop.calls) == 1, "one question at a time"
     rig.loop.end_pass()
     assert flusher.is_alive()
@@ -84,54 +84,54 @@ def test_the_flusher_is_called_after_the_first_pass_that_brings_nothing() -> Non
 
 
 @pytest.mark.usefixtures("patient")
-def test_who_was_called_does_not_gather_again() -> None:
+def test_who_was_woken_does_not_gather_again() -> None:
     rig = Rig()
-    rig.bring("a")
+    rig.enqueue("a")
     rig.loop.end_pass()
     rig.loop.end_pass()
-    assert ends(rig.flusher(rig.gathering.gather))
+    assert ends(rig.flusher(rig.group_commit.linger))
 
 
 @pytest.mark.usefixtures("patient")
 def test_after_a_flush_the_group_is_open_until_the_loop_has_heard_everybody() -> None:
     rig = Rig()
     rig.queue.append("came during the flush")
-    rig.gathering.open()
-    flusher = rig.flusher(rig.gathering.gather)
+    rig.group_commit.open()
+    flusher = rig.flusher(rig.group_commit.linger)
     rig.wait_until_it_sleeps()
-    rig.gathering.more()  # its answers are out
+    rig.group_commit.queued()  # its answers are out
     rig.loop.end_pass()
-    rig.bring("what they led to")
+    rig.enqueue("what they led to")
     rig.loop.end_pass()
     assert flusher.is_alive()
     rig.loop.end_pass()
     assert ends(flusher)
 
 
-def test_during_a_flush_nobody_is_called() -> None:
+def test_during_a_flush_nobody_is_woken() -> None:
     rig = Rig()
-    rig.bring("a")
+    rig.enqueue("a")
     rig.loop.end_pass()
     rig.loop.end_pass()
-    rig.gathering.gather()
-    rig.bring("b")
+    rig.group_commit.linger()
+    rig.enqueue("b")
     assert not rig.loop.calls
 
 
 def test_a_loop_that_always_has_more_is_not_waited_for() -> None:
     rig = Rig()
     rig.queue.append("a")
-    assert ends(rig.flusher(rig.gathering.gather))
+    assert ends(rig.flusher(rig.group_commit.linger))
 
 
 def test_a_loop_that_always_has_more_calls_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig()
     now_s = 0.0
     monkeypatch.setattr("storage.journal.group_commit.perf_counter", lambda: now_s)
-    rig.bring("a")
+    rig.enqueue("a")
     for _ in range(3):
         rig.loop.end_pass()
-        rig.bring("more")
+        rig.enqueue("more")
         now_s += 0.001
     rig.loop.end_pass()
     assert not rig.loop.calls
@@ -139,27 +139,27 @@ def test_a_loop_that_always_has_more_calls_all_the_same(monkeypatch: pytest.Monk
 
 def test_without_linger_one_pass_is_enough_and_a_flush_follows_the_other() -> None:
     rig = Rig(linger_ms=0)
-    flusher = rig.flusher(lambda: rig.gathering.rest(None))
+    flusher = rig.flusher(lambda: rig.group_commit.sleep_until_work(None))
     rig.wait_until_it_sleeps()
-    rig.bring("a")
+    rig.enqueue("a")
     rig.loop.end_pass()
     assert not rig.loop.calls
     assert ends(flusher)
-    rig.gathering.open()
-    assert ends(rig.flusher(rig.gathering.gather))
+    rig.group_commit.open()
+    assert ends(rig.flusher(rig.group_commit.linger))
 
 
 def test_a_fixed_linger_is_kept_whatever_the_loop_says_but_for_urgent_work() -> None:
     rig = Rig(linger_ms=HOUR_MS)
-    rig.bring("a")
+    rig.enqueue("a")
     rig.loop.end_pass()
-    flusher = rig.flusher(rig.gathering.gather)
+    flusher = rig.flusher(rig.group_commit.linger)
     rig.wait_until_it_sleeps()
-    rig.bring("b")
+    rig.enqueue("b")
     assert not rig.loop.calls
     assert flusher.is_alive()
     rig.is_urgent = True
-    rig.gathering.call()
+    rig.group_commit.wake()
     assert ends(flusher)
 
 
@@ -167,17 +167,17 @@ def test_a_fixed_linger_is_kept_whatever_the_loop_says_but_for_urgent_work() -> 
 def test_urgent_work_from_before_is_not_slept_over(linger_ms: int) -> None:
     rig = Rig(linger_ms)
     rig.is_urgent = True
-    assert ends(rig.flusher(rig.gathering.gather))
-    assert ends(rig.flusher(lambda: rig.gathering.rest(None)))
+    assert ends(rig.flusher(rig.group_commit.linger))
+    assert ends(rig.flusher(lambda: rig.group_commit.sleep_until_work(None)))
 
 
 def test_what_was_queued_before_a_rest_is_not_slept_over() -> None:
     rig = Rig()
-    rig.bring("a")
+    rig.enqueue("a")
     rig.loop.end_pass()
     rig.loop.end_pass()
-    assert ends(rig.flusher(lambda: rig.gathering.rest(None)))
+    assert ends(rig.flusher(lambda: rig.group_commit.sleep_until_work(None)))
 
 
 def test_a_rest_that_nobody_ends_says_so() -> None:
-    assert not Rig().gathering.rest(0.001)
+    assert not Rig().group_commit.sleep_until_work(0.001)

@@ -237,7 +237,7 @@ def test_a_callback_that_fails_acknowledges_nothing_more() -> None:
     rig = Rig(new_disk())
     log = rig.log()
 
-    def refuse(_: object) -> None:
+    def refuse(*_: object) -> None:
         raise RuntimeError("the event loop is closed")
 
     rig.journal._on_stored = refuse
@@ -280,7 +280,7 @@ class Threaded:
         )
         self.journal.recover()
 
-    def _stored(self, positions: list[tuple[TopicPartition, int]]) -> None:
+    def _stored(self, positions: list[tuple[TopicPartition, int]], _seconds: float) -> None:
         with self.changed:
             self.threads.add(threading.current_thread().name)
             self.stored.update(positions)
@@ -364,11 +364,11 @@ def test_word_of_what_was_stored_asks_for_no_call_without_need() -> None:
     log = rig.log()
     asked: list[object] = []
     rig.journal.start(asked.append)
-    rig.journal.stored_is_told()
+    rig.journal.flush_delivered()
     assert not asked, "nothing is queued"
     log.append(records("x"), NOW_MS)
     asked.clear()
-    rig.journal.stored_is_told()
+    rig.journal.flush_delivered()
     assert not asked, "a call is on its way"
     assert rig.journal.close()
 
@@ -433,7 +433,7 @@ def test_a_journal_at_rest_makes_a_checkpoint_and_then_leaves_the_disk_alone(
     assert node.journal.checkpointer.checkpoints == 2
 
 
-def test_errands_do_not_put_off_the_checkpoint_of_a_journal_at_rest(tmp_path: object) -> None:
+def test_tasks_do_not_postpone_the_checkpoint_of_an_idle_journal(tmp_path: object) -> None:
     node = Threaded(str(tmp_path), JournalLimits(idle_ms=50))
     node.store.create(key(0), TOPIC_ID, LogSettings())
     log = node.journal.log(key(0))
@@ -441,7 +441,7 @@ def test_errands_do_not_put_off_the_checkpoint_of_a_journal_at_rest(tmp_path: ob
     node.wait_for(key(0), log.append(records("x"), NOW_MS))
 
     def look() -> bool:
-        node.journal.between_flushes(lambda: None)  # as the log cleaner does at each look
+        node.journal.run_on_flusher(lambda: None)  # as the log cleaner does at each look
         return node.journal.checkpointer.checkpoints > 0
 
     _until(look)
@@ -461,7 +461,7 @@ def test_the_thread_looks_for_room_by_itself(tmp_path: object) -> None:
     assert node.journal.is_full
     disk.full_for = ""
     assert not node.reopened.wait(0.05)  # not before everybody has let go of the old logs
-    node.journal.failure_is_known()
+    node.journal.failure_delivered()
     assert node.reopened.wait(60)
     with pytest.raises(LogClosed):
         log.append(records("of the earlier term"), NOW_MS)
@@ -491,7 +491,7 @@ def test_the_reserve_refuses_before_anything_is_written() -> None:
     assert disk.operations == before
     assert rig.journal.is_full
     assert "999 bytes are free, the reserve is 1000" in str(rig.journal.closed_because)
-    rig.journal.failure_is_known()
+    rig.journal.failure_delivered()
     assert not rig.journal.try_reopen()
     disk.room = None
     assert rig.journal.try_reopen()
@@ -521,7 +521,7 @@ def test_a_journal_that_a_full_disk_closed_at_the_start_opens_without_what_is_da
     store, journal = _with_dispensable(disk, history.topic)
     assert journal.is_full
     disk.room = None
-    journal.failure_is_known()
+    journal.failure_delivered()
     assert journal.try_reopen()
     assert keys_in(list(store.partitions()[offsets].batches(0))) == ["k0", "k1", "k2", "k3"]
 
@@ -532,7 +532,7 @@ def _with_dispensable(disk: SimulatedDisk, topic: str) -> tuple[LogStore, Journa
     journal = Journal(
         disk,
         store,
-        on_stored=lambda _: None,
+        on_stored=lambda *_: None,
         on_failed=lambda _: None,
         limits=SMALL_LIMITS,
         dispensable=(topic,),

@@ -22,10 +22,10 @@ def test_what_is_held_is_stored_in_one_flush_however_large() -> None:
     first, second = rig.log(0), rig.log(1)
     large = records(*(f"a record with a long name, {n}" for n in range(40)))
     for _ in range(3):
-        rig.journal.hold()
+        rig.journal.begin_atomic()
         first.append(large, NOW_MS)  # alone as much as a group takes
         second.append(records("told"), NOW_MS)
-        rig.journal.release()
+        rig.journal.end_atomic()
         rig.journal.pump()
         assert first.stored_position == first.end_position
         assert second.stored_position == second.end_position
@@ -35,20 +35,20 @@ def test_what_is_held_is_stored_in_one_flush_however_large() -> None:
 def test_nothing_of_it_is_stored_before_the_release() -> None:
     rig = Rig(new_disk())
     log = rig.log()
-    rig.journal.hold()
+    rig.journal.begin_atomic()
     log.append(records("a"), NOW_MS)
     assert not rig.journal.pump()
-    rig.journal.release()
+    rig.journal.end_atomic()
     assert rig.journal.pump()
     assert rig.keys() == ["a"]
 
 
-def test_holding_nothing_costs_no_flush_and_a_hold_is_not_for_two() -> None:
+def test_an_empty_atomic_batch_costs_no_flush_and_batches_do_not_nest() -> None:
     rig = Rig(new_disk())
-    rig.journal.hold()
-    with pytest.raises(AssertionError, match="within a hold"):
-        rig.journal.hold()
-    rig.journal.release()
+    rig.journal.begin_atomic()
+    with pytest.raises(AssertionError, match="do not nest"):
+        rig.journal.begin_atomic()
+    rig.journal.end_atomic()
     assert not rig.journal.pump()
 
 
@@ -59,10 +59,10 @@ def test_after_a_crash_all_that_was_held_is_there_or_nothing_is() -> None:
         disk = new_disk()
         rig = Rig(disk)
         first, second = rig.log(0), rig.log(1)
-        rig.journal.hold()
+        rig.journal.begin_atomic()
         first.append(records(*"abcdef"), NOW_MS)
         second.append(records("told"), NOW_MS)
-        rig.journal.release()
+        rig.journal.end_atomic()
         disk.cut_power_at = disk.operations + at
         survived = _pump(rig)
         after = Rig(disk.after_crash(random.Random(at)))
@@ -98,7 +98,7 @@ class Threaded:
     def settle(self) -> None:
         """Until the flusher has done all that was asked of it before."""
         done = threading.Event()
-        self.rig.journal.between_flushes(done.set)
+        self.rig.journal.run_on_flusher(done.set)
         assert done.wait(60)
 
     def fill(self, count: int, at_ms: int) -> None:

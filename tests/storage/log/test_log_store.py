@@ -7,8 +7,13 @@ import pytest
 from msgspec.structs import replace
 
 from storage.api import Corrupt, LogClosed, LogSettings, TopicPartition
-from storage.cleaner.selection import CHECKPOINT as CLEAN_OFFSETS
-from storage.log.checkpoints import LOG_STARTS, NO_TOPIC_ID, RECOVERY_POINTS, read_offsets
+from storage.log.checkpoints import (
+    CLEAN_OFFSETS,
+    LOG_STARTS,
+    NO_TOPIC_ID,
+    RECOVERY_POINTS,
+    read_offsets,
+)
 from storage.log.log_store import CLEAN_SHUTDOWN, LogStore
 from storage.log.segment import TailCut
 from tests.simulator.disk import PowerCut, SimulatedDisk

@@ -8,10 +8,10 @@ from typing import ClassVar, cast
 from uuid import UUID
 
 import pytest
+from broker.opening import open_logs, recover_journal
 
 from broker.observe.events import Warned
 from broker.observe.observer import Observer
-from broker.opening import open_logs, recover_journal
 from protocol.names import TopicName
 from storage.api import Corrupt, LogSettings, TopicPartition
 from storage.journal.journal import Journal
@@ -64,7 +64,7 @@ class Start:
         self.journal = Journal(
             disk,
             self.store,
-            on_stored=lambda _: None,
+            on_stored=lambda *_: None,
             on_failed=lambda _: None,
             limits=SMALL_LIMITS,
         )

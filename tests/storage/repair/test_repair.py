@@ -66,7 +66,7 @@ class Repair:
         self.journal = Journal(
             self.disk,
             self.store,
-            on_stored=lambda _: None,
+            on_stored=lambda *_: None,
             on_failed=lambda _: None,
             limits=SMALL_LIMITS,
         )

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from typing import cast
 
 import pytest
+from broker.opening import open_logs, recover_journal
 
 from broker.observe.events import Warned
 from broker.observe.observer import Observer
-from broker.opening import open_logs, recover_journal
 from storage.api import Corrupt, LogSettings, TopicPartition
 from storage.batch.record_batch import HEADER_BYTES
 from storage.journal.journal import Journal
@@ -60,7 +60,7 @@ class Start:
         self.journal = Journal(
             disk,
             self.store,
-            on_stored=lambda _: None,
+            on_stored=lambda *_: None,
             on_failed=lambda _: None,
             limits=SMALL_LIMITS,
         )
