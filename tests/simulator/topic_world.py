@@ -13,21 +13,19 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final, Literal
 
-from broker.opening import open_logs, recover_journal
 from msgspec import Struct
 
 from protocol.names import OFFSETS_TOPIC, TopicId, TopicName
 from storage.api import Corrupt, LogSettings, Record, TopicLog, TopicPartition
-from storage.atomic_file import StoredFile
 from storage.batch.record_batch import encode_batch
 from storage.cleaner.cleaner import finish, plan, read_clean_offsets, survey
 from storage.cleaner.cleaner_pass import run_pass
 from storage.disk import read_file
-from storage.journal.journal import Journal
 from storage.log.checkpoints import NO_TOPIC_ID
 from storage.log.log_store import CLEAN_SHUTDOWN, LogStore
 from storage.log.partition_log import PartitionLog
 from storage.log.segment_swap import remove_deleted
+from storage.open import JournalCallbacks, StorageSettings, open_storage, topics_file
 from tests.simulator.disk import PowerCut
 from tests.simulator.kept_records import (
     Kept,
@@ -37,6 +35,7 @@ from tests.simulator.kept_records import (
 )
 from tests.storage.rig import DATA, NOW_MS, SMALL_LIMITS, new_disk
 from topics.admin_queue import run_now
+from topics.catalog import expected_partitions
 from topics.registry import NewTopic, Topic, TopicRegistry
 from topics.settings import TopicSettings
 
@@ -413,18 +412,17 @@ class TopicWorld:
             self._open(repair=True)
 
     def _open(self, *, repair: bool) -> None:
-        observer = self._observed
-        self.store = LogStore(self.disk, DATA)
-        catalog = StoredFile(self.disk, f"{DATA}/{CATALOG}")
-        opened = open_logs(self.store, observer, repair=repair, catalog=catalog)  # type: ignore[arg-type]
-        self.journal = Journal(
+        catalog = topics_file(self.disk, DATA)
+        opened = open_storage(
             self.disk,
-            self.store,
-            on_stored=self._stored,
-            on_failed=self._failed,
-            limits=SMALL_LIMITS,
+            DATA,
+            StorageSettings(SMALL_LIMITS, required=(OFFSETS_TOPIC,)),
+            self._observed,
+            expects=expected_partitions(catalog, repair=repair),
+            callbacks=JournalCallbacks(stored=self._stored, failed=self._failed),
+            repair=repair,
         )
-        recover_journal(self.journal, self.store, opened, observer, repair=repair)  # type: ignore[arg-type]
+        self.store, self.journal = opened.store, opened.journal
         self.registry = TopicRegistry(
             self.store,
             catalog,

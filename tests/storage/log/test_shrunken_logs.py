@@ -4,30 +4,25 @@ Each log was made durable by a clean stop or a checkpoint; then somebody took fi
 """
 
 from dataclasses import dataclass, field
-from typing import ClassVar, cast
+from typing import ClassVar
 from uuid import UUID
 
 import pytest
-from broker.opening import open_logs, recover_journal
 
-from broker.observe.events import Warned
-from broker.observe.observer import Observer
 from protocol.names import TopicName
-from storage.api import Corrupt, LogSettings, TopicPartition
-from storage.journal.journal import Journal
+from storage.api import Corrupt, TopicPartition
 from storage.log.checkpoints import RECOVERY_POINTS
-from storage.log.log_store import CLEAN_SHUTDOWN, LogStore
+from storage.log.log_store import CLEAN_SHUTDOWN
 from storage.log.partition_log import PartitionLog
 from storage.log.segment_swap import SwapRefused, swap_in
 from storage.snapshot import About, covers, positions, write
 from tests.simulator.disk import SimulatedDisk
 from tests.storage.repair.test_repair import ONE_SEGMENT, _batch_at, expected, segments, stopped
-from tests.storage.rig import DATA, NOW_MS, OFFSETS, SMALL_LIMITS, TOPIC_ID, Rig, keys_in, records
+from tests.storage.rig import DATA, NOW_MS, OFFSETS, TOPIC_ID, Rig, records
+from tests.storage.start import KEY, SEVERAL_SEGMENTS, Start
 from topics.catalog import Catalog, TopicEntry
 
-KEY = TopicPartition(OFFSETS, 0)
 FOLDER = f"{DATA}/{OFFSETS}-0"
-SEVERAL_SEGMENTS = LogSettings(segment_bytes=2 << 10, index_interval_bytes=256)
 
 
 @dataclass
@@ -49,37 +44,11 @@ class KnownTopics:
         raise AssertionError(self.name)
 
 
-class Start:
-    """The daemon's, as far as the logs go."""
-
-    def __init__(
-        self, disk: SimulatedDisk, *, repair: bool = False, catalog: KnownTopics | None = None
-    ) -> None:
-        self.disk = disk
-        self.told: list[object] = []
-        observer = cast("Observer", self.told.append)
-        self.store = LogStore(disk, DATA, lambda _: SEVERAL_SEGMENTS)
-        catalog = catalog or KnownTopics()
-        opened = open_logs(self.store, observer, repair=repair, catalog=catalog)
-        self.journal = Journal(
-            disk,
-            self.store,
-            on_stored=lambda *_: None,
-            on_failed=lambda _: None,
-            limits=SMALL_LIMITS,
-        )
-        recover_journal(self.journal, self.store, opened, observer, repair=repair)
-
-    def keys(self) -> list[str]:
-        return keys_in(list(self.store.partitions()[KEY].batches(0)))
-
-    def warnings(self) -> list[str]:
-        return [f"{one.words} {one.facts}" for one in self.told if isinstance(one, Warned)]
-
-    def next_offset(self) -> int:
-        position = self.journal.log(KEY).append(records("next"), NOW_MS)
-        assert self.journal.pump()
-        return position - 1
+def start_of(
+    disk: SimulatedDisk, *, repair: bool = False, catalog: KnownTopics | None = None
+) -> Start:
+    """A start that finds the offsets topic in its catalog."""
+    return Start(disk, repair=repair, catalog=catalog or KnownTopics())
 
 
 def idle(*, is_clean: bool) -> SimulatedDisk:
@@ -139,31 +108,30 @@ def test_a_start_refuses_and_a_repair_says_what_is_lost(what: str, is_clean: boo
     named = take_away(disk, what)
     for _ in range(2):  # the refusal changes nothing that the next start needs
         with pytest.raises(Corrupt) as refusal:
-            Start(disk)
+            start_of(disk)
         assert refusal.value.path == named
         assert "were durable" in str(refusal.value) or "its indexes go on" in str(refusal.value)
         disk = disk.after_kill()
 
-    repaired = Start(disk, repair=True)
-    (lost,) = [one for one in repaired.warnings() if one.startswith("Lost records")]
-    assert f"'partition': '{OFFSETS}-0'" in lost
+    repaired = start_of(disk, repair=True)
+    assert repaired.warnings()["Lost records"]["partition"] == f"{OFFSETS}-0"
     left = repaired.keys()
     assert set(left) < set(expected(40))
-    assert repaired.next_offset() == 80, "an offset that was lost is given to another record"
+    assert repaired.append() == 80, "an offset that was lost is given to another record"
 
-    again = Start(repaired.disk.after_kill())
+    again = start_of(repaired.disk.after_kill())
     assert again.keys() == [*left, "next"]
-    assert again.warnings() == []
+    assert again.warnings() == {}
 
 
 def test_a_repair_keeps_the_snapshot_that_still_knows_the_groups() -> None:
     disk = idle(is_clean=True)
     write(disk, FOLDER, About(78, TOPIC_ID, 0, NOW_MS, 1, None), [])
     take_away(disk, "all logs")
-    repaired = Start(disk.after_kill(), repair=True)
+    repaired = start_of(disk.after_kill(), repair=True)
     assert positions(repaired.disk, FOLDER) == [78]
-    assert any("the snapshot of offset 78" in one for one in repaired.warnings())
-    assert repaired.next_offset() == 80
+    assert "the snapshot of offset 78" in str(repaired.warnings())
+    assert repaired.append() == 80
     # No pass of the cleaner makes it go before a newer one has what it alone knows.
     assert covers(repaired.disk, FOLDER, 78)
     assert not covers(repaired.disk, FOLDER, 79)
@@ -197,9 +165,9 @@ def test_a_repair_takes_from_the_journal_what_follows_the_loss() -> None:
     assert rig.journal.pump()
     disk = disk.after_kill()
     take_away(disk, "all logs")
-    repaired = Start(disk, repair=True)
+    repaired = start_of(disk, repair=True)
     assert repaired.keys() == ["more"]
-    assert repaired.next_offset() == 81
+    assert repaired.append() == 81
 
 
 def test_all_folders_gone_are_one_line() -> None:
@@ -214,7 +182,7 @@ def test_all_folders_gone_are_one_line() -> None:
             disk.remove(f"{folder}/{name}")
         disk.remove_dir(folder)
     with pytest.raises(Corrupt, match=r"offsets-0 .*offsets up to 79 .* \(and 1 more partitions\)"):
-        Start(disk.after_kill())
+        start_of(disk.after_kill())
 
 
 # --- what is no loss -----------------------------------------------------------------------------
@@ -248,16 +216,16 @@ class CheckpointLines:
 
 
 def test_a_deleted_topic_is_not_missed_and_one_in_the_catalog_stands_aside() -> None:
-    assert Start(with_a_topic("orders")).store.damaged == {}
+    assert start_of(with_a_topic("orders")).store.damaged == {}
     catalog = KnownTopics()
     catalog.topics.append(TopicEntry(TopicName("orders"), UUID(int=5), 1))
-    start = Start(with_a_topic("orders"), catalog=catalog)
+    start = start_of(with_a_topic("orders"), catalog=catalog)
     (damage,) = start.store.damaged.values()
     assert str(damage).startswith(f"{DATA}/orders-0 at byte 0: the folder is missing, though")
-    assert any(one.startswith("A partition is damaged and not served") for one in start.warnings())
+    assert "A partition is damaged and not served" in start.warnings()
     # It can be deleted, and a repair makes it anew behind the offsets that were given out.
     start.store.delete(TopicPartition("orders", 0))
-    repaired = Start(with_a_topic("orders"), catalog=catalog, repair=True)
+    repaired = start_of(with_a_topic("orders"), catalog=catalog, repair=True)
     log = repaired.store.partition_log(TopicPartition("orders", 0))
     assert log is not None
     assert (log.log_start_offset, log.log_end_offset, log.topic_id) == (7, 7, UUID(int=5))
@@ -276,7 +244,7 @@ def test_lost_recovery_points_of_a_compacted_log_lose_nothing() -> None:
         for suffix in ("index", "timeindex"):
             disk.remove(f"{FOLDER}/{base:020d}.{suffix}")
         names = set(segments(disk))
-        start = Start(disk.after_kill())
+        start = start_of(disk.after_kill())
         assert names <= set(segments(start.disk))
         assert start.keys()[-1] == "39b"
-        assert start.next_offset() == 80
+        assert start.append() == 80

@@ -8,18 +8,13 @@ each damage is told.
 import os
 import random
 from collections.abc import Callable, Iterator
-from typing import cast
 
 import pytest
-from broker.opening import open_logs, recover_journal
 
-from broker.observe.events import Warned
-from broker.observe.observer import Observer
-from storage.api import Corrupt, LogSettings, TopicPartition
+from storage.api import Corrupt
 from storage.batch.record_batch import HEADER_BYTES
-from storage.journal.journal import Journal
 from storage.log.checkpoints import RECOVERY_POINTS
-from storage.log.log_store import CLEAN_SHUTDOWN, LogStore
+from storage.log.log_store import CLEAN_SHUTDOWN
 from storage.repair.repair_plan import REPAIR_FILE
 from storage.snapshot import About, positions, write
 from tests.simulator.disk import PowerCut, SimulatedDisk
@@ -37,45 +32,11 @@ from tests.storage.rig import (
     DATA,
     NOW_MS,
     OFFSETS,
-    SMALL_LIMITS,
     TOPIC_ID,
-    keys_in,
-    records,
 )
+from tests.storage.start import SEVERAL_SEGMENTS, Start
 
 SEEDS = int(os.environ.get("REPAIR_CRASH_SEEDS", "1"))
-SEVERAL_SEGMENTS = LogSettings(segment_bytes=2 << 10, index_interval_bytes=256)
-KEY = TopicPartition(OFFSETS, 0)
-
-
-class Start:
-    """The daemon's, as far as the logs go."""
-
-    def __init__(self, disk: SimulatedDisk, *, repair: bool) -> None:
-        self.disk = disk
-        self.told: list[object] = []
-        observer = cast("Observer", self.told.append)
-        self.store = LogStore(disk, DATA, lambda _: SEVERAL_SEGMENTS)
-        opened = open_logs(self.store, observer, repair=repair)
-        self.journal = Journal(
-            disk,
-            self.store,
-            on_stored=lambda *_: None,
-            on_failed=lambda _: None,
-            limits=SMALL_LIMITS,
-        )
-        recover_journal(self.journal, self.store, opened, observer, repair=repair)
-
-    def keys(self) -> list[str]:
-        return keys_in(list(self.store.partitions()[KEY].batches(0)))
-
-    def append(self) -> int:
-        position = self.journal.log(KEY).append(records("next"), NOW_MS)
-        assert self.journal.pump()
-        return position - 1
-
-    def warnings(self) -> dict[str, dict[str, object]]:
-        return {one.words: dict(one.facts) for one in self.told if isinstance(one, Warned)}
 
 
 def in_the_first_segment() -> tuple[SimulatedDisk, int]:
