@@ -104,7 +104,7 @@ class Daemon:
         """Let each part hear of what concerns it."""
         self.bridge.connect(self._stored, self._journal_failed, self._journal_reopened)
         self.server.turned = self.ticker.arm_soon
-        self.server.places = self._connections_allowed
+        self.server.connections_allowed = self._connections_allowed
         self.server.stalls = self.ticker.stalls
         self.clock.on_stall = self._stalled
         self.data_plane.registry.subscribe(self._topics_changed)

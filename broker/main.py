@@ -221,7 +221,7 @@ def build(
         offsets_forgotten=data_plane.registry.offsets_forgotten,
     )
     ownership.serve(coordinator)
-    dispatcher = Dispatcher(coordinator, data_plane, server.reply)
+    dispatcher = Dispatcher(server.reply, coordinator, data_plane)
     flush_watch = FlushWatch(
         loop, lambda: journal.flush_age_s, config.rollcall_flush_stalled_ms, observer
     )

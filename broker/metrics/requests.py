@@ -77,8 +77,8 @@ def collect(daemon: Daemon) -> Portions:
     yield ACCEPTED.one(server.connections_made)
     faults = dict.fromkeys(PeerFault, 0) | dict(server.fault_log.counts)
     yield DROPPED.each({fault.value: count for fault, count in faults.items()})
-    yield QUEUED_BYTES.one(server.queued_bytes)
-    yield UNSENT_BYTES.one(server.unsent.total_bytes())
+    yield QUEUED_BYTES.one(server.quotas.requests.queued_bytes)
+    yield UNSENT_BYTES.one(server.quotas.unsent.total_bytes())
     requests: list[tuple[tuple[str, str], int]] = []
     errors: list[tuple[tuple[str, str], int]] = []
     failures: dict[str, int] = {}

@@ -1,7 +1,7 @@
-"""Which error codes does an answer carry? Found by a collector for each class of response.
+"""Error codes of a response: all that are not NONE, found by a generated function per class.
 
-A collector is generated from the class's declaration when it is first needed, as the codec is: each
-answer passes here. Kafka counts every error of a response, those of its partitions and groups too;
+The function is generated from the class's declaration on first use, as the codec is: each answer
+passes here. Kafka counts every error of a response, those of its partitions and groups too;
 so do we, without a table typed by hand. Kafka's counterpart: `AbstractResponse.errorCounts`.
 """
 
@@ -10,22 +10,22 @@ from collections.abc import Callable, Iterator
 from protocol.messages import Response
 from protocol.schema import ERROR_CODE, ArrayOf, Struct, StructOf, fields_of
 
-Collector = Callable[[Response], list[int]]
+_ErrorCodes = Callable[[Response], list[int]]
 
-_collectors: dict[type[Struct], Collector] = {}
+_generated: dict[type[Struct], _ErrorCodes] = {}
 
 
 def errors_in(response: Response) -> list[int]:
     """Every code in the response that is not NONE, as often as it stands there."""
-    collect = _collectors.get(type(response))
+    collect = _generated.get(type(response))
     if collect is None:
-        collect = _collectors[type(response)] = _compiled(type(response))
+        collect = _generated[type(response)] = _compiled(type(response))
     return collect(response)
 
 
-def _compiled(cls: type[Struct]) -> Collector:
+def _compiled(cls: type[Struct]) -> _ErrorCodes:
     lines = ["def collect(v0):", " found = []", *_lines(cls, 0), " return found"]
-    namespace: dict[str, Collector] = {}
+    namespace: dict[str, _ErrorCodes] = {}
     exec("\n".join(lines), namespace)
     return namespace["collect"]
 

@@ -1,8 +1,8 @@
-"""Rate limit of log lines about clients: one per cause, host and interval; the rest is counted.
+"""Fault log: rate limit for log lines about clients, one per cause, host and interval.
 
-A client in a loop of malformed requests, or of requests that find a mistake of ours, would
-otherwise fill the disk with one line each. The table is bounded: when it is full the oldest entry
-goes, which costs at worst a line too many.
+A client in a loop of malformed requests, or of requests that hit a bug of ours, would
+otherwise fill the disk with one line each. The others are counted. The table is bounded:
+when it is full the oldest entry is dropped, which costs at worst one line too many.
 """
 
 from collections import OrderedDict
@@ -24,7 +24,7 @@ class FaultLog:
     def peer_fault(
         self, fault: PeerFault, host: str, peer: str, detail: str, now_ms: int
     ) -> ConnectionDropped | None:
-        """The event to tell, or None when this host was complained about just now."""
+        """The event to log, or None if one of this fault and host was logged just now."""
         self.counts[fault] += 1
         suppressed = self._suppressed(fault, host, now_ms)
         return None if suppressed is None else ConnectionDropped(fault, peer, detail, suppressed)
@@ -32,14 +32,14 @@ class FaultLog:
     def request_failure(
         self, api_name: str, api_version: int, host: str, peer: str, error: Exception, now_ms: int
     ) -> RequestFailed | None:
-        """The same for a request that failed by a mistake of ours."""
+        """The same for a request that failed by a bug of ours."""
         suppressed = self._suppressed(f"{api_name} {type(error).__name__}", host, now_ms)
         if suppressed is None:
             return None
         return RequestFailed(api_name, api_version, peer, error, suppressed)
 
     def part_failure(self, part: str, host: str, error: Exception, now_ms: int) -> PartFailed:
-        """The same for what failed outside of any request; each is counted, not each is told."""
+        """The same for what failed outside of any request; each is counted, not each is logged."""
         suppressed = self._suppressed(f"{part} {type(error).__name__}", host, now_ms)
         if suppressed is None:
             return PartFailed(part, error, is_told=False)
@@ -48,9 +48,9 @@ class FaultLog:
     def _suppressed(self, cause: str, host: str, now_ms: int) -> int | None:
         """How many got no line since the last one; None while this one gets none either."""
         key = (cause, host)
-        told_ms, suppressed = self._last.get(key, (now_ms - INTERVAL_MS, 0))
-        if now_ms - told_ms < INTERVAL_MS:
-            self._last[key] = (told_ms, suppressed + 1)
+        logged_ms, suppressed = self._last.get(key, (now_ms - INTERVAL_MS, 0))
+        if now_ms - logged_ms < INTERVAL_MS:
+            self._last[key] = (logged_ms, suppressed + 1)
             return None
         self._last[key] = (now_ms, 0)
         self._last.move_to_end(key)

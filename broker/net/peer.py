@@ -1,4 +1,4 @@
-"""Who is at the other end? Its address as the log shows it and as Kafka's tools print it.
+"""Peer address: as the log shows it, and as Kafka's tools print it (client.host).
 
 `client_host` is Java's `InetAddress.toString()`: a slash, no name, and for IPv6 all eight groups
 without leading zeros. An IPv4 client of a dual-stack socket is an IPv4 client.

@@ -1,42 +1,65 @@
-"""Unsent answers: how many bytes wait for clients that do not read, and who has to wait for that.
+"""Quotas: what all connections together may keep in memory, and how long a turn may take.
 
-A connection's answers lie in three places: in its queue while an earlier one is missing (`kept`),
-in its transport while the kernel does not take them, and in the kernel, which is not our memory.
-The first two are weighed here, for each connection and for all of them together.
+Two limits, each with the connections that wait for it:
 
-A connection may go on asking while what it has unsent is at most the room that the others leave. So
-those with the most unsent stop first, the sum stays below the limit, and a client that reads
-its answers is served whatever the others do. What one answer adds is known only once it is there:
-the sum may exceed the limit by one answer of each connection. Kafka has no such limit.
+`RequestBytes` counts the requests that are read and not answered (queued.max.request.bytes). At the
+limit a connection handles nothing more until there is room. Kafka counts them until they are
+parsed.
+
+`UnsentBytes` counts the answers that clients do not read. They wait in the queue of their
+connection while an earlier one is missing (`kept_bytes`), then in its transport while the kernel
+takes no more (the backlog); what the kernel holds is not our memory. A connection may ask for more
+while its unsent bytes are at most the room that the others leave: those with the most unsent bytes
+stop first, the sum stays below the limit, and a client that reads its answers is always served. The
+size of an answer is known only when it is there, so the sum may exceed the limit by one answer of
+each connection. Kafka has no such limit.
 """
 
-from typing import Protocol
+from typing import Final, Protocol
+
+from broker.net.request import PendingRequest
+from config.limits import ServerLimits
+
+REQUESTS_A_TURN_MAX: Final = 100
+TURN_S_MAX: Final = 0.002
+"""Of one connection; then the others have theirs. The time is checked after each request: one that
+takes longer ends its turn, but cannot be interrupted."""
+
+PASS_S_MAX: Final = 0.005
+"""For the postponed turns of all connections; then the sockets are polled again. So a client with
+one request waits no longer than this, however many others have sent thousands."""
 
 
-class Holder(Protocol):
-    """A connection: how many bytes its transport holds at this moment."""
+class Sender(Protocol):
+    """A connection whose answers are counted."""
 
     @property
-    def unsent_bytes(self) -> int: ...
+    def unsent_bytes(self) -> int:
+        """What its transport holds at this moment."""
 
 
-class Unsent:
-    """`kept_bytes` is exact; backlogs shrink unseen, and are looked at again when it matters."""
+class Waiter(Protocol):
+    """A connection whose next request waits for room."""
+
+    def flush_soon(self) -> None:
+        """Write its answers, then handle its next request, in the loop's next pass."""
+
+
+class UnsentBytes:
+    """`kept_bytes` is exact; a backlog shrinks unseen, and is read again when it matters."""
 
     def __init__(self, connection_max_bytes: int, total_max_bytes: int) -> None:
         self._connection_max_bytes = connection_max_bytes
         self._total_max_bytes = total_max_bytes
-        self._backlogs: dict[Holder, int] = {}  # by connection, as they were seen last
+        self._backlogs: dict[Sender, int] = {}  # by connection, as they were read last
         self._backlog_bytes = 0  # their sum
         self.kept_bytes = 0
 
-    def note(self, connection: Holder, size: int) -> None:
-        """The transport of a connection holds so much."""
+    def set_backlog(self, connection: Sender, size: int) -> None:
         self._backlog_bytes += size - self._backlogs.get(connection, 0)
         self._backlogs[connection] = size
 
-    def forget(self, connection: Holder) -> None:
-        """It holds nothing any more."""
+    def remove_backlog(self, connection: Sender) -> None:
         self._backlog_bytes -= self._backlogs.pop(connection, 0)
 
     def allows(self, size: int) -> bool:
@@ -52,5 +75,52 @@ class Unsent:
     def total_bytes(self) -> int:
         """Of all connections, at this moment."""
         for connection in self._backlogs:
-            self.note(connection, connection.unsent_bytes)
+            self.set_backlog(connection, connection.unsent_bytes)
         return self.kept_bytes + self._backlog_bytes
+
+
+class RequestBytes:
+    """Bytes of the requests that wait for their answers."""
+
+    def __init__(self, max_bytes: int) -> None:
+        """-1: no limit, and nothing is counted."""
+        self._max_bytes = max_bytes
+        self._waiting: dict[Waiter, None] = {}
+        self.is_limited = max_bytes > 0
+        self.queued_bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        return self.is_limited and self.queued_bytes > self._max_bytes
+
+    def add(self, token: PendingRequest) -> None:
+        """Count a request until its answer leaves the queue of its connection."""
+        token.is_counted = True
+        self.queued_bytes += token.size_bytes
+
+    def remove(self, token: PendingRequest) -> None:
+        """The request is answered, or its connection is over."""
+        if not token.is_counted:
+            return
+        self.queued_bytes -= token.size_bytes
+        if self._waiting and not self.is_full:
+            waiting, self._waiting = self._waiting, {}
+            for connection in waiting:
+                connection.flush_soon()
+
+    def wait_for_room(self, connection: Waiter) -> None:
+        """Have `connection.flush_soon` called once there is room."""
+        self._waiting[connection] = None
+
+    def forget(self, connection: Waiter) -> None:
+        self._waiting.pop(connection, None)
+
+
+class Quotas:
+    """The limits of one server."""
+
+    def __init__(self, limits: ServerLimits) -> None:
+        self.requests = RequestBytes(limits.queued_max_request_bytes)
+        self.unsent = UnsentBytes(
+            limits.connection_unsent_max_bytes, limits.connections_unsent_max_bytes
+        )

@@ -1,23 +1,34 @@
-"""Which request is this, whose is it, and has it been answered? The shell's own reply token.
+"""Pending request: one request of a connection, from decoding until its answer is written.
 
-A token sits in its connection's queue from the moment the request was read until its answer is
-written; the core holds the same object and looks at nothing but the three fields of
-`ReplyToken`.
+The shell's `ReplyToken`. It stands in its connection's queue, which keeps the order of the answers.
+The cores hold the same object and read only the three fields of `ReplyToken`.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
+from broker.net.route import Route
+from broker.net.sockets import Bound
 from seams.reply_token import ReplyToken
-
-if TYPE_CHECKING:
-    from broker.net.connection import Connection
-    from broker.net.dispatch import Route
 
 NO_ANSWER: Final = b""
 """In place of an answer: nothing is sent, as for a Produce with acks=0."""
 
 HANG_UP: Final = b"\xff"
-"""In place of an answer: the connection is closed when its turn comes. No frame is this short."""
+"""In place of an answer: the connection is closed after the answers before it. No frame is this
+short."""
+
+
+class Requester(Protocol):
+    """The connection that a request came from, as those see it who answer the request."""
+
+    client_host: str
+    closing: bool
+    host: str
+    listener: Bound
+    lost: bool
+    peer: str
+
+    def answered(self, token: "PendingRequest", answer: bytes) -> None: ...
 
 
 class PendingRequest(ReplyToken):
@@ -35,8 +46,8 @@ class PendingRequest(ReplyToken):
 
     def __init__(
         self,
-        connection: "Connection",
-        route: "Route",
+        connection: Requester,
+        route: Route,
         api_version: int,
         correlation_id: int,
         client_id: str,
@@ -52,5 +63,5 @@ class PendingRequest(ReplyToken):
         self.correlation_id = correlation_id
         self.size_bytes = size_bytes
         self.started_s = started_s
-        self.is_counted = False  # in the server's queued_bytes
+        self.is_counted = False  # in RequestBytes.queued_bytes
         self.answer: bytes | None = None

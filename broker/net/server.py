@@ -1,8 +1,9 @@
-"""Who is connected? The listeners, their connections, and the limits on all of them together.
+"""Server: the listeners, their connections, and the limits on how many there are.
 
-Stands between the sockets and the cores: hands a core's answer to the connection that asked,
-gathers what many connections have to write after one turn (a rebalance, a flush of the journal)
-and writes it once for each. Closes whom `connections.max.idle.ms` and the other limits close.
+Stands between the sockets and the cores: gives a core's answer to the connection that asked, writes
+the answers that many connections got in one turn (a rebalance, a flush of the journal) once for
+each connection, and gives every connection its turn. Closes connections that are idle
+(`connections.max.idle.ms`) or beyond a limit. What they keep in memory is limited in quotas.py.
 Kafka's counterpart: `SocketServer`, `ConnectionQuotas`.
 """
 
@@ -16,12 +17,13 @@ from typing import Final
 
 from broker.loop.clock import SystemClock
 from broker.net.connection import Connection
-from broker.net.dispatch import Dispatcher, Route
+from broker.net.dispatch import Dispatcher
 from broker.net.error_codes import errors_in
 from broker.net.fault_log import FaultLog
-from broker.net.request import HANG_UP, NO_ANSWER, PendingRequest
+from broker.net.quotas import PASS_S_MAX, Quotas
+from broker.net.request import HANG_UP, NO_ANSWER, PendingRequest, Requester
+from broker.net.route import Route
 from broker.net.sockets import Bound
-from broker.net.unsent_bytes import Unsent
 from broker.observe.events import PeerFault, ShellEvent
 from broker.observe.stats import LoopStalls
 from config.limits import ServerLimits
@@ -33,10 +35,6 @@ from seams.reply_token import ReplyToken
 
 SWEEP_MS_MAX: Final = 10_000
 SWEEP_MS_MIN: Final = 50
-
-PASS_S_MAX: Final = 0.005
-"""For the turns of all connections that were put off; then the sockets are looked at again. So who
-comes with one request waits no longer than this, however many have sent a heap of them."""
 
 
 class Server:
@@ -56,10 +54,9 @@ class Server:
         self._limits = limits
         self._observe = observe
         self._servers: list[asyncio.Server] = []
-        self._touched: list[Connection] = []
-        self._put_off: OrderedDict[Connection, None] = OrderedDict()  # they wait for a turn
+        self._to_flush: list[Connection] = []
+        self._postponed: OrderedDict[Connection, None] = OrderedDict()  # they wait for a turn
         self._is_flush_due = False
-        self._held_back: dict[Connection, None] = {}
         self._waiting: deque[Connection] = deque()  # beyond max.connections
         self._by_host: dict[str, int] = {}
         self._next_sweep_ms: int | None = None
@@ -70,15 +67,11 @@ class Server:
         self.connections_made = 0
         self.produce_max_bytes = limits.socket_request_max_bytes
         self.request_max_bytes = limits.request_max_bytes
-        self.unsent = Unsent(
-            limits.connection_unsent_max_bytes, limits.connections_unsent_max_bytes
-        )
-        self.limits_queue = limits.queued_max_request_bytes > 0
-        self.queued_bytes = 0  # see `count`
-        self.places: Callable[[], int] = lambda: limits.max_connections  # as descriptors allow
+        self.quotas = Quotas(limits)
+        self.connections_allowed: Callable[[], int] = lambda: limits.max_connections
         self.turned: Callable[[], None] = _nothing
         self.stalls = LoopStalls()
-        self.latest_route: Route | None = None  # what a turn that takes long was busy with
+        self.latest_route: Route | None = None  # of the newest request: what a long turn did
         self.routes: dict[int, Route] = {}
         self.unserved_api_versions: Route
 
@@ -96,7 +89,7 @@ class Server:
                 )
 
     def use(self, dispatcher: Dispatcher) -> None:
-        """From now on requests have somewhere to go, and silent connections are looked for."""
+        """From now on requests have a handler, and idle connections are closed."""
         self.routes = {int(api_key): route for api_key, route in dispatcher.routes.items()}
         self.unserved_api_versions = dispatcher.unserved_api_versions
         self._next_sweep_ms = self.clock.now().mono_ms + self._sweep_every_ms
@@ -129,7 +122,7 @@ class Server:
         connection.answered(token, answer)
 
     def failed(self, token: PendingRequest, error: Exception) -> None:
-        """A handler raised: that is our mistake. The client is cut off rather than left waiting."""
+        """A handler raised: our bug. The connection is closed, so that the client does not wait."""
         is_answer_to_come = isinstance(error, AnswerPending)
         if isinstance(error, AnswerPending):
             error = error.failure
@@ -149,79 +142,54 @@ class Server:
             connection.answered(token, HANG_UP)
 
     def hang_up(self, token: ReplyToken) -> None:
-        """In place of an answer where none is wanted, to somebody who must look again."""
+        """Close the connection instead of an answer, where the request wants none (acks=0)."""
         assert isinstance(token, PendingRequest)
         if token.answer is None:
             token.connection.answered(token, HANG_UP)
 
     def disconnected(self, token: PendingRequest, now: Now) -> None:
-        """Whoever waits for this answer is gone."""
-        core = token.route.core
-        if core is None:
+        """The client of this request is gone."""
+        disconnected = token.route.disconnected
+        if disconnected is None:
             return
         try:
-            core.disconnected(token, now)
+            disconnected(token, now)
         except Exception as error:  # noqa: BLE001 - as above
             self._part_failed("disconnected", token.connection, error)
 
-    def release(self, token: PendingRequest) -> None:
-        """An answered request leaves the queue of its connection."""
-        if not token.is_counted:
-            return
-        self.queued_bytes -= token.size_bytes
-        if self._held_back and not self.is_full:
-            held_back, self._held_back = self._held_back, {}
-            for connection in held_back:
-                self.touch(connection)
+    # Turns.
 
-    @property
-    def is_full(self) -> bool:
-        return self.limits_queue and self.queued_bytes > self._limits.queued_max_request_bytes
-
-    def count(self, token: PendingRequest) -> None:
-        """A request's bytes count until its answer leaves.
-
-        Not those of one that waits for people, or members that wait for each other would make the
-        server deaf to all others. Kafka counts no request any more once it is parsed.
-        """
-        token.is_counted = True
-        self.queued_bytes += token.size_bytes
-
-    def hold_back(self, connection: Connection) -> None:
-        """queued.max.request.bytes is reached: look at nothing more until there is room."""
-        self._held_back[connection] = None
-
-    def touch(self, connection: Connection) -> None:
+    def flush_soon(self, connection: Connection) -> None:
         """Have `connection.flush` called once this turn of the loop is over."""
-        self._touched.append(connection)
-        self._flush_soon()
+        self._to_flush.append(connection)
+        self._schedule_flush()
 
-    def _flush_soon(self) -> None:
+    def _schedule_flush(self) -> None:
         if not self._is_flush_due:
             self._is_flush_due = True
             self._loop.call_soon(self._flush)
 
     def _flush(self) -> None:
-        """Write what has gathered for all; then the turns that were put off, in their order."""
+        """Write the collected answers of all; then run the postponed turns, in their order."""
         self._is_flush_due = False
-        touched, self._touched = self._touched, []
-        for connection in touched:
+        to_flush, self._to_flush = self._to_flush, []
+        for connection in to_flush:
             try:
                 if connection.flush():
-                    self._put_off[connection] = None
+                    self._postponed[connection] = None
             except Exception as error:  # noqa: BLE001 - one client's fault must not reach another
                 self.turn_failed(connection, error)
-        self._go_on()
-        if self._put_off:
-            self._flush_soon()
+        self._run_postponed()
+        if self._postponed:
+            self._schedule_flush()
         self.turned()
 
-    def _go_on(self) -> None:
+    def _run_postponed(self) -> None:
         ends_s = self.stopwatch() + PASS_S_MAX
-        for _ in range(len(self._put_off)):
-            connection, _ = self._put_off.popitem(last=False)
+        for _ in range(len(self._postponed)):
+            connection, _ = self._postponed.popitem(last=False)
             try:
-                connection.go_on()
+                connection.resume()
             except Exception as error:  # noqa: BLE001 - as above
                 self.turn_failed(connection, error)
             if self.stopwatch() >= ends_s:
@@ -232,14 +200,14 @@ class Server:
         self._part_failed("connection", connection, error)
         connection.abort()
 
-    def _part_failed(self, part: str, connection: Connection, error: Exception) -> None:
+    def _part_failed(self, part: str, connection: Requester, error: Exception) -> None:
         now_ms = self.clock.now().mono_ms
         self._observe(self.fault_log.part_failure(part, connection.host, error, now_ms))
 
     # Connections.
 
     def admit(self, connection: Connection) -> None:
-        """Take a new connection, let it wait for its turn, or refuse it."""
+        """Take a new connection, let it wait until another is over, or refuse it."""
         host = connection.host
         self.connections_made += 1
         self.connections.add(connection)
@@ -262,19 +230,19 @@ class Server:
         self.report_fault(PeerFault.TOO_MANY, connection, words)
         if len(self._waiting) < limits.socket_listen_backlog_size:
             self._waiting.append(connection)
-            connection.wait_for_place()
+            connection.wait_for_slot()
         else:
             connection.hang_up()
 
     @property
     def _connections_max(self) -> int:
-        return min(self._limits.max_connections, self.places())
+        return min(self._limits.max_connections, self.connections_allowed())
 
     def forget(self, connection: Connection) -> None:
-        """A connection is over; the next one that waits takes its place."""
+        """A connection is over; the next one that waits takes its slot."""
         self.connections.discard(connection)
-        self._held_back.pop(connection, None)
-        self._put_off.pop(connection, None)
+        self.quotas.requests.forget(connection)
+        self._postponed.pop(connection, None)
         count = self._by_host.get(connection.host, 1) - 1
         if count > 0:
             self._by_host[connection.host] = count
@@ -284,25 +252,25 @@ class Server:
             self._empty.set()
         if connection in self._waiting:
             self._waiting.remove(connection)
-        self._give_places()
+        self._give_slots()
 
-    def _give_places(self) -> None:
-        """To those that wait, as many as there are: deleted topics leave descriptors, too."""
+    def _give_slots(self) -> None:
+        """To those that wait, as many as there are: deleted topics free descriptors, too."""
         while self._waiting:
             served = len(self.connections) - len(self._waiting)
             if served >= self._connections_max:
                 return
-            self._waiting.popleft().take_place()
+            self._waiting.popleft().take_slot()
 
     def report_fault(self, fault: PeerFault, connection: Connection, detail: str) -> None:
-        """Count a fault, and tell the log unless the same host did the same just now."""
+        """Count a fault, and log it unless the same host did the same just now."""
         now_ms = self.clock.now().mono_ms
         event = self.fault_log.peer_fault(fault, connection.host, connection.peer, detail, now_ms)
         if event is not None:
             self._observe(event)
 
     def turn_was_long(self, seconds: float) -> None:
-        """Count a turn of one connection that kept all others waiting."""
+        """Count a turn of one connection that blocked all others."""
         route = self.latest_route
         kind = "connection" if route is None else route.api_key.name.title().replace("_", "")
         self.stalls.record(kind, seconds)
@@ -320,7 +288,7 @@ class Server:
 
     def tick(self, now: Now) -> None:
         self._next_sweep_ms = now.mono_ms + self._sweep_every_ms
-        self._give_places()
+        self._give_slots()
         for connection in tuple(self.connections):
             connection.sweep(now, self._limits.connections_max_idle_ms)
 
@@ -331,7 +299,7 @@ class Server:
             server.close()
 
     def finish_all(self) -> None:
-        """Look at no more requests; close each connection once its answers are written."""
+        """Handle no more requests; close each connection once its answers are written."""
         for connection in tuple(self.connections):
             connection.finish()
 

@@ -1,7 +1,7 @@
-"""Which sockets does the daemon accept clients on? Bound here, before anything slow is done.
+"""Listening sockets: bound at the beginning of a start, before anything slow is done.
 
-A port that cannot be had is the commonest fault of a start, so it becomes one line that names
-the listener and the address. Ports of 0 are picked by the system; `Bound` says which.
+A port that cannot be bound is the most frequent fault of a start, so it becomes one line that names
+the listener and the address. A port of 0 is chosen by the system; `Bound` has it.
 """
 
 import errno
@@ -27,7 +27,7 @@ class CannotListen(Exception):
 
 
 class Bound(Struct, frozen=True):
-    """A listener with its open sockets and the address that its clients are told."""
+    """A listener with its open sockets and its advertised address."""
 
     name: str
     sockets: tuple[socket.socket, ...]
@@ -88,7 +88,7 @@ def bind(name: str, host: str, port: int) -> Bound:
             sock = socket.socket(family, socket.SOCK_STREAM)
             sockets.append(sock)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            # Accepted sockets inherit it: a client that is gone without a word is noticed some day.
+            # Accepted sockets inherit it: a client that is gone without a FIN is noticed some day.
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             if family == socket.AF_INET6:
                 # Dual-stack only for "every address": then one socket serves both families.
@@ -123,7 +123,7 @@ def _addresses(name: str, host: str, port: int) -> Sequence[tuple[socket.Address
         ) from error
     # A container's hosts file often names ::1 where the kernel has no IPv6; the rest must do then.
     addresses = list(dict.fromkeys((family, str(at[0])) for family, _, _, _, at in found))
-    usable = [one for one in addresses if one[0] != socket.AF_INET6 or has_ipv6()]
+    usable = [pair for pair in addresses if pair[0] != socket.AF_INET6 or has_ipv6()]
     return usable or addresses
 
 

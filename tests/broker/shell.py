@@ -25,6 +25,7 @@ from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.join_group import JoinGroupRequest
 from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.names import ApiKey, GroupId, MemberId
+from seams.handler import Handler
 from seams.now import Now
 from seams.reply_token import ReplyToken
 
@@ -41,6 +42,10 @@ class FakeCore:
     reply: Callable[[ReplyToken, Response | None], None] | None = None
     on_request: Callable[[Request, ReplyToken], None] | None = None
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def handlers(self) -> dict[ApiKey, Handler]:
+        return dict.fromkeys(REQUESTS.keys() - {ApiKey.API_VERSIONS}, self.handle)
 
     def handle(self, request: Request, token: ReplyToken, now: Now) -> None:
         self.asked.append((request, token))
@@ -81,7 +86,7 @@ class Shell:
         loop = asyncio.get_running_loop()
         self.server = Server(loop, self.clock, self.limits, self.events.append)
         self.core.reply = self.server.reply
-        self.dispatcher = Dispatcher(self.core, self.core, self.server.reply)
+        self.dispatcher = Dispatcher(self.server.reply, self.core)
         self.ticker = Ticker(loop, self.clock, self._on_fault)
         self.server.turned = self.ticker.arm_soon
         self.faults: list[Exception] = []

@@ -242,7 +242,7 @@ class Wire:
             self.events.append,
         )
         self.core.reply = self.server.reply
-        self.dispatcher = Dispatcher(self.core, self.core, self.server.reply)
+        self.dispatcher = Dispatcher(self.server.reply, self.core)
         self.server.use(self.dispatcher)
         self.pipes: list[Pipe] = []
 

@@ -15,7 +15,9 @@ from broker.net.request import PendingRequest
 from broker.net.server import Server
 from broker.observe.events import ConnectionDropped, PartFailed, RequestFailed, ShellEvent
 from config.limits import ServerLimits
-from protocol.messages import Request, Response
+from protocol.messages import REQUESTS, Request, Response
+from protocol.names import ApiKey
+from seams.handler import Handler
 from seams.now import Now
 from seams.reply_token import ReplyToken
 from tests.simulator.network import Connection
@@ -73,7 +75,7 @@ class Sockets:
             self._observe,
             self._stopwatch,
         )
-        self.server.use(Dispatcher(self, self, self.server.reply))
+        self.server.use(Dispatcher(self.server.reply, self))
 
     def accept(self, client: Connection) -> "Socket":
         return Socket(self._node, self.server, client)
@@ -98,6 +100,10 @@ class Sockets:
         return self._node.now
 
     # As the dispatcher sees its cores.
+
+    @property
+    def handlers(self) -> dict[ApiKey, Handler]:
+        return dict.fromkeys(REQUESTS.keys() - {ApiKey.API_VERSIONS}, self.handle)
 
     def handle(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(token, PendingRequest)

@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Callable
 
-from broker.net.connection import REQUESTS_A_TURN_MAX, UNANSWERED_MAX, UNREAD_BYTES_MAX
+from broker.net.connection import UNANSWERED_MAX, UNREAD_BYTES_MAX
+from broker.net.quotas import REQUESTS_A_TURN_MAX
 from broker.observe.events import PeerFault
 from config.limits import ServerLimits
 from protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
@@ -137,7 +138,7 @@ async def test_queued_request_bytes_of_all_together_are_bounded() -> None:
             shell.core.answer(shell.core.asked[done][1], OffsetCommitResponse())
         assert [(await first.answer())[0] for _ in range(20)] == list(range(1, 21))
         assert [(await second.answer())[0] for _ in range(2)] == [1, 2]
-        assert shell.server.queued_bytes == 0
+        assert shell.server.quotas.requests.queued_bytes == 0
 
 
 async def test_connections_beyond_the_limit_wait_for_a_place() -> None:

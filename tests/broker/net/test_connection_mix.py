@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.net.connection import REQUESTS_A_TURN_MAX
+from broker.net.quotas import REQUESTS_A_TURN_MAX
 from broker.net.request import PendingRequest
 from config.limits import ServerLimits
 from protocol.messages import Request, Response
@@ -149,9 +149,9 @@ class Mix:
             assert pipe.answered == expected
             assert len(asked) == pipe.requests_sent
             assert pipe.is_lost == (pipe in self.ended)
-        assert self.wire.server.queued_bytes == 0
-        assert self.wire.server.unsent.total_bytes() == 0
-        assert self.wire.server.unsent.kept_bytes == 0
+        assert self.wire.server.quotas.requests.queued_bytes == 0
+        assert self.wire.server.quotas.unsent.total_bytes() == 0
+        assert self.wire.server.quotas.unsent.kept_bytes == 0
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, SEEDS_A_TEST))

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.net.connection import REQUESTS_A_TURN_MAX, TURN_S_MAX, UNREAD_BYTES_MAX
-from broker.net.server import PASS_S_MAX
+from broker.net.connection import UNREAD_BYTES_MAX
+from broker.net.quotas import PASS_S_MAX, REQUESTS_A_TURN_MAX, TURN_S_MAX
 from protocol.messages import Request
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
