@@ -1,6 +1,6 @@
-"""What time is it for a command, and how is a time written in its options?
+"""Times on the command line: the clock of a command, and the options that take a time.
 
-In the unit of all that Kafka writes down: milliseconds since the epoch.
+Instants are milliseconds since the epoch, as in Kafka's records.
 """
 
 import re
@@ -12,8 +12,12 @@ import click
 from protocol import java_text
 
 _AGO: Final = re.compile(r"([0-9]{1,12})\s*(ms|s|m|h|d)(?:\s+ago)?")
+_INTERVAL: Final = re.compile(r"([0-9]{1,12})\s*(s|m|h|d)")
 _CLOCK: Final = re.compile(r"[0-9]{2}:[0-9]{2}(:[0-9]{2})?")
 _UNIT_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+SECONDS_MAX: Final = 2**31 - 1
+"""Seconds of a duration: 68 years, what a Java int holds."""
 
 
 def now_ms() -> int:
@@ -21,7 +25,7 @@ def now_ms() -> int:
     return round(datetime.now(UTC).timestamp() * 1_000)
 
 
-class Moment(click.ParamType[int]):
+class InstantParam(click.ParamType[int]):
     """ISO 8601 (UTC by default), ms since the epoch, how long ago, or a time of day (UTC).
 
     A time of day is the latest one that has passed.
@@ -55,6 +59,23 @@ class Moment(click.ParamType[int]):
         if found.tzinfo is None:
             found = found.replace(tzinfo=UTC)
         return round(found.timestamp() * 1_000)
+
+
+class SecondsParam(click.ParamType[int]):
+    """A duration of at least a second, as whole seconds: 30s, 5m, 1h, 1d."""
+
+    name = "duration"
+
+    def convert(
+        self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        if isinstance(value, int):
+            return value
+        found = _INTERVAL.fullmatch(value.strip())
+        seconds = 0 if found is None else int(found[1]) * _UNIT_MS[found[2]] // 1_000
+        if not 1 <= seconds <= SECONDS_MAX:
+            self.fail(f"{value!r} is not a duration such as 30s, 5m or 1h", param, ctx)
+        return seconds
 
 
 def _time_of_day(text: str) -> int | None:

@@ -12,7 +12,7 @@ from types import NoneType
 import click
 
 from cli.admin import Expected, admin_option, ask_admin
-from cli.tables import cell, duration, per_second, table
+from cli.tables import cell, duration_cell, per_second, table
 from protocol.printable import printable
 
 _PARTITION_COLUMNS = (
@@ -75,7 +75,7 @@ def _all(lag: Mapping[str, object]) -> str:
             cell(one["partitions"]),
             cell(one["lag"]),
             cell(one["lag_max"]),
-            duration(one["seconds_max"]),
+            duration_cell(one["seconds_max"]),
             cell(one["verdict"]),
         )
         for one in groups
@@ -120,7 +120,7 @@ def _owners(one: Mapping[str, object]) -> str:
 def _row(one: Mapping[str, object]) -> tuple[str, ...]:
     member = one["member"]
     owner = member if isinstance(member, dict) else {}
-    behind = duration(one["seconds"])
+    behind = duration_cell(one["seconds"])
     if one["seconds"] is not None and not one["seconds_exact"]:
         behind = f"~{behind}"
     return (
@@ -141,7 +141,9 @@ def _row(one: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def _catching_up(one: Mapping[str, object]) -> str:
-    return "never" if one.get("outlook") == "falls_behind" else duration(one["catch_up_seconds"])
+    return (
+        "never" if one.get("outlook") == "falls_behind" else duration_cell(one["catch_up_seconds"])
+    )
 
 
 def _in_words(lag: Mapping[str, object], partitions: Sequence[Mapping[str, object]]) -> str:
@@ -157,12 +159,14 @@ def _in_words(lag: Mapping[str, object], partitions: Sequence[Mapping[str, objec
         return "; ".join(facts) or "it has committed nothing yet"
     if lag["lag"] == 0:
         return "; ".join(facts) or "it has read everything"
-    behind = f"{lag['lag']} records behind, the oldest of them {duration(lag['seconds_max'])} old"
+    behind = (
+        f"{lag['lag']} records behind, the oldest of them {duration_cell(lag['seconds_max'])} old"
+    )
     return "; ".join([behind, _outlook(lag, len(partitions)), *facts])
 
 
 def _outlook(lag: Mapping[str, object], partitions: int) -> str:
-    seconds = duration(lag["catch_up_seconds"])
+    seconds = duration_cell(lag["catch_up_seconds"])
     words = {
         "keeps_up": "it keeps up",
         "catches_up": f"it catches up in {seconds}",

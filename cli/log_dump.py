@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
-from cli.clock import Moment
+from cli.clock import InstantParam
 from cli.exits import BAD_NEWS
 from cli.log_options import (
     log_topic_option,
@@ -84,10 +84,10 @@ def _complete_type(_c: click.Context, _p: click.Parameter, incomplete: str) -> l
 @click.option(
     "--since",
     metavar="TIME",
-    type=Moment(),
+    type=InstantParam(),
     help="Not before: 2026-11-21T12:00 (UTC), ms, or 2h (ago).",
 )
-@click.option("--until", metavar="TIME", type=Moment(), help="Not after, written as --since.")
+@click.option("--until", metavar="TIME", type=InstantParam(), help="Not after, written as --since.")
 @partition_option
 @log_topic_option
 @click.option("--batches", is_flag=True, help="Add an object for each batch, before its records.")

@@ -8,15 +8,19 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import click
 
 from cli.exits import BadNews, of_disk
 from logtools.layout import DataPlace, NothingThere, place_at
 from protocol.names import OFFSETS_TOPIC
+from seams.text import first_of
 
 CommandFunction = TypeVar("CommandFunction", bound=Callable[..., object])
+
+_TOPICS_SHOWN: Final = 20
+"""In a message of one line."""
 
 paths_argument = click.argument(
     "paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(path_type=Path)
@@ -55,7 +59,7 @@ def look_at(path: Path, log_topics: tuple[str, ...], partitions: tuple[int, ...]
     topics = () if "all" in log_topics else tuple(named) or (OFFSETS_TOPIC,)
     chosen = place.only(topics, partitions)
     if not chosen.partitions:
-        there = ", ".join(sorted(place.topics))
+        there = first_of(sorted(place.topics), _TOPICS_SHOWN)
         raise click.UsageError(f"{path} has no such log; its topics are {there}")
     return chosen
 

@@ -4,14 +4,14 @@ Connects two packages that do not import each other: pipeline/ finds the offsets
 them for `rollcall offsets import` and `kafka-consumer-groups --reset-offsets --from-file`.
 """
 
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from cli.clock import Moment
+from cli.clock import InstantParam
 from cli.pipeline_options import in_one_line, pairs, spark_options
 from cli.tables import table
+from seams.text import instant
 
 if TYPE_CHECKING:
     from pipeline.command import OffsetThen
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     metavar="WHERE",
     help="A data directory (Rollcall's or Kafka's), kafka://HOST:PORT, or a lake.",
 )
-@click.option("--at", "at_ms", type=Moment(), required=True, help="The instant.")
+@click.option("--at", "at_ms", type=InstantParam(), required=True, help="The instant.")
 @click.option("--group", metavar="GROUP", help="Only this group.")
 @click.option(
     "--csv",
@@ -72,12 +72,12 @@ def as_of(
             AsOfOrder(source, at_ms, group, master, remote, given, to_connector)
         )
     contents = Contents()
-    for one in found:
+    for then in found:
         commit = CommittedOffset(
-            one.committed_offset, one.leader_epoch, one.metadata, one.committed_at_ms
+            then.committed_offset, then.leader_epoch, then.metadata, then.committed_at_ms
         )
-        offsets = contents.group(GroupId(one.group)).offsets
-        offsets[one.topic, one.partition] = (commit, one.committed_at_ms)
+        offsets = contents.group(GroupId(then.group)).offsets
+        offsets[then.topic, then.partition] = (commit, then.committed_at_ms)
     if csv_file is not None:
         csv_file.write(to_csv(contents, with_group=group is None))
     if as_json or csv_file is None:
@@ -87,12 +87,13 @@ def as_of(
 
 def _table(found: "list[OffsetThen]") -> str:
     rows = [
-        [one.group, one.topic, str(one.partition), str(one.committed_offset), _utc(one)]
-        for one in found
+        [
+            offset.group,
+            offset.topic,
+            str(offset.partition),
+            str(offset.committed_offset),
+            instant(offset.committed_at_ms),
+        ]
+        for offset in found
     ]
-    return table(["GROUP", "TOPIC", "PARTITION", "OFFSET", "COMMITTED (UTC)"], rows)
-
-
-def _utc(one: "OffsetThen") -> str:
-    at = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=one.committed_at_ms)
-    return at.isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00")
+    return table(["GROUP", "TOPIC", "PARTITION", "OFFSET", "COMMITTED"], rows)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 
-from cli.clock import Moment
+from cli.clock import InstantParam
 from cli.exits import BadNews, WrongInput
 
 if TYPE_CHECKING:
@@ -58,10 +58,13 @@ def spark_options(command: CommandFunction) -> CommandFunction:
 def span_options(command: CommandFunction) -> CommandFunction:
     """Options for the time span."""
     until = click.option(
-        "--until", type=Moment(), help="End of the span, exclusive.  [default: now]"
+        "--until", type=InstantParam(), help="End of the span, exclusive.  [default: now]"
     )
     since = click.option(
-        "--since", type=Moment(), default="0", help="Start of the span, inclusive.  [default: all]"
+        "--since",
+        type=InstantParam(),
+        default="0",
+        help="Start of the span, inclusive.  [default: all]",
     )
     return since(until(command))
 

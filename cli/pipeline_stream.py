@@ -2,25 +2,8 @@
 
 import click
 
+from cli.clock import SecondsParam
 from cli.pipeline_options import in_one_line, pairs
-from protocol import java_text
-
-
-class Seconds(click.ParamType[int]):
-    """30s, 5m, 1h."""
-
-    name = "duration"
-
-    def convert(
-        self, value: str | int, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        if isinstance(value, int):
-            return value
-        number, unit = value[:-1], {"s": 1, "m": 60, "h": 3600}.get(value[-1:], 0)
-        counted = java_text.integer(number, 1, java_text.INT_MAX)
-        if counted is None or not unit:
-            self.fail(f"{value!r} is not a duration such as 30s, 5m or 1h", param, ctx)
-        return counted * unit
 
 
 @click.command(
@@ -42,7 +25,7 @@ class Seconds(click.ParamType[int]):
     "--verdicts-topic", metavar="NAME", help="Topic for each change of a group's status, as JSON."
 )
 @click.option(
-    "--every", type=Seconds(), default="30s", show_default=True, help="Time between batches."
+    "--every", type=SecondsParam(), default="30s", show_default=True, help="Time between batches."
 )
 @click.option("--once", is_flag=True, help="Process what is new since the last run, then end.")
 @click.option(

@@ -1,10 +1,11 @@
-"""How are numbers and tables written for people? In columns, with `-` for what is not there."""
+"""Tables for people: aligned columns, with `-` for a value that is missing."""
 
 from collections.abc import Iterable, Sequence
 
 import click
 
 from protocol.printable import printable
+from seams.text import duration
 
 NONE = "-"
 
@@ -34,17 +35,6 @@ def per_second(rate: object) -> str:
     return f"{rate:.1f}/s" if rate < 1000 else f"{rate:,.0f}/s"
 
 
-def duration(seconds: object) -> str:
-    """Two units at most: 0.4s, 12s, 3m20s, 2h05m, 4d3h."""
-    if not isinstance(seconds, int | float):
-        return NONE
-    if seconds < 10:
-        return f"{seconds:.1f}s" if seconds else "0s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole}s"
-    if whole < 3600:
-        return f"{whole // 60}m{whole % 60:02}s"
-    if whole < 86_400:
-        return f"{whole // 3600}h{whole % 3600 // 60:02}m"
-    return f"{whole // 86_400}d{whole % 86_400 // 3600}h"
+def duration_cell(seconds: object) -> str:
+    """A duration as everywhere: 1.5 s, 3 min 20 s, 4 d 3 h."""
+    return duration(seconds * 1_000) if isinstance(seconds, int | float) else NONE

@@ -7,7 +7,6 @@ Queries the admin port of a running daemon (console/verdicts_api.py). Exit code 
 import json
 import textwrap
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from types import NoneType
 
 import click
@@ -15,6 +14,7 @@ import click
 from cli.admin import admin_option, ask_admin
 from cli.tables import say
 from protocol.printable import printable
+from seams.text import instant
 
 _WIDTH = 100
 
@@ -43,14 +43,13 @@ def show_verdicts(*, group: str | None, as_json: bool, admin: str) -> int:
     elif not verdicts:
         say(["No verdicts." if group is None else f"No verdicts on {group}."])
     else:
-        click.echo("\n\n".join(_told(one) for one in verdicts))
+        click.echo("\n\n".join(_text(verdict) for verdict in verdicts))
     return 1 if verdicts else 0
 
 
-def _told(verdict: Mapping[str, object]) -> str:
-    since = datetime.fromtimestamp(_ms(verdict["since_ms"]) / 1000, UTC)
+def _text(verdict: Mapping[str, object]) -> str:
     group = printable(str(verdict["group"]))
-    head = f"{group}: {verdict['verdict']} (since {since:%Y-%m-%d %H:%M:%S} UTC)"
+    head = f"{group}: {verdict['verdict']} (since {instant(_ms(verdict['since_ms']))})"
     return "\n".join(
         [head, _indented(str(verdict["summary"])), _indented(f"Remedy: {verdict['remedy']}")]
     )

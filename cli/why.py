@@ -11,7 +11,7 @@ from typing import TypeVar
 import click
 
 from cli.admin import Expected, admin_option, ask_admin
-from cli.clock import Moment
+from cli.clock import InstantParam
 from cli.tables import cell, say, table
 
 _REBALANCES: Expected = {"rebalances": list, "stories": list}
@@ -27,7 +27,7 @@ def _span_options(command: CommandFunction) -> CommandFunction:
         command = click.option(
             f"--{name}",
             metavar="TIME",
-            type=Moment(),
+            type=InstantParam(),
             help=f"{which} of the time range: 02:10 or 2026-11-21T02:10 (UTC), or 2h (ago).",
         )(command)
     return command

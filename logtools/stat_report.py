@@ -1,12 +1,12 @@
 """How are the statistics shown: as a table for people, as JSON for programs?"""
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from typing import Final
 
 from logtools.kafka_json import Json
 from logtools.layout import PartitionPlace
 from logtools.stat import Counts, Freed, Share, Statistics
+from seams.text import instant
 
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 _TOPS: Final = {
@@ -68,7 +68,7 @@ def _facts(total: Counts) -> Iterator[str]:
     if total.oldest_ms is not None and total.newest_ms is not None:
         rate = total.commits_per_second
         per_second = "" if rate is None else f"; {rate:.3g} commits a second"
-        yield f"from, to         {_time(total.oldest_ms)}, {_time(total.newest_ms)}{per_second}"
+        yield f"from, to         {instant(total.oldest_ms)}, {instant(total.newest_ms)}{per_second}"
     if total.memberless_commits:
         yield f"not by members   {total.memberless_commits} of {total.commits} commits"
     now, most = total.frees_now, total.frees_at_most
@@ -95,10 +95,6 @@ def size_text(count: int) -> str:
             return f"{count} B" if unit == "B" else f"{amount:.1f} {unit}"
         amount /= 1024
     raise AssertionError("the last unit holds everything")
-
-
-def _time(timestamp_ms: int) -> str:
-    return datetime.fromtimestamp(timestamp_ms / 1_000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def as_json(statistics: Statistics) -> dict[str, Json]:

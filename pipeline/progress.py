@@ -13,6 +13,8 @@ from typing import Final
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from seams.text import duration
+
 EVERY_S: Final = 10.0
 
 
@@ -30,23 +32,23 @@ class Progress:
         began_s = monotonic()
         ended = Event()
 
-        def tell() -> None:
+        def write_lines() -> None:
             while not ended.wait(self._every_s):
                 done = "" if spark is None else _tasks(spark)
-                self._write(f"{what}: {_duration(monotonic() - began_s)} so far{done}")
+                self._write(f"{what}: {_since(began_s)} so far{done}")
 
         self._write(what)
-        teller = Thread(target=tell, name="progress", daemon=True)
-        teller.start()
+        writer = Thread(target=write_lines, name="progress", daemon=True)
+        writer.start()
         try:
             yield
         finally:
             ended.set()
-            teller.join()
+            writer.join()
 
     def total(self) -> None:
         """The last line: how long all of it took."""
-        self._write(f"done in {_duration(monotonic() - self._began_s)}")
+        self._write(f"done in {_since(self._began_s)}")
 
 
 class NoProgress(Progress):
@@ -68,6 +70,5 @@ def _tasks(spark: SparkSession) -> str:
     return f", {done} of {tasks} tasks of this stage" if tasks else ""
 
 
-def _duration(seconds: float) -> str:
-    whole = round(seconds)
-    return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60} s"
+def _since(began_s: float) -> str:
+    return duration((monotonic() - began_s) * 1_000)

@@ -8,8 +8,9 @@ page forbids itself scripts and requests. Figures are rounded for people; the fi
 import html
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from typing import Final
+
+from seams.text import duration, instant
 
 NONE: Final = "\N{EN DASH}"
 _CELL: Final = 400
@@ -118,23 +119,9 @@ def _text(value: object) -> str:
     return html.escape(said if len(said) <= _CELL else said[: _CELL - 1] + "…")
 
 
-def moment(at_ms: object) -> str | None:
-    """An instant, UTC; to the second."""
-    if not isinstance(at_ms, int):
-        return None
-    at = datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=at_ms)
-    return at.strftime("%Y-%m-%d %H:%M:%S")
+def instant_cell(at_ms: int | None) -> str | None:
+    return None if at_ms is None else instant(at_ms)
 
 
-def duration(seconds: object) -> str | None:
-    """In the two units that matter."""
-    if not isinstance(seconds, int | float):
-        return None
-    if seconds < 60:
-        return f"{seconds:.3g} s"
-    minutes = round(seconds / 60)
-    if minutes < 60:
-        return f"{minutes} min"
-    if minutes < 2_880:
-        return f"{minutes // 60} h {minutes % 60:02} min"
-    return f"{minutes // 1_440} d {minutes % 1_440 // 60} h"
+def duration_cell(seconds: float | None) -> str | None:
+    return None if seconds is None else duration(seconds * 1_000)

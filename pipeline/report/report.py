@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as fn
 
 from pipeline.report.charts import COLOURS, Line, lines_over_time, stacked_bars
-from pipeline.report.html_page import Section, duration, moment, page
+from pipeline.report.html_page import Section, duration_cell, instant_cell, page
 from pipeline.results import Results
 
 TOP: Final = 20
@@ -43,7 +43,7 @@ def report_page(results: Results, *, top: int = TOP) -> str:
         _audit(results),
     ]
     since, until = _extent(results)
-    about = f"Tables of {results.path}, from {since or '?'} to {until or '?'} UTC"
+    about = f"Tables of {results.path}, from {since or '?'} to {until or '?'}"
     return page("Consumer groups", about, sections)
 
 
@@ -63,7 +63,7 @@ def _extent(results: Results) -> tuple[str | None, str | None]:
         if (table := results.table(name)) is not None:
             low, high = table.agg(fn.min(column), fn.max(column)).first() or (None, None)
             found += [at for at in (low, high) if at is not None]
-    return (moment(min(found)), moment(max(found))) if found else (None, None)
+    return instant_cell(min(found, default=None)), instant_cell(max(found, default=None))
 
 
 def _overview(results: Results) -> Section:
@@ -130,7 +130,7 @@ def _health(results: Results, top: int) -> Section:
             [
                 row["group"],
                 row["status"],
-                moment(row["at_ms"]),
+                instant_cell(row["at_ms"]),
                 row["total_lag"],
                 row["bad_partitions"],
                 row["partitions"],
@@ -180,15 +180,15 @@ def _lag(results: Results, top: int) -> Section:
             [
                 row["group"],
                 _place(row["topic"], row["partition"]),
-                moment(row["hour_ms"]),
+                instant_cell(row["hour_ms"]),
                 row["lag_last"],
-                duration(row["delay_p95_s"]),
+                duration_cell(row["delay_p95_s"]),
                 row["slope_per_s"],
                 row["slope_error_per_s"],
                 row["r2"],
-                duration(row["catch_up_s"]) or "never",
-                duration(row["catch_up_low_s"]),
-                duration(row["catch_up_high_s"]) or _late(row["catch_up_s"]),
+                duration_cell(row["catch_up_s"]) or "never",
+                duration_cell(row["catch_up_low_s"]),
+                duration_cell(row["catch_up_high_s"]) or _late(row["catch_up_s"]),
             ]
             for row in worst
         ],
@@ -266,8 +266,8 @@ def _rebalances(results: Results, top: int) -> Section:
                 row["group"],
                 row["cause"],
                 row["rebalances"],
-                duration(_seconds(row["duration_ms"])),
-                duration(_seconds(row["longest_ms"])),
+                duration_cell(_seconds(row["duration_ms"])),
+                duration_cell(_seconds(row["longest_ms"])),
                 row["moved"],
                 row["unowned"],
             ]
@@ -304,8 +304,8 @@ def _anomalies(results: Results) -> Section:
                 row["group"],
                 _place(row["topic"], row["partition"]),
                 row["member"],
-                moment(row["since_ms"]),
-                duration((row["until_ms"] - row["since_ms"]) / 1000),
+                instant_cell(row["since_ms"]),
+                duration_cell((row["until_ms"] - row["since_ms"]) / 1000),
                 row["score"],
                 row["evidence"],
             ]
@@ -325,7 +325,7 @@ def _audit(results: Results) -> Section:
         section.table(
             heads,
             [
-                [moment(row["at_ms"]), row["group"], _place(row["topic"], row["partition"]),
+                [instant_cell(row["at_ms"]), row["group"], _place(row["topic"], row["partition"]),
                  row["old_offset"], row["new_offset"], row["by"], row["client_id"], row["host"]]
                 for row in rows
             ],
@@ -342,7 +342,7 @@ def _audit(results: Results) -> Section:
     section.table(
         ["when", "group", "partition", "before", "after"],
         [
-            [moment(row["at_ms"]), row["group"], _place(row["topic"], row["partition"]),
+            [instant_cell(row["at_ms"]), row["group"], _place(row["topic"], row["partition"]),
              row["old_offset"], row["new_offset"]]
             for row in rows
         ],

@@ -1,10 +1,10 @@
-"""How may a time be written in an option?"""
+"""Times on the command line: how an instant and a duration may be written in an option."""
 
 import click
 import pytest
 
 from cli import clock
-from cli.clock import Moment
+from cli.clock import InstantParam, SecondsParam
 
 NOON_MS = 1_795_262_400_000  # 2026-11-21T12:00Z
 
@@ -30,10 +30,24 @@ def test_a_time_is_a_date_a_number_or_how_long_ago(
     monkeypatch: pytest.MonkeyPatch, said: str, at_ms: int
 ) -> None:
     monkeypatch.setattr(clock, "now_ms", lambda: NOON_MS)
-    assert Moment().convert(said, None, None) == at_ms
+    assert InstantParam().convert(said, None, None) == at_ms
 
 
 @pytest.mark.parametrize("said", ["", "yesterday", "2h3m", "-5", "24:00", "2:10", "2026-13-01"])
 def test_what_is_no_time_is_refused(said: str) -> None:
     with pytest.raises(click.BadParameter, match="is no time"):
-        Moment().convert(said, None, None)
+        InstantParam().convert(said, None, None)
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"),
+    [("30s", 30), ("5m", 300), ("1h", 3_600), ("2 d", 172_800), ("2147483647s", 2**31 - 1)],
+)
+def test_a_duration_is_a_number_with_its_unit(said: str, seconds: int) -> None:
+    assert SecondsParam().convert(said, None, None) == seconds
+
+
+@pytest.mark.parametrize("said", ["", "30", "0s", "-5s", "5ms", "1h30m", "2147483648s", "s"])
+def test_what_is_no_duration_is_refused(said: str) -> None:
+    with pytest.raises(click.BadParameter, match="is not a duration"):
+        SecondsParam().convert(said, None, None)

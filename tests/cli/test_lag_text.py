@@ -26,3 +26,11 @@ def test_types_have_a_column_if_there_are_others_than_consumers() -> None:
     lines = _all({"at_ms": 1, "groups": [row("b", protocol_type="connect")]}).splitlines()
     assert lines[0].split()[:3] == ["GROUP", "TYPE", "STATE"]
     assert lines[1].split()[:3] == ["b", "connect", "Stable"]
+
+
+def test_durations_are_written_as_everywhere() -> None:
+    behind = [row("a", seconds_max=0), row("b", seconds_max=6.24), row("c", seconds_max=200)]
+    lines = _all({"at_ms": 1, "groups": behind}).splitlines()
+    start = lines[0].index("BEHIND")
+    shown = [line[start:].split("  ")[0] for line in lines[1:]]
+    assert shown == ["0 ms", "6.2 s", "3 min 20 s"]

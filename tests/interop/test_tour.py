@@ -31,7 +31,8 @@ ON_SPARK = "rollcall pipeline"
 BEGINS_A_PROCESS = re.compile(r"make serve|.*/read_\w+\.py")
 
 NUMBER = r"-?\d+(?:[.,]\d+)*"
-MEASURE = rf"(?:{NUMBER}(?:/s|s)|-|never)"  # in a table; unknown at first
+LASTED = rf"{NUMBER} (?:ms|s|min|h)(?: {NUMBER} (?:s|min))?"
+MEASURE = rf"(?:{NUMBER}/s|{LASTED}|-|never)"  # in a table; unknown at first
 UUID = r"-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 VARIES = re.compile(rf"-?[0-9a-f]*…|{UUID}|(?<=\s){MEASURE}(?=\s)|\s+|{NUMBER}")
 
