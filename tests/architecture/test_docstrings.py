@@ -4,7 +4,8 @@ import ast
 import re
 from pathlib import Path
 
-from tests.architecture.tree import ROOT, python_files, tracked_files
+from tests.architecture.names import module_of
+from tests.architecture.tree import python_files, tracked_files
 
 FILE_NAME = re.compile(r"(?<![\w/.*-])[\w/.-]*\w\.(?:py|md|toml|yaml|sh)\b")
 # Files of other projects, and files that a run makes.
@@ -13,7 +14,7 @@ NOT_OURS = {"rollcall.toml", "kafka-console-producer.sh"}
 
 def named_files(path: Path) -> set[str]:
     """The files that the docstrings of a module name."""
-    tree = ast.parse((ROOT / path).read_text())
+    tree = module_of(path).tree
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
     texts = [ast.get_docstring(node) for node in ast.walk(tree) if isinstance(node, documented)]
     return {name for text in texts if text for name in FILE_NAME.findall(text)}

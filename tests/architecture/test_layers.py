@@ -1,16 +1,17 @@
-"""The one-way road: who may import whom, and where does each dependency live?
+"""Layers: which package may import which, and in which packages each dependency is used.
 
-The contracts of pyproject.toml are run as they are; what they cannot say is read from the sources.
+Runs the contracts of pyproject.toml; what they cannot express is read from the sources.
 """
 
 import ast
 import tomllib
-from collections.abc import Iterator
+from functools import cache
 
 import pytest
 from importlinter.cli import lint_imports
 
-from tests.architecture.tree import PACKAGES, ROOT, python_files
+from tests.architecture.names import modules, statements
+from tests.architecture.tree import PACKAGES, ROOT, tracked_files
 
 # Each dependency has one home, so that another could take its place.
 HOMES = {
@@ -48,10 +49,9 @@ HOMES = {
     "structlog": ("broker/",),
     "uvloop": ("broker/main.py",),
 }
-# Clock and chance enter the house by two doors, which the simulator closes.
+# Clocks and randomness are used in a few modules, which the simulator replaces.
 DOORS = {
-    # In storage/ a stopwatch, and how long ago the disk was last asked for its room; in pipeline/
-    # how long a step has run.
+    # In storage/ durations, and the age of the last check of free space; in pipeline/ durations.
     "time": (
         "broker/",
         "storage/journal/journal.py",
@@ -66,15 +66,17 @@ DOORS = {
 }
 
 
-def imports() -> Iterator[tuple[str, str]]:
+@cache
+def imports() -> frozenset[tuple[str, str]]:
     """(file, top-level module) of every import in the product, wherever in a file it stands."""
-    for path in python_files(tests=False):
-        for node in ast.walk(ast.parse((ROOT / path).read_text())):
+    found: set[tuple[str, str]] = set()
+    for module in modules():
+        for node in statements(module):
             if isinstance(node, ast.Import):
-                for name in node.names:
-                    yield str(path), name.name.partition(".")[0]
+                found.update((module.path, name.name.partition(".")[0]) for name in node.names)
             elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-                yield str(path), node.module.partition(".")[0]
+                found.add((module.path, node.module.partition(".")[0]))
+    return frozenset(found)
 
 
 def test_the_import_contracts_are_kept(
@@ -88,11 +90,11 @@ def test_the_import_contracts_are_kept(
 @pytest.mark.parametrize("module", [*HOMES, *DOORS])
 def test_a_dependency_is_used_in_its_home_only(module: str) -> None:
     homes = {**HOMES, **DOORS}[module]
-    strangers = {path for path, name in imports() if name == module and not path.startswith(homes)}
-    assert strangers == set()
+    elsewhere = {path for path, name in imports() if name == module and not path.startswith(homes)}
+    assert elsewhere == set()
 
 
-def test_every_import_is_ours_the_standard_librarys_or_declared() -> None:
+def test_every_import_is_of_the_project_the_standard_library_or_declared() -> None:
     import sys
 
     declared = {*HOMES, *PACKAGES}
@@ -114,3 +116,9 @@ def test_every_package_is_under_contract() -> None:
 def test_the_image_is_built_from_every_package() -> None:
     copied = (ROOT / ".dockerignore").read_text().splitlines()
     assert {f"!{name}" for name in PACKAGES} <= set(copied)
+
+
+def test_the_source_distribution_has_every_folder() -> None:
+    included = (ROOT / "MANIFEST.in").read_text().split()
+    folders = {path.parts[0] for path in tracked_files() if len(path.parts) > 1}
+    assert folders - {".ci"} <= set(included)

@@ -4,7 +4,13 @@ import ast
 
 import pytest
 
-from tests.architecture.names import GROUP_TYPES, import_circles, imported_modules, modules
+from tests.architecture.names import (
+    GROUP_TYPES,
+    import_circles,
+    imported_modules,
+    modules,
+    statements,
+)
 from tests.architecture.tree import PACKAGES, ROOT
 
 BROKER_MODULES_MAX = 12  # directly in broker/: what composes and runs the daemon
@@ -25,7 +31,7 @@ def outside_imports(package: str) -> set[str]:
     """The modules outside the project that a package imports, wherever in its files."""
     found: set[str] = set()
     for module in modules([package]):
-        for node in ast.walk(module.tree):
+        for node in statements(module):
             if isinstance(node, ast.Import):
                 found.update(name.name for name in node.names)
             elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:

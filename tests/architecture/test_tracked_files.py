@@ -1,4 +1,4 @@
-"""Does any file say where it was made? A host, a registry, a link or a path of one machine.
+"""Private data in files: hosts, registries, links and paths of one machine, keys.
 
 Lock files, recorded output, benchmark results and documents are written by tools and by hand on
 machines with settings of their own; what those leak is found here, before it is published.

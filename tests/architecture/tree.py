@@ -1,4 +1,4 @@
-"""Which files belong to the project? Those that git tracks, or, in an unpacked archive, all."""
+"""Tracked files: those that git tracks or, in an unpacked archive, all."""
 
 import os
 import subprocess
