@@ -72,7 +72,7 @@ class Family:
         unit = f"# UNIT {name} {self.unit}\n" if openmetrics and self.unit else ""
         return f"# HELP {name} {help_text}\n# TYPE {name} {kind.value}\n{unit}"
 
-    # Portions of few samples. Those of many make their lines themselves, see groups_labelled.py.
+    # Portions of few samples. Families with many write their own lines, see group_series.py.
 
     def one(self, value: Number) -> Portion:
         return Portion(self, (f"{self.name} {number(value)}\n",))
