@@ -148,11 +148,12 @@ def _clean(
 ) -> Iterator[tuple["TopicPartition", "FolderCleaned"]]:
     from storage.cleaner.cleaner import clean_folder
     from storage.disk import RealDisk
+    from storage.log.partition_folders import folder_name
     from transfer.rollcall_dir import lock
 
     with closing(lock(config)):
         for key, settings in logs:
-            folder = f"{config.data_dir}/{key.topic}-{key.partition}"
+            folder = f"{config.data_dir}/{folder_name(key)}"
             done = clean_folder(
                 RealDisk(),
                 folder,

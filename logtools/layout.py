@@ -13,10 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
-LOG_SUFFIX: Final = ".log"
-_PARTITION_FOLDER: Final = re.compile(
-    r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>[0-9]{1,10})"
-)
+from storage.log.partition_folders import parse_folder_name
+from storage.log.segment import LOG_SUFFIX
+
 _SEGMENT_FILE: Final = re.compile(r"(?P<base>[0-9]{1,20})\.log(?P<leftover>\.[a-z]+)?")
 
 
@@ -86,19 +85,13 @@ def place_at(path: Path, *, topic: str) -> DataPlace:
     if name is None:
         raise NothingThere(f"{path} is no segment: its name is not an offset and .log")
     segment = SegmentFile(path, int(name["base"]), name["leftover"] or "")
-    named, number = _named(path.absolute().parent) or (topic, None)
+    named, number = parse_folder_name(path.absolute().parent.name) or (topic, None)
     return DataPlace(path, (PartitionPlace(named, number, None, (segment,)),))
-
-
-def _named(folder: Path) -> tuple[str, int | None] | None:
-    """The topic and partition in a folder's name."""
-    found = _PARTITION_FOLDER.fullmatch(folder.name)
-    return None if found is None else (found["topic"], int(found["partition"]))
 
 
 def _folder(path: Path, topic: str) -> DataPlace:
     segments = _segments(path)
-    own_name = _named(path.absolute())
+    own_name = parse_folder_name(path.absolute().name)
     if segments or (own_name is not None and _is_partition(path)):
         named, number = own_name or (topic, None)
         return DataPlace(path, (PartitionPlace(named, number, path, segments),))
@@ -116,7 +109,7 @@ def _is_partition(path: Path) -> bool:
 def _partitions(path: Path) -> Iterator[PartitionPlace]:
     found = []
     for child in path.iterdir():
-        named = _named(child)
+        named = parse_folder_name(child.name)
         if named is not None and child.is_dir():
             found.append((*named, child))
     for topic, partition, child in sorted(found):

@@ -254,5 +254,5 @@ class LogStore(Protocol):
         """Rename each folder to `<topic>-<n>.<hex>-delete`, then remove it; and durably forget
         where the logs began and how much of them was sound, for others may get their names."""
 
-    def set_aside(self, *topic_partitions: TopicPartition) -> Sequence[str]:
+    def mark_stray(self, *topic_partitions: TopicPartition) -> Sequence[str]:
         """Rename each folder to `<topic>-<n>.<hex>-stray` and let go of it; the new paths."""

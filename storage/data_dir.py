@@ -23,13 +23,13 @@ from msgspec import Struct
 from storage.disk import TEMPORARY, Disk, RealDisk, parent, read_file, replace_file
 from storage.journal.write_ahead_pair import FILE_NAMES as WRITE_AHEAD_FILES
 from storage.log.checkpoints import decode_uuid, encode_uuid
+from storage.log.partition_folders import parse_folder_name
 
 LOCK = ".lock"
 META_PROPERTIES = "meta.properties"
 DATA_VERSION = 1
 
 _KAFKA_VERSION = "1"
-_PARTITION = re.compile(r".+-[0-9]+")  # the name of a partition's folder
 _OUR_VERSION_KEY = "rollcall.data.version"
 
 
@@ -108,7 +108,7 @@ class DataDir:
             self._make_dirs()
             self._lock()
             # Partitions without an identity: moved here from elsewhere, or the file was lost.
-            self.lost_identity = self.is_new and any(map(_PARTITION.fullmatch, os.listdir(path)))  # noqa: PTH208
+            self.lost_identity = self.is_new and any(map(parse_folder_name, os.listdir(path)))  # noqa: PTH208
             self.identity = known or self._identify(disk, node_id, new_id)
         except BaseException as fault:
             self.withdraw()

@@ -241,7 +241,7 @@ class TopicRegistry:
 
         def work() -> None:
             self._store.delete(*own)
-            self._store.set_aside(*others)
+            self._store.mark_stray(*others)
 
         try:
             yield work
@@ -386,7 +386,7 @@ class TopicRegistry:
         except OSError as fault:
             self._observe(SaveFailed("deletion of partitions", str(fault)))
         try:
-            for path in self._store.set_aside(*plan.strays):
+            for path in self._store.mark_stray(*plan.strays):
                 self._observe(FolderSetAside(path))
         except OSError as fault:
             self._observe(SaveFailed("folders that no topic owns", str(fault)))

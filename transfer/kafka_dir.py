@@ -11,7 +11,6 @@ counterparts: LogManager.loadLogs, UnifiedLog, OffsetCheckpointFile.
 
 import fcntl
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -19,7 +18,7 @@ from typing import Final, Self
 from uuid import UUID
 
 from protocol.names import OFFSETS_TOPIC, TopicId
-from storage.api import LogSettings, TopicPartition
+from storage.api import LogSettings
 from storage.data_dir import LOCK, META_PROPERTIES
 from storage.disk import Disk, RealDisk, read_file, replace_file
 from storage.log.checkpoints import (
@@ -31,6 +30,7 @@ from storage.log.checkpoints import (
     write_offsets,
 )
 from storage.log.log_store import CLEAN_SHUTDOWN
+from storage.log.partition_folders import parse_folder_name
 from storage.log.partition_log import PartitionLog
 from storage.log.segment import EVERYTHING
 from storage.repair import undo
@@ -39,7 +39,6 @@ from transfer.errors import Unusable
 from transfer.file_owner import give_to_owner
 from transfer.kafka_stamp import Stamp, is_as_stamped, stamp_of
 
-_FOLDER: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>0|[1-9][0-9]{0,9})")
 _SEGMENT_BYTES: Final = 104_857_600  # offsets.topic.segment.bytes; rolled only if we fill it
 
 
@@ -91,16 +90,15 @@ class KafkaDir:
     def _find_logs(self) -> None:
         ids: set[UUID] = set()
         for name in self.disk.listdir(self.path):
-            match = _FOLDER.fullmatch(name)
-            if match is None:
+            key = parse_folder_name(name)
+            if key is None:
                 continue
             folder = f"{self.path}/{name}"
             topic_id = read_topic_id(self.disk, f"{folder}/{PARTITION_METADATA}")
             if topic_id != NO_TOPIC_ID:
-                self._topic_ids[match["topic"]] = topic_id
-            if match["topic"] == OFFSETS_TOPIC:
+                self._topic_ids[key.topic] = topic_id
+            if key.topic == OFFSETS_TOPIC:
                 ids.add(topic_id)
-                key = TopicPartition(OFFSETS_TOPIC, int(match["partition"]))
                 settings = LogSettings(segment_bytes=_SEGMENT_BYTES)
                 self._logs[key.partition] = PartitionLog(self.disk, folder, key, settings)
         self.partitions = len(self._logs)

@@ -7,7 +7,6 @@ the driver. Kafka's counterparts: LocalLog, OffsetIndex.
 """
 
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -22,12 +21,12 @@ from storage.batch.record_batch import (
     computed_crc,
     read_header,
 )
+from storage.log.partition_folders import parse_folder_name
+from storage.log.segment import LOG_SUFFIX
 
 PIECE_BYTES: Final = 32 << 20
 """Bytes of log that one task decodes."""
 
-LOG_SUFFIX: Final = ".log"
-_FOLDER: Final = re.compile(r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>0|[1-9][0-9]{0,9})")
 _INDEX_ENTRY: Final = Struct(">ii")
 _EXTENT: Final = Struct(">qi")
 _HEAD: Final = Struct(">qi4xb6xi")  # base offset, length, magic, last offset delta
@@ -66,7 +65,7 @@ def segments(path: str, topic: str) -> list[Segment]:
     root = Path(path.removeprefix("file://").removeprefix("file:"))
     if root.suffix == LOG_SUFFIX and root.is_file():
         found = list(_of_folder([root], root.resolve().parent.name, topic))
-    elif _FOLDER.fullmatch(root.resolve().name) and any(root.glob(f"*{LOG_SUFFIX}")):
+    elif parse_folder_name(root.resolve().name) and any(root.glob(f"*{LOG_SUFFIX}")):
         found = list(_of_folder(root.glob(f"*{LOG_SUFFIX}"), root.resolve().name, topic))
     elif root.is_dir():
         found = [
@@ -94,13 +93,13 @@ def with_records_from(found: Sequence[Segment], begins: Mapping[int, int]) -> li
 
 
 def _of_folder(files: Iterator[Path] | Sequence[Path], name: str, topic: str) -> Iterator[Segment]:
-    match = _FOLDER.fullmatch(name)
-    if match is None or match["topic"] != topic:
+    key = parse_folder_name(name)
+    if key is None or key.topic != topic:
         return
     for file in files:
         if file.stem.isdecimal():
             size = file.stat().st_size
-            yield Segment(str(file), topic, int(match["partition"]), int(file.stem), size)
+            yield Segment(str(file), topic, key.partition, int(file.stem), size)
 
 
 def log_ends(found: Sequence[Segment]) -> dict[int, int]:

@@ -26,13 +26,14 @@ from storage.log.checkpoints import (
 )
 from storage.log.partition_folders import (
     PARTITION_NUMBER_MAX,
-    bury,
+    folder_name,
     holds_partition,
     is_deleted,
     is_unused,
-    partition_named,
+    parse_folder_name,
     remove_files,
-    set_aside,
+    rename_to_deleted,
+    rename_to_stray,
     try_to_remove,
 )
 from storage.log.partition_log import PartitionLog
@@ -155,7 +156,7 @@ class LogStore:
         found: dict[TopicPartition, PartitionLog] = {}
         before_import = {} if interrupted is None else interrupted.log_ends
         for name in sorted(names):
-            key = partition_named(name)
+            key = parse_folder_name(name)
             if is_deleted(name):
                 try_to_remove(self._disk, f"{self.path}/{name}")
             elif key is not None and self._is_ours(key):
@@ -389,7 +390,7 @@ class LogStore:
         """A folder that was never written to is used; any other, which nobody knows, set aside."""
         log = self._new_log(key, settings)
         if self._disk.exists(log.path) and not is_unused(self._disk, log.path):
-            set_aside(self._disk, log.path)
+            rename_to_stray(self._disk, log.path)
         try:
             if self._disk.exists(log.path):
                 log.name_topic(topic_id)
@@ -425,19 +426,19 @@ class LogStore:
         for log in logs.values():
             log.abandon("deleted")
         self._forget_lines(topic_partitions)
-        graves: list[str] = []
+        renamed: list[str] = []
         for key in topic_partitions:
             gone = logs.get(key)
             if gone is None:
-                graves.append(bury(self._disk, self._folder(key), NO_TOPIC_ID))
+                renamed.append(rename_to_deleted(self._disk, self._folder(key), NO_TOPIC_ID))
             else:
                 with gone.files_lock:  # the cleaner may be renaming
-                    graves.append(bury(self._disk, gone.path, gone.topic_id))
+                    renamed.append(rename_to_deleted(self._disk, gone.path, gone.topic_id))
         self._disk.sync_dir(self.path)
-        for grave in graves:
-            try_to_remove(self._disk, grave)
+        for path in renamed:
+            try_to_remove(self._disk, path)
 
-    def set_aside(self, *topic_partitions: TopicPartition) -> list[str]:
+    def mark_stray(self, *topic_partitions: TopicPartition) -> list[str]:
         """Let go of folders that no topic owns, under names that are no partitions'; which names.
 
         Durable when it returns.
@@ -449,7 +450,7 @@ class LogStore:
             log.abandon("set aside")
         self._forget_lines(topic_partitions)
         folders = [self._folder(key) for key in topic_partitions]
-        names = [set_aside(self._disk, one) for one in folders if self._disk.exists(one)]
+        names = [rename_to_stray(self._disk, path) for path in folders if self._disk.exists(path)]
         self._disk.sync_dir(self.path)
         return names
 
@@ -529,4 +530,4 @@ class LogStore:
             write_offsets(self._disk, path, log_starts)
 
     def _folder(self, key: TopicPartition) -> str:
-        return f"{self.path}/{key.topic}-{key.partition}"
+        return f"{self.path}/{folder_name(key)}"

@@ -1,11 +1,15 @@
-"""Partition folders: which folders of a data directory are partitions, and how they come and go.
+"""Partition folders: their names, which folders are partitions, and how they come and go.
 
-A partition is a folder named `<topic>-<number>` that holds a segment or a `partition.metadata`;
-whatever else bears such a name is somebody's own and left alone. A folder that is to go gets
-Kafka's suffix `-delete` first, so that a crash cannot leave half a partition; one that belongs to
-nobody gets Kafka's `-stray`, and nothing in it is touched. Used by `log_store.py`.
-Kafka's counterparts: LogManager.parseTopicPartitionName, UnifiedLog.logDeleteDirName,
-UnifiedLog.logStrayDirName.
+A partition is a folder named `<topic>-<number>` that holds a segment or a `partition.metadata`. Any
+other folder with such a name belongs to somebody else and is left alone. Kafka's suffixes name the
+folders that are not, or not any more, partitions, each behind a UUID: `-delete` before a folder is
+removed, so that a crash cannot leave half a partition; `-stray` where no topic owns it, and nothing
+in it is touched; `-future` for a copy that a Kafka was moving to another disk.
+
+This is the one place that knows these names: `log_store.py`, the data directory, the log tools, the
+transfer to and from a Kafka's directory and the pipeline ask here.
+Kafka's counterparts: UnifiedLog.parseTopicPartitionName, logDirName, logDeleteDirName,
+logStrayDirName, logFutureDirName.
 """
 
 import re
@@ -20,32 +24,49 @@ from storage.log.checkpoints import LEADER_EPOCHS, PARTITION_METADATA
 from storage.log.segment import LOG_SUFFIX
 
 PARTITION_NUMBER_MAX: Final = 99_999
-"""A folder with a greater number is no partition of ours, but a copy named by its date or the like:
+"""A folder with a greater number is no partition, but a copy named by its date or the like:
 a topic's table has a line for every number up to the greatest."""
 
 MAX_NAME_BYTES: Final = 255
 DELETE_SUFFIX: Final = "-delete"
+FUTURE_SUFFIX: Final = "-future"
 STRAY_SUFFIX: Final = "-stray"
 
 _PARTITION: Final = re.compile(
     r"(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>0|[1-9][0-9]{0,9})", re.ASCII
 )
-_DELETED: Final = re.compile(r".+\.[0-9a-f]{32}" + DELETE_SUFFIX)
+_RENAMED: Final = re.compile(
+    rf".+\.[0-9a-f]{{32}}(?P<suffix>{DELETE_SUFFIX}|{FUTURE_SUFFIX}|{STRAY_SUFFIX})"
+)
 
 
-def partition_named(name: str) -> TopicPartition | None:
-    """The partition that a folder of this name would be."""
+def folder_name(topic_partition: TopicPartition) -> str:
+    return f"{topic_partition.topic}-{topic_partition.partition}"
+
+
+def parse_folder_name(name: str) -> TopicPartition | None:
+    """The partition whose folder has this name; None of any other name, renamed folders included.
+
+    The number follows the last dash, for a topic may have dashes and dots. Kafka differs: it also
+    takes leading zeros, which no broker writes, and so two folders could be one partition.
+    """
     match = _PARTITION.fullmatch(name)
     return None if match is None else TopicPartition(match["topic"], int(match["partition"]))
 
 
+def renamed_suffix(name: str) -> str | None:
+    """The suffix of a folder that was a partition: DELETE_, FUTURE_ or STRAY_SUFFIX."""
+    match = _RENAMED.fullmatch(name)
+    return None if match is None else match["suffix"]
+
+
 def is_deleted(name: str) -> bool:
-    """Is it a folder that was to go when the process ended?"""
-    return _DELETED.fullmatch(name) is not None
+    """Whether the folder was being removed when the process ended."""
+    return renamed_suffix(name) == DELETE_SUFFIX
 
 
 def holds_partition(disk: Disk, folder: str) -> bool:
-    """Is there anything that a log leaves? A swap that was interrupted counts."""
+    """Whether the folder has files of a log. Those of an interrupted swap count."""
     if disk.exists(f"{folder}/{PARTITION_METADATA}"):
         return True
     try:
@@ -55,27 +76,29 @@ def holds_partition(disk: Disk, folder: str) -> bool:
 
 
 def is_unused(disk: Disk, folder: str) -> bool:
-    """Is it the folder of a partition that was never written to, or was not even made in full?"""
+    """Whether nothing was ever appended to the partition; its creation may be incomplete."""
     return all(
         name in (PARTITION_METADATA, LEADER_EPOCHS) or name.endswith(TEMPORARY)
         for name in disk.listdir(folder)
     )
 
 
-def bury(disk: Disk, folder: str, topic_id: UUID) -> str:
-    """Rename a partition's folder, so that it is none any more; its name until it is removed,
-    which should wait for the sync of the new one: half a partition must not come back."""
-    grave = _renamed(folder, topic_id, DELETE_SUFFIX)
+def rename_to_deleted(disk: Disk, folder: str, topic_id: UUID) -> str:
+    """Rename a folder to `<topic>-<n>.<topic id>-delete`; its new name.
+
+    Remove it only after the new name was synced: half a partition must not come back.
+    """
+    renamed = _renamed(folder, topic_id, DELETE_SUFFIX)
     if not disk.exists(folder):
-        return grave  # it was found missing
-    if disk.exists(grave):
-        remove_folder(disk, grave)
-    disk.rename(folder, grave)
-    return grave
+        return renamed  # the partition was damaged because its folder is missing
+    if disk.exists(renamed):
+        remove_folder(disk, renamed)
+    disk.rename(folder, renamed)
+    return renamed
 
 
-def set_aside(disk: Disk, folder: str) -> str:
-    """Rename a folder that no topic owns; its name from now on. Not synced."""
+def rename_to_stray(disk: Disk, folder: str) -> str:
+    """Rename a folder that no topic owns to `<topic>-<n>.<uuid>-stray`. Not synced."""
     stray = _renamed(folder, uuid4(), STRAY_SUFFIX)
     disk.rename(folder, stray)
     return stray
@@ -88,7 +111,7 @@ def _renamed(folder: str, unique: UUID, suffix: str) -> str:
 
 
 def remove_files(disk: Disk, paths: Iterable[str]) -> None:
-    """Those of them that are there. Raises OSError."""
+    """Remove the files that exist. Raises OSError."""
     for path in paths:
         if disk.exists(path):
             disk.remove(path)
@@ -102,6 +125,6 @@ def remove_folder(disk: Disk, path: str) -> None:
 
 
 def try_to_remove(disk: Disk, path: str) -> None:
-    """As `remove_folder`; what cannot be removed now goes at the next start."""
+    """As `remove_folder`; the next start removes what cannot be removed now."""
     with suppress(OSError):
         remove_folder(disk, path)

@@ -26,3 +26,13 @@ def test_a_topic_that_is_deleted_while_we_look_is_not_there(
     place = place_at(tmp_path, topic="orders")
 
     assert [(one.topic, len(one.segments)) for one in place.partitions] == [("orders", 1)]
+
+
+def test_folders_with_other_names_than_a_partitions_are_left_out(tmp_path: Path) -> None:
+    for name in ("orders-7", "orders-007", f"orders-8.{'0' * 32}-stray", "my orders-9"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"{0:020}.log").touch()
+
+    assert [str(each) for each in place_at(tmp_path, topic="-").partitions] == ["orders-7"]
+    # One that is pointed at is read all the same; its name says nothing of a partition.
+    assert [str(each) for each in place_at(tmp_path / "orders-007", topic="-").partitions] == ["-"]

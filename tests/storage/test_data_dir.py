@@ -137,7 +137,12 @@ def test_a_start_that_is_refused_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_partitions_without_an_identity_are_told_apart_from_a_new_directory(tmp_path: Path) -> None:
-    for name, is_lost in (("lost+found", False), ("orders-3", True)):
+    for name, is_lost in (
+        ("lost+found", False),
+        ("my notes-3", False),
+        (f"orders-3.{'0' * 32}-stray", False),
+        ("orders-3", True),
+    ):
         (tmp_path / name).mkdir()
         data_dir = DataDir(str(tmp_path), 1)
         assert data_dir.is_new

@@ -203,7 +203,7 @@ class MemoryStore:
         if self.fail_deletions:
             raise OSError(5, "Input/output error")
 
-    def set_aside(self, *topic_partitions: TopicPartition) -> list[str]:
+    def mark_stray(self, *topic_partitions: TopicPartition) -> list[str]:
         self.strays += topic_partitions
         for key in topic_partitions:
             self.logs.pop(key, None)
