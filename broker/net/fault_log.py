@@ -42,7 +42,7 @@ class FaultLog:
         """The same for what failed outside of any request; each is counted, not each is logged."""
         suppressed = self._suppressed(f"{part} {type(error).__name__}", host, now_ms)
         if suppressed is None:
-            return PartFailed(part, error, is_told=False)
+            return PartFailed(part, error, is_logged=False)
         return PartFailed(part, error, suppressed)
 
     def _suppressed(self, cause: str, host: str, now_ms: int) -> int | None:

@@ -1,5 +1,4 @@
-"""What has the log cleaner done? Its facts; cleaner_lines.py has the words, log_cleaner.py
-counts."""
+"""Events of the log cleaner. cleaner_lines.py has their log lines; log_cleaner.py counts."""
 
 from msgspec import Struct
 
@@ -26,7 +25,7 @@ class LogCleaned(Struct, frozen=True):
 
 
 class CleaningAborted(Struct, frozen=True):
-    """The log was deleted or cut meanwhile, or the pass failed in a way that may pass by."""
+    """The log was deleted or cut meanwhile, or the pass failed for a reason that may go away."""
 
     log: TopicPartition
     reason: str

@@ -1,33 +1,33 @@
-"""In which words is the log cleaner told of? Those of Kafka's LogCleaner, the facts beside them."""
+"""Log lines of the log cleaner: the messages of Kafka's LogCleaner, with fields."""
 
 from collections.abc import Iterable
 from typing import Final
 
 from broker.observe import cleaner_events as cleaner
-from broker.observe.log_lines import Facts, Line, Table, told
+from broker.observe.log_lines import Fields, LineTable, LogLine, log_lines_for
 
-TABLE: Final[Table] = {}
+CLEANER_LINES: Final[LineTable] = {}
 
 _MEGABYTE: Final = 1 << 20
 
 
-@told(TABLE, cleaner.CleaningBegun)
-def _(event: cleaner.CleaningBegun) -> Iterable[Line]:
-    facts: Facts = {
+@log_lines_for(CLEANER_LINES, cleaner.CleaningBegun)
+def _(event: cleaner.CleaningBegun) -> Iterable[LogLine]:
+    fields: Fields = {
         "log": _name(event.log),
         "dirty_section": _section(event.first_dirty, event.first_uncleanable),
         "dirty_ratio": round(event.dirty_ratio, 3),
     }
     if event.is_overdue:
-        facts["because"] = "max.compaction.lag.ms"
-    yield Line("info", "Beginning cleaning of log", facts)
+        fields["because"] = "max.compaction.lag.ms"
+    yield LogLine("info", "Beginning cleaning of log", fields)
 
 
-@told(TABLE, cleaner.LogCleaned)
-def _(event: cleaner.LogCleaned) -> Iterable[Line]:
+@log_lines_for(CLEANER_LINES, cleaner.LogCleaned)
+def _(event: cleaner.LogCleaned) -> Iterable[LogLine]:
     result = event.result
     before, after = result.bytes_read, result.bytes_written
-    yield Line(
+    yield LogLine(
         "info",
         "Log cleaner cleaned log",
         {
@@ -46,36 +46,36 @@ def _(event: cleaner.LogCleaned) -> Iterable[Line]:
         },
     )
     if result.records_without_key:
-        facts: Facts = {"log": _name(event.log), "messages": result.records_without_key}
-        yield Line("warning", "Found invalid messages during compaction", facts)
+        fields: Fields = {"log": _name(event.log), "messages": result.records_without_key}
+        yield LogLine("warning", "Found invalid messages during compaction", fields)
 
 
-@told(TABLE, cleaner.CleaningAborted)
-def _(event: cleaner.CleaningAborted) -> Iterable[Line]:
-    facts: Facts = {"log": _name(event.log), "reason": event.reason}
-    yield Line("info", "The cleaning of a log is aborted", facts)
+@log_lines_for(CLEANER_LINES, cleaner.CleaningAborted)
+def _(event: cleaner.CleaningAborted) -> Iterable[LogLine]:
+    fields: Fields = {"log": _name(event.log), "reason": event.reason}
+    yield LogLine("info", "The cleaning of a log is aborted", fields)
 
 
-@told(TABLE, cleaner.LogUncleanable)
-def _(event: cleaner.LogUncleanable) -> Iterable[Line]:
-    words = "Unexpected exception thrown when cleaning log. Marking its partition as uncleanable"
-    yield Line("error", words, {"log": _name(event.log), "reason": event.reason})
+@log_lines_for(CLEANER_LINES, cleaner.LogUncleanable)
+def _(event: cleaner.LogUncleanable) -> Iterable[LogLine]:
+    message = "Unexpected exception thrown when cleaning log. Marking its partition as uncleanable"
+    yield LogLine("error", message, {"log": _name(event.log), "reason": event.reason})
 
 
-@told(TABLE, cleaner.CleanOffsetReset)
-def _(event: cleaner.CleanOffsetReset) -> Iterable[Line]:
-    words = "Resetting first dirty offset to log start offset"
-    yield Line("warning", words, {"log": _name(event.log), "reason": event.reason})
+@log_lines_for(CLEANER_LINES, cleaner.CleanOffsetReset)
+def _(event: cleaner.CleanOffsetReset) -> Iterable[LogLine]:
+    message = "Resetting first dirty offset to log start offset"
+    yield LogLine("warning", message, {"log": _name(event.log), "reason": event.reason})
 
 
-@told(TABLE, cleaner.PipelineOvertaken)
-def _(event: cleaner.PipelineOvertaken) -> Iterable[Line]:
-    facts: Facts = {
+@log_lines_for(CLEANER_LINES, cleaner.PipelineOvertaken)
+def _(event: cleaner.PipelineOvertaken) -> Iterable[LogLine]:
+    fields: Fields = {
         "log": _name(event.log),
         "unread": _section(event.unread_from, event.cleaned_to),
         "because": "rollcall.pipeline.keep.ms, rollcall.pipeline.keep.bytes",
     }
-    yield Line("warning", "Compacted what the pipeline has not read", facts)
+    yield LogLine("warning", "Compacted what the pipeline has not read", fields)
 
 
 def _name(log: tuple[str, int]) -> str:

@@ -1,8 +1,7 @@
-"""What happened in the shell? Facts about sockets, loads and the daemon itself; observer.py words
-them.
+"""Events of the shell: sockets, loads and the daemon itself. node_lines.py has their log lines.
 
-The coordinator and the data plane have events of their own. All of them are values that nobody
-acts on: they become log lines and metrics, no more.
+The coordinator, the data plane and the storage have events of their own. All are values that no
+part acts on: they become log lines and metrics, no more.
 """
 
 import traceback
@@ -20,7 +19,7 @@ PLACE_FRAMES_MAX: Final = 5
 
 
 class PeerFault(StrEnum):
-    """Why a connection was closed or refused by us; a label of a metric and a key of the log."""
+    """Why we closed or refused a connection: a label of a metric and a field of the log."""
 
     BAD_SIZE = "bad request size"
     MALFORMED = "malformed request"
@@ -42,7 +41,7 @@ class ConnectionDropped(Struct, frozen=True):
 
 
 class RequestFailed(Struct, frozen=True):
-    """A handler raised what it should not: our mistake, whatever the request was."""
+    """A handler raised an exception: a bug of ours, whatever the request was."""
 
     api_name: str
     api_version: int
@@ -56,12 +55,12 @@ class RequestFailed(Struct, frozen=True):
 
 
 class PartFailed(Struct, frozen=True):
-    """A timer, a callback or a background step raised what it should not."""
+    """A timer, a callback or a background step raised an unexpected exception."""
 
     part: str
     error: BaseException
-    suppressed: int = 0  # As above, where a client can have a part in it.
-    is_told: bool = True  # Else it is only counted.
+    suppressed: int = 0  # As above, where a client can cause it.
+    is_logged: bool = True  # Else it is only counted.
 
     @property
     def place(self) -> str:
@@ -69,7 +68,7 @@ class PartFailed(Struct, frozen=True):
 
 
 class GroupSkipped(Struct, frozen=True):
-    """Work on one group raised what it should not; the others had theirs."""
+    """Work on one group raised an unexpected exception; that on the other groups was done."""
 
     work: str
     group_id: str
@@ -81,13 +80,13 @@ class GroupSkipped(Struct, frozen=True):
 
 
 class HistoryLost(Struct, frozen=True):
-    """Facts of groups could not be kept, the first ones; the groups go on all the same."""
+    """Events of groups could not be recorded. Logged once for a gap; the groups are served."""
 
     reason: str
 
 
 class LoopStalled(Struct, frozen=True):
-    """The daemon heard nobody for a while; the clock of the core was held back by as much."""
+    """The process did not run for a while; the clock of the cores was held back by as much."""
 
     stalled_ms: int
 
@@ -115,7 +114,7 @@ class PartitionsLoaded(Struct, frozen=True):
 
 
 class PartitionRead(Struct, frozen=True):
-    """The log of a partition was read to its end; what came of it the coordinator says."""
+    """The log of a partition was read to its end; the coordinator reports the groups in it."""
 
     partition: int
     epoch: int
@@ -126,7 +125,7 @@ class PartitionRead(Struct, frozen=True):
 
 
 class LoadProgressed(Struct, frozen=True):
-    """A load that takes its time says how far it is."""
+    """The progress of a long load."""
 
     report: LoadReport
 
@@ -140,7 +139,7 @@ class SnapshotIgnored(Struct, frozen=True):
 
 
 class SnapshotTaken(Struct, frozen=True):
-    """What the log says up to a position was written down beside it."""
+    """The state up to a position of the log was written to a snapshot beside it."""
 
     partition: int
     position: int
@@ -180,17 +179,17 @@ class JournalReopened(Struct, frozen=True):
 
 
 class DaemonStep(Struct, frozen=True):
-    """A step in the daemon's life, in words."""
+    """A step of the daemon's start or stop."""
 
-    words: str
-    facts: Mapping[str, object] = field(default_factory=dict)
+    message: str
+    fields: Mapping[str, object] = field(default_factory=dict)
 
 
 class Warned(Struct, frozen=True):
     """Something that an operator should know and that stops nothing."""
 
-    words: str
-    facts: Mapping[str, object] = field(default_factory=dict)
+    message: str
+    fields: Mapping[str, object] = field(default_factory=dict)
 
 
 class TroubleFound(Struct, frozen=True):

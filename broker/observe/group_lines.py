@@ -1,4 +1,4 @@
-"""In which words are a group's events told? Members, rebalances, offsets, and their partitions.
+"""Log lines of groups: members, rebalances, offsets, and the partitions of the offsets topic.
 
 Kafka's counterpart: the log calls of `GroupMetadataManager` and `OffsetMetadataManager`, and of
 `GroupCoordinator` up to 3.x.
@@ -7,7 +7,14 @@ Kafka's counterpart: the log calls of `GroupMetadataManager` and `OffsetMetadata
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from broker.observe.log_lines import Facts, Line, Table, named, offsets_partition, told
+from broker.observe.log_lines import (
+    Fields,
+    LineTable,
+    LogLine,
+    first_names,
+    log_lines_for,
+    offsets_partition,
+)
 from coordinator.classic import events as groups
 from coordinator.classic.events import JoinKind, RemovalCause
 from coordinator.member_identity import MemberIdentity
@@ -17,21 +24,21 @@ from protocol.names import GroupState
 
 SKIPPED_NAMED_MAX: Final = 5
 
-TABLE: Final[Table] = {}
+GROUP_LINES: Final[LineTable] = {}
 
 # Groups and their members.
 
 
-@told(TABLE, groups.GroupCreated)
-def _(event: groups.GroupCreated) -> Iterable[Line]:
+@log_lines_for(GROUP_LINES, groups.GroupCreated)
+def _(event: groups.GroupCreated) -> Iterable[LogLine]:
     if event.simple:
-        words = "Creating a simple consumer group via manual offset commit"
-        yield Line("info", words, {"group_id": event.group_id})
+        message = "Creating a simple consumer group via manual offset commit"
+        yield LogLine("info", message, {"group_id": event.group_id})
 
 
-@told(TABLE, groups.MemberIdAssigned)
-def _(event: groups.MemberIdAssigned) -> Iterable[Line]:
-    yield Line(
+@log_lines_for(GROUP_LINES, groups.MemberIdAssigned)
+def _(event: groups.MemberIdAssigned) -> Iterable[LogLine]:
+    yield LogLine(
         "info",
         "Dynamic member with unknown member id joins group; "
         "created a new member id and requesting rejoin",
@@ -45,34 +52,34 @@ def _(event: groups.MemberIdAssigned) -> Iterable[Line]:
     )
 
 
-_ENTRANCES: Final[Mapping[JoinKind, str]] = {
+_JOIN_MESSAGES: Final[Mapping[JoinKind, str]] = {
     JoinKind.DYNAMIC: "Dynamic member with unknown member id joins group; created a new member id",
     JoinKind.PENDING: "Pending dynamic member joins group; adding to the group now",
     JoinKind.STATIC: "Static member with unknown member id joins group; created a new member id",
 }
 
 
-@told(TABLE, groups.MemberAdded)
-def _(event: groups.MemberAdded) -> Iterable[Line]:
-    facts: Facts = {"group_id": event.group_id, "state": event.state, **_member(event.member)}
-    yield Line("info", _ENTRANCES[event.join_kind], facts)
+@log_lines_for(GROUP_LINES, groups.MemberAdded)
+def _(event: groups.MemberAdded) -> Iterable[LogLine]:
+    fields: Fields = {"group_id": event.group_id, "state": event.state, **_member(event.member)}
+    yield LogLine("info", _JOIN_MESSAGES[event.join_kind], fields)
 
 
-@told(TABLE, groups.StaticMemberReplaced)
-def _(event: groups.StaticMemberReplaced) -> Iterable[Line]:
-    facts: Facts = {
+@log_lines_for(GROUP_LINES, groups.StaticMemberReplaced)
+def _(event: groups.StaticMemberReplaced) -> Iterable[LogLine]:
+    fields: Fields = {
         "group_id": event.group_id,
         "state": event.state,
         **_member(event.member),
         "replaced_member_id": event.old_member_id,
     }
-    yield Line(
+    yield LogLine(
         "info",
         "Static member with unknown member id joins group, replacing previously mapped member",
-        facts,
+        fields,
     )
     if event.settled:
-        yield Line(
+        yield LogLine(
             "info",
             "Static member which joins during Stable stage and doesn't affect the selected "
             "protocol will not trigger a rebalance",
@@ -80,9 +87,9 @@ def _(event: groups.StaticMemberReplaced) -> Iterable[Line]:
         )
 
 
-@told(TABLE, groups.MemberFenced)
-def _(event: groups.MemberFenced) -> Iterable[Line]:
-    yield Line(
+@log_lines_for(GROUP_LINES, groups.MemberFenced)
+def _(event: groups.MemberFenced) -> Iterable[LogLine]:
+    yield LogLine(
         "info",
         "Request for static member is fenced by existing member",
         {
@@ -95,9 +102,9 @@ def _(event: groups.MemberFenced) -> Iterable[Line]:
     )
 
 
-@told(TABLE, groups.JoinRefused)
-def _(event: groups.JoinRefused) -> Iterable[Line]:
-    yield Line(
+@log_lines_for(GROUP_LINES, groups.JoinRefused)
+def _(event: groups.JoinRefused) -> Iterable[LogLine]:
+    yield LogLine(
         "info",
         "Member offers no protocol that all members of the group support",
         {
@@ -110,19 +117,19 @@ def _(event: groups.JoinRefused) -> Iterable[Line]:
     )
 
 
-@told(TABLE, groups.MembersRemoved)
-def _(event: groups.MembersRemoved) -> Iterable[Line]:
+@log_lines_for(GROUP_LINES, groups.MembersRemoved)
+def _(event: groups.MembersRemoved) -> Iterable[LogLine]:
     match event.cause:
         case RemovalCause.SESSION_EXPIRED | RemovalCause.NEW_MEMBER_TIMED_OUT:
             for gone in event.removed:
-                facts: Facts = {"group_id": event.group_id, **_member(gone.member)}
-                yield Line("info", "Member has failed, removing it from the group", facts)
+                fields: Fields = {"group_id": event.group_id, **_member(gone.member)}
+                yield LogLine("info", "Member has failed, removing it from the group", fields)
         case RemovalCause.LEFT:
             for gone in event.removed:
-                facts = {"group_id": event.group_id, **_member(gone.member)}
-                facts["client_reason"] = gone.reason or "not provided"
-                words = "Member has left group through explicit `LeaveGroup` request"
-                yield Line("info", words, facts)
+                fields = {"group_id": event.group_id, **_member(gone.member)}
+                fields["client_reason"] = gone.reason or "not provided"
+                message = "Member has left group through explicit `LeaveGroup` request"
+                yield LogLine("info", message, fields)
         case RemovalCause.DID_NOT_REJOIN:
             yield _removed(event, "Group removed dynamic members who haven't joined")
         case RemovalCause.DID_NOT_SYNC:
@@ -131,29 +138,29 @@ def _(event: groups.MembersRemoved) -> Iterable[Line]:
             yield _removed(event, "Group removed members because it is full")
 
 
-def _removed(event: groups.MembersRemoved, words: str) -> Line:
-    facts: Facts = {
+def _removed(event: groups.MembersRemoved, message: str) -> LogLine:
+    fields: Fields = {
         "group_id": event.group_id,
         "generation_id": event.generation_id,
         "members": _names(gone.member for gone in event.removed),
     }
-    return Line("info", words, facts)
+    return LogLine("info", message, fields)
 
 
-@told(TABLE, groups.PendingMemberRemoved)
-def _(event: groups.PendingMemberRemoved) -> Iterable[Line]:
-    facts: Facts = {"group_id": event.group_id, "member_id": event.member_id}
+@log_lines_for(GROUP_LINES, groups.PendingMemberRemoved)
+def _(event: groups.PendingMemberRemoved) -> Iterable[LogLine]:
+    fields: Fields = {"group_id": event.group_id, "member_id": event.member_id}
     if event.cause is RemovalCause.LEFT:
-        words = "Pending member has left group through explicit `LeaveGroup` request"
-        facts["client_reason"] = event.reason or "not provided"
+        message = "Pending member has left group through explicit `LeaveGroup` request"
+        fields["client_reason"] = event.reason or "not provided"
     else:
-        words = "Pending member has been removed after session timeout expiration"
-    yield Line("info", words, facts)
+        message = "Pending member has been removed after session timeout expiration"
+    yield LogLine("info", message, fields)
 
 
-@told(TABLE, groups.MemberLapsed)
-def _(event: groups.MemberLapsed) -> Iterable[Line]:
-    yield Line(
+@log_lines_for(GROUP_LINES, groups.MemberLapsed)
+def _(event: groups.MemberLapsed) -> Iterable[LogLine]:
+    yield LogLine(
         "info",
         "Member was silent for its whole session; the group waits for it a little longer",
         {
@@ -166,9 +173,9 @@ def _(event: groups.MemberLapsed) -> Iterable[Line]:
     )
 
 
-@told(TABLE, groups.LapseForgiven)
-def _(event: groups.LapseForgiven) -> Iterable[Line]:
-    yield Line(
+@log_lines_for(GROUP_LINES, groups.LapseForgiven)
+def _(event: groups.LapseForgiven) -> Iterable[LogLine]:
+    yield LogLine(
         "info",
         "Silent member was heard in time; no rebalance was needed",
         {
@@ -183,22 +190,22 @@ def _(event: groups.LapseForgiven) -> Iterable[Line]:
 # Rebalances.
 
 
-@told(TABLE, groups.RebalanceBegun)
-def _(event: groups.RebalanceBegun) -> Iterable[Line]:
-    facts: Facts = {
+@log_lines_for(GROUP_LINES, groups.RebalanceBegun)
+def _(event: groups.RebalanceBegun) -> Iterable[LogLine]:
+    fields: Fields = {
         "group_id": event.group_id,
         "state": GroupState.PREPARING_REBALANCE,
         "old_generation_id": event.old_generation_id,
         "reason": event.reason,
     }
     if event.waiting_for:
-        facts["waiting_for"] = _names(event.waiting_for)
-    yield Line("info", "Preparing to rebalance group", facts)
+        fields["waiting_for"] = _names(event.waiting_for)
+    yield LogLine("info", "Preparing to rebalance group", fields)
 
 
-@told(TABLE, groups.InitialDelayExtended)
-def _(event: groups.InitialDelayExtended) -> Iterable[Line]:
-    yield Line(
+@log_lines_for(GROUP_LINES, groups.InitialDelayExtended)
+def _(event: groups.InitialDelayExtended) -> Iterable[LogLine]:
+    yield LogLine(
         "debug",
         "Extending the initial rebalance delay of group",
         {
@@ -209,18 +216,18 @@ def _(event: groups.InitialDelayExtended) -> Iterable[Line]:
     )
 
 
-@told(TABLE, groups.NobodyRejoined)
-def _(event: groups.NobodyRejoined) -> Iterable[Line]:
-    yield Line(
+@log_lines_for(GROUP_LINES, groups.NobodyRejoined)
+def _(event: groups.NobodyRejoined) -> Iterable[LogLine]:
+    yield LogLine(
         "error",
         "Group could not complete rebalance because no members rejoined",
         {"group_id": event.group_id, "waiting_for": _names(event.waiting_for)},
     )
 
 
-@told(TABLE, groups.LeaderChanged)
-def _(event: groups.LeaderChanged) -> Iterable[Line]:
-    yield Line(
+@log_lines_for(GROUP_LINES, groups.LeaderChanged)
+def _(event: groups.LeaderChanged) -> Iterable[LogLine]:
+    yield LogLine(
         "info",
         "Group leader failed to join before the rebalance timeout; "
         "another member was elected as the new leader",
@@ -233,9 +240,9 @@ def _(event: groups.LeaderChanged) -> Iterable[Line]:
     )
 
 
-@told(TABLE, groups.GenerationBegun)
-def _(event: groups.GenerationBegun) -> Iterable[Line]:
-    yield Line(
+@log_lines_for(GROUP_LINES, groups.GenerationBegun)
+def _(event: groups.GenerationBegun) -> Iterable[LogLine]:
+    yield LogLine(
         "info",
         "Stabilized group",
         {
@@ -248,30 +255,32 @@ def _(event: groups.GenerationBegun) -> Iterable[Line]:
     )
 
 
-@told(TABLE, groups.GroupEmptied)
-def _(event: groups.GroupEmptied) -> Iterable[Line]:
-    facts: Facts = {"group_id": event.group_id, "generation_id": event.generation_id}
-    yield Line("info", "Group is now empty", facts)
+@log_lines_for(GROUP_LINES, groups.GroupEmptied)
+def _(event: groups.GroupEmptied) -> Iterable[LogLine]:
+    fields: Fields = {"group_id": event.group_id, "generation_id": event.generation_id}
+    yield LogLine("info", "Group is now empty", fields)
 
 
-@told(TABLE, groups.AssignmentReceived)
-def _(event: groups.AssignmentReceived) -> Iterable[Line]:
-    group: Facts = {"group_id": event.group_id, "generation_id": event.generation_id}
-    facts: Facts = {
+@log_lines_for(GROUP_LINES, groups.AssignmentReceived)
+def _(event: groups.AssignmentReceived) -> Iterable[LogLine]:
+    group: Fields = {"group_id": event.group_id, "generation_id": event.generation_id}
+    fields: Fields = {
         **group,
         "leader_id": event.leader_id,
         "members": event.member_count,
         "static_members": event.static_member_count,
     }
-    yield Line("info", "Assignment received from leader", facts)
+    yield LogLine("info", "Assignment received from leader", fields)
     if event.without_assignment:
-        words = "Setting empty assignments for members"
-        yield Line("warning", words, {**group, "members": named(event.without_assignment)})
+        message = "Setting empty assignments for members"
+        yield LogLine(
+            "warning", message, {**group, "members": first_names(event.without_assignment)}
+        )
 
 
-@told(TABLE, groups.AssignmentDropped)
-def _(event: groups.AssignmentDropped) -> Iterable[Line]:
-    yield Line(
+@log_lines_for(GROUP_LINES, groups.AssignmentDropped)
+def _(event: groups.AssignmentDropped) -> Iterable[LogLine]:
+    yield LogLine(
         "info",
         "Assignment was stored but the group has moved on",
         {
@@ -283,9 +292,9 @@ def _(event: groups.AssignmentDropped) -> Iterable[Line]:
     )
 
 
-@told(TABLE, groups.AssignmentRefused)
-def _(event: groups.AssignmentRefused) -> Iterable[Line]:
-    yield Line(
+@log_lines_for(GROUP_LINES, groups.AssignmentRefused)
+def _(event: groups.AssignmentRefused) -> Iterable[LogLine]:
+    yield LogLine(
         "error",
         "Error when storing group assignment during SyncGroup",
         {
@@ -297,23 +306,23 @@ def _(event: groups.AssignmentRefused) -> Iterable[Line]:
     )
 
 
-@told(TABLE, groups.TopicsChanged)
-def _(event: groups.TopicsChanged) -> Iterable[Line]:
-    words = "Partitions of subscribed topics have changed"
-    yield Line("info", words, {"group_id": event.group_id, "topics": sorted(event.topics)})
+@log_lines_for(GROUP_LINES, groups.TopicsChanged)
+def _(event: groups.TopicsChanged) -> Iterable[LogLine]:
+    message = "Partitions of subscribed topics have changed"
+    yield LogLine("info", message, {"group_id": event.group_id, "topics": sorted(event.topics)})
 
 
-@told(TABLE, groups.PartitionLoaded)
-def _(event: groups.PartitionLoaded) -> Iterable[Line]:
+@log_lines_for(GROUP_LINES, groups.PartitionLoaded)
+def _(event: groups.PartitionLoaded) -> Iterable[LogLine]:
     partition = offsets_partition(event.partition)
     if event.groups:
-        yield Line(
+        yield LogLine(
             "debug",
             "Loaded groups",
             {"partition": partition, "groups": event.groups, "members": event.members},
         )
     for skipped in event.skipped[:SKIPPED_NAMED_MAX]:
-        yield Line(
+        yield LogLine(
             "warning",
             "Unknown record type while loading. Ignoring it",
             {
@@ -324,50 +333,50 @@ def _(event: groups.PartitionLoaded) -> Iterable[Line]:
         )
 
 
-@told(TABLE, groups.PartitionLoadFailed)
-def _(event: groups.PartitionLoadFailed) -> Iterable[Line]:
-    facts: Facts = {"partition": offsets_partition(event.partition), "reason": event.reason}
-    yield Line("error", "Failed to load metadata", facts)
+@log_lines_for(GROUP_LINES, groups.PartitionLoadFailed)
+def _(event: groups.PartitionLoadFailed) -> Iterable[LogLine]:
+    fields: Fields = {"partition": offsets_partition(event.partition), "reason": event.reason}
+    yield LogLine("error", "Failed to load metadata", fields)
 
 
-@told(TABLE, groups.PartitionClosed)
-def _(event: groups.PartitionClosed) -> Iterable[Line]:
-    facts: Facts = {"partition": offsets_partition(event.partition), "groups": event.groups}
-    yield Line("info" if event.groups else "debug", "Finished unloading metadata", facts)
+@log_lines_for(GROUP_LINES, groups.PartitionClosed)
+def _(event: groups.PartitionClosed) -> Iterable[LogLine]:
+    fields: Fields = {"partition": offsets_partition(event.partition), "groups": event.groups}
+    yield LogLine("info" if event.groups else "debug", "Finished unloading metadata", fields)
 
 
 # Offsets.
 
 
-@told(TABLE, offsets.OffsetsDeleted)
-def _(event: offsets.OffsetsDeleted) -> Iterable[Line]:
-    words = {
+@log_lines_for(GROUP_LINES, offsets.OffsetsDeleted)
+def _(event: offsets.OffsetsDeleted) -> Iterable[LogLine]:
+    message = {
         DeletionCause.EXPIRED: "Removed expired offsets",
         DeletionCause.TOPIC_DELETED: "Removed offsets of a deleted topic",
         DeletionCause.REQUESTED: "Deleted offsets of group on request",
     }[event.cause]
-    yield Line("info", words, {"group_id": event.group_id, "offsets": _count(event.offsets)})
+    yield LogLine("info", message, {"group_id": event.group_id, "offsets": _count(event.offsets)})
 
 
-@told(TABLE, offsets.GroupDeleted)
-def _(event: offsets.GroupDeleted) -> Iterable[Line]:
-    facts: Facts = {
+@log_lines_for(GROUP_LINES, offsets.GroupDeleted)
+def _(event: offsets.GroupDeleted) -> Iterable[LogLine]:
+    fields: Fields = {
         "group_id": event.group_id,
         "cause": event.cause,
         "offsets": _count(event.offsets),
     }
-    yield Line("info", "The following groups were deleted", facts)
+    yield LogLine("info", "The following groups were deleted", fields)
 
 
-def _member(member: MemberIdentity) -> Facts:
-    facts: Facts = {"member_id": member.member_id, "client_host": member.client_host}
+def _member(member: MemberIdentity) -> Fields:
+    fields: Fields = {"member_id": member.member_id, "client_host": member.client_host}
     if member.group_instance_id is not None:
-        facts["group_instance_id"] = member.group_instance_id
-    return facts
+        fields["group_instance_id"] = member.group_instance_id
+    return fields
 
 
 def _names(members: Iterable[MemberIdentity]) -> list[str]:
-    return named(member.member_id for member in members)
+    return first_names(member.member_id for member in members)
 
 
 def _count(of_topics: OffsetsOfTopics) -> int:

@@ -1,38 +1,38 @@
-"""What is a log line, and which events have one? The frame for the tables of words.
+"""Log lines: the form of a line, and the table from a type of event to its lines.
 
-`group_lines.py` and `node_lines.py` enter a function for each type of event that is told; a type
-that is in neither table is silent. The words are those that Kafka's operators grep for, the
-facts stand beside them as keys.
+`group_lines.py`, `node_lines.py`, `cleaner_lines.py` and `storage_lines.py` enter a function for
+each type of event that is logged; a type in none of the tables is silent, and
+tests/broker/observe/test_observer.py names those. A message has the words that Kafka's operators
+grep for; the values stand beside it as fields.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple, TypeVar, cast
 
 from protocol.names import OFFSETS_TOPIC
 
 E = TypeVar("E")
-Facts = dict[str, object]
+Fields = dict[str, object]
 
 
-class Line(NamedTuple):
+class LogLine(NamedTuple):
     level: str
-    words: str
-    facts: Facts
+    message: str
+    fields: Fields
 
 
-Tell = Callable[[object], Sequence[Line]]
-Table = dict[type, Tell]
+LineTable = dict[type, Callable[[object], Iterable[LogLine]]]
+"""Each function takes the events of its own type alone."""
 
 
-def told(table: Table, kind: type[E]) -> Callable[[Callable[[E], Iterable[Line]]], None]:
-    """Enter a function into the table: it words all events of one type."""
+def log_lines_for(
+    table: LineTable, event_type: type[E]
+) -> Callable[[Callable[[E], Iterable[LogLine]]], None]:
+    """Enter the decorated function into the table: it makes the lines of one type of event."""
 
-    def enter(words_of: Callable[[E], Iterable[Line]]) -> None:
-        def tell(event: object) -> Sequence[Line]:
-            assert isinstance(event, kind)
-            return tuple(words_of(event))
-
-        table[kind] = tell
+    def enter(lines_of: Callable[[E], Iterable[LogLine]]) -> None:
+        assert event_type not in table, f"{event_type.__name__} has its lines already"
+        table[event_type] = cast("Callable[[object], Iterable[LogLine]]", lines_of)
 
     return enter
 
@@ -41,12 +41,12 @@ def offsets_partition(partition: int) -> str:
     return f"{OFFSETS_TOPIC}-{partition}"
 
 
-NAMED_MAX: Final = 20
-"""Things that one line names; of a group of thousands the rest is a number."""
+FIELD_NAMES_MAX: Final = 20
+"""Names in one field of a line; of a group of thousands the rest is a number."""
 
 
-def named(names: Iterable[str]) -> list[str]:
-    """The first names, and how many more there are."""
+def first_names(names: Iterable[str]) -> list[str]:
+    """The first names as a list, and how many more there are."""
     all_names = [*names]
-    more = len(all_names) - NAMED_MAX
-    return all_names if more <= 0 else [*all_names[:NAMED_MAX], f"and {more} more"]
+    more = len(all_names) - FIELD_NAMES_MAX
+    return all_names if more <= 0 else [*all_names[:FIELD_NAMES_MAX], f"and {more} more"]

@@ -1,4 +1,4 @@
-"""In which words are events of the node told? Topics, connections, elections, the daemon itself.
+"""Log lines of the node: topics, connections, elections, the daemon itself.
 
 Kafka's counterpart: the log calls of `SocketServer`, `CoordinatorRuntime`, `LogManager`.
 """
@@ -7,88 +7,89 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from broker.observe import events as shell
-from broker.observe.log_lines import Facts, Line, Table, offsets_partition, told
+from broker.observe.log_lines import Fields, LineTable, LogLine, log_lines_for, offsets_partition
+from seams.text import first_of
 from topics import events as topics
 
-TABLE: Final[Table] = {}
+NODE_LINES: Final[LineTable] = {}
 
-PARTITIONS_NAMED_MAX: Final = 20
+PARTITIONS_SHOWN_MAX: Final = 20
 """In one log line; the others are counted."""
 
 # Topics.
 
 
-@told(TABLE, topics.TopicCreated)
-def _(event: topics.TopicCreated) -> Iterable[Line]:
-    facts: Facts = {"topic": event.name, "partitions": event.partitions}
+@log_lines_for(NODE_LINES, topics.TopicCreated)
+def _(event: topics.TopicCreated) -> Iterable[LogLine]:
+    fields: Fields = {"topic": event.name, "partitions": event.partitions}
     if event.automatic:
-        facts["automatic"] = True
-    yield Line("info", "Created topic", {**facts, "topic_id": str(event.topic_id)})
+        fields["automatic"] = True
+    yield LogLine("info", "Created topic", {**fields, "topic_id": str(event.topic_id)})
 
 
-@told(TABLE, topics.TopicDeleted)
-def _(event: topics.TopicDeleted) -> Iterable[Line]:
-    facts: Facts = {"topic": event.name, "partitions": event.partitions}
-    yield Line("info", "Deleted topic", facts)
+@log_lines_for(NODE_LINES, topics.TopicDeleted)
+def _(event: topics.TopicDeleted) -> Iterable[LogLine]:
+    fields: Fields = {"topic": event.name, "partitions": event.partitions}
+    yield LogLine("info", "Deleted topic", fields)
 
 
-@told(TABLE, topics.PartitionsAdded)
-def _(event: topics.PartitionsAdded) -> Iterable[Line]:
-    facts: Facts = {"topic": event.name, "partitions": event.partitions}
-    yield Line("info", "Added partitions", {**facts, "before": event.partitions_before})
+@log_lines_for(NODE_LINES, topics.PartitionsAdded)
+def _(event: topics.PartitionsAdded) -> Iterable[LogLine]:
+    fields: Fields = {"topic": event.name, "partitions": event.partitions}
+    yield LogLine("info", "Added partitions", {**fields, "before": event.partitions_before})
 
 
-@told(TABLE, topics.TopicAdopted)
-def _(event: topics.TopicAdopted) -> Iterable[Line]:
-    facts: Facts = {"topic": event.name, "partitions": event.partitions}
-    yield Line("warning", "Found logs of a topic that the catalog does not know; kept", facts)
+@log_lines_for(NODE_LINES, topics.TopicAdopted)
+def _(event: topics.TopicAdopted) -> Iterable[LogLine]:
+    fields: Fields = {"topic": event.name, "partitions": event.partitions}
+    yield LogLine("warning", "Found logs of a topic that the catalog does not know; kept", fields)
 
 
-@told(TABLE, topics.PartitionsMissing)
-def _(event: topics.PartitionsMissing) -> Iterable[Line]:
-    words = (
+@log_lines_for(NODE_LINES, topics.PartitionsMissing)
+def _(event: topics.PartitionsMissing) -> Iterable[LogLine]:
+    message = (
         "Partitions of a found topic have no readable log: not served, and not made; bring their "
         "folders here, or start once with --repair, which begins them anew"
     )
-    facts: Facts = {"topic": event.name, "missing": len(event.partitions)}
-    yield Line("warning", words, {**facts, "partitions": _named(event.partitions)})
+    fields: Fields = {"topic": event.name, "missing": len(event.partitions)}
+    yield LogLine("warning", message, {**fields, "partitions": _named(event.partitions)})
 
 
-@told(TABLE, topics.PartitionsBegun)
-def _(event: topics.PartitionsBegun) -> Iterable[Line]:
-    facts: Facts = {"topic": event.name, "partitions": _named(event.partitions)}
-    yield Line("warning", "Began the missing partitions of a topic anew", facts)
+@log_lines_for(NODE_LINES, topics.PartitionsBegun)
+def _(event: topics.PartitionsBegun) -> Iterable[LogLine]:
+    fields: Fields = {"topic": event.name, "partitions": _named(event.partitions)}
+    yield LogLine("warning", "Began the missing partitions of a topic anew", fields)
 
 
-@told(TABLE, topics.FolderSetAside)
-def _(event: topics.FolderSetAside) -> Iterable[Line]:
-    yield Line("warning", "Set aside a folder that no topic owns", {"kept_as": event.path})
+@log_lines_for(NODE_LINES, topics.FolderSetAside)
+def _(event: topics.FolderSetAside) -> Iterable[LogLine]:
+    yield LogLine("warning", "Set aside a folder that no topic owns", {"kept_as": event.path})
 
 
-@told(TABLE, topics.CatalogRebuilt)
-def _(event: topics.CatalogRebuilt) -> Iterable[Line]:
-    words = (
+@log_lines_for(NODE_LINES, topics.CatalogRebuilt)
+def _(event: topics.CatalogRebuilt) -> Iterable[LogLine]:
+    message = (
         "Rebuilt the damaged topic catalog from the folders: ids and partitions are theirs, "
         "configs of topics are lost and must be set again"
     )
-    yield Line("warning", words, {"kept_as": event.kept_as, "topics": len(event.topics)})
+    yield LogLine("warning", message, {"kept_as": event.kept_as, "topics": len(event.topics)})
 
 
-@told(TABLE, topics.ConfigsLost)
-def _(event: topics.ConfigsLost) -> Iterable[Line]:
-    words = "Dropped the configs of a topic: they must be set again"
-    yield Line("warning", words, {"topic": event.name, "reason": event.reason})
+@log_lines_for(NODE_LINES, topics.ConfigsLost)
+def _(event: topics.ConfigsLost) -> Iterable[LogLine]:
+    message = "Dropped the configs of a topic: they must be set again"
+    yield LogLine("warning", message, {"topic": event.name, "reason": event.reason})
 
 
-@told(TABLE, topics.AutoCreationFailed)
-def _(event: topics.AutoCreationFailed) -> Iterable[Line]:
-    facts: Facts = {"topic": event.name, "reason": event.reason}
-    yield Line("warning", "Auto topic creation failed", facts)
+@log_lines_for(NODE_LINES, topics.AutoCreationFailed)
+def _(event: topics.AutoCreationFailed) -> Iterable[LogLine]:
+    fields: Fields = {"topic": event.name, "reason": event.reason}
+    yield LogLine("warning", "Auto topic creation failed", fields)
 
 
-@told(TABLE, topics.SegmentsDeleted)
-def _(event: topics.SegmentsDeleted) -> Iterable[Line]:
-    yield Line(
+@log_lines_for(NODE_LINES, topics.SegmentsDeleted)
+def _(event: topics.SegmentsDeleted) -> Iterable[LogLine]:
+    yield LogLine(
         "info",
         "Deleted segments due to retention",
         {
@@ -99,32 +100,32 @@ def _(event: topics.SegmentsDeleted) -> Iterable[Line]:
     )
 
 
-@told(TABLE, topics.PartitionFailed)
-def _(event: topics.PartitionFailed) -> Iterable[Line]:
-    facts: Facts = {"partition": _partition(event.topic_partition), "reason": event.reason}
-    yield Line("error", "Error on the log of a partition", {**facts, "offline": event.offline})
+@log_lines_for(NODE_LINES, topics.PartitionFailed)
+def _(event: topics.PartitionFailed) -> Iterable[LogLine]:
+    fields: Fields = {"partition": _partition(event.topic_partition), "reason": event.reason}
+    yield LogLine("error", "Error on the log of a partition", {**fields, "offline": event.offline})
 
 
-@told(TABLE, topics.SaveFailed)
-def _(event: topics.SaveFailed) -> Iterable[Line]:
-    yield Line("error", "Could not save", {"what": event.what, "reason": event.reason})
+@log_lines_for(NODE_LINES, topics.SaveFailed)
+def _(event: topics.SaveFailed) -> Iterable[LogLine]:
+    yield LogLine("error", "Could not save", {"what": event.what, "reason": event.reason})
 
 
 # The shell.
 
 
-@told(TABLE, shell.ConnectionDropped)
-def _(event: shell.ConnectionDropped) -> Iterable[Line]:
-    facts: Facts = {"peer": event.peer, "cause": event.fault, "detail": event.detail}
+@log_lines_for(NODE_LINES, shell.ConnectionDropped)
+def _(event: shell.ConnectionDropped) -> Iterable[LogLine]:
+    fields: Fields = {"peer": event.peer, "cause": event.fault, "detail": event.detail}
     if event.suppressed:
-        facts["since_last_line"] = event.suppressed
+        fields["since_last_line"] = event.suppressed
     level = "info" if event.fault is shell.PeerFault.IDLE else "warning"
-    yield Line(level, "Closing connection", facts)
+    yield LogLine(level, "Closing connection", fields)
 
 
-@told(TABLE, shell.RequestFailed)
-def _(event: shell.RequestFailed) -> Iterable[Line]:
-    facts: Facts = {
+@log_lines_for(NODE_LINES, shell.RequestFailed)
+def _(event: shell.RequestFailed) -> Iterable[LogLine]:
+    fields: Fields = {
         "request": event.api_name,
         "version": event.api_version,
         "peer": event.peer,
@@ -132,55 +133,55 @@ def _(event: shell.RequestFailed) -> Iterable[Line]:
         "at": event.place,
     }
     if event.suppressed:
-        facts["since_last_line"] = event.suppressed
-    yield Line("error", "Unexpected error handling request", facts)
+        fields["since_last_line"] = event.suppressed
+    yield LogLine("error", "Unexpected error handling request", fields)
 
 
-@told(TABLE, shell.PartFailed)
-def _(event: shell.PartFailed) -> Iterable[Line]:
-    if not event.is_told:
+@log_lines_for(NODE_LINES, shell.PartFailed)
+def _(event: shell.PartFailed) -> Iterable[LogLine]:
+    if not event.is_logged:
         return
-    facts: Facts = {"part": event.part, "error": repr(event.error), "at": event.place}
+    fields: Fields = {"part": event.part, "error": repr(event.error), "at": event.place}
     if event.suppressed:
-        facts["since_last_line"] = event.suppressed
-    yield Line("error", "Unexpected error", facts)
+        fields["since_last_line"] = event.suppressed
+    yield LogLine("error", "Unexpected error", fields)
 
 
-@told(TABLE, shell.LoopStalled)
-def _(event: shell.LoopStalled) -> Iterable[Line]:
-    words = "The daemon was stopped or starved; sessions are extended by as much"
-    yield Line("warning", words, {"stalled_ms": event.stalled_ms})
+@log_lines_for(NODE_LINES, shell.LoopStalled)
+def _(event: shell.LoopStalled) -> Iterable[LogLine]:
+    message = "The daemon was stopped or starved; sessions are extended by as much"
+    yield LogLine("warning", message, {"stalled_ms": event.stalled_ms})
 
 
-@told(TABLE, shell.HistoryLost)
-def _(event: shell.HistoryLost) -> Iterable[Line]:
-    words = "The history of groups has a gap: facts could not be kept"
-    yield Line("warning", words, {"reason": event.reason})
+@log_lines_for(NODE_LINES, shell.HistoryLost)
+def _(event: shell.HistoryLost) -> Iterable[LogLine]:
+    message = "The history of groups has a gap: fields could not be kept"
+    yield LogLine("warning", message, {"reason": event.reason})
 
 
-@told(TABLE, shell.GroupSkipped)
-def _(event: shell.GroupSkipped) -> Iterable[Line]:
-    facts: Facts = {"group_id": event.group_id, "work": event.work}
-    facts |= {"error": repr(event.error), "at": event.place}
-    yield Line("error", "A group is passed over", facts)
+@log_lines_for(NODE_LINES, shell.GroupSkipped)
+def _(event: shell.GroupSkipped) -> Iterable[LogLine]:
+    fields: Fields = {"group_id": event.group_id, "work": event.work}
+    fields |= {"error": repr(event.error), "at": event.place}
+    yield LogLine("error", "A group is passed over", fields)
 
 
-@told(TABLE, shell.PartitionElected)
-def _(event: shell.PartitionElected) -> Iterable[Line]:
-    facts: Facts = {"partition": event.partition, "epoch": event.epoch}
-    yield Line("debug", "Elected as the group coordinator for partition", facts)
+@log_lines_for(NODE_LINES, shell.PartitionElected)
+def _(event: shell.PartitionElected) -> Iterable[LogLine]:
+    fields: Fields = {"partition": event.partition, "epoch": event.epoch}
+    yield LogLine("debug", "Elected as the group coordinator for partition", fields)
 
 
-@told(TABLE, shell.PartitionsElected)
-def _(event: shell.PartitionsElected) -> Iterable[Line]:
+@log_lines_for(NODE_LINES, shell.PartitionsElected)
+def _(event: shell.PartitionsElected) -> Iterable[LogLine]:
     epochs = {event.epoch_min, event.epoch_max}
-    facts: Facts = {"count": event.partitions, "epoch": "-".join(map(str, sorted(epochs)))}
-    yield Line("info", "Elected as the group coordinator for partitions", facts)
+    fields: Fields = {"count": event.partitions, "epoch": "-".join(map(str, sorted(epochs)))}
+    yield LogLine("info", "Elected as the group coordinator for partitions", fields)
 
 
-@told(TABLE, shell.PartitionsLoaded)
-def _(event: shell.PartitionsLoaded) -> Iterable[Line]:
-    yield Line(
+@log_lines_for(NODE_LINES, shell.PartitionsLoaded)
+def _(event: shell.PartitionsLoaded) -> Iterable[LogLine]:
+    yield LogLine(
         "info",
         "Finished loading of metadata from __consumer_offsets",
         {
@@ -192,9 +193,9 @@ def _(event: shell.PartitionsLoaded) -> Iterable[Line]:
     )
 
 
-@told(TABLE, shell.PartitionRead)
-def _(event: shell.PartitionRead) -> Iterable[Line]:
-    yield Line(
+@log_lines_for(NODE_LINES, shell.PartitionRead)
+def _(event: shell.PartitionRead) -> Iterable[LogLine]:
+    yield LogLine(
         "info" if event.records else "debug",
         "Finished loading of metadata",
         {
@@ -208,10 +209,10 @@ def _(event: shell.PartitionRead) -> Iterable[Line]:
     )
 
 
-@told(TABLE, shell.LoadProgressed)
-def _(event: shell.LoadProgressed) -> Iterable[Line]:
+@log_lines_for(NODE_LINES, shell.LoadProgressed)
+def _(event: shell.LoadProgressed) -> Iterable[LogLine]:
     report = event.report
-    facts: Facts = {
+    fields: Fields = {
         "partitions": f"{report.partitions_read}/{report.partitions}",
         "groups": f"{report.groups_ready}/{report.groups_found}",
         "records": report.records,
@@ -219,20 +220,20 @@ def _(event: shell.LoadProgressed) -> Iterable[Line]:
         "elapsed_ms": report.elapsed_ms,
     }
     if report.left_ms is not None:
-        facts["left_ms"] = report.left_ms
-    yield Line("info", "Loading metadata from __consumer_offsets", facts)
+        fields["left_ms"] = report.left_ms
+    yield LogLine("info", "Loading metadata from __consumer_offsets", fields)
 
 
-@told(TABLE, shell.SnapshotIgnored)
-def _(event: shell.SnapshotIgnored) -> Iterable[Line]:
-    facts: Facts = {"partition": offsets_partition(event.partition), "path": event.path}
-    words = "A snapshot cannot be used; more of the log is read instead"
-    yield Line("warning", words, {**facts, "reason": event.reason})
+@log_lines_for(NODE_LINES, shell.SnapshotIgnored)
+def _(event: shell.SnapshotIgnored) -> Iterable[LogLine]:
+    fields: Fields = {"partition": offsets_partition(event.partition), "path": event.path}
+    message = "A snapshot cannot be used; more of the log is read instead"
+    yield LogLine("warning", message, {**fields, "reason": event.reason})
 
 
-@told(TABLE, shell.SnapshotTaken)
-def _(event: shell.SnapshotTaken) -> Iterable[Line]:
-    yield Line(
+@log_lines_for(NODE_LINES, shell.SnapshotTaken)
+def _(event: shell.SnapshotTaken) -> Iterable[LogLine]:
+    yield LogLine(
         "debug",
         "Took a snapshot",
         {
@@ -246,63 +247,65 @@ def _(event: shell.SnapshotTaken) -> Iterable[Line]:
     )
 
 
-@told(TABLE, shell.SnapshotFailed)
-def _(event: shell.SnapshotFailed) -> Iterable[Line]:
-    facts: Facts = {"partition": offsets_partition(event.partition), "reason": event.reason}
-    yield Line("warning", "Could not take a snapshot; a start would read more of the log", facts)
+@log_lines_for(NODE_LINES, shell.SnapshotFailed)
+def _(event: shell.SnapshotFailed) -> Iterable[LogLine]:
+    fields: Fields = {"partition": offsets_partition(event.partition), "reason": event.reason}
+    yield LogLine(
+        "warning", "Could not take a snapshot; a start would read more of the log", fields
+    )
 
 
-@told(TABLE, shell.PartitionResigned)
-def _(event: shell.PartitionResigned) -> Iterable[Line]:
-    facts: Facts = {"partition": event.partition, "epoch": event.epoch}
-    yield Line("debug", "Resigned as the group coordinator for partition", facts)
+@log_lines_for(NODE_LINES, shell.PartitionResigned)
+def _(event: shell.PartitionResigned) -> Iterable[LogLine]:
+    fields: Fields = {"partition": event.partition, "epoch": event.epoch}
+    yield LogLine("debug", "Resigned as the group coordinator for partition", fields)
 
 
-@told(TABLE, shell.PartitionsResigned)
-def _(event: shell.PartitionsResigned) -> Iterable[Line]:
-    words = "Resigned as the group coordinator for partitions"
-    yield Line("info", words, {"count": event.partitions})
+@log_lines_for(NODE_LINES, shell.PartitionsResigned)
+def _(event: shell.PartitionsResigned) -> Iterable[LogLine]:
+    message = "Resigned as the group coordinator for partitions"
+    yield LogLine("info", message, {"count": event.partitions})
 
 
-@told(TABLE, shell.JournalFailed)
-def _(event: shell.JournalFailed) -> Iterable[Line]:
-    words = "The journal has failed; nothing is written until a restart"
+@log_lines_for(NODE_LINES, shell.JournalFailed)
+def _(event: shell.JournalFailed) -> Iterable[LogLine]:
+    message = "The journal has failed; nothing is written until a restart"
     if event.is_full:
         lacking = event.reason.partition(":")[0]
         needed = "the disk has room" if lacking == "disk full" else f"it is no more {lacking}"
-        words = f"The journal has failed; nothing is written until {needed} again"
-    yield Line("error", words, {"reason": event.reason})
+        message = f"The journal has failed; nothing is written until {needed} again"
+    yield LogLine("error", message, {"reason": event.reason})
 
 
-@told(TABLE, shell.JournalReopened)
-def _(event: shell.JournalReopened) -> Iterable[Line]:  # noqa: ARG001 - as of every event
-    yield Line("info", "The disk has room again; the journal is open", {})
+@log_lines_for(NODE_LINES, shell.JournalReopened)
+def _(event: shell.JournalReopened) -> Iterable[LogLine]:  # noqa: ARG001 - as of every event
+    yield LogLine("info", "The disk has room again; the journal is open", {})
 
 
-@told(TABLE, shell.DaemonStep)
-def _(event: shell.DaemonStep) -> Iterable[Line]:
-    yield Line("info", event.words, dict(event.facts))
+@log_lines_for(NODE_LINES, shell.DaemonStep)
+def _(event: shell.DaemonStep) -> Iterable[LogLine]:
+    yield LogLine("info", event.message, dict(event.fields))
 
 
-@told(TABLE, shell.Warned)
-def _(event: shell.Warned) -> Iterable[Line]:
-    yield Line("warning", event.words, dict(event.facts))
+@log_lines_for(NODE_LINES, shell.Warned)
+def _(event: shell.Warned) -> Iterable[LogLine]:
+    yield LogLine("warning", event.message, dict(event.fields))
 
 
-@told(TABLE, shell.TroubleFound)
-def _(event: shell.TroubleFound) -> Iterable[Line]:
-    trouble = event.trouble
-    facts: Facts = {"group_id": trouble.group_id, "verdict": trouble.kind.value}
-    yield Line("warning", f"Trouble: {trouble.summary}", {**facts, "remedy": trouble.remedy})
+@log_lines_for(NODE_LINES, shell.TroubleFound)
+def _(event: shell.TroubleFound) -> Iterable[LogLine]:
+    verdict = event.trouble
+    fields: Fields = {"group_id": verdict.group_id, "verdict": verdict.kind.value}
+    yield LogLine("warning", f"Trouble: {verdict.summary}", {**fields, "remedy": verdict.remedy})
 
 
-@told(TABLE, shell.TroubleCleared)
-def _(event: shell.TroubleCleared) -> Iterable[Line]:
-    trouble = event.trouble
-    facts: Facts = {"group_id": trouble.group_id, "verdict": trouble.kind.value}
-    if trouble.subject:
-        facts["subject"] = trouble.subject
-    yield Line("info", "Trouble is over", {**facts, "lasted_ms": event.lasted_ms})
+@log_lines_for(NODE_LINES, shell.TroubleCleared)
+def _(event: shell.TroubleCleared) -> Iterable[LogLine]:
+    verdict = event.trouble
+    fields: Fields = {"group_id": verdict.group_id, "verdict": verdict.kind.value}
+    if verdict.subject:
+        fields["subject"] = verdict.subject
+    yield LogLine("info", "Trouble is over", {**fields, "lasted_ms": event.lasted_ms})
 
 
 def _partition(topic_partition: tuple[str, int]) -> str:
@@ -310,6 +313,4 @@ def _partition(topic_partition: tuple[str, int]) -> str:
 
 
 def _named(partitions: Sequence[int]) -> str:
-    named = ", ".join(map(str, partitions[:PARTITIONS_NAMED_MAX]))
-    more = len(partitions) - PARTITIONS_NAMED_MAX
-    return f"{named} and {more} more" if more > 0 else named
+    return first_of([*map(str, partitions)], PARTITIONS_SHOWN_MAX)

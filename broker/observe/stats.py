@@ -1,8 +1,8 @@
-"""How many requests, how long, with which errors? Plain integers, counted where answers are made.
+"""Statistics: plain numbers that the request path and the event loop count into.
 
 A metrics library costs a lock and several calls for each sample; a request costs ten microseconds.
-So the road counts into these, and `metrics/` turns them into families when somebody scrapes.
-`LoopStalls` has what held up the event loop: long turns by their kind, and the garbage collector.
+So the request path counts into these, and `metrics/` turns them into families at a scrape.
+`LoopStalls` has what blocked the event loop: long turns by their kind, and the garbage collector.
 """
 
 import gc
@@ -38,7 +38,7 @@ REQUEST_BUCKETS_S: Final = (
 
 
 class Histogram:
-    """`counts` has one number more than there are bounds: for what lies above all of them."""
+    """`counts` has one number more than there are bounds: for what is above all of them."""
 
     __slots__ = ("bounds", "counts", "total")
 
@@ -70,18 +70,18 @@ class RequestStats:
 
 
 LONG_TURN_S: Final = 0.005
-"""From here on a turn is worth naming: so long every other client waited."""
+"""A turn that takes this long is counted by its kind: every other client waited for it."""
 
 PEAK_WINDOW_S: Final = 60.0
 
 ALWAYS_SHOWN: Final = ("connection", "scrape", "answers that were stored")
-"""Kinds of turns that are told of even before one was long."""
+"""Kinds of turns that have a sample even before one was long."""
 
 GC_BUCKETS_S: Final = (0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0)
 
 
 class LoopStalls:
-    """Which kinds of work held the event loop for long, and how long the longest of late was."""
+    """Which kinds of work blocked the event loop for long, and how long the longest of late was."""
 
     def __init__(self) -> None:
         self.long = dict.fromkeys(ALWAYS_SHOWN, 0)  # by kind
@@ -99,7 +99,7 @@ class LoopStalls:
         self.record(kind, perf_counter() - began_s)
 
     def record(self, kind: str, seconds: float) -> None:
-        """A turn of this kind is over; short ones may be left untold."""
+        """A turn of this kind is over; callers may leave out short ones."""
         if seconds < LONG_TURN_S:
             return
         self._renew()

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from broker.observe.log_lines import Facts, Line, Table, told
+from broker.observe.log_lines import Fields, LineTable, LogLine, log_lines_for
 from coordinator.records import (
     LEGACY_OFFSET_COMMIT,
     OFFSET_COMMIT,
@@ -16,96 +16,96 @@ from protocol.names import OFFSETS_TOPIC
 from storage import open as opening
 from storage.log.partition_folders import PARTITION_NUMBER_MAX
 
-TABLE: Final[Table] = {}
+STORAGE_LINES: Final[LineTable] = {}
 
 GROUPS_NAMED_MAX: Final = 1_000
 """Groups of which a report says what they lost; the copy has the others too."""
 
 
-@told(TABLE, opening.RepairResumed)
-def _(_: opening.RepairResumed) -> Iterable[Line]:
-    yield Line("warning", "A repair was interrupted: it goes on now", {})
+@log_lines_for(STORAGE_LINES, opening.RepairResumed)
+def _(_: opening.RepairResumed) -> Iterable[LogLine]:
+    yield LogLine("warning", "A repair was interrupted: it goes on now", {})
 
 
-@told(TABLE, opening.ImportUndone)
-def _(_: opening.ImportUndone) -> Iterable[Line]:
-    yield Line("warning", "An import was interrupted: nothing of it is left", {})
+@log_lines_for(STORAGE_LINES, opening.ImportUndone)
+def _(_: opening.ImportUndone) -> Iterable[LogLine]:
+    yield LogLine("warning", "An import was interrupted: nothing of it is left", {})
 
 
-@told(TABLE, opening.ImportKept)
-def _(_: opening.ImportKept) -> Iterable[Line]:
-    words = "An import was interrupted and others used the directory since: what it wrote stays"
-    yield Line("warning", words, {})
+@log_lines_for(STORAGE_LINES, opening.ImportKept)
+def _(_: opening.ImportKept) -> Iterable[LogLine]:
+    message = "An import was interrupted and others used the directory since: what it wrote stays"
+    yield LogLine("warning", message, {})
 
 
-@told(TABLE, opening.PartitionSetAside)
-def _(event: opening.PartitionSetAside) -> Iterable[Line]:
-    yield Line("warning", "A partition is damaged and not served", {"reason": event.reason})
+@log_lines_for(STORAGE_LINES, opening.PartitionSetAside)
+def _(event: opening.PartitionSetAside) -> Iterable[LogLine]:
+    yield LogLine("warning", "A partition is damaged and not served", {"reason": event.reason})
 
 
-@told(TABLE, opening.FolderIgnored)
-def _(event: opening.FolderIgnored) -> Iterable[Line]:
-    facts: Facts = {"path": event.path, "greatest": PARTITION_NUMBER_MAX}
-    yield Line("warning", "Left a folder alone: no partition has such a number", facts)
+@log_lines_for(STORAGE_LINES, opening.FolderIgnored)
+def _(event: opening.FolderIgnored) -> Iterable[LogLine]:
+    fields: Fields = {"path": event.path, "greatest": PARTITION_NUMBER_MAX}
+    yield LogLine("warning", "Left a folder alone: no partition has such a number", fields)
 
 
-@told(TABLE, opening.TransactionsRead)
-def _(event: opening.TransactionsRead) -> Iterable[Line]:
-    facts: Facts = {"path": event.path, "aborted": event.aborted, "open": event.open}
+@log_lines_for(STORAGE_LINES, opening.TransactionsRead)
+def _(event: opening.TransactionsRead) -> Iterable[LogLine]:
+    fields: Fields = {"path": event.path, "aborted": event.aborted, "open": event.open}
     if event.open:
-        words = "Transactions of a moved log were open: they count as aborted"
-        yield Line("warning", words, facts)
+        message = "Transactions of a moved log were open: they count as aborted"
+        yield LogLine("warning", message, fields)
     else:
-        yield Line("info", "Read the transactions of a log that came from a Kafka", facts)
+        yield LogLine("info", "Read the transactions of a log that came from a Kafka", fields)
 
 
-@told(TABLE, opening.JournalRecovered)
-def _(event: opening.JournalRecovered) -> Iterable[Line]:
-    yield Line("info", "Recovered the journal", event.recovered._asdict())
+@log_lines_for(STORAGE_LINES, opening.JournalRecovered)
+def _(event: opening.JournalRecovered) -> Iterable[LogLine]:
+    yield LogLine("info", "Recovered the journal", event.recovered._asdict())
 
 
-@told(TABLE, opening.PartitionLeftOut)
-def _(event: opening.PartitionLeftOut) -> Iterable[Line]:
+@log_lines_for(STORAGE_LINES, opening.PartitionLeftOut)
+def _(event: opening.PartitionLeftOut) -> Iterable[LogLine]:
     kept_as = ", ".join(event.journal_kept_as) or "no room for a copy"
-    facts: Facts = {"reason": event.reason, "journal_kept_as": kept_as}
-    yield Line("warning", "Left out a damaged partition and the journal of it", facts)
+    fields: Fields = {"reason": event.reason, "journal_kept_as": kept_as}
+    yield LogLine("warning", "Left out a damaged partition and the journal of it", fields)
 
 
-@told(TABLE, opening.TailTruncated)
-def _(event: opening.TailTruncated) -> Iterable[Line]:
-    facts: Facts = event.cut._asdict()
-    facts["restored_by_the_journal"] = event.restored_by_the_journal
-    yield Line("warning", "Cut a torn tail", facts)
+@log_lines_for(STORAGE_LINES, opening.TailTruncated)
+def _(event: opening.TailTruncated) -> Iterable[LogLine]:
+    fields: Fields = event.cut._asdict()
+    fields["restored_by_the_journal"] = event.restored_by_the_journal
+    yield LogLine("warning", "Cut a torn tail", fields)
 
 
-@told(TABLE, opening.IndexesRebuilt)
-def _(event: opening.IndexesRebuilt) -> Iterable[Line]:
+@log_lines_for(STORAGE_LINES, opening.IndexesRebuilt)
+def _(event: opening.IndexesRebuilt) -> Iterable[LogLine]:
     # A kill may leave them behind their segment.
     level = "warning" if event.was_clean else "info"
-    yield Line(level, "Rebuilt the indexes of a segment", event.rebuilt._asdict())
+    yield LogLine(level, "Rebuilt the indexes of a segment", event.rebuilt._asdict())
 
 
-@told(TABLE, opening.DamageRepaired)
-def _(event: opening.DamageRepaired) -> Iterable[Line]:
+@log_lines_for(STORAGE_LINES, opening.DamageRepaired)
+def _(event: opening.DamageRepaired) -> Iterable[LogLine]:
     repaired = event.repaired
-    facts: Facts = repaired._asdict()
-    del facts["lost"]
-    words = "Cut what was damaged" if repaired.bytes_cut else "Put aside what was damaged"
-    yield Line("warning", words, {**facts, "kept_as": ", ".join(repaired.kept_as)})
+    fields: Fields = repaired._asdict()
+    del fields["lost"]
+    message = "Cut what was damaged" if repaired.bytes_cut else "Put aside what was damaged"
+    yield LogLine("warning", message, {**fields, "kept_as": ", ".join(repaired.kept_as)})
 
 
-@told(TABLE, opening.RecordsRestored)
-def _(event: opening.RecordsRestored) -> Iterable[Line]:
+@log_lines_for(STORAGE_LINES, opening.RecordsRestored)
+def _(event: opening.RecordsRestored) -> Iterable[LogLine]:
     topic, partition = event.topic_partition
-    facts: Facts = {"partition": f"{topic}-{partition}"}
-    yield Line("warning", "The journal had all that was cut", facts)
+    fields: Fields = {"partition": f"{topic}-{partition}"}
+    yield LogLine("warning", "The journal had all that was cut", fields)
 
 
-@told(TABLE, opening.RecordsLost)
-def _(event: opening.RecordsLost) -> Iterable[Line]:
+@log_lines_for(STORAGE_LINES, opening.RecordsLost)
+def _(event: opening.RecordsLost) -> Iterable[LogLine]:
     lost = event.lost
     topic, partition = lost.topic_partition
-    yield Line(
+    yield LogLine(
         "warning",
         "Lost records",
         {
@@ -117,8 +117,8 @@ def _(event: opening.RecordsLost) -> Iterable[Line]:
     )
     if topic == OFFSETS_TOPIC:
         for group, what in list(_by_group(lost.keys).items())[:GROUPS_NAMED_MAX]:
-            facts: Facts = {"group_id": group, "of": ", ".join(what)}
-            yield Line("warning", "Lost the newest values of", facts)
+            fields: Fields = {"group_id": group, "of": ", ".join(what)}
+            yield LogLine("warning", "Lost the newest values of", fields)
 
 
 def _by_group(keys: tuple[bytes, ...]) -> dict[str, list[str]]:

@@ -1,7 +1,7 @@
 """A start of the daemon as far as its logs go: what it opens, repairs and warns of."""
 
-from broker.observe import storage_lines
-from broker.observe.log_lines import Facts, Line
+from broker.observe.log_lines import Fields, LogLine
+from broker.observe.storage_lines import STORAGE_LINES
 from protocol.names import OFFSETS_TOPIC
 from storage.api import LogSettings, TopicPartition
 from storage.journal.journal import Journal
@@ -22,7 +22,7 @@ class Start:
         self, disk: SimulatedDisk, *, repair: bool = False, catalog: CatalogFile | None = None
     ) -> None:
         self.disk = disk
-        self._lines: list[Line] = []
+        self._lines: list[LogLine] = []
         self.store = LogStore(disk, DATA, lambda _: SEVERAL_SEGMENTS)
         expects = expected_partitions(catalog or topics_file(disk, DATA), repair=repair)
         settings = StorageSettings(SMALL_LIMITS, required=(OFFSETS_TOPIC,))
@@ -37,7 +37,7 @@ class Start:
         _recover_journal(self.journal, self.store, opened, self._observe, repair=repair)
 
     def _observe(self, event: OpenEvent) -> None:
-        self._lines += storage_lines.TABLE[type(event)](event)
+        self._lines += STORAGE_LINES[type(event)](event)
 
     def keys(self) -> list[str]:
         return keys_in(list(self.store.partitions()[KEY].batches(0)))
@@ -48,6 +48,6 @@ class Start:
         assert self.journal.pump()
         return position - 1
 
-    def warnings(self) -> dict[str, Facts]:
+    def warnings(self) -> dict[str, Fields]:
         """The facts of each warning, the last of its kind, by its words."""
-        return {line.words: line.facts for line in self._lines if line.level == "warning"}
+        return {line.message: line.fields for line in self._lines if line.level == "warning"}

@@ -248,7 +248,7 @@ async def test_that_there_are_too_many_partitions_is_told_once() -> None:
     for _ in range(3):
         await world.round()
     (warning,) = [said for said in world.said if isinstance(said, Warned)]
-    assert warning.facts == {"limit": 1_000, "left_out": 200}
+    assert warning.fields == {"limit": 1_000, "left_out": 200}
     assert world.sampler.book.left_out == 200
     # Their lag is told all the same.
     lag = await world.sampler.group_lag(GroupId("g299"))

@@ -119,7 +119,7 @@ async def test_the_first_signal_is_told_and_each_may_be_the_first() -> None:
             await asyncio.wait_for(told.wait(), 60)
             (event,) = said
             assert isinstance(event, DaemonStep)
-            assert event.facts == {"signal": number.name}
+            assert event.fields == {"signal": number.name}
             assert len({signal.getsignal(one) for one in STOP_SIGNALS}) == 1
     finally:
         for number, handler in before.items():

@@ -65,7 +65,7 @@ def test_turns_that_fail_outside_of_requests_are_limited_and_cost_one_connection
     hit(wire, "10.0.0.1", *[heartbeat()] * 50)
     failures = [event for event in wire.events if isinstance(event, PartFailed)]
     assert len(failures) == 50
-    assert [event.is_told for event in failures] == [True] + [False] * 49
+    assert [event.is_logged for event in failures] == [True] + [False] * 49
 
     healthy.ask(heartbeat())
     wire.settle()

@@ -1,4 +1,4 @@
-"""Events become lines and numbers: each kind of event is either told or silent on purpose."""
+"""Observer: each type of event becomes log lines and counts, or is silent on purpose."""
 
 import io
 import json
@@ -8,11 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from broker.observe import cleaner_events as cleaner
-from broker.observe import cleaner_lines as cleaner_words
 from broker.observe import events as shell
-from broker.observe import group_lines as group_words
-from broker.observe import node_lines as node_words
-from broker.observe.observer import FACT_CHARS_MAX, Observer, open_log
+from broker.observe.counters import COUNTING
+from broker.observe.observer import FIELD_CHARS_MAX, LINES, Observer, open_log
 from coordinator.classic import events as groups
 from coordinator.classic.commands import RebalanceCause
 from coordinator.classic.events import RemovalCause, RemovedMember
@@ -20,9 +18,19 @@ from coordinator.group import CommittedOffset
 from coordinator.member_identity import MemberIdentity
 from coordinator.offsets import events as offsets
 from protocol.names import GenerationId, GroupId, GroupState, MemberId, TopicName
+from storage import open as opening
 from topics import events as topics
 
-TOLD = group_words.TABLE.keys() | node_words.TABLE.keys() | cleaner_words.TABLE.keys()
+EVENTS = (
+    groups.MembershipEvent
+    | groups.PartitionEvent
+    | offsets.OffsetEvent
+    | topics.TopicEvent
+    | shell.ShellEvent
+    | cleaner.CleanerEvent
+    | opening.OpenEvent
+)
+"""What the parts report, of all kinds."""
 
 SILENT = {
     groups.MemberRejoined,
@@ -30,28 +38,37 @@ SILENT = {
     groups.SessionPaused,
     groups.SyncParked,
     groups.MemberSynced,
-    groups.GroupStabilized,  # Kafka's "Stabilized group" is told when the generation begins
+    groups.GroupStabilized,  # Kafka logs "Stabilized group" when the generation begins
     groups.ChangedTopicsForgotten,
     offsets.OffsetsCommitted,  # thousands a second
     topics.RecordsAppended,
     topics.RecordsFetched,
-    topics.ProduceRefused,  # the producer is told
+    topics.ProduceRefused,  # the producer gets the reason
     topics.ProducerIdsReserved,
 }
+"""These have no log line."""
+
+UNCOUNTED = {
+    groups.ChangedTopicsForgotten,
+    groups.MemberRejoined,
+    groups.MemberSynced,
+    groups.SessionExtended,
+    groups.SessionPaused,
+    groups.SyncParked,
+    topics.ProduceRefused,
+    topics.ProducerIdsReserved,
+}
+"""These have no log line and no counter: the parts count them, or nobody asks."""
 
 
-def test_every_event_is_told_or_silent_on_purpose() -> None:
-    known = {
-        *get_args(groups.MembershipEvent),
-        *get_args(groups.PartitionEvent),
-        *get_args(offsets.OffsetEvent),
-        *get_args(topics.TopicEvent),
-        *get_args(shell.ShellEvent),
-        *get_args(cleaner.CleanerEvent),
-    }
-    flat = {kind for one in known for kind in (get_args(one) or (one,))}
-    assert flat - TOLD - SILENT == set()
-    assert set() == TOLD & SILENT
+def test_every_event_has_a_log_line_or_is_silent_on_purpose() -> None:
+    assert LINES.keys() | SILENT == set(get_args(EVENTS))
+    assert LINES.keys() & SILENT == set()
+
+
+def test_every_silent_event_is_counted_or_neither_on_purpose() -> None:
+    assert COUNTING.keys() <= set(get_args(EVENTS))
+    assert SILENT - COUNTING.keys() == UNCOUNTED
 
 
 G = GroupId("billing")
@@ -105,7 +122,7 @@ def lines(stream: io.StringIO) -> list[dict[str, object]]:
         ),
     ],
 )
-def test_a_removal_is_told_in_the_words_of_its_cause(
+def test_a_removal_is_logged_in_the_words_of_its_cause(
     stream: io.StringIO, cause: RemovalCause, words: str
 ) -> None:
     Observer(open_log("json", "info", stream))(removed(cause))
@@ -213,7 +230,7 @@ def test_what_a_client_made_long_does_not_make_long_lines(stream: io.StringIO, s
     observer(shell.Warned("words", {"names": [long_id, "short"], "error": ValueError(long_id)}))
     written = stream.getvalue().splitlines()
     assert len(written) == 4
-    assert max(map(len, written)) < 3 * FACT_CHARS_MAX
+    assert max(map(len, written)) < 3 * FIELD_CHARS_MAX
     assert all("characters)" in line for line in written)
     assert "short" in written[-1]
 
@@ -221,7 +238,7 @@ def test_what_a_client_made_long_does_not_make_long_lines(stream: io.StringIO, s
 def test_a_failure_that_is_only_counted_is_counted(stream: io.StringIO) -> None:
     observer = Observer(open_log("json", "info", stream))
     observer(shell.PartFailed("connection", ValueError("x"), 99))
-    observer(shell.PartFailed("connection", ValueError("x"), is_told=False))
+    observer(shell.PartFailed("connection", ValueError("x"), is_logged=False))
     assert observer.counters.parts_failed == 2
     assert [line["since_last_line"] for line in lines(stream)] == [99]
 

@@ -1,7 +1,7 @@
 """How far a load is, and how long it will take: the arithmetic, and the words."""
 
 from broker.observe.events import LoadProgressed
-from broker.observe.node_lines import TABLE
+from broker.observe.node_lines import NODE_LINES
 from broker.partitions.load_progress import ESTIMATE_AFTER_MS, LoadProgress
 
 
@@ -45,9 +45,9 @@ def test_the_line_of_the_log() -> None:
     progress = LoadProgress(0)
     progress.expect(100, 0)
     progress.took(9, 50)
-    (line,) = TABLE[LoadProgressed](LoadProgressed(progress.report(1_000)))
-    assert line.words == "Loading metadata from __consumer_offsets"
-    assert line.facts == {
+    (line,) = NODE_LINES[LoadProgressed](LoadProgressed(progress.report(1_000)))
+    assert line.message == "Loading metadata from __consumer_offsets"
+    assert line.fields == {
         "partitions": "0/1",
         "groups": "0/0",
         "records": 9,

@@ -1,0 +1,240 @@
+"""Counters: the numbers that only events have, for the metrics.
+
+Everything else that /metrics shows is read from the parts at scrape time, see metrics/. A function
+for each type of event that counts; tests/broker/observe/test_observer.py names the other types.
+"""
+
+from collections.abc import Callable
+from typing import Final, TypeVar, cast
+
+from broker.observe import events as shell
+from broker.observe.stats import Histogram
+from coordinator.classic import events as groups
+from coordinator.offsets import events as offsets
+from protocol.names import NO_GENERATION, GroupId
+from topics import events as topics
+
+REBALANCE_BUCKETS_S: Final = (0.01, 0.05, 0.1, 0.5, 1.0, 3.0, 6.0, 10.0, 30.0, 60.0, 300.0)
+LOAD_BUCKETS_S: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+RUNNING_REBALANCES_MAX: Final = 100_000
+
+E = TypeVar("E")
+
+
+class Counters:
+    """Numbers that grow with events; plain integers, read by metrics/."""
+
+    def __init__(self) -> None:
+        self.rebalances_begun: dict[str, int] = {}  # by cause
+        self.rebalances_completed: dict[str, int] = {}
+        self.rebalance_seconds = Histogram(REBALANCE_BUCKETS_S)
+        self.join_wait_seconds = Histogram(REBALANCE_BUCKETS_S)
+        self.assignments_refused = 0
+        self.members_added = 0
+        self.members_fenced = 0
+        self.static_members_replaced = 0
+        self.members_removed: dict[str, int] = {}
+        self.lapses_forgiven = 0
+        self.offsets_committed = 0
+        self.offsets_committed_outside = 0  # by no member of the group
+        self.offsets_deleted: dict[str, int] = {}
+        self.groups_deleted: dict[str, int] = {}
+        self.load_seconds = Histogram(LOAD_BUCKETS_S)
+        self.load_seconds_max = 0.0
+        self.records_loaded = 0
+        self.snapshots_taken = 0
+        self.snapshots_ms = 0
+        self.snapshot_bytes = 0
+        self.snapshots_failed = 0
+        self.snapshots_ignored = 0
+        self.records_appended = 0
+        self.bytes_appended = 0
+        self.bytes_fetched = 0
+        self.parts_failed = 0
+        self.journal_failures = 0
+        self.stalls = 0
+        self.stalled_ms = 0
+        self.running: dict[GroupId, tuple[str, int]] = {}  # rebalances: cause, since
+
+        # For joins that found no common protocol (lag/verdict_watch.py).
+        self.join_refused: Callable[[groups.JoinRefused], None] | None = None
+        # For groups that are deleted (lag/verdict_watch.py).
+        self.group_deleted: Callable[[str], None] | None = None
+        # For each commit: who commits how often (lag/commit_rates.py).
+        self.meter: Callable[[offsets.OffsetsCommitted], None] | None = None
+
+    def count(self, event: object) -> None:
+        counting = COUNTING.get(type(event))
+        if counting is not None:
+            counting(self, event)
+
+    def oldest_rebalance_ms(self, now_ms: int) -> int:
+        """How long the longest of those that run has lasted; 0 without one."""
+        for _, since_ms in self.running.values():  # in the order in which they began
+            return now_ms - since_ms
+        return 0
+
+
+COUNTING: Final[dict[type, Callable[[Counters, object], None]]] = {}
+"""Each function takes the events of its own type alone."""
+
+
+def _counts(event_type: type[E]) -> Callable[[Callable[[Counters, E], None]], None]:
+    """Enter the decorated function into the table: it counts one type of event."""
+
+    def enter(count: Callable[[Counters, E], None]) -> None:
+        assert event_type not in COUNTING, f"{event_type.__name__} is counted already"
+        COUNTING[event_type] = cast("Callable[[Counters, object], None]", count)
+
+    return enter
+
+
+def _increment(counts: dict[str, int], key: str, by: int = 1) -> None:
+    counts[key] = counts.get(key, 0) + by
+
+
+@_counts(groups.RebalanceBegun)
+def _(counters: Counters, event: groups.RebalanceBegun) -> None:
+    _increment(counters.rebalances_begun, event.cause)
+    if len(counters.running) < RUNNING_REBALANCES_MAX:
+        # One that is begun again goes on: its clients have waited since the first.
+        counters.running.setdefault(event.group_id, (event.cause, event.now_ms))
+
+
+@_counts(groups.GroupStabilized)
+def _(counters: Counters, event: groups.GroupStabilized) -> None:
+    cause, since_ms = counters.running.pop(event.group_id, ("unknown", event.now_ms))
+    _increment(counters.rebalances_completed, cause)
+    counters.rebalance_seconds.add((event.now_ms - since_ms) / 1000)
+
+
+@_counts(groups.GroupEmptied)
+def _(counters: Counters, event: groups.GroupEmptied) -> None:
+    counters.running.pop(event.group_id, None)
+
+
+@_counts(groups.PartitionClosed)
+def _(counters: Counters, _event: groups.PartitionClosed) -> None:
+    # Which rebalances were those of this partition is not known here, and closing is rare: all
+    # are forgotten.
+    counters.running.clear()
+
+
+@_counts(groups.GenerationBegun)
+def _(counters: Counters, event: groups.GenerationBegun) -> None:
+    for join in event.joins:
+        counters.join_wait_seconds.add(join.waited_ms / 1000)
+
+
+@_counts(groups.AssignmentRefused)
+def _(counters: Counters, _event: groups.AssignmentRefused) -> None:
+    counters.assignments_refused += 1
+
+
+@_counts(groups.JoinRefused)
+def _(counters: Counters, event: groups.JoinRefused) -> None:
+    if counters.join_refused is not None:
+        counters.join_refused(event)
+
+
+@_counts(groups.MemberFenced)
+def _(counters: Counters, _event: groups.MemberFenced) -> None:
+    counters.members_fenced += 1
+
+
+@_counts(groups.StaticMemberReplaced)
+def _(counters: Counters, _event: groups.StaticMemberReplaced) -> None:
+    counters.static_members_replaced += 1
+
+
+@_counts(groups.MemberAdded)
+def _(counters: Counters, _event: groups.MemberAdded) -> None:
+    counters.members_added += 1
+
+
+@_counts(groups.MembersRemoved)
+def _(counters: Counters, event: groups.MembersRemoved) -> None:
+    _increment(counters.members_removed, event.cause, len(event.removed))
+
+
+@_counts(groups.LapseForgiven)
+def _(counters: Counters, _event: groups.LapseForgiven) -> None:
+    counters.lapses_forgiven += 1
+
+
+@_counts(offsets.OffsetsCommitted)
+def _(counters: Counters, event: offsets.OffsetsCommitted) -> None:
+    if counters.meter is not None:
+        counters.meter(event)
+    for _, partitions in event.offsets:
+        counters.offsets_committed += len(partitions)
+        if event.generation_id == NO_GENERATION:
+            counters.offsets_committed_outside += len(partitions)
+
+
+@_counts(offsets.OffsetsDeleted)
+def _(counters: Counters, event: offsets.OffsetsDeleted) -> None:
+    count = sum(len(partitions) for _, partitions in event.offsets)
+    _increment(counters.offsets_deleted, event.cause, count)
+
+
+@_counts(offsets.GroupDeleted)
+def _(counters: Counters, event: offsets.GroupDeleted) -> None:
+    _increment(counters.groups_deleted, event.cause)
+    if counters.group_deleted is not None:
+        counters.group_deleted(event.group_id)
+    counters.running.pop(event.group_id, None)
+    count = sum(len(partitions) for _, partitions in event.offsets)
+    _increment(counters.offsets_deleted, event.cause, count)
+
+
+@_counts(topics.RecordsAppended)
+def _(counters: Counters, event: topics.RecordsAppended) -> None:
+    counters.records_appended += event.records
+    counters.bytes_appended += event.bytes
+
+
+@_counts(topics.RecordsFetched)
+def _(counters: Counters, event: topics.RecordsFetched) -> None:
+    counters.bytes_fetched += event.bytes
+
+
+@_counts(shell.PartitionRead)
+def _(counters: Counters, event: shell.PartitionRead) -> None:
+    seconds = event.load_ms / 1000
+    counters.load_seconds.add(seconds)
+    counters.load_seconds_max = max(counters.load_seconds_max, seconds)
+    counters.records_loaded += event.records
+
+
+@_counts(shell.SnapshotTaken)
+def _(counters: Counters, event: shell.SnapshotTaken) -> None:
+    counters.snapshots_taken += 1
+    counters.snapshots_ms += event.took_ms
+    counters.snapshot_bytes += event.size_bytes
+
+
+@_counts(shell.SnapshotFailed)
+def _(counters: Counters, _event: shell.SnapshotFailed) -> None:
+    counters.snapshots_failed += 1
+
+
+@_counts(shell.SnapshotIgnored)
+def _(counters: Counters, _event: shell.SnapshotIgnored) -> None:
+    counters.snapshots_ignored += 1
+
+
+@_counts(shell.PartFailed)
+def _(counters: Counters, _event: shell.PartFailed) -> None:
+    counters.parts_failed += 1
+
+
+@_counts(shell.JournalFailed)
+def _(counters: Counters, _event: shell.JournalFailed) -> None:
+    counters.journal_failures += 1
+
+
+@_counts(shell.LoopStalled)
+def _(counters: Counters, event: shell.LoopStalled) -> None:
+    counters.stalls += 1
+    counters.stalled_ms += event.stalled_ms
