@@ -1,9 +1,9 @@
 """Flush watch: has a flush of the journal been running for too long?
 
-A disk that hangs answers nothing and raises nothing: commits are refused after
-offsets.commit.timeout.ms, and without this nobody says why. Looks from the event loop at how long
-the running flush takes, writes a line when it takes longer than `rollcall.flush.stalled.ms` and one
-when it has ended, and is asked by /readyz. Kafka's counterpart: none.
+A disk that hangs raises no error: commits are refused after offsets.commit.timeout.ms, and nothing
+else gives the reason. The watch checks from the event loop how long the running flush takes, logs a
+line when it takes longer than `rollcall.flush.stalled.ms` and one when it has ended, and gives
+/readyz the reason. Kafka's counterpart: none.
 """
 
 import asyncio
@@ -12,12 +12,12 @@ from typing import Final
 
 from broker.observe.events import Warned
 
-LOOKS_PER_LIMIT: Final = 4
-"""So often within the limit it is looked, so that the line comes in time."""
+CHECKS_PER_LIMIT: Final = 4
+"""Checks within the limit, so that the line comes in time."""
 
-LOOK_S_MAX: Final = 1.0
+CHECK_S_MAX: Final = 1.0
 REPEAT_S: Final = 60.0
-"""While it goes on, the line comes again after this."""
+"""While it lasts, the line is repeated after this."""
 
 
 class FlushWatch:
@@ -35,7 +35,7 @@ class FlushWatch:
         self._age_s = age_s
         self._limit_s = limit_ms / 1000
         self._observe = observe
-        self._told_s = 0.0  # the age that was told last
+        self._logged_s = 0.0  # the age in the last line
         self._timer: asyncio.TimerHandle | None = None
 
     @property
@@ -48,20 +48,20 @@ class FlushWatch:
 
     def start(self) -> None:
         self._timer = self._loop.call_later(
-            min(self._limit_s / LOOKS_PER_LIMIT, LOOK_S_MAX), self._look
+            min(self._limit_s / CHECKS_PER_LIMIT, CHECK_S_MAX), self._check
         )
 
     def stop(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         age_s = self._age_s()
-        if age_s < self._told_s:
+        if age_s < self._logged_s:
             self._observe(Warned("The flush of the journal that took long has ended"))
-            self._told_s = 0.0
-        if age_s >= (self._told_s + REPEAT_S if self._told_s else self._limit_s):
+            self._logged_s = 0.0
+        if age_s >= (self._logged_s + REPEAT_S if self._logged_s else self._limit_s):
             words = "A flush of the journal takes long: nothing is stored, and commits wait"
             self._observe(Warned(words, {"seconds": round(age_s, 1)}))
-            self._told_s = age_s
+            self._logged_s = age_s
         self.start()

@@ -1,12 +1,12 @@
-"""What does Python's garbage collector do in this daemon? It looks at what is young, and no more.
+"""GC policy: Python's garbage collector examines young objects only.
 
-Groups, members, offsets and connections go when the last reference to them goes; the collector
-is for rings of objects, of which there are none among ours (tests/broker/loop/test_gc_policy.py).
-What makes some are the console's handlers and tracebacks, and those die young. A collection of the
-oldest generation would walk through every group in memory for nothing, at the latest when they have
-grown by a quarter: 250 ms for a million offsets, in which nobody is answered. So where one
-would be due, everything that has grown old by then is put out of the collector's sight instead,
-which takes no time. What that costs: a ring of old objects stays until the daemon stops.
+Groups, members, offsets and connections are freed with their last reference; the collector is for
+reference cycles, of which there are none among ours (tests/broker/loop/test_gc_policy.py). The
+console's handlers and tracebacks make some, and those die young. A collection of the oldest
+generation would walk through every group in memory for nothing, at the latest when the heap has
+grown by a quarter: 250 ms for a million offsets, in which no request is answered. So where one
+would be due, everything that is old by then is frozen instead, which takes no time. The cost: a
+cycle of old objects stays until the daemon stops.
 """
 
 import gc
@@ -16,12 +16,12 @@ from typing import Final
 MIDDLE: Final = 1
 """The generation of those that survived one collection."""
 
-NEVER: Final = 1 << 30
-"""A threshold that is not reached."""
+UNREACHED_THRESHOLD: Final = 1 << 30
+"""Switches the collection of a generation off."""
 
 
 class GcPolicy:
-    """Python's own, in this process. Off while a start makes much and drops little."""
+    """The collector of this process. Off during a start, which makes much and frees little."""
 
     __slots__ = ("_before", "_rounds")
 
@@ -30,15 +30,15 @@ class GcPolicy:
         self._rounds = 0
 
     def start(self) -> None:
-        """From now on young objects are looked at, and none of those that are there."""
+        """From now on young objects are examined, and none of the present ones."""
         young, middle, _ = self._before
         gc.freeze()
-        gc.set_threshold(young, middle, NEVER)
+        gc.set_threshold(young, middle, UNREACHED_THRESHOLD)
         gc.callbacks.append(self._collected)
         gc.enable()
 
     def stop(self) -> None:
-        """As before, for whoever goes on in this process. Twice, or without a start: no harm."""
+        """As before, for later code of this process. May be called twice or without a start."""
         if self._collected in gc.callbacks:
             gc.callbacks.remove(self._collected)
             gc.set_threshold(*self._before)

@@ -1,4 +1,4 @@
-"""What is a new member called? The client's own name and something that nobody else has.
+"""Member ids: the prefix that Kafka gives them, and a random UUID.
 
 Kafka's counterpart: `ClassicGroup.generateMemberId`.
 """

@@ -1,7 +1,7 @@
 """I/O thread: the daemon's IoExecutor, one thread with a queue beside the event loop.
 
-`submit` belongs to the loop's thread. Results come back in order, one call on the loop for all
-that finished meanwhile. `close` lets what was submitted finish first: nothing half done is left.
+`submit` belongs to the loop's thread. Results come back in order, with one call on the loop for all
+that are there. `close` waits until everything that was submitted has finished.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 
 T = TypeVar("T")
 
-PAUSE_S: Final = 0.000_2
+YIELD_S: Final = 0.000_2
 """Some turns of the loop begin meanwhile; a million records take half a second longer."""
 
 _Task = Callable[[], Callable[[], None]]
@@ -29,7 +29,7 @@ class IoThread:
     def __init__(
         self, loop: asyncio.AbstractEventLoop, name: str, on_fault: Callable[[Exception], None]
     ) -> None:
-        """`on_fault` hears, on the loop, of an exception that a `done` callback raised."""
+        """`on_fault` is called, on the loop, with an exception that a `done` callback raised."""
         self._loop = loop
         self._on_fault = on_fault
         self._queue: SimpleQueue[_Task | None] = SimpleQueue()
@@ -59,17 +59,17 @@ class IoThread:
         while (task := self._queue.get()) is not None:
             finished = task()
             self._finished.append(finished)
-            # With more than one, the call that was asked for the first has yet to drain the queue.
+            # With more than one, the call that was scheduled for the first still has to run.
             if len(self._finished) == 1:
                 self._call(self._hand_back)
         self._call(self._ended.set)
 
     def _call(self, callback: Callable[[], None]) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody waits for us
+        with suppress(RuntimeError):  # the loop is closed: nothing waits for us
             self._loop.call_soon_threadsafe(callback)
 
     def _hand_back(self) -> None:
-        """Call what finished. The thread asks for another call if more comes meanwhile."""
+        """Call back what finished. The thread schedules another call if more comes meanwhile."""
         while self._finished:
             finished = self._finished.popleft()
             self.pending -= 1
@@ -80,7 +80,7 @@ class IoThread:
 
     def pause(self) -> None:
         """In the thread: give up the interpreter's lock for long enough that the loop takes it."""
-        sleep(PAUSE_S)
+        sleep(YIELD_S)
 
     async def finish(self) -> None:
         """Wait until what was submitted so far is handed back."""
@@ -114,7 +114,7 @@ class IoThreads:
         self.admin = IoThread(loop, "topic-admin", on_fault)
 
     async def wait_idle(self, timeout_s: float) -> bool:
-        """Wait until nothing is under way; False if that takes too long."""
+        """Wait until every thread is idle; False if that takes too long."""
         return await _in_time(self._wait_idle(), timeout_s)
 
     async def _wait_idle(self) -> None:
@@ -123,9 +123,9 @@ class IoThreads:
             await busy[0].finish()
 
     async def close(self, timeout_s: float) -> bool:
-        """Finish what was submitted and end; False if a thread did not come to its end in time.
+        """Finish what was submitted and end; False if a thread did not end in time.
 
-        Those first whose results give work to the others.
+        First the threads whose results give work to the others.
         """
         return await _in_time(self._close(), timeout_s)
 

@@ -1,4 +1,4 @@
-"""What does the daemon ask of the operating system: descriptors, and word to the service manager?
+"""Process: file descriptor limits, and sd_notify for the service manager.
 
 Every connection and every open segment is a file descriptor; the usual soft limit of 1,024 is
 raised to the hard one before anything is opened. `notify` speaks systemd's protocol (sd_notify):
@@ -14,15 +14,15 @@ SMALL_DESCRIPTOR_LIMIT: Final = (
     4_096  # Less than this is worth a warning: 50 logs and some clients.
 )
 OWN_DESCRIPTORS: Final = 64
-"""Kept for the daemon itself: listeners, journal, admin port, worker process, files in passing."""
+"""Kept for the daemon itself: listeners, journal, admin port, worker process, temporary files."""
 
 PARTITION_DESCRIPTORS: Final = 2
 """Kept for each partition: its active segment, and one more that is read or synced."""
 
 CONNECTIONS_MIN: Final = 16
-"""So many connections are accepted however many partitions there are."""
+"""This many connections are accepted, however many partitions there are."""
 
-DESCRIPTOR_LIMIT_MAX: Final = 1_048_576  # Enough; a hard limit of "infinity" helps nobody.
+DESCRIPTOR_LIMIT_MAX: Final = 1_048_576  # Enough; a hard limit of "infinity" is no number.
 
 
 def raise_descriptor_limit() -> int:
@@ -44,7 +44,7 @@ def raise_descriptor_limit() -> int:
 def connections_allowed(descriptors: int, partitions: int, backlog: int) -> int:
     """How many connections leave enough descriptors for the files of so many partitions.
 
-    `backlog` connections may be accepted at one go, and as many wait for a place.
+    `backlog` connections may be accepted at once, and as many wait for a slot.
     """
     left = descriptors - OWN_DESCRIPTORS - PARTITION_DESCRIPTORS * partitions - 2 * backlog
     return max(left, CONNECTIONS_MIN)
@@ -63,7 +63,7 @@ def descriptor_limit() -> int:
 
 
 def notify(state: str) -> bool:
-    """Tell systemd READY=1 or STOPPING=1, if it started us (Type=notify); True if it listens."""
+    """Send systemd READY=1 or STOPPING=1, if it started us (Type=notify); True if it was sent."""
     address = os.environ.get("NOTIFY_SOCKET")
     if not address:
         return False

@@ -1,9 +1,9 @@
-"""When does time itself act? One timer for the nearest deadline of all parts, and a steady pulse.
+"""Ticker: one timer for the nearest deadline of all parts, and a steady reading of the clock.
 
-A due tick never runs straight from the timer: the loop first makes one full pass over its
-sockets. A heartbeat that has arrived, but was not read yet, is older than the tick and must be
-heard before a session expires; after a stall that is every heartbeat. The pulse keeps the
-clock's ear open (see clock.py) and measures how late the loop runs.
+A due tick never runs straight from the timer: the loop first polls all its sockets once. A
+heartbeat that has arrived but was not read yet is older than the tick and must be handled before a
+session expires; after a stall that is every heartbeat. The clock is read every CLOCK_READ_MS, so
+that it notices stalls (clock.py), and each reading measures how late the loop runs.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Final, Protocol
 
-from broker.loop.clock import PULSE_MS, SystemClock
+from broker.loop.clock import CLOCK_READ_MS, SystemClock
 from broker.observe.stats import Histogram, LoopStalls
 from seams.now import Now
 
@@ -30,7 +30,7 @@ class Ticking(Protocol):
 
 
 class Ticker:
-    """Not started until `start`; `arm` is called whenever a turn may have filed a deadline."""
+    """Not started until `start`; `arm` is called whenever a turn may have set a deadline."""
 
     def __init__(
         self,
@@ -46,12 +46,12 @@ class Ticker:
         self._earliest_s = EARLIEST_S
         self._timer: asyncio.TimerHandle | None = None
         self._armed_ms: int | None = None  # What the timer, or the pass under way, will serve.
-        self._pulse: asyncio.TimerHandle | None = None
-        self._pulse_due = 0.0
+        self._reading: asyncio.TimerHandle | None = None
+        self._reading_due = 0.0
         self._running = False
-        self._is_asked = False
+        self._is_arm_scheduled = False
         self.stalls = stalls or LoopStalls()
-        self.lag_seconds = 0.0  # How late the last pulse was.
+        self.lag_seconds = 0.0  # How late the last reading of the clock was.
         self.lag_seconds_max = 0.0
         self.lags = Histogram(LAG_BUCKETS_S)
         self.ticks = 0
@@ -59,20 +59,20 @@ class Ticker:
     def start(self, parts: Sequence[Ticking]) -> None:
         self._parts = tuple(parts)
         self._running = True
-        self._clock.forget_gap()
-        self._pulse_due = self._loop.time()
-        self._beat()
+        self._clock.skip_gap()
+        self._reading_due = self._loop.time()
+        self._read_clock()
         self.arm()
 
     def stop(self) -> None:
         self._running = False
-        for timer in (self._timer, self._pulse):
+        for timer in (self._timer, self._reading):
             if timer is not None:
                 timer.cancel()
-        self._timer = self._pulse = self._armed_ms = None
+        self._timer = self._reading = self._armed_ms = None
 
     def arm(self) -> None:
-        """See to it that the nearest deadline is served; cheap when it is armed already."""
+        """Set the timer to the nearest deadline; cheap when it is set already."""
         nearest_ms: int | None = None
         for part in self._parts:
             deadline_ms = part.next_deadline_ms
@@ -90,18 +90,18 @@ class Ticker:
 
     def arm_soon(self) -> None:
         """The same, once for all turns of this pass of the loop."""
-        if not self._is_asked:
-            self._is_asked = True
+        if not self._is_arm_scheduled:
+            self._is_arm_scheduled = True
             self._loop.call_soon(self._arm_now)
 
     def _arm_now(self) -> None:
-        self._is_asked = False
+        self._is_arm_scheduled = False
         self.arm()
 
     def _due(self) -> None:
         self._timer = None
-        # Two hops: what is scheduled now may run before the sockets are polled, what is scheduled
-        # from there cannot.
+        # Twice: what is scheduled now may run before the sockets are polled, what is scheduled from
+        # there cannot.
         self._loop.call_soon(self._loop.call_soon, self._tick)
 
     def _tick(self) -> None:
@@ -126,12 +126,12 @@ class Ticker:
         self._armed_ms = None
         self.arm()
 
-    def _beat(self) -> None:
+    def _read_clock(self) -> None:
         self._clock.now()
         now_s = self._loop.time()
-        self.lag_seconds = max(now_s - self._pulse_due, 0.0)
+        self.lag_seconds = max(now_s - self._reading_due, 0.0)
         self.lag_seconds_max = max(self.lag_seconds, self.lag_seconds_max)
         self.lags.add(self.lag_seconds)
-        self._pulse_due = now_s + PULSE_MS / 1000
+        self._reading_due = now_s + CLOCK_READ_MS / 1000
         if self._running:
-            self._pulse = self._loop.call_at(self._pulse_due, self._beat)
+            self._reading = self._loop.call_at(self._reading_due, self._read_clock)
