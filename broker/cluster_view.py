@@ -10,27 +10,16 @@ from typing import Final
 
 from broker.net.request import PendingRequest
 from config.keys import Config, keys
-from config.types import Key, Kind, Value, as_text
+from config.types import BrokerKey
+from protocol.config_def import ConfigValue, convert_to_string
+from protocol.names import ConfigSource
 from seams.reply_token import ReplyToken
 from topics.cluster import BrokerConfig, Endpoint
-from topics.config_values import ConfigSource, ConfigType
-
-_TYPES: Final = {
-    Kind.BOOLEAN: ConfigType.BOOLEAN,
-    Kind.INT: ConfigType.INT,
-    Kind.LONG: ConfigType.LONG,
-    Kind.DOUBLE: ConfigType.DOUBLE,
-    Kind.STRING: ConfigType.STRING,
-    Kind.LIST: ConfigType.LIST,
-}
-
 
 _NULL_BY_DEFAULT: Final = frozenset(
     ("advertised.listeners", "broker.rack", "controller.listener.names", "log.dirs")
 )
 """In Kafka; empty here."""
-
-_SHORT: Final = frozenset(("offsets.topic.replication.factor",))
 
 
 class ClusterOfOne:
@@ -50,19 +39,19 @@ class ClusterOfOne:
     def broker_configs(self) -> Sequence[BrokerConfig]:
         return [self._shown(key) for key in keys().values()]
 
-    def _shown(self, key: Key) -> BrokerConfig:
+    def _shown(self, key: BrokerKey) -> BrokerConfig:
         is_set = key.name in self._config.origins
         is_null = key.name in _NULL_BY_DEFAULT
         default = None if is_null else _text(key.default)
         return BrokerConfig(
             key.name,
             None if is_null and not is_set else _text(self._config.value(key)),
-            ConfigType.SHORT if key.name in _SHORT else _TYPES[key.rule.kind],
+            key.type,
             ConfigSource.STATIC_BROKER_CONFIG if is_set else ConfigSource.DEFAULT_CONFIG,
             default,
-            key.rule.doc,
+            key.documentation,
         )
 
 
-def _text(value: Value) -> str | None:
-    return None if value is None else as_text(value)
+def _text(value: ConfigValue | None) -> str | None:
+    return None if value is None else convert_to_string(value)

@@ -16,8 +16,7 @@ from urllib.request import ProxyHandler, build_opener
 import click
 
 from cli.exits import WrongInput
-from config.listeners import parse_host_port
-from config.types import BadValue
+from config.listeners import BadAddress, parse_host_port
 
 TIMEOUT_S = 30.0
 DEFAULT_ADMIN = "127.0.0.1:9180"
@@ -77,7 +76,7 @@ def ask_admin(
 def _url(admin: str, path: str, query: Mapping[str, str | int]) -> str:
     try:
         host, port = parse_host_port(admin)
-    except BadValue as fault:
+    except BadAddress as fault:
         raise click.UsageError(f"--admin: {fault}") from None
     for name, text in query.items():
         try:

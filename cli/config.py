@@ -12,7 +12,8 @@ import click
 from cli.options import configuration_options, read_options, warn
 from cli.reference import reference
 from config.keys import Config, keys
-from config.types import Key, as_text
+from config.types import BrokerKey
+from protocol.config_def import convert_to_string
 
 
 @click.command(name="config")
@@ -52,11 +53,11 @@ def show_config(
     click.echo(_as_json(config, shown) if as_json else _as_table(config, shown))
 
 
-def _sorted_keys() -> list[Key]:
+def _sorted_keys() -> list[BrokerKey]:
     return sorted(keys().values(), key=lambda key: key.name)
 
 
-def _as_json(config: Config, shown: list[Key]) -> str:
+def _as_json(config: Config, shown: list[BrokerKey]) -> str:
     return json.dumps(
         {
             key.name: {
@@ -70,8 +71,11 @@ def _as_json(config: Config, shown: list[Key]) -> str:
     )
 
 
-def _as_table(config: Config, shown: list[Key]) -> str:
+def _as_table(config: Config, shown: list[BrokerKey]) -> str:
     """Lines that a properties file could hold; the origin stands behind each value."""
-    lines = [(f"{key.name} = {as_text(config.value(key))}", config.origin(key)) for key in shown]
+    lines = [
+        (f"{key.name} = {convert_to_string(config.value(key))}", config.origin(key))
+        for key in shown
+    ]
     width = min(max((len(line) for line, _ in lines), default=0), 60)
     return "\n".join(f"{line:{width}}  ({origin})" for line, origin in lines)

@@ -21,7 +21,7 @@ CommandFunction = TypeVar("CommandFunction", bound=Callable[..., object])
 
 def _complete_pair(_c: click.Context, _p: click.Parameter, incomplete: str) -> list[CompletionItem]:
     return [
-        CompletionItem(f"{name}=", help=key.rule.doc)
+        CompletionItem(f"{name}=", help=key.documentation)
         for name, key in keys().items()
         if name.startswith(incomplete)
     ]

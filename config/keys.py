@@ -18,19 +18,20 @@ from msgspec import Struct, field
 from config.crash_steps import NEVER, Step
 from config.listeners import Listener, parse_host_port, resolve_listeners
 from config.types import (
-    Key,
-    Rule,
+    BrokerKey,
+    Definition,
     Table,
-    Value,
     boolean,
+    double,
     integer,
-    one_of,
     optional_integer,
-    real,
-    text,
-    words,
+    short,
+    string,
+    valid_list,
+    valid_string,
 )
 from protocol import java_text
+from protocol.config_def import ConfigValue
 from protocol.java_text import INT_MAX, LONG_MAX, split_list, trim
 from topics.settings import PARTITIONS_MAX
 
@@ -51,40 +52,42 @@ class Origin(Struct, frozen=True):
 class Config(Struct, frozen=True, metaclass=Table):
     """All keys that Rollcall serves, with their values. `Config()` holds the defaults."""
 
-    RULES: ClassVar[Mapping[str, Rule]]
+    DEFINITIONS: ClassVar[Mapping[str, Definition]]
 
     # Who we are, where we listen, where the data is.
     node_id: int = integer(1, "This node's id. Clients and tools see it.", at_least=0)
-    broker_rack: str = text("", "The rack of this node, as clients see it.")
-    listeners: tuple[str, ...] = words(
+    broker_rack: str = string("", "The rack of this node, as clients see it.")
+    listeners: tuple[str, ...] = valid_list(
         ("PLAINTEXT://127.0.0.1:9092",),
         "Addresses to listen on, each NAME://HOST:PORT. An empty HOST means all addresses; port "
         "0 picks a free port. The default is this machine only; Kafka's is all addresses.",
     )
-    advertised_listeners: tuple[str, ...] = words(
+    advertised_listeners: tuple[str, ...] = valid_list(
         (), "Addresses for clients, by listener name. Default: the listener's own."
     )
-    listener_security_protocol_map: str = text(
+    listener_security_protocol_map: str = string(
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
         "The protocol of each listener name. Only PLAINTEXT is supported so far.",
     )
-    controller_listener_names: tuple[str, ...] = words(
+    controller_listener_names: tuple[str, ...] = valid_list(
         (), "Listeners of a KRaft controller: not opened, as Rollcall has none."
     )
-    rollcall_admin_listener: str = text(
+    rollcall_admin_listener: str = string(
         "127.0.0.1:9180", "HOST:PORT of the admin port (/metrics, /livez, /readyz). Empty: none."
     )
-    log_dirs: tuple[str, ...] = words((), "The data directory: exactly one. Overrides log.dir.")
-    log_dir: tuple[str, ...] = words(
+    log_dirs: tuple[str, ...] = valid_list(
+        (), "The data directory: exactly one. Overrides log.dir."
+    )
+    log_dir: tuple[str, ...] = valid_list(
         ("rollcall-data",), "The data directory, if log.dirs is not set."
     )
-    rollcall_log_format: str = one_of(
+    rollcall_log_format: str = valid_string(
         "human",
         "Format of log lines: human, or one JSON object per line.",
         "human",
         "json",
     )
-    rollcall_log_level: str = one_of(
+    rollcall_log_level: str = valid_string(
         "info",
         "The lowest level of log lines that are written.",
         "debug",
@@ -123,7 +126,7 @@ class Config(Struct, frozen=True, metaclass=Table):
     max_connections_per_ip: int = integer(
         2_147_483_647, "Connections from one address. Further ones are closed.", at_least=0
     )
-    max_connections_per_ip_overrides: str = text(
+    max_connections_per_ip_overrides: str = string(
         "", "Limits for single addresses instead of max.connections.per.ip: ADDRESS:NUMBER,…"
     )
     queued_max_request_bytes: int = integer(
@@ -215,7 +218,7 @@ class Config(Struct, frozen=True, metaclass=Table):
         at_least=-1,
         long=True,
     )
-    offsets_topic_replication_factor: int = integer(
+    offsets_topic_replication_factor: int = short(
         1, "Replicas of __consumer_offsets. One node has one; Kafka's default is 3.", at_least=1
     )
     rollcall_offsets_value_version: int = integer(
@@ -262,7 +265,7 @@ class Config(Struct, frozen=True, metaclass=Table):
     )
 
     # What "stored" means.
-    rollcall_flush: str = one_of(
+    rollcall_flush: str = valid_string(
         "commit",
         "commit: an offset is acknowledged after fsync. os: after it is in the page cache, "
         "which is the guarantee of a single Kafka broker.",
@@ -331,14 +334,14 @@ class Config(Struct, frozen=True, metaclass=Table):
         "Partitions of groups, and partitions of topics, with their own series in /metrics.",
         at_least=0,
     )
-    rollcall_metrics_aliases: tuple[str, ...] = words(
+    rollcall_metrics_aliases: tuple[str, ...] = valid_list(
         ("kafka_exporter", "kafka-lag-exporter"),
         "Exporters whose metric names and labels /metrics also has, for existing dashboards. "
         "Empty: none.",
         "kafka_exporter",
         "kafka-lag-exporter",
     )
-    rollcall_metrics_cluster_name: str = text(
+    rollcall_metrics_cluster_name: str = string(
         "", "The label cluster_name of kafka-lag-exporter's metrics. Empty: the cluster id."
     )
 
@@ -484,7 +487,7 @@ class Config(Struct, frozen=True, metaclass=Table):
     )
 
     # For drills.
-    rollcall_crash_at: str = one_of(
+    rollcall_crash_at: str = valid_string(
         NEVER,
         "For drills: the daemon kills itself (SIGKILL) at this step of the next rebalance.",
         NEVER,
@@ -505,22 +508,22 @@ class Config(Struct, frozen=True, metaclass=Table):
     )
     message_max_bytes: int = integer(1_048_588, "Largest record batch accepted.", at_least=0)
     fetch_max_bytes: int = integer(57_671_680, "Largest answer to one Fetch.", at_least=1_024)
-    compression_type: str = one_of(
+    compression_type: str = valid_string(
         "producer",
         "Compression of stored batches. producer: each batch is stored as received.",
-        "producer",
         "uncompressed",
-        "gzip",
-        "snappy",
-        "lz4",
         "zstd",
+        "lz4",
+        "snappy",
+        "gzip",
+        "producer",
     )
     compression_gzip_level: int = integer(
         -1,
         "Level for compression.type=gzip. -1: the library's default.",
         at_least=1,
         at_most=9,
-        besides=-1,
+        other=-1,
     )
     compression_lz4_level: int = integer(
         9, "Level for compression.type=lz4.", at_least=1, at_most=17
@@ -528,8 +531,8 @@ class Config(Struct, frozen=True, metaclass=Table):
     compression_zstd_level: int = integer(
         3, "Level for compression.type=zstd.", at_least=-131_072, at_most=22
     )
-    log_cleanup_policy: tuple[str, ...] = words(
-        ("delete",), "What happens to old records.", "delete", "compact"
+    log_cleanup_policy: tuple[str, ...] = valid_list(
+        ("delete",), "What happens to old records.", "compact", "delete"
     )
     log_segment_bytes: int = integer(
         1_073_741_824, "Size at which a topic's segment is closed.", at_least=1_048_576
@@ -567,7 +570,7 @@ class Config(Struct, frozen=True, metaclass=Table):
     log_cleaner_backoff_ms: int = integer(
         15_000, "How often the cleaner looks for logs to clean.", at_least=0, long=True
     )
-    log_cleaner_io_max_bytes_per_second: float = real(
+    log_cleaner_io_max_bytes_per_second: float = double(
         1.7976931348623157e308,
         "Bytes that the cleaner may read and write per second, on average.",
         at_least=1.0,
@@ -579,7 +582,7 @@ class Config(Struct, frozen=True, metaclass=Table):
         at_least=1_048_576,
         long=True,
     )
-    log_cleaner_min_cleanable_ratio: float = real(
+    log_cleaner_min_cleanable_ratio: float = double(
         0.5, "Share of uncompacted bytes above which a log is cleaned.", at_least=0.0, at_most=1.0
     )
     log_cleaner_delete_retention_ms: int = integer(
@@ -600,7 +603,7 @@ class Config(Struct, frozen=True, metaclass=Table):
     log_flush_interval_messages: int = integer(
         LONG_MAX, "Records after which a topic's partition is fsynced.", at_least=1, long=True
     )
-    log_message_timestamp_type: str = one_of(
+    log_message_timestamp_type: str = valid_string(
         "CreateTime",
         "Timestamp of a record: the producer's (CreateTime) or the broker's (LogAppendTime).",
         "CreateTime",
@@ -689,11 +692,11 @@ class Config(Struct, frozen=True, metaclass=Table):
     def roll_ms(self) -> int:
         return self.log_roll_hours * _HOUR_MS if self.log_roll_ms is None else self.log_roll_ms
 
-    def value(self, key: Key) -> Value:
-        value: Value = getattr(self, key.field)
+    def value(self, key: BrokerKey) -> ConfigValue | None:
+        value: ConfigValue | None = getattr(self, key.field)
         return value
 
-    def origin(self, key: Key) -> Origin:
+    def origin(self, key: BrokerKey) -> Origin:
         return self.origins.get(key.name, _DEFAULT_ORIGIN)
 
 
@@ -701,12 +704,19 @@ _DEFAULT_ORIGIN = Origin()
 
 
 @cache
-def keys() -> Mapping[str, Key]:
+def keys() -> Mapping[str, BrokerKey]:
     """The table: every key that is served, by its name, in the order of the declarations."""
-    table: dict[str, Key] = {}
+    table: dict[str, BrokerKey] = {}
     defaults = Config()
-    for field_name, rule in Config.RULES.items():
+    for field_name, definition in Config.DEFINITIONS.items():
         name = field_name.replace("_", ".")
-        default: Value = getattr(defaults, field_name)
-        table[name] = Key(name, field_name, default, rule)
+        default: ConfigValue | None = getattr(defaults, field_name)
+        table[name] = BrokerKey(
+            name,
+            definition.type,
+            definition.documentation,
+            definition.validator,
+            field_name,
+            default,
+        )
     return table

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from config.types import BadValue
 from protocol.java_text import split_list, trim
 
 _ENDPOINT = re.compile(
@@ -23,6 +22,10 @@ _ENDPOINT = re.compile(
 _LABEL = re.compile(r"[A-Za-z0-9_-]{1,63}")  # DNS: a label has at most 63 bytes
 _HOST_NAME_MAX = 255  # bytes, in DNS
 _UNROUTABLE = ("", "0.0.0.0", "::", "0:0:0:0:0:0:0:0")
+
+
+class BadAddress(ValueError):
+    """A text that is no address; the message says of which form it should be."""
 
 
 class Endpoint(Struct, frozen=True):
@@ -61,7 +64,7 @@ def parse_endpoint(text: str) -> Endpoint:
     """Read NAME://HOST:PORT; listener names are upper-case, however they were written."""
     match = _ENDPOINT.fullmatch(trim(text))
     if match is None:
-        raise BadValue(f"{text!r} is not of the form NAME://HOST:PORT")
+        raise BadAddress(f"{text!r} is not of the form NAME://HOST:PORT")
     return _endpoint(text, match)
 
 
@@ -69,7 +72,7 @@ def parse_host_port(text: str) -> tuple[str, int]:
     """Read HOST:PORT, an IPv6 address in brackets."""
     match = _ENDPOINT.fullmatch(f"X://{trim(text)}")
     if match is None:
-        raise BadValue(f"{text!r} is not of the form HOST:PORT")
+        raise BadAddress(f"{text!r} is not of the form HOST:PORT")
     endpoint = _endpoint(text, match)
     return endpoint.host, endpoint.port
 
@@ -77,9 +80,9 @@ def parse_host_port(text: str) -> tuple[str, int]:
 def _endpoint(text: str, match: re.Match[str]) -> Endpoint:
     port = int(match["port"])
     if port > 65_535:
-        raise BadValue(f"{text!r} has a port above 65535")
+        raise BadAddress(f"{text!r} has a port above 65535")
     if match["host"] and not _is_host_name(match["host"]):
-        raise BadValue(f"{text!r}: {match['host']!r} is not a host name")
+        raise BadAddress(f"{text!r}: {match['host']!r} is not a host name")
     return Endpoint(match["name"].upper(), match["six"] or match["host"] or "", port)
 
 
@@ -160,7 +163,7 @@ def _endpoints(key: str, texts: Iterable[str]) -> list[Endpoint]:
     for one in texts:
         try:
             endpoint = parse_endpoint(one)
-        except BadValue as bad:
+        except BadAddress as bad:
             raise BadListeners(key, str(bad)) from None
         if any(endpoint.name == other.name for other in endpoints):
             raise BadListeners(

@@ -9,12 +9,12 @@ from typing import Final
 
 from config.keys import Config, keys
 from config.limits import CleanerSettings, ServerLimits
-from config.types import as_text
 from coordinator.settings import GroupSettings
 from history.index import IndexLimits
 from history.lag.book import LagLimits
 from history.recording.recorder import FactLimits
 from history.verdicts.model import TroubleLimits
+from protocol.config_def import convert_to_string
 from protocol.names import HISTORY_TOPIC, LAG_TOPIC, OFFSETS_TOPIC, TopicName
 from storage.api import JOURNALED_BATCH_BYTES_MAX, LogSettings
 from storage.journal.journal import JournalLimits
@@ -89,7 +89,7 @@ def topic_settings(config: Config) -> TopicSettings:
         producer_snapshot_interval_ms=config.rollcall_producer_snapshot_interval_ms,
         internal_topics=_internal_topics(config),
         broker_properties={
-            key.name: as_text(config.value(key))
+            key.name: convert_to_string(config.value(key))
             for key in keys().values()
             if key.name in config.origins
         },

@@ -16,7 +16,8 @@ from config.java_properties import BadProperties, parse_properties
 from config.kafka_names import is_known, kafka_names, refusal
 from config.keys import Config, Origin, keys
 from config.listeners import BadListeners
-from config.types import BadValue, Key, Value, Written, as_text
+from config.types import BrokerKey
+from protocol.config_def import ConfigException, ConfigValue, WrittenValue, convert_to_string
 from protocol.java_text import LONG_MAX, LONG_MIN, trim
 from protocol.printable import printable
 
@@ -50,7 +51,7 @@ class Setting(Struct, frozen=True):
     """One value as some source wrote it."""
 
     name: str
-    written: Written
+    written: WrittenValue
     origin: Origin
 
 
@@ -69,7 +70,7 @@ def load_config(
             *command_line,
         ]
     )
-    values: dict[str, Value] = {}
+    values: dict[str, ConfigValue] = {}
     unused: list[str] = []
     for setting in settings.values():
         _check_text(setting)
@@ -86,7 +87,7 @@ def load_config(
             f"Configuration accepted, but Rollcall has no use for it: {', '.join(sorted(unused))}"
         )
     origins = {s.name: s.origin for s in settings.values() if s.name in keys()}
-    # The field names come from the table, so the types are those of the table's rules.
+    # The field names come from the table, so the types are those of the table's keys.
     config = Config(**values, origins=origins, warnings=tuple(warnings))  # type: ignore[arg-type]
     _check_together(config)
     return config
@@ -100,7 +101,7 @@ def command_line_setting(pair: str) -> Setting:
     return given(trim(name), value, "--set")
 
 
-def given(name: str, written: Written, option: str) -> Setting:
+def given(name: str, written: WrittenValue, option: str) -> Setting:
     """A value that an option of the command line gave; the name must be one that we know."""
     setting = Setting(name, written, Origin("command line", option))
     _require_known(setting)
@@ -120,7 +121,7 @@ def _read_file(path: Path) -> list[Setting]:
         raise BadConfig(f"--config {path}: larger than {_FILE_MAX_BYTES} bytes")
     match path.suffix:
         case ".properties":
-            named: Mapping[str, Written] = _read_properties(path, content)
+            named: Mapping[str, WrittenValue] = _read_properties(path, content)
         case ".toml":
             named = _read_toml(path, content)
         case _:
@@ -138,7 +139,7 @@ def _read_properties(path: Path, content: bytes) -> dict[str, str]:
         raise BadConfig(f"{path}: {bad}") from None
 
 
-def _read_toml(path: Path, content: bytes) -> dict[str, Written]:
+def _read_toml(path: Path, content: bytes) -> dict[str, WrittenValue]:
     import tomllib  # only where there is a file: a start without one does not wait for it
 
     try:
@@ -153,13 +154,13 @@ def _read_toml(path: Path, content: bytes) -> dict[str, Written]:
         raise BadConfig(f"{path}: a number has too many digits") from None
     except RecursionError:
         raise BadConfig(f"{path}: tables or lists are nested too deeply") from None
-    flat: dict[str, Written] = {}
+    flat: dict[str, WrittenValue] = {}
     _flatten(path, "", document, flat)
     return flat
 
 
 def _flatten(
-    path: Path, prefix: str, table: Mapping[str, object], flat: dict[str, Written]
+    path: Path, prefix: str, table: Mapping[str, object], flat: dict[str, WrittenValue]
 ) -> None:
     """Kafka's dotted names again from TOML's nested tables."""
     for part, value in table.items():
@@ -283,7 +284,7 @@ def _rank(setting: Setting) -> int:
     return _SOURCES.index(setting.origin.source)
 
 
-def _rest(setting: Setting) -> tuple[Written, Origin]:
+def _rest(setting: Setting) -> tuple[WrittenValue, Origin]:
     return setting.written, setting.origin
 
 
@@ -298,11 +299,11 @@ def _check_text(setting: Setting) -> None:
         raise BadConfig(_sentence(setting, "must be valid UTF-8")) from None
 
 
-def _read_value(key: Key, setting: Setting) -> Value:
+def _read_value(key: BrokerKey, setting: Setting) -> ConfigValue:
     try:
-        return key.rule.read(setting.written)
-    except BadValue as bad:
-        raise BadConfig(_sentence(setting, str(bad))) from None
+        return key.parse(setting.written)
+    except ConfigException as refused:
+        raise BadConfig(_sentence(setting, refused.reason)) from None
 
 
 def _require_known(setting: Setting) -> None:
@@ -370,7 +371,7 @@ def _written_one(config: Config, *names: str) -> str:
 
 def _together(config: Config, name: str, reason: str) -> BadConfig:
     key = keys()[name]
-    written = as_text(config.value(key))
+    written = convert_to_string(config.value(key))
     return BadConfig(_sentence(Setting(name, written, config.origin(key)), reason))
 
 
@@ -383,7 +384,7 @@ def _sentence(setting: Setting, reason: str) -> str:
     return f"{setting.name}{f' = {shown}' if value else ''}{place}: {reason}"
 
 
-def _written_text(written: Written) -> str:
+def _written_text(written: WrittenValue) -> str:
     if isinstance(written, bool | int | float | str):
-        return trim(as_text(written))
+        return trim(convert_to_string(written))
     return ",".join(str(word) for word in written)

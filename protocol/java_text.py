@@ -1,4 +1,4 @@
-"""Java's text rules: which characters are blank and what is a whole number, where Kafka reads text.
+"""Java's text rules: which characters are blank, what is a whole number, how a double is written.
 
 Python's own rules differ: `str.strip()` takes U+00A0 and leaves U+0000, `isdecimal()` takes the
 digits of every script, `int()` raises for more than 4,300 digits, and `\\s` in a regular expression
@@ -9,11 +9,13 @@ value that a Kafka would refuse.
 import re
 from typing import Final
 
+SHORT_MIN, SHORT_MAX = -(2**15), 2**15 - 1
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
 
 _TRIMMED: Final = "".join(map(chr, range(0x21)))  # String.trim: up to and with U+0020
 _COMMA: Final = re.compile(r"[ \t\n\x0b\f\r]*,[ \t\n\x0b\f\r]*")  # Pattern's \s*,\s*
+_NOT_FINITE: Final = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 _INTEGER: Final = re.compile(r"(?P<sign>[+-]?)0*(?P<digits>[0-9]{1,19})")
 
 
@@ -35,3 +37,18 @@ def integer(text: str, low: int = LONG_MIN, high: int = LONG_MAX) -> int | None:
         return None
     number = int(match["sign"] + match["digits"])
     return number if low <= number <= high else None
+
+
+def double_text(value: float) -> str:
+    """As `Double.toString`: 0.001, 9.9E-4, 1.0E7, Infinity."""
+    if str(value) in _NOT_FINITE:
+        return _NOT_FINITE[str(value)]
+    sign, size = "-" if value < 0 else "", abs(value)
+    if size == 0 or 1e-3 <= size < 1e7:
+        return str(value)
+    text, _, exponent = str(size).partition("e")
+    whole, _, fraction = text.partition(".")
+    digits = (whole + fraction).lstrip("0")
+    power = int(exponent or 0) + len(whole) - 1 - (len(whole + fraction) - len(digits))
+    digits = digits.rstrip("0")
+    return f"{sign}{digits[0]}.{digits[1:] or '0'}E{power}"

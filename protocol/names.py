@@ -64,6 +64,17 @@ class CoordinatorType(IntEnum):
     SHARE = 2
 
 
+class ConfigSource(IntEnum):
+    """The `config_source` of DescribeConfigs and CreateTopics."""
+
+    UNKNOWN = 0
+    TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+
+
 class GroupState(StrEnum):
     """The states of a classic group; the value is the word that Kafka's tools print."""
 

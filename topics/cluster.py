@@ -9,8 +9,9 @@ from typing import NamedTuple, Protocol
 
 from msgspec import Struct
 
+from protocol.config_def import ConfigType
+from protocol.names import ConfigSource
 from seams.reply_token import ReplyToken
-from topics.config_values import ConfigSource, ConfigType
 
 
 class Endpoint(NamedTuple):

@@ -7,28 +7,29 @@ storage, replication throttles) are kept and shown, as one node without them wou
 Kafka's counterpart: `LogConfig`, `ServerTopicConfigSynonyms`, `KafkaConfigSchema`.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
 from msgspec import Struct
 
-from protocol.java_text import LONG_MAX
-from storage.api import LogSettings
-from topics.config_values import (
-    BadConfig,
-    Check,
-    ConfigSource,
+from protocol.config_def import (
+    ConfigException,
+    ConfigKey,
     ConfigType,
-    Value,
-    as_text,
+    ConfigValue,
+    Range,
+    Validator,
+    ValidList,
+    ValidString,
     at_least,
     between,
-    between_or,
-    list_of,
-    one_of,
-    parse,
-    replica_list,
+    convert_to_string,
+    refuse,
 )
+from protocol.java_text import LONG_MAX, trim
+from protocol.names import ConfigSource
+from storage.api import LogSettings
 
 MAX_VALUE_LENGTH: Final = 32_767
 INTERNAL_SEGMENT_BYTES: Final = "internal.segment.bytes"
@@ -52,21 +53,26 @@ class Synonym(Struct, frozen=True):
         return text if self.factor == 1 else str(int(text) // self.factor)
 
 
-class TopicConfigKey(Struct, frozen=True):
-    name: str
-    config_type: ConfigType
-    default: str | None
-    documentation: str
-    synonyms: tuple[Synonym, ...] = ()
-    check: Check | None = None
-    internal: bool = False  # shown only where it is set
+class ThrottledReplicaList(Struct, frozen=True):
+    """For the two throttles of replication: `*`, or pairs of partition and broker."""
 
-    def read(self, text: str) -> Value:
-        """The typed value, or BadConfig."""
-        value = parse(self.name, text, self.config_type)
-        if self.check is not None:
-            self.check(self.name, value)
-        return value
+    def ensure_valid(self, name: str, value: ConfigValue) -> None:
+        assert isinstance(value, tuple), "a list"
+        replicas = map(trim, value)
+        if value != ("*",) and not all(re.fullmatch(r"([0-9]+:[0-9]+)?", r) for r in replicas):
+            refuse(name, value, f"{name} must be the literal '*' or {self}")
+
+    def __str__(self) -> str:
+        return (
+            "a list of replicas in the following format: "
+            "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
+        )
+
+
+class TopicConfigKey(ConfigKey, frozen=True):
+    default: str | None
+    synonyms: tuple[Synonym, ...] = ()
+    internal: bool = False  # shown only where it is set
 
 
 def _key(
@@ -75,16 +81,16 @@ def _key(
     default: str | int | None,
     documentation: str,
     *synonyms: str | Synonym,
-    check: Check | None = None,
+    validator: Validator | None = None,
     internal: bool = False,
 ) -> TopicConfigKey:
     return TopicConfigKey(
         name,
         config_type,
-        None if default is None else str(default),
         documentation,
+        validator,
+        None if default is None else str(default),
         tuple(s if isinstance(s, Synonym) else Synonym(s) for s in synonyms),
-        check,
         internal,
     )
 
@@ -98,32 +104,32 @@ KEYS: Final[Mapping[str, TopicConfigKey]] = {
         _key(
             "segment.bytes", _T.INT, 1_073_741_824,
             "Size at which a file of the log is closed and a new one begun.",
-            "log.segment.bytes", check=at_least(1_048_576),
+            "log.segment.bytes", validator=at_least(1_048_576),
         ),
         _key(
             "segment.ms", _T.LONG, 7 * _DAY_MS,
             "Age at which a file of the log is closed even though it is not full.",
-            "log.roll.ms", Synonym("log.roll.hours", _HOUR_MS), check=at_least(1),
+            "log.roll.ms", Synonym("log.roll.hours", _HOUR_MS), validator=at_least(1),
         ),
         _key(
             "segment.jitter.ms", _T.LONG, 0,
             "Kept for Kafka's tools; files are rolled without jitter.",
-            "log.roll.jitter.ms", Synonym("log.roll.jitter.hours", _HOUR_MS), check=at_least(0),
+            "log.roll.jitter.ms", Synonym("log.roll.jitter.hours", _HOUR_MS), validator=at_least(0),
         ),
         _key(
             "segment.index.bytes", _T.INT, 10_485_760,
             "Largest index of a file; a full index closes its file.",
-            "log.index.size.max.bytes", check=at_least(4),
+            "log.index.size.max.bytes", validator=at_least(4),
         ),
         _key(
             "flush.messages", _T.LONG, LONG_MAX,
             "After so many records the log is fsynced before the producer is answered.",
-            "log.flush.interval.messages", check=at_least(1),
+            "log.flush.interval.messages", validator=at_least(1),
         ),
         _key(
             "flush.ms", _T.LONG, LONG_MAX,
             "The log is fsynced once records have waited for so long.",
-            "log.flush.interval.ms", "log.flush.scheduler.interval.ms", check=at_least(0),
+            "log.flush.interval.ms", "log.flush.scheduler.interval.ms", validator=at_least(0),
         ),
         _key(
             "retention.bytes", _T.LONG, -1,
@@ -134,47 +140,47 @@ KEYS: Final[Mapping[str, TopicConfigKey]] = {
             "retention.ms", _T.LONG, 7 * _DAY_MS,
             "Age at which records may be deleted, by whole files; -1: never.",
             "log.retention.ms", Synonym("log.retention.minutes", _MINUTE_MS),
-            Synonym("log.retention.hours", _HOUR_MS), check=at_least(-1),
+            Synonym("log.retention.hours", _HOUR_MS), validator=at_least(-1),
         ),
         _key(
             "max.message.bytes", _T.INT, 1_048_588,
             "Largest record batch that is taken, as it comes from the producer.",
-            "message.max.bytes", check=at_least(0),
+            "message.max.bytes", validator=at_least(0),
         ),
         _key(
             "index.interval.bytes", _T.INT, 4_096,
             "Bytes of a file between two entries of its index.",
-            "log.index.interval.bytes", check=at_least(0),
+            "log.index.interval.bytes", validator=at_least(0),
         ),
         _key(
             "delete.retention.ms", _T.LONG, _DAY_MS,
             "How long compaction keeps tombstones.",
-            "log.cleaner.delete.retention.ms", check=at_least(0),
+            "log.cleaner.delete.retention.ms", validator=at_least(0),
         ),
         _key(
             "min.compaction.lag.ms", _T.LONG, 0,
             "A record is not compacted before it has this age.",
-            "log.cleaner.min.compaction.lag.ms", check=at_least(0),
+            "log.cleaner.min.compaction.lag.ms", validator=at_least(0),
         ),
         _key(
             "max.compaction.lag.ms", _T.LONG, LONG_MAX,
             "A record is not kept from compaction beyond this age.",
-            "log.cleaner.max.compaction.lag.ms", check=at_least(1),
+            "log.cleaner.max.compaction.lag.ms", validator=at_least(1),
         ),
         _key(
             "file.delete.delay.ms", _T.LONG, 60_000,
             "A file that compaction has replaced leaves the disk after so long; others at once.",
-            "log.segment.delete.delay.ms", check=at_least(0),
+            "log.segment.delete.delay.ms", validator=at_least(0),
         ),
         _key(
             "min.cleanable.dirty.ratio", _T.DOUBLE, "0.5",
             "Share of uncompacted bytes from which a log is worth compacting.",
-            "log.cleaner.min.cleanable.ratio", check=between(0, 1),
+            "log.cleaner.min.cleanable.ratio", validator=between(0, 1),
         ),
         _key(
             "cleanup.policy", _T.LIST, "delete",
             "What happens to old records: delete, compact, both, or nothing when empty.",
-            "log.cleanup.policy", check=list_of("compact", "delete"),
+            "log.cleanup.policy", validator=ValidList(("compact", "delete")),
         ),
         _key(
             "unclean.leader.election.enable", _T.BOOLEAN, "false",
@@ -184,25 +190,25 @@ KEYS: Final[Mapping[str, TopicConfigKey]] = {
         _key(
             "min.insync.replicas", _T.INT, 1,
             "Copies that acks=all waits for, at most as many as there are: one.",
-            "min.insync.replicas", check=at_least(1),
+            "min.insync.replicas", validator=at_least(1),
         ),
         _key(
             "compression.type", _T.STRING, "producer",
             "Compression of stored batches; producer keeps each batch as it came.",
             "compression.type",
-            check=one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
+            validator=ValidString(("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")),
         ),
         _key(
             "compression.gzip.level", _T.INT, -1, "Level used where compression.type is gzip.",
-            "compression.gzip.level", check=between_or(1, 9, -1),
+            "compression.gzip.level", validator=Range(1, 9, -1),
         ),
         _key(
             "compression.lz4.level", _T.INT, 9, "Level used where compression.type is lz4.",
-            "compression.lz4.level", check=between(1, 17),
+            "compression.lz4.level", validator=between(1, 17),
         ),
         _key(
             "compression.zstd.level", _T.INT, 3, "Level used where compression.type is zstd.",
-            "compression.zstd.level", check=between(-131_072, 22),
+            "compression.zstd.level", validator=between(-131_072, 22),
         ),
         _key(
             "preallocate", _T.BOOLEAN, "false",
@@ -212,25 +218,27 @@ KEYS: Final[Mapping[str, TopicConfigKey]] = {
         _key(
             "message.timestamp.type", _T.STRING, "CreateTime",
             "Whose time a record bears: its producer's, or that of the append.",
-            "log.message.timestamp.type", check=one_of("CreateTime", "LogAppendTime"),
+            "log.message.timestamp.type", validator=ValidString(("CreateTime", "LogAppendTime")),
         ),
         _key(
             "message.timestamp.before.max.ms", _T.LONG, LONG_MAX,
             "How far a producer's time may lie in the broker's past.",
-            "log.message.timestamp.before.max.ms", check=at_least(0),
+            "log.message.timestamp.before.max.ms", validator=at_least(0),
         ),
         _key(
             "message.timestamp.after.max.ms", _T.LONG, _HOUR_MS,
             "How far a producer's time may lie in the broker's future.",
-            "log.message.timestamp.after.max.ms", check=at_least(0),
+            "log.message.timestamp.after.max.ms", validator=at_least(0),
         ),
         _key(
             "leader.replication.throttled.replicas", _T.LIST, "",
-            "Kept for Kafka's tools; one node replicates nothing.", check=replica_list,
+            "Kept for Kafka's tools; one node replicates nothing.",
+            validator=ThrottledReplicaList(),
         ),
         _key(
             "follower.replication.throttled.replicas", _T.LIST, "",
-            "Kept for Kafka's tools; one node replicates nothing.", check=replica_list,
+            "Kept for Kafka's tools; one node replicates nothing.",
+            validator=ThrottledReplicaList(),
         ),
         _key(
             "remote.storage.enable", _T.BOOLEAN, "false",
@@ -239,12 +247,12 @@ KEYS: Final[Mapping[str, TopicConfigKey]] = {
         _key(
             "local.retention.ms", _T.LONG, -2,
             "Kept for Kafka's tools; -2 stands for retention.ms.",
-            "log.local.retention.ms", check=at_least(-2),
+            "log.local.retention.ms", validator=at_least(-2),
         ),
         _key(
             "local.retention.bytes", _T.LONG, -2,
             "Kept for Kafka's tools; -2 stands for retention.bytes.",
-            "log.local.retention.bytes", check=at_least(-2),
+            "log.local.retention.bytes", validator=at_least(-2),
         ),
         _key(
             "remote.log.copy.disable", _T.BOOLEAN, "false",
@@ -296,12 +304,12 @@ class TopicConfigs:
         }
 
     def validate(self, overrides: Mapping[str, str]) -> None:
-        """Refuse what Kafka refuses, with its words; BadConfig for INVALID_CONFIG."""
+        """Refuse what Kafka refuses, with its words; ConfigException for INVALID_CONFIG."""
         for name in overrides:
             if name not in KEYS:
-                raise BadConfig(f"Unknown topic config name: {name}")
+                raise ConfigException(f"Unknown topic config name: {name}")
         if any(len(text) > MAX_VALUE_LENGTH for text in overrides.values()):
-            raise BadConfig(
+            raise ConfigException(
                 "The configuration value cannot be added because it exceeds the maximum value "
                 f"size of {MAX_VALUE_LENGTH} bytes."
             )
@@ -310,12 +318,12 @@ class TopicConfigs:
         assert isinstance(least, int)
         assert isinstance(most, int)
         if least > most:
-            raise BadConfig(
+            raise ConfigException(
                 f"conflict topic config setting min.compaction.lag.ms ({least}) > "
                 f"max.compaction.lag.ms ({most})"
             )
         if values["remote.storage.enable"]:
-            raise BadConfig(
+            raise ConfigException(
                 "Tiered Storage functionality is disabled in the broker. "
                 "Topic cannot be configured with remote log storage."
             )
@@ -356,14 +364,14 @@ class TopicConfigs:
             found.pop(0)
         return found
 
-    def _values(self, overrides: Mapping[str, str]) -> dict[str, Value]:
-        values: dict[str, Value] = {}
+    def _values(self, overrides: Mapping[str, str]) -> dict[str, ConfigValue]:
+        values: dict[str, ConfigValue] = {}
         for name, key in KEYS.items():
             text = overrides.get(name)
             if text is None and not key.internal:
                 text = self._defaults[name][0]
             if text is not None:
-                values[name] = key.read(text)
+                values[name] = key.parse(text)
         return values
 
     def _broker_value(self, key: TopicConfigKey) -> tuple[str, ConfigSource]:
@@ -379,10 +387,10 @@ class TopicConfigs:
 
 def shown(entry: ConfigEntry) -> str:
     """A value as DescribeConfigs shows it: read and written again, so that ` 5` is `5`."""
-    return as_text(entry.key.read(entry.text))
+    return convert_to_string(entry.key.parse(entry.text))
 
 
-def _effective(values: Mapping[str, Value]) -> EffectiveConfig:
+def _effective(values: Mapping[str, ConfigValue]) -> EffectiveConfig:
     def number(name: str) -> int:
         value = values[name]
         assert isinstance(value, int)
@@ -430,6 +438,6 @@ def _effective(values: Mapping[str, Value]) -> EffectiveConfig:
     )
 
 
-def _ratio(value: Value) -> float:
+def _ratio(value: ConfigValue) -> float:
     assert isinstance(value, float)
     return value

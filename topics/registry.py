@@ -14,12 +14,12 @@ from typing import Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from protocol.config_def import ConfigException
 from protocol.names import OFFSETS_TOPIC, ZERO_TOPIC_ID, ProducerId, TopicId, TopicName
 from storage.api import Corrupt, LogStore, NewerFormat, TopicLog, TopicPartition
 from topics.admin_queue import Steps
 from topics.adoption import Adoption, Plan
 from topics.catalog import Catalog, CatalogDamaged, CatalogFile, TopicEntry
-from topics.config_values import BadConfig
 from topics.configs import INTERNAL_SEGMENT_BYTES, EffectiveConfig, TopicConfigs
 from topics.events import (
     CatalogRebuilt,
@@ -395,7 +395,7 @@ class TopicRegistry:
         """Put a topic of the catalog into the table; its entry, perhaps without its configs."""
         try:
             self._add(self._topic(entry.name, entry.topic_id, configs))
-        except (BadConfig, ValueError) as fault:
+        except (ConfigException, ValueError) as fault:
             if not repair:
                 raise CatalogDamaged(self._file.name, 0, f"topic {entry.name}: {fault}") from None
             self.was_repaired = True

@@ -13,8 +13,7 @@ import threading
 from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeVar
 
-from config.listeners import parse_host_port
-from config.types import BadValue
+from config.listeners import BadAddress, parse_host_port
 from protocol.codec import RequestHeader, decode_response, encode_request
 from protocol.java_text import split_list
 from protocol.messages import Request, Response
@@ -156,7 +155,7 @@ class Cluster:
         for address in split_list(bootstrap):
             try:
                 host, port = parse_host_port(address)
-            except BadValue:
+            except BadAddress:
                 raise ClusterFault(f"{address[:SHOWN_MAX]!r} is not HOST:PORT") from None
             try:
                 return self._connection(host, port)

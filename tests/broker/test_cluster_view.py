@@ -2,8 +2,9 @@
 
 from broker.cluster_view import ClusterOfOne
 from config.sources import command_line_setting, load_config
+from protocol.config_def import ConfigType
+from protocol.names import ConfigSource
 from topics.cluster import BrokerConfig
-from topics.config_values import ConfigSource, ConfigType
 
 STATIC, DEFAULT = ConfigSource.STATIC_BROKER_CONFIG, ConfigSource.DEFAULT_CONFIG
 

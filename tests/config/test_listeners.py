@@ -5,13 +5,13 @@ import socket
 import pytest
 
 from config.listeners import (
+    BadAddress,
     BadListeners,
     Listener,
     parse_endpoint,
     parse_host_port,
     resolve_listeners,
 )
-from config.types import BadValue
 
 BOTH = "INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT"
 
@@ -93,7 +93,7 @@ def test_a_host_name_may_be_all_that_can_be_looked_up(name: str) -> None:
 def test_what_is_no_host_name_is_refused_in_one_line(name: str) -> None:
     for read in (parse_host_port, parse_endpoint):
         text = f"{name}:9092" if read is parse_host_port else f"PLAINTEXT://{name}:9092"
-        with pytest.raises(BadValue, match="is not a host name") as refused:
+        with pytest.raises(BadAddress, match="is not a host name") as refused:
             read(text)
         assert str(refused.value).isprintable()
 
@@ -109,5 +109,5 @@ def test_a_machine_whose_name_is_no_host_name_needs_an_address_to_tell(
 
 @pytest.mark.parametrize("text", ["", "h", "h:", "h:x", "h:70000", "::1:80", "a b:1", "h:1/x"])
 def test_other_texts_are_no_address(text: str) -> None:
-    with pytest.raises(BadValue):
+    with pytest.raises(BadAddress):
         parse_host_port(text)

@@ -62,7 +62,7 @@ def test_command_line(pairs: list[tuple[str, str]]) -> None:
         assert config.endpoints
         for name in config.origins:
             key = keys()[name]
-            assert key.rule.read(_written(config, name)) == config.value(key)
+            assert key.parse(_written(config, name)) == config.value(key)
 
 
 def _written(config: Config, name: str) -> str | list[str]:

@@ -207,7 +207,7 @@ def test_a_value_that_is_no_text_is_refused_in_one_line(name: str, value: str) -
 def test_a_wrong_value_in_the_environment_names_variable_and_key() -> None:
     message = refused(environment={"KAFKA_GROUP_MAX_SIZE": "many"})
     assert message == (
-        "group.max.size = many (environment KAFKA_GROUP_MAX_SIZE): must be a whole number"
+        "group.max.size = many (environment KAFKA_GROUP_MAX_SIZE): Not a number of type INT"
     )
 
 
@@ -301,9 +301,9 @@ def test_blanks_are_those_of_java(value: str) -> None:
     assert load(f"group.initial.rebalance.delay.ms={value}").group_initial_rebalance_delay_ms == 0
 
 
-@pytest.mark.parametrize("value", ["1\xa0", "\u0661", "1\x85", "9" * 5_000])
+@pytest.mark.parametrize("value", ["1\xa0", "1_0", "1\x85", "9" * 5_000])
 def test_blanks_and_digits_of_python_alone_are_refused(value: str) -> None:
-    assert "must be a whole number" in refused(f"num.partitions={value}")
+    assert "Not a number of type INT" in refused(f"num.partitions={value}")
 
 
 @pytest.mark.parametrize("number", ["99999999999999", "\u0661", "-1", "1_0", ""])

@@ -4,7 +4,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from protocol.java_text import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, integer, split_list, trim
+from protocol.java_text import (
+    INT_MAX,
+    INT_MIN,
+    LONG_MAX,
+    LONG_MIN,
+    double_text,
+    integer,
+    split_list,
+    trim,
+)
 
 BLANKS = "".join(map(chr, range(0x21)))
 NO_BLANKS = "\x7f\x85\xa0\u2003\u2028\ufeff"  # for Python most of them are
@@ -57,3 +66,22 @@ def test_the_range_is_that_of_the_type() -> None:
 )
 def test_lists(text: str, words: tuple[str, ...]) -> None:
     assert split_list(text) == words
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.5, "0.5"), (1.0, "1.0"), (-0.0, "-0.0"), (100.0, "100.0"), (9_999_999.0, "9999999.0"),
+        (1e7, "1.0E7"), (-1e7, "-1.0E7"), (1e-3, "0.001"), (9.99e-4, "9.99E-4"), (1e-5, "1.0E-5"),
+        (1.5e300, "1.5E300"), (123456789.125, "1.23456789125E8"), (1.7976931348623157e308,
+        "1.7976931348623157E308"), (float("inf"), "Infinity"), (float("-inf"), "-Infinity"),
+        (float("nan"), "NaN"),
+    ],
+)  # fmt: skip
+def test_doubles_are_written_as_java_writes_them(value: float, text: str) -> None:
+    assert double_text(value) == text
+
+
+@given(st.floats(allow_nan=False))
+def test_a_written_double_is_read_back(value: float) -> None:
+    assert float(double_text(value)) == value

@@ -2,7 +2,8 @@
 
 import pytest
 
-from topics.config_values import BadConfig, ConfigSource
+from protocol.config_def import ConfigException
+from protocol.names import ConfigSource
 from topics.configs import KEYS, TopicConfigs, shown
 
 DAY_MS = 86_400_000
@@ -169,13 +170,13 @@ def test_the_internal_segment_size_may_be_tiny(configs: TopicConfigs) -> None:
 def test_what_kafka_refuses_is_refused_in_its_words(
     configs: TopicConfigs, name: str, text: str, message: str
 ) -> None:
-    with pytest.raises(BadConfig) as refusal:
+    with pytest.raises(ConfigException) as refusal:
         configs.validate({name: text})
     assert str(refusal.value) == message
 
 
 def test_the_two_lags_of_compaction_must_fit_together(configs: TopicConfigs) -> None:
-    with pytest.raises(BadConfig, match=r"min.compaction.lag.ms \(10\) > max"):
+    with pytest.raises(ConfigException, match=r"min.compaction.lag.ms \(10\) > max"):
         configs.validate({"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "5"})
 
 

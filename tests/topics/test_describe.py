@@ -2,6 +2,7 @@
 
 import pytest
 
+from protocol.config_def import ConfigType
 from protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -17,10 +18,9 @@ from protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponse,
     TopicRequest,
 )
-from protocol.names import OFFSETS_TOPIC, ErrorCode, TopicName
+from protocol.names import OFFSETS_TOPIC, ConfigSource, ErrorCode, TopicName
 from tests.topics.plane import Plane
 from topics.cluster import BrokerConfig
-from topics.config_values import ConfigSource, ConfigType
 from topics.handlers.describe_configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from topics.settings import TopicSettings
 

@@ -8,6 +8,7 @@ Kafka's counterpart: `ControllerApis.createTopics`, `ReplicationControlManager.c
 from collections import Counter
 from collections.abc import Sequence
 
+from protocol.config_def import ConfigException
 from protocol.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -19,7 +20,6 @@ from protocol.messages.create_topics import (
 from protocol.names import ErrorCode, TopicName
 from topics.admin_queue import Steps
 from topics.api_error import DUPLICATE_TOPIC, TOO_MANY_PARTITIONS, ApiError, of_disk
-from topics.config_values import BadConfig
 from topics.placement import assignment_fault, factor_fault
 from topics.registry import NewTopic, TopicRegistry
 from topics.settings import MAX_PARTITIONS_PER_REQUEST, TopicSettings
@@ -102,7 +102,7 @@ class TopicCreation:
             self._registry.configs.validate(
                 {c.name: c.value for c in topic.configs if c.value is not None}
             )
-        except BadConfig as fault:
+        except ConfigException as fault:
             return ApiError(ErrorCode.INVALID_CONFIG, str(fault))
         return None
 

@@ -18,10 +18,9 @@ from protocol.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
-from protocol.names import ErrorCode, TopicName
+from protocol.names import ConfigSource, ErrorCode, TopicName
 from topics.api_error import MALFORMED_BY_CLIENT, ApiError
 from topics.cluster import BrokerConfig, ClusterView
-from topics.config_values import ConfigSource
 from topics.configs import ConfigEntry, shown
 from topics.registry import Topic, TopicRegistry
 from topics.topic_names import name_fault
@@ -138,7 +137,7 @@ class ConfigDescription:
             value,
             config_source=source,
             synonyms=synonyms,
-            config_type=entry.key.config_type,
+            config_type=entry.key.type,
             documentation=entry.key.documentation,
         )
 
