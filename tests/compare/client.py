@@ -1,14 +1,14 @@
-"""What does a member say in a scenario, and what does it remember of the answers?
+"""Client of a scenario: the requests of a member, and what it remembers of the answers.
 
-The words of a consumer, with defaults that keep a scenario short: a client that was told its member
-id and generation uses them until it is told others. Everything can be given explicitly, right or
-wrong. `version` is always the last one unless the scenario is about another.
+The defaults keep a scenario short: a client uses the member id and the generation that it was
+given until it is given others. Everything can be passed explicitly, right or wrong. `version` is
+always the last one unless the scenario is about another.
 """
 
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol, TypeVar
 
 from protocol.messages import Request, Response
 from protocol.messages.delete_groups import DeleteGroupsRequest
@@ -52,8 +52,7 @@ from protocol.names import (
 )
 from tests.compare.wire import Wire
 
-if TYPE_CHECKING:
-    from tests.compare.script import Script
+AnswerT = TypeVar("AnswerT")
 
 LONG_MS: Final = 300_000
 """A timeout that never runs out in a scenario."""
@@ -78,8 +77,34 @@ class Waiting:
     group_id: GroupId | None
 
 
+class Steps(Protocol):
+    """The script that a client belongs to: it carries out each step and writes the transcript."""
+
+    group: GroupId
+
+    def ask(self, client: "Client", request: Request, version: int) -> Response | None: ...
+
+    def send(
+        self, client: "Client", request: Request, version: int, group_id: GroupId
+    ) -> Response | None: ...
+
+    def ask_frame(
+        self, client: "Client", what: str, frame: bytes, reads: type[Response] | None, version: int
+    ) -> None: ...
+
+    def closed_by(self, client: "Client", what: str, data: bytes) -> None: ...
+
+    def say(self, client: "Client", request: Request, version: int) -> None: ...
+
+    def vanish(self, client: "Client") -> None: ...
+
+    def topic_id(self, name: str) -> TopicId: ...
+
+    def ask_aside(self, request: Request, version: int, expected: type[AnswerT]) -> AnswerT: ...
+
+
 class Client:
-    def __init__(self, script: "Script", name: str, wire: Wire) -> None:
+    def __init__(self, script: Steps, name: str, wire: Wire) -> None:
         self.script = script
         self.name = name
         self.wire = wire
