@@ -1,4 +1,4 @@
-"""Ports for servers that have to be told a number: free ones, and nobody else's until then."""
+"""Free ports: for servers that need a number; reserved until they are used."""
 
 import socket
 from collections.abc import Iterator

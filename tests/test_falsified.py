@@ -1,4 +1,4 @@
-"""A property that is falsified is reported with the line that repeats it."""
+"""Falsified properties: the report has the line that repeats the failure."""
 
 import pytest
 from hypothesis import given, settings

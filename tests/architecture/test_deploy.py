@@ -1,4 +1,4 @@
-"""deploy/: are the files that operators copy well-formed, and do we know every name in them?
+"""Deployment files: deploy/ is well-formed, and every name in it is known.
 
 Each configuration that they hold is loaded as the daemon would load it, so that a key which is
 renamed or refused one day is noticed here and not on somebody's cluster.

@@ -1,4 +1,4 @@
-"""Which record batches do scenarios produce? Small ones, the same on every run."""
+"""Record batches of scenarios: small ones, the same on every run."""
 
 import struct
 

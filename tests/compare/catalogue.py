@@ -1,4 +1,4 @@
-"""Which scenarios are there? Imports every chapter and hands out what they registered."""
+"""Catalogue of scenarios: imports every chapter and returns what they registered."""
 
 import importlib
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Where do we differ from Kafka on purpose, and why? docs/differences.md tells it to users.
+"""Differences from Kafka: the intended ones, by scenario. docs/differences.md is for users.
 
 Two kinds. A `Rule` rewrites a kind of line wherever Kafka says it. An exception belongs to one
 scenario and lies in `golden/deliberate.txt`: a reason, and the lines that differ, as `diff` shows

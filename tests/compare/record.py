@@ -1,4 +1,4 @@
-"""What does the real Kafka answer? Plays every scenario at it and writes the golden transcripts.
+"""Recording: plays every scenario at a real Kafka and writes the golden transcripts.
 
     python -m tests.compare.record --driver path/to/kafka [--port 21700] [--check] [SCENARIO ...]
 

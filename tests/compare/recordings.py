@@ -1,4 +1,4 @@
-"""Where are the recordings kept? A text file for each chapter, a section for each scenario.
+"""Recordings: a text file for each chapter, a section for each scenario.
 
     == the_name_of_a_scenario
     a> JoinGroup v9 group_id='~' ...

@@ -1,4 +1,4 @@
-"""How does an exchange read as text, so that two brokers' answers can be compared line by line?
+"""Rendering: an exchange as text, so that two brokers' answers can be compared line by line.
 
 A message becomes one line of `field=value` and, below it, one indented line for each nested struct.
 Every field that the version has is written, defaults too (but for a throttle time of 0): an

@@ -1,4 +1,4 @@
-"""In which words is a scenario written, and how does it become a transcript that can be compared?
+"""Script of a scenario: its steps, and the transcript that is compared.
 
 A scenario is a function of a `Script`. It opens clients, and each client says things; whatever any
 client is answered is written down, in the order that follows from the protocol and not from the

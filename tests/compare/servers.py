@@ -1,4 +1,4 @@
-"""Which brokers are compared, with which settings, and how are they started?
+"""Brokers under comparison: which ones, with which settings, and how they are started.
 
 Both get the same properties. A profile is one set of settings and so one broker process: most
 scenarios share the plain one. Whatever is named here must be known to Kafka; Rollcall's own keys

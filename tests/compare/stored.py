@@ -1,4 +1,4 @@
-"""What did a scenario leave in `__consumer_offsets`, told so that two brokers can be compared?
+"""Stored records: what a scenario left in `__consumer_offsets`, in a form that can be compared.
 
 A line for each record of the scenario's groups, in log order: the record type, the value's version,
 then every field of key and value. Only what brokers may choose freely is replaced: random ids by

@@ -1,4 +1,4 @@
-"""Can a client tell us from Kafka? Every scenario is played at our daemon, and compared.
+"""Comparison with Kafka: every scenario is played at the daemon, and must read like the recording.
 
 The scenarios of one profile are played at one daemon, side by side: most of their time is spent
 waiting for timers. The recordings in `golden/` are Kafka's; see `record.py`.

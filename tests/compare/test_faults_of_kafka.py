@@ -1,4 +1,4 @@
-"""What Kafka never answers, we do: requests that trip the real broker and leave its client waiting.
+"""Faults of Kafka: requests that it never answers, and that Rollcall answers.
 
 They cannot be recorded; each was seen on Apache Kafka 4.3.1 and is told in docs/differences.md.
 """

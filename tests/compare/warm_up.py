@@ -1,4 +1,4 @@
-"""Is the broker ready for the first scenario? Asks until each offsets partition has a coordinator.
+"""Warm-up: waits until each offsets partition of a broker has a coordinator.
 
 A fresh Kafka creates `__consumer_offsets` when somebody first asks for a coordinator, and answers
 with COORDINATOR_NOT_AVAILABLE or NOT_COORDINATOR until that is done.

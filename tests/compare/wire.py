@@ -1,4 +1,4 @@
-"""How does a script speak to a broker? One blocking socket, whole frames, the house's own codec.
+"""Wire: one blocking socket, whole frames, the project's own codec.
 
 The codec is under test too: what it sends must be understood by the real Kafka and what Kafka
 answers must be read to the last byte, else the recording fails.

@@ -1,4 +1,4 @@
-"""What were the members of a group told before a crash, and what after it? Members as sockets.
+"""Members as sockets: what they were answered before a crash and after it.
 
 A `RawMember` speaks the group protocol by the rules that every client library follows, one request
 at a time, and remembers what it was told: generations, their members, acknowledged commits. It can

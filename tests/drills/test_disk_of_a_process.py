@@ -1,4 +1,4 @@
-"""A real daemon whose disk is full for a while, or whose files were damaged while it was down.
+"""Disk faults of a process: a disk that is full for a while, files damaged while it was down.
 
 The full disk is a limit on the size of its files (RLIMIT_FSIZE), which another process may set: no
 mount, no privilege, and the very errors that the kernel gives.

@@ -1,4 +1,4 @@
-"""What has expired stays gone: also when the cleaner has taken the tombstones that said so away.
+"""Expired offsets: they stay gone, also after the cleaner has removed their tombstones.
 
 The one thing that could bring an offset back is something older than its tombstone that outlives
 it: a snapshot, or a segment that was cleaned before. So a snapshot is taken while the offsets live;

@@ -1,4 +1,4 @@
-"""Is every commit that was ever acknowledged still there after kill -9, at whatever moment it came?
+"""Kills under load: every acknowledged commit is there after kill -9 at any moment.
 
 Members of a group and consumers without one commit as fast as they are answered, librdkafka commits
 and produces, a second group rebalances all the time, and an operator creates, deletes, grows and

@@ -1,4 +1,4 @@
-"""What becomes of a group whose coordinator dies in the middle of a rebalance?
+"""Crash points of a rebalance: what becomes of a group whose coordinator dies at each step?
 
 At each of the steps that the protocol's design names (broker/fail_points.py has them) the daemon
 kills itself and is started again on the same data. Three members, who commit all the time, are

@@ -1,4 +1,4 @@
-"""What did the members of a real group see? Runs them as processes and gathers what they say.
+"""Real group: runs members as processes and collects what they report.
 
 `Member` is a script of members/ as a process, its JSON lines read in a thread. `Witness` keeps what
 all of them said and lets a test wait for a fact, never for a time.

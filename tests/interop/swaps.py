@@ -1,4 +1,4 @@
-"""Is what was just seen of a log's files all of it? Not while the cleaner swaps segments.
+"""Segment swaps: whether files that were just read are complete, or the cleaner swapped some.
 
 For a moment of a swap the old segments are set aside and the new one has not its name yet: whoever
 looks then misses a part of the log, and may take what is there for gone.

@@ -1,4 +1,4 @@
-"""Does Burrow, the lag monitor, see our groups as they are? It reads `__consumer_offsets` itself.
+"""Burrow: the lag monitor reads `__consumer_offsets` and evaluates the groups correctly.
 
 Burrow up to 1.9.4 knows commits of the versions 0, 1 and 3 and groups of 0 to 3, and passes over
 whatever else it meets; `rollcall.offsets.value.version=3` is for it. What it would make of our

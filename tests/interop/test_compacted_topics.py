@@ -1,4 +1,4 @@
-"""Compacted topics under real clients, cleaned while they go on, killed in between.
+"""Compacted topics: real clients, while the cleaner runs and the daemon is killed.
 
 The daemon looks for logs to clean every 50 ms here, rolls its files after a moment, and syncs them
 when it is idle for a moment: so a second has more passes than a day elsewhere.

@@ -1,4 +1,4 @@
-"""Do unmodified consumers get from us what each of their calls promises?
+"""Consumer calls: unmodified consumers get what each of their calls promises.
 
 One consumer of each library at a time, told step by step what to do: assign, seek, pause, resume,
 look up offsets by time, and every way to commit. Where another consumer has to agree, it is of

@@ -1,4 +1,4 @@
-"""What do unmodified consumers believe while their coordinator is away, or back but still loading?
+"""Coordinator away: what unmodified consumers do while it is down or still loads.
 
 It must never look as if nothing had been committed: a consumer would begin at the start of the log.
 """

@@ -1,4 +1,4 @@
-"""What becomes of a group of unmodified consumers whose members come, go, stall, die and restart?
+"""Life of a group: unmodified consumers that come, leave, stall, die and restart.
 
 Each story is told with the consumers of each library. They run as processes, read, commit after
 each batch, and say what they were given and had to give back.

@@ -1,4 +1,4 @@
-"""Do unmodified consumers share a topic, lose a member, gain one, and outlive kill -9?
+"""Group of three: unmodified consumers share a topic, lose and gain a member, survive kill -9.
 
 10,000 keyed messages on 6 partitions. The same story for the members of each client library and for
 one group in which all libraries meet. What must hold is read from two sides: what the

@@ -1,4 +1,4 @@
-"""Do Kafka 4.3.1's own tools work against the daemon as they do against Kafka?
+"""Kafka's tools: those of 4.3.1 work against the daemon as against Kafka.
 
 What an operator types in a normal week: topics, groups, offsets, the console clients and the
 tools that read `__consumer_offsets`. The Java client is in all of them. The expectations were met

@@ -1,4 +1,4 @@
-"""Is our lag the lag that `kafka-consumer-groups --describe` shows? The same rows on one daemon.
+"""Lag: the same rows as `kafka-consumer-groups --describe` shows on the same daemon.
 
 Kafka's own tool and the admin port are asked about the same groups: one with a member that has
 committed some of its partitions, a simple consumer's, and one whose offset was reset.

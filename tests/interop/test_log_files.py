@@ -1,4 +1,4 @@
-"""Are our files Kafka's files? Kafka's own tools read every one, after rolls, restarts and kills.
+"""Log files: Kafka's own tools read every one, after rolls, restarts and kills.
 
 `kafka-dump-log` looks at logs and indexes from the disk, the console consumer reads the same topic
 over the wire. `rollcall log dump` and `lint` look at the same files: they must agree with Kafka.

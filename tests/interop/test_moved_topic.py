@@ -1,4 +1,4 @@
-"""A topic's folder that came from a Kafka is put into the data directory; consumers read it here.
+"""Moved topic: a folder from a Kafka in the data directory, read by consumers here.
 
 What they read is compared with what the Kafka itself gave them: its folder and that record are
 tests/storage/golden/transactions, made by make_transactions.py beside it.

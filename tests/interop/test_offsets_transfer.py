@@ -1,4 +1,4 @@
-"""Groups and offsets go from a real Kafka to Rollcall and on to another Kafka; and as CSV.
+"""Offsets transfer: from a real Kafka to Rollcall and on to another Kafka; and as CSV.
 
 Both sides are asked by Kafka's own tool, and by librdkafka. The short form has a few groups of each
 kind that a client can make quickly; OFFSETS_ROUND_TRIP=1 has hundreds.

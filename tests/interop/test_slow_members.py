@@ -1,4 +1,4 @@
-"""How is a slow member treated, on real sockets and by the real clock?
+"""Slow members: how they are treated, on real sockets and with the real clock.
 
 The seven cases of the protocol's design, (a) to (g), each with members that the test drives request
 by request; what is decided is tested in virtual time, under tests/coordinator/. And the other way

@@ -1,4 +1,4 @@
-"""Are real clients in trouble told apart, and does each verdict end with its trouble?
+"""Verdicts with real clients: each is found, and ends with its problem.
 
 One verdict of each family, brought about by real consumers against a daemon whose limits are small.
 Evidence and remedy are read from the admin port, as `rollcall verdicts` shows them.

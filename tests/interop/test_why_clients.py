@@ -1,5 +1,4 @@
-"""Is the cause that `rollcall why` names the one that was injected, whichever library the members
-use, and is no rebalance missed?
+"""Causes with real clients: `rollcall why` names the injected cause, and misses no rebalance.
 
 One group of each library's consumers lives through everything that can make it rebalance. A tap on
 the wire notes every generation that any member was told of; a poller that looks every 15 seconds

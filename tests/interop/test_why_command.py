@@ -1,5 +1,6 @@
-"""`rollcall why` and `rollcall history` against a real daemon, and the topic behind them as clients
-see it: internal, readable, not theirs to write, kept over restarts and within its limits.
+"""History commands: `rollcall why` and `history` against a real daemon, and the topic behind them.
+
+To clients the topic is internal, readable and not writable; it is kept over restarts and limited.
 """
 
 import json

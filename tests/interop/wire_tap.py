@@ -1,4 +1,4 @@
-"""What went over the wire between clients and the daemon? A proxy that reads JoinGroup's answers.
+"""Wire tap: a proxy between clients and the daemon that reads JoinGroup's answers.
 
 Clients know no other address: the daemon advertises the tap's. Each answer that begins a generation
 is noted with its time, so that a test can say which generations there were, whoever was told.

@@ -1,4 +1,4 @@
-"""What limits a group: its size, and the time that a new group waits for more members."""
+"""Limits of a group: its size, and the time that a new group waits for more members."""
 
 from tests.compare.client import topics
 from tests.compare.script import Script, scenario

@@ -1,4 +1,4 @@
-"""Members with a group instance id (KIP-345, KIP-814): they come back and nobody has to move."""
+"""Static members (KIP-345, KIP-814): they return, and no other member has to rejoin."""
 
 from tests.compare.client import Client, topics
 from tests.compare.script import Script, pass_time, scenario

@@ -1,1 +1,1 @@
-"""Consumers as processes, one script a client library; run by tests/interop/group.py."""
+"""Member processes: one script for each client library; run by tests/interop/group.py."""

@@ -1,4 +1,4 @@
-"""How does a member process tell the test what it saw, and how is it stopped?
+"""Reports of a member process: what it saw, as lines for the test; and how it is stopped.
 
 One JSON object a line on stdout; SIGTERM.
 """

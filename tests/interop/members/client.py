@@ -1,4 +1,4 @@
-"""What can every library's consumer be asked for, and how is it set up? The words they share.
+"""Client interface: what every library's consumer can be asked for, and how it is set up.
 
 Each `*_client.py` beside this file says them in the words of one library and adds nothing of its
 own: no retry, no state that the library keeps itself. Partitions are numbers, for each client reads

@@ -1,4 +1,4 @@
-"""The consumer of librdkafka, by confluent-kafka."""
+"""Client confluent-kafka: the consumer of librdkafka."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Kafka's own KafkaConsumer, in a Java virtual machine inside this process (JPype).
+"""Client of Java: Kafka's own KafkaConsumer, in a virtual machine inside this process (JPype).
 
 The classes are those of the kafka-clients jar, unmodified; nothing is compiled here.
 """

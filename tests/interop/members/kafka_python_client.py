@@ -1,4 +1,4 @@
-"""The consumer of kafka-python.
+"""Client kafka-python: its consumer.
 
 A poll of 3.0.12 whose time runs out between the answers to JoinGroup and SyncGroup leaves the join
 to the next poll, which finds no reason to rejoin and never looks at the assignment: the member is

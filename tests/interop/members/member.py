@@ -1,4 +1,4 @@
-"""A consumer as a process that goes on by itself: reads, commits each batch, tells what it did.
+"""Independent member: a process that reads, commits each batch, and reports what it did.
 
 Arguments: library, options as JSON (client.py). SIGTERM ends it as a user would: it leaves.
 """

@@ -1,4 +1,4 @@
-"""A consumer as a process that does what it is told, one command a line, and nothing in between.
+"""Commanded member: a process that carries out one command per line, and nothing in between.
 
 Arguments: library, options as JSON (client.py). A line of stdin is [word, arguments...]; each gets
 one line back: what it yielded, or the name of the error.

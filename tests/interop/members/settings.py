@@ -1,4 +1,4 @@
-"""How is a consumer set up that a test steers? For steered.py, and for the test that starts it."""
+"""Settings of a steered member: for steered.py, and for the test that starts it."""
 
 import json
 from dataclasses import asdict, dataclass

@@ -1,4 +1,4 @@
-"""A consumer as a process that polls all the time and can be told to do something else meanwhile.
+"""Steered member: a process that polls all the time and takes commands meanwhile.
 
 Arguments: library, settings as JSON (settings.py). Orders are JSON lines on stdin: ["subscribe",
 [topics]], ["rejoin"], ["close"]. It says when it was assigned partitions, and when it has closed.

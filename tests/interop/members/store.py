@@ -1,4 +1,4 @@
-"""Where does a member keep its offsets, if not with the coordinator? Beside what it made of them.
+"""External offsets: a member that keeps its offsets with its results, not with the coordinator.
 
 One SQLite file for the whole group. What was read and how far that is goes in by one transaction,
 so a member that dies loses both or neither; a message that is stored twice is an error at once.
