@@ -15,7 +15,7 @@ from coordinator.records import (
     offset_commit_value,
 )
 from history.lag.records import Sample, encode_sample
-from history.lag.window import Commit
+from history.lag.window import SampledCommit
 from pipeline.tables import LAG_TOPIC, OFFSETS_TOPIC
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
@@ -127,5 +127,5 @@ def _generation(group: int, hour: int) -> Record:
 
 
 def _sample(group: int, at_ms: int, done: int, lag: int) -> Sample:
-    commits = {partition: (Commit(at_ms, done, lag),) for partition in range(PARTITIONS)}
+    commits = {partition: (SampledCommit(at_ms, done, lag),) for partition in range(PARTITIONS)}
     return Sample(f"group-{group}", TOPIC, at_ms, whole=False, partitions=commits)

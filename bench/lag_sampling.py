@@ -23,15 +23,15 @@ from broker.lag import sampler as lag_sampler
 from broker.lag.commit_rates import CommitMeter
 from broker.lag.reader import LagReader
 from broker.lag.sampler import LagSampler
-from broker.lag.verdict_watch import TroubleWatch
+from broker.lag.verdict_watch import VerdictWatch
 from broker.loop.clock import SystemClock
 from coordinator.coordinator import GroupCoordinator
 from coordinator.group import CommittedOffset, Group
 from coordinator.offsets.events import OffsetsCommitted
 from history.entries import GroupEmptiedEntry
-from history.lag.book import LagBook, LagLimits
+from history.lag.book import LagLimits, LagStore
 from history.lag.records import Sample, encode_sample
-from history.verdicts.model import TroubleLimits
+from history.verdicts.model import VerdictLimits
 from protocol.names import GenerationId, GroupId, MemberId, TopicName
 from topics.registry import TopicRegistry
 
@@ -110,7 +110,7 @@ async def measure(name: str, world: World, *, moves: bool, watched: bool) -> Non
     samples = Samples()
     sampler = LagSampler(
         world.reader(),
-        LagBook(LagLimits()),
+        LagStore(LagLimits()),
         samples,
         SystemClock(),
         print,
@@ -119,10 +119,10 @@ async def measure(name: str, world: World, *, moves: bool, watched: bool) -> Non
     )
     if watched:
         topics = SimpleNamespace(partition_count=lambda _: None)
-        watch = TroubleWatch(topics, TroubleLimits(), 100_000, print)  # type: ignore[arg-type]
+        watch = VerdictWatch(topics, VerdictLimits(), 100_000, print)  # type: ignore[arg-type]
         for shard in world.shards:
             for group in shard:
-                watch.happened(GroupEmptiedEntry(group.group_id, SystemClock().now().wall_ms))
+                watch.on_entry(GroupEmptiedEntry(group.group_id, SystemClock().now().wall_ms))
         sampler.watcher = watch
     await sampler.round()
     gc.collect()

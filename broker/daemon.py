@@ -19,7 +19,7 @@ from broker.background.worker import WorkerProcess
 from broker.health import Health
 from broker.history_log.writer import HistoryLog
 from broker.lag.sampler import LagSampler
-from broker.lag.verdict_watch import TroubleWatch
+from broker.lag.verdict_watch import VerdictWatch
 from broker.loop.clock import SystemClock
 from broker.loop.flush_watch import FlushWatch
 from broker.loop.gc_policy import GcPolicy
@@ -89,7 +89,7 @@ class Daemon:
     gc_policy: GcPolicy
     health: Health
     lag: LagSampler
-    troubles: TroubleWatch
+    verdicts: VerdictWatch
     worker: WorkerProcess
     snapshots: Snapshots
     cleaning: Cleaning
@@ -109,7 +109,7 @@ class Daemon:
         self.clock.on_stall = self._stalled
         self.data_plane.registry.subscribe(self._topics_changed)
         if self.history is not None:
-            self.lag.rounded = self.history.tell_gathered
+            self.lag.on_round_end = self.history.flush_steady_commits
         self.loop.set_exception_handler(self._unexpected)
 
     def _connections_allowed(self) -> int:
@@ -165,7 +165,7 @@ class Daemon:
             self.observer(Warned("The disk did not take what was produced last in time"))
         self.data_plane.close()
         if self.history is not None:
-            self.history.tell_gathered(self.clock.now(), all_of_it=True)
+            self.history.flush_steady_commits(self.clock.now(), all_of_them=True)
         if not await self.ownership.flush(STORE_TIMEOUT_S):
             self.observer(Warned("The disk did not take what was appended last in time"))
         served = self.ownership.served

@@ -13,7 +13,7 @@ from coordinator.settings import GroupSettings
 from history.index import IndexLimits
 from history.lag.book import LagLimits
 from history.recording.recorder import FactLimits
-from history.verdicts.model import TroubleLimits
+from history.verdicts.model import VerdictLimits
 from protocol.config_def import convert_to_string
 from protocol.names import HISTORY_TOPIC, LAG_TOPIC, OFFSETS_TOPIC, TopicName
 from storage.api import JOURNALED_BATCH_BYTES_MAX, LogSettings
@@ -209,15 +209,15 @@ def lag_limits(config: Config) -> LagLimits:
     )
 
 
-def verdict_limits(config: Config) -> TroubleLimits:
+def verdict_limits(config: Config) -> VerdictLimits:
     """From when on a group's state is a verdict."""
-    return TroubleLimits(
+    return VerdictLimits(
         window_ms=config.rollcall_trouble_window_ms,
         flapping_returns=config.rollcall_trouble_flapping_returns,
         loop_rebalances=config.rollcall_trouble_loop_rebalances,
         slow_join_ms=config.rollcall_trouble_slow_join_ms,
         stuck_ms=config.rollcall_trouble_stuck_ms,
-        settle_ms=config.rollcall_trouble_settle_ms,
+        grace_ms=config.rollcall_trouble_settle_ms,
         no_progress_ms=config.rollcall_trouble_no_progress_ms,
         commits_per_second=config.rollcall_trouble_commits_per_second,
         skew_percent=config.rollcall_trouble_skew_percent,

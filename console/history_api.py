@@ -20,14 +20,14 @@ from aiohttp import web
 from broker.daemon import Daemon
 from broker.history_log.reader import FOREVER_MS, Span
 from broker.history_log.view import HistoryView
-from broker.lag.verdict_watch import Standing
+from broker.lag.verdict_watch import ActiveVerdict
 from console.answers import answer_json, number_asked, refusal, whole_number
 from history.encoding import as_plain
 from history.entries import ENTRY_NAMES, GroupDeletedEntry, OffsetsMovedEntry
 from history.text.entry_text import words
 from history.text.rebalance_json import instant, shown
 from history.text.rebalance_text import tell, tell_waiting
-from history.verdicts.model import TroubleKind
+from history.verdicts.model import VerdictKind
 from history.waiting import Awaited, Waiting
 from protocol.names import GroupId
 from storage.api import Corrupt
@@ -97,7 +97,7 @@ class HistoryApi:
             "waiting": None if waiting is None else _waiting(waiting),
             "verdicts": [
                 _verdict(one, waits=waiting is not None)
-                for one in self._daemon.troubles.standing(group_id)
+                for one in self._daemon.verdicts.active(group_id)
             ],
             "waiting_story": [] if waiting is None else tell_waiting(waiting, now_ms),
         }
@@ -160,12 +160,12 @@ def _span(request: web.Request) -> Span:
     return span
 
 
-def _verdict(one: Standing, *, waits: bool) -> str:
+def _verdict(one: ActiveVerdict, *, waits: bool) -> str:
     """For whom a stuck group waits, and until when, the story beside it says as of now."""
-    kind = one.trouble.kind
-    if waits and kind is TroubleKind.STUCK_GROUP:
+    kind = one.verdict.kind
+    if waits and kind is VerdictKind.STUCK_GROUP:
         return f"Verdict {kind.value} since {instant(one.since_ms)}."
-    return f"Verdict {kind.value}: {one.trouble.summary}."
+    return f"Verdict {kind.value}: {one.verdict.summary}."
 
 
 def _disabled() -> web.Response:

@@ -18,7 +18,7 @@ from broker.daemon import Daemon
 from console.answers import answer_json, refusal, whole_number
 from coordinator.group import GroupView
 from history.lag.book import GroupWindows
-from history.lag.model import NOTE_WORDS, SEVERITY, GroupLag, Owner, PartitionLag, Sum
+from history.lag.model import LAG_NOTE_TEXTS, LAG_SEVERITY, GroupLag, LagSum, Owner, PartitionLag
 from protocol.names import GroupId, GroupState
 
 GROUPS_DEFAULT: Final = 1_000
@@ -97,7 +97,7 @@ def _rank(group_id: str, windows: GroupWindows | None) -> Rank:
     if (seconds := windows.seconds_max) is not None:
         oldest_ms = windows.at_ms - round(seconds * 1000)
     lag = windows.lag
-    return -SEVERITY[windows.status], oldest_ms, 1 if lag is None else -lag, group_id
+    return -LAG_SEVERITY[windows.status], oldest_ms, 1 if lag is None else -lag, group_id
 
 
 def _sums(group: GroupView, windows: GroupWindows | None) -> dict[str, object]:
@@ -126,7 +126,7 @@ def _group(lag: GroupLag, partitions: list[dict[str, object]]) -> dict[str, obje
         "lag_max": total.lag_max,
         "seconds_max": total.seconds_max,
         "catch_up_seconds": lag.catch_up_seconds,
-        "outlook": lag.outlook.value,
+        "outlook": lag.catch_up.value,
         "partitions_falling_behind": lag.falling_behind,
         "topics": [{"topic": topic, **_sum(one)} for topic, one in lag.by_topic().items()],
         "members": [
@@ -138,11 +138,11 @@ def _group(lag: GroupLag, partitions: list[dict[str, object]]) -> dict[str, obje
     }
 
 
-def _by_owner(sums: Iterable[tuple[Owner | None, Sum]]) -> list[tuple[Owner | None, Sum]]:
+def _by_owner(sums: Iterable[tuple[Owner | None, LagSum]]) -> list[tuple[Owner | None, LagSum]]:
     return sorted(sums, key=lambda one: "" if one[0] is None else one[0].member_id)
 
 
-def _sum(total: Sum) -> dict[str, object]:
+def _sum(total: LagSum) -> dict[str, object]:
     return {
         "partitions": total.partitions,
         "lag": total.lag,
@@ -166,10 +166,10 @@ def _partition(one: PartitionLag) -> dict[str, object]:
         "consumed_per_second": one.rates.consumed,
         "produced_per_second": one.rates.produced,
         "catch_up_seconds": one.catch_up_seconds,
-        "outlook": one.outlook.value,
+        "outlook": one.catch_up.value,
         "verdict": one.status.value,
         "note": one.note.value or None,
-        "note_words": NOTE_WORDS[one.note] or None,
+        "note_words": LAG_NOTE_TEXTS[one.note] or None,
         "member": None if one.owner is None else _owner(one.owner),
         "other_members": [_owner(other) for other in one.other_owners],
     }

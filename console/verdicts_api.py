@@ -1,4 +1,4 @@
-"""What does the admin port tell of live trouble? `/api/verdicts`: each verdict with its evidence.
+"""What does the admin port tell of live verdict? `/api/verdicts`: each verdict with its evidence.
 
     GET /api/verdicts            all groups, the longest standing first
     GET /api/verdicts?group=G    of one group
@@ -10,7 +10,7 @@ from typing import Final
 from aiohttp import web
 
 from broker.daemon import Daemon
-from broker.lag.verdict_watch import Standing
+from broker.lag.verdict_watch import ActiveVerdict
 from console.answers import answer_json, refusal, whole_number
 from protocol.names import GroupId
 
@@ -36,8 +36,8 @@ class VerdictsApi:
             limit = whole_number(request, "limit", VERDICTS_DEFAULT, VERDICTS_MAX)
         except ValueError as fault:
             return refusal(400, str(fault))
-        watch = self._daemon.troubles
-        standing = list(watch.standing(group_id))
+        watch = self._daemon.verdicts
+        standing = list(watch.active(group_id))
         shown = [_verdict(one) for one in standing[:limit]]
         content: dict[str, object] = {
             "at_ms": self._daemon.lag.book.at_ms or None,
@@ -48,14 +48,14 @@ class VerdictsApi:
         return await answer_json(content, rows=len(shown))
 
 
-def _verdict(one: Standing) -> dict[str, object]:
-    trouble = one.trouble
+def _verdict(one: ActiveVerdict) -> dict[str, object]:
+    verdict = one.verdict
     return {
-        "group": trouble.group_id,
-        "verdict": trouble.kind.value,
-        "subject": trouble.subject or None,
+        "group": verdict.group_id,
+        "verdict": verdict.kind.value,
+        "subject": verdict.subject or None,
         "since_ms": one.since_ms,
-        "summary": trouble.summary,
-        "remedy": trouble.remedy,
-        "evidence": dict(trouble.evidence),
+        "summary": verdict.summary,
+        "remedy": verdict.remedy,
+        "evidence": dict(verdict.evidence),
     }

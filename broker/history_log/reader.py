@@ -23,7 +23,7 @@ WINDOW_MAX: Final = 16_384
 
 READ_BYTES: Final = 1 << 20
 
-EVENTS_A_BREATH: Final = 200
+EVENTS_PER_SLICE: Final = 200
 """Events that are decoded before others are served: some milliseconds."""
 
 FOREVER_MS: Final = 1 << 62
@@ -208,7 +208,7 @@ async def _read(
             one = take(event)
             if one is not None:
                 wanted.append((offset, one))
-            if number % EVENTS_A_BREATH == 0:
+            if number % EVENTS_PER_SLICE == 0:
                 await asyncio.sleep(0)
         found += reversed(wanted)
         if len(found) >= most or window.is_before(since_ms):

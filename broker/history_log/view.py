@@ -21,7 +21,7 @@ from history.waiting import Awaited, For, Waiting
 from protocol.names import GroupId, GroupState, MemberId
 from seams.now import Now
 
-GROUPS_A_BREATH: Final = 500
+GROUPS_PER_SLICE: Final = 500
 """Groups whose memory is looked through before others are served."""
 
 
@@ -62,7 +62,7 @@ class HistoryView:
             for one in self._remembered(group_id):
                 if span.overlaps(one):
                     found[_key(group_id, one)] = (group_id, one)
-            if number % GROUPS_A_BREATH == 0:
+            if number % GROUPS_PER_SLICE == 0:
                 await asyncio.sleep(0)
         for log in self._history.views():
             for group_id, one in await read_rebalances(

@@ -108,7 +108,7 @@ class HistoryLog:
         except Exception as error:  # noqa: BLE001 - as above
             self._observe(PartFailed("group history", error))
 
-    def note(self, fact: HistoryEntry, now: Now) -> None:
+    def record_entry(self, fact: HistoryEntry, now: Now) -> None:
         """What somebody found out about a group, rather than what happened to it."""
         try:
             self._append([fact], 1, now)
@@ -117,11 +117,11 @@ class HistoryLog:
 
     # ------------------------------------------------------------ told by the daemon
 
-    def tell_gathered(self, now: Now, *, all_of_it: bool = False) -> None:
+    def flush_steady_commits(self, now: Now, *, all_of_them: bool = False) -> None:
         """Now and then, and all of it at a stop: steady commits whose time has come."""
         try:
             steady = self.facts.steady
-            gathered = steady.all() if all_of_it else steady.due(now.wall_ms)
+            gathered = steady.all() if all_of_them else steady.due(now.wall_ms)
             self._append(parted(gathered, self.facts.limits.offsets), EVENTS_PER_BATCH, now)
         except Exception as error:  # noqa: BLE001 - as above
             self._observe(PartFailed("group history", error))

@@ -1,7 +1,8 @@
-"""Who commits how often? Counted for each client, on the road of every commit: two look-ups each.
+"""Commit rates: commits per second of each client, for the commit_storm verdict.
 
-Between two rounds of the sampler all commits of a group's member are one entry: their number, and
-the last of them, by which their size is judged. Bounded; what is over the bound is not counted.
+Called for every commit, so it costs two lookups. Between two rounds of the sampler, all commits of
+one member are one entry: their number, and the last of them, from which their size is estimated.
+Bounded: clients beyond the limit are not counted.
 """
 
 from typing import Final
@@ -10,11 +11,12 @@ from coordinator.offsets.events import OffsetsCommitted
 from history.verdicts.model import CommitRate
 
 CLIENTS_MAX: Final = 50_000
+"""Clients counted in one interval."""
 
 RECORD_BYTES: Final = 52
-"""Of one committed partition in the log besides its names and metadata: key, value, framing."""
+"""Of one committed partition in the log, without its names and metadata: key, value, framing."""
 
-BATCH_BYTES: Final = 61
+COMMIT_BATCH_BYTES: Final = 61
 
 
 class CommitMeter:
@@ -34,22 +36,22 @@ class CommitMeter:
             self._last[key] = event
 
     def rates_of(self, group_id: str) -> list[CommitRate]:
-        """Of the last whole interval; only those that are worth a look."""
+        """Of the last whole interval; only those above the limit."""
         return self._rates.get(group_id, [])
 
     @property
     def busy(self) -> int:
-        """Groups with a client that is worth a look."""
+        """Groups with a client above the limit."""
         return len(self._rates)
 
-    def turn_over(self, now_ms: int, least_per_second: float) -> None:
-        """An interval is over: keep the rates of who committed so often, and count anew."""
+    def end_interval(self, now_ms: int, least_per_second: float) -> None:
+        """End the interval: keep the rates of at least `least_per_second`, and reset the counts."""
         elapsed_ms = now_ms - self._since_ms
         counts, last = self._counts, self._last
         self._counts, self._last, self._since_ms = {}, {}, now_ms
         self._rates = {}
         if not 0 < elapsed_ms < now_ms:
-            return  # the first interval has no beginning
+            return  # the first interval has no start
         for key, count in counts.items():
             rate = count * 1000 / elapsed_ms
             if rate >= least_per_second:
@@ -66,7 +68,7 @@ def _rate(event: OffsetsCommitted, rate: float) -> CommitRate:
         event.member_id or event.client_id,
         rate,
         partitions,
-        rate * (size + BATCH_BYTES),
+        rate * (size + COMMIT_BATCH_BYTES),
         event.client_id,
         event.client_host,
     )

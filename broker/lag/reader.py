@@ -1,8 +1,8 @@
-"""Where does a group stand, right now? Commit and log end of each partition, read together.
+"""Lag reader: commit and log end of each partition of a group, read at the same instant.
 
-All of one group is read in one turn of the event loop, in which nobody can commit or produce: the
-two numbers belong to one instant, so their difference is exact and never negative by chance. The
-log's end is the high watermark, as Kafka's tools ask for it. Kafka's counterpart:
+All of a group is read in one turn of the event loop, in which nothing can be committed or produced:
+the two numbers belong to one instant, so their difference is exact and never negative by chance.
+The log end is the high watermark, as for Kafka's tools. Kafka's counterpart:
 `ConsumerGroupService.describePartitions`, which asks two brokers one after the other.
 """
 
@@ -12,8 +12,7 @@ from typing import Final
 
 from coordinator.coordinator import GroupCoordinator
 from coordinator.group import CommittedOffset, GroupView
-from history.lag.book import Key
-from history.lag.model import Owner, Reading
+from history.lag.model import Owner, PartitionKey, Reading
 from protocol.consumer_protocol import PROTOCOL_TYPE, read_assignment
 from protocol.names import (
     OFFSETS_TOPIC,
@@ -39,12 +38,12 @@ class LagReader:
         return self._coordinator.group(group_id)
 
     def groups(self) -> Iterator[tuple[GroupView, ...]]:
-        """All groups, some at a time; each lot as it is when it is asked for."""
+        """All groups, some at a time; each part is read when it is requested."""
         for partition in range(self._partitions):
             yield self._coordinator.groups_of(partition)
 
-    def read_group(self, group: GroupView, owned: Iterable[Key] = ()) -> list[Reading]:
-        """What the group has committed, and what it owns without a commit."""
+    def read_group(self, group: GroupView, owned: Iterable[PartitionKey] = ()) -> list[Reading]:
+        """What the group has committed, and the `owned` partitions without a commit."""
         readings = [
             reading
             for topic, commits in group.offsets.items()
@@ -58,8 +57,8 @@ class LagReader:
                 readings.append(Reading(topic_name, partition, None, None, start, end))
         return readings
 
-    def waiting(self, group: GroupView) -> Iterator[Key]:
-        """What the members own and never committed, though the log holds records."""
+    def waiting(self, group: GroupView) -> Iterator[PartitionKey]:
+        """Partitions that members own and never committed, although the log has records."""
         if group.protocol_type != PROTOCOL_TYPE or group.state is not GroupState.STABLE:
             return
         for member in group.members.values():
@@ -91,7 +90,7 @@ class LagReader:
             )
 
     def topic_id(self, topic: str) -> str:
-        """Empty, if there is no such topic."""
+        """Empty if there is no such topic."""
         topic_id = self._registry.topic_id(TopicName(topic))
         return "" if topic_id is None else str(topic_id)
 
@@ -108,12 +107,12 @@ def _is_recreated(committed_for: TopicId, topic_id: TopicId | None) -> bool:
     return topic_id is not None and committed_for != ZERO_TOPIC_ID and committed_for != topic_id
 
 
-def owners_of(group: GroupView) -> dict[Key, tuple[Owner, ...]]:
-    """Who has which partition, by the assignments of a group of consumers; empty for others.
+def owners_of(group: GroupView) -> dict[PartitionKey, tuple[Owner, ...]]:
+    """Owners of each partition, from the assignments of a consumer group; empty for other types.
 
-    An assignor may give one to several, by mistake or as copies.
+    An assignor may assign a partition to several members, by mistake or as copies.
     """
-    owners: dict[Key, tuple[Owner, ...]] = {}
+    owners: dict[PartitionKey, tuple[Owner, ...]] = {}
     for member_id, owned in assignments_of(group).items():
         member = group.members[member_id]
         owner = Owner(
@@ -124,8 +123,8 @@ def owners_of(group: GroupView) -> dict[Key, tuple[Owner, ...]]:
     return owners
 
 
-def assignments_of(group: GroupView) -> Mapping[MemberId, list[Key]]:
-    """Member -> what it was assigned. Empty while there is no assignment that can be read."""
+def assignments_of(group: GroupView) -> Mapping[MemberId, list[PartitionKey]]:
+    """Member -> assigned partitions. Empty while there is no assignment that can be read."""
     if group.protocol_type != PROTOCOL_TYPE or group.state is not GroupState.STABLE:
         return {}
     return {
@@ -136,15 +135,15 @@ def assignments_of(group: GroupView) -> Mapping[MemberId, list[Key]]:
 
 
 CACHED_BYTES_MAX: Final = 4_096
-"""Larger assignments are read each time, rather than kept."""
+"""Larger assignments are decoded each time instead of cached."""
 
 
-def owned_by(assignment: bytes) -> tuple[Key, ...] | None:
-    """The partitions of an assignment; of a small one they are remembered. None: it is none."""
+def owned_by(assignment: bytes) -> tuple[PartitionKey, ...] | None:
+    """The partitions of an assignment, cached if it is small. None: not an assignment."""
     return _cached_owned(assignment) if len(assignment) <= CACHED_BYTES_MAX else _owned(assignment)
 
 
-def _owned(assignment: bytes) -> tuple[Key, ...] | None:
+def _owned(assignment: bytes) -> tuple[PartitionKey, ...] | None:
     keys = partitions_of_assignment(assignment)
     return None if keys is None else tuple(keys)
 
@@ -152,12 +151,14 @@ def _owned(assignment: bytes) -> tuple[Key, ...] | None:
 _cached_owned = lru_cache(maxsize=4_096)(_owned)
 
 
-def partitions_of_assignment(assignment: bytes) -> list[Key] | None:
-    """None: these bytes are no assignment."""
+def partitions_of_assignment(assignment: bytes) -> list[PartitionKey] | None:
+    """None: these bytes are not an assignment."""
     if not assignment:
         return []
     try:
         read = read_assignment(assignment)
     except Malformed:
         return None
-    return [(one.topic, index) for one in read.assigned_partitions for index in one.partitions]
+    return [
+        (owned.topic, index) for owned in read.assigned_partitions for index in owned.partitions
+    ]

@@ -1,77 +1,79 @@
-"""How old is the oldest record that a group has not consumed? Looked up off the loop, and kept.
+"""Record times: the timestamp of the oldest record that a group has not consumed, cached.
 
-A record's time never changes, so it may be read after the instant at which commit and log end were
-read together, and be kept for as long as anybody asks for that offset; many groups at one offset
-share the answer. A look-up reads one batch, from the disk perhaps: it is done in a thread, a few at
-a time. What could not be read now is not known now, and is asked for again.
+The time of a record never changes. So it may be read after commit and log end were read, and be
+cached for as long as the offset is needed; groups at the same offset share the entry. A lookup
+reads one batch, perhaps from the disk, so it runs in a thread, a few at a time. A record that
+cannot be read now is looked up again later.
 """
 
 import asyncio
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from history.lag.book import Key, RecordTime
+from history.lag.book import RecordTime
+from history.lag.model import PartitionKey
 from storage.api import Corrupt, TopicLog
 from storage.batch.record_batch import InvalidBatch
 from storage.log.record_times import time_of_record
 
 LOOKUPS_AT_ONCE: Final = 50
-"""In one go of the thread: some milliseconds, so that a stop of the daemon waits for no more."""
+"""In one call of the thread: some milliseconds, which is all that a stop waits for."""
 
-KEPT_MAX: Final = 200_000
+RECORD_TIMES_MAX: Final = 200_000
+"""Cached times; beyond them the older half is dropped."""
 
 
-class Wanted(NamedTuple):
-    key: Key
+class RecordTimeLookup(NamedTuple):
+    key: PartitionKey
     log: TopicLog
     offset: int
 
 
-class _Kept(NamedTuple):
-    log: TopicLog  # of a topic that was created anew it is another
+class _CachedTime(NamedTuple):
+    log: TopicLog  # a recreated topic has another one
     time: RecordTime | None
 
 
 class RecordTimes:
     def __init__(self) -> None:
-        self._kept: dict[tuple[Key, int], _Kept] = {}
+        self._cached: dict[tuple[PartitionKey, int], _CachedTime] = {}
         self.lookups = 0
 
-    def known(self, wanted: Wanted) -> tuple[bool, RecordTime | None]:
-        """(whether it was looked up, what was found)."""
-        kept = self._kept.get((wanted.key, max(wanted.offset, wanted.log.log_start_offset)))
-        if kept is None or kept.log is not wanted.log:
+    def known(self, lookup: RecordTimeLookup) -> tuple[bool, RecordTime | None]:
+        """(whether it was looked up, the result)."""
+        cached = self._cached.get((lookup.key, max(lookup.offset, lookup.log.log_start_offset)))
+        if cached is None or cached.log is not lookup.log:
             return False, None
-        return True, kept.time
+        return True, cached.time
 
-    async def look_up(self, wanted: Sequence[Wanted]) -> None:
-        """Find out and keep; `known` has the answers then, but for what could not be read."""
+    async def look_up(self, lookups: Sequence[RecordTimeLookup]) -> None:
+        """Read and cache the times; `known` returns them, except those that could not be read."""
         loop = asyncio.get_running_loop()
-        for at in range(0, len(wanted), LOOKUPS_AT_ONCE):
-            part = wanted[at : at + LOOKUPS_AT_ONCE]
+        for at in range(0, len(lookups), LOOKUPS_AT_ONCE):
+            part = lookups[at : at + LOOKUPS_AT_ONCE]
             found = await loop.run_in_executor(None, _read, part)
-            for one, (offset, time_ms, is_known) in zip(part, found, strict=True):
+            for lookup, (offset, time_ms, is_known) in zip(part, found, strict=True):
                 if is_known:
-                    self._keep(one, offset, time_ms)
+                    self._cache(lookup, offset, time_ms)
             self.lookups += len(part)
 
-    def _keep(self, wanted: Wanted, offset: int, time_ms: int | None) -> None:
-        if len(self._kept) >= KEPT_MAX:
-            # The older half: what is still asked for comes back in a round or two.
-            for key in list(self._kept)[: KEPT_MAX // 2]:
-                del self._kept[key]
+    def _cache(self, lookup: RecordTimeLookup, offset: int, time_ms: int | None) -> None:
+        if len(self._cached) >= RECORD_TIMES_MAX:
+            # The older half: entries still in use return within a round or two.
+            for key in list(self._cached)[: RECORD_TIMES_MAX // 2]:
+                del self._cached[key]
         time = None if time_ms is None else RecordTime(time_ms, exact=True)
-        self._kept[wanted.key, offset] = _Kept(wanted.log, time)
+        self._cached[lookup.key, offset] = _CachedTime(lookup.log, time)
 
 
-def _read(wanted: Sequence[Wanted]) -> list[tuple[int, int | None, bool]]:
-    """In a thread. (offset, timestamp, whether that is an answer) of each."""
+def _read(lookups: Sequence[RecordTimeLookup]) -> list[tuple[int, int | None, bool]]:
+    """In a thread: (offset, timestamp, whether it could be read) of each."""
     found: list[tuple[int, int | None, bool]] = []
-    for one in wanted:
-        offset = max(one.offset, one.log.log_start_offset)
+    for lookup in lookups:
+        offset = max(lookup.offset, lookup.log.log_start_offset)
         try:
-            found.append((offset, time_of_record(one.log, one.offset), True))
+            found.append((offset, time_of_record(lookup.log, lookup.offset), True))
         except (IndexError, OSError, Corrupt, InvalidBatch):
-            # Deleted under us, or damaged: the first mends itself, the second Fetch tells.
+            # Deleted meanwhile, or damaged: a Fetch reports the damage.
             found.append((offset, None, False))
     return found

@@ -1,14 +1,14 @@
-"""How is everybody's lag kept in sight without anybody noticing? Rounds over all groups, in slices.
+"""Lag sampler: reads the lag of all groups in rounds, in short slices of the event loop.
 
-Every `rollcall.lag.interval.ms` each group is read (reader.py) and entered in the book
-(history/lag/book.py); what is new goes to `__group_lag`, where a start finds it again. A slice ends
-after a millisecond, and a pause follows that is longer: nobody waits for the sampler, however many
-groups there are. A group's record times come from what was looked up before or are estimated; a
-bounded number of them is looked up, in a thread, once the round is over.
+Every `rollcall.lag.interval.ms` each group is read (reader.py) and added to the windows
+(history/lag/store.py). New commits go to `__group_lag`, from which a start restores the windows. A
+slice takes a millisecond, and a longer pause follows it, so that no request waits for the sampler,
+however many groups there are. Record times come from earlier lookups or are estimated; a bounded
+number of lookups runs in a thread at the end of the round.
 
-What a sample is written for: a commit that was not seen before. And now and then
-(`rollcall.lag.keepalive.ms`) all the windows of a group at once, so that a start need not read far;
-but a group that has neither lag nor made a commit since is not written any more.
+Samples are written for commits that were not seen before. In addition, all windows of a group are
+written once per `rollcall.lag.keepalive.ms`, so that a start need not read further back. A group
+without lag and without new commits is not written again.
 """
 
 import asyncio
@@ -21,33 +21,33 @@ from typing import Final, Protocol
 from zlib import crc32
 
 from broker.lag.reader import LagReader, owners_of
-from broker.lag.record_times import RecordTimes, Wanted
+from broker.lag.record_times import RecordTimeLookup, RecordTimes
 from broker.lag.skipped_groups import LAG, VERDICTS, SkippedGroups
 from broker.loop.clock import SystemClock
 from broker.observe.events import PartFailed, ShellEvent, Warned
 from coordinator.group import GroupView
-from history.lag.book import GroupWindows, Key, LagBook, RecordTime
-from history.lag.model import WITHOUT_READERS, GroupLag, PartitionLag, Reading
+from history.lag.book import GroupWindows, LagStore, RecordTime
+from history.lag.model import STATES_WITHOUT_MEMBERS, GroupLag, PartitionKey, PartitionLag, Reading
 from history.lag.records import Sample, of_deleted_group
-from history.lag.window import Commit
+from history.lag.window import SampledCommit
 from protocol.names import GroupId, GroupState
 from seams.now import Now
 
 SLICE_S: Final = 0.001
 PAUSE_S: Final = 0.004
-"""Of the loop's time a round takes a fifth at most, and never more than a slice in one go."""
+"""A round takes a fifth of the loop's time at most, and never more than a slice at once."""
 
 CHUNK_PARTITIONS: Final = 100
-"""Partitions that are read before the clock is looked at: about 0.3 ms."""
+"""Partitions read between two checks of the slice: about 0.3 ms."""
 
 COMMITS_AT_ONCE: Final = 500
-"""Commits that are encoded and appended in one go: about 0.3 ms."""
+"""Commits encoded and appended at once: about 0.3 ms."""
 
 PARTITIONS_OF_A_SAMPLE: Final = 25
-"""A record holds no more: with full windows that is all that fits into one go."""
+"""Of one record: with full windows it holds as many commits as are appended at once."""
 
-LOOKUPS_OF_A_QUESTION: Final = 10_000
-"""Record times that are looked up for one who asks about a group; the rest is estimated."""
+LOOKUPS_PER_REQUEST: Final = 10_000
+"""Record times looked up for one request about a group; the others are estimated."""
 
 
 class LagLog(Protocol):
@@ -59,15 +59,15 @@ class LagLog(Protocol):
         """The samples of the tail, oldest first, a part at a time."""
 
 
-Breathe = Callable[[], Awaitable[None]]
-"""Lets others have the loop, if it is time to."""
+YieldIfDue = Callable[[], Awaitable[None]]
+"""Yields the event loop if the current slice is over."""
 
 
 class Watcher(Protocol):
-    """Who looks at each group after its lag was sampled: verdict_watch.py."""
+    """Inspects each group after its lag was sampled: verdict_watch.py."""
 
-    async def look(
-        self, group: GroupView, windows: GroupWindows | None, now: Now, breathe: Breathe
+    async def inspect(
+        self, group: GroupView, windows: GroupWindows | None, now: Now, yield_if_due: YieldIfDue
     ) -> None: ...
 
     def end_round(self, alive: set[str], now: Now) -> None: ...
@@ -77,7 +77,7 @@ class LagSampler:
     def __init__(
         self,
         reader: LagReader,
-        book: LagBook,
+        book: LagStore,
         log: LagLog,
         clock: SystemClock,
         observe: Callable[[ShellEvent], None],
@@ -92,7 +92,7 @@ class LagSampler:
         self.slice_seconds_max = 0.0
         self.samples_written = 0
         self.watcher: Watcher | None = None
-        self.rounded: Callable[[Now], None] | None = None  # called after each round
+        self.on_round_end: Callable[[Now], None] | None = None  # called after each round
         self.skipped = SkippedGroups(observe)
         self._reader = reader
         self._log = log
@@ -103,15 +103,17 @@ class LagSampler:
         self._times = RecordTimes()
         self._task: asyncio.Task[None] | None = None
         self._slice_began = 0.0
-        self._wanted: list[tuple[str, Wanted]] = []
-        self._unwritten: deque[Sample] = deque()
-        self._unwritten_commits = 0
-        self._told_left_out = False
-        self._to_skip = self._skipped = 0  # record times that the rounds before looked up
-        self._missed = False
+        self._lookups: list[tuple[str, RecordTimeLookup]] = []
+        self._queued: deque[Sample] = deque()
+        self._queued_commits = 0
+        self._warned_left_out = False
+        self._lookups_to_skip = self._lookups_skipped = (
+            0  # record times that the rounds before looked up
+        )
+        self._lookups_missed = False
 
     def start(self) -> None:
-        """After the daemon is ready: nobody waits for it."""
+        """Called after the daemon is ready."""
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def stop(self) -> None:
@@ -120,7 +122,7 @@ class LagSampler:
             with suppress(asyncio.CancelledError):
                 await self._task
 
-    # ------------------------------------------------------------ for those who ask
+    # ------------------------------------------------------------ requests
 
     async def group_lag(self, group_id: GroupId) -> GroupLag | None:
         """A group's lag at this moment, record times looked up; None if there is no such group."""
@@ -132,50 +134,57 @@ class LagSampler:
         readings = self._reader.read_group(group, owners)
         state = group.state.value
         missing = [
-            one for one in map(self._wanted_time, readings) if one and not self._times.known(one)[0]
+            lookup
+            for lookup in map(self._lookup_of, readings)
+            if lookup and not self._times.known(lookup)[0]
         ]
-        await self._times.look_up(missing[:LOOKUPS_OF_A_QUESTION])
+        await self._times.look_up(missing[:LOOKUPS_PER_REQUEST])
         partitions: list[PartitionLag] = []
         for at in range(0, len(readings), CHUNK_PARTITIONS):
             part = readings[at : at + CHUNK_PARTITIONS]
             times = self._known_times(part)
             partitions += self.book.judged(
-                group_id, part, times, owners, now_ms, has_readers=state not in WITHOUT_READERS
+                group_id,
+                part,
+                times,
+                owners,
+                now_ms,
+                has_readers=state not in STATES_WITHOUT_MEMBERS,
             )
             await asyncio.sleep(0)
         return GroupLag.of(group_id, state, now_ms, partitions)
 
     def group_views(self) -> Iterator[tuple[GroupView, ...]]:
-        """All groups, some at a time; each lot as it is when it is asked for."""
+        """All groups, some at a time; each part is read when it is requested."""
         return self._reader.groups()
 
     def group(self, group_id: str) -> GroupView | None:
         return self._reader.group(GroupId(group_id))
 
     def group_deleted(self, group_id: str) -> None:
-        """A group of the same name has a past of its own; after a restart, too."""
+        """Drop its windows, also for the next start: a new group of this name has no past."""
         if group_id in self.book.groups:
             self.book.forget(group_id)
-            self._unwritten.append(of_deleted_group(group_id, self._clock.now().wall_ms))
+            self._queued.append(of_deleted_group(group_id, self._clock.now().wall_ms))
 
-    def _wanted_time(self, reading: Reading) -> Wanted | None:
-        """Whose record's time is asked for: the first one that was not consumed."""
+    def _lookup_of(self, reading: Reading) -> RecordTimeLookup | None:
+        """The record whose time is needed: the first one that was not consumed."""
         if not reading.lag or reading.committed_offset is None:
             return None
         log = self._reader.log(reading.topic, reading.partition)
         if log is None:
             return None
-        return Wanted((reading.topic, reading.partition), log, reading.committed_offset)
+        return RecordTimeLookup((reading.topic, reading.partition), log, reading.committed_offset)
 
-    def _known_times(self, readings: Sequence[Reading]) -> dict[Key, RecordTime]:
-        times: dict[Key, RecordTime] = {}
-        for wanted in map(self._wanted_time, readings):
-            if wanted is not None:
-                is_known, time = self._times.known(wanted)
+    def _known_times(self, readings: Sequence[Reading]) -> dict[PartitionKey, RecordTime]:
+        times: dict[PartitionKey, RecordTime] = {}
+        for lookup in map(self._lookup_of, readings):
+            if lookup is not None:
+                is_known, time = self._times.known(lookup)
                 if not is_known:
-                    time = self.book.estimated_time(wanted.key, wanted.offset)
+                    time = self.book.estimated_time(lookup.key, lookup.offset)
                 if time is not None:
-                    times[wanted.key] = time
+                    times[lookup.key] = time
         return times
 
     # ------------------------------------------------------------ rounds
@@ -191,12 +200,12 @@ class LagSampler:
             await asyncio.sleep(max(interval_s - self.round_seconds, PAUSE_S))
 
     async def _guarded(self, step: Callable[[], object]) -> None:
-        """A fault of ours is told, and the next round is another."""
+        """Report an exception; the next round runs anyway."""
         try:
             done = step()
             assert asyncio.iscoroutine(done)
             await done
-        except Exception as error:  # noqa: BLE001 - whatever it is, the daemon goes on
+        except Exception as error:  # noqa: BLE001 - the daemon keeps running
             self._observe(PartFailed("lag sampler", error))
 
     async def _restore(self) -> None:
@@ -207,7 +216,7 @@ class LagSampler:
                     self._restore_sample(sample)
                 except Exception as error:  # noqa: BLE001 - one group does not end the round of all
                     self.skipped(LAG, sample.group_id, error)
-                await self._breathe()
+                await self._yield_if_due()
 
     def _restore_sample(self, sample: Sample) -> None:
         if sample.ends_the_group:
@@ -220,25 +229,27 @@ class LagSampler:
         """Every group once."""
         self._slice_began = perf_counter()
         self.busy_seconds = 0.0
-        self._wanted = []
+        self._lookups = []
         alive: set[str] = set()
-        # If not all record times can be looked up in a round, each round begins after the last.
-        self._skipped, self._missed = 0, False
+        # If a round cannot look up all record times, the next one continues after its last.
+        self._lookups_skipped, self._lookups_missed = 0, False
         for groups in self._reader.groups():
             for group in groups:
                 if group.state is not GroupState.DEAD:
                     alive.add(group.group_id)
                     await self._sample(group)
-        self._to_skip = self._to_skip + len(self._wanted) if self._missed else 0
+        self._lookups_to_skip = (
+            self._lookups_to_skip + len(self._lookups) if self._lookups_missed else 0
+        )
         now_ms = self._clock.now().wall_ms
         self.book.end_round(alive, now_ms)
         await self._write(now_ms, at_least=1)
         if self.watcher is not None:
             self.watcher.end_round(alive, self._clock.now())
-        if self.rounded is not None:
-            self.rounded(self._clock.now())
+        if self.on_round_end is not None:
+            self.on_round_end(self._clock.now())
         self.rounds += 1
-        self._tell_left_out()
+        self._warn_left_out()
         await self._look_up()
 
     async def _sample(self, group: GroupView) -> None:
@@ -249,15 +260,15 @@ class LagSampler:
         if self.watcher is not None:
             windows = self.book.groups.get(group.group_id)
             try:
-                await self.watcher.look(group, windows, self._clock.now(), self._breathe)
+                await self.watcher.inspect(group, windows, self._clock.now(), self._yield_if_due)
             except Exception as error:  # noqa: BLE001 - as above
                 self.skipped(VERDICTS, group.group_id, error)
         await self._write(self._clock.now().wall_ms, at_least=COMMITS_AT_ONCE)
-        await self._breathe()
+        await self._yield_if_due()
 
     async def _sample_windows(self, group: GroupView) -> None:
-        fresh: dict[Key, Commit] = {}
-        keys: set[Key] = set()
+        fresh: dict[PartitionKey, SampledCommit] = {}
+        keys: set[PartitionKey] = set()
         for topic in tuple(group.offsets):
             indexes = iter(tuple(group.offsets.get(topic, ())))
             while chunk := tuple(islice(indexes, CHUNK_PARTITIONS)):
@@ -269,7 +280,7 @@ class LagSampler:
                 fresh.update(self.book.see(group.group_id, readings, now_ms))
                 times = self._sampled_times(group.group_id, readings)
                 self.book.judge_windows(group.group_id, readings, times, now_ms)
-                await self._breathe()
+                await self._yield_if_due()
         now_ms = self._clock.now().wall_ms
         waiting = list(self._reader.waiting(group))
         known = self.book.groups.get(group.group_id)
@@ -277,43 +288,45 @@ class LagSampler:
             self.book.see_waiting(group.group_id, waiting, now_ms)
         windows = self.book.end_group(group.group_id, keys)
         if windows is not None:
-            self._note(group.group_id, windows, fresh, now_ms)
+            self._queue_samples(group.group_id, windows, fresh, now_ms)
 
-    def _sampled_times(self, group_id: str, readings: Sequence[Reading]) -> dict[Key, RecordTime]:
-        """What is known; what is not is estimated, and looked up when the round is over."""
-        times: dict[Key, RecordTime] = {}
-        for wanted in map(self._wanted_time, readings):
-            if wanted is None:
+    def _sampled_times(
+        self, group_id: str, readings: Sequence[Reading]
+    ) -> dict[PartitionKey, RecordTime]:
+        """Known times; the others are estimated now and looked up at the end of the round."""
+        times: dict[PartitionKey, RecordTime] = {}
+        for lookup in map(self._lookup_of, readings):
+            if lookup is None:
                 continue
-            is_known, time = self._times.known(wanted)
+            is_known, time = self._times.known(lookup)
             if not is_known:
-                self._want(group_id, wanted)
-                time = self.book.estimated_time(wanted.key, wanted.offset)
+                self._add_lookup(group_id, lookup)
+                time = self.book.estimated_time(lookup.key, lookup.offset)
             if time is not None:
-                times[wanted.key] = time
+                times[lookup.key] = time
         return times
 
-    def _want(self, group_id: str, wanted: Wanted) -> None:
-        if self._skipped < self._to_skip:
-            self._skipped += 1
-        elif len(self._wanted) < self._lookups_max:
-            self._wanted.append((group_id, wanted))
+    def _add_lookup(self, group_id: str, lookup: RecordTimeLookup) -> None:
+        if self._lookups_skipped < self._lookups_to_skip:
+            self._lookups_skipped += 1
+        elif len(self._lookups) < self._lookups_max:
+            self._lookups.append((group_id, lookup))
         else:
-            self._missed = True
+            self._lookups_missed = True
 
     async def _look_up(self) -> None:
-        """The record times that this round missed; of many groups at one offset one is enough."""
-        asked = {(one.key, one.offset): one for _, one in self._wanted}
-        await self._times.look_up(list(asked.values()))
+        """Look up the record times that this round lacked; once for groups at the same offset."""
+        unique = {(lookup.key, lookup.offset): lookup for _, lookup in self._lookups}
+        await self._times.look_up(list(unique.values()))
         self._slice_began = perf_counter()
-        for group_id, wanted in self._wanted:
-            _, time = self._times.known(wanted)
+        for group_id, lookup in self._lookups:
+            _, time = self._times.known(lookup)
             if time is not None:
-                self.book.set_time(group_id, wanted.key, wanted.offset, time)
-            await self._breathe()
-        self._wanted = []
+                self.book.set_time(group_id, lookup.key, lookup.offset, time)
+            await self._yield_if_due()
+        self._lookups = []
 
-    async def _breathe(self) -> None:
+    async def _yield_if_due(self) -> None:
         spent = perf_counter() - self._slice_began
         if spent >= SLICE_S:
             self.busy_seconds += spent
@@ -321,17 +334,21 @@ class LagSampler:
             await asyncio.sleep(PAUSE_S)
             self._slice_began = perf_counter()
 
-    # ------------------------------------------------------------ what is written down
+    # ------------------------------------------------------------ samples
 
-    def _note(
-        self, group_id: str, windows: GroupWindows, fresh: Mapping[Key, Commit], now_ms: int
+    def _queue_samples(
+        self,
+        group_id: str,
+        windows: GroupWindows,
+        fresh: Mapping[PartitionKey, SampledCommit],
+        now_ms: int,
     ) -> None:
-        """Is there something of this group to write?"""
+        """Queue the samples of this group that are to be written."""
         if fresh:
             windows.has_moved = True
-            self._add_samples(group_id, {key: (one,) for key, one in fresh.items()}, now_ms)
+            self._add_samples(group_id, {key: (commit,) for key, commit in fresh.items()}, now_ms)
         if not windows.whole_at_ms:
-            # Not all groups at once.
+            # Spread over the interval, so that not all groups are written at once.
             windows.whole_at_ms = now_ms - crc32(group_id.encode()) % self._keepalive_ms
         if now_ms - windows.whole_at_ms < self._keepalive_ms:
             return
@@ -345,40 +362,40 @@ class LagSampler:
     def _add_samples(
         self,
         group_id: str,
-        commits: Mapping[Key, Sequence[Commit]],
+        commits: Mapping[PartitionKey, Sequence[SampledCommit]],
         now_ms: int,
         *,
         whole: bool = False,
     ) -> None:
-        of_topic: dict[str, dict[int, Sequence[Commit]]] = {}
-        for (topic, partition), ones in commits.items():
-            if ones:
-                of_topic.setdefault(topic, {})[partition] = ones
+        of_topic: dict[str, dict[int, Sequence[SampledCommit]]] = {}
+        for (topic, partition), sampled in commits.items():
+            if sampled:
+                of_topic.setdefault(topic, {})[partition] = sampled
         for topic, partitions in of_topic.items():
             topic_id = self._reader.topic_id(topic)
             rest = iter(partitions.items())
             while part := dict(islice(rest, PARTITIONS_OF_A_SAMPLE)):
-                self._unwritten.append(Sample(group_id, topic, now_ms, whole, part, topic_id))
-                self._unwritten_commits += sum(map(len, part.values()))
+                self._queued.append(Sample(group_id, topic, now_ms, whole, part, topic_id))
+                self._queued_commits += sum(map(len, part.values()))
 
     async def _write(self, now_ms: int, *, at_least: int) -> None:
-        """Append what has gathered, once it is enough to be worth a batch."""
-        while self._unwritten and max(self._unwritten_commits, 1) >= at_least:
+        """Append the queued samples once they are enough for a batch."""
+        while self._queued and max(self._queued_commits, 1) >= at_least:
             part: list[Sample] = []
             weight = 0
-            while self._unwritten and weight < COMMITS_AT_ONCE:
-                sample = self._unwritten.popleft()
+            while self._queued and weight < COMMITS_AT_ONCE:
+                sample = self._queued.popleft()
                 weight += sum(map(len, sample.partitions.values()))
                 part.append(sample)
-            self._unwritten_commits -= weight
+            self._queued_commits -= weight
             self._log.append(part, now_ms)
             self.samples_written += len(part)
-            await self._breathe()
+            await self._yield_if_due()
 
-    def _tell_left_out(self) -> None:
-        """Once for each time that the limit is reached."""
-        if self.book.left_out and not self._told_left_out:
-            words = "Too many partitions for lag windows; raise rollcall.lag.partitions.max"
+    def _warn_left_out(self) -> None:
+        """One warning each time the limit is reached."""
+        if self.book.left_out and not self._warned_left_out:
+            message = "Too many partitions for lag windows; raise rollcall.lag.partitions.max"
             limit = self.book.limits.partitions_max
-            self._observe(Warned(words, {"limit": limit, "left_out": self.book.left_out}))
-        self._told_left_out = self.book.left_out > 0
+            self._observe(Warned(message, {"limit": limit, "left_out": self.book.left_out}))
+        self._warned_left_out = self.book.left_out > 0

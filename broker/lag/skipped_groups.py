@@ -1,8 +1,8 @@
-"""Guard per group: a fault in the work on one group is counted and told, and the round goes on.
+"""Skipped groups: counts and logs faults in the work on single groups, so that a round continues.
 
-For rounds over all groups: the lag sampler, the detectors of verdicts, a scrape. Whatever a client
-made a group hold, the other groups are sampled, judged and shown. `counts` is read by
-metrics/rebalance_costs.py.
+For rounds over all groups: the lag sampler, the verdict detectors, a scrape. Whatever state clients
+bring one group into, the others are still sampled, inspected and exported.
+metrics/rebalance_costs.py reads `counts`.
 """
 
 from collections.abc import Callable
@@ -14,19 +14,19 @@ LAG: Final = "lag"
 VERDICTS: Final = "verdicts"
 METRICS: Final = "metrics"
 
-TOLD_MAX: Final = 100
-"""Groups that get a line in the log, one for each kind of work; after them the metric tells."""
+LOGGED_GROUPS_MAX: Final = 100
+"""Groups with a log line of their own, per kind of work; the others only count."""
 
 
 class SkippedGroups:
     def __init__(self, observe: Callable[[ShellEvent], None]) -> None:
         self.counts = dict.fromkeys((LAG, VERDICTS, METRICS), 0)
         self._observe = observe
-        self._told: set[tuple[str, str]] = set()
+        self._logged: set[tuple[str, str]] = set()
 
     def __call__(self, work: str, group_id: str, error: Exception) -> None:
         self.counts[work] += 1
         key = (work, group_id)
-        if key not in self._told and len(self._told) < TOLD_MAX:
-            self._told.add(key)
+        if key not in self._logged and len(self._logged) < LOGGED_GROUPS_MAX:
+            self._logged.add(key)
             self._observe(GroupSkipped(work, group_id, error))

@@ -1,10 +1,10 @@
-"""Where do lag samples survive a restart? In `__group_lag`: written here, read back at a start.
+"""Lag topic: writes lag samples to `__group_lag`, and reads them back at a start.
 
-Samples go straight to the page cache, like topic data and unlike offsets: a crash of the machine
-may take the last of them, and the next round of the sampler makes new ones. The topic is kept for
-a time and not compacted: how lag went over weeks is what people and Spark read it for, and a start
-finds each group's whole window in the last `rollcall.lag.keepalive.ms` (sampler.py sees to
-that). A fault of the disk is told once; sampling goes on without it.
+Samples go to the page cache, like topic data and unlike offsets: a crash of the machine may lose
+the last of them, and the next round of the sampler makes new ones. The topic has time-based
+retention and is not compacted: people and Spark read how lag developed over weeks. A start finds
+the whole window of each group in the last `rollcall.lag.keepalive.ms` (sampler.py writes it). A
+disk fault is reported once; sampling continues without the topic.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from broker.observe.events import ShellEvent, Warned
 from config.keys import Config
 from config.settings import lag_limits
 from coordinator.coordinator import GroupCoordinator
-from history.lag.book import LagBook
+from history.lag.book import LagStore
 from history.lag.records import Sample, UnreadableSample, decode_sample, encode_sample
 from protocol.names import LAG_TOPIC
 from seams.io_executor import INLINE, IoExecutor
@@ -47,7 +47,7 @@ class LagTopic:
         tail_bytes_max: int,
         appender: IoExecutor = INLINE,
     ) -> None:
-        """`readable` is told of each append; the last `tail_ms` of samples are read back."""
+        """`readable` is called after each append; the last `tail_ms` of samples are read back."""
         self._appender = appender
         self.bytes_written = 0
         self._partition = partition
@@ -68,7 +68,7 @@ class LagTopic:
         log, partition = self._log, self._partition
         if log is None or partition is None or self._failed or not samples:
             return
-        batch = encode_batch([Record(*encode_sample(one)) for one in samples], 0, now_ms)
+        batch = encode_batch([Record(*encode_sample(sample)) for sample in samples], 0, now_ms)
         now = self._clock.now()
         retains = now.mono_ms - self._retained_at_ms >= RETENTION_CHECK_MS
         if retains:
@@ -99,7 +99,7 @@ class LagTopic:
         try:
             tail = await loop.run_in_executor(None, self._read_tail, log)
         except (OSError, Corrupt, IndexError, InvalidBatch) as fault:
-            # What cannot be read may still be written after: the windows begin anew.
+            # New samples can still be appended: the windows start empty.
             self._observe(Warned("Lag samples cannot be read back", {"reason": str(fault)}))
             return
         while tail:
@@ -124,7 +124,7 @@ class LagTopic:
 
 
 def _samples(batch: bytes) -> list[Sample]:
-    """Those of a version that is known here."""
+    """The samples whose version is known."""
     samples: list[Sample] = []
     try:
         records = stored_records(batch)
@@ -160,7 +160,7 @@ def build_lag(
     )
     return LagSampler(
         LagReader(coordinator, registry),
-        LagBook(limits),
+        LagStore(limits),
         topic,
         clock,
         observe,

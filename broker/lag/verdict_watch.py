@@ -1,9 +1,9 @@
-"""Which groups are in trouble right now? Looks at those that something happened to, and tells.
+"""Verdict watch: which verdicts hold on which groups, and since when.
 
-Told of each fact of the groups' history and of each commit; asked by the sampler to look at each
-group in its round. A group without news, lag or verdict is passed over in a microsecond. What a
-look finds is compared with what stood before: a verdict that is new, and one that has cleared, is
-an event. Bounded: of more than `groups_max` groups the one with the oldest news is forgotten.
+Gets every history entry and every commit; the sampler calls `inspect` for each group in its rounds.
+A group without recent activity, lag or verdict costs about a microsecond. The verdicts found are
+compared with those that held before: each new one and each cleared one is an event. Bounded: beyond
+`groups_max` groups, the activity of the group that was idle longest is dropped.
 """
 
 from collections import OrderedDict
@@ -14,9 +14,9 @@ from typing import Final, NamedTuple
 from broker.history_log.writer import HistoryLog
 from broker.lag.commit_rates import CommitMeter
 from broker.lag.reader import CACHED_BYTES_MAX, owned_by
-from broker.lag.sampler import Breathe, LagSampler
+from broker.lag.sampler import LagSampler, YieldIfDue
 from broker.lag.skipped_groups import VERDICTS, SkippedGroups
-from broker.observe.events import ShellEvent, TroubleCleared, TroubleFound
+from broker.observe.events import ShellEvent, VerdictCleared, VerdictFound
 from broker.observe.observer import Observer
 from config.keys import Config
 from config.settings import verdict_limits
@@ -30,167 +30,176 @@ from history.entries import (
     VerdictEndedEntry,
     Who,
 )
-from history.lag.book import GroupWindows, Key
-from history.lag.model import Status
+from history.lag.book import GroupWindows
+from history.lag.model import LagStatus, PartitionKey
 from history.ownership import SUBSCRIPTION_BYTES_MAX
 from history.recording.attribution import caller_of
-from history.verdicts.detect import find_troubles
-from history.verdicts.model import GroupFacts, MemberFacts, Trouble, TroubleKind, TroubleLimits
-from history.verdicts.past import Past, Refusal
+from history.verdicts.detect import find_verdicts
+from history.verdicts.model import (
+    ObservedGroup,
+    ObservedMember,
+    Verdict,
+    VerdictKind,
+    VerdictLimits,
+)
+from history.verdicts.past import RecentActivity, RefusedJoin
 from protocol.consumer_protocol import PROTOCOL_TYPE
 from protocol.names import GroupState, TopicName
 from seams.now import Now
 from seams.topics_view import TopicsView
 
-MEMBERS_A_BREATH: Final = 20
-
+MEMBERS_PER_SLICE: Final = 20
+"""Members that are read before the loop may serve others."""
 
 OF_GENERATION: Final = frozenset(
     {
-        TroubleKind.TWO_OWNERS,
-        TroubleKind.ORPHAN_PARTITIONS,
-        TroubleKind.SKEWED_ASSIGNMENT,
-        TroubleKind.NEEDLESS_MOVES,
+        VerdictKind.TWO_OWNERS,
+        VerdictKind.ORPHAN_PARTITIONS,
+        VerdictKind.SKEWED_ASSIGNMENT,
+        VerdictKind.NEEDLESS_MOVES,
     }
 )
-"""Verdicts on an assignment: the next one is to be looked at anew."""
+"""Verdicts on an assignment: they hold for its generation only."""
+
+RecordEntry = Callable[[HistoryEntry, Now], None]
 
 
-Note = Callable[[HistoryEntry, Now], None]
+def _no_history(_entry: HistoryEntry, _now: Now) -> None:
+    """`record` of a daemon without a history."""
 
 
-def _to_nobody(_fact: HistoryEntry, _now: Now) -> None:
-    """Where no history is kept."""
+class ActiveVerdict(NamedTuple):
+    """A verdict that holds: since when, and for which generation of the group."""
 
-
-class Standing(NamedTuple):
-    """A verdict that holds, since when, and of which generation of the group."""
-
-    trouble: Trouble
+    verdict: Verdict
     since_ms: int
     generation: int = -1
 
     def is_current(self, group: GroupView | None) -> bool:
-        """May it hold still? Between two looks a group goes on, and what it shows is known."""
+        """Whether it may still hold: the group may have changed since the last inspection."""
         if group is None:
             return False
-        match self.trouble.kind:
-            case TroubleKind.STUCK_GROUP:
-                evidence = self.trouble.evidence
+        match self.verdict.kind:
+            case VerdictKind.STUCK_GROUP:
+                evidence = self.verdict.evidence
                 return (group.state.value, group.state_since_ms) == (
                     evidence["state"],
                     evidence["state_since_ms"],
                 )
-            case TroubleKind.NO_PROGRESS:
-                return self.trouble.subject in group.members
+            case VerdictKind.NO_PROGRESS:
+                return self.verdict.subject in group.members
             case kind if kind in OF_GENERATION:
                 return group.generation_id == self.generation
             case _:
                 return True
 
 
-class TroubleWatch:
+class VerdictWatch:
     """The sampler's Watcher."""
 
     def __init__(
         self,
         topics: TopicsView,
-        limits: TroubleLimits,
+        limits: VerdictLimits,
         groups_max: int,
         observe: Callable[[ShellEvent], None],
-        note: Note = _to_nobody,
+        record: RecordEntry = _no_history,
         skipped: SkippedGroups | None = None,
     ) -> None:
-        """`note` writes a verdict's beginning and end into the group's history."""
+        """`record` writes the beginning and end of a verdict into the group's history."""
         self.limits = limits
         self.meter = CommitMeter()
         self.found: dict[str, int] = {}  # kind -> how often since the start
-        self.forgotten = 0  # groups whose past was dropped, as there were too many
+        self.forgotten = 0  # groups whose activity was dropped beyond `groups_max`
         self.group_of: Callable[[str], GroupView | None] | None = None  # as it is now
         self._topics = topics
         self._groups_max = groups_max
         self._observe = observe
-        self._note = note
+        self._record = record
         self._skipped = skipped or SkippedGroups(observe)
-        self._pasts: OrderedDict[str, Past] = OrderedDict()
-        self._standing: dict[str, dict[tuple[TroubleKind, str], Standing]] = {}
+        self._activities: OrderedDict[str, RecentActivity] = OrderedDict()
+        self._active: dict[str, dict[tuple[VerdictKind, str], ActiveVerdict]] = {}
 
-    # ------------------------------------------------------------ what holds
+    # ------------------------------------------------------------ active verdicts
 
-    def standing(self, group_id: str | None = None) -> Iterator[Standing]:
-        """The verdicts on one group, or on all, the longest first."""
-        groups = list(self._standing.values())
+    def active(self, group_id: str | None = None) -> Iterator[ActiveVerdict]:
+        """The verdicts on one group, or on all; the oldest first."""
+        groups = list(self._active.values())
         if group_id is not None:
-            groups = [self._standing.get(group_id, {})]
-        every = [
-            one
+            groups = [self._active.get(group_id, {})]
+        current = [
+            active
             for of_group in groups
-            for one in of_group.values()
-            if self.group_of is None or one.is_current(self.group_of(one.trouble.group_id))
+            for active in of_group.values()
+            if self.group_of is None or active.is_current(self.group_of(active.verdict.group_id))
         ]
-        return iter(sorted(every, key=lambda one: (one.since_ms, one.trouble.group_id)))
+        return iter(sorted(current, key=lambda active: (active.since_ms, active.verdict.group_id)))
 
     def counts(self) -> dict[str, int]:
         """How many verdicts of each kind hold now."""
-        counts = dict.fromkeys((kind.value for kind in TroubleKind), 0)
-        for of_group in self._standing.values():
+        counts = dict.fromkeys((kind.value for kind in VerdictKind), 0)
+        for of_group in self._active.values():
             for kind, _ in of_group:
                 counts[kind.value] += 1
         return counts
 
     @property
     def groups_watched(self) -> int:
-        return len(self._pasts)
+        return len(self._activities)
 
-    # ------------------------------------------------------------ what is told
+    # ------------------------------------------------------------ input
 
-    def happened(self, event: HistoryEntry) -> None:
-        """Within the turn that it happened in."""
+    def on_entry(self, event: HistoryEntry) -> None:
+        """Called in the turn of the event."""
         if isinstance(event, GroupDeletedEntry):
-            self._pasts.pop(event.group_id, None)  # a namesake has a past of its own
-        elif not isinstance(event, VerdictBegunEntry | VerdictEndedEntry):  # those are our own
-            self._past(event.group_id).apply(event, self.limits.window_ms)
+            self._activities.pop(
+                event.group_id, None
+            )  # a new group of this name starts without activity
+        elif not isinstance(
+            event, VerdictBegunEntry | VerdictEndedEntry
+        ):  # written by the watch itself
+            self._activity(event.group_id).apply(event, self.limits.window_ms)
 
     def join_refused(self, event: JoinRefused) -> None:
-        who = Who("", None, event.client_id, event.client_host)
-        refusal = Refusal(event.at_ms, who, event.offered, event.supported)
-        self._past(event.group_id).refuse(refusal)
+        client = Who("", None, event.client_id, event.client_host)
+        refusal = RefusedJoin(event.at_ms, client, event.offered, event.supported)
+        self._activity(event.group_id).refuse(refusal)
 
-    def _past(self, group_id: str) -> Past:
-        past = self._pasts.get(group_id)
-        if past is None:
-            if len(self._pasts) >= self._groups_max:
-                self._pasts.popitem(last=False)
+    def _activity(self, group_id: str) -> RecentActivity:
+        activity = self._activities.get(group_id)
+        if activity is None:
+            if len(self._activities) >= self._groups_max:
+                self._activities.popitem(last=False)
                 self.forgotten += 1
-            past = self._pasts[group_id] = Past()
+            activity = self._activities[group_id] = RecentActivity()
         else:
-            self._pasts.move_to_end(group_id)
-        return past
+            self._activities.move_to_end(group_id)
+        return activity
 
-    # ------------------------------------------------------------ looking
+    # ------------------------------------------------------------ inspection
 
-    async def look(
-        self, group: GroupView, windows: GroupWindows | None, now: Now, breathe: Breathe
+    async def inspect(
+        self, group: GroupView, windows: GroupWindows | None, now: Now, yield_if_due: YieldIfDue
     ) -> None:
         """One group, in the sampler's round."""
         if not self._is_due(group, windows, now.wall_ms):
             return
         before = (group.state, group.generation_id, len(group.members))
-        facts = await self._facts(group, windows, now, breathe)
-        if facts is None or before != (group.state, group.generation_id, len(group.members)):
-            return  # it moved on while it was looked at: the next round will see
+        observed = await self._observed(group, windows, now, yield_if_due)
+        if observed is None or before != (group.state, group.generation_id, len(group.members)):
+            return  # it changed during the inspection: the next round inspects it again
         group_id = group.group_id
-        troubles = find_troubles(
-            facts,
-            self._past(group_id),
+        verdicts = find_verdicts(
+            observed,
+            self._activity(group_id),
             self.limits,
             lambda error: self._skipped(VERDICTS, group_id, error),
         )
-        self._compare(group.group_id, troubles, now, group.generation_id)
+        self._compare(group.group_id, verdicts, now, group.generation_id)
 
     def _is_due(self, group: GroupView, windows: GroupWindows | None, now_ms: int) -> bool:
         group_id = group.group_id
-        if group_id in self._pasts or group_id in self._standing:
+        if group_id in self._activities or group_id in self._active:
             return True
         if self.meter.busy and self.meter.rates_of(group_id):
             return True
@@ -201,68 +210,70 @@ class TroubleWatch:
         if windows is None:
             return False
         still_ms = now_ms - windows.still_since_ms if windows.still_since_ms else 0
-        return windows.status is not Status.OK or still_ms >= self.limits.no_progress_ms
+        return windows.status is not LagStatus.OK or still_ms >= self.limits.no_progress_ms
 
     def end_round(self, alive: set[str], now: Now) -> None:
-        """What is gone has no trouble any more; what was quiet for a window needs no look."""
-        for group_id in [g for g in (*self._standing, *self._pasts) if g not in alive]:
+        """Clear the verdicts on deleted groups; stop watching groups idle for a whole window."""
+        for group_id in [g for g in (*self._active, *self._activities) if g not in alive]:
             self._compare(group_id, [], now)
-            self._pasts.pop(group_id, None)
+            self._activities.pop(group_id, None)
         horizon_ms = now.wall_ms - self.limits.window_ms
         quiet = [
             group_id
-            for group_id, past in self._pasts.items()
-            if past.changed_at_ms < horizon_ms and group_id not in self._standing
+            for group_id, activity in self._activities.items()
+            if activity.changed_at_ms < horizon_ms and group_id not in self._active
         ]
         for group_id in quiet:
-            del self._pasts[group_id]
-        self.meter.turn_over(now.mono_ms, self.limits.commits_per_second)
+            del self._activities[group_id]
+        self.meter.end_interval(now.mono_ms, self.limits.commits_per_second)
 
     def _compare(
-        self, group_id: str, troubles: list[Trouble], now: Now, generation: int = -1
+        self, group_id: str, verdicts: list[Verdict], now: Now, generation: int = -1
     ) -> None:
         now_ms = now.wall_ms
-        stood = self._standing.get(group_id, {})
-        stands: dict[tuple[TroubleKind, str], Standing] = {}
-        for trouble in troubles:
-            key = (trouble.kind, trouble.subject)
-            known = stood.get(key)
+        before = self._active.get(group_id, {})
+        active: dict[tuple[VerdictKind, str], ActiveVerdict] = {}
+        for verdict in verdicts:
+            key = (verdict.kind, verdict.subject)
+            known = before.get(key)
             since_ms = now_ms if known is None else known.since_ms
-            stands[key] = Standing(trouble, since_ms, generation)
+            active[key] = ActiveVerdict(verdict, since_ms, generation)
             if known is None:
-                self.found[trouble.kind.value] = self.found.get(trouble.kind.value, 0) + 1
-                self._observe(TroubleFound(trouble))
-                words = (trouble.kind.value, trouble.subject, trouble.summary, trouble.remedy)
-                self._note(VerdictBegunEntry(group_id, now_ms, *words), now)
-        for key, one in stood.items():
-            if key not in stands:
-                lasted_ms = now_ms - one.since_ms
-                self._observe(TroubleCleared(one.trouble, lasted_ms))
+                self.found[verdict.kind.value] = self.found.get(verdict.kind.value, 0) + 1
+                self._observe(VerdictFound(verdict))
+                texts = (verdict.kind.value, verdict.subject, verdict.summary, verdict.remedy)
+                self._record(VerdictBegunEntry(group_id, now_ms, *texts), now)
+        for key, ended in before.items():
+            if key not in active:
+                lasted_ms = now_ms - ended.since_ms
+                self._observe(VerdictCleared(ended.verdict, lasted_ms))
                 kind, subject = key
-                self._note(VerdictEndedEntry(group_id, now_ms, kind.value, subject, lasted_ms), now)
-        if stands:
-            self._standing[group_id] = stands
+                self._record(
+                    VerdictEndedEntry(group_id, now_ms, kind.value, subject, lasted_ms), now
+                )
+        if active:
+            self._active[group_id] = active
         else:
-            self._standing.pop(group_id, None)
+            self._active.pop(group_id, None)
 
-    # ------------------------------------------------------------ facts
+    # ------------------------------------------------------------ observation
 
-    async def _facts(
-        self, group: GroupView, windows: GroupWindows | None, now: Now, breathe: Breathe
-    ) -> GroupFacts | None:
-        members: list[MemberFacts] = []
+    async def _observed(
+        self, group: GroupView, windows: GroupWindows | None, now: Now, yield_if_due: YieldIfDue
+    ) -> ObservedGroup | None:
+        members: list[ObservedMember] = []
         topics: set[str] = set()
         for number, member_id in enumerate(tuple(group.members), start=1):
             member = group.members.get(member_id)
             if member is None:
                 return None
-            facts = _member(group, member, now)
-            members.append(facts)
-            topics.update(facts.topics or ())
-            if number % MEMBERS_A_BREATH == 0:
-                await breathe()
+            observed = _member(group, member, now)
+            members.append(observed)
+            topics.update(observed.topics or ())
+            if number % MEMBERS_PER_SLICE == 0:
+                await yield_if_due()
         counts = {topic: self._topics.partition_count(topic) for topic in map(TopicName, topics)}
-        return GroupFacts(
+        return ObservedGroup(
             group.group_id,
             now.wall_ms,
             group.state.value,
@@ -280,9 +291,9 @@ class TroubleWatch:
         )
 
 
-def _member(group: GroupView, member: MemberView, now: Now) -> MemberFacts:
+def _member(group: GroupView, member: MemberView, now: Now) -> ObservedMember:
     topics: frozenset[str] | None = None
-    assigned: tuple[Key, ...] | None = None
+    assigned: tuple[PartitionKey, ...] | None = None
     if group.protocol_type == PROTOCOL_TYPE:
         subscription = member.metadata_for(group.protocol_name)
         if not subscription and member.protocols:
@@ -296,7 +307,7 @@ def _member(group: GroupView, member: MemberView, now: Now) -> MemberFacts:
     if member.session_deadline_ms != SESSION_PAUSED:
         heard_ms = member.session_deadline_ms - member.session_timeout_ms
         silent_ms = max(now.mono_ms - heard_ms, 0)
-    return MemberFacts(
+    return ObservedMember(
         caller_of(member),
         member.session_timeout_ms,
         member.rebalance_timeout_ms,
@@ -324,14 +335,14 @@ def build_watch(
     history: HistoryLog | None,
     lag: LagSampler,
     observer: Observer,
-) -> TroubleWatch:
-    """The watch, told of what it has to know. Without a history it sees only how groups are now."""
-    note = _to_nobody if history is None else history.note
+) -> VerdictWatch:
+    """Build the watch and subscribe it. Without a history it sees the current state only."""
+    record = _no_history if history is None else history.record_entry
     groups_max = config.rollcall_trouble_groups_max
     limits = verdict_limits(config)
-    watch = TroubleWatch(topics, limits, groups_max, observer, note, lag.skipped)
+    watch = VerdictWatch(topics, limits, groups_max, observer, record, lag.skipped)
     if history is not None:
-        history.subscribe(watch.happened)
+        history.subscribe(watch.on_entry)
     observer.counters.meter = watch.meter
     observer.counters.join_refused = watch.join_refused
     observer.counters.group_deleted = lag.group_deleted

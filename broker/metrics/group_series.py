@@ -11,7 +11,7 @@ from typing import Final
 
 from broker.metrics.family import Family, Kind, Number, Portion, Portions, number
 from broker.metrics.labelled import Labelled, Row, ShownGroup
-from history.lag.model import Status
+from history.lag.model import LagStatus
 
 LINES_A_PORTION: Final = 500
 """A third of a millisecond's work."""
@@ -176,7 +176,7 @@ def _partitions(rows: Sequence[Row]) -> Portions:
         (
             f'{head}{{group={group},{place},verdict="{status.value}"}} 1\n'
             for group, place, *_, status in rows
-            if status is not None and status is not Status.OK
+            if status is not None and status is not LagStatus.OK
         ),
     )
 

@@ -22,7 +22,7 @@ from broker.metrics.lag import LagSource, PartitionLag
 from broker.metrics.owners import NOBODY, Owners
 from coordinator.coordinator import GroupCoordinator
 from coordinator.group import GroupView
-from history.lag.model import Status
+from history.lag.model import LagStatus
 from protocol.consumer_protocol import PROTOCOL_TYPE
 from protocol.names import GroupId
 
@@ -31,11 +31,11 @@ STEPS_A_BREATH: Final = 250
 
 Pauses = Generator[None, None, None]
 Rank = tuple[int, bool, tuple[int, ...]]
-Row = tuple[str, str, int, int | None, str | None, str, Status | None]
+Row = tuple[str, str, int, int | None, str | None, str, LagStatus | None]
 """Of a shown partition: the group's id in quotes, topic and partition as labels, committed offset,
 lag in records and (as text) in seconds, the owner's labels, the status."""
 
-GROUP_STATUSES: Final = (Status.OK, Status.WARN, Status.ERR)
+GROUP_STATUSES: Final = (LagStatus.OK, LagStatus.WARN, LagStatus.ERR)
 
 _KEEPS_PLACE: Final = 5  # against 4: a quarter more
 _BY_LAG: Final = attrgetter("lag_records")
@@ -59,7 +59,7 @@ class ShownGroup:
         "topics",
     )  # fmt: skip
 
-    def __init__(self, group: GroupView, status: Status | None) -> None:
+    def __init__(self, group: GroupView, status: LagStatus | None) -> None:
         self.status = status
         self.group_id = group.group_id
         self.quoted = f'"{escaped(group.group_id)}"'

@@ -11,8 +11,8 @@ from typing import NamedTuple, Protocol
 
 from broker.lag.reader import LagReader
 from coordinator.group import GroupView
-from history.lag.book import LagBook
-from history.lag.model import Status
+from history.lag.book import LagStore
+from history.lag.model import LagStatus
 from protocol.names import TopicName
 
 
@@ -24,7 +24,7 @@ class PartitionLag(NamedTuple):
     committed_offset: int
     lag_records: int | None
     lag_seconds: float | None = None
-    status: Status | None = None
+    status: LagStatus | None = None
 
 
 class LagSource(Protocol):
@@ -34,12 +34,12 @@ class LagSource(Protocol):
     def of(self, group: GroupView) -> Iterator[PartitionLag]:
         """All partitions that the group has committed; the group may change meanwhile."""
 
-    def status(self, group: GroupView) -> Status | None:
+    def status(self, group: GroupView) -> LagStatus | None:
         """Of the group as a whole; None before the first sample."""
 
 
 class SampledLag:
-    def __init__(self, reader: LagReader, book: LagBook) -> None:
+    def __init__(self, reader: LagReader, book: LagStore) -> None:
         self._reader = reader
         self._book = book
 
@@ -63,6 +63,6 @@ class SampledLag:
                     status = window.status
                 yield PartitionLag(topic, reading.partition, committed, lag, seconds, status)
 
-    def status(self, group: GroupView) -> Status | None:
+    def status(self, group: GroupView) -> LagStatus | None:
         sampled = self._book.groups.get(group.group_id)
         return None if sampled is None else sampled.status

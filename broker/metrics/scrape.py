@@ -24,10 +24,10 @@ from broker.metrics import (
     node,
     requests,
     topics,
+    verdicts,
     waiting,
 )
 from broker.metrics import rebalance_costs as stories
-from broker.metrics import verdicts as troubles
 from broker.metrics.family import Family, Portion, Portions, declared
 from broker.metrics.labelled import Labelled
 from broker.metrics.lag import SampledLag
@@ -38,7 +38,7 @@ SUBJECTS: Final[tuple[ModuleType, ...]] = (
     groups,
     group_series,
     stories,
-    troubles,
+    verdicts,
     waiting,
     requests,
     durability,
@@ -92,7 +92,7 @@ class Metrics:
             yield from groups.collect(daemon)
             yield from group_series.collect(labelled)
             yield from stories.collect(daemon, self._stories)
-            yield from troubles.collect(daemon, labelled)
+            yield from verdicts.collect(daemon, labelled)
             yield from waiting.collect(daemon)
             yield from requests.collect(daemon)
             yield from durability.collect(daemon)

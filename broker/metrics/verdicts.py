@@ -12,7 +12,7 @@ from broker.daemon import Daemon
 from broker.metrics.family import Family, Kind, Portions
 from broker.metrics.group_series import in_portions
 from broker.metrics.labelled import Labelled
-from history.verdicts.model import TroubleKind
+from history.verdicts.model import VerdictKind
 
 TROUBLES: Final = Family(
     "group_coordinator_troubles", Kind.GAUGE, "Current verdicts on all groups.", ("kind",)
@@ -40,15 +40,15 @@ FORGOTTEN: Final = Family(
 
 
 def collect(daemon: Daemon, labelled: Labelled) -> Portions:
-    watch = daemon.troubles
+    watch = daemon.verdicts
     yield TROUBLES.each(watch.counts())
-    yield FOUND.each({kind.value: 0 for kind in TroubleKind} | watch.found)
+    yield FOUND.each({kind.value: 0 for kind in VerdictKind} | watch.found)
     yield WATCHED.one(watch.groups_watched)
     yield FORGOTTEN.one(watch.forgotten)
     quoted: dict[str, str] = {shown.group_id: shown.quoted for shown in labelled.groups}
     yield None
     counts = Counter(
-        (standing.trouble.group_id, standing.trouble.kind.value) for standing in watch.standing()
+        (standing.verdict.group_id, standing.verdict.kind.value) for standing in watch.active()
     )
     yield None
     head = GROUP_TROUBLES.name

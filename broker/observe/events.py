@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from broker.partitions.load_progress import LoadReport
-from history.verdicts.model import Trouble
+from history.verdicts.model import Verdict
 
 PLACE_FRAMES_MAX: Final = 5
 
@@ -192,16 +192,16 @@ class Warned(Struct, frozen=True):
     fields: Mapping[str, object] = field(default_factory=dict)
 
 
-class TroubleFound(Struct, frozen=True):
+class VerdictFound(Struct, frozen=True):
     """A verdict on a group that did not hold before; see history/verdicts/model.py."""
 
-    trouble: Trouble
+    verdict: Verdict
 
 
-class TroubleCleared(Struct, frozen=True):
+class VerdictCleared(Struct, frozen=True):
     """A verdict that does not hold any more."""
 
-    trouble: Trouble
+    verdict: Verdict
     lasted_ms: int
 
 
@@ -226,8 +226,8 @@ ShellEvent = (
     | JournalReopened
     | DaemonStep
     | Warned
-    | TroubleFound
-    | TroubleCleared
+    | VerdictFound
+    | VerdictCleared
 )
 
 

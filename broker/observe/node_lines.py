@@ -292,16 +292,16 @@ def _(event: shell.Warned) -> Iterable[LogLine]:
     yield LogLine("warning", event.message, dict(event.fields))
 
 
-@log_lines_for(NODE_LINES, shell.TroubleFound)
-def _(event: shell.TroubleFound) -> Iterable[LogLine]:
-    verdict = event.trouble
+@log_lines_for(NODE_LINES, shell.VerdictFound)
+def _(event: shell.VerdictFound) -> Iterable[LogLine]:
+    verdict = event.verdict
     fields: Fields = {"group_id": verdict.group_id, "verdict": verdict.kind.value}
     yield LogLine("warning", f"Trouble: {verdict.summary}", {**fields, "remedy": verdict.remedy})
 
 
-@log_lines_for(NODE_LINES, shell.TroubleCleared)
-def _(event: shell.TroubleCleared) -> Iterable[LogLine]:
-    verdict = event.trouble
+@log_lines_for(NODE_LINES, shell.VerdictCleared)
+def _(event: shell.VerdictCleared) -> Iterable[LogLine]:
+    verdict = event.verdict
     fields: Fields = {"group_id": verdict.group_id, "verdict": verdict.kind.value}
     if verdict.subject:
         fields["subject"] = verdict.subject

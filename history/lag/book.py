@@ -12,20 +12,25 @@ from typing import NamedTuple
 from msgspec import Struct, field
 
 from history.lag.model import (
-    NO_RATES,
-    Note,
+    NO_LAG_RATES,
+    LagNote,
+    LagStatus,
     Owner,
+    PartitionKey,
     PartitionLag,
     Reading,
-    Status,
     catch_up_seconds,
+    catch_up_state,
     group_status,
-    outlook,
 )
-from history.lag.window import Commit, Ends, Patience, Window, judge, rates
-
-Key = tuple[str, int]
-"""Topic and partition."""
+from history.lag.window import (
+    LagWindow,
+    LogEnds,
+    SampledCommit,
+    WindowLimits,
+    evaluate_window,
+    lag_rates,
+)
 
 
 class RecordTime(NamedTuple):
@@ -43,15 +48,15 @@ class LagLimits(Struct, frozen=True):
     partitions_max: int = 200_000
 
     @property
-    def patience(self) -> Patience:
-        return Patience(self.window_commits, self.window_ms)
+    def patience(self) -> WindowLimits:
+        return WindowLimits(self.window_commits, self.window_ms)
 
     @property
     def window_ms(self) -> int:
         return self.interval_ms * self.window_commits
 
 
-class Shown(NamedTuple):
+class SampledPartition(NamedTuple):
     """A partition's numbers as of the last sample."""
 
     topic: str
@@ -59,20 +64,20 @@ class Shown(NamedTuple):
     lag: int | None
     seconds: float | None
     committed_offset: int | None
-    status: Status
+    status: LagStatus
 
 
 class GroupWindows(Struct):
     """One group's windows, and what goes for the group as a whole."""
 
     at_ms: int = 0  # when it was last sampled
-    status: Status = Status.OK
+    status: LagStatus = LagStatus.OK
     whole_at_ms: int = 0  # when all of the windows was last written down
     has_moved: bool = False  # a commit was seen since
     still_since_ms: int = 0  # the longest that a partition has had lag and no other offset; 0: none
-    windows: dict[Key, Window] = field(default_factory=dict)
+    windows: dict[PartitionKey, LagWindow] = field(default_factory=dict)
     # Partitions that a member owns and never committed, though records wait: in so many samples.
-    waiting: dict[Key, int] = field(default_factory=dict)
+    waiting: dict[PartitionKey, int] = field(default_factory=dict)
 
     @property
     def lag(self) -> int | None:
@@ -90,38 +95,40 @@ class GroupWindows(Struct):
         return max(known, default=None)
 
 
-class LagBook:
+class LagStore:
     def __init__(self, limits: LagLimits) -> None:
         self.limits = limits
         self.groups: dict[str, GroupWindows] = {}
-        self.ends: dict[Key, Ends] = {}
+        self.ends: dict[PartitionKey, LogEnds] = {}
         self.windows = 0  # of all groups together
         self.left_out = 0  # partitions without a window, as of the last round
         self.at_ms = 0  # of the last complete round
         self._left_out_now = 0
-        self._ended_at: dict[Key, int] = {}  # ends seen in this round
+        self._ended_at: dict[PartitionKey, int] = {}  # ends seen in this round
 
     # What the sampler hands in.
 
-    def see_end(self, key: Key, log_end_offset: int, at_ms: int, topic_id: str = "") -> None:
+    def see_end(
+        self, key: PartitionKey, log_end_offset: int, at_ms: int, topic_id: str = ""
+    ) -> None:
         """Where a log ended at this moment; counted once in a round."""
         if self._ended_at.get(key) is None:
             self._ended_at[key] = at_ms
             ends = self.ends.get(key)
             if ends is None or ends.topic_id != topic_id:
-                ends = self.ends[key] = Ends(topic_id)
+                ends = self.ends[key] = LogEnds(topic_id)
             ends.see(at_ms, log_end_offset, self.limits.window_commits + 1)
 
     def see(
         self, group_id: str, readings: Iterable[Reading], at_ms: int
-    ) -> list[tuple[Key, Commit]]:
+    ) -> list[tuple[PartitionKey, SampledCommit]]:
         """Take in a part of a group; the commits that are new."""
         of_group = self.groups.get(group_id)
         if of_group is None:
             of_group = self.groups[group_id] = GroupWindows()
         of_group.at_ms = at_ms
         windows, size = of_group.windows, self.limits.window_commits
-        fresh: list[tuple[Key, Commit]] = []
+        fresh: list[tuple[PartitionKey, SampledCommit]] = []
         for reading in readings:
             key = (reading.topic, reading.partition)
             if reading.log_end_offset is not None:
@@ -131,13 +138,15 @@ class LagBook:
                 if self.windows >= self.limits.partitions_max:
                     self._left_out_now += 1
                     continue
-                window = windows[key] = Window()
+                window = windows[key] = LagWindow()
                 self.windows += 1
             if window.see(reading, at_ms, size):
                 assert reading.committed_at_ms is not None
                 assert reading.committed_offset is not None
                 assert window.lag is not None
-                commit = Commit(reading.committed_at_ms, reading.committed_offset, window.lag)
+                commit = SampledCommit(
+                    reading.committed_at_ms, reading.committed_offset, window.lag
+                )
                 fresh.append((key, commit))
         return fresh
 
@@ -145,7 +154,7 @@ class LagBook:
         self,
         group_id: str,
         readings: Iterable[Reading],
-        times: Mapping[Key, RecordTime],
+        times: Mapping[PartitionKey, RecordTime],
         at_ms: int,
     ) -> None:
         """What was just seen, judged: the status and the seconds of each window."""
@@ -157,19 +166,19 @@ class LagBook:
             if window is None:
                 continue
             if window.is_beyond_end:
-                window.status = Status.WARN
+                window.status = LagStatus.WARN
                 window.seconds, window.seconds_exact = 0.0, True
             elif window.lag:
-                window.status = judge(window, self.ends.get(key), at_ms, patience)
+                window.status = evaluate_window(window, self.ends.get(key), at_ms, patience)
                 time = times.get(key)
                 window.seconds = None if time is None else max(at_ms - time.at_ms, 0) / 1000
                 window.seconds_exact = time is not None and time.exact
             else:
-                window.status = Status.OK
+                window.status = LagStatus.OK
                 window.seconds = None if window.lag is None else 0.0
                 window.seconds_exact = window.lag is not None
 
-    def see_waiting(self, group_id: str, keys: Iterable[Key], at_ms: int) -> None:
+    def see_waiting(self, group_id: str, keys: Iterable[PartitionKey], at_ms: int) -> None:
         """What a group's members own without a commit while records wait; all of it, each round."""
         of_group = self.groups.get(group_id)
         if of_group is None:
@@ -177,7 +186,7 @@ class LagBook:
         of_group.at_ms = at_ms
         of_group.waiting = {key: of_group.waiting.get(key, 0) + 1 for key in keys}
 
-    def end_group(self, group_id: str, keys: set[Key]) -> GroupWindows | None:
+    def end_group(self, group_id: str, keys: set[PartitionKey]) -> GroupWindows | None:
         """All of the group was seen: forget what it has no commit for any more."""
         of_group = self.groups.get(group_id)
         if of_group is None:
@@ -188,7 +197,7 @@ class LagBook:
                 self.windows -= 1
         statuses = {w.status for w in of_group.windows.values()}
         if max(of_group.waiting.values(), default=0) >= self.limits.window_commits:
-            statuses.add(Status.WARN)
+            statuses.add(LagStatus.WARN)
         of_group.status = group_status(statuses)
         of_group.still_since_ms = min(
             (
@@ -200,7 +209,7 @@ class LagBook:
         )
         return of_group
 
-    def set_time(self, group_id: str, key: Key, offset: int, time: RecordTime) -> None:
+    def set_time(self, group_id: str, key: PartitionKey, offset: int, time: RecordTime) -> None:
         """The record at this offset was looked up; it may be too late to matter."""
         of_group = self.groups.get(group_id)
         window = None if of_group is None else of_group.windows.get(key)
@@ -225,26 +234,26 @@ class LagBook:
         if gone is not None:
             self.windows -= len(gone.windows)
 
-    def restore(self, group_id: str, key: Key, commits: Sequence[Commit]) -> None:
+    def restore(self, group_id: str, key: PartitionKey, commits: Sequence[SampledCommit]) -> None:
         """What was written down before a restart."""
         if self.windows >= self.limits.partitions_max:
             return
         of_group = self.groups.setdefault(group_id, GroupWindows())
         window = of_group.windows.get(key)
         if window is None:
-            window = of_group.windows[key] = Window()
+            window = of_group.windows[key] = LagWindow()
             self.windows += 1
         window.restore(commits, self.limits.window_commits)
 
     # What others ask.
 
-    def windows_of(self, group_id: str) -> Iterator[Shown]:
+    def windows_of(self, group_id: str) -> Iterator[SampledPartition]:
         """The last sample's numbers of a group, for a scrape; cheap."""
         of_group = self.groups.get(group_id)
         if of_group is None:
             return
         for (topic, partition), window in of_group.windows.items():
-            yield Shown(
+            yield SampledPartition(
                 topic,
                 partition,
                 window.lag,
@@ -253,7 +262,7 @@ class LagBook:
                 window.status,
             )
 
-    def estimated_time(self, key: Key, offset: int) -> RecordTime | None:
+    def estimated_time(self, key: PartitionKey, offset: int) -> RecordTime | None:
         """About when the record at this offset was appended, from where the log ended when."""
         ends = self.ends.get(key)
         at_ms = None if ends is None else ends.appended_at_ms(offset)
@@ -263,8 +272,8 @@ class LagBook:
         self,
         group_id: str,
         readings: Iterable[Reading],
-        times: Mapping[Key, RecordTime],
-        owners: Mapping[Key, tuple[Owner, ...]],
+        times: Mapping[PartitionKey, RecordTime],
+        owners: Mapping[PartitionKey, tuple[Owner, ...]],
         at_ms: int,
         *,
         has_readers: bool = True,
@@ -276,7 +285,7 @@ class LagBook:
             for one in readings
         ]
 
-    def _waits_long(self, of_group: GroupWindows | None, key: Key) -> bool:
+    def _waits_long(self, of_group: GroupWindows | None, key: PartitionKey) -> bool:
         samples = 0 if of_group is None else of_group.waiting.get(key, 0)
         return samples >= self.limits.window_commits
 
@@ -284,8 +293,8 @@ class LagBook:
         self,
         reading: Reading,
         of_group: GroupWindows | None,
-        times: Mapping[Key, RecordTime],
-        owners: Mapping[Key, tuple[Owner, ...]],
+        times: Mapping[PartitionKey, RecordTime],
+        owners: Mapping[PartitionKey, tuple[Owner, ...]],
         at_ms: int,
         *,
         has_readers: bool,
@@ -293,22 +302,22 @@ class LagBook:
         key = (reading.topic, reading.partition)
         window = None if of_group is None else of_group.windows.get(key)
         ends, lag = self.ends.get(key), reading.lag
-        both = NO_RATES
-        if reading.note is not Note.NO_PARTITION:
-            both = rates(window, ends, reading, at_ms, self.limits.patience)
+        both = NO_LAG_RATES
+        if reading.note is not LagNote.NO_PARTITION:
+            both = lag_rates(window, ends, reading, at_ms, self.limits.patience)
         time = times.get(key) if lag else None
         seconds = None if lag is None or (lag and time is None) else 0.0
         if time is not None:
             seconds = max(at_ms - time.at_ms, 0) / 1000
-        status = Status.OK
-        if reading.note is Note.BEYOND_END or (
+        status = LagStatus.OK
+        if reading.note is LagNote.BEYOND_END or (
             of_group is not None and reading.waits and self._waits_long(of_group, key)
         ):
-            status = Status.WARN
+            status = LagStatus.WARN
         elif window is not None and lag:
-            status = judge(window, ends, at_ms, self.limits.patience)
+            status = evaluate_window(window, ends, at_ms, self.limits.patience)
         owned_by = owners.get(key, ())
-        seen = outlook(lag, both, has_readers=has_readers)
+        state = catch_up_state(lag, both, has_readers=has_readers)
         return PartitionLag(
             topic=reading.topic,
             partition=reading.partition,
@@ -320,8 +329,8 @@ class LagBook:
             seconds=seconds,
             seconds_exact=seconds is not None and (not lag or (time is not None and time.exact)),
             rates=both,
-            catch_up_seconds=catch_up_seconds(lag, both, seen),
-            outlook=seen,
+            catch_up_seconds=catch_up_seconds(lag, both, state),
+            catch_up=state,
             status=status,
             note=reading.note,
             owner=owned_by[0] if owned_by else None,

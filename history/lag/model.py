@@ -14,8 +14,11 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
+PartitionKey = tuple[str, int]
+"""Topic and partition."""
 
-class Status(StrEnum):
+
+class LagStatus(StrEnum):
     """Burrow's words. Of a group only OK, WARN and ERR are said; ERR is any of the last three."""
 
     OK = "OK"
@@ -26,14 +29,14 @@ class Status(StrEnum):
     REWIND = "REWIND"  # it went back, and has not made up for it
 
 
-SEVERITY: Final[Mapping[Status, int]] = {
-    Status.OK: 0, Status.WARN: 1, Status.ERR: 2,
-    Status.STOP: 2, Status.STALL: 2, Status.REWIND: 2,
+LAG_SEVERITY: Final[Mapping[LagStatus, int]] = {
+    LagStatus.OK: 0, LagStatus.WARN: 1, LagStatus.ERR: 2,
+    LagStatus.STOP: 2, LagStatus.STALL: 2, LagStatus.REWIND: 2,
 }  # fmt: skip
 
 
-class Note(StrEnum):
-    """What is odd about a partition's numbers; in words in `NOTE_WORDS`."""
+class LagNote(StrEnum):
+    """What is odd about a partition's numbers; in words in `LAG_NOTE_TEXTS`."""
 
     NONE = ""
     NO_COMMIT = "no_commit"
@@ -44,14 +47,14 @@ class Note(StrEnum):
     NEGATIVE = "negative"
 
 
-NOTE_WORDS: Final[Mapping[Note, str]] = {
-    Note.NONE: "",
-    Note.NO_COMMIT: "nothing was committed yet",
-    Note.NO_PARTITION: "there is no such partition",
-    Note.RECREATED: "the topic was recreated after this commit",
-    Note.BEYOND_END: "committed beyond the end of the log: the topic was truncated or recreated",
-    Note.LOST: "records were deleted before they were read",
-    Note.NEGATIVE: "a negative offset was committed, which clients treat as no commit",
+LAG_NOTE_TEXTS: Final[Mapping[LagNote, str]] = {
+    LagNote.NONE: "",
+    LagNote.NO_COMMIT: "nothing was committed yet",
+    LagNote.NO_PARTITION: "there is no such partition",
+    LagNote.RECREATED: "the topic was recreated after this commit",
+    LagNote.BEYOND_END: "committed beyond the end of the log: the topic was truncated or recreated",
+    LagNote.LOST: "records were deleted before they were read",
+    LagNote.NEGATIVE: "a negative offset was committed, which clients treat as no commit",
 }
 
 
@@ -86,20 +89,20 @@ class Reading(NamedTuple):
         return max(self.log_end_offset - self.committed_offset, 0)
 
     @property
-    def note(self) -> Note:
+    def note(self) -> LagNote:
         if self.log_end_offset is None:
-            return Note.NO_PARTITION
+            return LagNote.NO_PARTITION
         if self.committed_offset is None:
-            return Note.NO_COMMIT
+            return LagNote.NO_COMMIT
         if self.committed_offset < 0:
-            return Note.NEGATIVE
+            return LagNote.NEGATIVE
         if self.recreated:
-            return Note.RECREATED
+            return LagNote.RECREATED
         if self.committed_offset > self.log_end_offset:
-            return Note.BEYOND_END
+            return LagNote.BEYOND_END
         if self.log_start_offset is not None and self.committed_offset < self.log_start_offset:
-            return Note.LOST
-        return Note.NONE
+            return LagNote.LOST
+        return LagNote.NONE
 
 
 class Owner(NamedTuple):
@@ -111,7 +114,7 @@ class Owner(NamedTuple):
     client_host: str
 
 
-class Rates(NamedTuple):
+class LagRates(NamedTuple):
     """Records a second over the window; None while too little was seen.
 
     `patience_s`: of so many seconds' records a lag is small, for commits come no more often.
@@ -124,17 +127,17 @@ class Rates(NamedTuple):
     recovers: bool = False
 
 
-NO_RATES: Final = Rates()
+NO_LAG_RATES: Final = LagRates()
 
 
-class Outlook(StrEnum):
+class CatchUp(StrEnum):
     """What becomes of a lag if both rates stay as they are; docs/lag.md has the rules."""
 
     CAUGHT_UP = "caught_up"
     KEEPS_UP = "keeps_up"  # a small lag that comes and goes
     CATCHES_UP = "catches_up"
     FALLS_BEHIND = "falls_behind"  # or stays as far behind as it is
-    NOBODY_READS = "nobody_reads"  # the group has no members
+    NO_READERS = "nobody_reads"  # the group has no members
     UNKNOWN = "unknown"
 
 
@@ -150,23 +153,23 @@ class PartitionLag(Struct, frozen=True):
     lag: int | None
     seconds: float | None
     seconds_exact: bool
-    rates: Rates
+    rates: LagRates
     catch_up_seconds: float | None
-    outlook: Outlook
-    status: Status
-    note: Note
+    catch_up: CatchUp
+    status: LagStatus
+    note: LagNote
     owner: Owner | None
     other_owners: tuple[Owner, ...] = ()  # the assignment gives it to several
 
 
-class Sum(NamedTuple):
+class LagSum(NamedTuple):
     """Partitions taken together: all of a group, of a topic, of a member."""
 
     partitions: int
     lag: int | None  # of those whose lag is known
     lag_max: int | None
     seconds_max: float | None
-    status: Status
+    status: LagStatus
 
 
 class GroupLag(Struct, frozen=True):
@@ -185,15 +188,15 @@ class GroupLag(Struct, frozen=True):
         return cls(group_id, state, at_ms, tuple(ordered))
 
     @property
-    def total(self) -> Sum:
-        return sum_up(self.partitions)
+    def total(self) -> LagSum:
+        return lag_sum(self.partitions)
 
     @property
-    def status(self) -> Status:
+    def status(self) -> LagStatus:
         return group_status(one.status for one in self.partitions)
 
     @property
-    def rates(self) -> Rates:
+    def rates(self) -> LagRates:
         """Of all partitions whose rates are known, together."""
         consumed = [one.rates.consumed for one in self.partitions if one.rates.consumed is not None]
         produced = [
@@ -202,22 +205,22 @@ class GroupLag(Struct, frozen=True):
             if one.rates.consumed is not None and one.rates.produced is not None
         ]
         if not consumed or not produced:
-            return NO_RATES
+            return NO_LAG_RATES
         patience_s = max(one.rates.patience_s for one in self.partitions)
-        return Rates(sum(consumed), sum(produced), patience_s)
+        return LagRates(sum(consumed), sum(produced), patience_s)
 
     @property
-    def outlook(self) -> Outlook:
+    def catch_up(self) -> CatchUp:
         """Of all records together: one partition that falls behind does not decide for all."""
-        of_all = outlook(self.total.lag, self.rates, has_readers=self.has_readers)
-        known = {one.outlook for one in self.partitions} - {Outlook.CAUGHT_UP, Outlook.UNKNOWN}
-        if of_all is Outlook.FALLS_BEHIND and Outlook.FALLS_BEHIND not in known:
-            return Outlook.CATCHES_UP if Outlook.CATCHES_UP in known else Outlook.KEEPS_UP
+        of_all = catch_up_state(self.total.lag, self.rates, has_readers=self.has_readers)
+        known = {one.catch_up for one in self.partitions} - {CatchUp.CAUGHT_UP, CatchUp.UNKNOWN}
+        if of_all is CatchUp.FALLS_BEHIND and CatchUp.FALLS_BEHIND not in known:
+            return CatchUp.CATCHES_UP if CatchUp.CATCHES_UP in known else CatchUp.KEEPS_UP
         return of_all
 
     @property
     def has_readers(self) -> bool:
-        return self.state not in WITHOUT_READERS
+        return self.state not in STATES_WITHOUT_MEMBERS
 
     @property
     def catch_up_seconds(self) -> float | None:
@@ -226,8 +229,8 @@ class GroupLag(Struct, frozen=True):
         Where some fall behind: of all records together.
         """
         if self.falling_behind:
-            return catch_up_seconds(self.total.lag, self.rates, self.outlook)
-        if self.outlook in (Outlook.UNKNOWN, Outlook.NOBODY_READS):
+            return catch_up_seconds(self.total.lag, self.rates, self.catch_up)
+        if self.catch_up in (CatchUp.UNKNOWN, CatchUp.NO_READERS):
             return None
         known = (one.catch_up_seconds for one in self.partitions)
         return max((one for one in known if one is not None), default=None)
@@ -235,26 +238,26 @@ class GroupLag(Struct, frozen=True):
     @property
     def falling_behind(self) -> int:
         """Partitions that fall behind, whatever the others do."""
-        return sum(one.outlook is Outlook.FALLS_BEHIND for one in self.partitions)
+        return sum(one.catch_up is CatchUp.FALLS_BEHIND for one in self.partitions)
 
-    def by_topic(self) -> dict[str, Sum]:
+    def by_topic(self) -> dict[str, LagSum]:
         of_topic: dict[str, list[PartitionLag]] = {}
         for one in self.partitions:
             of_topic.setdefault(one.topic, []).append(one)
-        return {topic: sum_up(ones) for topic, ones in of_topic.items()}
+        return {topic: lag_sum(ones) for topic, ones in of_topic.items()}
 
-    def by_member(self) -> dict[Owner | None, Sum]:
+    def by_member(self) -> dict[Owner | None, LagSum]:
         """None stands for the partitions that nobody has."""
         of_member: dict[Owner | None, list[PartitionLag]] = {}
         for one in self.partitions:
             of_member.setdefault(one.owner, []).append(one)
-        return {owner: sum_up(ones) for owner, ones in of_member.items()}
+        return {owner: lag_sum(ones) for owner, ones in of_member.items()}
 
 
-def sum_up(partitions: Sequence[PartitionLag]) -> Sum:
+def lag_sum(partitions: Sequence[PartitionLag]) -> LagSum:
     lags = [one.lag for one in partitions if one.lag is not None]
     seconds = [one.seconds for one in partitions if one.seconds is not None]
-    return Sum(
+    return LagSum(
         len(partitions),
         sum(lags) if lags else None,
         max(lags, default=None),
@@ -263,42 +266,42 @@ def sum_up(partitions: Sequence[PartitionLag]) -> Sum:
     )
 
 
-def group_status(statuses: Iterable[Status]) -> Status:
+def group_status(statuses: Iterable[LagStatus]) -> LagStatus:
     """The worst, in the words for a group."""
-    worst = max((SEVERITY[status] for status in statuses), default=0)
-    return (Status.OK, Status.WARN, Status.ERR)[worst]
+    worst = max((LAG_SEVERITY[status] for status in statuses), default=0)
+    return (LagStatus.OK, LagStatus.WARN, LagStatus.ERR)[worst]
 
 
-WITHOUT_READERS: Final = ("Empty", "Dead")
+STATES_WITHOUT_MEMBERS: Final = ("Empty", "Dead")
 """States of a group that has no members. A client that commits for it without being a member is not
 assumed to continue: there is no estimate."""
 
 
-def outlook(lag: int | None, rates: Rates, *, has_readers: bool = True) -> Outlook:
+def catch_up_state(lag: int | None, rates: LagRates, *, has_readers: bool = True) -> CatchUp:
     """What is to become of a lag, of a partition or of a group."""
     if lag == 0:
-        return Outlook.CAUGHT_UP
+        return CatchUp.CAUGHT_UP
     if lag is None:
-        return Outlook.UNKNOWN
+        return CatchUp.UNKNOWN
     if not has_readers:
-        return Outlook.NOBODY_READS
+        return CatchUp.NO_READERS
     if rates.consumed is None or rates.produced is None:
-        return Outlook.UNKNOWN
+        return CatchUp.UNKNOWN
     if rates.consumed and (rates.recovers or lag <= rates.consumed * rates.patience_s):
-        return Outlook.KEEPS_UP
-    return Outlook.CATCHES_UP if rates.consumed > rates.produced else Outlook.FALLS_BEHIND
+        return CatchUp.KEEPS_UP
+    return CatchUp.CATCHES_UP if rates.consumed > rates.produced else CatchUp.FALLS_BEHIND
 
 
-def catch_up_seconds(lag: int | None, rates: Rates, seen: Outlook) -> float | None:
+def catch_up_seconds(lag: int | None, rates: LagRates, seen: CatchUp) -> float | None:
     """How long until what waits now is read; None: never, or not known."""
     if lag is None or rates.consumed is None or rates.produced is None:
         return 0.0 if lag == 0 else None
     match seen:
-        case Outlook.CAUGHT_UP:
+        case CatchUp.CAUGHT_UP:
             return 0.0
-        case Outlook.KEEPS_UP:
+        case CatchUp.KEEPS_UP:
             return lag / rates.consumed
-        case Outlook.CATCHES_UP:
+        case CatchUp.CATCHES_UP:
             return lag / (rates.consumed - rates.produced)
         case _:
             return None

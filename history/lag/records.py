@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import msgpack
 
-from history.lag.window import Commit
+from history.lag.window import SampledCommit
 
 VERSION: Final = 1
 
@@ -32,7 +32,7 @@ class Sample(NamedTuple):
     topic: str
     at_ms: int
     whole: bool
-    partitions: Mapping[int, Sequence[Commit]]
+    partitions: Mapping[int, Sequence[SampledCommit]]
     topic_id: str = ""  # not told by older versions
 
     @property
@@ -88,16 +88,16 @@ def decode_sample(key: bytes | None, value: bytes | None) -> Sample:
     raise UnreadableSample(f"not a sample of version {VERSION}")
 
 
-def _partition(listed: object) -> tuple[int, list[Commit]]:
+def _partition(listed: object) -> tuple[int, list[SampledCommit]]:
     match listed:
         case [int(partition), list(commits)]:
             return partition, [_commit(commit) for commit in commits]
     raise UnreadableSample("not a partition's commits")
 
 
-def _commit(listed: object) -> Commit:
+def _commit(listed: object) -> SampledCommit:
     match listed:
         case [int(at_ms), int(offset), int(lag)]:
             if all(INT64_MIN <= number <= INT64_MAX for number in (at_ms, offset, lag)):
-                return Commit(at_ms, offset, lag)
+                return SampledCommit(at_ms, offset, lag)
     raise UnreadableSample("not a commit")

@@ -3,7 +3,7 @@
 A window keeps the newest commits of one group for one partition, at most one for each sample: when
 it was made, which offset, and the lag then. It moves with the commits and not with the clock, so a
 consumer that commits each minute is judged over a longer time than one that commits each second.
-`Ends` keeps, once for all groups, where the log of a partition ended at each sample.
+`LogEnds` keeps, once for all groups, where the log of a partition ended at each sample.
 
 The rules are those that Burrow documents (github.com/linkedin/Burrow, wiki "Consumer Lag
 Evaluation Rules", with its pull requests 338 and 716 on idle topics and on rewinds), in our words:
@@ -24,18 +24,18 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from history.lag.model import Note, Rates, Reading, Status
+from history.lag.model import LagNote, LagRates, LagStatus, Reading
 
 _FIELDS: Final = 3
 
 
-class Commit(NamedTuple):
+class SampledCommit(NamedTuple):
     committed_at_ms: int
     committed_offset: int
     lag: int
 
 
-class Window:
+class LagWindow:
     """One group's commits for one partition, and what was last seen and judged of it.
 
     Numbers in one array: there may be hundreds of thousands of windows.
@@ -60,7 +60,7 @@ class Window:
         self.lag: int | None = None
         self.seconds: float | None = None
         self.seconds_exact = False
-        self.status = Status.OK
+        self.status = LagStatus.OK
         self.moved_at_ms = 0  # when the committed offset last became another
         self.is_beyond_end = False  # of the log: committed there
         self.topic_id = ""  # of the topic that the commits are for
@@ -69,11 +69,11 @@ class Window:
     def __len__(self) -> int:
         return len(self._commits) // _FIELDS
 
-    def commits(self) -> Iterator[Commit]:
+    def commits(self) -> Iterator[SampledCommit]:
         """Oldest first."""
         numbers = self._commits
         for at in range(0, len(numbers), _FIELDS):
-            yield Commit(numbers[at], numbers[at + 1], numbers[at + 2])
+            yield SampledCommit(numbers[at], numbers[at + 1], numbers[at + 2])
 
     def columns(self) -> tuple["array[int]", "array[int]", "array[int]"]:
         """Times, offsets and lags of the commits, oldest first."""
@@ -86,7 +86,7 @@ class Window:
             reading.committed_offset, reading.committed_at_ms, reading.lag,
         )  # fmt: skip
         self.lag = lag
-        self.is_beyond_end = reading.note is Note.BEYOND_END
+        self.is_beyond_end = reading.note is LagNote.BEYOND_END
         if not lag:
             self.lagging_since_ms = 0
         elif not self.lagging_since_ms:
@@ -101,9 +101,9 @@ class Window:
         if offset != self.committed_offset:
             self.committed_offset = offset
             self.moved_at_ms = committed_at_ms
-        return self.add(Commit(committed_at_ms, offset, lag), size)
+        return self.add(SampledCommit(committed_at_ms, offset, lag), size)
 
-    def add(self, commit: Commit, size: int) -> bool:
+    def add(self, commit: SampledCommit, size: int) -> bool:
         """Keep a commit, unless it is not newer than those that are kept."""
         numbers = self._commits
         if numbers:
@@ -116,7 +116,7 @@ class Window:
             del numbers[: len(numbers) - size * _FIELDS]
         return True
 
-    def restore(self, commits: Sequence[Commit], size: int) -> None:
+    def restore(self, commits: Sequence[SampledCommit], size: int) -> None:
         """What was written down before a restart, in whatever order and how often it was."""
         merged = sorted({*commits, *self.commits()})
         self._commits = array("q")
@@ -187,7 +187,7 @@ class Window:
         return pauses[len(pauses) // 2] if pauses else 0
 
 
-class Ends:
+class LogEnds:
     """Where one partition's log ended, sample by sample; for all groups that read it."""
 
     __slots__ = ("_numbers", "lowest", "topic_id")
@@ -242,45 +242,51 @@ class Ends:
         return None
 
 
-class Patience(NamedTuple):
+class WindowLimits(NamedTuple):
     """How much must be seen: `commits` make a window full, `window_ms` is their usual time."""
 
     commits: int
     window_ms: int
 
 
-def judge(window: Window, ends: Ends | None, now_ms: int, patience: Patience) -> Status:
+def evaluate_window(
+    window: LagWindow, ends: LogEnds | None, now_ms: int, patience: WindowLimits
+) -> LagStatus:
     """The status on one partition; see the module's text."""
     if window.is_beyond_end:
-        return Status.WARN
+        return LagStatus.WARN
     times, offsets, lags = window.columns()
     if not window.lag or not times:
-        return Status.OK
+        return LagStatus.OK
     if offsets[-1] < max(offsets):  # it fell at some commit, and is not back
-        return Status.REWIND
+        return LagStatus.REWIND
     is_full = len(times) >= patience.commits
     needed_ms = times[-1] - times[0]
     if not is_full:
         needed_ms = max(needed_ms, patience.window_ms, 2 * window.longest_pause_ms)
     if now_ms - times[-1] > needed_ms and not _was_at_the_end(offsets[-1], ends):
-        return Status.STOP
+        return LagStatus.STOP
     if not is_full or not min(lags):
-        return Status.OK
+        return LagStatus.OK
     if min(offsets) == max(offsets):
-        return Status.STALL
+        return LagStatus.STALL
     if all(later >= earlier for earlier, later in pairwise(lags)):
-        return Status.WARN
-    return Status.OK
+        return LagStatus.WARN
+    return LagStatus.OK
 
 
-def _was_at_the_end(committed_offset: int, ends: Ends | None) -> bool:
+def _was_at_the_end(committed_offset: int, ends: LogEnds | None) -> bool:
     """Was nothing to be read at some recent sample? Then it has had too little time to commit."""
     return ends is not None and ends.lowest is not None and ends.lowest <= committed_offset
 
 
-def rates(
-    window: Window | None, ends: Ends | None, reading: Reading, now_ms: int, limits: Patience
-) -> Rates:
+def lag_rates(
+    window: LagWindow | None,
+    ends: LogEnds | None,
+    reading: Reading,
+    now_ms: int,
+    limits: WindowLimits,
+) -> LagRates:
     """Both rates over the window's time, as of now."""
     consumed = produced = None
     patience_ms = limits.window_ms // limits.commits  # of one sample
@@ -297,4 +303,4 @@ def rates(
     recovers = False
     if window is not None and consumed and reading.lag:
         recovers = window.recovers(reading.lag, now_ms, consumed * patience_ms / 1000)
-    return Rates(consumed, produced, patience_ms / 1000, recovers)
+    return LagRates(consumed, produced, patience_ms / 1000, recovers)

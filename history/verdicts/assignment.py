@@ -1,49 +1,50 @@
-"""Did the leader assign well? Two owners, none, too much for one, or moved for nothing.
+"""Assignment detectors: two owners, no owner, a skewed assignment, needless moves.
 
-In Kafka the leader of a group computes the assignment, and the coordinator hands it out unread. So
-a custom assignor's mistake is nobody's business, until somebody looks. Ordinary states on the way
-(the first half of a cooperative rebalance, partitions that consumers have yet to notice) are given
-time before anything is said.
+In Kafka the leader of a group computes the assignment, and the coordinator passes it on unread. So
+no broker notices the mistake of a custom assignor. Normal intermediate states (the first half of a
+cooperative rebalance, new partitions that consumers have not detected yet) get a grace period.
 """
 
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from history.lag.model import PartitionKey
 from history.verdicts.model import (
-    NAMED_MAX,
-    GroupFacts,
-    Key,
-    Trouble,
-    TroubleKind,
-    TroubleLimits,
-    name_of,
-    partitions_named,
-    seconds,
-    who_is,
+    VERDICT_NAMES_MAX,
+    ObservedGroup,
+    Verdict,
+    VerdictKind,
+    VerdictLimits,
+    format_partitions,
+    member_json,
+    member_name,
 )
-from history.verdicts.past import Past, Shape
+from history.verdicts.past import GroupAssignment, RecentActivity
+from seams.text import duration
 
 KAFKAS_ASSIGNORS: Final = frozenset({"range", "roundrobin", "sticky", "cooperative-sticky"})
 """Of the consumers of Apache Kafka and of librdkafka: they give each partition to one member."""
 
 METADATA_MAX_AGE_MS: Final = 300_000
-"""Kafka's default of metadata.max.age.ms: for this long a consumer may not know new partitions."""
+"""Kafka's default of metadata.max.age.ms: a consumer may not know new partitions for this long."""
 
 
-def shape_of(facts: GroupFacts, known: Shape | None = None) -> Shape | None:
-    """Who has what; None while there is no assignment, or none that can be read.
+def assignment_of(
+    group: ObservedGroup, known: GroupAssignment | None = None
+) -> GroupAssignment | None:
+    """The owners of all partitions; None without an assignment, or if it cannot be read.
 
-    `known` is the one that was made last: of the same generation and members it need not be made
-    again. A group that was deleted and its namesake can have a generation of the same number.
+    `known` is the last result: it is reused for the same generation and members. A deleted group
+    and a new one of the same name can have a generation of the same number.
     """
-    if not facts.is_stable:
+    if not group.is_stable:
         return None
-    names = {member.who.member_id: name_of(member.who) for member in facts.members}
-    if known is not None and known.generation == facts.generation and known.members == names.keys():
+    names = {member.who.member_id: member_name(member.who) for member in group.members}
+    if known is not None and known.generation == group.generation and known.members == names.keys():
         return known
-    owners: dict[Key, str] = {}
-    twice: dict[Key, tuple[str, ...]] = {}
-    for member in facts.members:
+    owners: dict[PartitionKey, str] = {}
+    twice: dict[PartitionKey, tuple[str, ...]] = {}
+    for member in group.members:
         if member.assigned is None:
             return None
         for key in member.assigned:
@@ -52,144 +53,158 @@ def shape_of(facts: GroupFacts, known: Shape | None = None) -> Shape | None:
                 twice[key] = (*twice.get(key, (names[other],)), names[member.who.member_id])
             else:
                 owners[key] = member.who.member_id
-    return Shape(
-        facts.generation,
+    return GroupAssignment(
+        group.generation,
         frozenset(names),
         owners,
-        dict(facts.partition_counts),
-        frozenset(member.topics for member in facts.members),
+        dict(group.partition_counts),
+        frozenset(member.topics for member in group.members),
         twice,
     )
 
 
-def _counted(facts: GroupFacts, keys: Iterable[Key]) -> list[Key]:
-    """Those of the partitions that a member reads.
+def _counted(group: ObservedGroup, keys: Iterable[PartitionKey]) -> list[PartitionKey]:
+    """The partitions that members read.
 
-    An assignor that is not Kafka's own may hand out copies as well (Faust: the standbys of tables):
-    with it only what the group commits on counts.
+    An assignor that is not Kafka's may assign copies as well (Faust: the standbys of tables). With
+    such an assignor, only the partitions on which the group commits count.
     """
-    if facts.protocol in KAFKAS_ASSIGNORS:
+    if group.protocol in KAFKAS_ASSIGNORS:
         return list(keys)
-    return [key for key in keys if key in facts.windows]
+    return [key for key in keys if key in group.windows]
 
 
-def two_owners(facts: GroupFacts, past: Past, _limits: TroubleLimits) -> Iterator[Trouble]:
+def two_owners(
+    group: ObservedGroup, activity: RecentActivity, _limits: VerdictLimits
+) -> Iterator[Verdict]:
     """A partition that two members read: each of its records is processed twice."""
-    if past.shape is None or past.shape.generation != facts.generation:
+    assignment = activity.assignment
+    if assignment is None or assignment.generation != group.generation:
         return
-    twice = {key: past.shape.twice[key] for key in _counted(facts, past.shape.twice)}
+    twice = {key: assignment.twice[key] for key in _counted(group, assignment.twice)}
     if twice:
         first, names = min(twice.items())
-        yield Trouble(
-            facts.group_id,
-            TroubleKind.TWO_OWNERS,
+        yield Verdict(
+            group.group_id,
+            VerdictKind.TWO_OWNERS,
             "",
-            f"{len(twice)} partitions have more than one owner: {partitions_named(list(twice))}; "
+            f"{len(twice)} partitions have more than one owner: {format_partitions(list(twice))}; "
             f"{first[0]}-{first[1]} is assigned to {' and '.join(names[:3])}",
-            f"The leader's assignor ({facts.protocol}) is wrong: check "
+            f"The leader's assignor ({group.protocol}) is wrong: check "
             "partition.assignment.strategy, and the version of the leader's client library.",
             {
                 "partitions": {
                     f"{topic}-{index}": list(twice[topic, index])
-                    for topic, index in sorted(twice)[:NAMED_MAX]
+                    for topic, index in sorted(twice)[:VERDICT_NAMES_MAX]
                 },
                 "partitions_total": len(twice),
-                **_leader(facts),
+                **_leader(group),
             },
         )
 
 
-def orphan_partitions(facts: GroupFacts, past: Past, limits: TroubleLimits) -> Iterator[Trouble]:
-    """A partition of a subscribed topic that nobody reads, though there are members."""
-    shape = past.shape
-    if shape is None or not facts.is_stable or shape.generation != facts.generation:
+def orphan_partitions(
+    group: ObservedGroup, activity: RecentActivity, limits: VerdictLimits
+) -> Iterator[Verdict]:
+    """A partition of a subscribed topic without an owner, although the group has members."""
+    assignment = activity.assignment
+    if assignment is None or not group.is_stable or assignment.generation != group.generation:
         return
-    if len(shape.owners) >= sum(facts.partition_counts.values()):
+    if len(assignment.owners) >= sum(group.partition_counts.values()):
         return
-    known: list[Key] = []
-    fresh: list[Key] = []
-    for topic, count in facts.partition_counts.items():
+    known: list[PartitionKey] = []
+    added: list[PartitionKey] = []
+    for topic, count in group.partition_counts.items():
         for index in range(count):
-            if (topic, index) not in shape.owners:
-                is_fresh = index >= shape.counts.get(topic, 0)
-                (fresh if is_fresh else known).append((topic, index))
-    if facts.state_ms < limits.settle_ms:
+            if (topic, index) not in assignment.owners:
+                is_added = index >= assignment.counts.get(topic, 0)
+                (added if is_added else known).append((topic, index))
+    if group.state_ms < limits.grace_ms:
         known = []
-    # Twice the age: metadata may have been asked for just before.
-    patience_ms = limits.settle_ms + 2 * METADATA_MAX_AGE_MS
-    fresh = [
+    # Twice the age: a consumer may have fetched its metadata just before the change.
+    added_grace_ms = limits.grace_ms + 2 * METADATA_MAX_AGE_MS
+    added = [
         key
-        for key in fresh
-        if facts.at_ms - past.grown_at_ms.get(key[0], facts.at_ms) >= patience_ms
+        for key in added
+        if group.at_ms - activity.grown_at_ms.get(key[0], group.at_ms) >= added_grace_ms
     ]
-    orphans = sorted([*known, *fresh])
+    orphans = sorted([*known, *added])
     if orphans:
-        lag = sum(facts.windows[key].lag or 0 for key in orphans if key in facts.windows)
+        lag = sum(group.windows[key].lag or 0 for key in orphans if key in group.windows)
         remedy = (
             "The consumers have not detected added partitions yet: metadata.max.age.ms bounds "
             "how long that takes. A restart of one member assigns them."
             if not known
-            else f"The leader's assignor ({facts.protocol}) does not assign them: check "
+            else f"The leader's assignor ({group.protocol}) does not assign them: check "
             "partition.assignment.strategy. A restart of one member triggers a new assignment."
         )
-        yield Trouble(
-            facts.group_id,
-            TroubleKind.ORPHAN_PARTITIONS,
+        yield Verdict(
+            group.group_id,
+            VerdictKind.ORPHAN_PARTITIONS,
             "",
-            f"No member has owned {partitions_named(orphans)} for {seconds(facts.state_ms)}",
+            f"No member has owned {format_partitions(orphans)} for {duration(group.state_ms)}",
             remedy,
             {
-                "partitions": [f"{topic}-{index}" for topic, index in orphans[:NAMED_MAX]],
+                "partitions": [f"{topic}-{index}" for topic, index in orphans[:VERDICT_NAMES_MAX]],
                 "partitions_total": len(orphans),
                 "lag": lag,
-                "added_later": len(fresh),
-                "stable_since_ms": facts.state_since_ms,
-                **_leader(facts),
+                "added_later": len(added),
+                "stable_since_ms": group.state_since_ms,
+                **_leader(group),
             },
         )
 
 
-def skewed_assignments(facts: GroupFacts, past: Past, limits: TroubleLimits) -> Iterator[Trouble]:
-    """One member has far more partitions than its share, and the others could take them."""
-    shape = past.shape
-    if shape is None or shape.generation != facts.generation or len(shape.topics) > 1:
+def skewed_assignments(
+    group: ObservedGroup, activity: RecentActivity, limits: VerdictLimits
+) -> Iterator[Verdict]:
+    """One member has far more partitions than an even share, and others could take them."""
+    assignment = activity.assignment
+    if assignment is None or assignment.generation != group.generation:
         return
-    if facts.state_ms < limits.settle_ms or len(facts.members) < 2:
+    if len(assignment.topics) > 1:
+        return  # the members do not all subscribe to the same topics
+    if group.state_ms < limits.grace_ms or len(group.members) < 2:
         return
-    total = len(_counted(facts, shape.owners))
-    fair = -(-total // len(facts.members))
-    counts = {one.who.member_id: len(_counted(facts, one.assigned or ())) for one in facts.members}
-    heaviest = max(facts.members, key=lambda member: counts[member.who.member_id])
-    lightest = min(facts.members, key=lambda member: counts[member.who.member_id])
+    total = len(_counted(group, assignment.owners))
+    fair = -(-total // len(group.members))
+    counts = {
+        member.who.member_id: len(_counted(group, member.assigned or ()))
+        for member in group.members
+    }
+    heaviest = max(group.members, key=lambda member: counts[member.who.member_id])
+    lightest = min(group.members, key=lambda member: counts[member.who.member_id])
     most, least = counts[heaviest.who.member_id], counts[lightest.who.member_id]
     if most * 100 < fair * limits.skew_percent or most < fair + 2:
         return
-    yield Trouble(
-        facts.group_id,
-        TroubleKind.SKEWED_ASSIGNMENT,
+    yield Verdict(
+        group.group_id,
+        VerdictKind.SKEWED_ASSIGNMENT,
         heaviest.who.member_id,
-        f"{name_of(heaviest.who)} has {most} of {total} partitions and "
-        f"{name_of(lightest.who)} has {least}; an even share is {fair}",
+        f"{member_name(heaviest.who)} has {most} of {total} partitions and "
+        f"{member_name(lightest.who)} has {least}; an even share is {fair}",
         "range assigns each topic's first partitions to the same members: configure "
         "partition.assignment.strategy=cooperative-sticky or roundrobin."
-        if facts.protocol == "range"
-        else f"Check how the assignor ({facts.protocol}) balances; cooperative-sticky and "
+        if group.protocol == "range"
+        else f"Check how the assignor ({group.protocol}) balances; cooperative-sticky and "
         "roundrobin distribute partitions evenly (partition.assignment.strategy).",
         {
-            "member": who_is(heaviest.who),
+            "member": member_json(heaviest.who),
             "partitions": most,
             "least": least,
             "fair": fair,
-            "members": len(facts.members),
-            **_leader(facts),
+            "members": len(group.members),
+            **_leader(group),
         },
     )
 
 
-def needless_moves(facts: GroupFacts, past: Past, _limits: TroubleLimits) -> Iterator[Trouble]:
-    """The same members, the same topics, and yet partitions changed hands."""
-    before, after = past.shape_before, past.shape
-    if before is None or after is None or after.generation != facts.generation:
+def needless_moves(
+    group: ObservedGroup, activity: RecentActivity, _limits: VerdictLimits
+) -> Iterator[Verdict]:
+    """Partitions that changed their owner although members and topics stayed the same."""
+    before, after = activity.previous_assignment, activity.assignment
+    if before is None or after is None or after.generation != group.generation:
         return
     is_same = (
         before.members == after.members
@@ -197,32 +212,34 @@ def needless_moves(facts: GroupFacts, past: Past, _limits: TroubleLimits) -> Ite
         and before.topics == after.topics
     )
     if not is_same or after.largest < before.largest:
-        return  # somebody came or went, or the load is spread better now
+        return  # members or topics changed, or the load is spread better now
     moved = [key for key, owner in after.owners.items() if before.owners.get(key, owner) != owner]
-    moved = _counted(facts, moved)
+    moved = _counted(group, moved)
     if not moved:
         return
-    yield Trouble(
-        facts.group_id,
-        TroubleKind.NEEDLESS_MOVES,
+    yield Verdict(
+        group.group_id,
+        VerdictKind.NEEDLESS_MOVES,
         "",
         f"{len(moved)} of {len(after.owners)} partitions changed their owner in generation "
-        f"{after.generation}, although no member joined or left: {partitions_named(moved)}",
-        f"The assignor ({facts.protocol}) is not sticky: configure partition.assignment.strategy="
+        f"{after.generation}, although no member joined or left: {format_partitions(moved)}",
+        f"The assignor ({group.protocol}) is not sticky: configure partition.assignment.strategy="
         "cooperative-sticky, so that members keep their caches and unfinished work.",
         {
-            "partitions": [f"{topic}-{index}" for topic, index in sorted(moved)[:NAMED_MAX]],
+            "partitions": [
+                f"{topic}-{index}" for topic, index in sorted(moved)[:VERDICT_NAMES_MAX]
+            ],
             "partitions_total": len(moved),
             "generation_before": before.generation,
             "generation_after": after.generation,
-            **_leader(facts),
+            **_leader(group),
         },
     )
 
 
-def _leader(facts: GroupFacts) -> dict[str, object]:
-    leader = next((m for m in facts.members if m.who.member_id == facts.leader_id), None)
+def _leader(group: ObservedGroup) -> dict[str, object]:
+    leader = next((m for m in group.members if m.who.member_id == group.leader_id), None)
     return {
-        "protocol": facts.protocol,
-        "leader": None if leader is None else who_is(leader.who),
+        "protocol": group.protocol,
+        "leader": None if leader is None else member_json(leader.who),
     }

@@ -1,16 +1,17 @@
-"""Which troubles does a group have now? All detectors, one after the other.
+"""Verdict detection: runs all detectors on one group.
 
-Pure: facts of this moment and the group's past go in, verdicts come out; a verdict that does not
-come out any more has cleared. Who looks when, and who is told, is broker/lag/verdict_watch.py's.
+Pure. The input is the group as observed now, and its recent activity; the output are the verdicts
+that hold. A verdict that is not returned any more has cleared. broker/lag/verdict_watch.py decides
+when a group is inspected, and reports the changes.
 """
 
 from collections.abc import Callable, Iterator
 from typing import Final
 
 from history.verdicts.assignment import (
+    assignment_of,
     needless_moves,
     orphan_partitions,
-    shape_of,
     skewed_assignments,
     two_owners,
 )
@@ -26,10 +27,10 @@ from history.verdicts.members import (
     members_without_progress,
     slow_joiners,
 )
-from history.verdicts.model import GroupFacts, Trouble, TroubleLimits
-from history.verdicts.past import Past
+from history.verdicts.model import ObservedGroup, Verdict, VerdictLimits
+from history.verdicts.past import RecentActivity
 
-Detector = Callable[[GroupFacts, Past, TroubleLimits], Iterator[Trouble]]
+Detector = Callable[[ObservedGroup, RecentActivity, VerdictLimits], Iterator[Verdict]]
 
 DETECTORS: Final[tuple[Detector, ...]] = (
     stuck_groups,
@@ -47,21 +48,23 @@ DETECTORS: Final[tuple[Detector, ...]] = (
 )
 
 
-def find_troubles(
-    facts: GroupFacts,
-    past: Past,
-    limits: TroubleLimits,
+def find_verdicts(
+    group: ObservedGroup,
+    activity: RecentActivity,
+    limits: VerdictLimits,
     failed: Callable[[Exception], None] | None = None,
-) -> list[Trouble]:
-    """Enter this look into the past, and judge. A detector that raises says nothing; `failed` is
-    told, or without it the fault is raised.
+) -> list[Verdict]:
+    """Add this observation to the activity, and run the detectors.
+
+    A detector that raises returns no verdicts: `failed` gets the exception. Without `failed` it is
+    raised.
     """
-    past.forget(facts.at_ms, limits.window_ms)
-    past.look(facts, shape_of(facts, past.shape))
-    found: list[Trouble] = []
+    activity.prune(group.at_ms, limits.window_ms)
+    activity.observe(group, assignment_of(group, activity.assignment))
+    found: list[Verdict] = []
     for detect in DETECTORS:
         try:
-            found += detect(facts, past, limits)
+            found += detect(group, activity, limits)
         except Exception as error:
             if failed is None:
                 raise

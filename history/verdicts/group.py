@@ -1,4 +1,4 @@
-"""What is wrong with a group as a whole? It rebalances or waits for ever, or does not agree."""
+"""Group detectors: rebalance loops, stuck groups, refused joins, mixed subscriptions."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,28 +6,28 @@ from typing import Final
 
 from history.causes import Cause
 from history.verdicts.model import (
-    NAMED_MAX,
-    GroupFacts,
-    MemberFacts,
-    Trouble,
-    TroubleKind,
-    TroubleLimits,
-    name_of,
-    seconds,
-    who_is,
+    VERDICT_NAMES_MAX,
+    ObservedGroup,
+    ObservedMember,
+    Verdict,
+    VerdictKind,
+    VerdictLimits,
+    member_json,
+    member_name,
 )
-from history.verdicts.past import Past
+from history.verdicts.past import RecentActivity
 from protocol.consumer_protocol import PROTOCOL_TYPE
+from protocol.metadata_words import CONNECT
+from seams.text import duration
 
 RETRY_MS: Final = 10_000
-"""A client that is refused tries again much sooner, if it tries again at all."""
+"""A client that was refused retries much sooner than this, or has given up."""
 
 HEARTBEAT_MS: Final = 4_000
-"""A little more than heartbeat.interval.ms by default: less silence says nothing."""
+"""A little more than heartbeat.interval.ms by default: a shorter silence means nothing."""
 
-CONNECT: Final = "connect"  # the protocol type of Kafka Connect's workers
-
-COOPERATIVE: Final = "cooperative"  # what such an assignor's name begins with
+COOPERATIVE: Final = "cooperative"
+"""The name of a cooperative assignor begins with this."""
 
 _LOOP_REMEDIES: Final[Mapping[Cause, str]] = {
     Cause.SESSION_EXPIRED: "The sessions of members expire: raise session.timeout.ms, and "
@@ -48,135 +48,141 @@ _LOOP_REMEDY: Final = (
 )
 
 
-def rebalance_loops(facts: GroupFacts, past: Past, limits: TroubleLimits) -> Iterator[Trouble]:
-    """Rebalance after rebalance, and between them no offset moved though there is work."""
-    begun = list(past.without_progress)
-    if len(begun) < limits.loop_rebalances or not past.looks_without_progress or not facts.lag:
+def rebalance_loops(
+    group: ObservedGroup, activity: RecentActivity, limits: VerdictLimits
+) -> Iterator[Verdict]:
+    """Rebalance after rebalance, and no offset advanced between them although there is lag."""
+    begun = list(activity.without_progress)
+    if len(begun) < limits.loop_rebalances or not activity.rounds_without_progress or not group.lag:
         return
-    causes = Counter(one.cause for one in begun)
-    triggers = Counter(name_of(one.trigger) for one in begun if one.trigger is not None)
+    causes = Counter(rebalance.cause for rebalance in begun)
+    triggers = Counter(
+        member_name(rebalance.trigger) for rebalance in begun if rebalance.trigger is not None
+    )
     cause = causes.most_common(1)[0][0]
     whose = triggers.most_common(1)
     by = f"; {whose[0][1]} of them triggered by {whose[0][0]}" if whose else ""
-    yield Trouble(
-        facts.group_id,
-        TroubleKind.REBALANCE_LOOP,
+    yield Verdict(
+        group.group_id,
+        VerdictKind.REBALANCE_LOOP,
         "",
-        f"{len(begun)} rebalances within {seconds(facts.at_ms - begun[0].at_ms)} and no offset "
-        f"advanced, with {facts.lag} records to read; most common cause: {cause.value}{by}",
+        f"{len(begun)} rebalances within {duration(group.at_ms - begun[0].at_ms)} and no offset "
+        f"advanced, with {group.lag} records to read; most common cause: {cause.value}{by}",
         _LOOP_REMEDIES.get(cause, _LOOP_REMEDY),
         {
             "rebalances": len(begun),
             "first_at_ms": begun[0].at_ms,
             "last_at_ms": begun[-1].at_ms,
             "causes": {name.value: count for name, count in causes.items()},
-            "triggers": dict(triggers.most_common(NAMED_MAX)),
-            "lag": facts.lag,
+            "triggers": dict(triggers.most_common(VERDICT_NAMES_MAX)),
+            "lag": group.lag,
         },
     )
 
 
-def stuck_groups(facts: GroupFacts, past: Past, limits: TroubleLimits) -> Iterator[Trouble]:
-    """It has been between two generations for long: for whom, and until when?"""
-    if facts.state_ms < limits.stuck_ms or not facts.members:
+def stuck_groups(
+    group: ObservedGroup, activity: RecentActivity, limits: VerdictLimits
+) -> Iterator[Verdict]:
+    """The group has been between two generations for long: whom it waits for, and until when."""
+    if group.state_ms < limits.stuck_ms or not group.members:
         return
-    if facts.state == "PreparingRebalance":
-        waiting = [member for member in facts.members if not member.has_rejoined]
-        what, remedy = "to rejoin", _rejoin_remedy(facts, waiting)
-    elif facts.state == "CompletingRebalance":
-        waiting, what = _awaited_syncs(facts)
-        remedy = _sync_remedy(facts, waiting)
+    if group.state == "PreparingRebalance":
+        waiting = [member for member in group.members if not member.has_rejoined]
+        what, remedy = "to rejoin", _rejoin_remedy(group, waiting)
+    elif group.state == "CompletingRebalance":
+        waiting, what = _awaited_syncs(group)
+        remedy = _sync_remedy(group, waiting)
     else:
         return
-    if not waiting and not facts.pending_member_ids:
+    if not waiting and not group.pending_member_ids:
         return  # an empty group that waits for more members to come
-    until_ms = _until_ms(facts, past)
-    names = ", ".join(name_of(member.who) for member in waiting[:NAMED_MAX])
+    until_ms = _until_ms(group, activity)
+    names = ", ".join(member_name(member.who) for member in waiting[:VERDICT_NAMES_MAX])
     if not waiting:
-        names = f"{len(facts.pending_member_ids)} that were given an id and have not joined"
-    elif len(waiting) > NAMED_MAX:
-        names += f" and {len(waiting) - NAMED_MAX} more"
+        names = f"{len(group.pending_member_ids)} that were given an id and have not joined"
+    elif len(waiting) > VERDICT_NAMES_MAX:
+        names += f" and {len(waiting) - VERDICT_NAMES_MAX} more"
     silent_ms = max((member.silent_ms for member in waiting), default=0)
-    yield Trouble(
-        facts.group_id,
-        TroubleKind.STUCK_GROUP,
+    yield Verdict(
+        group.group_id,
+        VerdictKind.STUCK_GROUP,
         "",
-        f"{facts.state} for {seconds(facts.state_ms)}: it waits for {names} {what}, for "
-        f"{seconds(max(until_ms - facts.at_ms, 0))} more at most; last heard {seconds(silent_ms)} "
-        f"ago{_session_ends(waiting)}",
+        f"{group.state} for {duration(group.state_ms)}: it waits for {names} {what}, for "
+        f"{duration(max(until_ms - group.at_ms, 0))} more at most; "
+        f"last heard {duration(silent_ms)} ago{_session_ends(waiting)}",
         remedy,
         {
-            "state": facts.state,
-            "state_since_ms": facts.state_since_ms,
+            "state": group.state,
+            "state_since_ms": group.state_since_ms,
             "waiting_for": [
-                {**who_is(member.who), "silent_ms": member.silent_ms,
+                {**member_json(member.who), "silent_ms": member.silent_ms,
                  "session_timeout_ms": member.session_timeout_ms}
-                for member in waiting[:NAMED_MAX]
+                for member in waiting[:VERDICT_NAMES_MAX]
             ],
             "waiting_total": len(waiting),
-            "pending_members": len(facts.pending_member_ids),
+            "pending_members": len(group.pending_member_ids),
             "until_ms": until_ms,
         },
     )  # fmt: skip
 
 
-def _is_silent(member: MemberFacts) -> bool:
-    """Did it miss more than one heartbeat? Clients send three or more in a session."""
+def _is_silent(member: ObservedMember) -> bool:
+    """Whether it missed more than one heartbeat. Clients send three or more per session."""
     return member.silent_ms > max(member.session_timeout_ms * 2 // 5, HEARTBEAT_MS)
 
 
-def _session_ends(waiting: Sequence[MemberFacts]) -> str:
+def _session_ends(waiting: Sequence[ObservedMember]) -> str:
     silent = [member for member in waiting if _is_silent(member)]
     if not silent:
         return ""
-    left_ms = max(max(one.session_timeout_ms - one.silent_ms, 0) for one in silent)
-    who = "it is" if len(waiting) == 1 else f"{len(silent)} of {len(waiting)} are"
+    left_ms = max(max(member.session_timeout_ms - member.silent_ms, 0) for member in silent)
+    subject = "it is" if len(waiting) == 1 else f"{len(silent)} of {len(waiting)} are"
     goes = (
         "it is removed when its session expires"
         if len(silent) == 1
         else "they are removed when their sessions expire"
     )
-    return f"; {who} probably dead: {goes}, in {seconds(left_ms)}"
+    return f"; {subject} probably dead: {goes}, in {duration(left_ms)}"
 
 
-def _rejoin_remedy(facts: GroupFacts, waiting: Sequence[MemberFacts]) -> str:
-    """By whether those awaited live: heartbeats come from a thread of their own."""
+def _rejoin_remedy(group: ObservedGroup, waiting: Sequence[ObservedMember]) -> str:
+    """Depends on whether the awaited members are alive: heartbeats come from a separate thread."""
     dead = [member for member in waiting if _is_silent(member)]
-    told = []
+    remedies = []
     if dead:
-        told.append(
+        remedies.append(
             "The group waits for a dead or disconnected member until its session expires: check "
             "its process and its network. A shorter session.timeout.ms ends such a wait sooner. "
             "A member that closes properly sends LeaveGroup, and the group does not wait for it."
         )
     if len(dead) < len(waiting) or not waiting:
-        told.append(_living_remedy(facts))
-    return " ".join(told)
+        remedies.append(_living_remedy(group))
+    return " ".join(remedies)
 
 
-def _living_remedy(facts: GroupFacts) -> str:
-    if facts.protocol_type == PROTOCOL_TYPE:
+def _living_remedy(group: ObservedGroup) -> str:
+    if group.protocol_type == PROTOCOL_TYPE:
         return (
             "A consumer rejoins when it polls: if it is just slow, lower max.poll.records or raise "
             "max.poll.interval.ms to what it needs; if it is hung, kill it. The others wait at "
             "most for the largest max.poll.interval.ms of the group."
         )
-    if facts.protocol_type == CONNECT:
+    if group.protocol_type == CONNECT:
         return (
             "A Connect worker rejoins when its herder thread is free: look for a connector or a "
             "task that blocks in start() or stop(). The others wait at most for the workers' "
             "rebalance.timeout.ms."
         )
     return (
-        f"A member of a group of type {facts.protocol_type or 'unknown'} rejoins in its main "
+        f"A member of a group of type {group.protocol_type or 'unknown'} rejoins in its main "
         "loop: check its log and its threads. The others wait at most for the largest rebalance "
         "timeout of a member."
     )
 
 
-def _sync_remedy(facts: GroupFacts, waiting: Sequence[MemberFacts]) -> str:
+def _sync_remedy(group: ObservedGroup, waiting: Sequence[ObservedMember]) -> str:
     dead = any(_is_silent(member) for member in waiting)
-    limit = "max.poll.interval.ms" if facts.protocol_type == PROTOCOL_TYPE else "its limit"
+    limit = "max.poll.interval.ms" if group.protocol_type == PROTOCOL_TYPE else "its limit"
     first = (
         "The group waits for a dead or disconnected member until its session expires: check its "
         "process and its network. "
@@ -189,39 +195,41 @@ def _sync_remedy(facts: GroupFacts, waiting: Sequence[MemberFacts]) -> str:
     )
 
 
-def _awaited_syncs(facts: GroupFacts) -> tuple[list[MemberFacts], str]:
-    leader = [member for member in facts.members if member.who.member_id == facts.leader_id]
+def _awaited_syncs(group: ObservedGroup) -> tuple[list[ObservedMember], str]:
+    leader = [member for member in group.members if member.who.member_id == group.leader_id]
     if leader and not leader[0].waits_for_sync:
         return leader, "to assign the partitions (it is the leader)"
-    return [member for member in facts.members if member.is_to_sync], "to fetch its assignment"
+    return [member for member in group.members if member.is_to_sync], "to fetch its assignment"
 
 
-def _until_ms(facts: GroupFacts, past: Past) -> int:
-    """When the waiting ends by itself: at the rebalance timeout, or when those awaited expire.
+def _until_ms(group: ObservedGroup, activity: RecentActivity) -> int:
+    """When the wait ends by itself: at the rebalance timeout, or when the awaited members expire.
 
-    A member that lives extends its session: only of those that are probably dead that is a limit.
+    A live member extends its session, so expiry is a limit only if all of them are probably dead.
     """
-    timeout_ms = max((member.rebalance_timeout_ms for member in facts.members), default=0)
-    until_ms = facts.state_since_ms + timeout_ms
-    if facts.state == "PreparingRebalance" and past.rebalances:
-        until_ms = past.rebalances[-1].deadline_ms
-        awaited = [member for member in facts.members if not member.has_rejoined]
-        if awaited and all(map(_is_silent, awaited)) and not facts.pending_member_ids:
+    timeout_ms = max((member.rebalance_timeout_ms for member in group.members), default=0)
+    until_ms = group.state_since_ms + timeout_ms
+    if group.state == "PreparingRebalance" and activity.rebalances:
+        until_ms = activity.rebalances[-1].deadline_ms
+        awaited = [member for member in group.members if not member.has_rejoined]
+        if awaited and all(map(_is_silent, awaited)) and not group.pending_member_ids:
             left_ms = max(member.session_timeout_ms - member.silent_ms for member in awaited)
-            until_ms = min(until_ms, facts.at_ms + max(left_ms, 0))
+            until_ms = min(until_ms, group.at_ms + max(left_ms, 0))
     return until_ms
 
 
-def refused_joins(facts: GroupFacts, past: Past, limits: TroubleLimits) -> Iterator[Trouble]:
-    """A client that cannot get in: it and the members have no assignor in common."""
-    for identity, refusal in past.refusals.items():
-        if facts.at_ms - refusal.at_ms >= max(limits.settle_ms, RETRY_MS):
-            continue  # it has given up, or was let in
-        yield Trouble(
-            facts.group_id,
-            TroubleKind.MIXED_PROTOCOLS,
+def refused_joins(
+    group: ObservedGroup, activity: RecentActivity, limits: VerdictLimits
+) -> Iterator[Verdict]:
+    """A client that cannot join: it has no assignor in common with the members."""
+    for identity, refusal in activity.refusals.items():
+        if group.at_ms - refusal.at_ms >= max(limits.grace_ms, RETRY_MS):
+            continue  # it has given up, or has joined
+        yield Verdict(
+            group.group_id,
+            VerdictKind.MIXED_PROTOCOLS,
             identity,
-            f"{name_of(refusal.who)} was refused {past.refused[identity]} times: it offers "
+            f"{member_name(refusal.who)} was refused {activity.refused[identity]} times: it offers "
             f"{' + '.join(refusal.offered) or 'nothing'}, and all members have "
             f"{' + '.join(refusal.supported) or 'nothing'} in common",
             "Configure an assignor that the members have, in partition.assignment.strategy. "
@@ -230,7 +238,7 @@ def refused_joins(facts: GroupFacts, past: Past, limits: TroubleLimits) -> Itera
             {
                 "client_id": refusal.who.client_id,
                 "host": refusal.who.host,
-                "refused": past.refused[identity],
+                "refused": activity.refused[identity],
                 "last_at_ms": refusal.at_ms,
                 "offered": list(refusal.offered),
                 "supported": list(refusal.supported),
@@ -238,48 +246,50 @@ def refused_joins(facts: GroupFacts, past: Past, limits: TroubleLimits) -> Itera
         )
 
 
-def mixed_members(facts: GroupFacts, past: Past, limits: TroubleLimits) -> Iterator[Trouble]:
-    """Members that do not subscribe to the same, or do not offer the same assignors."""
-    of_topics: dict[frozenset[str], list[MemberFacts]] = {}
-    of_protocols: dict[tuple[str, ...], list[MemberFacts]] = {}
-    for member in facts.members:
+def mixed_members(
+    group: ObservedGroup, activity: RecentActivity, limits: VerdictLimits
+) -> Iterator[Verdict]:
+    """Members with different subscriptions, or that offer different assignors."""
+    of_topics: dict[frozenset[str], list[ObservedMember]] = {}
+    of_protocols: dict[tuple[str, ...], list[ObservedMember]] = {}
+    for member in group.members:
         if member.topics is not None:
             of_topics.setdefault(member.topics, []).append(member)
         of_protocols.setdefault(member.protocols, []).append(member)
     by_topics = {tuple(sorted(topics)): members for topics, members in of_topics.items()}
-    by_protocols: dict[tuple[str, ...], list[MemberFacts]] = {}
-    for names, members in of_protocols.items():  # their order is each member's own preference
+    by_protocols: dict[tuple[str, ...], list[ObservedMember]] = {}
+    for names, members in of_protocols.items():  # the order is a preference of each member
         by_protocols.setdefault(tuple(sorted(names)), []).extend(members)
-    since_ms = past.mixed("topics", is_mixed=len(by_topics) > 1, at_ms=facts.at_ms)
-    if since_ms is not None and facts.at_ms - since_ms >= limits.settle_ms:
-        yield Trouble(
-            facts.group_id,
-            TroubleKind.MIXED_SUBSCRIPTIONS,
+    since_ms = activity.mixed("topics", is_mixed=len(by_topics) > 1, at_ms=group.at_ms)
+    if since_ms is not None and group.at_ms - since_ms >= limits.grace_ms:
+        yield Verdict(
+            group.group_id,
+            VerdictKind.MIXED_SUBSCRIPTIONS,
             "",
-            f"The members have had different subscriptions for {seconds(facts.at_ms - since_ms)}: "
-            f"{_parties(by_topics)}",
+            f"The members have had different subscriptions for {duration(group.at_ms - since_ms)}: "
+            f"{_format_factions(by_topics)}",
             "Members of one group should call subscribe() with the same topics: finish the current "
             "rollout, or give each application its own group.id.",
-            {"since_ms": since_ms, "parties": _party_facts(by_topics, "topics")},
+            {"since_ms": since_ms, "parties": _factions_json(by_topics, "topics")},
         )
-    since_ms = past.mixed("protocols", is_mixed=len(by_protocols) > 1, at_ms=facts.at_ms)
-    if since_ms is not None and facts.at_ms - since_ms >= limits.settle_ms:
-        yield Trouble(
-            facts.group_id,
-            TroubleKind.MIXED_PROTOCOLS,
+    since_ms = activity.mixed("protocols", is_mixed=len(by_protocols) > 1, at_ms=group.at_ms)
+    if since_ms is not None and group.at_ms - since_ms >= limits.grace_ms:
+        yield Verdict(
+            group.group_id,
+            VerdictKind.MIXED_PROTOCOLS,
             "",
-            f"The members have offered different assignors for {seconds(facts.at_ms - since_ms)}; "
-            f"the group uses {facts.protocol}, which all offer: {_parties(by_protocols)}",
+            f"The members have offered different assignors for {duration(group.at_ms - since_ms)}; "
+            f"the group uses {group.protocol}, which all offer: {_format_factions(by_protocols)}",
             _protocols_remedy(by_protocols),
             {
                 "since_ms": since_ms,
-                "protocol": facts.protocol,
-                "parties": _party_facts(by_protocols, "protocols"),
+                "protocol": group.protocol,
+                "parties": _factions_json(by_protocols, "protocols"),
             },
         )
 
 
-def _protocols_remedy(by_protocols: Mapping[tuple[str, ...], list[MemberFacts]]) -> str:
+def _protocols_remedy(by_protocols: Mapping[tuple[str, ...], list[ObservedMember]]) -> str:
     cooperative = {any(name.startswith(COOPERATIVE) for name in names) for names in by_protocols}
     if len(cooperative) > 1:
         return (
@@ -291,23 +301,23 @@ def _protocols_remedy(by_protocols: Mapping[tuple[str, ...], list[MemberFacts]])
     return "Configure the same partition.assignment.strategy for all members, in the same order."
 
 
-def _parties(parties: Mapping[tuple[str, ...], list[MemberFacts]]) -> str:
-    told = [
-        f"{len(members)} ({name_of(members[0].who)}{', …' if len(members) > 1 else ''}) "
+def _format_factions(factions: Mapping[tuple[str, ...], list[ObservedMember]]) -> str:
+    texts = [
+        f"{len(members)} ({member_name(members[0].who)}{', …' if len(members) > 1 else ''}) "
         f"{' + '.join(names) or 'nothing'}"
-        for names, members in sorted(parties.items(), key=lambda party: -len(party[1]))
+        for names, members in sorted(factions.items(), key=lambda faction: -len(faction[1]))
     ]
-    return "; ".join(told[:4])
+    return "; ".join(texts[:4])
 
 
-def _party_facts(
-    parties: Mapping[tuple[str, ...], list[MemberFacts]], name: str
+def _factions_json(
+    factions: Mapping[tuple[str, ...], list[ObservedMember]], name: str
 ) -> list[dict[str, object]]:
     return [
         {
             name: list(names),
-            "members": [who_is(member.who) for member in members[:NAMED_MAX]],
+            "members": [member_json(member.who) for member in members[:VERDICT_NAMES_MAX]],
             "members_total": len(members),
         }
-        for names, members in sorted(parties.items())[:NAMED_MAX]
+        for names, members in sorted(factions.items())[:VERDICT_NAMES_MAX]
     ]

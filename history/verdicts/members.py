@@ -1,79 +1,88 @@
-"""Which member makes trouble? It comes and goes, is late, commits too often, or gets nowhere."""
+"""Member detectors: flapping members, slow joiners, commit storms, members without progress."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Final
 
 from history.causes import WaitEnd
+from history.lag.model import PartitionKey
 from history.verdicts.model import (
-    NAMED_MAX,
+    VERDICT_NAMES_MAX,
     CommitRate,
-    GroupFacts,
-    Key,
-    MemberFacts,
-    Trouble,
-    TroubleKind,
-    TroubleLimits,
-    name_of,
-    partitions_named,
-    seconds,
-    who_is,
+    ObservedGroup,
+    ObservedMember,
+    Verdict,
+    VerdictKind,
+    VerdictLimits,
+    format_partitions,
+    member_json,
+    member_name,
 )
-from history.verdicts.past import Past, Return
+from history.verdicts.past import MemberReturn, RecentActivity
+from seams.text import duration, first_of
 
-POLL_TIMEOUT: Final = "poll timeout"  # as Java's and librdkafka's consumers say it when they leave
+POLL_TIMEOUT: Final = "poll timeout"  # in the leave reason of Java's and librdkafka's consumers
 REPLACED: Final = "replaced"
 
 
-def flapping_members(facts: GroupFacts, past: Past, limits: TroubleLimits) -> Iterator[Trouble]:
-    """It came back, after a short stay, again and again."""
-    for identity, returns in past.returns.items():
+def flapping_members(
+    group: ObservedGroup, activity: RecentActivity, limits: VerdictLimits
+) -> Iterator[Verdict]:
+    """A member that rejoined repeatedly, each time after a short membership."""
+    for identity, returns in activity.returns.items():
         if len(returns) < limits.flapping_returns:
             continue
         last = returns[-1]
-        reasons = Counter(one.reason for one in returns)
-        hosts = sorted({one.who.host.lstrip("/") for one in returns})
-        parties = _parties(returns)
-        yield Trouble(
-            facts.group_id,
-            TroubleKind.FLAPPING_MEMBER,
+        reasons = Counter(entry.reason for entry in returns)
+        hosts = sorted({entry.who.host.lstrip("/") for entry in returns})
+        processes = _processes(returns)
+        yield Verdict(
+            group.group_id,
+            VerdictKind.FLAPPING_MEMBER,
             identity,
-            f"{name_of(last.who)} rejoined {len(returns)} times within "
-            f"{seconds(last.at_ms - returns[0].at_ms)}{_between(parties)}; reasons for leaving: "
+            f"{member_name(last.who)} rejoined {len(returns)} times within "
+            f"{duration(last.at_ms - returns[0].at_ms)}{_between(processes)}; reasons for leaving: "
             f"{', '.join(f'{reason} ({count})' for reason, count in reasons.most_common(3))}",
-            _flapping_remedy(reasons, parties),
+            _flapping_remedy(reasons, processes),
             {
-                "member": who_is(last.who),
+                "member": member_json(last.who),
                 "returns": len(returns),
                 "first_at_ms": returns[0].at_ms,
                 "last_at_ms": last.at_ms,
-                "stayed_ms": _median([one.stayed_ms for one in returns]),
-                "away_ms": _median([one.away_ms for one in returns]),
+                "stayed_ms": _median([entry.stayed_ms for entry in returns]),
+                "away_ms": _median([entry.away_ms for entry in returns]),
                 "reasons": dict(reasons),
                 "hosts": hosts,
-                "parties": parties,
+                "parties": processes,
             },
         )
 
 
-def _parties(returns: Iterable[Return]) -> list[str]:
-    """The processes that fence each other: client and host of those that came and that were
-    replaced."""
-    whos = [who for one in returns if one.replaced is not None for who in (one.who, one.replaced)]
-    return sorted({f"{who.client_id or 'a client'} at {who.host.lstrip('/')}" for who in whos})
+def _processes(returns: Iterable[MemberReturn]) -> list[str]:
+    """The processes that fence each other: client and host of the new and the replaced ones."""
+    members = [
+        member
+        for entry in returns
+        if entry.replaced is not None
+        for member in (entry.who, entry.replaced)
+    ]
+    return sorted(
+        {f"{member.client_id or 'a client'} at {member.host.lstrip('/')}" for member in members}
+    )
 
 
-def _between(parties: list[str]) -> str:
-    if len(parties) < 2:
+def _between(processes: list[str]) -> str:
+    if len(processes) < 2:
         return ""
-    more = f" and {len(parties) - NAMED_MAX} more" if len(parties) > NAMED_MAX else ""
-    return f", alternating with another process ({', '.join(parties[:NAMED_MAX])}{more})"
+    return f", alternating with another process ({first_of(processes, VERDICT_NAMES_MAX)})"
 
 
-def _flapping_remedy(reasons: Counter[str], parties: list[str]) -> str:
+def _flapping_remedy(reasons: Counter[str], processes: list[str]) -> str:
     reason = reasons.most_common(1)[0][0]
     if reason == REPLACED:
-        where = f" ({', '.join(parties[:NAMED_MAX])})" if len(parties) > 1 else ""
+        where = ""
+        if len(processes) > 1:
+            where = f" ({', '.join(processes[:VERDICT_NAMES_MAX])})"
         return (
             "Two processes use one group.instance.id and fence each other"
             f"{where}: give each process its own."
@@ -99,12 +108,14 @@ def _median(numbers: list[int]) -> int:
     return sorted(numbers)[len(numbers) // 2]
 
 
-def slow_joiners(facts: GroupFacts, past: Past, limits: TroubleLimits) -> Iterator[Trouble]:
-    """In the last rebalance the others waited long for it to rejoin."""
-    last = past.last
+def slow_joiners(
+    group: ObservedGroup, activity: RecentActivity, limits: VerdictLimits
+) -> Iterator[Verdict]:
+    """A member for which the others waited long in the last rebalance."""
+    last = activity.last
     if last is None:
         return
-    size = max(last.members_before, last.members_after or 0)  # who joined has waited as well
+    size = max(last.members_before, last.members_after or 0)  # new members have waited as well
     if size < 2:
         return
     for wait in last.waited_for:
@@ -115,21 +126,21 @@ def slow_joiners(facts: GroupFacts, past: Past, limits: TroubleLimits) -> Iterat
             delay_ms = last.duration_ms or 0
         if delay_ms < limits.slow_join_ms:
             continue
-        member = next((m for m in facts.members if m.who.member_id == wait.who.member_id), None)
+        member = next((m for m in group.members if m.who.member_id == wait.who.member_id), None)
         timeout_ms = None if member is None else member.rebalance_timeout_ms
         took = "rejoined" if wait.end is WaitEnd.REJOINED else "had not rejoined"
-        of = "" if not timeout_ms else f" (allowed: {seconds(timeout_ms)})"
-        yield Trouble(
-            facts.group_id,
-            TroubleKind.SLOW_JOINER,
+        of = "" if not timeout_ms else f" (allowed: {duration(timeout_ms)})"
+        yield Verdict(
+            group.group_id,
+            VerdictKind.SLOW_JOINER,
             wait.who.member_id,
-            f"{name_of(wait.who)} {took} {seconds(delay_ms)} after the rebalance began{of}; "
+            f"{member_name(wait.who)} {took} {duration(delay_ms)} after the rebalance began{of}; "
             f"{size - 1} other {'member' if size == 2 else 'members'} waited for it",
             "A consumer rejoins only at its next poll: lower max.poll.records, or process records "
             "in another thread. With partition.assignment.strategy=cooperative-sticky the other "
             "members continue meanwhile. They wait for at most max.poll.interval.ms.",
             {
-                "member": who_is(wait.who),
+                "member": member_json(wait.who),
                 "join_delay_ms": delay_ms,
                 "ended": wait.end.value,
                 "rebalance_timeout_ms": timeout_ms,
@@ -140,20 +151,22 @@ def slow_joiners(facts: GroupFacts, past: Past, limits: TroubleLimits) -> Iterat
         )
 
 
-def commit_storms(facts: GroupFacts, _past: Past, limits: TroubleLimits) -> Iterator[Trouble]:
-    """One client commits far more often than anything is gained by."""
-    for rate in facts.commit_rates:
+def commit_storms(
+    group: ObservedGroup, _past: RecentActivity, limits: VerdictLimits
+) -> Iterator[Verdict]:
+    """A client that commits far more often than is useful."""
+    for rate in group.commit_rates:
         if rate.commits_per_second >= limits.commits_per_second:
-            yield _storm(facts, rate, limits)
+            yield _storm(group, rate, limits)
 
 
-def _storm(facts: GroupFacts, rate: CommitRate, limits: TroubleLimits) -> Trouble:
+def _storm(group: ObservedGroup, rate: CommitRate, limits: VerdictLimits) -> Verdict:
     name = rate.client_id or rate.client
     if rate.host:
         name = f"{name} at {rate.host.lstrip('/')}"
-    return Trouble(
-        facts.group_id,
-        TroubleKind.COMMIT_STORM,
+    return Verdict(
+        group.group_id,
+        VerdictKind.COMMIT_STORM,
         rate.client,
         f"{name} commits {rate.commits_per_second:.0f} times per second, {rate.partitions} "
         f"partition{'' if rate.partitions == 1 else 's'} per commit: about "
@@ -173,33 +186,35 @@ def _storm(facts: GroupFacts, rate: CommitRate, limits: TroubleLimits) -> Troubl
 
 
 def members_without_progress(
-    facts: GroupFacts, _past: Past, limits: TroubleLimits
-) -> Iterator[Trouble]:
-    """It is heard, it has records to read, and its commits do not move."""
-    if not facts.is_stable or facts.state_ms < limits.no_progress_ms:
+    group: ObservedGroup, _past: RecentActivity, limits: VerdictLimits
+) -> Iterator[Verdict]:
+    """A member that sends heartbeats and has lag, but whose committed offsets do not advance."""
+    if not group.is_stable or group.state_ms < limits.no_progress_ms:
         return
-    if not facts.still_since_ms or facts.at_ms - facts.still_since_ms < limits.no_progress_ms:
+    if not group.still_since_ms or group.at_ms - group.still_since_ms < limits.no_progress_ms:
         return
-    for member in facts.members:
+    for member in group.members:
         if member.silent_ms >= member.session_timeout_ms:
             continue
-        stuck = [key for key in member.assigned or () if _stands_still(facts, key, limits)]
+        stuck = [key for key in member.assigned or () if _stands_still(group, key, limits)]
         if stuck:
-            yield _no_progress(facts, member, stuck)
+            yield _no_progress(group, member, stuck)
 
 
-def _stands_still(facts: GroupFacts, key: Key, limits: TroubleLimits) -> bool:
-    window = facts.windows.get(key)
+def _stands_still(group: ObservedGroup, key: PartitionKey, limits: VerdictLimits) -> bool:
+    window = group.windows.get(key)
     if window is None or not window.lag:
         return False
-    # A consumer that usually commits once an hour is given two.
-    patience_ms = max(limits.no_progress_ms, 2 * window.usual_pause_ms)
+    # A consumer that usually commits once an hour gets two hours.
+    limit_ms = max(limits.no_progress_ms, 2 * window.usual_pause_ms)
     since_ms = max(window.moved_at_ms, window.lagging_since_ms)
-    return facts.at_ms - since_ms >= patience_ms
+    return group.at_ms - since_ms >= limit_ms
 
 
-def _no_progress(facts: GroupFacts, member: MemberFacts, stuck: list[Key]) -> Trouble:
-    windows = [facts.windows[key] for key in stuck]
+def _no_progress(
+    group: ObservedGroup, member: ObservedMember, stuck: list[PartitionKey]
+) -> Verdict:
+    windows = [group.windows[key] for key in stuck]
     moved_at_ms = max(window.moved_at_ms for window in windows)
     still_commits = any(
         commit.committed_at_ms > window.moved_at_ms
@@ -216,16 +231,18 @@ def _no_progress(facts: GroupFacts, member: MemberFacts, stuck: list[Key]) -> Tr
         "call without a timeout, paused partitions), and whether it commits at all "
         "(enable.auto.commit). max.poll.interval.ms removes a member that does not poll."
     )
-    return Trouble(
-        facts.group_id,
-        TroubleKind.NO_PROGRESS,
+    return Verdict(
+        group.group_id,
+        VerdictKind.NO_PROGRESS,
         member.who.member_id,
-        f"{name_of(member.who)} sends heartbeats and {how} on {partitions_named(stuck)} for "
-        f"{seconds(facts.at_ms - moved_at_ms)}, with {lag} records to read",
+        f"{member_name(member.who)} sends heartbeats and {how} on {format_partitions(stuck)} for "
+        f"{duration(group.at_ms - moved_at_ms)}, with {lag} records to read",
         remedy,
         {
-            "member": who_is(member.who),
-            "partitions": [f"{topic}-{index}" for topic, index in sorted(stuck)[:NAMED_MAX]],
+            "member": member_json(member.who),
+            "partitions": [
+                f"{topic}-{index}" for topic, index in sorted(stuck)[:VERDICT_NAMES_MAX]
+            ],
             "partitions_total": len(stuck),
             "lag": lag,
             "moved_at_ms": moved_at_ms,

@@ -1,9 +1,9 @@
-"""What can be wrong with a group, and what does a verdict on it say? The detectors' vocabulary.
+"""Verdict: what is wrong with a group, with evidence and remedy. The value types of the detectors.
 
-A `Trouble` is a verdict: what is wrong and with whom, the numbers that show it, and what to change.
-`GroupFacts` is what a detector sees of a group at one moment; what happened before is in
-past.py. Detectors are pure functions of the two and of `TroubleLimits`, and are gathered
-in verdicts.py. docs/verdicts.md has each rule and its limits for people.
+A `Verdict` says what is wrong and with which member, the numbers that show it, and what to change.
+`ObservedGroup` is a group as observed at one moment; recent_activity.py has what happened before.
+Detectors are pure functions of both and of `VerdictLimits`; detect.py lists them. docs/verdicts.md
+describes each rule and its limits for users.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,17 +13,15 @@ from typing import Final
 from msgspec import Struct, field
 
 from history.entries import Who
-from history.lag.window import Window
-from history.text.rebalance_json import duration
+from history.lag.model import PartitionKey
+from history.lag.window import LagWindow
+from seams.text import first_of
 
-Key = tuple[str, int]
-"""Topic and partition."""
-
-NAMED_MAX: Final = 10
-"""Members or partitions that a verdict names; of more it says how many."""
+VERDICT_NAMES_MAX: Final = 10
+"""Members or partitions that a verdict names; the others are counted."""
 
 
-class TroubleKind(StrEnum):
+class VerdictKind(StrEnum):
     FLAPPING_MEMBER = "flapping_member"
     REBALANCE_LOOP = "rebalance_loop"
     MIXED_SUBSCRIPTIONS = "mixed_subscriptions"
@@ -38,37 +36,37 @@ class TroubleKind(StrEnum):
     NEEDLESS_MOVES = "needless_moves"
 
 
-class TroubleLimits(Struct, frozen=True):
-    """Where trouble begins; the defaults and their reasons are config/keys.py's."""
+class VerdictLimits(Struct, frozen=True):
+    """When a verdict holds: `rollcall.trouble.*`; config/keys.py explains the defaults."""
 
     window_ms: int = 600_000
     flapping_returns: int = 3
     loop_rebalances: int = 5
     slow_join_ms: int = 10_000
     stuck_ms: int = 15_000
-    settle_ms: int = 60_000
+    grace_ms: int = 60_000
     no_progress_ms: int = 120_000
     commits_per_second: int = 100
     skew_percent: int = 200
 
 
-class Trouble(Struct, frozen=True):
-    """`subject` tells two troubles of one kind apart; `evidence` holds numbers, members, times."""
+class Verdict(Struct, frozen=True):
+    """`subject` distinguishes two verdicts of one kind; `evidence` has numbers, members, times."""
 
     group_id: str
-    kind: TroubleKind
+    kind: VerdictKind
     subject: str
     summary: str
     remedy: str
     evidence: Mapping[str, object] = field(default_factory=dict)
 
     @property
-    def key(self) -> tuple[str, TroubleKind, str]:
+    def key(self) -> tuple[str, VerdictKind, str]:
         return self.group_id, self.kind, self.subject
 
 
-class MemberFacts(Struct, frozen=True):
-    """A member as it stands. `topics`, `assigned`: None where its bytes are not a consumer's."""
+class ObservedMember(Struct, frozen=True):
+    """A member at one moment. `topics`, `assigned`: None if its bytes are not a consumer's."""
 
     who: Who
     session_timeout_ms: int = 0
@@ -76,14 +74,14 @@ class MemberFacts(Struct, frozen=True):
     silent_ms: int = 0  # since it was last heard
     has_rejoined: bool = False  # its JoinGroup waits for the others
     waits_for_sync: bool = False  # its SyncGroup waits for the leader
-    is_to_sync: bool = False  # it has not come for its assignment
+    is_to_sync: bool = False  # it has not fetched its assignment
     protocols: tuple[str, ...] = ()
     topics: frozenset[str] | None = None
-    assigned: tuple[Key, ...] | None = None
+    assigned: tuple[PartitionKey, ...] | None = None
 
 
 class CommitRate(Struct, frozen=True):
-    """`client`: a member's id, or who committed without being one."""
+    """`client`: a member id, or the client id of a client that is not a member."""
 
     client: str
     commits_per_second: float
@@ -93,7 +91,7 @@ class CommitRate(Struct, frozen=True):
     host: str = ""
 
 
-class GroupFacts(Struct, frozen=True):
+class ObservedGroup(Struct, frozen=True):
     """A group at one moment. `partition_counts`: of the topics that its members subscribe to."""
 
     group_id: str
@@ -104,16 +102,16 @@ class GroupFacts(Struct, frozen=True):
     protocol_type: str | None = None
     protocol: str | None = None
     leader_id: str = ""
-    members: Sequence[MemberFacts] = ()
+    members: Sequence[ObservedMember] = ()
     pending_member_ids: Sequence[str] = ()
     partition_counts: Mapping[str, int] = field(default_factory=dict)
-    windows: Mapping[Key, Window] = field(default_factory=dict)
-    still_since_ms: int = 0  # since when some partition has had lag and no other offset; 0: none
+    windows: Mapping[PartitionKey, LagWindow] = field(default_factory=dict)
+    still_since_ms: int = 0  # since when a partition has lag and the same offset; 0: none
     commit_rates: Sequence[CommitRate] = ()
 
     @property
     def state_ms(self) -> int:
-        """How long it has been in this state."""
+        """For how long it has been in this state."""
         return max(self.at_ms - self.state_since_ms, 0)
 
     @property
@@ -126,19 +124,19 @@ class GroupFacts(Struct, frozen=True):
         return sum(known) if known else None
 
 
-def name_of(who: Who) -> str:
-    """A member for a sentence: what an operator can find it by."""
+def member_name(who: Who) -> str:
+    """A member in a sentence: by what an operator can find it."""
     name = who.group_instance_id or who.client_id or who.member_id
     return f"{name} at {who.host.lstrip('/')}" if who.host else name
 
 
-def identity_of(who: Who) -> str:
-    """What stays when a member comes back with a new id: its instance, or its client and host."""
+def member_key(who: Who) -> str:
+    """What stays when a member rejoins with a new id: its instance id, or client id and host."""
     return who.group_instance_id or f"{who.client_id}@{who.host.lstrip('/')}"
 
 
-def who_is(who: Who) -> dict[str, object]:
-    """A member for a program."""
+def member_json(who: Who) -> dict[str, object]:
+    """A member in the JSON of a verdict."""
     return {
         "member_id": who.member_id,
         "group_instance_id": who.group_instance_id,
@@ -147,13 +145,7 @@ def who_is(who: Who) -> dict[str, object]:
     }
 
 
-def partitions_named(keys: Sequence[Key]) -> str:
+def format_partitions(keys: Sequence[PartitionKey]) -> str:
     """`orders-0, orders-3 and 7 more`."""
-    named = ", ".join(f"{topic}-{index}" for topic, index in sorted(keys)[:NAMED_MAX])
-    more = len(keys) - NAMED_MAX
-    return f"{named} and {more} more" if more > 0 else named
-
-
-def seconds(ms: float) -> str:
-    """As everywhere in `why` and `history`."""
-    return duration(ms)
+    names = [f"{topic}-{index}" for topic, index in sorted(keys)[:VERDICT_NAMES_MAX]]
+    return first_of(names, VERDICT_NAMES_MAX, len(keys))

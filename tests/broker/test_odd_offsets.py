@@ -12,19 +12,19 @@ from typing import cast
 import pytest
 
 from broker.lag.reader import LagReader
-from broker.lag.skipped_groups import LAG, METRICS, TOLD_MAX, VERDICTS, SkippedGroups
-from broker.lag.verdict_watch import TroubleWatch
+from broker.lag.skipped_groups import LAG, LOGGED_GROUPS_MAX, METRICS, VERDICTS, SkippedGroups
+from broker.lag.verdict_watch import VerdictWatch
 from broker.metrics.labelled import Labelled
 from broker.metrics.lag import PartitionLag, SampledLag
 from broker.metrics.scrape import Metrics, text
 from broker.observe.events import GroupSkipped
 from coordinator.coordinator import GroupCoordinator
 from coordinator.group import GroupView
-from history.lag.model import Note
+from history.lag.model import LagNote
 from history.lag.records import Sample, UnreadableSample, decode_sample, encode_sample
-from history.lag.window import Commit
+from history.lag.window import SampledCommit
 from history.verdicts import detect as verdicts
-from history.verdicts.model import TroubleLimits
+from history.verdicts.model import VerdictLimits
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -64,8 +64,8 @@ async def check(node: Node) -> None:
         (one,) = lag.partitions
         assert one.committed_offset == offset
         notes[group_id] = (one.note, one.lag)
-    assert notes.pop("highest") == (Note.BEYOND_END, 0)
-    assert set(notes.values()) == {(Note.NEGATIVE, None)}
+    assert notes.pop("highest") == (LagNote.BEYOND_END, 0)
+    assert set(notes.values()) == {(LagNote.NEGATIVE, None)}
     scraped = "".join(filter(None, text(Metrics(node.daemon).portions(), openmetrics=True)))
     assert 'group_coordinator_lag_records{group="good"' in scraped
     assert set(sampler.skipped.counts.values()) == {0}
@@ -107,16 +107,16 @@ async def test_a_group_that_cannot_be_sampled_is_counted_told_once_and_passed_ov
 
 async def test_a_group_that_cannot_be_judged_is_passed_over_alone() -> None:
     world = World(3)
-    looked = []
+    inspected = []
 
-    async def look(group: GroupView, *_: object) -> None:
-        looked.append(group.group_id)
+    async def inspect(group: GroupView, *_: object) -> None:
+        inspected.append(group.group_id)
         if group.group_id == "g1":
             raise IndexError("array index out of range")
 
-    world.sampler.watcher = SimpleNamespace(look=look, end_round=lambda *_: None)  # type: ignore[assignment]
+    world.sampler.watcher = SimpleNamespace(inspect=inspect, end_round=lambda *_: None)  # type: ignore[assignment]
     await world.round()
-    assert looked == ["g0", "g1", "g2"]
+    assert inspected == ["g0", "g1", "g2"]
     assert world.sampler.skipped.counts[VERDICTS] == 1
     assert world.sampler.rounds == 1
 
@@ -131,14 +131,14 @@ async def test_a_detector_that_fails_does_not_silence_the_others(
     called = []
     monkeypatch.setattr(verdicts, "DETECTORS", (broken, lambda *_: called.append(1) or iter(())))
     skipped = SkippedGroups(lambda _: None)
-    watch = TroubleWatch(Topics(), TroubleLimits(), 10, lambda _: None, skipped=skipped)
+    watch = VerdictWatch(Topics(), VerdictLimits(), 10, lambda _: None, skipped=skipped)
     world = World(1)
-    watch._past("g0").changed_at_ms = world.now_ms
+    watch._activity("g0").changed_at_ms = world.now_ms
 
     async def no_pause() -> None:
         return
 
-    await watch.look(world.groups[0], None, Now(0, world.now_ms), no_pause)
+    await watch.inspect(world.groups[0], None, Now(0, world.now_ms), no_pause)
     assert called == [1]
     assert skipped.counts[VERDICTS] == 1
 
@@ -171,16 +171,16 @@ def test_a_scrape_shows_the_groups_that_can_be_read() -> None:
 def test_the_log_names_a_bounded_number_of_groups() -> None:
     said: list[object] = []
     skipped = SkippedGroups(said.append)
-    for number in range(2 * TOLD_MAX):
+    for number in range(2 * LOGGED_GROUPS_MAX):
         for _ in range(3):
             skipped(LAG, f"g{number}", ValueError("no"))
-    assert len(said) == TOLD_MAX
-    assert skipped.counts[LAG] == 6 * TOLD_MAX
+    assert len(said) == LOGGED_GROUPS_MAX
+    assert skipped.counts[LAG] == 6 * LOGGED_GROUPS_MAX
 
 
 def test_a_sample_of_numbers_beyond_64_bits_is_none() -> None:
-    sample = Sample("g", "t", 1, whole=False, partitions={0: [Commit(1, 2, INT64_MAX)]})
+    sample = Sample("g", "t", 1, whole=False, partitions={0: [SampledCommit(1, 2, INT64_MAX)]})
     assert decode_sample(*encode_sample(sample)) == sample
-    wide = sample._replace(partitions={0: [Commit(1, 2, INT64_MAX + 1)]})
+    wide = sample._replace(partitions={0: [SampledCommit(1, 2, INT64_MAX + 1)]})
     with pytest.raises(UnreadableSample):
         decode_sample(*encode_sample(wide))

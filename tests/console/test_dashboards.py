@@ -12,8 +12,8 @@ import yaml
 from broker.metrics.family import Kind
 from broker.metrics.scrape import all_families
 from docs.make_dashboard import PATH, dashboard_text
-from history.lag.model import Status
-from history.verdicts.model import TroubleKind
+from history.lag.model import LagStatus
+from history.verdicts.model import VerdictKind
 from tests.architecture.tree import ROOT
 from tests.console.live import Samples
 from tests.console.promql import Query, read
@@ -27,9 +27,9 @@ NOT_OURS = {"up"}  # Prometheus' own
 
 # Families that a healthy daemon has no sample of, with the values that their labels may have.
 IN_TROUBLE_ONLY = {
-    "group_coordinator_lag_verdict": {"verdict": {str(one.value) for one in Status}},
+    "group_coordinator_lag_verdict": {"verdict": {str(one.value) for one in LagStatus}},
     "group_coordinator_group_lag_verdict": {"verdict": {"OK", "WARN", "ERR"}},
-    "group_coordinator_group_troubles": {"kind": {kind.value for kind in TroubleKind}},
+    "group_coordinator_group_troubles": {"kind": {kind.value for kind in VerdictKind}},
 }
 
 

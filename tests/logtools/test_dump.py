@@ -16,7 +16,7 @@ from coordinator.group import Member
 from history.encoding import encode
 from history.entries import GroupDeletedEntry
 from history.lag.records import Sample, encode_sample
-from history.lag.window import Commit
+from history.lag.window import SampledCommit
 from logtools.decoders import DECODERS, decoder_for
 from logtools.dump import Wanted, dump
 from logtools.layout import NothingThere, place_at
@@ -137,7 +137,7 @@ def test_the_topics_of_the_history_are_decoded() -> None:
     assert shown.value["expired"] is True
     assert shown.kind != "Unknown"
 
-    made = encode_sample(Sample("g", "orders", NOW_MS, False, {2: [Commit(NOW_MS, 7, 3)]}))
+    made = encode_sample(Sample("g", "orders", NOW_MS, False, {2: [SampledCommit(NOW_MS, 7, 3)]}))
     shown = decoder_for("__group_lag")(*made)
     assert (shown.group, shown.topic) == ("g", "orders")
     assert shown.value["partitions"] == [

@@ -22,7 +22,7 @@ from history.entries import (
     Who,
 )
 from history.lag.records import Sample, encode_sample
-from history.lag.window import Commit
+from history.lag.window import SampledCommit
 from protocol.names import GroupId, TopicName
 from storage.api import Record
 from storage.batch.record_batch import encode_batch
@@ -122,8 +122,8 @@ def _samples() -> _Writer:
         for partition, end in ends.items():
             stands = minute >= 30 and partition == 1
             offset = min(end, 10 * (30 if stands else minute))
-            partitions[partition] = (Commit(at, offset, end - offset),)
+            partitions[partition] = (SampledCommit(at, offset, end - offset),)
         sample = Sample("billing", "orders", at, False, partitions)
-        search = Sample(NASTY, "pages", at, False, {0: (Commit(at, 100 * minute, 0),)})
+        search = Sample(NASTY, "pages", at, False, {0: (SampledCommit(at, 100 * minute, 0),)})
         log.add(at, Record(*encode_sample(sample)), Record(*encode_sample(search)))
     return log

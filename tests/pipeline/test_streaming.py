@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from coordinator.java_hash import partition_of
 from history.lag.records import Sample, encode_sample
-from history.lag.window import Commit
+from history.lag.window import SampledCommit
 from pipeline.derive.anomalies import STALLED_INSTANTS
 from pipeline.derive.group_health import EVERY_MS as JOBS_EVERY_MS
 from pipeline.jobs import JOBS, Facts
@@ -71,7 +71,7 @@ def lag_records(groups: Histories) -> list[Record]:
     """As the sampler writes them: in the order of time, a little after the commit."""
     seen = sorted((one.at_ms, group, one) for group, all_of in groups.items() for one in all_of)
     return [
-        Record(*encode_sample(Sample(group, "t", at + 5_000, False, {0: [Commit(*one)]})))
+        Record(*encode_sample(Sample(group, "t", at + 5_000, False, {0: [SampledCommit(*one)]})))
         for at, group, one in seen
     ]
 

@@ -16,10 +16,10 @@ from broker.loop.clock import SystemClock
 from broker.observe.events import PartFailed, ShellEvent, Warned
 from coordinator.coordinator import GroupCoordinator
 from coordinator.group import CommittedOffset, Group
-from history.lag.book import LagBook, LagLimits
-from history.lag.model import Status
+from history.lag.book import LagLimits, LagStore
+from history.lag.model import LagStatus
 from history.lag.records import Sample
-from history.lag.window import Commit
+from history.lag.window import SampledCommit
 from protocol.names import GroupId, GroupState, MemberId, TopicName
 from storage.api import LogClosed, TopicLog
 from tests.history.history_world import assignment
@@ -75,7 +75,7 @@ class World:
         )
         self.sampler = LagSampler(
             LagReader(cast("GroupCoordinator", coordinator), cast("TopicRegistry", registry)),
-            LagBook(LagLimits(interval_ms=1_000, window_commits=5, partitions_max=1_000)),
+            LagStore(LagLimits(interval_ms=1_000, window_commits=5, partitions_max=1_000)),
             self.kept,
             SystemClock(wall_ns=lambda: self.now_ms * 1_000_000),
             self.said.append,
@@ -102,7 +102,7 @@ class World:
                 group.offsets[TOPIC][index] = replace(one, topic_id=self.topic_id)
 
     @property
-    def statuses(self) -> set[Status]:
+    def statuses(self) -> set[LagStatus]:
         return {windows.status for windows in self.sampler.book.groups.values()}
 
     async def round(self, *, after_ms: int = 1_000) -> list[Sample]:
@@ -117,7 +117,9 @@ async def test_only_what_is_new_is_written_and_an_idle_group_is_not() -> None:
     world = World(2)
     first = await world.round()
     assert [(one.group_id, one.whole) for one in first] == [("g0", False), ("g1", False)]
-    assert first[0].partitions == {n: (Commit(world.now_ms - 1_000, 10, 90),) for n in range(4)}
+    assert first[0].partitions == {
+        n: (SampledCommit(world.now_ms - 1_000, 10, 90),) for n in range(4)
+    }
     assert await world.round() == []
     # All of it once in a keepalive; and then again only while there is lag.
     await world.round(after_ms=60_000)
@@ -161,7 +163,7 @@ async def test_large_samples_are_cut() -> None:
 
 
 async def test_what_was_kept_is_in_the_windows_before_the_first_round() -> None:
-    before = [Commit(1_699_999_990_000 + n, 5 + n, 95) for n in range(3)]
+    before = [SampledCommit(1_699_999_990_000 + n, 5 + n, 95) for n in range(3)]
     world = World(1, tail=[Sample("g0", "t", 0, whole=False, partitions={2: before})])
     await world.sampler._restore()
     await world.round()
@@ -186,7 +188,7 @@ async def test_a_topic_that_was_created_anew_is_no_rewind() -> None:
         log.high_watermark = 20
     world.commit_anew(5)
     await world.round()
-    assert world.statuses == {Status.OK}
+    assert world.statuses == {LagStatus.OK}
     # Nor is it one after a restart, which reads back what was written of both.
     again = World(1, tail=[*written, *world.kept.samples])
     again.topic_id = UUID(int=2)
@@ -196,7 +198,7 @@ async def test_a_topic_that_was_created_anew_is_no_rewind() -> None:
     await again.round()
     window = again.sampler.book.groups["g0"].windows["t", 0]
     assert [commit.committed_offset for commit in window.commits()] == [5, 6]
-    assert again.statuses == {Status.OK}
+    assert again.statuses == {LagStatus.OK}
 
 
 async def test_a_group_that_was_created_anew_is_no_rewind() -> None:
@@ -205,7 +207,7 @@ async def test_a_group_that_was_created_anew_is_no_rewind() -> None:
     world.sampler.group_deleted("g0")
     world.commit_anew(5)
     written += await world.round()
-    assert world.statuses == {Status.OK}
+    assert world.statuses == {LagStatus.OK}
     again = World(1, tail=written)
     await again.sampler._restore()
     again.now_ms = world.now_ms
@@ -230,7 +232,7 @@ async def test_a_group_that_goes_back_is_a_rewind_all_the_same() -> None:
     await fallen_behind(world)
     world.commit_anew(5)
     await world.round()
-    assert world.statuses == {Status.ERR}
+    assert world.statuses == {LagStatus.ERR}
 
 
 async def test_a_fault_of_a_round_is_told_and_the_next_one_comes() -> None:
@@ -308,7 +310,7 @@ def lag_topic(batches: Batches, said: list[ShellEvent], *, bytes_max: int = 1 <<
 
 
 def sample(n: int) -> Sample:
-    return Sample(f"g{n}", "t", n, whole=False, partitions={0: [Commit(n, n, n)]})
+    return Sample(f"g{n}", "t", n, whole=False, partitions={0: [SampledCommit(n, n, n)]})
 
 
 async def read_back(topic: LagTopic) -> list[str]:
@@ -416,7 +418,7 @@ def owning(world: World, *partitions: int) -> Group:
     return group
 
 
-async def status_of(world: World, partition: int) -> Status:
+async def status_of(world: World, partition: int) -> LagStatus:
     asked = await world.sampler.group_lag(GroupId("g0"))
     assert asked is not None
     return next(one.status for one in asked.partitions if one.partition == partition)
@@ -429,16 +431,16 @@ async def test_who_owns_and_never_commits_while_records_wait_is_not_ok_for_long(
     del group.offsets[TOPIC][3]
     for _ in range(4):  # the window is of five commits
         await world.round()
-        assert world.statuses == {Status.OK}
-        assert await status_of(world, 3) is Status.OK
+        assert world.statuses == {LagStatus.OK}
+        assert await status_of(world, 3) is LagStatus.OK
     await world.round()
-    assert world.statuses == {Status.WARN}
-    assert await status_of(world, 3) is Status.WARN
-    assert await status_of(world, 0) is Status.OK
+    assert world.statuses == {LagStatus.WARN}
+    assert await status_of(world, 3) is LagStatus.WARN
+    assert await status_of(world, 0) is LagStatus.OK
     # The first commit ends it.
     group.offsets[TOPIC][3] = CommittedOffset(100, committed_at_ms=world.now_ms)
     await world.round()
-    assert world.statuses == {Status.OK}
+    assert world.statuses == {LagStatus.OK}
 
 
 async def test_a_group_that_never_committed_at_all_is_seen_too() -> None:
@@ -447,19 +449,19 @@ async def test_a_group_that_never_committed_at_all_is_seen_too() -> None:
     group.offsets = {}
     for _ in range(5):
         await world.round()
-    assert world.statuses == {Status.WARN}
+    assert world.statuses == {LagStatus.WARN}
     for log in world.logs:
         log.high_watermark = 0  # there is nothing to read
     await world.round()
-    assert world.statuses == {Status.OK}
+    assert world.statuses == {LagStatus.OK}
 
 
 async def test_who_committed_beyond_the_end_is_not_ok() -> None:
     world = World(1)
     world.commit(101)
     await world.round()
-    assert world.statuses == {Status.WARN}
-    assert await status_of(world, 0) is Status.WARN
+    assert world.statuses == {LagStatus.WARN}
+    assert await status_of(world, 0) is LagStatus.WARN
     world.commit(100)
     await world.round()
-    assert world.statuses == {Status.OK}
+    assert world.statuses == {LagStatus.OK}

@@ -1,7 +1,7 @@
-"""The watch over live trouble: told by a real coordinator, it is silent in ordinary life.
+"""Verdict watch on a real coordinator: no verdicts in normal operation.
 
 Ordinary life is rolling restarts, rebalances of both kinds and the simulator's runs in fair
-weather; trouble is a member that does not come, and groups beyond the limit.
+weather; verdicts come from a member that does not come, and groups beyond the limit.
 """
 
 from collections.abc import Sequence
@@ -9,14 +9,14 @@ from collections.abc import Sequence
 import pytest
 
 from broker.lag.commit_rates import CLIENTS_MAX, CommitMeter
-from broker.lag.verdict_watch import TroubleWatch
-from broker.observe.events import ShellEvent, TroubleCleared, TroubleFound
+from broker.lag.verdict_watch import VerdictWatch
+from broker.observe.events import ShellEvent, VerdictCleared, VerdictFound
 from coordinator.classic.events import JoinRefused
 from coordinator.coordinator import GroupCoordinator
 from coordinator.group import CommittedOffset
 from coordinator.offsets.events import OffsetsCommitted
 from history.entries import GroupEmptiedEntry
-from history.verdicts.model import TroubleKind, TroubleLimits
+from history.verdicts.model import VerdictKind, VerdictLimits
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.join_group import JoinGroupResponse
 from protocol.names import (
@@ -43,39 +43,39 @@ async def no_pause() -> None:
 class Watched:
     """A watch that looks when it is told to."""
 
-    def __init__(self, limits: TroubleLimits | None = None, groups_max: int = 100) -> None:
+    def __init__(self, limits: VerdictLimits | None = None, groups_max: int = 100) -> None:
         topics = Topics()
         topics.counts[TopicName("t")] = 4
         self.said: list[ShellEvent] = []
-        self.watch = TroubleWatch(topics, limits or TroubleLimits(), groups_max, self.said.append)
+        self.watch = VerdictWatch(topics, limits or VerdictLimits(), groups_max, self.said.append)
         self._told = 0
 
     def hear(self, world: ToldWorld) -> None:
         for turn in world.told.turns[self._told :]:
             for event in turn:
-                self.watch.happened(event)
+                self.watch.on_entry(event)
         self._told = len(world.told.turns)
 
-    def look(self, coordinator: GroupCoordinator, now: Now) -> None:
-        """A round: nothing in it waits, so each look is over at once."""
+    def inspect(self, coordinator: GroupCoordinator, now: Now) -> None:
+        """A round: nothing in it waits, so each inspection is over at once."""
         alive = set()
         for group in coordinator.groups():
             alive.add(group.group_id)
-            step = self.watch.look(group, None, now, no_pause)
+            step = self.watch.inspect(group, None, now, no_pause)
             with pytest.raises(StopIteration):
                 step.send(None)
         self.watch.end_round(alive, now)
 
     def live(self, world: ToldWorld, seconds: int) -> None:
-        """Let time pass, with a look in each second."""
+        """Let time pass, with an inspection in each second."""
         for _ in range(seconds):
             world.advance(SECOND)
             self.hear(world)
-            self.look(world.coordinator, world.now)
+            self.inspect(world.coordinator, world.now)
 
     @property
-    def found(self) -> list[TroubleKind]:
-        return [said.trouble.kind for said in self.said if isinstance(said, TroubleFound)]
+    def found(self) -> list[VerdictKind]:
+        return [said.verdict.kind for said in self.said if isinstance(said, VerdictFound)]
 
 
 def beat_all(world: ToldWorld) -> None:
@@ -159,17 +159,17 @@ def test_fair_weather_in_the_simulator_is_no_trouble(seed: int) -> None:
     run.operator.start()
     node = run.operator.node
     assert node is not None
-    node.history.subscribe(watched.watch.happened)
+    node.history.subscribe(watched.watch.on_entry)
     for group_id in ("red", "green"):
         for n in range(4):
             run._add_member(GroupId(group_id), is_static=n % 2 == 0)
     run.operator.begin(Weather((), 0))
 
-    def look() -> None:
-        watched.look(node.coordinator, node.now)
-        run.sim.after(SECOND, look)
+    def inspect() -> None:
+        watched.inspect(node.coordinator, node.now)
+        run.sim.after(SECOND, inspect)
 
-    run.sim.after(SECOND, look)
+    run.sim.after(SECOND, inspect)
     run.sim.run(until=lambda: run.sim.now_ms > 60 * SECOND)
     assert watched.found == []
 
@@ -183,21 +183,21 @@ def test_a_member_that_does_not_come_is_told_and_taken_back() -> None:
     for _ in range(16):
         world.heartbeat(world.group(), members[1])
         watched.live(world, 1)
-    assert watched.found == [TroubleKind.STUCK_GROUP]
-    (standing,) = watched.watch.standing("g")
-    assert standing.trouble.evidence["waiting_total"] == 1
+    assert watched.found == [VerdictKind.STUCK_GROUP]
+    (standing,) = watched.watch.active("g")
+    assert standing.verdict.evidence["waiting_total"] == 1
     assert watched.watch.counts()["stuck_group"] == 1
 
     answer = world.rejoin(members[1]).joined
     watched.live(world, 1)
-    cleared = [said for said in watched.said if isinstance(said, TroubleCleared)]
-    assert [one.trouble.kind for one in cleared] == [TroubleKind.STUCK_GROUP]
+    cleared = [said for said in watched.said if isinstance(said, VerdictCleared)]
+    assert [one.verdict.kind for one in cleared] == [VerdictKind.STUCK_GROUP]
     assert cleared[0].lasted_ms >= SECOND
     assert answer.generation_id == 2
     # And once the assignments are out it is known who was slow.
     world.assign([first.joined, answer])
     watched.live(world, 1)
-    assert TroubleKind.SLOW_JOINER in watched.found
+    assert VerdictKind.SLOW_JOINER in watched.found
 
 
 def test_a_join_without_a_common_assignor_is_an_event() -> None:
@@ -209,23 +209,23 @@ def test_a_join_without_a_common_assignor_is_an_event() -> None:
     assert (event.client_id, event.offered, event.supported) == ("c", ("roundrobin",), ("range",))
     watched.watch.join_refused(event)
     watched.live(world, 1)
-    assert watched.found == [TroubleKind.MIXED_PROTOCOLS]
+    assert watched.found == [VerdictKind.MIXED_PROTOCOLS]
 
 
 def test_what_is_gone_has_no_trouble_and_no_past() -> None:
-    world, watched = ToldWorld(), Watched(TroubleLimits(stuck_ms=SECOND))
+    world, watched = ToldWorld(), Watched(VerdictLimits(stuck_ms=SECOND))
     members = settle(world, [], newcomers=["a", "b"])
     world.rejoin(members[0], protocols=offers("t", "u"))
     watched.live(world, 2)
-    assert watched.found == [TroubleKind.STUCK_GROUP]
+    assert watched.found == [VerdictKind.STUCK_GROUP]
     watched.watch.end_round(set(), world.now)
-    assert list(watched.watch.standing()) == []
+    assert list(watched.watch.active()) == []
     assert watched.watch.groups_watched == 0
-    assert isinstance(watched.said[-1], TroubleCleared)
+    assert isinstance(watched.said[-1], VerdictCleared)
 
 
 def test_after_a_quiet_window_a_group_is_not_looked_at_any_more() -> None:
-    limits = TroubleLimits(window_ms=10 * SECOND)
+    limits = VerdictLimits(window_ms=10 * SECOND)
     world, watched = ToldWorld(), Watched(limits)
     settle(world, [], newcomers=["a", "b"])
     live_well(watched, world, 9)
@@ -237,7 +237,7 @@ def test_after_a_quiet_window_a_group_is_not_looked_at_any_more() -> None:
 def test_no_more_groups_are_remembered_than_allowed() -> None:
     watched = Watched(groups_max=3)
     for n in range(5):
-        watched.watch.happened(GroupEmptiedEntry(f"g{n}", 1))
+        watched.watch.on_entry(GroupEmptiedEntry(f"g{n}", 1))
     assert (watched.watch.groups_watched, watched.watch.forgotten) == (3, 2)
 
 
@@ -260,25 +260,25 @@ def committed(member_id: str, client_id: str = "ann", partitions: int = 2) -> Of
 def test_rates_are_of_whole_intervals() -> None:
     meter = CommitMeter()
     meter(committed("m"))
-    meter.turn_over(10_000, 1)
+    meter.end_interval(10_000, 1)
     assert meter.rates_of("g") == []  # of the first interval nobody knows the length
     for _ in range(500):
         meter(committed("m"))
     meter(committed("rare"))
-    meter.turn_over(12_000, 100)
+    meter.end_interval(12_000, 100)
     (rate,) = meter.rates_of("g")
     assert (rate.client, rate.commits_per_second, rate.partitions) == ("m", 250.0, 2)
     assert rate.bytes_per_second == 250 * (2 * (52 + 1 + 6 + 2) + 61)
     assert meter.busy == 1
-    meter.turn_over(14_000, 100)
+    meter.end_interval(14_000, 100)
     assert meter.rates_of("g") == []
 
 
 def test_who_commits_without_being_a_member_is_named_by_its_client_id() -> None:
     meter = CommitMeter()
-    meter.turn_over(1_000, 1)
+    meter.end_interval(1_000, 1)
     meter(committed("", "tool"))
-    meter.turn_over(1_500, 1)
+    meter.end_interval(1_500, 1)
     assert [rate.client for rate in meter.rates_of("g")] == ["tool"]
 
 
@@ -311,8 +311,8 @@ def test_a_group_does_not_inherit_the_verdict_of_its_namesake(is_told: bool) -> 
     world, watched = ToldWorld(), Watched()
     members = generation_one(world, [[0, 1], [1, 2, 3]])
     watched.hear(world)
-    watched.look(world.coordinator, world.now)
-    assert watched.found == [TroubleKind.TWO_OWNERS]
+    watched.inspect(world.coordinator, world.now)
+    assert watched.found == [VerdictKind.TWO_OWNERS]
 
     # It is deleted, and created anew, between two rounds.
     for member_id in members:
@@ -321,13 +321,13 @@ def test_a_group_does_not_inherit_the_verdict_of_its_namesake(is_told: bool) -> 
     generation_one(world, [[0, 1], [2, 3]])
     if is_told:
         watched.hear(world)
-    watched.look(world.coordinator, world.now)
-    assert list(watched.watch.standing()) == []
-    assert [type(said) for said in watched.said] == [TroubleFound, TroubleCleared]
+    watched.inspect(world.coordinator, world.now)
+    assert list(watched.watch.active()) == []
+    assert [type(said) for said in watched.said] == [VerdictFound, VerdictCleared]
 
 
 def test_what_a_member_of_a_deleted_group_did_is_not_held_against_its_namesake() -> None:
-    world, watched = ToldWorld(), Watched(TroubleLimits(flapping_returns=2))
+    world, watched = ToldWorld(), Watched(VerdictLimits(flapping_returns=2))
     for _ in range(2):
         for _ in range(2):
             (member_id,) = generation_one_or_more(world)
@@ -336,7 +336,7 @@ def test_what_a_member_of_a_deleted_group_did_is_not_held_against_its_namesake()
         watched.hear(world)
     generation_one_or_more(world)
     watched.hear(world)
-    watched.look(world.coordinator, world.now)
+    watched.inspect(world.coordinator, world.now)
     assert watched.found == []
 
 
@@ -361,15 +361,15 @@ def test_a_group_that_became_stable_is_not_shown_as_stuck() -> None:
         world.heartbeat(world.group(), members[0])
         world.heartbeat(world.group(), members[1])
         watched.live(world, 1)
-    (stuck,) = watched.watch.standing("g")
-    assert stuck.trouble.kind is TroubleKind.STUCK_GROUP
-    assert list(watched.watch.standing()) == [stuck]
+    (stuck,) = watched.watch.active("g")
+    assert stuck.verdict.kind is VerdictKind.STUCK_GROUP
+    assert list(watched.watch.active()) == [stuck]
 
-    # The last one comes; nobody has looked at the group since.
+    # The last one comes; nobody has inspected the group since.
     world.rejoin(members[1])
     assert world.group().state is not GroupState.PREPARING_REBALANCE
-    assert list(watched.watch.standing("g")) == []
-    assert list(watched.watch.standing()) == []
+    assert list(watched.watch.active("g")) == []
+    assert list(watched.watch.active()) == []
 
 
 def test_a_verdict_on_an_assignment_is_not_shown_beside_the_next_one() -> None:
@@ -377,8 +377,8 @@ def test_a_verdict_on_an_assignment_is_not_shown_beside_the_next_one() -> None:
     watched.watch.group_of = lambda _: world.group()
     members = generation_one(world, [[0, 1], [1, 2, 3]])
     watched.hear(world)
-    watched.look(world.coordinator, world.now)
-    (found,) = watched.watch.standing("g")
-    assert found.trouble.kind is TroubleKind.TWO_OWNERS
+    watched.inspect(world.coordinator, world.now)
+    (found,) = watched.watch.active("g")
+    assert found.verdict.kind is VerdictKind.TWO_OWNERS
     settle(world, members, newcomers=["c"])
-    assert list(watched.watch.standing("g")) == []
+    assert list(watched.watch.active("g")) == []

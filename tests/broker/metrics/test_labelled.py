@@ -9,7 +9,7 @@ from broker.metrics.labelled import STEPS_A_BREATH, Labelled
 from broker.metrics.lag import PartitionLag
 from coordinator.group import Group, GroupView, Member
 from coordinator.group_counts import GroupCounts
-from history.lag.model import Status, group_status
+from history.lag.model import LagStatus, group_status
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     TopicPartition,
@@ -40,7 +40,7 @@ class FakeLag:
     def __init__(self, coordinator: FakeCoordinator) -> None:
         self._coordinator = coordinator
         self.lags: dict[str, list[tuple[str, int, int | None]]] = {}
-        self.statuses: dict[str, Status] = {}
+        self.statuses: dict[str, LagStatus] = {}
 
     def groups(self) -> Iterator[Iterable[GroupView]]:
         groups = list(self._coordinator.all.values())
@@ -53,7 +53,7 @@ class FakeLag:
             status = self.statuses.get(group.group_id)
             yield PartitionLag(TopicName(topic), partition, 100, lag, seconds, status)
 
-    def status(self, group: GroupView) -> Status | None:
+    def status(self, group: GroupView) -> LagStatus | None:
         status = self.statuses.get(group.group_id)
         return None if status is None else group_status([status])
 
@@ -158,12 +158,12 @@ def test_partitions_are_given_to_those_that_lag_most() -> None:
 
 def test_groups_are_counted_by_verdict_whether_they_are_shown_or_not() -> None:
     place = Place(groups_max=1)
-    for number, status in enumerate((Status.OK, Status.OK, Status.ERR)):
+    for number, status in enumerate((LagStatus.OK, LagStatus.OK, LagStatus.ERR)):
         place.add(f"g{number}", 1)
         place.lag.statuses[f"g{number}"] = status
     place.add("new", 1)
     place.read()
-    assert place.labelled.statuses == {Status.OK: 2, Status.WARN: 0, Status.ERR: 1}
+    assert place.labelled.statuses == {LagStatus.OK: 2, LagStatus.WARN: 0, LagStatus.ERR: 1}
 
 
 def stable(group: Group, member_id: str, assignment: bytes) -> None:
@@ -265,7 +265,7 @@ def test_after_a_scrape_nothing_is_kept() -> None:
 
 def test_only_trouble_has_a_series_of_its_own_for_each_partition() -> None:
     place = Place(groups_max=5)
-    for group_id, status in (("well", Status.OK), ("stuck", Status.STALL)):
+    for group_id, status in (("well", LagStatus.OK), ("stuck", LagStatus.STALL)):
         place.add(group_id, 1)
         place.lag.statuses[group_id] = status
     place.add("new", 1)

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from types import SimpleNamespace
 
-from broker.lag.verdict_watch import Standing
-from broker.metrics import verdicts as troubles
-from history.verdicts.model import TroubleKind
+from broker.lag.verdict_watch import ActiveVerdict
+from broker.metrics import verdicts
+from history.verdicts.model import VerdictKind
 
 
 class FakeWatch:
@@ -13,28 +13,28 @@ class FakeWatch:
     forgotten = 1
     found: dict[str, int]
 
-    def __init__(self, *standing: tuple[str, TroubleKind]) -> None:
+    def __init__(self, *standing: tuple[str, VerdictKind]) -> None:
         self.found = {kind.value: 2 for _, kind in standing}
-        self._standing = standing
+        self._active = standing
 
     def counts(self) -> dict[str, int]:
-        kinds = [kind for _, kind in self._standing]
-        return {kind.value: kinds.count(kind) for kind in TroubleKind}
+        kinds = [kind for _, kind in self._active]
+        return {kind.value: kinds.count(kind) for kind in VerdictKind}
 
-    def standing(self) -> Iterator[Standing]:
-        for group_id, kind in self._standing:
-            trouble = SimpleNamespace(group_id=group_id, kind=kind)
-            yield Standing(trouble, 0)  # type: ignore[arg-type]
+    def active(self) -> Iterator[ActiveVerdict]:
+        for group_id, kind in self._active:
+            verdict = SimpleNamespace(group_id=group_id, kind=kind)
+            yield ActiveVerdict(verdict, 0)  # type: ignore[arg-type]
 
 
 def test_a_verdict_on_two_members_is_one_series_with_the_value_two() -> None:
-    first, second, *_ = TroubleKind
+    first, second, *_ = VerdictKind
     watch = FakeWatch(("g", first), ("g", first), ("g", second), ("hidden", second))
     labelled = SimpleNamespace(groups=[SimpleNamespace(group_id="g", quoted='"g"')])
-    daemon = SimpleNamespace(troubles=watch)
+    daemon = SimpleNamespace(verdicts=watch)
     lines = [
         line
-        for portion in troubles.collect(daemon, labelled)  # type: ignore[arg-type]
+        for portion in verdicts.collect(daemon, labelled)  # type: ignore[arg-type]
         if portion is not None
         for line in portion.lines
     ]
@@ -46,4 +46,4 @@ def test_a_verdict_on_two_members_is_one_series_with_the_value_two() -> None:
     assert f'group_coordinator_troubles{{kind="{second.value}"}} 2\n' in lines
     assert f'group_coordinator_troubles_found_total{{kind="{first.value}"}} 2\n' in lines
     # Every kind is there before it is found.
-    assert sum(line.startswith("group_coordinator_troubles{") for line in lines) == len(TroubleKind)
+    assert sum(line.startswith("group_coordinator_troubles{") for line in lines) == len(VerdictKind)

@@ -2,17 +2,17 @@
 
 import pytest
 
-from history.lag.book import LagBook, LagLimits, RecordTime
-from history.lag.model import GroupLag, Note, Owner, Reading, Status
+from history.lag.book import LagLimits, LagStore, RecordTime
+from history.lag.model import GroupLag, LagNote, LagStatus, Owner, Reading
 from history.lag.records import Sample, UnreadableSample, decode_sample, encode_sample
-from history.lag.window import Commit
+from history.lag.window import SampledCommit
 
 START = 1_700_000_000_000
 SECOND = 1_000
 
 
 def judged(
-    book: LagBook,
+    book: LagStore,
     group_id: str,
     readings: list[Reading],
     times: dict[tuple[str, int], RecordTime] | None = None,
@@ -29,7 +29,7 @@ def reading(partition: int, committed: int | None, end: int | None, at_ms: int =
     return Reading("t", partition, committed, None if committed is None else at_ms, 0, end)
 
 
-def sample(book: LagBook, at_ms: int, **groups: list[Reading]) -> None:
+def sample(book: LagStore, at_ms: int, **groups: list[Reading]) -> None:
     for group_id, readings in groups.items():
         book.see(group_id, readings, at_ms)
         book.judge_windows(group_id, readings, {}, at_ms)
@@ -38,7 +38,7 @@ def sample(book: LagBook, at_ms: int, **groups: list[Reading]) -> None:
 
 
 def test_sums_of_a_group_a_topic_and_a_member() -> None:
-    book = LagBook(LIMITS)
+    book = LagStore(LIMITS)
     ann = Owner("m-1", None, "ann", "/10.0.0.1")
     bob = Owner("m-2", None, "bob", "/10.0.0.2")
     readings = [reading(1, 10, 25), reading(0, 10, 30), reading(2, None, 7), reading(3, 99, 5)]
@@ -57,7 +57,7 @@ def test_sums_of_a_group_a_topic_and_a_member() -> None:
     assert [one.lag for one in lag.partitions] == [20, 15, None, 0]
     assert [one.seconds for one in lag.partitions] == [90.0, None, None, 0.0]
     assert [one.seconds_exact for one in lag.partitions] == [True, False, False, True]
-    assert lag.partitions[3].note is Note.BEYOND_END
+    assert lag.partitions[3].note is LagNote.BEYOND_END
     assert (lag.total.partitions, lag.total.lag, lag.total.lag_max) == (4, 35, 20)
     assert lag.total.seconds_max == 90.0
     assert lag.by_topic() == {"t": lag.total}
@@ -67,18 +67,18 @@ def test_sums_of_a_group_a_topic_and_a_member() -> None:
 
 
 def test_a_group_that_has_committed_nothing_has_no_lag() -> None:
-    lag = judged(LagBook(LIMITS), "g", [reading(0, None, 7)])
+    lag = judged(LagStore(LIMITS), "g", [reading(0, None, 7)])
     assert (lag.total.lag, lag.total.lag_max, lag.catch_up_seconds) == (None, None, None)
 
 
 def test_a_record_from_the_future_is_not_negative_seconds_old() -> None:
     time = {("t", 0): RecordTime(START + 5_000, exact=True)}
-    lag = judged(LagBook(LIMITS), "g", [reading(0, 1, 7)], time)
+    lag = judged(LagStore(LIMITS), "g", [reading(0, 1, 7)], time)
     assert lag.partitions[0].seconds == 0.0
 
 
 def test_beyond_the_limit_no_window_is_opened_and_that_is_said() -> None:
-    book = LagBook(LIMITS)
+    book = LagStore(LIMITS)
     sample(
         book, START, a=[reading(n, 1, 5) for n in range(3)], b=[reading(n, 1, 5) for n in (0, 1)]
     )
@@ -94,7 +94,7 @@ def test_beyond_the_limit_no_window_is_opened_and_that_is_said() -> None:
 
 
 def test_what_a_group_has_no_commit_for_any_more_is_forgotten() -> None:
-    book = LagBook(LIMITS)
+    book = LagStore(LIMITS)
     sample(book, START, a=[reading(0, 1, 5), reading(1, 1, 5)])
     sample(book, START + SECOND, a=[reading(1, 1, 5)])
     assert [one.partition for one in book.windows_of("a")] == [1]
@@ -105,38 +105,38 @@ def test_what_a_group_has_no_commit_for_any_more_is_forgotten() -> None:
 
 
 def test_only_new_commits_are_worth_writing_down() -> None:
-    book = LagBook(LIMITS)
+    book = LagStore(LIMITS)
     first = book.see("a", [reading(0, 1, 5)], START)
-    assert first == [(("t", 0), Commit(START, 1, 4))]
+    assert first == [(("t", 0), SampledCommit(START, 1, 4))]
     assert book.see("a", [reading(0, 1, 9)], START + SECOND) == []
     later = book.see("a", [reading(0, 3, 9, START + SECOND)], START + 2 * SECOND)
-    assert later == [(("t", 0), Commit(START + SECOND, 3, 6))]
+    assert later == [(("t", 0), SampledCommit(START + SECOND, 3, 6))]
 
 
 def test_the_status_survives_a_restart() -> None:
-    book = LagBook(LIMITS)
+    book = LagStore(LIMITS)
     for n in range(3):
         sample(book, START + n * SECOND, a=[reading(0, 7, 9 + n, START + n * SECOND)])
-    assert book.groups["a"].status is Status.ERR
+    assert book.groups["a"].status is LagStatus.ERR
     commits = list(book.groups["a"].windows["t", 0].commits())
 
     key, value = encode_sample(Sample("a", "t", START, whole=True, partitions={0: commits}))
     kept = decode_sample(key, value)
-    again = LagBook(LIMITS)
+    again = LagStore(LIMITS)
     for partition, known in kept.partitions.items():
         again.restore(kept.group_id, (kept.topic, partition), known)
     at_ms = START + 3 * SECOND
     sample(again, at_ms, a=[reading(0, 7, 12, START + 2 * SECOND)])
-    assert [one.status for one in again.windows_of("a")] == [Status.STALL]
+    assert [one.status for one in again.windows_of("a")] == [LagStatus.STALL]
     # And without it nothing would be known yet.
-    fresh = LagBook(LIMITS)
+    fresh = LagStore(LIMITS)
     sample(fresh, at_ms, a=[reading(0, 7, 12, START + 2 * SECOND)])
-    assert [one.status for one in fresh.windows_of("a")] == [Status.OK]
+    assert [one.status for one in fresh.windows_of("a")] == [LagStatus.OK]
 
 
 def test_a_restored_group_that_is_gone_is_forgotten_in_the_first_round() -> None:
-    book = LagBook(LIMITS)
-    book.restore("gone", ("t", 0), [Commit(START, 1, 1)])
+    book = LagStore(LIMITS)
+    book.restore("gone", ("t", 0), [SampledCommit(START, 1, 1)])
     sample(book, START, a=[reading(0, 1, 5)])
     assert (set(book.groups), book.windows) == ({"a"}, 1)
 
@@ -164,7 +164,7 @@ def test_a_sample_of_another_version_is_refused() -> None:
 
 
 def test_seconds_are_estimated_where_no_record_was_read() -> None:
-    book = LagBook(LIMITS)
+    book = LagStore(LIMITS)
     sample(book, START, a=[reading(0, 5, 5)])
     sample(book, START + SECOND, a=[reading(0, 5, 15)])
     assert book.estimated_time(("t", 0), 10) == RecordTime(START + 500, exact=False)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from history.lag.book import LagBook, LagLimits
-from history.lag.model import GroupLag, Outlook, PartitionLag, Reading
+from history.lag.book import LagLimits, LagStore
+from history.lag.model import CatchUp, GroupLag, PartitionLag, Reading
 
 STEP_MS = 100
 SECOND = 1_000
@@ -35,7 +35,7 @@ class Life:
         self.commit_ms, self.ask_ms = commit_ms, ask_ms
         self.end, self.position = 1_000.0 + lag, 1_000.0
         self.committed, self.committed_at_ms = 1_000, START
-        self.book = LagBook(LIMITS)
+        self.book = LagStore(LIMITS)
 
     def reading(self, partition: int = 0) -> Reading:
         return Reading("t", partition, self.committed, self.committed_at_ms, 0, int(self.end))
@@ -62,17 +62,17 @@ class Life:
             if at_ms % self.ask_ms == 0:
                 yield at_ms, self.ask(now_ms)
 
-    def outlooks(self, for_ms: int, *, from_ms: int = 0) -> set[Outlook]:
-        return {one.outlook for at_ms, one in self.live(for_ms) if at_ms >= from_ms and one.lag}
+    def catch_up_states(self, for_ms: int, *, from_ms: int = 0) -> set[CatchUp]:
+        return {one.catch_up for at_ms, one in self.live(for_ms) if at_ms >= from_ms and one.lag}
 
 
 @pytest.mark.parametrize("per_second", [0.1, 2, 20, 5_000])
 @pytest.mark.parametrize("commit_ms", [SECOND, 5 * SECOND, 40 * SECOND])
 def test_a_steady_consumer_keeps_up(per_second: float, commit_ms: int) -> None:
     life = Life(steadily(per_second), steadily(per_second * 2), commit_ms=commit_ms)
-    said = [(at_ms, one.outlook) for at_ms, one in life.live(15 * MINUTE) if one.lag]
-    assert {seen for _, seen in said} <= {Outlook.KEEPS_UP, Outlook.UNKNOWN}
-    assert {seen for at_ms, seen in said if at_ms > 2 * MINUTE} <= {Outlook.KEEPS_UP}
+    said = [(at_ms, one.catch_up) for at_ms, one in life.live(15 * MINUTE) if one.lag]
+    assert {seen for _, seen in said} <= {CatchUp.KEEPS_UP, CatchUp.UNKNOWN}
+    assert {seen for at_ms, seen in said if at_ms > 2 * MINUTE} <= {CatchUp.KEEPS_UP}
 
 
 def test_a_small_constant_lag_keeps_up() -> None:
@@ -80,7 +80,7 @@ def test_a_small_constant_lag_keeps_up() -> None:
     life = Life(steadily(20), steadily(20), commit_ms=SECOND, lag=2)
     seen = [one for at_ms, one in life.live(20 * MINUTE) if at_ms > MINUTE]
     assert len(seen) >= 120
-    assert {one.outlook for one in seen} == {Outlook.KEEPS_UP}
+    assert {one.catch_up for one in seen} == {CatchUp.KEEPS_UP}
     assert all(one.catch_up_seconds is not None and one.catch_up_seconds < 3 for one in seen)
 
 
@@ -89,7 +89,7 @@ def test_a_large_constant_lag_is_never_read() -> None:
     seen = [one for at_ms, one in life.live(10 * MINUTE) if at_ms > MINUTE]
     for one in seen:  # both rates are the same, to the accuracy of a sample
         assert one.catch_up_seconds is None or one.catch_up_seconds > 10 * 3_600
-    assert Outlook.KEEPS_UP not in {one.outlook for one in seen}
+    assert CatchUp.KEEPS_UP not in {one.catch_up for one in seen}
 
 
 @pytest.mark.parametrize("commit_ms", [SECOND, 5 * SECOND, 20 * SECOND])
@@ -98,17 +98,17 @@ def test_bursts_that_are_read_are_no_falling_behind(commit_ms: int) -> None:
     life = Life(
         lambda at_ms: 60_000 if at_ms % (2 * MINUTE) == 0 else 0, steadily(100), commit_ms=commit_ms
     )
-    seen = life.outlooks(30 * MINUTE, from_ms=5 * MINUTE)
-    assert seen <= {Outlook.KEEPS_UP, Outlook.CATCHES_UP}
+    seen = life.catch_up_states(30 * MINUTE, from_ms=5 * MINUTE)
+    assert seen <= {CatchUp.KEEPS_UP, CatchUp.CATCHES_UP}
 
 
 def test_a_consumer_that_stopped_is_said_to_within_a_minute() -> None:
     life = Life(steadily(20), lambda at_ms: 40 if at_ms < 5 * MINUTE else 0, commit_ms=SECOND)
     for at_ms, one in life.live(15 * MINUTE):
         if 2 * MINUTE < at_ms < 5 * MINUTE:
-            assert one.outlook in (Outlook.KEEPS_UP, Outlook.CAUGHT_UP)
+            assert one.catch_up in (CatchUp.KEEPS_UP, CatchUp.CAUGHT_UP)
         if at_ms > 6 * MINUTE:
-            assert one.outlook is Outlook.FALLS_BEHIND
+            assert one.catch_up is CatchUp.FALLS_BEHIND
             assert one.catch_up_seconds is None
 
 
@@ -116,9 +116,9 @@ def test_a_consumer_that_slows_down_falls_behind() -> None:
     life = Life(steadily(50), lambda at_ms: 100 if at_ms < 5 * MINUTE else 25, commit_ms=SECOND)
     for at_ms, one in life.live(20 * MINUTE):
         if 2 * MINUTE < at_ms < 5 * MINUTE:
-            assert one.outlook in (Outlook.KEEPS_UP, Outlook.CAUGHT_UP)
+            assert one.catch_up in (CatchUp.KEEPS_UP, CatchUp.CAUGHT_UP)
         if at_ms > 8 * MINUTE:
-            assert one.outlook is Outlook.FALLS_BEHIND
+            assert one.catch_up is CatchUp.FALLS_BEHIND
 
 
 @pytest.mark.parametrize("commit_ms", [SECOND, 5 * SECOND, 20 * SECOND])
@@ -128,7 +128,7 @@ def test_the_time_to_catch_up_is_the_true_one(commit_ms: int) -> None:
     for at_ms, one in life.live(4 * MINUTE):
         if at_ms < MINUTE:
             continue
-        assert one.outlook is Outlook.CATCHES_UP
+        assert one.catch_up is CatchUp.CATCHES_UP
         assert one.lag is not None
         assert one.catch_up_seconds == pytest.approx(one.lag / 200, rel=0.15)
 
@@ -148,9 +148,9 @@ def test_a_group_without_members_has_no_estimate() -> None:
     assert one.lag == pytest.approx(310, abs=50)
     assert one.catch_up_seconds is not None
     empty = life.ask(START + at_ms, state="Empty")
-    assert (empty.outlook, empty.catch_up_seconds) == (Outlook.NOBODY_READS, None)
+    assert (empty.catch_up, empty.catch_up_seconds) == (CatchUp.NO_READERS, None)
     group = GroupLag.of("g", "Empty", START, [empty])
-    assert (group.outlook, group.catch_up_seconds) == (Outlook.NOBODY_READS, None)
+    assert (group.catch_up, group.catch_up_seconds) == (CatchUp.NO_READERS, None)
 
 
 def test_one_partition_does_not_decide_for_the_group() -> None:
@@ -160,8 +160,8 @@ def test_one_partition_does_not_decide_for_the_group() -> None:
     for life in (good, bad, good):
         *_, (_, one) = life.live(5 * MINUTE)
         partitions.append(one)
-    assert partitions[1].outlook is Outlook.FALLS_BEHIND
+    assert partitions[1].catch_up is CatchUp.FALLS_BEHIND
     group = GroupLag.of("g", "Stable", START, partitions)
-    assert group.outlook is Outlook.KEEPS_UP
+    assert group.catch_up is CatchUp.KEEPS_UP
     assert group.falling_behind == 1
     assert group.catch_up_seconds is not None

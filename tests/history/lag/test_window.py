@@ -6,17 +6,32 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from history.lag.model import Note, Rates, Reading, Status, catch_up_seconds, group_status, outlook
-from history.lag.window import Commit, Ends, Patience, Window, judge, rates
+from history.lag.model import (
+    LagNote,
+    LagRates,
+    LagStatus,
+    Reading,
+    catch_up_seconds,
+    catch_up_state,
+    group_status,
+)
+from history.lag.window import (
+    LagWindow,
+    LogEnds,
+    SampledCommit,
+    WindowLimits,
+    evaluate_window,
+    lag_rates,
+)
 
 MINUTE = 60_000
 START = 1_700_000_000_000
-FULL = Patience(commits=4, window_ms=4 * MINUTE)
+FULL = WindowLimits(commits=4, window_ms=4 * MINUTE)
 
 
-def window(offsets_and_lags: Sequence[tuple[int, int]], every_ms: int = MINUTE) -> Window:
+def window(offsets_and_lags: Sequence[tuple[int, int]], every_ms: int = MINUTE) -> LagWindow:
     """Commits in even steps; the lag now is the last one's."""
-    made = Window()
+    made = LagWindow()
     for n, (offset, lag) in enumerate(offsets_and_lags):
         made.see(
             Reading("t", 0, offset, START + n * every_ms, 0, offset + lag), START + n * every_ms, 4
@@ -24,95 +39,98 @@ def window(offsets_and_lags: Sequence[tuple[int, int]], every_ms: int = MINUTE) 
     return made
 
 
-def last_ms(made: Window) -> int:
+def last_ms(made: LagWindow) -> int:
     return list(made.commits())[-1].committed_at_ms
 
 
-def status(made: Window, silent_ms: int = 1_000, ends: Ends | None = None) -> Status:
-    return judge(made, ends, last_ms(made) + silent_ms, FULL)
+def status(made: LagWindow, silent_ms: int = 1_000, ends: LogEnds | None = None) -> LagStatus:
+    return evaluate_window(made, ends, last_ms(made) + silent_ms, FULL)
 
 
 def test_no_lag_now_is_ok_whatever_was_before() -> None:
     made = window([(10, 5), (9, 5), (9, 5), (9, 5)])
     made.see(Reading("t", 0, 9, START + 3 * MINUTE, 0, 9), START + 4 * MINUTE, 4)
-    assert judge(made, None, START + 99 * MINUTE, FULL) is Status.OK
+    assert evaluate_window(made, None, START + 99 * MINUTE, FULL) is LagStatus.OK
 
 
 def test_it_commits_and_its_lag_shrinks_somewhere() -> None:
-    assert status(window([(10, 5), (20, 6), (30, 5), (40, 9)])) is Status.OK
+    assert status(window([(10, 5), (20, 6), (30, 5), (40, 9)])) is LagStatus.OK
 
 
 def test_it_commits_and_its_lag_never_shrinks() -> None:
-    assert status(window([(10, 5), (20, 5), (30, 6), (40, 9)])) is Status.WARN
+    assert status(window([(10, 5), (20, 5), (30, 6), (40, 9)])) is LagStatus.WARN
 
 
 def test_a_lag_of_zero_within_the_window_is_no_trouble() -> None:
-    assert status(window([(10, 0), (20, 5), (30, 6), (40, 9)])) is Status.OK
+    assert status(window([(10, 0), (20, 5), (30, 6), (40, 9)])) is LagStatus.OK
 
 
 def test_commits_of_one_offset_are_a_stall() -> None:
-    assert status(window([(10, 5), (10, 6), (10, 7), (10, 9)])) is Status.STALL
+    assert status(window([(10, 5), (10, 6), (10, 7), (10, 9)])) is LagStatus.STALL
 
 
 def test_a_silence_longer_than_the_window_is_a_stop() -> None:
     made = window([(10, 5), (20, 4), (30, 3), (40, 2)])
-    assert status(made, silent_ms=3 * MINUTE) is Status.OK  # exactly as long as it spans
-    assert status(made, silent_ms=3 * MINUTE + 1) is Status.STOP
+    assert status(made, silent_ms=3 * MINUTE) is LagStatus.OK  # exactly as long as it spans
+    assert status(made, silent_ms=3 * MINUTE + 1) is LagStatus.STOP
 
 
 def test_a_consumer_that_was_at_the_end_a_moment_ago_has_not_stopped() -> None:
     made = window([(10, 0), (20, 0), (30, 0), (40, 2)])
-    ends = Ends()
+    ends = LogEnds()
     ends.see(START + 10 * MINUTE, 40, 4)
     ends.see(START + 11 * MINUTE, 42, 4)
-    assert status(made, 8 * MINUTE, ends) is Status.OK
+    assert status(made, 8 * MINUTE, ends) is LagStatus.OK
     for n in range(4):
         ends.see(START + (12 + n) * MINUTE, 42, 4)
-    assert status(made, 12 * MINUTE, ends) is Status.STOP
+    assert status(made, 12 * MINUTE, ends) is LagStatus.STOP
 
 
 def test_going_back_is_a_rewind_until_it_is_made_up_for() -> None:
-    assert status(window([(10, 5), (20, 5), (3, 22), (9, 16)])) is Status.REWIND
-    assert status(window([(10, 5), (3, 5), (9, 3), (10, 2)])) is Status.OK
+    assert status(window([(10, 5), (20, 5), (3, 22), (9, 16)])) is LagStatus.REWIND
+    assert status(window([(10, 5), (3, 5), (9, 3), (10, 2)])) is LagStatus.OK
 
 
 def test_a_rewind_counts_though_the_lag_was_zero_before() -> None:
-    assert status(window([(10, 0), (20, 0), (3, 17)])) is Status.REWIND
+    assert status(window([(10, 0), (20, 0), (3, 17)])) is LagStatus.REWIND
 
 
 def test_before_the_window_is_full_little_is_said() -> None:
-    assert status(window([(10, 5)])) is Status.OK
-    assert status(window([(10, 5), (10, 6), (10, 7)])) is Status.OK
-    assert status(window([(10, 5)]), FULL.window_ms) is Status.OK
-    assert status(window([(10, 5)]), FULL.window_ms + 1) is Status.STOP
+    assert status(window([(10, 5)])) is LagStatus.OK
+    assert status(window([(10, 5), (10, 6), (10, 7)])) is LagStatus.OK
+    assert status(window([(10, 5)]), FULL.window_ms) is LagStatus.OK
+    assert status(window([(10, 5)]), FULL.window_ms + 1) is LagStatus.STOP
 
 
 def test_a_consumer_that_commits_rarely_has_not_stopped_between_two_commits() -> None:
     made = window([(10, 5), (20, 4)], every_ms=10 * MINUTE)
-    assert status(made, 20 * MINUTE) is Status.OK
-    assert status(made, 20 * MINUTE + 1) is Status.STOP
+    assert status(made, 20 * MINUTE) is LagStatus.OK
+    assert status(made, 20 * MINUTE + 1) is LagStatus.STOP
 
 
 def test_a_partition_without_a_commit_is_ok_and_without_a_lag() -> None:
-    made = Window()
+    made = LagWindow()
     assert not made.see(Reading("t", 0, None, None, 0, 100), START, 4)
-    assert (made.lag, judge(made, None, START + 99 * MINUTE, FULL)) == (None, Status.OK)
+    assert (made.lag, evaluate_window(made, None, START + 99 * MINUTE, FULL)) == (
+        None,
+        LagStatus.OK,
+    )
 
 
 @pytest.mark.parametrize(
     ("reading", "lag", "note"),
     [
-        (Reading("t", 0, 40, 1, 0, 100), 60, Note.NONE),
-        (Reading("t", 0, 100, 1, 0, 100), 0, Note.NONE),
-        (Reading("t", 0, 120, 1, 0, 100), 0, Note.BEYOND_END),
-        (Reading("t", 0, 40, 1, 50, 100), 60, Note.LOST),
-        (Reading("t", 0, 50, 1, 50, 100), 50, Note.NONE),
-        (Reading("t", 0, None, None, 0, 100), None, Note.NO_COMMIT),
-        (Reading("t", 0, 40, 1, None, None), None, Note.NO_PARTITION),
-        (Reading("t", 0, 40, 1, 0, 100, recreated=True), None, Note.RECREATED),
+        (Reading("t", 0, 40, 1, 0, 100), 60, LagNote.NONE),
+        (Reading("t", 0, 100, 1, 0, 100), 0, LagNote.NONE),
+        (Reading("t", 0, 120, 1, 0, 100), 0, LagNote.BEYOND_END),
+        (Reading("t", 0, 40, 1, 50, 100), 60, LagNote.LOST),
+        (Reading("t", 0, 50, 1, 50, 100), 50, LagNote.NONE),
+        (Reading("t", 0, None, None, 0, 100), None, LagNote.NO_COMMIT),
+        (Reading("t", 0, 40, 1, None, None), None, LagNote.NO_PARTITION),
+        (Reading("t", 0, 40, 1, 0, 100, recreated=True), None, LagNote.RECREATED),
     ],
 )
-def test_what_a_reading_means(reading: Reading, lag: int | None, note: Note) -> None:
+def test_what_a_reading_means(reading: Reading, lag: int | None, note: LagNote) -> None:
     assert (reading.lag, reading.note) == (lag, note)
 
 
@@ -135,15 +153,15 @@ def test_since_when_there_is_lag_and_when_the_offset_moved() -> None:
 
 def test_what_was_restored_stands_before_what_was_seen_since() -> None:
     made = window([(30, 5)])
-    kept = [Commit(START - n * MINUTE, 10 + n, 1) for n in (3, 2, 1)]
-    made.restore([*kept, Commit(START, 30, 5)], 4)
+    kept = [SampledCommit(START - n * MINUTE, 10 + n, 1) for n in (3, 2, 1)]
+    made.restore([*kept, SampledCommit(START, 30, 5)], 4)
     assert [commit.committed_offset for commit in made.commits()] == [13, 12, 11, 30]
     assert made.moved_at_ms == START
 
 
 def test_samples_are_restored_in_any_order_and_once() -> None:
-    kept = [Commit(START + n * MINUTE, 10 + n, 1) for n in range(4)]
-    made = Window()
+    kept = [SampledCommit(START + n * MINUTE, 10 + n, 1) for n in range(4)]
+    made = LagWindow()
     for part in (kept[1:2], kept[2:3], kept, kept[3:]):
         made.restore(part, 4)
     assert list(made.commits()) == kept
@@ -154,14 +172,14 @@ def test_samples_are_restored_in_any_order_and_once() -> None:
 
 def test_rates_are_over_the_windows_time() -> None:
     made = window([(0, 60), (60, 60), (120, 60), (180, 60)])
-    ends = Ends()
+    ends = LogEnds()
     for n in range(4):
         ends.see(START + n * MINUTE, 60 + 120 * n, 5)
     now_ms = START + 3 * MINUTE
     reading = Reading("t", 0, 180, now_ms, 0, 420)
-    assert rates(made, ends, reading, now_ms, FULL)[:2] == (1.0, 2.0)
+    assert lag_rates(made, ends, reading, now_ms, FULL)[:2] == (1.0, 2.0)
     # Within a shorter time only what lies in it counts.
-    assert rates(made, ends, reading, now_ms, Patience(4, MINUTE))[:2] == (1.0, 2.0)
+    assert lag_rates(made, ends, reading, now_ms, WindowLimits(4, MINUTE))[:2] == (1.0, 2.0)
 
 
 def test_a_consumer_that_stopped_long_ago_consumes_nothing() -> None:
@@ -171,7 +189,7 @@ def test_a_consumer_that_stopped_long_ago_consumes_nothing() -> None:
 
 def test_one_moment_gives_no_rate() -> None:
     assert window([(0, 60)]).consumed_per_second(START + 1, 4 * MINUTE) is None
-    ends = Ends()
+    ends = LogEnds()
     assert ends.produced_per_second(START, 5, MINUTE) is None
     ends.see(START, 5, 4)
     assert ends.produced_per_second(START, 5, MINUTE) is None
@@ -181,26 +199,26 @@ def test_one_moment_gives_no_rate() -> None:
 @pytest.mark.parametrize(
     ("lag", "both", "seconds"),
     [
-        (100, Rates(15.0, 5.0), 10.0),
-        (100, Rates(15.0, 20.0, 10.0), 100 / 15),  # a small lag: of less than ten seconds
-        (100, Rates(15.0, 20.0, 0.0, recovers=True), 100 / 15),
-        (100, Rates(15.0, 20.0, 5.0), None),
-        (100, Rates(0.0, 0.0, 10.0), None),
-        (100, Rates(5.0, 5.0), None),
-        (100, Rates(5.0, 6.0), None),
-        (100, Rates(None, 6.0), None),
-        (0, Rates(None, None), 0.0),
-        (None, Rates(15.0, 5.0), None),
+        (100, LagRates(15.0, 5.0), 10.0),
+        (100, LagRates(15.0, 20.0, 10.0), 100 / 15),  # a small lag: of less than ten seconds
+        (100, LagRates(15.0, 20.0, 0.0, recovers=True), 100 / 15),
+        (100, LagRates(15.0, 20.0, 5.0), None),
+        (100, LagRates(0.0, 0.0, 10.0), None),
+        (100, LagRates(5.0, 5.0), None),
+        (100, LagRates(5.0, 6.0), None),
+        (100, LagRates(None, 6.0), None),
+        (0, LagRates(None, None), 0.0),
+        (None, LagRates(15.0, 5.0), None),
     ],
 )
-def test_the_time_to_catch_up(lag: int | None, both: Rates, seconds: float | None) -> None:
-    assert catch_up_seconds(lag, both, outlook(lag, both)) == seconds
-    nobody = outlook(lag, both, has_readers=False)
+def test_the_time_to_catch_up(lag: int | None, both: LagRates, seconds: float | None) -> None:
+    assert catch_up_seconds(lag, both, catch_up_state(lag, both)) == seconds
+    nobody = catch_up_state(lag, both, has_readers=False)
     assert catch_up_seconds(lag, both, nobody) == (0.0 if lag == 0 else None)
 
 
 def test_when_a_record_was_appended_is_estimated_from_the_ends() -> None:
-    ends = Ends()
+    ends = LogEnds()
     ends.see(START, 100, 4)
     ends.see(START + 1_000, 100, 4)
     ends.see(START + 2_000, 200, 4)
@@ -211,7 +229,7 @@ def test_when_a_record_was_appended_is_estimated_from_the_ends() -> None:
 
 
 def test_a_log_that_was_cut_begins_anew() -> None:
-    ends = Ends()
+    ends = LogEnds()
     ends.see(START, 100, 4)
     ends.see(START + 1_000, 7, 4)
     assert (len(ends), ends.lowest, ends.newest) == (1, 7, (START + 1_000, 7))
@@ -220,10 +238,10 @@ def test_a_log_that_was_cut_begins_anew() -> None:
 
 
 def test_a_group_is_as_bad_as_its_worst_partition() -> None:
-    assert group_status([]) is Status.OK
-    assert group_status([Status.OK, Status.WARN]) is Status.WARN
-    for bad in (Status.STOP, Status.STALL, Status.REWIND):
-        assert group_status([Status.OK, bad, Status.WARN]) is Status.ERR
+    assert group_status([]) is LagStatus.OK
+    assert group_status([LagStatus.OK, LagStatus.WARN]) is LagStatus.WARN
+    for bad in (LagStatus.STOP, LagStatus.STALL, LagStatus.REWIND):
+        assert group_status([LagStatus.OK, bad, LagStatus.WARN]) is LagStatus.ERR
 
 
 @settings(max_examples=200, deadline=None)
@@ -237,7 +255,7 @@ def test_a_group_is_as_bad_as_its_worst_partition() -> None:
 def test_whatever_is_read_nothing_is_negative_and_windows_are_bounded(
     steps: list[tuple[int, int, int]], later_ms: int
 ) -> None:
-    made, ends, now_ms = Window(), Ends(), START
+    made, ends, now_ms = LagWindow(), LogEnds(), START
     for offset, lag, pause_ms in steps:
         now_ms += pause_ms
         reading = Reading("t", 0, offset, now_ms - 5, 0, offset + lag)
@@ -247,9 +265,9 @@ def test_whatever_is_read_nothing_is_negative_and_windows_are_bounded(
         assert made.lag >= 0
         assert len(made) <= 4
         assert len(ends) <= 5
-        both = rates(made, ends, reading, now_ms + later_ms, FULL)
+        both = lag_rates(made, ends, reading, now_ms + later_ms, FULL)
         assert both.consumed is None or both.consumed >= 0
         assert both.produced is None or both.produced >= 0
-        seconds = catch_up_seconds(made.lag, both, outlook(made.lag, both))
+        seconds = catch_up_seconds(made.lag, both, catch_up_state(made.lag, both))
         assert seconds is None or seconds >= 0
-        assert judge(made, ends, now_ms, FULL) in Status
+        assert evaluate_window(made, ends, now_ms, FULL) in LagStatus

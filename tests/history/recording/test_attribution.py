@@ -12,7 +12,7 @@ from history.entries import (
     Who,
 )
 from history.text.rebalance_text import tell
-from history.verdicts.past import Past
+from history.verdicts.past import RecentActivity
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.names import GroupId, TopicName
 from tests.history.history_world import ToldWorld, assignment, offers
@@ -94,7 +94,7 @@ def test_records_from_before_say_what_they_said(world: ToldWorld) -> None:
 
 
 def test_a_verdict_on_flapping_names_both_parties(world: ToldWorld) -> None:
-    past = Past()
+    past = RecentActivity()
     world.consumers(2, instances=["a", "b"])
     for turn in range(8):
         world.advance(500)
