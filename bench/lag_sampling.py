@@ -29,8 +29,8 @@ from coordinator.coordinator import GroupCoordinator
 from coordinator.group import CommittedOffset, Group
 from coordinator.offsets.events import OffsetsCommitted
 from history.entries import GroupEmptiedEntry
-from history.lag.book import LagLimits, LagStore
 from history.lag.records import Sample, encode_sample
+from history.lag.store import LagLimits, LagStore
 from history.verdicts.model import VerdictLimits
 from protocol.names import GenerationId, GroupId, MemberId, TopicName
 from topics.registry import TopicRegistry

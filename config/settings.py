@@ -11,7 +11,7 @@ from config.keys import Config, keys
 from config.limits import CleanerSettings, ServerLimits
 from coordinator.settings import GroupSettings
 from history.index import IndexLimits
-from history.lag.book import LagLimits
+from history.lag.store import LagLimits
 from history.recording.recorder import FactLimits
 from history.verdicts.model import VerdictLimits
 from protocol.config_def import convert_to_string

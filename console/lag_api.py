@@ -17,8 +17,8 @@ from aiohttp import web
 from broker.daemon import Daemon
 from console.answers import answer_json, refusal, whole_number
 from coordinator.group import GroupView
-from history.lag.book import GroupWindows
 from history.lag.model import LAG_NOTE_TEXTS, LAG_SEVERITY, GroupLag, LagSum, Owner, PartitionLag
+from history.lag.store import GroupWindows
 from protocol.names import GroupId, GroupState
 
 GROUPS_DEFAULT: Final = 1_000

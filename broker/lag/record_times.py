@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from history.lag.book import RecordTime
 from history.lag.model import PartitionKey
+from history.lag.store import RecordTime
 from storage.api import Corrupt, TopicLog
 from storage.batch.record_batch import InvalidBatch
 from storage.log.record_times import time_of_record

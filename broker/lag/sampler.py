@@ -26,9 +26,9 @@ from broker.lag.skipped_groups import LAG, VERDICTS, SkippedGroups
 from broker.loop.clock import SystemClock
 from broker.observe.events import PartFailed, ShellEvent, Warned
 from coordinator.group import GroupView
-from history.lag.book import GroupWindows, LagStore, RecordTime
 from history.lag.model import STATES_WITHOUT_MEMBERS, GroupLag, PartitionKey, PartitionLag, Reading
 from history.lag.records import Sample, of_deleted_group
+from history.lag.store import GroupWindows, LagStore, RecordTime
 from history.lag.window import SampledCommit
 from protocol.names import GroupId, GroupState
 from seams.now import Now

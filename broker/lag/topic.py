@@ -19,8 +19,8 @@ from broker.observe.events import ShellEvent, Warned
 from config.keys import Config
 from config.settings import lag_limits
 from coordinator.coordinator import GroupCoordinator
-from history.lag.book import LagStore
 from history.lag.records import Sample, UnreadableSample, decode_sample, encode_sample
+from history.lag.store import LagStore
 from protocol.names import LAG_TOPIC
 from seams.io_executor import INLINE, IoExecutor
 from seams.now import Now

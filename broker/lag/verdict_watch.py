@@ -30,8 +30,8 @@ from history.entries import (
     VerdictEndedEntry,
     Who,
 )
-from history.lag.book import GroupWindows
 from history.lag.model import LagStatus, PartitionKey
+from history.lag.store import GroupWindows
 from history.ownership import SUBSCRIPTION_BYTES_MAX
 from history.recording.attribution import caller_of
 from history.verdicts.detect import find_verdicts
@@ -42,7 +42,7 @@ from history.verdicts.model import (
     VerdictKind,
     VerdictLimits,
 )
-from history.verdicts.past import RecentActivity, RefusedJoin
+from history.verdicts.recent_activity import RecentActivity, RefusedJoin
 from protocol.consumer_protocol import PROTOCOL_TYPE
 from protocol.names import GroupState, TopicName
 from seams.now import Now

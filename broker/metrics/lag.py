@@ -11,8 +11,8 @@ from typing import NamedTuple, Protocol
 
 from broker.lag.reader import LagReader
 from coordinator.group import GroupView
-from history.lag.book import LagStore
 from history.lag.model import LagStatus
+from history.lag.store import LagStore
 from protocol.names import TopicName
 
 

@@ -19,7 +19,7 @@ from history.verdicts.model import (
     member_json,
     member_name,
 )
-from history.verdicts.past import GroupAssignment, RecentActivity
+from history.verdicts.recent_activity import GroupAssignment, RecentActivity
 from seams.text import duration
 
 KAFKAS_ASSIGNORS: Final = frozenset({"range", "roundrobin", "sticky", "cooperative-sticky"})

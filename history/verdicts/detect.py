@@ -28,7 +28,7 @@ from history.verdicts.members import (
     slow_joiners,
 )
 from history.verdicts.model import ObservedGroup, Verdict, VerdictLimits
-from history.verdicts.past import RecentActivity
+from history.verdicts.recent_activity import RecentActivity
 
 Detector = Callable[[ObservedGroup, RecentActivity, VerdictLimits], Iterator[Verdict]]
 

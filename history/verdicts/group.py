@@ -15,7 +15,7 @@ from history.verdicts.model import (
     member_json,
     member_name,
 )
-from history.verdicts.past import RecentActivity
+from history.verdicts.recent_activity import RecentActivity
 from protocol.consumer_protocol import PROTOCOL_TYPE
 from protocol.metadata_words import CONNECT
 from seams.text import duration

@@ -18,7 +18,7 @@ from history.verdicts.model import (
     member_json,
     member_name,
 )
-from history.verdicts.past import MemberReturn, RecentActivity
+from history.verdicts.recent_activity import MemberReturn, RecentActivity
 from seams.text import duration, first_of
 
 POLL_TIMEOUT: Final = "poll timeout"  # in the leave reason of Java's and librdkafka's consumers

@@ -16,9 +16,9 @@ from broker.loop.clock import SystemClock
 from broker.observe.events import PartFailed, ShellEvent, Warned
 from coordinator.coordinator import GroupCoordinator
 from coordinator.group import CommittedOffset, Group
-from history.lag.book import LagLimits, LagStore
 from history.lag.model import LagStatus
 from history.lag.records import Sample
+from history.lag.store import LagLimits, LagStore
 from history.lag.window import SampledCommit
 from protocol.names import GroupId, GroupState, MemberId, TopicName
 from storage.api import LogClosed, TopicLog

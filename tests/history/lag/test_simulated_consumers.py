@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from history.lag.book import LagLimits, LagStore
 from history.lag.model import CatchUp, GroupLag, PartitionLag, Reading
+from history.lag.store import LagLimits, LagStore
 
 STEP_MS = 100
 SECOND = 1_000

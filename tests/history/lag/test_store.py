@@ -2,9 +2,9 @@
 
 import pytest
 
-from history.lag.book import LagLimits, LagStore, RecordTime
 from history.lag.model import GroupLag, LagNote, LagStatus, Owner, Reading
 from history.lag.records import Sample, UnreadableSample, decode_sample, encode_sample
+from history.lag.store import LagLimits, LagStore, RecordTime
 from history.lag.window import SampledCommit
 
 START = 1_700_000_000_000

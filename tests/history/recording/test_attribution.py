@@ -12,7 +12,7 @@ from history.entries import (
     Who,
 )
 from history.text.rebalance_text import tell
-from history.verdicts.past import RecentActivity
+from history.verdicts.recent_activity import RecentActivity
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.names import GroupId, TopicName
 from tests.history.history_world import ToldWorld, assignment, offers

@@ -26,7 +26,7 @@ from history.verdicts.model import (
     VerdictKind,
     VerdictLimits,
 )
-from history.verdicts.past import RecentActivity, RefusedJoin
+from history.verdicts.recent_activity import RecentActivity, RefusedJoin
 
 START = 1_700_000_000_000
 SECOND = 1_000
