@@ -320,7 +320,7 @@ def pages() -> list[Path]:
 
 
 def quaint_words(packages: Iterable[str] = PACKAGES) -> list[Finding]:
-    """Of the Python files of these packages and of the pages that lie under these folders."""
+    """Of the Python files of these packages and of the pages under these folders."""
     asked = tuple(packages)
     found: list[Finding] = []
     for module in modules(asked):

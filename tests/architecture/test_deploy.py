@@ -1,7 +1,7 @@
 """Deployment files: deploy/ is well-formed, and every name in it is known.
 
 Each configuration that they hold is loaded as the daemon would load it, so that a key which is
-renamed or refused one day is noticed here and not on somebody's cluster.
+renamed or refused one day is noticed here and not on a user's cluster.
 """
 
 import configparser

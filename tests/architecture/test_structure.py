@@ -1,4 +1,4 @@
-"""Structure: where modules lie, which of them import one another, and what the core imports."""
+"""Structure: modules per package, import circles, group types, and what the core imports."""
 
 import ast
 

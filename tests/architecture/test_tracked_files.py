@@ -12,7 +12,7 @@ import pytest
 
 from tests.architecture.tree import ROOT, tracked_files
 
-# Hosts that a link may name: public documentation, and addresses that are nobody's.
+# Hosts that a link may name: public documentation, and addresses reserved for examples.
 PUBLIC_HOSTS = re.compile(
     r"(www\.|[a-z]+\.)?apache\.org|localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1?\]|[\w.-]*\.example"
     r"|example\.(com|org)|keepachangelog\.com|semver\.org"

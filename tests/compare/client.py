@@ -199,7 +199,7 @@ class Client:
         version: int = 5,
         may_wait: bool = False,
     ) -> Response | None:
-        """`assignments` is what a leader hands out; everybody else gives none."""
+        """`assignments` is what a leader hands out; other members give none."""
         request = SyncGroupRequest(
             group_id=self._group(group_id),
             generation_id=self._generation(generation_id),

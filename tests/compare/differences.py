@@ -1,7 +1,7 @@
 """Differences from Kafka: the intended ones, by scenario. docs/differences.md is for users.
 
 Two kinds. A `Rule` rewrites a kind of line wherever Kafka says it. An exception belongs to one
-scenario and lies in `golden/deliberate.txt`: a reason, and the lines that differ, as `diff` shows
+scenario and is in `golden/deliberate.txt`: a reason, and the lines that differ, as `diff` shows
 them. The comparison expects exactly these: one that has gone fails it as much as a new one.
 """
 

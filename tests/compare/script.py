@@ -9,7 +9,7 @@ speed of a machine:
   it: either the answer is there, or the transcript says that the client waits;
 - after each step the answers that other clients got from it are written down as well, by client;
 - `answers(a, b)` waits for answers that only the passing of time brings;
-- `until(...)` waits for what nobody is told of, by asking again and again.
+- `until(...)` waits for what no answer reports, by asking repeatedly.
 
 No step sleeps for a guessed time, and no outcome depends on who was faster: see `_barrier`. The
 words that members use (join, sync, ...) are in `client.py`; what is written down in `render.py`.

@@ -42,7 +42,7 @@ def stored_records(data_dir: Path, scenario: str) -> list[Stored]:
                     group = decode_group_record(key, value).group
                     if group == scenario or (group or "").startswith(f"{scenario}."):
                         found.append((group or "", key, value))
-    # Groups may lie in several partitions: between those there is no order.
+    # Groups may be in several partitions: there is no order between partitions.
     return [(key, value) for _, key, value in sorted(found, key=lambda record: record[0])]
 
 

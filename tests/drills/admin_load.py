@@ -3,7 +3,7 @@
 An `Operator` creates, deletes, grows and fills topics and asks for producer ids, one request at a
 time, driven by a `Crowd` like a member. What was answered holds after the next start; of the one
 request that was cut off either outcome is right, but a whole one. A `Restless` member rejoins its
-group now and then, so that some kills come amid a rebalance.
+group now and then, so that some kills come during a rebalance.
 """
 
 import random
@@ -54,7 +54,7 @@ LATEST = -1
 
 @dataclass
 class Filled:
-    """A topic as clients were told of it: its partitions' log ends."""
+    """A topic as clients saw it: its partitions' log ends."""
 
     ends: list[int]
 

@@ -215,7 +215,7 @@ class RawMember:
         self._obey(answer.error_code, Place.JOINED)
 
     def _obey(self, error_code: ErrorCode, otherwise: Place) -> None:
-        """What a client does about an error: ask again, join again, or begin anew."""
+        """What a client does about an error: ask again, join again, or start over."""
         if error_code is ErrorCode.NONE:
             self.place = otherwise
         elif error_code not in AGAIN:

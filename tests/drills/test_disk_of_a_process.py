@@ -73,7 +73,7 @@ def _allow_files_of(pid: int, size: int) -> None:
 
 
 def _refuses_and_says_why(daemon: Daemon, committer: Committer) -> bool:
-    """The daemon soon begins its journal anew, and has room until that is as long: so fill it."""
+    """The daemon soon reuses its journal file, and has room until that is as long: so fill it."""
     status, reason = daemon.get("/readyz")
     refused = committer.commit() is ErrorCode.COORDINATOR_NOT_AVAILABLE
     return refused and status == 503 and "disk full: " in reason
@@ -157,7 +157,7 @@ def test_damaged_offsets_forbid_the_start_until_a_repair(
     path = _segment_of(daemon, "billing")
     point = daemon.data_dir / "recovery-point-offset-checkpoint"
     number = path.parent.name.rpartition("-")[2]
-    # Only what a checkpoint has made durable can be damaged: what lies above it the journal has.
+    # Only what a checkpoint has made durable can be damaged: the journal has what is above it.
     _until("a checkpoint", lambda: point.exists() and f" {number} 30\n" in point.read_text())
     # And it has it until the next pass begins, which the end of another checkpoint proves.
     other = Committer(daemon, "shipping")

@@ -103,9 +103,9 @@ def test_consumers_of_librdkafka_recover_by_themselves(
     daemon = start_daemon(SETTINGS)
     create_topic(daemon.bootstrap, TOPIC, 4)
     produce(daemon.bootstrap, TOPIC, 4, range(400))
-    # Longer than a restart takes: who hears nothing for a session joins anew by itself, and the
-    # rebalance would be another one. A member id that the crash took from its owner is waited for
-    # as long.
+    # Longer than a restart takes: a client that hears nothing for a session rejoins by itself, and
+    # that would be another rebalance. The coordinator waits as long for a member id that the crash
+    # took from its owner.
     options = Options(
         daemon.bootstrap, TOPIC, GROUP, session_timeout_ms=30_000, heartbeat_interval_ms=200
     )

@@ -1,7 +1,7 @@
 """Segment swaps: whether files that were just read are complete, or the cleaner swapped some.
 
-For a moment of a swap the old segments are set aside and the new one has not its name yet: whoever
-looks then misses a part of the log, and may take what is there for gone.
+During a swap there is a moment in which the old segments are set aside and the new one does not
+have its name yet: a reader then misses a part of the log.
 """
 
 from collections.abc import Callable

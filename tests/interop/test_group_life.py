@@ -172,7 +172,7 @@ def test_five_members_are_restarted_one_after_the_other(
         for member in running:
             member.check_alive()
 
-    # And what was stored tells of no generation with two owners, and of no commit that went back.
+    # And the stored records have no generation with two owners, and no commit that went back.
     for generation in stored_generations(shared_daemon.data_dir, group):
         given = [p for member in generation.members for p in member.assigned.get(topic, ())]
         assert len(given) == len(set(given)), f"two owners in generation {generation.number}"

@@ -137,7 +137,7 @@ def assert_kafka_reads(tools: KafkaTools, data_dir: Path) -> None:
     assert "isvalid: true" in decoded.out
     for bad in ("isvalid: false", "invalid bytes", "rror"):
         assert bad not in decoded.out + decoded.err, decoded.out[-2000:] + decoded.err
-    # The tool tells of every gap, and calls every beginning but 0 one, of Kafka's own files too.
+    # The tool reports every gap, and every start other than 0 as one, also in Kafka's own files.
     expected = [
         (str(before), str(after))
         for log in logs

@@ -2,7 +2,7 @@
 
 The seven cases of the protocol's design, (a) to (g), each with members that the test drives request
 by request; what is decided is tested in virtual time, under tests/coordinator/. And the other way
-round: a coordinator that was slow itself holds nobody's silence against him.
+round: a coordinator that was slow itself does not count the silence of its members.
 """
 
 import time

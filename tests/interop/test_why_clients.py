@@ -1,7 +1,7 @@
 """Causes with real clients: `rollcall why` names the injected cause, and misses no rebalance.
 
 One group of each library's consumers lives through everything that can make it rebalance. A tap on
-the wire notes every generation that any member was told of; a poller that looks every 15 seconds
+the wire notes every generation that any member was given; a poller that looks every 15 seconds
 would have missed some of them.
 """
 
@@ -69,7 +69,7 @@ class Steered:
 
 
 class Scene:
-    """A daemon behind a tap, a group, and what is told of it."""
+    """A daemon behind a tap, a group, and its history."""
 
     def __init__(self, daemon: Daemon, tap: WireTap, library: str) -> None:
         self.daemon = daemon
@@ -206,7 +206,7 @@ def members_come_and_change(one: Scene) -> None:
     one.until("a rebalance for the new partition", lambda: one.count > since)
     told = one.rebalances()[::-1][since]
     assert told["cause"] == "partitions_changed"
-    assert told["trigger"]["client_id"] in ("first", "second")  # whoever noticed
+    assert told["trigger"]["client_id"] in ("first", "second")  # any member may notice it first
     one.until("the end of it", lambda: one.waiting() is None)
 
     since = one.count

@@ -1,7 +1,7 @@
 """Wire tap: a proxy between clients and the daemon that reads JoinGroup's answers.
 
 Clients know no other address: the daemon advertises the tap's. Each answer that begins a generation
-is noted with its time, so that a test can say which generations there were, whoever was told.
+is noted with its time, so that a test can say which generations there were.
 """
 
 import contextlib

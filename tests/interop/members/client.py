@@ -46,7 +46,7 @@ class Options:
 
 
 class Listener(Protocol):
-    """Told of a rebalance by the library. `assigned` may say where to begin instead."""
+    """Callbacks of a rebalance. `assigned` may return other positions to begin at."""
 
     def assigned(self, partitions: list[int]) -> Offsets: ...
 
