@@ -196,7 +196,7 @@ def _continue(log: PartitionLog, batch: bytes) -> bool:
     """Append a batch that comes next in its log; False if something is missing before it."""
     base_offset, last_offset, max_timestamp = placing(batch)
     if base_offset == log.log_end_offset:
-        log.append_placed([(batch, last_offset, max_timestamp)], max_timestamp)
+        _append(log, [(batch, last_offset, max_timestamp)])
     return last_offset < log.log_end_offset
 
 
@@ -272,6 +272,9 @@ def _write_again(log: PartitionLog, batches: list[Placed]) -> tuple[int, bool]:
 
 
 def _append(log: PartitionLog, batches: list[Placed]) -> None:
+    # A start that was killed in `truncate_to` may have removed a segment whose name only the next
+    # sync takes off the disk. Should it come back, it would overlap what is appended here.
+    log.sync_folder()
     portion: list[Placed] = []
     size = 0
     for placed in batches:

@@ -424,6 +424,11 @@ class PartitionLog:
                 self._create_segment(self._log_start_offset)
             self.recovery_point = min(self.recovery_point, self.log_end_offset)
 
+    def sync_folder(self) -> None:
+        """fsync the folder: segments that a process before this one removed stay removed."""
+        with self._files_lock:
+            self._disk.sync_dir(self._path)
+
     # --- for the cleaner ------------------------------------------------------------------------
 
     @property

@@ -1,10 +1,11 @@
 """After a crash: at whatever step the power went, all that was promised comes back, or a reason."""
 
 import random
+from itertools import pairwise
 
 import pytest
 
-from storage.api import Corrupt, TopicPartition
+from storage.api import Corrupt, LogSettings, TopicPartition
 from storage.journal.write_ahead import FIRST_GROUP
 from storage.journal.write_ahead_pair import FILE_NAMES
 from storage.log.checkpoints import RECOVERY_POINTS
@@ -197,3 +198,60 @@ def test_a_damaged_partition_keeps_its_journal() -> None:
     with pytest.raises(Corrupt, match=SEGMENT):
         rig.restarted_on(left)
     assert left.open(WAL).pread(1 << 20, 0) == before
+
+
+SEGMENT_OF_FIVE = LogSettings(segment_bytes=512, index_interval_bytes=128)
+"""Five batches of two records fill a segment."""
+
+
+def with_an_unsynced_segment() -> SimulatedDisk:
+    """Three segments: the first below the recovery point, the second empty after a power cut."""
+    disk = new_disk()
+    rig = Rig(disk, SEGMENT_OF_FIVE)
+    for number in range(15):
+        if number == 5:
+            rig.stop()
+            rig = Rig(disk, SEGMENT_OF_FIVE)
+        rig.log().append(records(f"{number}a", f"{number}b"), NOW_MS + number)
+        rig.journal.pump()
+    disk.write_back()
+    disk.open(f"{DATA}/{OFFSETS}-0/{10:020d}.log").truncate(0)
+    disk.write_back()
+    return disk.after_kill()
+
+
+def cut_short(disk: SimulatedDisk, at: int) -> bool:
+    """A start that ends before this operation; False if it has fewer. Its segments are larger."""
+    disk.cut_power_at = disk.operations + at
+    try:
+        Rig(disk)
+    except PowerCut:
+        return True
+    return False
+
+
+def test_a_segment_that_a_killed_start_removed_does_not_come_back() -> None:
+    """The first start is killed while it removes segments, the power goes in the second."""
+    removed = f"{DATA}/{OFFSETS}-0/{10:020d}.log"
+    cases = 0
+    for first in range(100):
+        disk = with_an_unsynced_segment()
+        if not cut_short(disk, first):
+            break
+        if disk.exists(removed):
+            continue
+        for second in range(100):
+            disk = with_an_unsynced_segment()
+            cut_short(disk, first)
+            disk = disk.after_kill()
+            was_cut = cut_short(disk, second)
+            again = Rig(disk.after_crash(random.Random(second)))
+            log = again.store.partition_log(TopicPartition(OFFSETS, 0))
+            assert log is not None
+            for segment, following in pairwise(log.segments):
+                assert segment.next_offset <= following.base_offset
+            assert again.keys(0) == expected(15)
+            cases += 1
+            if not was_cut:
+                break
+    assert cases > 20
