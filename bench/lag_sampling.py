@@ -25,8 +25,9 @@ from broker.lag.reader import LagReader
 from broker.lag.sampler import LagSampler
 from broker.lag.verdict_watch import VerdictWatch
 from broker.loop.clock import SystemClock
+from coordinator.classic.group import ClassicGroup
 from coordinator.coordinator import GroupCoordinator
-from coordinator.group import CommittedOffset, Group
+from coordinator.group import CommittedOffset
 from coordinator.offsets.events import OffsetsCommitted
 from history.entries import GroupEmptiedEntry
 from history.lag.records import Sample, encode_sample
@@ -67,9 +68,9 @@ class Samples:
 class World:
     def __init__(self, groups: int, partitions: int) -> None:
         self.logs = [Log() for _ in range(partitions)]
-        self.shards: list[list[Group]] = [[] for _ in range(SHARDS)]
+        self.shards: list[list[ClassicGroup]] = [[] for _ in range(SHARDS)]
         for n in range(groups):
-            group = Group(GroupId(f"group-{n}"), 0)
+            group = ClassicGroup(GroupId(f"group-{n}"), 0)
             group.offsets[TOPIC] = {}
             self.shards[n % SHARDS].append(group)
         self.offset = 0

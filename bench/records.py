@@ -17,7 +17,8 @@ from uuid import UUID
 from broker.background.snapshot_job import fold
 from coordinator.classic.events import SessionExtended
 from coordinator.classic.evolve import evolve
-from coordinator.group import CommittedOffset, Group, Member
+from coordinator.classic.group import ClassicGroup, ClassicMember
+from coordinator.group import CommittedOffset
 from coordinator.offsets.events import OffsetsCommitted
 from coordinator.offsets.evolve import evolve_offsets
 from coordinator.offsets.offset_commit import decide_offset_commit
@@ -69,9 +70,9 @@ def best_us(work: Callable[[], object], times: int = 20_000, rounds: int = 7) ->
     return best / times * 1e6
 
 
-def stable_group() -> Group:
-    group = Group(GROUP, 0)
-    member = Member(
+def stable_group() -> ClassicGroup:
+    group = ClassicGroup(GROUP, 0)
+    member = ClassicMember(
         member_id=MEMBER,
         group_instance_id=None,
         client_id="rdkafka",
@@ -99,7 +100,7 @@ def measure_commits() -> None:
         measure_commit(stable_group(), request_of(partitions))
 
 
-def measure_commit(group: Group, request: OffsetCommitRequest) -> None:
+def measure_commit(group: ClassicGroup, request: OffsetCommitRequest) -> None:
     topics, token = OneTopic(), ReplyToken(8, "rdkafka", "/127.0.0.1")
     now = Now(1_000, 1_700_000_000_000)
 
@@ -165,13 +166,13 @@ def measure_load() -> None:
         records = stored_records(groups, topics, partitions)
         gc.collect()
         tracemalloc.start()
-        restored: dict[GroupId, Group] = {}
+        restored: dict[GroupId, ClassicGroup] = {}
         for record in records:
             apply_record(restored, record)
         memory, _ = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         begun = time.process_time()
-        again: dict[GroupId, Group] = {}
+        again: dict[GroupId, ClassicGroup] = {}
         for record in records:
             apply_record(again, record)
         spent = time.process_time() - begun

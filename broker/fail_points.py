@@ -14,6 +14,7 @@ from collections.abc import Callable
 from broker.net.request import PendingRequest
 from config.crash_steps import NEVER, Step
 from coordinator.classic import events
+from coordinator.events import AnyEvent
 from protocol.messages import Response
 from protocol.messages.heartbeat import HeartbeatResponse
 from protocol.messages.join_group import JoinGroupResponse
@@ -22,7 +23,7 @@ from protocol.names import ErrorCode
 from seams.reply_token import ReplyToken
 
 Reply = Callable[[ReplyToken, Response], None]
-Observe = Callable[[events.AnyEvent], None]
+Observe = Callable[[AnyEvent], None]
 
 
 _BEFORE_ANSWER = {
@@ -56,7 +57,7 @@ class FailPoint:
         self._reply = reply
         self._observe = observe
 
-    def observe(self, event: events.AnyEvent) -> None:
+    def observe(self, event: AnyEvent) -> None:
         self._observe(event)
         if type(event) is _AT_EVENT.get(self._step):
             self._die()

@@ -16,7 +16,7 @@ from aiohttp import web
 
 from broker.daemon import Daemon
 from console.answers import answer_json, refusal, whole_number
-from coordinator.group import GroupView
+from coordinator.classic.group_view import ClassicGroupView
 from history.lag.model import LAG_NOTE_TEXTS, LAG_SEVERITY, GroupLag, LagSum, Owner, PartitionLag
 from history.lag.store import GroupWindows
 from protocol.names import GroupId, GroupState
@@ -100,7 +100,7 @@ def _rank(group_id: str, windows: GroupWindows | None) -> Rank:
     return -LAG_SEVERITY[windows.status], oldest_ms, 1 if lag is None else -lag, group_id
 
 
-def _sums(group: GroupView, windows: GroupWindows | None) -> dict[str, object]:
+def _sums(group: ClassicGroupView, windows: GroupWindows | None) -> dict[str, object]:
     """Without windows: it never committed, or was not sampled yet."""
     return {
         "group": group.group_id,

@@ -12,14 +12,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from coordinator.classic.commands import Command, Join, Leave, Sync
+from coordinator.classic.commands import Join, Leave, Sync
 from coordinator.classic.decide.heartbeat import HEARTBEAT_ANSWERS
 from coordinator.classic.decide.join_group import NewMemberId
-from coordinator.classic.events import AnyEvent, PartitionLoadFailed
+from coordinator.commands import Command
 from coordinator.decision_failed import DecisionFailed
+from coordinator.events import AnyEvent, PartitionLoadFailed
 from coordinator.find_coordinator import Endpoint, find_coordinator
-from coordinator.group import GroupView
 from coordinator.group_counts import GroupCounts
+from coordinator.group_types import AnyGroupView
 from coordinator.history_sink import HistorySink
 from coordinator.image import LoadStart
 from coordinator.java_hash import partition_of
@@ -423,18 +424,18 @@ class GroupCoordinator:
 
     # ------------------------------------------------------------ for metrics and the console
 
-    def groups(self) -> Iterator[GroupView]:
+    def groups(self) -> Iterator[AnyGroupView]:
         """Every group that is served here; for counts there is `group_counts`."""
         for shard in self._active:
             if shard is not None:
                 yield from shard.groups.values()
 
-    def groups_of(self, partition: int) -> tuple[GroupView, ...]:
+    def groups_of(self, partition: int) -> tuple[AnyGroupView, ...]:
         """Those of one partition, as they are now: for who walks over all and takes breaths."""
         shard = self._active[partition]
         return () if shard is None else tuple(shard.groups.values())
 
-    def group(self, group_id: GroupId) -> GroupView | None:
+    def group(self, group_id: GroupId) -> AnyGroupView | None:
         shard = self._active[self.partition_for(group_id)]
         return None if shard is None else shard.groups.get(group_id)
 

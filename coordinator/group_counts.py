@@ -3,7 +3,7 @@
 Counted as events are applied, so that metrics need no scan over all groups.
 """
 
-from coordinator.group import Group
+from coordinator.group_view import GroupView
 from protocol.names import GroupState
 
 
@@ -16,19 +16,19 @@ class GroupCounts:
         self.states: dict[GroupState, int] = dict.fromkeys(GroupState, 0)
         self.members = 0
         self.groups = 0
-        self.unrestored = 0  # groups that a load has found and a shard has not taken yet
+        self.unrestored = 0  # groups that a load has read and that are not restored yet
 
-    def came(self, group: Group) -> None:
+    def added(self, group: GroupView) -> None:
         self.states[group.state] += 1
         self.members += len(group.members)
         self.groups += 1
 
-    def went(self, state: GroupState, members: int) -> None:
+    def removed(self, state: GroupState, members: int) -> None:
         self.states[state] -= 1
         self.members -= members
         self.groups -= 1
 
-    def changed(self, group: Group, state_before: GroupState, members_before: int) -> None:
+    def changed(self, group: GroupView, state_before: GroupState, members_before: int) -> None:
         if group.state is not state_before:
             self.states[state_before] -= 1
             self.states[group.state] += 1

@@ -8,8 +8,9 @@ neither. No method may raise: a history that cannot be written is no reason to r
 from collections.abc import Sequence
 from typing import Protocol
 
-from coordinator.classic.events import Event, SessionExtended, SyncParked
-from coordinator.group import GroupView
+from coordinator.classic.events import SessionExtended, SyncParked
+from coordinator.events import Event
+from coordinator.group_types import AnyGroupView
 from coordinator.offsets.events import OffsetsCommitted
 from protocol.names import NO_GENERATION
 from seams.now import Now
@@ -19,13 +20,13 @@ class HistorySink(Protocol):
     def begin(self) -> None:
         """What is appended from now on is stored in one flush."""
 
-    def record(self, group: GroupView | None, happened: Sequence[Event], now: Now) -> None:
+    def record(self, group: AnyGroupView | None, happened: Sequence[Event], now: Now) -> None:
         """The events of one turn. `group` is as it was before them; None if there was none."""
 
     def end(self) -> None:
         """End of what `begin` began."""
 
-    def loaded(self, group: GroupView, now: Now) -> None:
+    def loaded(self, group: AnyGroupView, now: Now) -> None:
         """The group is served from now on, as the log had it."""
 
 

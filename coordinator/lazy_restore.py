@@ -7,16 +7,15 @@ object until all groups are restored. Kafka's counterpart: `GroupMetadataManager
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from coordinator.classic.commands import BeginRebalance, RebalanceCause
-from coordinator.classic.delayed import DelayedHeartbeat, DelayedSync
-from coordinator.group import Group
+from coordinator.commands import Command
 from coordinator.group_counts import GroupCounts
 from coordinator.group_store import GroupStore
+from coordinator.group_types import AnyGroup, start_after_load
 from coordinator.history_sink import HistorySink
 from coordinator.image import NOTHING, Image, LoadStart
-from coordinator.restore import RecordSkipped
+from coordinator.records import RecordSkipped
 from coordinator.settings import GroupSettings
-from protocol.names import GroupId, GroupState, TopicName
+from protocol.names import GroupId, TopicName
 from seams.now import Now
 from storage.api import StoredRecord
 
@@ -25,7 +24,7 @@ class LazyRestore:
     """The groups of a loaded partition that are not in the group store yet."""
 
     __slots__ = (
-        "_begin_rebalance",
+        "_carry_out",
         "_group_counts",
         "_history_sink",
         "_image",
@@ -40,13 +39,13 @@ class LazyRestore:
         settings: GroupSettings,
         group_counts: GroupCounts,
         history_sink: HistorySink | None,
-        begin_rebalance: Callable[[BeginRebalance, Now], None],
+        carry_out: Callable[[Command, Now], None],
     ) -> None:
         self._store = books
         self._settings = settings
         self._group_counts = group_counts
         self._history_sink = history_sink
-        self._begin_rebalance = begin_rebalance
+        self._carry_out = carry_out
         self._image = Image(NOTHING)
         self.changed_topics: set[TopicName] = set()  # meanwhile
 
@@ -98,7 +97,7 @@ class LazyRestore:
         """Restore a group if it is not in the store yet."""
         group = self._image.take(group_id)
         if group is not None:
-            self._restored(group, now)
+            self._add(group, now)
 
     def restore_slice(self, now: Now, budget: int) -> bool:
         """Restore groups up to this cost; False once all are restored."""
@@ -108,32 +107,16 @@ class LazyRestore:
                 return False
             group, cost = taken
             budget -= cost
-            self._restored(group, now)
+            self._add(group, now)
         return True
 
-    def _restored(self, group: Group, now: Now) -> None:
-        """Every member gets a full session; a group over its limit rebalances."""
-        self._store.groups[group.group_id] = group
+    def _add(self, group: AnyGroup, now: Now) -> None:
+        self._store.add(group)
         self._group_counts.unrestored -= 1
-        self._group_counts.came(group)
         if self._history_sink is not None:
             self._history_sink.loaded(group, now)
-        for member in group.members.values():
-            member.session_deadline_ms = now.mono_ms + member.session_timeout_ms
-            self._store.schedule(
-                DelayedHeartbeat(group.group_id, member.member_id, member.session_deadline_ms)
-            )
-        if group.state is GroupState.COMPLETING_REBALANCE:
-            # A generation that had begun: its members go on where they were.
-            self._store.schedule(
-                DelayedSync(group, group.generation_id, now.mono_ms + group.rebalance_timeout_ms)
-            )
-        size, limit = len(group.members), self._settings.group_max_size
-        if size > limit:
-            reason = (
-                f"Freshly-loaded group {group.group_id} (size {size}) is over capacity "
-                f"{limit}. Rebalancing in order to give a chance for consumers to commit "
-                "offsets"
-            )
-            begin = BeginRebalance(group.group_id, RebalanceCause.OVER_CAPACITY, reason)
-            self._begin_rebalance(begin, now)
+        ops, command = start_after_load(group, now, self._settings)
+        for op in ops:
+            self._store.schedule(op)
+        if command is not None:
+            self._carry_out(command, now)

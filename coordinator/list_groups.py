@@ -5,14 +5,10 @@ Kafka's counterpart: `GroupMetadataManager.listGroups`, `Group.GroupType.parse`.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Final
 
-from coordinator.group import GroupView
+from coordinator.group_view import GroupView
 from protocol.java_text import trim
 from protocol.messages.list_groups import ListedGroup
-
-CLASSIC: Final = "classic"
-"""The type of all groups here, as tools print it."""
 
 
 def list_groups(
@@ -24,10 +20,11 @@ def list_groups(
     """
     states = {trim(state).lower() for state in states_filter}
     types = {group_type.lower() for group_type in types_filter}
-    if types and CLASSIC not in types:
-        return []
     return [
-        ListedGroup(group.group_id, group.protocol_type or "", group.state.value, CLASSIC)
+        ListedGroup(
+            group.group_id, group.protocol_type or "", group.state.value, group.group_type.value
+        )
         for group in groups
-        if not states or group.state.value.lower() in states
+        if (not states or group.state.value.lower() in states)
+        and (not types or group.group_type.value in types)
     ]

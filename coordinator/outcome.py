@@ -1,21 +1,17 @@
-"""What does one decision yield? Replies, events, records, ops to park, and what to do next.
+"""Outcome: what one decision yields: replies, events, records, ops to schedule, next commands.
 
-An `Outcome` is a value: a function of `decide/` makes it and `Shard.turn` carries it out.
+It is a value: a decision returns it and the shard carries it out.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from coordinator.commands import Command, Op, StoredCommand
+from coordinator.events import Event
 from protocol.messages import Response
 from seams.reply_token import ReplyToken
 from storage.api import RecordPair
-
-if TYPE_CHECKING:
-    from coordinator.classic.commands import AssignmentStored, Command
-    from coordinator.classic.delayed import Op
-    from coordinator.classic.events import Event
 
 
 class Reply(Struct, frozen=True):
@@ -31,8 +27,8 @@ class Outcome(Struct, frozen=True):
     """
 
     replies: Sequence[Reply] = ()
-    events: Sequence["Event"] = ()
+    events: Sequence[Event] = ()
     records: Sequence[RecordPair] = ()
-    ops: Sequence["Op"] = ()
-    then: Sequence["Command"] = ()
-    when_stored: "AssignmentStored | None" = None
+    ops: Sequence[Op] = ()
+    then: Sequence[Command] = ()
+    when_stored: StoredCommand | None = None

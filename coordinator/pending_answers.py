@@ -14,7 +14,7 @@ from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import Protocol
 
-from coordinator.classic.commands import AssignmentStored
+from coordinator.commands import StoredCommand
 from coordinator.next_deadline import NextDeadline
 from coordinator.refusals import refused
 from protocol.messages import Response
@@ -114,9 +114,9 @@ class PendingCommands:
     def __init__(self, timeout_ms: int, next_deadline: NextDeadline) -> None:
         self._timeout_ms = timeout_ms
         self._next_deadline = next_deadline
-        self._queue: deque[tuple[Position, int, AssignmentStored]] = deque()
+        self._queue: deque[tuple[Position, int, StoredCommand]] = deque()
 
-    def add(self, position: Position, command: AssignmentStored, now_ms: int) -> None:
+    def add(self, position: Position, command: StoredCommand, now_ms: int) -> None:
         self._queue.append((position, now_ms + self._timeout_ms, command))
         self._next_deadline.lower(now_ms + self._timeout_ms)
 
@@ -125,14 +125,14 @@ class PendingCommands:
         """Nothing is overdue before."""
         return self._queue[0][1] if self._queue else None
 
-    def stored(self, position: Position) -> list[AssignmentStored]:
+    def stored(self, position: Position) -> list[StoredCommand]:
         """Those that waited for this position, or one before."""
         ready = []
         while self._queue and self._queue[0][0] <= position:
             ready.append(self._queue.popleft()[2])
         return ready
 
-    def overdue(self, now_ms: int) -> list[AssignmentStored]:
+    def overdue(self, now_ms: int) -> list[StoredCommand]:
         """Those that have waited too long; they will not come to pass, whatever is stored."""
         late = []
         while self._queue and self._queue[0][1] <= now_ms:

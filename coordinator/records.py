@@ -82,6 +82,14 @@ class UnreadableRecord(Exception):
         self.reason = reason
 
 
+class RecordSkipped(msgspec.Struct, frozen=True):
+    """A record that a load passes over; `name` is None if its type is not known at all."""
+
+    offset: int
+    record_type: int
+    name: str | None
+
+
 def record_type(key: bytes | None) -> int:
     """What kind of thing this key names."""
     if key is None or len(key) < _INT16.size:

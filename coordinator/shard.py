@@ -17,22 +17,22 @@ from collections.abc import Set as AbstractSet
 from typing import Final
 
 from coordinator.classic import events
-from coordinator.classic.commands import Beat, Command
+from coordinator.classic.commands import Beat
 from coordinator.classic.decide.describe_group import (
     describe_group,
     described_bytes,
     refuse_describe_group,
 )
 from coordinator.classic.decide.heartbeat import HEARTBEAT_ANSWERS, judge_heartbeat
-from coordinator.classic.decide.join_answers import refuse_join
 from coordinator.classic.decide.join_group import NewMemberId
 from coordinator.classic.decide.partitions_changed import decide_partitions_changed
-from coordinator.classic.decisions import decide
+from coordinator.commands import Command
 from coordinator.decision_failed import DecisionFailed
 from coordinator.delete_groups import decide_delete_group
-from coordinator.group import GroupView
+from coordinator.events import AnyEvent, Event, PartitionClosed, PartitionLoaded
 from coordinator.group_counts import GroupCounts
 from coordinator.group_store import GroupStore
+from coordinator.group_types import AnyGroup, decide, refuse_parked
 from coordinator.history_sink import HistorySink, is_history
 from coordinator.image import LoadStart
 from coordinator.lazy_restore import LazyRestore
@@ -57,14 +57,14 @@ from protocol.messages.list_groups import ListedGroup
 from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.messages.offset_delete import OffsetDeleteRequest
 from protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
-from protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from protocol.messages.sync_group import SyncGroupRequest
 from protocol.names import ErrorCode, GroupId, GroupState, TopicId, TopicName
 from seams.now import Now
 from seams.reply_token import ReplyToken
 from seams.topics_view import TopicsView
 from storage.api import Log, Position, StoredRecord
 
-Observe = Callable[[events.AnyEvent], None]
+Observe = Callable[[AnyEvent], None]
 
 TURNS_OF_A_CHAIN_MAX: Final = 100
 """The longest chain known has nine turns; one without end would stop the process."""
@@ -200,7 +200,7 @@ class Shard:
         return outcome
 
     def _write_down(
-        self, group_id: GroupId, group: GroupView | None, outcome: Outcome, now: Now
+        self, group_id: GroupId, group: AnyGroup | None, outcome: Outcome, now: Now
     ) -> Position | None:
         """The records and what people are told of them, as one; then the groups themselves."""
         history_sink = self._history_sink
@@ -459,7 +459,7 @@ class Shard:
             except DecisionFailed as failed:  # the rebalance of a group that is over its limit
                 raise failed.failure from None
 
-    def restore_slice(self, now: Now, budget: int) -> events.PartitionLoaded | None:
+    def restore_slice(self, now: Now, budget: int) -> PartitionLoaded | None:
         """Get a slice of the groups ready, up to this cost; what was loaded, once all are."""
         loading = self.loading
         if loading is None or loading.restore_slice(now, budget):
@@ -469,7 +469,7 @@ class Shard:
         self.partitions_changed(loading.changed_topics, now)
         members = sum(len(group.members) for group in self.groups.values())
         at_ms, skipped = now.wall_ms, tuple(loading.skipped)
-        return events.PartitionLoaded(
+        return PartitionLoaded(
             self.partition, at_ms, len(self.groups), members, self.loaded_to, skipped
         )
 
@@ -493,19 +493,14 @@ class Shard:
         ]
         self._unsent = []
         for group in groups:
-            for member in group.members.values():
-                if member.awaiting_join is not None:
-                    waiting.append(refuse_join(member.awaiting_join, error_code, member.member_id))
-                if member.awaiting_sync is not None:
-                    refusal = SyncGroupResponse(error_code=error_code)
-                    waiting.append(Reply(member.awaiting_sync, refusal))
+            waiting.extend(refuse_parked(group, error_code))
         answered: set[ReplyToken] = set()
         for reply in waiting:
             if reply.token not in answered:
                 answered.add(reply.token)
                 self._reply(reply.token, reply.response)
         self.answers.refuse_all(error_code)
-        self._observe(events.PartitionClosed(self.partition, now.wall_ms, len(groups)))
+        self._observe(PartitionClosed(self.partition, now.wall_ms, len(groups)))
         return answered
 
     def check(self) -> None:
@@ -521,7 +516,7 @@ class Shard:
         else:
             self.answers.add(position, ClientAnswer(token, response, self._reply), now.mono_ms)
 
-    def _observe_all(self, happened: Iterable[events.Event]) -> None:
+    def _observe_all(self, happened: Iterable[Event]) -> None:
         for event in happened:
             if not isinstance(event, events.SessionExtended):
                 self._observe(event)

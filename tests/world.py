@@ -12,9 +12,9 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
-from coordinator.classic.events import AnyEvent
+from coordinator.classic.group import ClassicGroup
 from coordinator.coordinator import GroupCoordinator
-from coordinator.group import Group
+from coordinator.events import AnyEvent
 from coordinator.history_sink import HistorySink
 from coordinator.records import GROUP_METADATA, record_type
 from coordinator.settings import GroupSettings
@@ -320,7 +320,7 @@ class World:
         )
         return self.ask(request, version=4)
 
-    def heartbeat(self, group: Group, member_id: str) -> ErrorCode:
+    def heartbeat(self, group: ClassicGroup, member_id: str) -> ErrorCode:
         """Of a member, in the group's generation."""
         asked = self.beat(group.group_id, member_id, group.generation_id)
         assert isinstance(asked.response, HeartbeatResponse)
@@ -389,9 +389,9 @@ class World:
 
     # ------------------------------------------------------------ given
 
-    def group(self, group_id: str = "g") -> Group:
+    def group(self, group_id: str = "g") -> ClassicGroup:
         group = self.coordinator.group(GroupId(group_id))
-        assert isinstance(group, Group), f"there is no group {group_id!r}"
+        assert isinstance(group, ClassicGroup), f"there is no group {group_id!r}"
         return group
 
     def has_group(self, group_id: str = "g") -> bool:
@@ -424,7 +424,7 @@ class World:
         members: int = 2,
         instances: Sequence[str | None] | None = None,
         **offer: object,
-    ) -> Group:
+    ) -> ClassicGroup:
         """A Stable group; the leader's id comes first, and member n is assigned b"n"."""
         answers = self.given_joined(group_id, members=members, instances=instances, **offer)
         self.sync_all(group_id, answers)

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from typing import Final, cast
 from uuid import UUID
 
-from coordinator.image import MEANING, Image, LoadStart, plain_of
-from coordinator.records import OFFSET_COMMIT
-from coordinator.restore import RecordSkipped
+from coordinator.group_types import plain_of
+from coordinator.image import MEANING, Image, LoadStart
+from coordinator.records import OFFSET_COMMIT, RecordSkipped
 from storage import snapshot
 from storage.api import StoredRecord
 from storage.batch.record_batch import read_header, read_keys, read_sole_key, stored_records

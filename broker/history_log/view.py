@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from broker.history_log.reader import ALWAYS, Found, Span, read_events, read_rebalances
 from broker.history_log.writer import HistoryLog
 from broker.loop.clock import SystemClock
+from coordinator.classic.group_view import SESSION_PAUSED, ClassicGroupView, ClassicMemberView
 from coordinator.coordinator import GroupCoordinator
-from coordinator.group import SESSION_PAUSED, GroupView, MemberView
 from history.causes import WaitEnd
 from history.entries import Rebalance, Wait
 from history.recording.attribution import caller_of
@@ -153,7 +153,7 @@ class HistoryView:
             len(group.members) - len(group.pending_sync_ids),
         )
 
-    def _waiting_for_joins(self, group: GroupView, now: Now) -> Waiting:
+    def _waiting_for_joins(self, group: ClassicGroupView, now: Now) -> Waiting:
         missing = [member for member in group.members.values() if member.awaiting_join is None]
         is_initial = not missing and group.previous_state is GroupState.EMPTY
         return Waiting(
@@ -187,14 +187,14 @@ def _of(rebalances: list[Rebalance], generation: int | None) -> list[Rebalance]:
     return [one for one in rebalances if one.generation_after == generation]
 
 
-def _as_it_waits(wait: Wait, group: GroupView, began_ms: int) -> Wait:
+def _as_it_waits(wait: Wait, group: ClassicGroupView, began_ms: int) -> Wait:
     member = group.members.get(MemberId(wait.who.member_id))
     if wait.end is not WaitEnd.WAITING or member is None or member.awaiting_join is None:
         return wait
     return Wait(wait.who, max(0, member.join_parked_at_ms - began_ms), WaitEnd.REJOINED)
 
 
-def _awaited(member: MemberView, now: Now) -> Awaited:
+def _awaited(member: ClassicMemberView, now: Now) -> Awaited:
     who = caller_of(member)
     if member.session_deadline_ms == SESSION_PAUSED:
         return Awaited(who)

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final
 
+from coordinator.classic.group_view import ClassicGroupView
 from coordinator.coordinator import GroupCoordinator
-from coordinator.group import CommittedOffset, GroupView
+from coordinator.group import CommittedOffset
 from history.lag.model import Owner, PartitionKey, Reading
 from protocol.consumer_protocol import PROTOCOL_TYPE, read_assignment
 from protocol.names import (
@@ -34,15 +35,17 @@ class LagReader:
         self._registry = registry
         self._partitions = registry.partition_count(OFFSETS_TOPIC) or 0
 
-    def group(self, group_id: GroupId) -> GroupView | None:
+    def group(self, group_id: GroupId) -> ClassicGroupView | None:
         return self._coordinator.group(group_id)
 
-    def groups(self) -> Iterator[tuple[GroupView, ...]]:
+    def groups(self) -> Iterator[tuple[ClassicGroupView, ...]]:
         """All groups, some at a time; each part is read when it is requested."""
         for partition in range(self._partitions):
             yield self._coordinator.groups_of(partition)
 
-    def read_group(self, group: GroupView, owned: Iterable[PartitionKey] = ()) -> list[Reading]:
+    def read_group(
+        self, group: ClassicGroupView, owned: Iterable[PartitionKey] = ()
+    ) -> list[Reading]:
         """What the group has committed, and the `owned` partitions without a commit."""
         readings = [
             reading
@@ -57,7 +60,7 @@ class LagReader:
                 readings.append(Reading(topic_name, partition, None, None, start, end))
         return readings
 
-    def waiting(self, group: GroupView) -> Iterator[PartitionKey]:
+    def waiting(self, group: ClassicGroupView) -> Iterator[PartitionKey]:
         """Partitions that members own and never committed, although the log has records."""
         if group.protocol_type != PROTOCOL_TYPE or group.state is not GroupState.STABLE:
             return
@@ -107,7 +110,7 @@ def _is_recreated(committed_for: TopicId, topic_id: TopicId | None) -> bool:
     return topic_id is not None and committed_for != ZERO_TOPIC_ID and committed_for != topic_id
 
 
-def owners_of(group: GroupView) -> dict[PartitionKey, tuple[Owner, ...]]:
+def owners_of(group: ClassicGroupView) -> dict[PartitionKey, tuple[Owner, ...]]:
     """Owners of each partition, from the assignments of a consumer group; empty for other types.
 
     An assignor may assign a partition to several members, by mistake or as copies.
@@ -123,7 +126,7 @@ def owners_of(group: GroupView) -> dict[PartitionKey, tuple[Owner, ...]]:
     return owners
 
 
-def assignments_of(group: GroupView) -> Mapping[MemberId, list[PartitionKey]]:
+def assignments_of(group: ClassicGroupView) -> Mapping[MemberId, list[PartitionKey]]:
     """Member -> assigned partitions. Empty while there is no assignment that can be read."""
     if group.protocol_type != PROTOCOL_TYPE or group.state is not GroupState.STABLE:
         return {}

@@ -25,7 +25,7 @@ from broker.lag.record_times import RecordTimeLookup, RecordTimes
 from broker.lag.skipped_groups import LAG, VERDICTS, SkippedGroups
 from broker.loop.clock import SystemClock
 from broker.observe.events import PartFailed, ShellEvent, Warned
-from coordinator.group import GroupView
+from coordinator.classic.group_view import ClassicGroupView
 from history.lag.model import STATES_WITHOUT_MEMBERS, GroupLag, PartitionKey, PartitionLag, Reading
 from history.lag.records import Sample, of_deleted_group
 from history.lag.store import GroupWindows, LagStore, RecordTime
@@ -67,7 +67,11 @@ class Watcher(Protocol):
     """Inspects each group after its lag was sampled: verdict_watch.py."""
 
     async def inspect(
-        self, group: GroupView, windows: GroupWindows | None, now: Now, yield_if_due: YieldIfDue
+        self,
+        group: ClassicGroupView,
+        windows: GroupWindows | None,
+        now: Now,
+        yield_if_due: YieldIfDue,
     ) -> None: ...
 
     def end_round(self, alive: set[str], now: Now) -> None: ...
@@ -154,11 +158,11 @@ class LagSampler:
             await asyncio.sleep(0)
         return GroupLag.of(group_id, state, now_ms, partitions)
 
-    def group_views(self) -> Iterator[tuple[GroupView, ...]]:
+    def group_views(self) -> Iterator[tuple[ClassicGroupView, ...]]:
         """All groups, some at a time; each part is read when it is requested."""
         return self._reader.groups()
 
-    def group(self, group_id: str) -> GroupView | None:
+    def group(self, group_id: str) -> ClassicGroupView | None:
         return self._reader.group(GroupId(group_id))
 
     def group_deleted(self, group_id: str) -> None:
@@ -252,7 +256,7 @@ class LagSampler:
         self._warn_left_out()
         await self._look_up()
 
-    async def _sample(self, group: GroupView) -> None:
+    async def _sample(self, group: ClassicGroupView) -> None:
         try:
             await self._sample_windows(group)
         except Exception as error:  # noqa: BLE001 - one group does not end the round of all
@@ -266,7 +270,7 @@ class LagSampler:
         await self._write(self._clock.now().wall_ms, at_least=COMMITS_AT_ONCE)
         await self._yield_if_due()
 
-    async def _sample_windows(self, group: GroupView) -> None:
+    async def _sample_windows(self, group: ClassicGroupView) -> None:
         fresh: dict[PartitionKey, SampledCommit] = {}
         keys: set[PartitionKey] = set()
         for topic in tuple(group.offsets):

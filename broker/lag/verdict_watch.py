@@ -21,8 +21,8 @@ from broker.observe.observer import Observer
 from config.keys import Config
 from config.settings import verdict_limits
 from coordinator.classic.events import JoinRefused
+from coordinator.classic.group_view import SESSION_PAUSED, ClassicGroupView, ClassicMemberView
 from coordinator.classic.subscriptions import topics_of_subscription
-from coordinator.group import SESSION_PAUSED, GroupView, MemberView
 from history.entries import (
     GroupDeletedEntry,
     HistoryEntry,
@@ -75,7 +75,7 @@ class ActiveVerdict(NamedTuple):
     since_ms: int
     generation: int = -1
 
-    def is_current(self, group: GroupView | None) -> bool:
+    def is_current(self, group: ClassicGroupView | None) -> bool:
         """Whether it may still hold: the group may have changed since the last inspection."""
         if group is None:
             return False
@@ -111,7 +111,7 @@ class VerdictWatch:
         self.meter = CommitMeter()
         self.found: dict[str, int] = {}  # kind -> how often since the start
         self.forgotten = 0  # groups whose activity was dropped beyond `groups_max`
-        self.group_of: Callable[[str], GroupView | None] | None = None  # as it is now
+        self.group_of: Callable[[str], ClassicGroupView | None] | None = None  # as it is now
         self._topics = topics
         self._groups_max = groups_max
         self._observe = observe
@@ -179,7 +179,11 @@ class VerdictWatch:
     # ------------------------------------------------------------ inspection
 
     async def inspect(
-        self, group: GroupView, windows: GroupWindows | None, now: Now, yield_if_due: YieldIfDue
+        self,
+        group: ClassicGroupView,
+        windows: GroupWindows | None,
+        now: Now,
+        yield_if_due: YieldIfDue,
     ) -> None:
         """One group, in the sampler's round."""
         if not self._is_due(group, windows, now.wall_ms):
@@ -197,7 +201,7 @@ class VerdictWatch:
         )
         self._compare(group.group_id, verdicts, now, group.generation_id)
 
-    def _is_due(self, group: GroupView, windows: GroupWindows | None, now_ms: int) -> bool:
+    def _is_due(self, group: ClassicGroupView, windows: GroupWindows | None, now_ms: int) -> bool:
         group_id = group.group_id
         if group_id in self._activities or group_id in self._active:
             return True
@@ -259,7 +263,11 @@ class VerdictWatch:
     # ------------------------------------------------------------ observation
 
     async def _observed(
-        self, group: GroupView, windows: GroupWindows | None, now: Now, yield_if_due: YieldIfDue
+        self,
+        group: ClassicGroupView,
+        windows: GroupWindows | None,
+        now: Now,
+        yield_if_due: YieldIfDue,
     ) -> ObservedGroup | None:
         members: list[ObservedMember] = []
         topics: set[str] = set()
@@ -291,7 +299,7 @@ class VerdictWatch:
         )
 
 
-def _member(group: GroupView, member: MemberView, now: Now) -> ObservedMember:
+def _member(group: ClassicGroupView, member: ClassicMemberView, now: Now) -> ObservedMember:
     topics: frozenset[str] | None = None
     assigned: tuple[PartitionKey, ...] | None = None
     if group.protocol_type == PROTOCOL_TYPE:

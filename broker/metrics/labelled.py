@@ -20,8 +20,8 @@ from broker.lag.skipped_groups import METRICS, SkippedGroups
 from broker.metrics.family import escaped, number
 from broker.metrics.lag import LagSource, PartitionLag
 from broker.metrics.owners import NOBODY, Owners
+from coordinator.classic.group_view import ClassicGroupView
 from coordinator.coordinator import GroupCoordinator
-from coordinator.group import GroupView
 from history.lag.model import LagStatus
 from protocol.consumer_protocol import PROTOCOL_TYPE
 from protocol.names import GroupId
@@ -59,7 +59,7 @@ class ShownGroup:
         "topics",
     )  # fmt: skip
 
-    def __init__(self, group: GroupView, status: LagStatus | None) -> None:
+    def __init__(self, group: ClassicGroupView, status: LagStatus | None) -> None:
         self.status = status
         self.group_id = group.group_id
         self.quoted = f'"{escaped(group.group_id)}"'
@@ -181,7 +181,7 @@ class Labelled:
             quoted = self._quoted_topics[topic] = f'"{escaped(topic)}"'
         return quoted
 
-    def _all_groups(self) -> Iterator[GroupView]:
+    def _all_groups(self) -> Iterator[ClassicGroupView]:
         for groups in self._lag.groups():
             yield from groups
 

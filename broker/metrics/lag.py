@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Protocol
 
 from broker.lag.reader import LagReader
-from coordinator.group import GroupView
+from coordinator.classic.group_view import ClassicGroupView
 from history.lag.model import LagStatus
 from history.lag.store import LagStore
 from protocol.names import TopicName
@@ -28,13 +28,13 @@ class PartitionLag(NamedTuple):
 
 
 class LagSource(Protocol):
-    def groups(self) -> Iterator[Iterable[GroupView]]:
+    def groups(self) -> Iterator[Iterable[ClassicGroupView]]:
         """All groups, some at a time; each lot as it is when it is asked for."""
 
-    def of(self, group: GroupView) -> Iterator[PartitionLag]:
+    def of(self, group: ClassicGroupView) -> Iterator[PartitionLag]:
         """All partitions that the group has committed; the group may change meanwhile."""
 
-    def status(self, group: GroupView) -> LagStatus | None:
+    def status(self, group: ClassicGroupView) -> LagStatus | None:
         """Of the group as a whole; None before the first sample."""
 
 
@@ -43,10 +43,10 @@ class SampledLag:
         self._reader = reader
         self._book = book
 
-    def groups(self) -> Iterator[Iterable[GroupView]]:
+    def groups(self) -> Iterator[Iterable[ClassicGroupView]]:
         return self._reader.groups()
 
-    def of(self, group: GroupView) -> Iterator[PartitionLag]:
+    def of(self, group: ClassicGroupView) -> Iterator[PartitionLag]:
         sampled = self._book.groups.get(group.group_id)
         windows = {} if sampled is None else sampled.windows
         for topic, offsets in tuple(group.offsets.items()):
@@ -63,6 +63,6 @@ class SampledLag:
                     status = window.status
                 yield PartitionLag(topic, reading.partition, committed, lag, seconds, status)
 
-    def status(self, group: GroupView) -> LagStatus | None:
+    def status(self, group: ClassicGroupView) -> LagStatus | None:
         sampled = self._book.groups.get(group.group_id)
         return None if sampled is None else sampled.status

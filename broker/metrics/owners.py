@@ -6,8 +6,8 @@ members change. A group that is not Stable has no owners that anybody could name
 """
 
 from broker.metrics.family import escaped
+from coordinator.classic.group_view import ClassicGroupView, ClassicMemberView
 from coordinator.classic.subscriptions import CONSUMER
-from coordinator.group import GroupView, MemberView
 from protocol.consumer_protocol import read_assignment
 from protocol.names import GroupId, GroupState, MemberId
 from protocol.primitives import Malformed
@@ -31,7 +31,7 @@ class Owners:
         self._kept: dict[GroupId, tuple[int, tuple[MemberId, ...], Owned]] = {}
         self._asked: dict[GroupId, tuple[int, tuple[MemberId, ...], Owned]] = {}
 
-    def of(self, group: GroupView | None) -> Owned:
+    def of(self, group: ClassicGroupView | None) -> Owned:
         if group is None or group.state is not GroupState.STABLE or group.protocol_type != CONSUMER:
             return {}
         # A static member that comes back changes its id without a new generation.
@@ -47,7 +47,7 @@ class Owners:
         self._kept, self._asked = self._asked, {}
 
 
-def _read(group: GroupView) -> Owned:
+def _read(group: ClassicGroupView) -> Owned:
     owned: Owned = {}
     for member in group.members.values():
         labels = _labels(member.client_host, member.member_id, member.client_id)
@@ -56,7 +56,7 @@ def _read(group: GroupView) -> Owned:
     return owned
 
 
-def _assigned(member: MemberView) -> list[tuple[str, int]]:
+def _assigned(member: ClassicMemberView) -> list[tuple[str, int]]:
     try:
         assignment = read_assignment(member.assignment)
     except Malformed:

@@ -10,6 +10,7 @@ from typing import Final, TypeVar, cast
 from broker.observe import events as shell
 from broker.observe.stats import Histogram
 from coordinator.classic import events as groups
+from coordinator.events import GroupDeleted, PartitionClosed
 from coordinator.offsets import events as offsets
 from protocol.names import NO_GENERATION, GroupId
 from topics import events as topics
@@ -113,8 +114,8 @@ def _(counters: Counters, event: groups.GroupEmptied) -> None:
     counters.running.pop(event.group_id, None)
 
 
-@_counts(groups.PartitionClosed)
-def _(counters: Counters, _event: groups.PartitionClosed) -> None:
+@_counts(PartitionClosed)
+def _(counters: Counters, _event: PartitionClosed) -> None:
     # Which rebalances were those of this partition is not known here, and closing is rare: all
     # are forgotten.
     counters.running.clear()
@@ -178,8 +179,8 @@ def _(counters: Counters, event: offsets.OffsetsDeleted) -> None:
     _increment(counters.offsets_deleted, event.cause, count)
 
 
-@_counts(offsets.GroupDeleted)
-def _(counters: Counters, event: offsets.GroupDeleted) -> None:
+@_counts(GroupDeleted)
+def _(counters: Counters, event: GroupDeleted) -> None:
     _increment(counters.groups_deleted, event.cause)
     if counters.group_deleted is not None:
         counters.group_deleted(event.group_id)

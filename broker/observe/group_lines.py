@@ -17,6 +17,13 @@ from broker.observe.log_lines import (
 )
 from coordinator.classic import events as groups
 from coordinator.classic.events import JoinKind, RemovalCause
+from coordinator.events import (
+    GroupCreated,
+    GroupDeleted,
+    PartitionClosed,
+    PartitionLoaded,
+    PartitionLoadFailed,
+)
 from coordinator.member_identity import MemberIdentity
 from coordinator.offsets import events as offsets
 from coordinator.offsets.events import DeletionCause, OffsetsOfTopics
@@ -29,8 +36,8 @@ GROUP_LINES: Final[LineTable] = {}
 # Groups and their members.
 
 
-@log_lines_for(GROUP_LINES, groups.GroupCreated)
-def _(event: groups.GroupCreated) -> Iterable[LogLine]:
+@log_lines_for(GROUP_LINES, GroupCreated)
+def _(event: GroupCreated) -> Iterable[LogLine]:
     if event.simple:
         message = "Creating a simple consumer group via manual offset commit"
         yield LogLine("info", message, {"group_id": event.group_id})
@@ -312,8 +319,8 @@ def _(event: groups.TopicsChanged) -> Iterable[LogLine]:
     yield LogLine("info", message, {"group_id": event.group_id, "topics": sorted(event.topics)})
 
 
-@log_lines_for(GROUP_LINES, groups.PartitionLoaded)
-def _(event: groups.PartitionLoaded) -> Iterable[LogLine]:
+@log_lines_for(GROUP_LINES, PartitionLoaded)
+def _(event: PartitionLoaded) -> Iterable[LogLine]:
     partition = offsets_partition(event.partition)
     if event.groups:
         yield LogLine(
@@ -333,14 +340,14 @@ def _(event: groups.PartitionLoaded) -> Iterable[LogLine]:
         )
 
 
-@log_lines_for(GROUP_LINES, groups.PartitionLoadFailed)
-def _(event: groups.PartitionLoadFailed) -> Iterable[LogLine]:
+@log_lines_for(GROUP_LINES, PartitionLoadFailed)
+def _(event: PartitionLoadFailed) -> Iterable[LogLine]:
     fields: Fields = {"partition": offsets_partition(event.partition), "reason": event.reason}
     yield LogLine("error", "Failed to load metadata", fields)
 
 
-@log_lines_for(GROUP_LINES, groups.PartitionClosed)
-def _(event: groups.PartitionClosed) -> Iterable[LogLine]:
+@log_lines_for(GROUP_LINES, PartitionClosed)
+def _(event: PartitionClosed) -> Iterable[LogLine]:
     fields: Fields = {"partition": offsets_partition(event.partition), "groups": event.groups}
     yield LogLine("info" if event.groups else "debug", "Finished unloading metadata", fields)
 
@@ -358,8 +365,8 @@ def _(event: offsets.OffsetsDeleted) -> Iterable[LogLine]:
     yield LogLine("info", message, {"group_id": event.group_id, "offsets": _count(event.offsets)})
 
 
-@log_lines_for(GROUP_LINES, offsets.GroupDeleted)
-def _(event: offsets.GroupDeleted) -> Iterable[LogLine]:
+@log_lines_for(GROUP_LINES, GroupDeleted)
+def _(event: GroupDeleted) -> Iterable[LogLine]:
     fields: Fields = {
         "group_id": event.group_id,
         "cause": event.cause,

@@ -137,7 +137,7 @@ class EndPartitionDelay(Struct, frozen=True):
 Request = Join | Sync | Beat | Leave
 """A client's question about one group's membership, and the token that its answer goes to."""
 
-Command = (
+ClassicCommand = (
     Request
     | BeginRebalance
     | EndInitialDelay

@@ -1,9 +1,9 @@
-"""Who decides this command? The one table from commands about membership to decide/*.py."""
+"""Classic decisions: the table from classic commands to the functions of decide/."""
 
 from typing import assert_never
 
 from coordinator.classic import commands
-from coordinator.classic.commands import Command
+from coordinator.classic.commands import ClassicCommand
 from coordinator.classic.decide.assignment_stored import (
     decide_assignment_stored,
     decide_refuse_assignment,
@@ -21,15 +21,15 @@ from coordinator.classic.decide.lapsed_members import decide_remove_lapsed
 from coordinator.classic.decide.leave_group import decide_leave_group
 from coordinator.classic.decide.partitions_changed import decide_end_partition_delay
 from coordinator.classic.decide.sync_group import decide_sync_group
-from coordinator.group import GroupView
+from coordinator.classic.group_view import ClassicGroupView
 from coordinator.outcome import Outcome
 from coordinator.settings import GroupSettings
 from seams.now import Now
 
 
 def decide(
-    group: GroupView | None,
-    command: Command,
+    group: ClassicGroupView | None,
+    command: ClassicCommand,
     now: Now,
     settings: GroupSettings,
     new_member_id: NewMemberId,

@@ -23,7 +23,7 @@ from coordinator.classic.commands import (
     EndSyncPhase,
     ExpireSession,
 )
-from coordinator.group import GroupView
+from coordinator.classic.group_view import ClassicGroupView
 from protocol.names import GenerationId, GroupId, GroupState, MemberId
 
 
@@ -34,7 +34,7 @@ class DelayedJoin(Struct, frozen=True, eq=False):
     without a new generation), so that a stale one does not complete another rebalance.
     """
 
-    group: GroupView
+    group: ClassicGroupView
     rebalance_id: int
     deadline_ms: int
 
@@ -58,7 +58,7 @@ class DelayedJoin(Struct, frozen=True, eq=False):
 class InitialDelayedJoin(Struct, frozen=True, eq=False):
     """Gives a group that was empty time to gather: it never completes early, even if all came."""
 
-    group: GroupView
+    group: ClassicGroupView
     rebalance_id: int
     delay_ms: int
     remaining_ms: int
@@ -84,7 +84,7 @@ class InitialDelayedJoin(Struct, frozen=True, eq=False):
 class DelayedSync(Struct, frozen=True, eq=False):
     """Waits until every member of a generation has synced; then only the waiting is over."""
 
-    group: GroupView
+    group: ClassicGroupView
     generation_id: GenerationId
     deadline_ms: int
 
@@ -156,7 +156,7 @@ class DelayedPartitionChange(Struct, frozen=True, eq=False):
 class HeldPartitionChange(Struct, frozen=True, eq=False):
     """Holds gathered changes until a rebalance that runs is over and the group is Stable."""
 
-    group: GroupView
+    group: ClassicGroupView
     deadline_ms: int
 
     @property
@@ -176,7 +176,7 @@ class HeldPartitionChange(Struct, frozen=True, eq=False):
         return EndPartitionDelay(self.group.group_id)
 
 
-Op = (
+ClassicOp = (
     DelayedJoin
     | InitialDelayedJoin
     | DelayedSync
@@ -202,5 +202,5 @@ def partitions_slot(group_id: GroupId) -> Hashable:
     return ("partitions", group_id)
 
 
-def _is_waiting(group: GroupView, rebalance_id: int) -> bool:
+def _is_waiting(group: ClassicGroupView, rebalance_id: int) -> bool:
     return group.state is GroupState.PREPARING_REBALANCE and group.rebalance_id == rebalance_id

@@ -14,10 +14,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from coordinator.classic.commands import RebalanceCause
-from coordinator.group import Protocols
 from coordinator.member_identity import MemberIdentity
-from coordinator.offsets.events import OffsetEvent
-from coordinator.restore import RecordSkipped
 from protocol.names import (
     ApiKey,
     ErrorCode,
@@ -29,6 +26,9 @@ from protocol.names import (
     TopicName,
 )
 from seams.reply_token import ReplyToken
+
+Protocols = tuple[tuple[str, bytes], ...]
+"""A member's offered protocols in its order of preference: (name, metadata)."""
 
 
 class JoinKind(StrEnum):
@@ -62,14 +62,6 @@ class JoinWait(NamedTuple):
 
     member: MemberIdentity
     waited_ms: int
-
-
-class GroupCreated(Struct, frozen=True):
-    """`simple`: by a commit of a consumer without a group, not by a member."""
-
-    group_id: GroupId
-    at_ms: int
-    simple: bool
 
 
 class MemberIdAssigned(Struct, frozen=True):
@@ -359,9 +351,8 @@ class ChangedTopicsForgotten(Struct, frozen=True):
     group_id: GroupId
 
 
-MembershipEvent = (
-    GroupCreated
-    | MemberIdAssigned
+ClassicEvent = (
+    MemberIdAssigned
     | MemberAdded
     | MemberRejoined
     | StaticMemberReplaced
@@ -388,35 +379,3 @@ MembershipEvent = (
     | TopicsChanged
     | ChangedTopicsForgotten
 )
-
-
-class PartitionLoaded(Struct, frozen=True):
-    """A partition is served from now on. `skipped` are records that say nothing to us."""
-
-    partition: int
-    at_ms: int
-    groups: int
-    members: int
-    next_offset: int
-    skipped: tuple[RecordSkipped, ...]
-
-
-class PartitionLoadFailed(Struct, frozen=True):
-    partition: int
-    reason: str
-
-
-class PartitionClosed(Struct, frozen=True):
-    """A partition is not served any more: it went to somebody else, or something failed."""
-
-    partition: int
-    at_ms: int
-    groups: int
-
-
-PartitionEvent = PartitionLoaded | PartitionLoadFailed | PartitionClosed
-Event = MembershipEvent | OffsetEvent
-"""What happens to one group: all that a decision may yield."""
-
-AnyEvent = Event | PartitionEvent
-"""All that an observer is told."""

@@ -1,8 +1,8 @@
-"""How does an event change a group? The one writer of group state.
+"""Evolve: writes a classic event into its group; the one writer of classic group state.
 
-Called by Shard.turn after a decision, event by event, in log order. It decides nothing: whatever an
-event says has happened. Every move between states goes through `_move`, which asserts the table of
-transitions.py. The session deadline that a heartbeat moves is the one thing written elsewhere.
+Called through apply.py after a decision, event by event, in log order. It decides nothing: what an
+event says has happened. Every state transition goes through `_move`, which asserts the table of
+transitions.py. Only the session deadline is also written elsewhere, by a heartbeat.
 Kafka's counterpart: the setters of `ClassicGroup`.
 """
 
@@ -10,16 +10,17 @@ from typing import assert_never
 
 from coordinator.classic import events
 from coordinator.classic.commands import RebalanceCause
+from coordinator.classic.group import ClassicGroup, ClassicMember
+from coordinator.classic.group_view import SESSION_PAUSED
 from coordinator.classic.subscriptions import subscribed_topics
 from coordinator.classic.transitions import check_move
-from coordinator.group import SESSION_PAUSED, Group, Member
 from protocol.names import GroupState
 
 
-def evolve(group: Group, event: events.MembershipEvent) -> None:
+def evolve(group: ClassicGroup, event: events.ClassicEvent) -> None:
     """Write the event into the group."""
     if isinstance(event, events.SessionExtended):  # first, for it comes with every commit
-        _session_moved(group, event)
+        _session_extended(group, event)
         return
     group.open_tables()
     match event:
@@ -66,18 +67,22 @@ def evolve(group: Group, event: events.MembershipEvent) -> None:
         case events.ChangedTopicsForgotten():
             group.changed_topics.clear()
         case (
-            events.GroupCreated()
-            | events.MemberFenced()
+            events.MemberFenced()
             | events.JoinRefused()
             | events.NobodyRejoined()
             | events.AssignmentDropped()
         ):
-            pass  # told to people, or carried out by the shard: nothing to write here
+            pass  # for the log, the metrics and the history only
         case _:
             assert_never(event)
 
 
-def _move(group: Group, to: GroupState, at_ms: int) -> None:
+def mark_dead(group: ClassicGroup, at_ms: int) -> None:
+    """The group was deleted. Ops and decisions that still hold it see that."""
+    _move(group, GroupState.DEAD, at_ms)
+
+
+def _move(group: ClassicGroup, to: GroupState, at_ms: int) -> None:
     check_move(group.state, to)
     group.previous_state = group.state
     group.state = to
@@ -85,8 +90,8 @@ def _move(group: Group, to: GroupState, at_ms: int) -> None:
 
 
 def _park_join(
-    group: Group,
-    member: Member,
+    group: ClassicGroup,
+    member: ClassicMember,
     event: events.MemberAdded | events.MemberRejoined | events.StaticMemberReplaced,
 ) -> None:
     if event.token is None:
@@ -97,14 +102,16 @@ def _park_join(
     member.join_parked_at_ms = event.now_ms
 
 
-def _unpark_join(group: Group, member: Member) -> None:
+def _unpark_join(group: ClassicGroup, member: ClassicMember) -> None:
     if member.awaiting_join is not None:
         group.awaiting_join_count -= 1
         member.awaiting_join = None
 
 
 def _offer(
-    group: Group, member: Member, event: events.MemberRejoined | events.StaticMemberReplaced
+    group: ClassicGroup,
+    member: ClassicMember,
+    event: events.MemberRejoined | events.StaticMemberReplaced,
 ) -> None:
     group.count_protocols(member, -1)
     member.protocols = event.protocols
@@ -113,19 +120,19 @@ def _offer(
     member.rebalance_timeout_ms = event.rebalance_timeout_ms
 
 
-def _forgive(group: Group, member: Member) -> None:
+def _forgive(group: ClassicGroup, member: ClassicMember) -> None:
     member.lapsed_at_ms = None
     group.lapsed_member_ids.pop(member.member_id, None)
 
 
-def _member_id_assigned(group: Group, event: events.MemberIdAssigned) -> None:
+def _member_id_assigned(group: ClassicGroup, event: events.MemberIdAssigned) -> None:
     group.pending_member_ids[event.member_id] = event.session_deadline_ms
 
 
-def _member_added(group: Group, event: events.MemberAdded) -> None:
+def _member_added(group: ClassicGroup, event: events.MemberAdded) -> None:
     if group.state is GroupState.PREPARING_REBALANCE and group.previous_state is GroupState.EMPTY:
         group.new_member_added = True  # the initial delay may be extended
-    member = Member(
+    member = ClassicMember(
         member_id=event.member.member_id,
         group_instance_id=event.member.group_instance_id,
         client_id=event.member.client_id,
@@ -142,18 +149,18 @@ def _member_added(group: Group, event: events.MemberAdded) -> None:
     _park_join(group, member, event)
 
 
-def _member_rejoined(group: Group, event: events.MemberRejoined) -> None:
+def _member_rejoined(group: ClassicGroup, event: events.MemberRejoined) -> None:
     member = group.members[event.member.member_id]
     _forgive(group, member)
     _offer(group, member, event)
     _park_join(group, member, event)
 
 
-def _static_member_replaced(group: Group, event: events.StaticMemberReplaced) -> None:
+def _static_member_replaced(group: ClassicGroup, event: events.StaticMemberReplaced) -> None:
     was_leader = group.leader_id == event.old_member_id
     old = group.dismiss(event.old_member_id)
     # The names that Kafka describes stay those of the first process.
-    member = Member(
+    member = ClassicMember(
         member_id=event.member.member_id,
         group_instance_id=event.member.group_instance_id,
         client_id=old.client_id,
@@ -174,39 +181,39 @@ def _static_member_replaced(group: Group, event: events.StaticMemberReplaced) ->
     _park_join(group, member, event)
 
 
-def _members_removed(group: Group, event: events.MembersRemoved) -> None:
+def _members_removed(group: ClassicGroup, event: events.MembersRemoved) -> None:
     for removed in event.removed:
         group.dismiss(removed.member.member_id)
 
 
-def _pending_member_removed(group: Group, event: events.PendingMemberRemoved) -> None:
+def _pending_member_removed(group: ClassicGroup, event: events.PendingMemberRemoved) -> None:
     del group.pending_member_ids[event.member_id]
 
 
-def _session_moved(group: Group, event: events.SessionExtended) -> None:
+def _session_extended(group: ClassicGroup, event: events.SessionExtended) -> None:
     member = group.members[event.member_id]
     if member.session_deadline_ms != SESSION_PAUSED:  # else an answer of ours starts it afresh
         member.session_deadline_ms = event.session_deadline_ms
 
 
-def _session_paused(group: Group, event: events.SessionPaused) -> None:
+def _session_paused(group: ClassicGroup, event: events.SessionPaused) -> None:
     group.members[event.member_id].session_deadline_ms = SESSION_PAUSED
 
 
-def _member_lapsed(group: Group, event: events.MemberLapsed) -> None:
+def _member_lapsed(group: ClassicGroup, event: events.MemberLapsed) -> None:
     member = group.members[event.member.member_id]
     member.lapsed_at_ms = event.now_ms
     member.session_deadline_ms = event.forgiven_until_ms
     group.lapsed_member_ids[member.member_id] = None
 
 
-def _lapse_forgiven(group: Group, event: events.LapseForgiven) -> None:
+def _lapse_forgiven(group: ClassicGroup, event: events.LapseForgiven) -> None:
     member = group.members[event.member.member_id]
     _forgive(group, member)
     member.session_deadline_ms = event.session_deadline_ms
 
 
-def _rebalance_begun(group: Group, event: events.RebalanceBegun) -> None:
+def _rebalance_begun(group: ClassicGroup, event: events.RebalanceBegun) -> None:
     if group.state is GroupState.COMPLETING_REBALANCE:
         # Parked syncs were answered with REBALANCE_IN_PROGRESS: there is nothing to hand out.
         for member in group.members.values():
@@ -222,11 +229,11 @@ def _rebalance_begun(group: Group, event: events.RebalanceBegun) -> None:
     _move(group, GroupState.PREPARING_REBALANCE, event.at_ms)
 
 
-def _leader_changed(group: Group, event: events.LeaderChanged) -> None:
+def _leader_changed(group: ClassicGroup, event: events.LeaderChanged) -> None:
     group.leader_id = event.new_leader.member_id
 
 
-def _generation_begun(group: Group, event: events.GenerationBegun) -> None:
+def _generation_begun(group: ClassicGroup, event: events.GenerationBegun) -> None:
     group.generation_id = group.newest_generation_id = event.generation_id
     group.generation_recorded |= event.recorded
     group.protocol_name = event.protocol_name
@@ -240,7 +247,7 @@ def _generation_begun(group: Group, event: events.GenerationBegun) -> None:
     _move(group, GroupState.COMPLETING_REBALANCE, event.at_ms)
 
 
-def _group_emptied(group: Group, event: events.GroupEmptied) -> None:
+def _group_emptied(group: ClassicGroup, event: events.GroupEmptied) -> None:
     group.generation_id = group.newest_generation_id = event.generation_id
     group.generation_recorded = False
     group.protocol_name = None
@@ -250,16 +257,16 @@ def _group_emptied(group: Group, event: events.GroupEmptied) -> None:
     _move(group, GroupState.EMPTY, event.at_ms)
 
 
-def _sync_parked(group: Group, event: events.SyncParked) -> None:
+def _sync_parked(group: ClassicGroup, event: events.SyncParked) -> None:
     group.members[event.member_id].awaiting_sync = event.token
     group.pending_sync_ids.discard(event.member_id)
 
 
-def _member_synced(group: Group, event: events.MemberSynced) -> None:
+def _member_synced(group: ClassicGroup, event: events.MemberSynced) -> None:
     group.pending_sync_ids.discard(event.member_id)
 
 
-def _group_stabilized(group: Group, event: events.GroupStabilized) -> None:
+def _group_stabilized(group: ClassicGroup, event: events.GroupStabilized) -> None:
     group.generation_recorded = False
     group.assignment_is_stored_now = False
     for member in group.members.values():
@@ -270,7 +277,7 @@ def _group_stabilized(group: Group, event: events.GroupStabilized) -> None:
     _move(group, GroupState.STABLE, event.at_ms)
 
 
-def _assignment_refused(group: Group, event: events.AssignmentRefused) -> None:
+def _assignment_refused(group: ClassicGroup, event: events.AssignmentRefused) -> None:
     group.assignment_is_stored_now = False
     for member in group.members.values():
         member.assignment = b""
@@ -279,5 +286,5 @@ def _assignment_refused(group: Group, event: events.AssignmentRefused) -> None:
             member.session_deadline_ms = event.now_ms + member.session_timeout_ms
 
 
-def _topics_changed(group: Group, event: events.TopicsChanged) -> None:
+def _topics_changed(group: ClassicGroup, event: events.TopicsChanged) -> None:
     group.changed_topics |= event.topics

@@ -1,143 +1,41 @@
-"""What does the coordinator know of a group and of its members?
+"""Classic group: one group of the classic protocol (JoinGroup, SyncGroup) and its members.
 
-`Group` and `Member` are the mutable truth, written by `evolve.py` alone (one exception, for speed:
-a heartbeat moves `Member.session_deadline_ms`, see shard.py). `GroupView` and `MemberView` are the
-same objects as decisions see them: read-only protocols, so that mypy refuses a decision that
-writes. Kafka's counterpart: `ClassicGroup`, `ClassicGroupMember`, `OffsetAndMetadata`.
+`ClassicGroup` and `ClassicMember` are the mutable state, written by classic/evolve.py alone (one
+exception, for speed: a heartbeat moves `ClassicMember.session_deadline_ms`, see shard.py).
+Decisions see them through the protocols of group_view.py. Kafka's counterpart: `ClassicGroup`,
+`ClassicGroupMember`.
 """
 
-from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
-from typing import Final, Protocol
+from collections.abc import Sequence
+from typing import Final
 
-from msgspec import Struct
-
+from coordinator.classic.decide.checks import check_member, fenced
+from coordinator.classic.decide.sessions import extend_session
+from coordinator.classic.events import ClassicEvent, Protocols
+from coordinator.classic.generation_record import end_generation_record
 from coordinator.classic.generations import is_later
-from coordinator.locks import GroupLock
+from coordinator.classic.group_view import SESSION_PAUSED
+from coordinator.classic.subscriptions import CONSUMER
+from coordinator.group import Group, GroupType
+from coordinator.group_view import FROM_EACH_COMMIT, OffsetExpiration
+from coordinator.records import group_tombstone
 from protocol.names import (
     UNKNOWN_MEMBER_ID,
-    ZERO_TOPIC_ID,
+    ApiKey,
+    ErrorCode,
     GenerationId,
     GroupId,
     GroupInstanceId,
     GroupState,
     MemberId,
-    TopicId,
     TopicName,
 )
+from seams.now import Now
 from seams.reply_token import ReplyToken
-
-Protocols = tuple[tuple[str, bytes], ...]
-"""A member's offered protocols in its order of preference: (name, metadata)."""
+from storage.api import RecordPair
 
 
-SESSION_PAUSED: Final = 1 << 62
-"""In place of a session deadline: nobody waits for this member to speak."""
-
-
-class CommittedOffset(Struct, frozen=True, gc=False):
-    """The last commit for one partition. Times in ms, Unix epoch; `expire_at_ms` -1 means none."""
-
-    committed_offset: int
-    leader_epoch: int = -1
-    metadata: str = ""
-    committed_at_ms: int = -1
-    expire_at_ms: int = -1
-    topic_id: TopicId = ZERO_TOPIC_ID
-
-
-class MemberView(Protocol):
-    @property
-    def member_id(self) -> MemberId: ...
-    @property
-    def group_instance_id(self) -> GroupInstanceId | None: ...
-    @property
-    def client_id(self) -> str: ...
-    @property
-    def client_host(self) -> str: ...
-    @property
-    def caller_client_id(self) -> str: ...
-    @property
-    def caller_host(self) -> str: ...
-    @property
-    def session_timeout_ms(self) -> int: ...
-    @property
-    def rebalance_timeout_ms(self) -> int: ...
-    @property
-    def protocol_type(self) -> str: ...
-    @property
-    def protocols(self) -> Protocols: ...
-    @property
-    def assignment(self) -> bytes: ...
-    @property
-    def awaiting_join(self) -> ReplyToken | None: ...
-    @property
-    def awaiting_sync(self) -> ReplyToken | None: ...
-    @property
-    def is_new(self) -> bool: ...
-    @property
-    def session_deadline_ms(self) -> int: ...
-    @property
-    def lapsed_at_ms(self) -> int | None: ...
-    @property
-    def join_parked_at_ms(self) -> int: ...
-    def metadata_for(self, protocol_name: str | None) -> bytes: ...
-
-
-class GroupView(Protocol):
-    @property
-    def group_id(self) -> GroupId: ...
-    @property
-    def state(self) -> GroupState: ...
-    @property
-    def previous_state(self) -> GroupState: ...
-    @property
-    def state_since_ms(self) -> int: ...
-    @property
-    def generation_id(self) -> GenerationId: ...
-    @property
-    def newest_generation_id(self) -> GenerationId: ...
-    @property
-    def generation_recorded(self) -> bool: ...
-    @property
-    def protocol_type(self) -> str | None: ...
-    @property
-    def protocol_name(self) -> str | None: ...
-    @property
-    def leader_id(self) -> MemberId: ...
-    @property
-    def members(self) -> Mapping[MemberId, MemberView]: ...
-    @property
-    def static_members(self) -> Mapping[GroupInstanceId, MemberId]: ...
-    @property
-    def pending_member_ids(self) -> Mapping[MemberId, int]: ...
-    @property
-    def pending_sync_ids(self) -> AbstractSet[MemberId]: ...
-    @property
-    def awaiting_join_count(self) -> int: ...
-    @property
-    def new_member_added(self) -> bool: ...
-    @property
-    def assignment_is_stored_now(self) -> bool: ...
-    @property
-    def protocol_counts(self) -> Mapping[str, int]: ...
-    @property
-    def lapsed_member_ids(self) -> Mapping[MemberId, None]: ...
-    @property
-    def changed_topics(self) -> AbstractSet[TopicName]: ...
-    @property
-    def rebalance_id(self) -> int: ...
-    @property
-    def all_members_joined(self) -> bool: ...
-    @property
-    def rebalance_timeout_ms(self) -> int: ...
-    @property
-    def subscribed_topics(self) -> frozenset[TopicName] | None: ...
-    @property
-    def offsets(self) -> Mapping[TopicName, Mapping[int, CommittedOffset]]: ...
-
-
-class Member:
+class ClassicMember:
     """One member. `awaiting_join`, `awaiting_sync`: the request that is parked for it, if any.
 
     `client_id`, `client_host`: what Kafka stores and describes. A static member keeps those of its
@@ -207,7 +105,7 @@ class Member:
 
 # A group without members, of which there may be a hundred thousand, has no tables of its own for
 # them: these stand for all of those, and stay empty (`Group.check`).
-_NO_MEMBERS: Final[dict[MemberId, Member]] = {}
+_NO_MEMBERS: Final[dict[MemberId, ClassicMember]] = {}
 _NO_STATIC_MEMBERS: Final[dict[GroupInstanceId, MemberId]] = {}
 _NO_PENDING_IDS: Final[dict[MemberId, int]] = {}
 _NO_SYNC_IDS: Final[set[MemberId]] = set()
@@ -216,8 +114,8 @@ _NO_LAPSED_IDS: Final[dict[MemberId, None]] = {}
 _NO_TOPICS: Final[set[TopicName]] = set()
 
 
-class Group:
-    """One classic group, and the offsets committed under its id."""
+class ClassicGroup(Group):
+    """One classic group, with its offsets (`Group`)."""
 
     __slots__ = (
         "assignment_is_stored_now",
@@ -225,18 +123,13 @@ class Group:
         "changed_topics",
         "generation_id",
         "generation_recorded",
-        "group_id",
         "lapsed_member_ids",
         "leader_id",
-        "lock",
         "members",
         "new_member_added",
         "newest_generation_id",
-        "offsets",
-        "offsets_position",
         "pending_member_ids",
         "pending_sync_ids",
-        "position",
         "previous_state",
         "protocol_counts",
         "protocol_name",
@@ -249,8 +142,7 @@ class Group:
     )
 
     def __init__(self, group_id: GroupId, state_since_ms: int) -> None:
-        self.group_id = group_id
-        self.lock = GroupLock()
+        super().__init__(group_id)
         self.state = GroupState.EMPTY
         self.previous_state = GroupState.DEAD  # as in Kafka: it matters to the initial delay
         self.state_since_ms = state_since_ms  # wall clock; Kafka's currentStateTimestamp
@@ -261,7 +153,7 @@ class Group:
         self.protocol_type: str | None = None
         self.protocol_name: str | None = None
         self.leader_id: MemberId = UNKNOWN_MEMBER_ID
-        self.members: dict[MemberId, Member] = _NO_MEMBERS
+        self.members: dict[MemberId, ClassicMember] = _NO_MEMBERS
         self.static_members: dict[GroupInstanceId, MemberId] = _NO_STATIC_MEMBERS
         self.pending_member_ids: dict[MemberId, int] = _NO_PENDING_IDS  # -> session deadline, ms
         self.pending_sync_ids: set[MemberId] = _NO_SYNC_IDS
@@ -273,11 +165,6 @@ class Group:
         self.changed_topics: set[TopicName] = _NO_TOPICS  # rollcall.rebalance.on.partition.change
         self.rebalance_id = 0  # counts rebalances: one can end without a new generation
         self.subscribed_topics: frozenset[TopicName] | None = None  # None: unknown or opaque
-        self.offsets: dict[TopicName, dict[int, CommittedOffset]] = {}
-        # Answers about membership wait for `position`, answers about offsets for both: what a
-        # client has seen must be there after a crash.
-        self.position = 0
-        self.offsets_position = 0
 
     def open_tables(self) -> None:
         """Tables of its own, before anything about members is entered in them."""
@@ -290,7 +177,7 @@ class Group:
             self.lapsed_member_ids = {}
             self.changed_topics = set()
 
-    def admit(self, member: Member) -> None:
+    def admit(self, member: ClassicMember) -> None:
         """Enter a member in every table; the first one decides the group's protocol type."""
         self.open_tables()
         if member.group_instance_id is not None:
@@ -303,7 +190,7 @@ class Group:
         self.members[member.member_id] = member
         self.count_protocols(member, +1)
 
-    def dismiss(self, member_id: MemberId) -> Member:
+    def dismiss(self, member_id: MemberId) -> ClassicMember:
         """Take a member out of every table; any other one becomes the leader in its place."""
         member = self.members.pop(member_id)
         self.count_protocols(member, -1)
@@ -317,7 +204,7 @@ class Group:
         self.lapsed_member_ids.pop(member_id, None)
         return member
 
-    def count_protocols(self, member: Member, change: int) -> None:
+    def count_protocols(self, member: ClassicMember, change: int) -> None:
         counts = self.protocol_counts
         for name in {name for name, _ in member.protocols}:
             left = counts.get(name, 0) + change
@@ -335,6 +222,92 @@ class Group:
         """How long a rebalance waits: the longest that any member asked for; 0 without members."""
         longest = max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
         return max(longest, 0)
+
+    # ------------------------------------------------------------ for shared code: GroupView
+
+    @property
+    def group_type(self) -> GroupType:
+        return GroupType.CLASSIC
+
+    def is_subscribed_to(self, topic: TopicName) -> bool:
+        """Consumers whose subscriptions cannot be read are taken to read every topic."""
+        if self.subscribed_topics is None:
+            return self.protocol_type == CONSUMER
+        return topic in self.subscribed_topics
+
+    def validate_offset_commit(
+        self,
+        member_id: MemberId,
+        group_instance_id: GroupInstanceId | None,
+        generation_id: GenerationId,
+        _api_version: int,
+    ) -> ErrorCode:
+        """The first reason to refuse, in Kafka's order."""
+        state = self.state
+        if state is GroupState.DEAD:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if generation_id < 0 and state is GroupState.EMPTY:
+            return ErrorCode.NONE  # a simple consumer or a tool, whatever member id it sends
+        if generation_id < 0 and not member_id and group_instance_id is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        error_code = check_member(self, member_id, group_instance_id)
+        if error_code is not ErrorCode.NONE:
+            return error_code
+        if generation_id != self.generation_id:
+            return ErrorCode.ILLEGAL_GENERATION
+        if state is GroupState.COMPLETING_REBALANCE:
+            # The member knows its generation but not yet its assignment: it has to sync first.
+            return ErrorCode.REBALANCE_IN_PROGRESS
+        return ErrorCode.NONE
+
+    def commit_accepted(self, member_id: MemberId, now: Now) -> Sequence[ClassicEvent]:
+        """A commit by a member extends its session."""
+        if self.state is GroupState.EMPTY:
+            return ()
+        return extend_session(self, self.members[member_id], now)
+
+    def commit_refused(
+        self,
+        member_id: MemberId,
+        group_instance_id: GroupInstanceId | None,
+        error_code: ErrorCode,
+        now: Now,
+    ) -> Sequence[ClassicEvent]:
+        if error_code is not ErrorCode.FENCED_INSTANCE_ID:
+            return ()
+        return (fenced(self, member_id, group_instance_id, ApiKey.OFFSET_COMMIT, now.wall_ms),)
+
+    def validate_offset_delete(self) -> ErrorCode:
+        if self.state is GroupState.DEAD:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        if self.state is not GroupState.EMPTY and self.protocol_type != CONSUMER:
+            return ErrorCode.NON_EMPTY_GROUP  # opaque metadata: its members may read any topic
+        return ErrorCode.NONE
+
+    def validate_delete(self) -> ErrorCode:
+        if self.state is GroupState.DEAD:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        return ErrorCode.NONE if self.state is GroupState.EMPTY else ErrorCode.NON_EMPTY_GROUP
+
+    def offset_expiration(self) -> OffsetExpiration | None:
+        """A simple group: from each commit. An empty one: since its last member left. A Stable one
+        of consumers: from each commit, for topics they do not subscribe to.
+        """
+        state = self.state
+        if state is GroupState.DEAD:
+            return None
+        if self.protocol_type is None:
+            return FROM_EACH_COMMIT
+        if state is GroupState.EMPTY:
+            return OffsetExpiration(self.state_since_ms)  # -1 in a record of before Kafka 2.1
+        readable = self.protocol_type == CONSUMER and self.subscribed_topics is not None
+        return FROM_EACH_COMMIT if state is GroupState.STABLE and readable else None
+
+    def tombstones(self) -> Sequence[RecordPair]:
+        """A simple group has no record of its own: it gets a tombstone anyway, as in Kafka."""
+        return (group_tombstone(self.group_id), *end_generation_record(self))
+
+    # ------------------------------------------------------------ checks
 
     def check(self) -> None:
         """Assert what must hold between turns; called by tests and the simulator."""
@@ -364,11 +337,3 @@ class Group:
             assert parked == 0, f"a join is parked in {self.state}"
         if self.state is GroupState.STABLE:
             assert all(member.awaiting_sync is None for member in self.members.values())
-
-
-class GroupTable(Protocol):
-    """What a load writes records into: a dict of groups by id, or what decodes them when asked."""
-
-    def get(self, group_id: GroupId, /) -> Group | None: ...
-    def __setitem__(self, group_id: GroupId, group: Group, /) -> None: ...
-    def __delitem__(self, group_id: GroupId, /) -> None: ...

@@ -10,7 +10,6 @@ Kafka's counterpart: `ClassicGroup.computeSubscribedTopics`, `ConsumerProtocolSu
 from collections.abc import Iterable
 from typing import Final
 
-from coordinator.group import GroupView
 from protocol.consumer_protocol import PROTOCOL_TYPE, read_subscription_topics
 from protocol.names import TopicName
 
@@ -42,10 +41,3 @@ def subscribed_topics(
             return None
         topics.update(wanted)
     return frozenset(topics)
-
-
-def is_subscribed(group: GroupView, topic: TopicName) -> bool:
-    """Does the group read this topic now? Consumers that cannot be asked are taken to read it."""
-    if group.subscribed_topics is None:
-        return group.protocol_type == CONSUMER
-    return topic in group.subscribed_topics

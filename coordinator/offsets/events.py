@@ -1,10 +1,9 @@
-"""What happened to a group's committed offsets?
+"""Offset events: what happened to a group's committed offsets.
 
-The events of the offsets half, beside those of membership in `events.py`. `evolve.py`
-writes them in; the log lines, the metrics and the history are derived from them. Times: `at_ms` is
-the wall clock. Offsets that are gone, or that a commit from outside the group replaced, are carried
-along: a history that says only "now 0" explains nothing. An ordinary member's commit carries the
-new offsets alone, for speed.
+offsets/evolve.py applies them; log lines, metrics and the history are derived from them. Times:
+`at_ms` is the wall clock. An event also carries the offsets that are gone, or that a commit from
+outside the group replaced: the history shows both. An ordinary member's commit carries the new
+offsets alone, for speed.
 Kafka's counterpart: the log lines of `OffsetMetadataManager`.
 """
 
@@ -29,8 +28,8 @@ class DeletionCause(StrEnum):
 
 
 class OffsetsCommitted(Struct, frozen=True):
-    """`generation_id` -1: by nobody in the group, a simple consumer or a tool; `replaced` is what
-    the group's offsets were before, and only filled in then.
+    """`generation_id` -1: by a simple consumer or a tool, not by a member; only then `replaced` has
+    the offsets from before.
     """
 
     group_id: GroupId
@@ -54,15 +53,4 @@ class OffsetsDeleted(Struct, frozen=True):
     client_host: str = ""
 
 
-class GroupDeleted(Struct, frozen=True):
-    """The group is gone, and with it `offsets`, the last ones that it had."""
-
-    group_id: GroupId
-    at_ms: int
-    cause: DeletionCause
-    offsets: OffsetsOfTopics
-    client_id: str = ""
-    client_host: str = ""
-
-
-OffsetEvent = OffsetsCommitted | OffsetsDeleted | GroupDeleted
+OffsetEvent = OffsetsCommitted | OffsetsDeleted

@@ -1,39 +1,40 @@
-"""How does an event change a group's committed offsets? The only writer of `Group.offsets`.
+"""Apply offset events: the one writer of `Group.offsets` outside a load.
 
-Called by `evolve` for the events of `events.py`, when the turn that decided them ends.
+The group store calls `evolve_offsets` at the end of the turn that decided the event.
 Kafka's counterpart: `OffsetMetadataManager.replay`, which works from the records.
 """
 
 from sys import intern
+from typing import assert_never
 
-from coordinator.classic.transitions import check_move
 from coordinator.group import Group
-from coordinator.offsets.events import GroupDeleted, OffsetEvent, OffsetsCommitted, OffsetsOfTopics
-from protocol.names import GroupState, TopicName
+from coordinator.offsets.events import (
+    OffsetEvent,
+    OffsetsCommitted,
+    OffsetsDeleted,
+    OffsetsOfTopics,
+)
+from protocol.names import TopicName
 
 
 def evolve_offsets(group: Group, event: OffsetEvent) -> None:
     if isinstance(event, OffsetsCommitted):
-        kept = group.offsets
+        offsets = group.offsets
         for topic, commits in event.offsets:
-            partitions = kept.get(topic)
+            partitions = offsets.get(topic)
             if partitions is None:
                 # Interned: thousands of groups that read one topic share its name.
-                kept[TopicName(intern(topic))] = dict(commits)
+                offsets[TopicName(intern(topic))] = dict(commits)
             else:
                 partitions.update(commits)
-    elif isinstance(event, GroupDeleted):
-        check_move(group.state, GroupState.DEAD)
-        group.previous_state = group.state
-        group.state = GroupState.DEAD
-        group.state_since_ms = event.at_ms
-        group.offsets = {}
+    elif isinstance(event, OffsetsDeleted):
+        _delete(group, event.offsets)
     else:
-        _forget(group, event.offsets)
+        assert_never(event)
 
 
-def _forget(group: Group, offsets: OffsetsOfTopics) -> None:
-    for topic, gone in offsets:
+def _delete(group: Group, deleted: OffsetsOfTopics) -> None:
+    for topic, gone in deleted:
         partitions = group.offsets.get(topic)
         if partitions is None:
             continue

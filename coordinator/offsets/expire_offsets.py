@@ -1,25 +1,23 @@
-"""Has this group left its offsets unused for too long, or has their topic gone? (KIP-211)
+"""Offset expiration (KIP-211): delete offsets that are unused for too long, or whose topic is gone.
 
-Two clean-ups of one group each: the sweep of expiry.py asks `decide_expire_offsets` about every
-group now and then, and the deletion of a topic asks `decide_topic_deleted`. Route: ticker ->
-Shard.tick -> here -> records -> log. Nobody waits for an answer.
-
-When an offset's time begins to count depends on who uses the group: for a simple consumer with each
-commit; for a group of members with the moment when the last one left, for all offsets together; and
-while consumers are there, with the commit, but only for topics that they no longer subscribe to.
+The sweep of expiry.py calls `decide_expire_offsets` for every group, and the deletion of a topic
+calls `decide_topic_deleted`. Route: ticker -> Shard.tick -> here -> records -> log. There is no
+request to answer. From when on an offset's retention counts is a rule of the group's type
+(`GroupView.offset_expiration`).
 Kafka's counterpart: `OffsetMetadataManager.cleanupExpiredOffsets` and `onTopicsDeleted`,
-`ClassicGroup.offsetExpirationCondition`.
+`Group.offsetExpirationCondition`.
 """
 
 from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from coordinator.classic.subscriptions import CONSUMER, is_subscribed
-from coordinator.delete_groups import group_tombstones
-from coordinator.group import CommittedOffset, GroupView
+from coordinator.delete_groups import group_and_offset_tombstones
+from coordinator.events import GroupDeleted
+from coordinator.group import CommittedOffset
+from coordinator.group_view import GroupView
 from coordinator.offsets.deleted_topics import DeletedTopic
-from coordinator.offsets.events import DeletionCause, GroupDeleted, OffsetsDeleted, OffsetsOfTopics
+from coordinator.offsets.events import DeletionCause, OffsetsDeleted, OffsetsOfTopics
 from coordinator.outcome import Outcome
 from coordinator.records import add_offset_tombstones
 from coordinator.settings import GroupSettings
@@ -44,7 +42,7 @@ def decide_expire_offsets(
     offsets = _by_topic(expired)
     if not left and group.state is GroupState.EMPTY:
         gone = GroupDeleted(group.group_id, now.wall_ms, DeletionCause.EXPIRED, offsets)
-        return Outcome(events=[gone], records=group_tombstones(group))
+        return Outcome(events=[gone], records=group_and_offset_tombstones(group))
     return _forget(group, now, DeletionCause.EXPIRED, offsets)
 
 
@@ -59,34 +57,22 @@ def decide_topic_deleted(group: GroupView, topic: DeletedTopic, now: Now) -> Out
 
 
 def _expired(group: GroupView, now_wall_ms: int, settings: GroupSettings) -> Iterator[Expired]:
-    if not _expires(group):
+    expiration = group.offset_expiration()
+    if expiration is None:
         return
     retention_ms = settings.offsets_retention_minutes * MINUTE_MS
-    emptied_at_ms = -1
-    if group.protocol_type is not None and group.state is GroupState.EMPTY:
-        emptied_at_ms = group.state_since_ms  # -1 in a record from before Kafka 2.1
+    since_ms = expiration.since_ms
     for topic, partitions in group.offsets.items():
-        if is_subscribed(group, topic):
+        if group.is_subscribed_to(topic):
             continue
         for index, commit in partitions.items():
             if commit.expire_at_ms != -1:
                 over = now_wall_ms >= commit.expire_at_ms
             else:
-                base_ms = commit.committed_at_ms if emptied_at_ms == -1 else emptied_at_ms
+                base_ms = commit.committed_at_ms if since_ms == -1 else since_ms
                 over = now_wall_ms - base_ms >= retention_ms
             if over:
                 yield topic, index, commit
-
-
-def _expires(group: GroupView) -> bool:
-    """Is this a group whose offsets may expire at all, as it is now?"""
-    if group.protocol_type is None or group.state is GroupState.EMPTY:
-        return group.state is not GroupState.DEAD
-    return (
-        group.state is GroupState.STABLE
-        and group.protocol_type == CONSUMER
-        and group.subscribed_topics is not None
-    )
 
 
 def _by_topic(expired: list[Expired]) -> OffsetsOfTopics:

@@ -1,17 +1,17 @@
-"""When is it time to look for expired offsets, and at which group next?
+"""Offset expiration sweep: when a shard checks which group for expired offsets.
 
-One per shard. Every offsets.retention.check.interval.ms a sweep begins: it asks every group that
-was there then, in slices small enough that clients do not feel them, each slice in a tick of its
-own. The shard carries out what a slice returns, as it does with any outcome, before it asks for the
-next. Reads groups, keeps nothing but its place. Kafka's counterpart:
-`GroupCoordinatorShard.scheduleGroupMetadataExpiration` and `cleanupGroupMetadata`, in one go.
+One per shard. Every offsets.retention.check.interval.ms a sweep begins. It checks each group that
+exists at that moment, in slices, one per tick, so that requests are not delayed. The shard carries
+out the outcomes of a slice before it asks for the next slice. Reads groups and keeps only the ids
+that are left. Kafka's counterpart: `GroupCoordinatorShard.scheduleGroupMetadataExpiration` and
+`cleanupGroupMetadata`, which does the whole sweep at once.
 """
 
 from collections.abc import Mapping
 from typing import Final
 
-from coordinator.group import GroupView
-from coordinator.offsets.events import GroupDeleted
+from coordinator.events import GroupDeleted
+from coordinator.group_view import GroupView
 from coordinator.offsets.expire_offsets import decide_expire_offsets
 from coordinator.outcome import Outcome
 from coordinator.settings import GroupSettings
@@ -34,7 +34,7 @@ class OffsetExpiry:
 
     def __init__(self, settings: GroupSettings, now: Now) -> None:
         self._settings = settings
-        self._group_ids: list[GroupId] = []  # still to be asked in this sweep, the next one last
+        self._group_ids: list[GroupId] = []  # still to be checked in this sweep, the next one last
         self.due_ms = now.mono_ms + settings.offsets_retention_check_interval_ms
 
     @property
@@ -44,20 +44,20 @@ class OffsetExpiry:
     def next_slice(
         self, groups: Mapping[GroupId, GroupView], now: Now
     ) -> list[tuple[GroupId, Outcome]]:
-        """What is to be forgotten now, each group at most once; nothing before `due_ms`."""
+        """The outcomes that expire offsets now, one group at most once; none before `due_ms`."""
         if now.mono_ms < self.due_ms:
             return []
         if not self._group_ids:
             self._group_ids = list(groups)
             self._group_ids.reverse()
-        outcomes = self._ask_some(groups, now)
+        outcomes = self._next_outcomes(groups, now)
         pause_ms = self._settings.offsets_retention_check_interval_ms
         if self._group_ids:
             pause_ms = PAUSE_BETWEEN_SLICES_MS
         self.due_ms = now.mono_ms + pause_ms
         return outcomes
 
-    def _ask_some(
+    def _next_outcomes(
         self, groups: Mapping[GroupId, GroupView], now: Now
     ) -> list[tuple[GroupId, Outcome]]:
         outcomes: list[tuple[GroupId, Outcome]] = []

@@ -1,23 +1,22 @@
 """OffsetCommit: may this client move the group's offsets, and which of them are kept?
 
-Route: dispatch -> Shard.turn -> decide_offset_commit -> records -> log -> stored -> answer. Two
-layers of refusal, as in Kafka. Topics and partitions that do not exist are refused one by one,
-before the group is looked at; if nothing is left, the group is not asked at all. Then the group
-accepts or refuses all that is left, except for single partitions whose metadata is too long. There
-is no error for the whole request, so the group's refusal stands on each partition that reached it.
+Route: dispatch -> Shard.offset_commit -> decide_offset_commit -> records -> log -> stored ->
+answer. Two layers of refusal, as in Kafka. Topics and partitions that do not exist are refused one
+by one, before the group is asked; if nothing is left, it is not asked at all. Then the group, by
+the rules of its type, accepts or refuses all that is left (`GroupView.validate_offset_commit`);
+single partitions whose metadata is too long are refused too. There is no error for the whole
+request, so the group's refusal stands on each partition that reached it.
 
-With heartbeats the busiest road of the coordinator: what is known and accepted takes the short way.
-Kafka's counterpart: `KafkaApis.handleOffsetCommitRequest`, `OffsetMetadataManager.commitOffset`,
-`ClassicGroup.validateOffsetCommit`.
+With heartbeats the most frequent request: one where all topics are known takes a short way.
+Kafka's counterpart: `KafkaApis.handleOffsetCommitRequest`, `OffsetMetadataManager.commitOffset`.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from coordinator.classic.decide.checks import check_member, fenced
-from coordinator.classic.decide.sessions import extend_session
-from coordinator.classic.events import GroupCreated
-from coordinator.group import CommittedOffset, GroupView
+from coordinator.events import Event, GroupCreated
+from coordinator.group import CommittedOffset
+from coordinator.group_view import GroupView
 from coordinator.offsets.events import OffsetsCommitted, OffsetsOfTopics
 from coordinator.outcome import Outcome, Reply
 from coordinator.records import add_offset_commits, batch_bytes_at_most
@@ -29,15 +28,12 @@ from protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from protocol.names import ApiKey, ErrorCode, GroupState, TopicId, TopicName
+from protocol.names import ErrorCode, GenerationId, TopicId, TopicName
 from protocol.primitives import echoed, fits_string
 from seams.now import Now
 from seams.reply_token import ReplyToken
 from seams.topics_view import TopicsView
 from storage.api import RecordPair
-
-if TYPE_CHECKING:
-    from coordinator.classic.events import Event
 
 TOPIC_IDS_SINCE: Final = 10
 GROUP_ID_NOT_FOUND_SINCE: Final = 9
@@ -190,10 +186,19 @@ def _commit(
     settings: GroupSettings,
 ) -> Outcome:
     """The group's say on what exists; its answers stand behind those that are `refused` already."""
-    error_code = _refusal(group, request, token.api_version)
+    member_id, instance_id = request.member_id, request.group_instance_id
+    generation_id, api_version = request.generation_id_or_member_epoch, token.api_version
+    if group is None:
+        error_code = _refusal_without_group(generation_id, api_version)
+    else:
+        error_code = group.validate_offset_commit(
+            member_id, instance_id, generation_id, api_version
+        )
+    events: Sequence[Event] = ()
     if error_code is not ErrorCode.NONE:
-        answers = _all_refused(known, error_code)
-        return _answer(token, refused, answers, _on_refusal(group, request, error_code, now))
+        if group is not None:
+            events = group.commit_refused(member_id, instance_id, error_code, now)
+        return _answer(token, refused, _all_refused(known, error_code), events)
 
     answers, offsets = _judge_partitions(request, known, now.wall_ms, settings)
     records: list[RecordPair] = []
@@ -201,10 +206,8 @@ def _commit(
         add_offset_commits(
             records, request.group_id, topic, commits, settings.offsets_value_version
         )
-    events: Sequence[Event] = ()
-    if group is not None and group.state is not GroupState.EMPTY:
-        # A commit is a sign of life.
-        events = extend_session(group, group.members[request.member_id], now)
+    if group is not None:
+        events = group.commit_accepted(member_id, now)
     if len(records) > _SURELY_FIT and batch_bytes_at_most(records) > settings.max_batch_bytes:
         # Kafka fails to append such a batch, and takes back all but the session's extension.
         answers = _all_refused(known, ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -218,41 +221,13 @@ def _commit(
     return _answer(token, refused, answers, events, records)
 
 
-def _refusal(group: GroupView | None, request: OffsetCommitRequest, api_version: int) -> ErrorCode:
-    """The first reason to refuse, in Kafka's order; NONE when there is none."""
-    generation_id = request.generation_id_or_member_epoch
-    if group is None:
-        if generation_id < 0:
-            return ErrorCode.NONE
-        if api_version >= GROUP_ID_NOT_FOUND_SINCE:
-            return ErrorCode.GROUP_ID_NOT_FOUND
-        return ErrorCode.ILLEGAL_GENERATION
-    state = group.state
-    if state is GroupState.DEAD:
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE
-    if generation_id < 0 and state is GroupState.EMPTY:
-        return ErrorCode.NONE  # A simple consumer or a tool, whatever member it says that it is.
-    if generation_id >= 0 or request.member_id or request.group_instance_id is not None:
-        error_code = check_member(group, request.member_id, request.group_instance_id)
-        if error_code is not ErrorCode.NONE:
-            return error_code
-        if generation_id != group.generation_id:
-            return ErrorCode.ILLEGAL_GENERATION
-    else:
-        return ErrorCode.UNKNOWN_MEMBER_ID
-    if state is GroupState.COMPLETING_REBALANCE:
-        # The member knows its generation but not yet its assignment: it has to sync first.
-        return ErrorCode.REBALANCE_IN_PROGRESS
-    return ErrorCode.NONE
-
-
-def _on_refusal(
-    group: GroupView | None, request: OffsetCommitRequest, error_code: ErrorCode, now: Now
-) -> list["Event"]:
-    if group is None or error_code is not ErrorCode.FENCED_INSTANCE_ID:
-        return []
-    instance_id = request.group_instance_id
-    return [fenced(group, request.member_id, instance_id, ApiKey.OFFSET_COMMIT, now.wall_ms)]
+def _refusal_without_group(generation_id: GenerationId, api_version: int) -> ErrorCode:
+    """A simple consumer's first commit creates its group; a member's group must exist."""
+    if generation_id < 0:
+        return ErrorCode.NONE
+    if api_version >= GROUP_ID_NOT_FOUND_SINCE:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+    return ErrorCode.ILLEGAL_GENERATION
 
 
 # ---------------------------------------------------------------- partition by partition
@@ -369,7 +344,7 @@ def _answer(
     token: ReplyToken,
     refused: list[OffsetCommitResponseTopic],
     answers: list[OffsetCommitResponseTopic],
-    events: Sequence["Event"],
+    events: Sequence[Event],
     records: Sequence[RecordPair] = (),
 ) -> Outcome:
     if refused:

@@ -1,16 +1,17 @@
 """OffsetDelete: may these committed offsets be forgotten? (KIP-496)
 
-Route: dispatch -> Shard.turn -> decide_offset_delete. The group answers for itself first: it must
-exist, and if it has members they must be consumers, whose subscriptions we can read. Then each
-topic answers: what the group still subscribes to is kept. What was never committed is forgotten
-without an error. Kafka's counterpart: `KafkaApis.handleOffsetDeleteRequest`,
-`OffsetMetadataManager.deleteOffsets`, `ClassicGroup.isSubscribedToTopic`.
+Route: dispatch -> Shard.offset_delete -> decide_offset_delete. First the group's type may refuse
+(`GroupView.validate_offset_delete`): a classic group with members must be one of consumers, whose
+subscriptions can be read. Then topics that the group subscribes to are refused one by one. Offsets
+that were never committed are deleted without an error.
+Kafka's counterpart: `KafkaApis.handleOffsetDeleteRequest`,
+`OffsetMetadataManager.deleteOffsets`, `Group.isSubscribedToTopic`.
 """
 
 from collections.abc import Sequence
 
-from coordinator.classic.subscriptions import CONSUMER, is_subscribed
-from coordinator.group import CommittedOffset, GroupView
+from coordinator.group import CommittedOffset
+from coordinator.group_view import GroupView
 from coordinator.offsets.events import DeletionCause, OffsetsDeleted
 from coordinator.outcome import Outcome, Reply
 from coordinator.records import add_offset_tombstones
@@ -21,7 +22,7 @@ from protocol.messages.offset_delete import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from protocol.names import ErrorCode, GroupState, TopicName
+from protocol.names import ErrorCode, TopicName
 from protocol.primitives import echoed
 from seams.now import Now
 from seams.reply_token import ReplyToken
@@ -51,7 +52,7 @@ def decide_offset_delete(
             unknown.append(_answer(name, missing, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
         if not known:
             continue
-        if is_subscribed(group, name):
+        if group.is_subscribed_to(name):
             answers.append(_answer(name, known, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC))
             continue
         answers.append(_answer(name, known, ErrorCode.NONE))
@@ -85,11 +86,7 @@ def refuse_offset_delete(error_code: ErrorCode) -> OffsetDeleteResponse:
 def _refusal(group: GroupView | None, request: OffsetDeleteRequest) -> ErrorCode:
     if not request.group_id:
         return ErrorCode.INVALID_GROUP_ID
-    if group is None or group.state is GroupState.DEAD:
-        return ErrorCode.GROUP_ID_NOT_FOUND
-    if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER:
-        return ErrorCode.NON_EMPTY_GROUP  # Its members' metadata is opaque: they may read anything.
-    return ErrorCode.NONE
+    return ErrorCode.GROUP_ID_NOT_FOUND if group is None else group.validate_offset_delete()
 
 
 def _split(

@@ -14,7 +14,8 @@ Kafka's counterpart: `KafkaApis.handleOffsetFetchRequest`, `OffsetMetadataManage
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from coordinator.group import CommittedOffset, GroupView
+from coordinator.group import CommittedOffset
+from coordinator.group_view import GroupView
 from protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,

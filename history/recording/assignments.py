@@ -7,7 +7,7 @@ What is not of the documented form stays opaque, and the history says so.
 from collections.abc import Mapping
 from typing import Final
 
-from coordinator.group import GroupView
+from coordinator.classic.group_view import ClassicGroupView
 from history.entries import Held
 from history.recording.attribution import caller_of
 from protocol.consumer_protocol import PROTOCOL_TYPE, read_assignment
@@ -27,7 +27,7 @@ STREAMS: Final = "stream"
 
 
 def held_and_described(
-    group: GroupView, assignments: Mapping[MemberId, bytes], bytes_max: int
+    group: ClassicGroupView, assignments: Mapping[MemberId, bytes], bytes_max: int
 ) -> tuple[tuple[Held, ...], str]:
     """Who holds standby tasks, the most first; and what was assigned, in words."""
     if sum(map(len, assignments.values())) > bytes_max:
@@ -44,7 +44,7 @@ def held_and_described(
 
 
 def _streams(
-    group: GroupView, assignments: Mapping[MemberId, bytes]
+    group: ClassicGroupView, assignments: Mapping[MemberId, bytes]
 ) -> tuple[tuple[Held, ...], str]:
     held: list[Held] = []
     for member_id, assignment in assignments.items():

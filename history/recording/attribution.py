@@ -8,7 +8,7 @@ from typing import Final
 
 from coordinator.classic.commands import RebalanceCause
 from coordinator.classic.events import MembersRemoved, RebalanceBegun, RemovalCause
-from coordinator.group import SESSION_PAUSED, GroupView, MemberView
+from coordinator.classic.group_view import SESSION_PAUSED, ClassicGroupView, ClassicMemberView
 from coordinator.member_identity import MemberIdentity
 from history.causes import Cause, Removal
 from history.entries import Rebalance, Who
@@ -65,7 +65,7 @@ def removal_of(event: MembersRemoved) -> Removal:
 
 
 def trigger_of(
-    group: GroupView, event: RebalanceBegun, removed: Mapping[MemberId, Who]
+    group: ClassicGroupView, event: RebalanceBegun, removed: Mapping[MemberId, Who]
 ) -> Who | None:
     for member_id in event.trigger_ids:
         if member_id in removed:
@@ -84,7 +84,7 @@ def client_reason(sentence: str, left: Mapping[MemberId, str]) -> str:
     return "" if reason == NO_REASON else reason
 
 
-def last_heard_ms(member: MemberView, now: Now) -> int:
+def last_heard_ms(member: ClassicMemberView, now: Now) -> int:
     """The last sign of life, from where its session ends or ended."""
     if member.lapsed_at_ms is not None:
         return member.lapsed_at_ms - member.session_timeout_ms
@@ -93,18 +93,18 @@ def last_heard_ms(member: MemberView, now: Now) -> int:
     return min(now.mono_ms, member.session_deadline_ms - member.session_timeout_ms)
 
 
-def owner_of(member: MemberView) -> str:
+def owner_of(member: ClassicMemberView) -> str:
     return member.group_instance_id or member.member_id
 
 
-def caller_of(member: MemberView) -> Who:
+def caller_of(member: ClassicMemberView) -> Who:
     """The process that really came, which of a static member Kafka does not describe."""
     return Who(
         member.member_id, member.group_instance_id, member.caller_client_id, member.caller_host
     )
 
 
-def process_of(member: MemberView, rebalances: Iterable[Rebalance]) -> Who:
+def process_of(member: ClassicMemberView, rebalances: Iterable[Rebalance]) -> Who:
     """The process behind a static member; after a restart only the history knows it."""
     for rebalance in rebalances:
         if rebalance.trigger is not None and rebalance.trigger.member_id == member.member_id:

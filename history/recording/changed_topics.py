@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from coordinator.group import GroupView
+from coordinator.classic.group_view import ClassicGroupView
 from history.entries import Rebalance, TopicPartitions
 from history.ownership import Shift
 from protocol.names import GroupId, TopicName
@@ -44,7 +44,7 @@ class ChangedTopics:
             self._topics.popitem(last=False)
 
     def of(
-        self, group: GroupView, rebalances: Iterable[Rebalance], most: int, now: Now
+        self, group: ClassicGroupView, rebalances: Iterable[Rebalance], most: int, now: Now
     ) -> tuple[TopicPartitions, ...]:
         """Of the topics subscribed to: changed since the last rebalance began, or before it if its
         assignment did not show the change. By name, at most so many.

@@ -10,10 +10,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from coordinator.classic.events import Event
+from coordinator.events import Event, GroupDeleted
 from coordinator.offsets.events import (
     DeletionCause,
-    GroupDeleted,
     OffsetsCommitted,
     OffsetsDeleted,
     OffsetsOfTopics,

@@ -9,8 +9,6 @@ from typing import Final
 
 from coordinator.classic.events import (
     AssignmentRefused,
-    Event,
-    GroupCreated,
     LapseForgiven,
     LeaderChanged,
     MemberAdded,
@@ -19,7 +17,8 @@ from coordinator.classic.events import (
     NobodyRejoined,
     TopicsChanged,
 )
-from coordinator.group import GroupView
+from coordinator.classic.group_view import ClassicGroupView
+from coordinator.events import Event, GroupCreated
 from history.entries import (
     AssignmentRefusedEntry,
     GroupCreatedEntry,
@@ -35,18 +34,18 @@ from history.entries import (
 from history.recording.attribution import who_of
 
 
-def fact_of(group: GroupView | None, event: Event) -> HistoryEntry | None:
+def fact_of(group: ClassicGroupView | None, event: Event) -> HistoryEntry | None:
     """The fact; None if this is no history. The group is as it was before."""
     translate = _TRANSLATIONS.get(type(event))
     return None if translate is None else translate(group, event)
 
 
-def _group_created(_: GroupView | None, event: Event) -> HistoryEntry:
+def _group_created(_: ClassicGroupView | None, event: Event) -> HistoryEntry:
     assert isinstance(event, GroupCreated)
     return GroupCreatedEntry(event.group_id, event.at_ms, event.simple)
 
 
-def _member_joined(group: GroupView | None, event: Event) -> HistoryEntry:
+def _member_joined(group: ClassicGroupView | None, event: Event) -> HistoryEntry:
     assert isinstance(event, MemberAdded)
     assert group is not None
     return MemberAddedEntry(
@@ -61,7 +60,7 @@ def _member_joined(group: GroupView | None, event: Event) -> HistoryEntry:
     )
 
 
-def _member_fenced(_: GroupView | None, event: Event) -> HistoryEntry:
+def _member_fenced(_: ClassicGroupView | None, event: Event) -> HistoryEntry:
     assert isinstance(event, MemberFenced)
     return MemberFencedEntry(
         event.group_id,
@@ -73,7 +72,7 @@ def _member_fenced(_: GroupView | None, event: Event) -> HistoryEntry:
     )
 
 
-def _member_lapsed(_: GroupView | None, event: Event) -> HistoryEntry:
+def _member_lapsed(_: ClassicGroupView | None, event: Event) -> HistoryEntry:
     assert isinstance(event, MemberLapsed)
     return MemberLapsedEntry(
         event.group_id,
@@ -84,40 +83,40 @@ def _member_lapsed(_: GroupView | None, event: Event) -> HistoryEntry:
     )
 
 
-def _lapse_forgiven(_: GroupView | None, event: Event) -> HistoryEntry:
+def _lapse_forgiven(_: ClassicGroupView | None, event: Event) -> HistoryEntry:
     assert isinstance(event, LapseForgiven)
     return LapseForgivenEntry(
         event.group_id, event.at_ms, who_of(event.member), event.generation_id, event.late_by_ms
     )
 
 
-def _nobody_rejoined(_: GroupView | None, event: Event) -> HistoryEntry:
+def _nobody_rejoined(_: ClassicGroupView | None, event: Event) -> HistoryEntry:
     assert isinstance(event, NobodyRejoined)
     waiting_for = tuple(who_of(name) for name in event.waiting_for[:_NAMED_MAX])
     return NobodyRejoinedEntry(event.group_id, event.at_ms, waiting_for)
 
 
-def _leader_changed(_: GroupView | None, event: Event) -> HistoryEntry:
+def _leader_changed(_: ClassicGroupView | None, event: Event) -> HistoryEntry:
     assert isinstance(event, LeaderChanged)
     old, new = who_of(event.old_leader), who_of(event.new_leader)
     return LeaderChangedEntry(event.group_id, event.at_ms, old, new)
 
 
-def _assignment_refused(_: GroupView | None, event: Event) -> HistoryEntry:
+def _assignment_refused(_: ClassicGroupView | None, event: Event) -> HistoryEntry:
     assert isinstance(event, AssignmentRefused)
     return AssignmentRefusedEntry(
         event.group_id, event.at_ms, event.generation_id, event.leader_id, event.error_code.name
     )
 
 
-def _topics_changed(_: GroupView | None, event: Event) -> HistoryEntry:
+def _topics_changed(_: ClassicGroupView | None, event: Event) -> HistoryEntry:
     assert isinstance(event, TopicsChanged)
     return TopicsChangedEntry(event.group_id, event.at_ms, tuple(sorted(event.topics)))
 
 
 _NAMED_MAX: Final = 200
 
-_TRANSLATIONS: Final[dict[type, Callable[[GroupView | None, Event], HistoryEntry]]] = {
+_TRANSLATIONS: Final[dict[type, Callable[[ClassicGroupView | None, Event], HistoryEntry]]] = {
     GroupCreated: _group_created,
     MemberAdded: _member_joined,
     MemberFenced: _member_fenced,

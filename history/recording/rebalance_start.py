@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from coordinator.classic.commands import RebalanceCause
 from coordinator.classic.events import RebalanceBegun
-from coordinator.group import GroupView
+from coordinator.classic.group_view import ClassicGroupView
 from history.causes import Cause
 from history.entries import RebalanceBegunEntry, TopicPartitions, Who
 from history.recording.attribution import CAUSES, client_reason, owner_of, trigger_of
@@ -44,7 +44,7 @@ class Circumstances(Struct, frozen=True):
 
 
 def began(
-    group: GroupView, event: RebalanceBegun, known: Circumstances, now: Now
+    group: ClassicGroupView, event: RebalanceBegun, known: Circumstances, now: Now
 ) -> RebalanceBegunEntry:
     """The fact, without the members that are waited for."""
     removed, came = known.removed, known.came
@@ -82,7 +82,9 @@ def began(
     )
 
 
-def _cause(group: GroupView, event: RebalanceBegun, known: Circumstances, reason: str) -> Cause:
+def _cause(
+    group: ClassicGroupView, event: RebalanceBegun, known: Circumstances, reason: str
+) -> Cause:
     if event.cause is RebalanceCause.MEMBER_LEFT:
         by_operator = known.removed is not None and known.removed.by_operator
         return Cause.OPERATOR if by_operator else Cause.MEMBER_LEFT
@@ -97,7 +99,7 @@ def _cause(group: GroupView, event: RebalanceBegun, known: Circumstances, reason
 
 
 def _is_second_step(
-    group: GroupView, event: RebalanceBegun, known: Circumstances, reason: str
+    group: ClassicGroupView, event: RebalanceBegun, known: Circumstances, reason: str
 ) -> bool:
     """Does a cooperative member rejoin because it gave up what it was told to?"""
     if event.cause not in _REJOINS:
@@ -107,7 +109,7 @@ def _is_second_step(
 
 
 def _lost_us(
-    group: GroupView,
+    group: ClassicGroupView,
     event: RebalanceBegun,
     known: Circumstances,
     cause: Cause,
@@ -134,7 +136,7 @@ def _with(trigger: Who | None, whos: Mapping[MemberId, Who]) -> tuple[Who, ...]:
 
 
 def _note(
-    group: GroupView,
+    group: ClassicGroupView,
     event: RebalanceBegun,
     known: Circumstances,
     cause: Cause,

@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from coordinator.classic.events import (
     AssignmentReceived,
-    Event,
     GenerationBegun,
     GroupEmptied,
     GroupStabilized,
@@ -25,8 +24,9 @@ from coordinator.classic.events import (
     RebalanceBegun,
     StaticMemberReplaced,
 )
-from coordinator.group import GroupView
-from coordinator.offsets.events import GroupDeleted, OffsetsCommitted, OffsetsDeleted
+from coordinator.classic.group_view import ClassicGroupView
+from coordinator.events import Event, GroupDeleted
+from coordinator.offsets.events import OffsetsCommitted, OffsetsDeleted
 from history.causes import End, Removal
 from history.entries import (
     Asker,
@@ -118,7 +118,7 @@ class Facts:
     # ------------------------------------------------------------ what is asked
 
     def of(
-        self, group: GroupView | None, happened: Iterable[Event], now: Now
+        self, group: ClassicGroupView | None, happened: Iterable[Event], now: Now
     ) -> list[HistoryEntry]:
         """The facts of one turn, which are in the index then."""
         found: list[HistoryEntry] = []
@@ -140,7 +140,7 @@ class Facts:
                 found.append(one)
         return found
 
-    def loaded(self, group: GroupView, now: Now) -> list[HistoryEntry]:
+    def loaded(self, group: ClassicGroupView, now: Now) -> list[HistoryEntry]:
         """The facts of a group that this process serves from now on."""
         group_id = group.group_id
         running = self._index.running(group_id)
@@ -225,7 +225,7 @@ class Facts:
     # ------------------------------------------------------------ members come and go
 
     def _member_rejoined(
-        self, group: GroupView | None, event: Event, now: Now
+        self, group: ClassicGroupView | None, event: Event, now: Now
     ) -> Iterator[HistoryEntry]:
         assert isinstance(event, MemberRejoined)
         assert group is not None
@@ -241,7 +241,7 @@ class Facts:
         yield from ()
 
     def _static_member_replaced(
-        self, group: GroupView | None, event: Event, now: Now
+        self, group: ClassicGroupView | None, event: Event, now: Now
     ) -> Iterator[HistoryEntry]:
         assert isinstance(event, StaticMemberReplaced)
         assert group is not None
@@ -276,7 +276,7 @@ class Facts:
         )
 
     def _members_removed(
-        self, group: GroupView | None, event: Event, now: Now
+        self, group: ClassicGroupView | None, event: Event, now: Now
     ) -> Iterator[HistoryEntry]:
         assert isinstance(event, MembersRemoved)
         assert group is not None
@@ -319,7 +319,7 @@ class Facts:
             yield from self._end_if_all_synced(group.group_id, running, now)
 
     def _pending_removed(
-        self, _: GroupView | None, event: Event, now: Now
+        self, _: ClassicGroupView | None, event: Event, now: Now
     ) -> Iterator[HistoryEntry]:
         """No member yet, and no fact; but when one leaves, the group rebalances."""
         assert isinstance(event, PendingMemberRemoved)
@@ -331,7 +331,9 @@ class Facts:
 
     # ------------------------------------------------------------ a rebalance, step by step
 
-    def _begun(self, group: GroupView | None, event: Event, now: Now) -> Iterator[HistoryEntry]:
+    def _begun(
+        self, group: ClassicGroupView | None, event: Event, now: Now
+    ) -> Iterator[HistoryEntry]:
         assert isinstance(event, RebalanceBegun)
         assert group is not None
         group_id = group.group_id
@@ -373,7 +375,7 @@ class Facts:
         is_ours = known is not None and (known.group_id, known.now_ms) == (group_id, now.mono_ms)
         return known if is_ours else None
 
-    def _new_shift(self, group: GroupView, removed: Removed | None) -> Shift | None:
+    def _new_shift(self, group: ClassicGroupView, removed: Removed | None) -> Shift | None:
         left_over = self._left_over.pop(group.group_id, None)
         if group.protocol_type != PROTOCOL_TYPE:
             return None
@@ -385,7 +387,7 @@ class Facts:
         return Shift(before, left_over)
 
     def _generation_begun(
-        self, group: GroupView | None, event: Event, now: Now
+        self, group: ClassicGroupView | None, event: Event, now: Now
     ) -> Iterator[HistoryEntry]:
         assert isinstance(event, GenerationBegun)
         assert group is not None
@@ -411,7 +413,9 @@ class Facts:
             absent,
         )
 
-    def _assigned(self, group: GroupView | None, event: Event, now: Now) -> Iterator[HistoryEntry]:
+    def _assigned(
+        self, group: ClassicGroupView | None, event: Event, now: Now
+    ) -> Iterator[HistoryEntry]:
         assert isinstance(event, AssignmentReceived)
         assert group is not None
         if not event.fits:
@@ -451,7 +455,7 @@ class Facts:
         )
 
     def _stabilized(
-        self, group: GroupView | None, event: Event, now: Now
+        self, group: ClassicGroupView | None, event: Event, now: Now
     ) -> Iterator[HistoryEntry]:
         assert isinstance(event, GroupStabilized)
         assert group is not None
@@ -465,7 +469,9 @@ class Facts:
                 running.shift.answered(owner_of(group.members[member_id]), now.mono_ms)
         yield from self._end_if_all_synced(group.group_id, running, now)
 
-    def _synced(self, group: GroupView | None, event: Event, now: Now) -> Iterator[HistoryEntry]:
+    def _synced(
+        self, group: ClassicGroupView | None, event: Event, now: Now
+    ) -> Iterator[HistoryEntry]:
         assert isinstance(event, MemberSynced)
         assert group is not None
         running = self._running.get(group.group_id)
@@ -476,7 +482,9 @@ class Facts:
             running.shift.answered(owner_of(group.members[event.member_id]), now.mono_ms)
         yield from self._end_if_all_synced(group.group_id, running, now)
 
-    def _emptied(self, _: GroupView | None, event: Event, now: Now) -> Iterator[HistoryEntry]:
+    def _emptied(
+        self, _: ClassicGroupView | None, event: Event, now: Now
+    ) -> Iterator[HistoryEntry]:
         assert isinstance(event, GroupEmptied)
         emptied = GroupEmptiedEntry(event.group_id, now.wall_ms, event.generation_id)
         yield emptied
@@ -506,7 +514,9 @@ class Facts:
 
     # ------------------------------------------------------------ offsets, and the whole group
 
-    def _offsets_moved(self, _: GroupView | None, event: Event, now: Now) -> Iterator[HistoryEntry]:
+    def _offsets_moved(
+        self, _: ClassicGroupView | None, event: Event, now: Now
+    ) -> Iterator[HistoryEntry]:
         if isinstance(event, GroupDeleted):
             self._left_over.pop(event.group_id, None)
             self._interrupted.pop(event.group_id, None)
@@ -519,7 +529,7 @@ class Facts:
         return shown, len(things) - len(shown)
 
 
-_Tell = Callable[[Facts, GroupView | None, Event, Now], Iterable[HistoryEntry]]
+_Tell = Callable[[Facts, ClassicGroupView | None, Event, Now], Iterable[HistoryEntry]]
 
 _TELLING: Final[dict[type, _Tell]] = {
     MemberRejoined: Facts._member_rejoined,

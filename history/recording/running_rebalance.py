@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from coordinator.classic.events import MembersRemoved, RemovalCause
-from coordinator.group import GroupView, MemberView
+from coordinator.classic.group_view import ClassicGroupView, ClassicMemberView
 from history.causes import End, Removal
 from history.entries import Rebalance, RebalanceEndedEntry, TopicPartitions, Who
 from history.ownership import Shift, offered, owned_by_subscription
@@ -83,7 +83,7 @@ class Offered(Struct, frozen=True):
     note: str = ""
 
 
-def polls_too_rarely_ms(group: GroupView, event: MembersRemoved, now: Now) -> int | None:
+def polls_too_rarely_ms(group: ClassicGroupView, event: MembersRemoved, now: Now) -> int | None:
     """max.poll.interval.ms of a member that leaves and may have exceeded it: since it joined last
     so much time has passed. None if not."""
     stable_ms = now.wall_ms - group.state_since_ms
@@ -96,7 +96,7 @@ def polls_too_rarely_ms(group: GroupView, event: MembersRemoved, now: Now) -> in
     )
 
 
-def release_joined(shift: Shift, group: GroupView, removed: Removed | None) -> bool:
+def release_joined(shift: Shift, group: ClassicGroupView, removed: Removed | None) -> bool:
     """Who is gone, or has rejoined, when the rebalance begins; False: too much to read."""
     if removed is not None:
         for owner, _, heard_ms in removed.owners:
@@ -115,7 +115,7 @@ def release_joined(shift: Shift, group: GroupView, removed: Removed | None) -> b
 
 def release_rejoined(
     running: Running | None,
-    member: MemberView,
+    member: ClassicMemberView,
     offers: Iterable[tuple[str, bytes]],
     protocol_name: str | None,
     now: Now,
@@ -133,7 +133,7 @@ def release_rejoined(
 
 
 def interrupted(
-    group_id: GroupId, running: Rebalance, group: GroupView | None, now: Now
+    group_id: GroupId, running: Rebalance, group: ClassicGroupView | None, now: Now
 ) -> RebalanceEndedEntry:
     """The rebalance that ran when the coordinator stopped; what came of it is what was loaded."""
     generation = running.generation_before if group is None else group.generation_id

@@ -18,8 +18,8 @@ from broker.metrics.labelled import Labelled
 from broker.metrics.lag import PartitionLag, SampledLag
 from broker.metrics.scrape import Metrics, text
 from broker.observe.events import GroupSkipped
+from coordinator.classic.group_view import ClassicGroupView
 from coordinator.coordinator import GroupCoordinator
-from coordinator.group import GroupView
 from history.lag.model import LagNote
 from history.lag.records import Sample, UnreadableSample, decode_sample, encode_sample
 from history.lag.window import SampledCommit
@@ -109,7 +109,7 @@ async def test_a_group_that_cannot_be_judged_is_passed_over_alone() -> None:
     world = World(3)
     inspected = []
 
-    async def inspect(group: GroupView, *_: object) -> None:
+    async def inspect(group: ClassicGroupView, *_: object) -> None:
         inspected.append(group.group_id)
         if group.group_id == "g1":
             raise IndexError("array index out of range")
@@ -149,7 +149,7 @@ def test_a_scrape_shows_the_groups_that_can_be_read() -> None:
     reader = cast("LagReader", world.sampler._reader)
 
     class Faulty(SampledLag):
-        def of(self, group: GroupView) -> Iterator[PartitionLag]:
+        def of(self, group: ClassicGroupView) -> Iterator[PartitionLag]:
             if group.group_id == "g1":
                 raise OverflowError("int too big to convert")
             return super().of(group)

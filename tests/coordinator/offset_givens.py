@@ -2,11 +2,11 @@
 
 from uuid import UUID
 
-from coordinator.classic.events import GroupCreated
-from coordinator.classic.evolve import evolve
-from coordinator.group import CommittedOffset, Group, Member
-from coordinator.offsets.events import GroupDeleted, OffsetsCommitted, OffsetsDeleted
-from coordinator.offsets.evolve import evolve_offsets
+from coordinator.classic.group import ClassicGroup, ClassicMember
+from coordinator.group import CommittedOffset
+from coordinator.group_counts import GroupCounts
+from coordinator.group_store import GroupStore
+from coordinator.next_deadline import NextDeadline
 from coordinator.outcome import Outcome
 from coordinator.settings import GroupSettings
 from protocol.messages import Response
@@ -22,6 +22,7 @@ from protocol.names import (
 )
 from seams.now import Now
 from seams.reply_token import ReplyToken
+from tests.memory_log import MemoryLog
 
 GROUP = GroupId("g")
 MEMBER = MemberId("m-1")
@@ -62,8 +63,8 @@ def token(version: int) -> ReplyToken:
 
 def member(
     member_id: MemberId = MEMBER, instance_id: GroupInstanceId | None = None, kind: str = "consumer"
-) -> Member:
-    made = Member(
+) -> ClassicMember:
+    made = ClassicMember(
         member_id=member_id,
         group_instance_id=instance_id,
         client_id="c",
@@ -82,12 +83,12 @@ def given_group(
     state: GroupState,
     kind: str | None = "consumer",
     subscribed: frozenset[str] | None = frozenset(),
-) -> Group:
+) -> ClassicGroup:
     """A group in generation 5, with one dynamic and one static member unless Empty or Dead.
 
     `kind` None: a simple group.
     """
-    group = Group(GROUP, NOW.wall_ms)
+    group = ClassicGroup(GROUP, NOW.wall_ms)
     group.generation_id = group.newest_generation_id = GENERATION
     if state not in (GroupState.EMPTY, GroupState.DEAD):
         assert kind is not None
@@ -104,7 +105,7 @@ def given_group(
     return group
 
 
-def with_offsets(group: Group, *offsets: tuple[str, int, CommittedOffset]) -> Group:
+def with_offsets(group: ClassicGroup, *offsets: tuple[str, int, CommittedOffset]) -> ClassicGroup:
     for topic, partition, commit in offsets:
         group.offsets.setdefault(TopicName(topic), {})[partition] = commit
     return group
@@ -121,16 +122,13 @@ def the_answer(outcome: Outcome) -> Response:
     return reply.response
 
 
-def carry_out(group: Group | None, outcome: Outcome) -> Group:
+def carry_out(group: ClassicGroup | None, outcome: Outcome) -> ClassicGroup:
     """Evolve the events, as a shard does at the end of the turn."""
+    store = GroupStore(MemoryLog(), GroupSettings(), GroupCounts(), NextDeadline())
     for event in outcome.events:
-        if isinstance(event, GroupCreated):
-            assert group is None
-            group = Group(event.group_id, event.at_ms)
-        assert group is not None
-        if isinstance(event, OffsetsCommitted | OffsetsDeleted | GroupDeleted):
-            evolve_offsets(group, event)
-        else:
-            evolve(group, event)
+        if group is not None:
+            store.groups[event.group_id] = group
+        store.apply(event.group_id, (event,))
+        group = store.groups.get(event.group_id, group)
     assert group is not None
     return group

@@ -5,8 +5,8 @@ from typing import Final
 import pytest
 
 from coordinator.classic.decide.describe_group import describe_group
+from coordinator.classic.group_view import ClassicGroupView
 from coordinator.decision_failed import AnswerPending
-from coordinator.group import GroupView
 from protocol.codec import encode_response
 from protocol.messages import Request
 from protocol.messages.delete_groups import DeleteGroupsRequest
@@ -78,7 +78,9 @@ def test_parts_that_wait_for_the_disk_are_answered_beside_one_that_failed(
     world.storing = False
     world.committing(waiting)
 
-    def describe(group: GroupView | None, group_id: GroupId, *rest: int, **more: bool) -> object:
+    def describe(
+        group: ClassicGroupView | None, group_id: GroupId, *rest: int, **more: bool
+    ) -> object:
         if group_id == failing:
             planted()
         return describe_group(group, group_id, *rest, **more)

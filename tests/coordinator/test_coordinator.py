@@ -2,20 +2,18 @@
 
 import pytest
 
-import coordinator.group_store
+import coordinator.classic.apply
 from coordinator.classic.events import (
+    ClassicEvent,
     GenerationBegun,
     GroupStabilized,
-    MembershipEvent,
     MembersRemoved,
-    PartitionClosed,
-    PartitionLoaded,
-    PartitionLoadFailed,
     RebalanceBegun,
 )
 from coordinator.classic.evolve import evolve
+from coordinator.classic.group import ClassicGroup
 from coordinator.coordinator import GroupCoordinator
-from coordinator.group import Group
+from coordinator.events import PartitionClosed, PartitionLoaded, PartitionLoadFailed
 from coordinator.java_hash import java_hash, partition_of
 from coordinator.settings import GroupSettings
 from protocol.messages import Request
@@ -283,11 +281,11 @@ def test_a_log_that_closes_in_the_middle_of_a_request_ends_only_its_shard() -> N
 def break_evolve(monkeypatch: pytest.MonkeyPatch, kind: type) -> None:
     """From now on, writing an event of this kind into a group fails."""
 
-    def broken(group: Group, event: MembershipEvent) -> None:
+    def broken(group: ClassicGroup, event: ClassicEvent) -> None:
         assert not isinstance(event, kind), "a planted bug"
         evolve(group, event)
 
-    monkeypatch.setattr(coordinator.group_store, "evolve", broken)
+    monkeypatch.setattr(coordinator.classic.apply, "evolve", broken)
 
 
 def test_a_bug_in_a_turn_ends_the_shard_and_answers_everybody_once(

@@ -2,9 +2,10 @@
 
 import pytest
 
+from coordinator.classic.group import ClassicGroup
 from coordinator.delete_groups import decide_delete_group
-from coordinator.group import Group
-from coordinator.offsets.events import DeletionCause, GroupDeleted
+from coordinator.events import GroupDeleted
+from coordinator.offsets.events import DeletionCause
 from coordinator.records import GROUP_METADATA, group_tombstone, read_offset_key, record_type
 from coordinator.restore import apply_record
 from protocol.names import ErrorCode, GroupState
@@ -21,7 +22,7 @@ from tests.coordinator.offset_givens import (
 )
 
 
-def with_some_offsets(group: Group) -> Group:
+def with_some_offsets(group: ClassicGroup) -> ClassicGroup:
     return with_offsets(
         group, ("orders", 0, committed(1)), ("orders", 2, committed(2)), ("audit", 0, committed(3))
     )

@@ -7,7 +7,7 @@ from coordinator.classic.decide.describe_group import (
     describe_group,
     refuse_describe_group,
 )
-from coordinator.group import Group
+from coordinator.classic.group import ClassicGroup
 from protocol.codec import decode_response, encode_response
 from protocol.messages.describe_groups import DescribedGroup, DescribeGroupsResponse
 from protocol.names import (
@@ -21,7 +21,9 @@ from tests.coordinator.offset_givens import GROUP, INSTANCE, MEMBER, STATIC_MEMB
 ALL_VERSIONS = DescribeGroupsResponse.VERSIONS
 
 
-def describe(group: Group | None, version: int, *, operations: bool = False) -> DescribedGroup:
+def describe(
+    group: ClassicGroup | None, version: int, *, operations: bool = False
+) -> DescribedGroup:
     return describe_group(group, GROUP, version, include_authorized_operations=operations)
 
 
@@ -92,7 +94,7 @@ def test_an_unknown_group_is_dead_and_since_v6_an_error(version: int) -> None:
     ],
 )
 def test_the_allowed_operations_are_told_on_request_unless_there_is_an_error(
-    group: Group | None, version: int, requested: bool, expected: int
+    group: ClassicGroup | None, version: int, requested: bool, expected: int
 ) -> None:
     assert describe(group, version, operations=requested).authorized_operations == expected
 

@@ -4,9 +4,10 @@ from uuid import UUID
 
 import pytest
 
-from coordinator.group import Group
+from coordinator.classic.group import ClassicGroup
+from coordinator.events import GroupDeleted
 from coordinator.offsets.deleted_topics import DeletedTopic
-from coordinator.offsets.events import DeletionCause, GroupDeleted, OffsetsDeleted
+from coordinator.offsets.events import DeletionCause, OffsetsDeleted
 from coordinator.offsets.expire_offsets import decide_expire_offsets, decide_topic_deleted
 from coordinator.offsets.expiry import (
     OFFSETS_READ_PER_SLICE,
@@ -38,7 +39,7 @@ LONG_AGO, JUST_NOW = NOW.wall_ms - RETENTION_MS, NOW.wall_ms - RETENTION_MS + 1
 NO_LIMIT = 1 << 30
 
 
-def expire(group: Group, now: Now = NOW, limit: int = NO_LIMIT) -> Outcome:
+def expire(group: ClassicGroup, now: Now = NOW, limit: int = NO_LIMIT) -> Outcome:
     return decide_expire_offsets(group, now, SETTINGS, limit)
 
 
@@ -218,7 +219,7 @@ def later(milliseconds: int) -> Now:
     return Now(NOW.mono_ms + milliseconds, NOW.wall_ms + milliseconds)
 
 
-def sweep(groups: dict[GroupId, Group], expiry: OffsetExpiry) -> list[list[GroupId]]:
+def sweep(groups: dict[GroupId, ClassicGroup], expiry: OffsetExpiry) -> list[list[GroupId]]:
     """Go on until the sweep is over; which groups each slice changed."""
     slices = []
     while True:
@@ -232,11 +233,11 @@ def sweep(groups: dict[GroupId, Group], expiry: OffsetExpiry) -> list[list[Group
             return slices
 
 
-def groups_of(*sizes: int) -> dict[GroupId, Group]:
+def groups_of(*sizes: int) -> dict[GroupId, ClassicGroup]:
     """Simple groups with so many expired offsets each."""
     groups = {}
     for number, size in enumerate(sizes):
-        group = Group(GroupId(f"g-{number}"), 0)
+        group = ClassicGroup(GroupId(f"g-{number}"), 0)
         with_offsets(group, *(("orders", n, committed(n, LONG_AGO)) for n in range(size)))
         groups[group.group_id] = group
     return groups
@@ -294,7 +295,7 @@ def test_a_group_that_went_meanwhile_is_passed_over_and_a_new_one_waits_for_the_
     ((group_id, outcome),) = expiry.next_slice(groups, later(600_000))
     carry_out(groups.pop(group_id), outcome)
     del groups[GroupId("g-1")]
-    groups[GroupId("new")] = Group(GroupId("new"), 0)
+    groups[GroupId("new")] = ClassicGroup(GroupId("new"), 0)
 
     assert sweep(groups, expiry) == [["g-2"]]
     assert list(groups) == ["new"]

@@ -7,7 +7,7 @@ crash loses what was not stored, and everything in memory; clients send again wh
 import pytest
 
 from coordinator.classic.generation_record import GENERATION_BEGUN
-from coordinator.group import Group
+from coordinator.classic.group import ClassicGroup
 from coordinator.records import record_type
 from coordinator.restore import apply_record
 from protocol.names import ErrorCode, GenerationId, GroupId, GroupState, MemberId
@@ -190,7 +190,7 @@ def test_to_a_kafka_the_group_stands_in_the_last_generation_with_assignments(
     group = world.given_stable_group(members=2)
     rejoin_all(world, *group.members)
     assert group.state is GroupState.COMPLETING_REBALANCE
-    groups: dict[GroupId, Group] = {}
+    groups: dict[GroupId, ClassicGroup] = {}
     for record in world.log.records:
         if record_type(record.key) != GENERATION_BEGUN:  # what a Kafka skips
             apply_record(groups, record)

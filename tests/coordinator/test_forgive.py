@@ -6,7 +6,7 @@ import pytest
 
 from coordinator.classic.commands import RebalanceCause
 from coordinator.classic.events import LapseForgiven, MemberLapsed, MembersRemoved, RebalanceBegun
-from coordinator.group import Group
+from coordinator.classic.group import ClassicGroup
 from protocol.names import ErrorCode, GroupInstanceId, GroupState, MemberId
 from tests.world import SESSION_TIMEOUT_MS, Asked, World, kafka_settings
 
@@ -18,7 +18,7 @@ def world() -> World:
     return World(kafka_settings(forgive_slow_member=True, forgive_max_ms=FORGIVE_MAX_MS))
 
 
-def given_a_lapse(world: World, **given: object) -> tuple[Group, MemberId, MemberId]:
+def given_a_lapse(world: World, **given: object) -> tuple[ClassicGroup, MemberId, MemberId]:
     """A Stable group whose first follower's session has just run out; the others live."""
     group = world.given_stable_group(**given)  # type: ignore[arg-type]
     live = group.leader_id

@@ -2,14 +2,14 @@
 
 import pytest
 
-from coordinator.group import Group
+from coordinator.classic.group import ClassicGroup
 from coordinator.list_groups import list_groups
 from protocol.messages.list_groups import ListedGroup
 from protocol.names import GroupId, GroupState
 from tests.coordinator.offset_givens import given_group
 
 
-def named(group_id: str, group: Group) -> Group:
+def named(group_id: str, group: ClassicGroup) -> ClassicGroup:
     group.group_id = GroupId(group_id)
     return group
 

@@ -4,8 +4,10 @@ from uuid import UUID
 
 import pytest
 
-from coordinator.classic.events import GroupCreated, LapseForgiven, MemberFenced, SessionExtended
-from coordinator.group import CommittedOffset, Group
+from coordinator.classic.events import LapseForgiven, MemberFenced, SessionExtended
+from coordinator.classic.group import ClassicGroup
+from coordinator.events import GroupCreated
+from coordinator.group import CommittedOffset
 from coordinator.offsets.events import OffsetsCommitted
 from coordinator.offsets.offset_commit import decide_offset_commit, refuse_offset_commit
 from coordinator.outcome import Outcome
@@ -94,7 +96,7 @@ def a_simple_request(
 
 
 def commit(
-    group: Group | None,
+    group: ClassicGroup | None,
     request: OffsetCommitRequest,
     version: int = BY_NAME,
     settings: GroupSettings = SETTINGS,
@@ -259,7 +261,9 @@ def test_an_unknown_topic_and_an_unknown_partition_are_refused_and_the_rest_is_k
 
 
 @pytest.mark.parametrize("group", [None, given_group(GroupState.DEAD), given_group(STABLE)])
-def test_the_group_is_not_asked_when_nothing_in_the_request_exists(group: Group | None) -> None:
+def test_the_group_is_not_asked_when_nothing_in_the_request_exists(
+    group: ClassicGroup | None,
+) -> None:
     request = a_request(a_topic(a_partition(), name="nowhere"), member_id=MemberId("m-gone"))
 
     outcome = commit(group, request)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from coordinator.group import Group
+from coordinator.classic.group import ClassicGroup
 from coordinator.offsets.events import DeletionCause, OffsetsDeleted
 from coordinator.offsets.offset_delete import decide_offset_delete, refuse_offset_delete
 from coordinator.outcome import Outcome
@@ -33,7 +33,9 @@ PREPARING, COMPLETING = GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_RE
 NONE = ErrorCode.NONE
 
 
-def delete(group: Group | None, *topics: tuple[str, list[int]], group_id: str = GROUP) -> Outcome:
+def delete(
+    group: ClassicGroup | None, *topics: tuple[str, list[int]], group_id: str = GROUP
+) -> Outcome:
     asked = [
         OffsetDeleteRequestTopic(TopicName(name), [OffsetDeleteRequestPartition(n) for n in ns])
         for name, ns in topics
@@ -49,7 +51,7 @@ def rows(outcome: Outcome) -> list[tuple[str, int, ErrorCode]]:
     return [(t.name, p.partition_index, p.error_code) for t in answer.topics for p in t.partitions]
 
 
-def with_orders(group: Group) -> Group:
+def with_orders(group: ClassicGroup) -> ClassicGroup:
     return with_offsets(group, ("orders", 0, committed(10)), ("orders", 1, committed(20)))
 
 
@@ -85,7 +87,7 @@ def test_the_group_answers_first_and_for_the_whole_request(
 
 
 @pytest.mark.parametrize("group", [None, given_group(EMPTY)])
-def test_the_empty_group_id_is_refused(group: Group | None) -> None:
+def test_the_empty_group_id_is_refused(group: ClassicGroup | None) -> None:
     answer = the_answer(delete(group, ("orders", [0]), group_id=""))
 
     assert answer == OffsetDeleteResponse(ErrorCode.INVALID_GROUP_ID)

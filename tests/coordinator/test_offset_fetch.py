@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from coordinator.group import Group
+from coordinator.classic.group import ClassicGroup
 from coordinator.offsets.offset_fetch import (
     fetch_offsets_of_group,
     offset_fetch_response,
@@ -49,7 +49,7 @@ EARLIER_ID = UUID(int=77)
 Row = tuple[str, int, int, ErrorCode]
 
 
-def a_group() -> Group:
+def a_group() -> ClassicGroup:
     return with_offsets(
         given_group(GroupState.EMPTY),
         ("orders", 0, committed(10, topic_id=ORDERS_ID)),
@@ -99,7 +99,9 @@ def test_what_was_committed_is_answered_and_the_rest_is_minus_one() -> None:
 @pytest.mark.parametrize(
     "group", [None, with_offsets(given_group(GroupState.DEAD), ("orders", 0, committed(1)))]
 )
-def test_a_group_that_is_not_there_has_no_offsets_and_that_is_no_error(group: Group | None) -> None:
+def test_a_group_that_is_not_there_has_no_offsets_and_that_is_no_error(
+    group: ClassicGroup | None,
+) -> None:
     assert rows(fetch_offsets_of_group(group, wanted(("orders", [0, 1])), 9, TOPICS)) == [
         ("orders", 0, -1, NONE),
         ("orders", 1, -1, NONE),

@@ -5,7 +5,7 @@ import pytest
 from coordinator.classic.commands import RebalanceCause
 from coordinator.classic.decide.partitions_changed import decide_partitions_changed
 from coordinator.classic.events import RebalanceBegun, TopicsChanged
-from coordinator.group import GroupView
+from coordinator.classic.group_view import ClassicGroupView
 from coordinator.outcome import Outcome
 from protocol.names import ErrorCode, GroupId, GroupState, TopicName
 from tests.world import World, kafka_settings, subscription
@@ -162,7 +162,7 @@ def test_a_bug_in_one_partition_keeps_no_other_from_hearing_of_the_change(
     for name in names.values():
         world.given_stable_group(name, members=1, protocols=READS_T)
 
-    def planted(group: GroupView, *rest: object) -> Outcome:
+    def planted(group: ClassicGroupView, *rest: object) -> Outcome:
         if group.group_id == names[0]:
             raise ZeroDivisionError("planted")
         return decide_partitions_changed(group, *rest)  # type: ignore[arg-type]

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from broker.net.error_codes import errors_in
 from coordinator import image
-from coordinator.classic.events import PartitionLoaded
-from coordinator.group import Group
-from coordinator.image import NOTHING, Image, LoadStart, group_of, plain_of
-from coordinator.records import UnreadableRecord
-from coordinator.restore import RecordSkipped
+from coordinator.classic.group import ClassicGroup
+from coordinator.events import PartitionLoaded
+from coordinator.group_types import group_of, plain_of
+from coordinator.image import NOTHING, Image, LoadStart
+from coordinator.records import RecordSkipped, UnreadableRecord
 from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from protocol.messages.heartbeat import HeartbeatResponse
@@ -317,7 +317,7 @@ def test_a_group_that_cannot_be_decoded_ends_its_shard_alone(
     world.restart()
     world.coordinator._shard_failed = lambda _partition, error: failed.append(error)
 
-    def broken(group_id: GroupId, plain: object) -> Group:
+    def broken(group_id: GroupId, plain: object) -> ClassicGroup:
         raise ZeroDivisionError("a bug of ours")
 
     monkeypatch.setattr(image, "group_of", broken)

@@ -8,12 +8,14 @@ from uuid import UUID
 
 import pytest
 
-from coordinator.group import CommittedOffset, Group
+from coordinator.classic.group import ClassicGroup
+from coordinator.group import CommittedOffset
 from coordinator.offsets.offset_commit import decide_offset_commit
 from coordinator.record_schemas import RECORD_SCHEMAS
 from coordinator.records import (
     GROUP_METADATA,
     OFFSET_COMMIT,
+    RecordSkipped,
     add_offset_commits,
     add_offset_tombstones,
     decode_record,
@@ -25,7 +27,7 @@ from coordinator.records import (
     read_offset_key,
     record_type,
 )
-from coordinator.restore import RecordSkipped, apply_record
+from coordinator.restore import apply_record
 from coordinator.settings import GroupSettings
 from protocol.consumer_protocol import read_subscription_topics
 from protocol.messages.offset_commit import (
@@ -168,7 +170,7 @@ def test_the_same_request_at_the_same_time_writes_the_same_bytes(
 
 
 def test_the_groups_of_a_kafka_log_come_back() -> None:
-    groups: dict[GroupId, Group] = {}
+    groups: dict[GroupId, ClassicGroup] = {}
     skipped = []
     for offset, entry in enumerate(WRITTEN):
         notice = apply_record(groups, StoredRecord(offset, entry.timestamp_ms, *entry.record))

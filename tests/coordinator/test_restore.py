@@ -3,7 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from coordinator.group import CommittedOffset, Group
+from coordinator.classic.group import ClassicGroup
+from coordinator.group import CommittedOffset
 from coordinator.record_schemas import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -13,6 +14,7 @@ from coordinator.record_schemas import (
     OffsetCommitValue,
 )
 from coordinator.records import (
+    RecordSkipped,
     StoredMember,
     UnreadableRecord,
     add_offset_commits,
@@ -20,7 +22,7 @@ from coordinator.records import (
     group_metadata_record,
     group_tombstone,
 )
-from coordinator.restore import RecordSkipped, apply_record
+from coordinator.restore import apply_record
 from protocol.consumer_protocol import ConsumerProtocolSubscription, write_subscription
 from protocol.names import ZERO_TOPIC_ID, GroupId, GroupInstanceId, GroupState, MemberId
 from storage.api import Record, RecordPair, StoredRecord
@@ -30,8 +32,8 @@ from tests.coordinator.offset_givens import AUDIT, GROUP, INSTANCE, ORDERS
 AT_MS = 1_600_000_000_000
 
 
-def restored(*records: Record) -> dict[GroupId, Group]:
-    groups: dict[GroupId, Group] = {}
+def restored(*records: Record) -> dict[GroupId, ClassicGroup]:
+    groups: dict[GroupId, ClassicGroup] = {}
     for offset, record in enumerate(records):
         assert apply_record(groups, StoredRecord(offset, AT_MS, *record)) is None
     for group in groups.values():
@@ -39,7 +41,7 @@ def restored(*records: Record) -> dict[GroupId, Group]:
     return groups
 
 
-def the_group(*records: Record) -> Group:
+def the_group(*records: Record) -> ClassicGroup:
     (group,) = restored(*records).values()
     return group
 
@@ -256,7 +258,7 @@ def test_the_oldest_record_type_is_read_as_an_offset_too() -> None:
     [(3, "ConsumerGroupMetadata"), (23, "StreamsGroupTopology"), (9, None), (99, None)],
 )
 def test_records_of_other_types_are_skipped_and_reported(kind: int, name: str | None) -> None:
-    groups: dict[GroupId, Group] = {}
+    groups: dict[GroupId, ClassicGroup] = {}
     key = kind.to_bytes(2, "big") + b"\x00\x01g"
 
     assert apply_record(groups, StoredRecord(7, AT_MS, key, b"??")) == RecordSkipped(7, kind, name)
@@ -323,7 +325,7 @@ def _inverted(raw: bytes, at: int) -> bytes:
 
 
 def test_groups_without_members_share_their_empty_tables() -> None:
-    simple, empty = Group(GroupId("a"), 1), Group(GroupId("b"), 1)
+    simple, empty = ClassicGroup(GroupId("a"), 1), ClassicGroup(GroupId("b"), 1)
     assert simple.members is empty.members
     assert simple.pending_sync_ids is empty.pending_sync_ids
 

@@ -8,7 +8,7 @@ import pytest
 
 from coordinator.classic.commands import RebalanceCause
 from coordinator.classic.events import MembersRemoved, RebalanceBegun, RemovalCause
-from coordinator.group import SESSION_PAUSED
+from coordinator.classic.group_view import SESSION_PAUSED
 from protocol.names import ErrorCode, GroupState
 from tests.world import REBALANCE_TIMEOUT_MS, SESSION_TIMEOUT_MS, World
 

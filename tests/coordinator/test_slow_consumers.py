@@ -2,7 +2,7 @@
 
 import pytest
 
-from coordinator.group import Group
+from coordinator.classic.group import ClassicGroup
 from protocol.names import ErrorCode, GroupState, MemberId
 from tests.world import REBALANCE_TIMEOUT_MS, SESSION_TIMEOUT_MS, World, kafka_settings
 
@@ -10,21 +10,21 @@ TICK_MS = SESSION_TIMEOUT_MS // 2
 
 
 @pytest.fixture
-def group(world: World) -> Group:
+def group(world: World) -> ClassicGroup:
     return world.given_stable_group(members=3)
 
 
 @pytest.fixture
-def slow(group: Group) -> MemberId:
+def slow(group: ClassicGroup) -> MemberId:
     return next(m for m in group.members if m != group.leader_id)
 
 
-def others_beat(world: World, group: Group, slow: MemberId) -> set[ErrorCode]:
+def others_beat(world: World, group: ClassicGroup, slow: MemberId) -> set[ErrorCode]:
     return {world.heartbeat(group, m) for m in list(group.members) if m != slow}
 
 
 def test_a_silent_past_its_session_it_is_removed_and_the_others_learn_it(
-    world: World, group: Group, slow: MemberId
+    world: World, group: ClassicGroup, slow: MemberId
 ) -> None:
     world.advance(TICK_MS)
     others_beat(world, group, slow)
@@ -48,7 +48,7 @@ def test_b_slow_but_heard_from_before_any_other_nothing_happens_if_that_is_forgi
 
 
 def test_c_heard_from_in_the_rebalance_it_rejoins_in_time_and_is_in_this_generation(
-    world: World, group: Group, slow: MemberId
+    world: World, group: ClassicGroup, slow: MemberId
 ) -> None:
     leader = group.leader_id
     third = next(m for m in group.members if m not in (leader, slow))
@@ -80,7 +80,7 @@ def test_d_rejoining_after_the_answers_went_out_it_starts_the_next_round(world: 
 
 
 def test_e_pausing_before_its_join_it_is_dropped_from_the_generation(
-    world: World, group: Group, slow: MemberId
+    world: World, group: ClassicGroup, slow: MemberId
 ) -> None:
     joined = [world.join("g", m) for m in group.members if m != slow]
     world.advance(SESSION_TIMEOUT_MS)
@@ -89,7 +89,7 @@ def test_e_pausing_before_its_join_it_is_dropped_from_the_generation(
 
 
 def test_f_pausing_after_its_join_it_is_counted_and_expires_later(
-    world: World, group: Group, slow: MemberId
+    world: World, group: ClassicGroup, slow: MemberId
 ) -> None:
     asked = [world.join("g", m) for m in list(group.members)]
     assert slow in group.members
@@ -104,7 +104,7 @@ def test_f_pausing_after_its_join_it_is_counted_and_expires_later(
 
 
 def test_g_after_its_own_time_out_it_comes_again_with_its_id(
-    world: World, group: Group, slow: MemberId
+    world: World, group: ClassicGroup, slow: MemberId
 ) -> None:
     # Slow joins, gives up on its connection, finds the coordinator again and sends its join again.
     first = world.join("g", slow, protocols=(("range", b"new"),))

@@ -4,17 +4,17 @@ import pytest
 
 from coordinator.classic.commands import RebalanceCause
 from coordinator.classic.events import MemberFenced, RebalanceBegun, StaticMemberReplaced
-from coordinator.group import Group
+from coordinator.classic.group import ClassicGroup
 from protocol.names import ErrorCode, GroupInstanceId, GroupState, MemberId
 from tests.world import RANGE, SESSION_TIMEOUT_MS, World, kafka_settings
 
 
-def holder(group: Group, instance_id: str) -> MemberId:
+def holder(group: ClassicGroup, instance_id: str) -> MemberId:
     return group.static_members[GroupInstanceId(instance_id)]
 
 
 @pytest.fixture
-def group(world: World) -> Group:
+def group(world: World) -> ClassicGroup:
     """A Stable group of "a", its leader, and "b"."""
     group = world.given_stable_group(instances=["a", "b"])
     assert group.leader_id == holder(group, "a")
@@ -29,7 +29,7 @@ def test_a_new_instance_gets_an_id_that_begins_with_its_name(world: World) -> No
 @pytest.mark.parametrize("version", [5, 8])
 @pytest.mark.parametrize("instance_id", ["a", "b"])
 def test_a_restart_changes_the_id_and_nothing_else(
-    world: World, group: Group, version: int, instance_id: str
+    world: World, group: ClassicGroup, version: int, instance_id: str
 ) -> None:
     old, old_leader = holder(group, instance_id), group.leader_id
     assignment = group.members[old].assignment
@@ -49,7 +49,7 @@ def test_a_restart_changes_the_id_and_nothing_else(
 
 
 def test_from_version_9_on_a_leader_is_told_that_it_leads_and_need_not_assign(
-    world: World, group: Group
+    world: World, group: ClassicGroup
 ) -> None:
     asked = world.join("g", instance_id="a", version=9)
     assert asked.joined.skip_assignment is True
@@ -58,7 +58,7 @@ def test_from_version_9_on_a_leader_is_told_that_it_leads_and_need_not_assign(
 
 
 def test_from_version_9_on_a_follower_learns_no_more_than_before(
-    world: World, group: Group
+    world: World, group: ClassicGroup
 ) -> None:
     asked = world.join("g", instance_id="b", version=9)
     assert asked.joined.skip_assignment is False
@@ -66,7 +66,7 @@ def test_from_version_9_on_a_follower_learns_no_more_than_before(
     assert not asked.joined.members
 
 
-def test_the_new_id_is_stored_before_it_is_told(world: World, group: Group) -> None:
+def test_the_new_id_is_stored_before_it_is_told(world: World, group: ClassicGroup) -> None:
     world.storing = False
     asked = world.join("g", instance_id="b")
     assert asked.waits
@@ -78,7 +78,7 @@ def test_the_new_id_is_stored_before_it_is_told(world: World, group: Group) -> N
 
 
 def test_a_restart_with_other_metadata_for_the_same_protocol_disturbs_nobody(
-    world: World, group: Group
+    world: World, group: ClassicGroup
 ) -> None:
     asked = world.join("g", instance_id="b", protocols=(("range", b"changed"),))
     assert asked.joined.generation_id == 1
@@ -89,7 +89,7 @@ def test_a_restart_with_other_metadata_for_the_same_protocol_disturbs_nobody(
     assert restored.members[holder(restored, "b")].protocols == (("range", b"changed"),)
 
 
-def test_a_restart_takes_over_new_timeouts(world: World, group: Group) -> None:
+def test_a_restart_takes_over_new_timeouts(world: World, group: ClassicGroup) -> None:
     world.join("g", instance_id="b", session_timeout_ms=20_000, rebalance_timeout_ms=30_000)
     member = group.members[holder(group, "b")]
     assert (member.session_timeout_ms, member.rebalance_timeout_ms) == (20_000, 30_000)
@@ -107,13 +107,13 @@ def test_a_restart_that_changes_the_chosen_protocol_begins_a_rebalance(world: Wo
     assert begun.reason.startswith("Group's selectedProtocol will change because static member")
 
 
-def test_a_restart_that_shares_no_protocol_is_refused(world: World, group: Group) -> None:
+def test_a_restart_that_shares_no_protocol_is_refused(world: World, group: ClassicGroup) -> None:
     asked = world.join("g", instance_id="b", protocols=(("sticky", b""),))
     assert asked.error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert group.state is GroupState.STABLE
 
 
-def test_the_old_id_is_fenced_everywhere(world: World, group: Group) -> None:
+def test_the_old_id_is_fenced_everywhere(world: World, group: ClassicGroup) -> None:
     old = holder(group, "b")
     world.join("g", instance_id="b")
     assert world.beat("g", old, 1, "b").error is ErrorCode.FENCED_INSTANCE_ID
@@ -126,7 +126,7 @@ def test_the_old_id_is_fenced_everywhere(world: World, group: Group) -> None:
     assert len(world.events_of(MemberFenced)) == 4
 
 
-def test_an_instance_that_nobody_holds_is_unknown(world: World, group: Group) -> None:
+def test_an_instance_that_nobody_holds_is_unknown(world: World, group: ClassicGroup) -> None:
     member_id = holder(group, "b")
     assert world.beat("g", member_id, 1, "c").error is ErrorCode.UNKNOWN_MEMBER_ID
     assert world.join("g", member_id, instance_id="c").error is ErrorCode.UNKNOWN_MEMBER_ID
@@ -134,7 +134,7 @@ def test_an_instance_that_nobody_holds_is_unknown(world: World, group: Group) ->
     assert sync.error is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_parked_join_of_the_old_id_is_fenced(world: World, group: Group) -> None:
+def test_a_parked_join_of_the_old_id_is_fenced(world: World, group: ClassicGroup) -> None:
     first = world.join("g", holder(group, "a"), instance_id="a")
     old = holder(group, "a")
     assert first.waits
@@ -160,7 +160,7 @@ def test_a_parked_sync_of_the_old_id_is_fenced_and_the_group_rebalances(world: W
 
 
 def test_a_restart_while_a_rebalance_is_prepared_counts_as_joined(
-    world: World, group: Group
+    world: World, group: ClassicGroup
 ) -> None:
     first = world.join("g", group.leader_id, instance_id="a")
     second = world.join("g", instance_id="b")
@@ -176,7 +176,9 @@ def test_a_restart_during_the_initial_delay_does_not_end_it(world: World) -> Non
     assert second.joined.generation_id == 1
 
 
-def test_a_static_member_that_stays_away_expires_like_any_other(world: World, group: Group) -> None:
+def test_a_static_member_that_stays_away_expires_like_any_other(
+    world: World, group: ClassicGroup
+) -> None:
     world.advance(SESSION_TIMEOUT_MS - 1)
     world.heartbeat(group, holder(group, "a"))
     world.advance(1)
@@ -185,7 +187,7 @@ def test_a_static_member_that_stays_away_expires_like_any_other(world: World, gr
 
 
 def test_the_session_of_a_restarted_member_starts_with_its_return(
-    world: World, group: Group
+    world: World, group: ClassicGroup
 ) -> None:
     world.advance(SESSION_TIMEOUT_MS - 1)
     world.heartbeat(group, holder(group, "a"))
@@ -194,21 +196,23 @@ def test_the_session_of_a_restarted_member_starts_with_its_return(
     assert "b" in group.static_members
 
 
-def test_two_processes_with_one_instance_id_fence_each_other(world: World, group: Group) -> None:
+def test_two_processes_with_one_instance_id_fence_each_other(
+    world: World, group: ClassicGroup
+) -> None:
     first = world.join("g", instance_id="b")
     second = world.join("g", instance_id="b")
     assert world.beat("g", first.joined.member_id, 1, "b").error is ErrorCode.FENCED_INSTANCE_ID
     assert world.beat("g", second.joined.member_id, 1, "b").error is ErrorCode.NONE
 
 
-def test_an_instance_id_is_only_known_in_its_own_group(world: World, group: Group) -> None:
+def test_an_instance_id_is_only_known_in_its_own_group(world: World, group: ClassicGroup) -> None:
     asked = world.join("h", instance_id="b")
     assert asked.waits
     assert world.group("h").members.keys().isdisjoint(group.members)
 
 
 def test_the_event_says_who_came_back_and_whether_anybody_was_disturbed(
-    world: World, group: Group
+    world: World, group: ClassicGroup
 ) -> None:
     old = holder(group, "b")
     world.join("g", instance_id="b", reason="deploy")

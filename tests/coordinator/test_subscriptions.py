@@ -3,7 +3,6 @@
 import pytest
 
 from coordinator.classic.subscriptions import (
-    is_subscribed,
     subscribed_topics,
     topics_of_subscription,
 )
@@ -82,8 +81,9 @@ def test_a_group_subscribes_to_what_its_members_do_together(
 def test_consumers_that_cannot_be_asked_are_taken_to_read_everything(
     kind: str, subscribed: frozenset[str] | None, expected: bool
 ) -> None:
-    assert is_subscribed(given_group(GroupState.STABLE, kind, subscribed), ORDERS) is expected
+    group = given_group(GroupState.STABLE, kind, subscribed)
+    assert group.is_subscribed_to(ORDERS) is expected
 
 
 def test_a_simple_group_subscribes_to_nothing() -> None:
-    assert not is_subscribed(given_group(GroupState.EMPTY, None, None), AUDIT)
+    assert not given_group(GroupState.EMPTY, None, None).is_subscribed_to(AUDIT)

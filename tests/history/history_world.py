@@ -7,8 +7,8 @@ gives what memory has.
 
 from collections.abc import Sequence
 
-from coordinator.classic.events import Event
-from coordinator.group import GroupView
+from coordinator.classic.group_view import ClassicGroupView
+from coordinator.events import Event
 from history.encoding import decode, encode
 from history.entries import HistoryEntry, Rebalance
 from history.index import HistoryIndex, IndexLimits
@@ -51,11 +51,11 @@ class Told:
         assert self.holding
         self.holding = False
 
-    def record(self, group: GroupView | None, happened: Sequence[Event], now: Now) -> None:
+    def record(self, group: ClassicGroupView | None, happened: Sequence[Event], now: Now) -> None:
         assert self.holding
         self._add(self.facts.of(group, happened, now))
 
-    def loaded(self, group: GroupView, now: Now) -> None:
+    def loaded(self, group: ClassicGroupView, now: Now) -> None:
         self._add(self.facts.loaded(group, now))
 
     def _add(self, events: list[HistoryEntry]) -> None:

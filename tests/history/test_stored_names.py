@@ -11,7 +11,7 @@ from typing import Union, get_args, get_origin, get_type_hints
 
 import msgpack
 
-from coordinator.classic.events import Event
+from coordinator.events import Event
 from history.encoding import decode, encode
 from history.entries import ENTRY_TYPES
 

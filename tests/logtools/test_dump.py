@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.classic.generation_record import generation_record, generation_tombstone
-from coordinator.group import Member
+from coordinator.classic.group import ClassicMember
 from history.encoding import encode
 from history.entries import GroupDeletedEntry
 from history.lag.records import Sample, encode_sample
@@ -76,7 +76,7 @@ def test_every_record_is_shown_as_kafkas_tool_shows_it(entry: Recorded) -> None:
 
 
 def test_our_own_record_type_is_shown_with_its_name() -> None:
-    member = Member(
+    member = ClassicMember(
         member_id=MemberId("m"),
         group_instance_id=None,
         client_id="app",

@@ -8,14 +8,9 @@ know is what was asked and what was answered.
 from collections import defaultdict
 from typing import Final
 
-from coordinator.classic.events import (
-    AnyEvent,
-    GenerationBegun,
-    MembersRemoved,
-    RebalanceBegun,
-    RemovalCause,
-)
-from coordinator.group import Group
+from coordinator.classic.events import GenerationBegun, MembersRemoved, RebalanceBegun, RemovalCause
+from coordinator.classic.group import ClassicGroup
+from coordinator.events import AnyEvent
 from protocol.messages import Response
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -290,7 +285,7 @@ class Checkers:
             return
         self._turn += 1
         view = groups[self._turn % len(groups)]
-        assert isinstance(view, Group)
+        assert isinstance(view, ClassicGroup)
         self._look_at(view)
         if self._turn % 8 == 0:
             for purgatory in node.coordinator.purgatories():
@@ -299,7 +294,7 @@ class Checkers:
     def look_at_everything(self, node: Node) -> None:
         check_history(node, self.generations, self._cleaned)
         for view in node.coordinator.groups():
-            assert isinstance(view, Group)
+            assert isinstance(view, ClassicGroup)
             self._look_at(view)
         for purgatory in node.coordinator.purgatories():
             purgatory.check()
@@ -309,7 +304,7 @@ class Checkers:
             found = offsets.get(partition)
             committed.judge(-1 if found is None else found.committed_offset)
 
-    def _look_at(self, group: Group) -> None:
+    def _look_at(self, group: ClassicGroup) -> None:
         group.check()
         assert not group.lock.held
         before = self._in_memory.get(group.group_id, self.told.get(group.group_id, 0))

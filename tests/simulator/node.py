@@ -18,8 +18,8 @@ from broker.history_log.writer import HistoryLog
 from broker.observe.events import PartFailed, ShellEvent
 from broker.partitions.loading import Tail
 from broker.partitions.offsets_logs import OffsetsLogs
-from coordinator.classic.events import AnyEvent
 from coordinator.coordinator import GroupCoordinator
+from coordinator.events import AnyEvent
 from coordinator.settings import GroupSettings
 from history.index import HistoryIndex, IndexLimits
 from history.recording.recorder import FactLimits

@@ -17,8 +17,8 @@ from coordinator.classic.decide.end_sync_phase import decide_end_sync_phase
 from coordinator.classic.decide.expire_session import decide_expire_session
 from coordinator.classic.decide.heartbeat import judge_heartbeat
 from coordinator.classic.delayed import DelayedSync
-from coordinator.group import GroupView
-from coordinator.offsets import offset_commit
+from coordinator.classic.group import ClassicGroup
+from coordinator.classic.group_view import ClassicGroupView
 from coordinator.outcome import Outcome
 from coordinator.pending_answers import Answer, PendingAnswers
 from coordinator.settings import GroupSettings
@@ -27,8 +27,7 @@ from history.entries import HistoryEntry, MemberFencedEntry
 from history.recording.recorder import Facts
 from history.recording.running_rebalance import Running
 from protocol.messages.heartbeat import HeartbeatRequest
-from protocol.messages.offset_commit import OffsetCommitRequest
-from protocol.names import ErrorCode, GroupId
+from protocol.names import ErrorCode, GenerationId, GroupId, GroupInstanceId, MemberId
 from seams.now import Now
 from storage import snapshot
 from storage.api import Position
@@ -62,7 +61,7 @@ def an_old_timer_is_not_cancelled(patch: Patch) -> None:
     decide = decide_expire_session
 
     def expire(
-        group: GroupView | None, command: ExpireSession, now: Now, settings: GroupSettings
+        group: ClassicGroupView | None, command: ExpireSession, now: Now, settings: GroupSettings
     ) -> Outcome:
         later = now if group is None else now._replace(mono_ms=now.mono_ms + 60_000)
         return decide(group, command, later, settings)
@@ -74,7 +73,7 @@ def an_older_generation_is_accepted(patch: Patch) -> None:
     """A heartbeat is judged by its member id alone."""
     judge = judge_heartbeat
 
-    def forgiving(group: GroupView | None, request: HeartbeatRequest) -> ErrorCode:
+    def forgiving(group: ClassicGroupView | None, request: HeartbeatRequest) -> ErrorCode:
         error_code = judge(group, request)
         return ErrorCode.NONE if error_code is ErrorCode.ILLEGAL_GENERATION else error_code
 
@@ -83,15 +82,19 @@ def an_older_generation_is_accepted(patch: Patch) -> None:
 
 def an_older_generation_may_commit(patch: Patch) -> None:
     """A member of a past generation overwrites what the present one has committed."""
-    refusal = offset_commit._refusal
+    validate = ClassicGroup.validate_offset_commit
 
     def forgiving(
-        group: GroupView | None, request: OffsetCommitRequest, api_version: int
+        group: ClassicGroup,
+        member_id: MemberId,
+        group_instance_id: GroupInstanceId | None,
+        generation_id: GenerationId,
+        api_version: int,
     ) -> ErrorCode:
-        error_code = refusal(group, request, api_version)
+        error_code = validate(group, member_id, group_instance_id, generation_id, api_version)
         return ErrorCode.NONE if error_code is ErrorCode.ILLEGAL_GENERATION else error_code
 
-    patch.setattr(offset_commit, "_refusal", forgiving)
+    patch.setattr(ClassicGroup, "validate_offset_commit", forgiving)
 
 
 def the_look_back_after_the_store_is_skipped(patch: Patch) -> None:
@@ -107,7 +110,7 @@ def a_timer_of_an_older_generation_is_honoured(patch: Patch) -> None:
     patch.setattr(DelayedSync, "try_complete", lambda op: None)
     decide = decide_end_sync_phase
 
-    def end(group: GroupView | None, command: EndSyncPhase, now: Now) -> Outcome:
+    def end(group: ClassicGroupView | None, command: EndSyncPhase, now: Now) -> Outcome:
         if group is not None:
             command = replace(command, generation_id=group.generation_id)
         return decide(group, command, now)

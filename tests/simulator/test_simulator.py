@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.classic.events import AnyEvent
+from coordinator.events import AnyEvent
 from tests.simulator.checkers import Checkers
 from tests.simulator.node import Node
 from tests.simulator.run import STEPS, simulate

@@ -14,7 +14,7 @@ from coordinator.classic.commands import (
     RefuseAssignment,
 )
 from coordinator.classic.decide.sessions import beat_ops
-from coordinator.group import GroupView
+from coordinator.classic.group_view import ClassicGroupView
 from coordinator.outcome import Outcome, Reply
 from protocol.messages.sync_group import SyncGroupResponse
 from protocol.names import GenerationId, GroupState
@@ -22,7 +22,7 @@ from seams.now import Now
 
 
 def decide_assignment_stored(
-    group: GroupView | None, command: AssignmentStored, now: Now
+    group: ClassicGroupView | None, command: AssignmentStored, now: Now
 ) -> Outcome:
     """Hand out the assignments and be Stable, unless the group has moved on."""
     if group is None:
@@ -61,7 +61,7 @@ def decide_assignment_stored(
 
 
 def decide_refuse_assignment(
-    group: GroupView | None, command: RefuseAssignment, now: Now
+    group: ClassicGroupView | None, command: RefuseAssignment, now: Now
 ) -> Outcome:
     """They cannot be stored: all who wait are told so, and the group tries again."""
     if group is None or not _still_wanted(group, command.generation_id):
@@ -95,5 +95,5 @@ def decide_refuse_assignment(
     )
 
 
-def _still_wanted(group: GroupView, generation_id: GenerationId) -> bool:
+def _still_wanted(group: ClassicGroupView, generation_id: GenerationId) -> bool:
     return group.state is GroupState.COMPLETING_REBALANCE and group.generation_id == generation_id

@@ -14,9 +14,9 @@ from coordinator.classic.commands import BeginRebalance, CompleteJoin, EndInitia
 from coordinator.classic.decide.checks import name_of
 from coordinator.classic.decide.lapsed_members import lapsed_removed
 from coordinator.classic.decide.sessions import beat_ops
-from coordinator.classic.delayed import DelayedJoin, InitialDelayedJoin, Op
+from coordinator.classic.delayed import ClassicOp, DelayedJoin, InitialDelayedJoin
+from coordinator.classic.group_view import ClassicGroupView
 from coordinator.classic.transitions import CAN_REBALANCE
-from coordinator.group import GroupView
 from coordinator.outcome import Outcome, Reply
 from coordinator.settings import GroupSettings
 from protocol.messages.sync_group import SyncGroupResponse
@@ -25,7 +25,7 @@ from seams.now import Now
 
 
 def decide_begin_rebalance(
-    group: GroupView | None, command: BeginRebalance, now: Now, settings: GroupSettings
+    group: ClassicGroupView | None, command: BeginRebalance, now: Now, settings: GroupSettings
 ) -> Outcome:
     """Move to PreparingRebalance; if one is prepared already, this joins it."""
     if group is None or group.state not in CAN_REBALANCE:
@@ -34,7 +34,7 @@ def decide_begin_rebalance(
         # Everybody will be told to rejoin now, so nobody is spared by forgiving any longer.
         return Outcome(events=(lapsed_removed(group, now),), then=(command,))
     replies: Sequence[Reply] = ()
-    ops: list[Op] = []
+    ops: list[ClassicOp] = []
     if group.state is GroupState.COMPLETING_REBALANCE:
         waiting = [m for m in group.members.values() if m.awaiting_sync is not None]
         replies = tuple(
@@ -60,7 +60,7 @@ def decide_begin_rebalance(
 
 
 def _waiting(
-    group: GroupView, now: Now, settings: GroupSettings
+    group: ClassicGroupView, now: Now, settings: GroupSettings
 ) -> DelayedJoin | InitialDelayedJoin:
     rebalance_id = group.rebalance_id + 1  # the one that begins here
     if group.state is GroupState.EMPTY:
@@ -73,7 +73,7 @@ def _waiting(
 
 
 def decide_end_initial_delay(
-    group: GroupView | None, command: EndInitialDelay, now: Now, settings: GroupSettings
+    group: ClassicGroupView | None, command: EndInitialDelay, now: Now, settings: GroupSettings
 ) -> Outcome:
     """Somebody came during the delay: wait once more, while time remains; else complete."""
     if (

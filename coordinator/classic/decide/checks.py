@@ -9,13 +9,13 @@ Kafka's counterpart: `ClassicGroup.validateMember` and `supportsProtocols`, and
 from collections.abc import Iterable
 
 from coordinator.classic import events
-from coordinator.group import GroupView, MemberView
+from coordinator.classic.group_view import ClassicGroupView, ClassicMemberView
 from coordinator.member_identity import MemberIdentity
 from protocol.names import ApiKey, ErrorCode, GroupInstanceId, GroupState, MemberId
 
 
 def check_member(
-    group: GroupView, member_id: MemberId, group_instance_id: GroupInstanceId | None
+    group: ClassicGroupView, member_id: MemberId, group_instance_id: GroupInstanceId | None
 ) -> ErrorCode:
     """NONE if this id is a member and, for a static one, still the holder of its instance id."""
     if group_instance_id is not None:
@@ -30,7 +30,7 @@ def check_member(
 
 
 def fenced(
-    group: GroupView,
+    group: ClassicGroupView,
     member_id: MemberId,
     group_instance_id: GroupInstanceId | None,
     api_key: ApiKey,
@@ -48,7 +48,7 @@ def fenced(
     )
 
 
-def supports_protocols(group: GroupView, protocol_type: str, names: Iterable[str]) -> bool:
+def supports_protocols(group: ClassicGroupView, protocol_type: str, names: Iterable[str]) -> bool:
     """An empty group takes any type and any list; others want theirs, and one that all share."""
     if group.state is GroupState.EMPTY:
         return bool(protocol_type) and any(True for _ in names)
@@ -58,7 +58,7 @@ def supports_protocols(group: GroupView, protocol_type: str, names: Iterable[str
     return any(group.protocol_counts.get(name, 0) == size for name in names)
 
 
-def has_place_for(group: GroupView, member_id: MemberId, max_size: int) -> bool:
+def has_place_for(group: ClassicGroupView, member_id: MemberId, max_size: int) -> bool:
     """May this id join a group of at most `max_size` members?
 
     While a rebalance is prepared the parked joins are counted, not the members: a group that is too
@@ -75,7 +75,7 @@ def has_place_for(group: GroupView, member_id: MemberId, max_size: int) -> bool:
             return member_id in group.members or len(group.members) < max_size
 
 
-def name_of(member: MemberView) -> MemberIdentity:
+def name_of(member: ClassicMemberView) -> MemberIdentity:
     """For the log and the history: the process that really came."""
     return MemberIdentity(
         member.member_id, member.group_instance_id, member.caller_client_id, member.caller_host

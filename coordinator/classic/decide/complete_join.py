@@ -18,8 +18,8 @@ from coordinator.classic.delayed import DelayedJoin, DelayedSync
 from coordinator.classic.events import JoinWait, LeaderCause, RemovalCause, RemovedMember
 from coordinator.classic.generation_record import end_generation_record, generation_record
 from coordinator.classic.generations import next_generation
+from coordinator.classic.group_view import ClassicGroupView, ClassicMemberView
 from coordinator.classic.subscriptions import subscribed_topics
-from coordinator.group import GroupView, MemberView
 from coordinator.outcome import Outcome, Reply
 from coordinator.records import batch_bytes_at_most, group_metadata_record
 from coordinator.settings import GroupSettings
@@ -35,7 +35,7 @@ Kafka differs: with a rebalance timeout of 0 it asks again at once, and again, u
 
 
 def decide_complete_join(
-    group: GroupView | None, command: CompleteJoin, now: Now, settings: GroupSettings
+    group: ClassicGroupView | None, command: CompleteJoin, now: Now, settings: GroupSettings
 ) -> Outcome:
     """Drop a stale command; else drop who is missing first, and go on with who is there."""
     if (
@@ -55,7 +55,9 @@ def decide_complete_join(
     return _begin_generation(group, missing, now, settings)
 
 
-def _removed(group: GroupView, dropped: list[MemberView], now: Now) -> events.MembersRemoved:
+def _removed(
+    group: ClassicGroupView, dropped: list[ClassicMemberView], now: Now
+) -> events.MembersRemoved:
     return events.MembersRemoved(
         group.group_id,
         now.wall_ms,
@@ -66,7 +68,7 @@ def _removed(group: GroupView, dropped: list[MemberView], now: Now) -> events.Me
     )
 
 
-def _become_empty(group: GroupView, now: Now) -> Outcome:
+def _become_empty(group: ClassicGroupView, now: Now) -> Outcome:
     generation_id = next_generation(group.newest_generation_id)
     record = group_metadata_record(
         group.group_id,
@@ -81,7 +83,7 @@ def _become_empty(group: GroupView, now: Now) -> Outcome:
     return Outcome(events=(emptied,), records=(record, *end_generation_record(group)))
 
 
-def _wait_longer(group: GroupView, missing: list[MemberView], now: Now) -> Outcome:
+def _wait_longer(group: ClassicGroupView, missing: list[ClassicMemberView], now: Now) -> Outcome:
     """Only static members are left, and none of them is here: their sessions will tell."""
     waiting_for = tuple(name_of(member) for member in missing)
     wait_ms = max(group.rebalance_timeout_ms, REJOIN_WAIT_MS_MIN)
@@ -92,11 +94,11 @@ def _wait_longer(group: GroupView, missing: list[MemberView], now: Now) -> Outco
 
 
 def _begin_generation(
-    group: GroupView, missing: list[MemberView], now: Now, settings: GroupSettings
+    group: ClassicGroupView, missing: list[ClassicMemberView], now: Now, settings: GroupSettings
 ) -> Outcome:
     members = list(group.members.values())
     joined = [m for m in members if m.awaiting_join is not None]
-    happened: list[events.Event] = []
+    happened: list[events.ClassicEvent] = []
     leader = group.members[group.leader_id]
     if leader.awaiting_join is None:
         happened.append(
@@ -144,7 +146,7 @@ def _begin_generation(
 
 
 def _record(
-    group: GroupView,
+    group: ClassicGroupView,
     generation_id: GenerationId,
     protocol_name: str,
     leader_id: MemberId,
@@ -164,8 +166,8 @@ def _record(
 
 
 def _answers(
-    group: GroupView,
-    joined: list[MemberView],
+    group: ClassicGroupView,
+    joined: list[ClassicMemberView],
     leader_id: MemberId,
     generation_id: GenerationId,
     protocol_name: str,

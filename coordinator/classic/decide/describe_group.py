@@ -6,7 +6,7 @@ Kafka's counterpart: `GroupMetadataManager.describeGroups`, `ClassicGroupMember.
 
 from typing import Final
 
-from coordinator.group import GroupView, MemberView
+from coordinator.classic.group_view import ClassicGroupView, ClassicMemberView
 from protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from protocol.names import OPERATIONS_NOT_REQUESTED, ErrorCode, GroupId, GroupState
 from protocol.primitives import echoed
@@ -24,7 +24,7 @@ GROUP_OPERATIONS: Final = sum(
 
 
 def describe_group(
-    group: GroupView | None,
+    group: ClassicGroupView | None,
     group_id: GroupId,
     api_version: int,
     *,
@@ -69,7 +69,7 @@ def described_bytes(described: DescribedGroup) -> int:
     )
 
 
-def _describe_member(member: MemberView, protocol_name: str | None) -> DescribedGroupMember:
+def _describe_member(member: ClassicMemberView, protocol_name: str | None) -> DescribedGroupMember:
     return DescribedGroupMember(
         member.member_id,
         member.group_instance_id,

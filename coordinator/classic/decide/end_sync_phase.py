@@ -10,13 +10,15 @@ from coordinator.classic import events
 from coordinator.classic.commands import BeginRebalance, EndSyncPhase, RebalanceCause
 from coordinator.classic.decide.checks import name_of
 from coordinator.classic.events import RemovalCause, RemovedMember
-from coordinator.group import GroupView
+from coordinator.classic.group_view import ClassicGroupView
 from coordinator.outcome import Outcome
 from protocol.names import GroupState
 from seams.now import Now
 
 
-def decide_end_sync_phase(group: GroupView | None, command: EndSyncPhase, now: Now) -> Outcome:
+def decide_end_sync_phase(
+    group: ClassicGroupView | None, command: EndSyncPhase, now: Now
+) -> Outcome:
     if (
         group is None
         or not command.expired

@@ -10,7 +10,7 @@ Kafka's counterpart: `GroupMetadataManager.expireClassicGroupMemberHeartbeat`.
 from coordinator.classic import events
 from coordinator.classic.commands import (
     BeginRebalance,
-    Command,
+    ClassicCommand,
     CompleteJoin,
     ExpireSession,
     RebalanceCause,
@@ -20,7 +20,7 @@ from coordinator.classic.decide.join_answers import refuse_join
 from coordinator.classic.decide.lapsed_members import lapse, may_lapse
 from coordinator.classic.delayed import DelayedHeartbeat
 from coordinator.classic.events import RemovalCause, RemovedMember
-from coordinator.group import GroupView, MemberView
+from coordinator.classic.group_view import ClassicGroupView, ClassicMemberView
 from coordinator.outcome import Outcome, Reply
 from coordinator.settings import GroupSettings
 from protocol.names import ErrorCode, GroupState
@@ -28,7 +28,7 @@ from seams.now import Now
 
 
 def decide_expire_session(
-    group: GroupView | None, command: ExpireSession, now: Now, settings: GroupSettings
+    group: ClassicGroupView | None, command: ExpireSession, now: Now, settings: GroupSettings
 ) -> Outcome:
     if group is None or group.state is GroupState.DEAD:
         return Outcome()
@@ -50,7 +50,7 @@ def decide_expire_session(
     return _remove(group, member, now)
 
 
-def _remove(group: GroupView, member: MemberView, now: Now) -> Outcome:
+def _remove(group: ClassicGroupView, member: ClassicMemberView, now: Now) -> Outcome:
     """The end of a member: its join is refused, and the others rebalance or go on without it."""
     replies: tuple[Reply, ...] = ()
     if member.awaiting_join is not None:
@@ -63,7 +63,7 @@ def _remove(group: GroupView, member: MemberView, now: Now) -> Outcome:
         RemovalCause.NEW_MEMBER_TIMED_OUT if member.is_new else RemovalCause.SESSION_EXPIRED,
         (RemovedMember(name_of(member)),),
     )
-    then: tuple[Command, ...]
+    then: tuple[ClassicCommand, ...]
     if group.state is GroupState.PREPARING_REBALANCE:
         then = _complete_if_last(group, members_gone=(member,))
     else:
@@ -79,8 +79,11 @@ def _remove(group: GroupView, member: MemberView, now: Now) -> Outcome:
 
 
 def _complete_if_last(
-    group: GroupView, *, pending_gone: int = 0, members_gone: tuple[MemberView, ...] = ()
-) -> tuple[Command, ...]:
+    group: ClassicGroupView,
+    *,
+    pending_gone: int = 0,
+    members_gone: tuple[ClassicMemberView, ...] = (),
+) -> tuple[ClassicCommand, ...]:
     """Complete the join if only these were missing. Kafka does it even in the initial delay."""
     if group.state is not GroupState.PREPARING_REBALANCE:
         return ()

@@ -12,7 +12,7 @@ from coordinator.classic.commands import Beat
 from coordinator.classic.decide.checks import check_member, fenced
 from coordinator.classic.decide.lapsed_members import settle_lapses
 from coordinator.classic.decide.sessions import extend_session
-from coordinator.group import GroupView
+from coordinator.classic.group_view import ClassicGroupView
 from coordinator.outcome import Outcome, Reply
 from protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from protocol.names import ApiKey, ErrorCode, GroupState
@@ -24,7 +24,7 @@ HEARTBEAT_ANSWERS: Final = {
 """One answer for each error: shared by all requests, and written to by nobody."""
 
 
-def judge_heartbeat(group: GroupView | None, request: HeartbeatRequest) -> ErrorCode:
+def judge_heartbeat(group: ClassicGroupView | None, request: HeartbeatRequest) -> ErrorCode:
     """The answer. With NONE and REBALANCE_IN_PROGRESS the member's session starts afresh."""
     if group is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
@@ -43,7 +43,7 @@ def judge_heartbeat(group: GroupView | None, request: HeartbeatRequest) -> Error
     return ErrorCode.NONE
 
 
-def decide_heartbeat(group: GroupView | None, command: Beat, now: Now) -> Outcome:
+def decide_heartbeat(group: ClassicGroupView | None, command: Beat, now: Now) -> Outcome:
     request = command.request
     error_code = judge_heartbeat(group, request)
     reply = Reply(command.token, HEARTBEAT_ANSWERS[error_code])

@@ -5,7 +5,7 @@ Kafka's counterpart: the `JoinGroupResponseData` that `GroupMetadataManager` bui
 
 from collections.abc import Iterable, Sequence
 
-from coordinator.group import GroupView, MemberView
+from coordinator.classic.group_view import ClassicGroupView, ClassicMemberView
 from coordinator.outcome import Reply
 from protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from protocol.names import (
@@ -33,7 +33,7 @@ def join_refusal(error_code: ErrorCode, member_id: MemberId, api_version: int) -
 
 
 def join_answer(
-    group: GroupView,
+    group: ClassicGroupView,
     token: ReplyToken,
     member_id: MemberId,
     *,
@@ -79,7 +79,7 @@ def generation_answer(
 
 
 def members_for_leader(
-    members: Iterable[MemberView], protocol_name: str | None
+    members: Iterable[ClassicMemberView], protocol_name: str | None
 ) -> list[JoinGroupResponseMember]:
     """The list from which the leader assigns: who is in, and what each offers for the protocol."""
     return [

@@ -10,7 +10,7 @@ Kafka's counterpart: `GroupMetadataManager.classicGroupJoinToClassicGroup` and w
 from collections.abc import Callable, Sequence
 
 from coordinator.classic import events
-from coordinator.classic.commands import BeginRebalance, Command, Join, RebalanceCause
+from coordinator.classic.commands import BeginRebalance, ClassicCommand, Join, RebalanceCause
 from coordinator.classic.decide.checks import (
     check_member,
     fenced,
@@ -29,7 +29,8 @@ from coordinator.classic.decide.lapsed_members import settle_lapses
 from coordinator.classic.decide.static_members import decide_static_return
 from coordinator.classic.delayed import DelayedHeartbeat
 from coordinator.classic.events import JoinKind, RemovalCause, RemovedMember
-from coordinator.group import GroupView, MemberView
+from coordinator.classic.group_view import ClassicGroupView, ClassicMemberView
+from coordinator.events import GroupCreated
 from coordinator.member_identity import MemberIdentity
 from coordinator.outcome import Outcome
 from coordinator.records import group_metadata_record
@@ -51,7 +52,7 @@ NewMemberId = Callable[[str], MemberId]
 
 
 def decide_join_group(
-    group: GroupView | None,
+    group: ClassicGroupView | None,
     command: Join,
     now: Now,
     settings: GroupSettings,
@@ -90,7 +91,7 @@ def decide_join_group(
     return _join_with_id(group, command, now, settings)
 
 
-def _named(group: GroupView, request: JoinGroupRequest) -> MemberId:
+def _named(group: ClassicGroupView, request: JoinGroupRequest) -> MemberId:
     """Whom the request speaks for: a static member that restarted is known by its instance id."""
     if request.member_id == UNKNOWN_MEMBER_ID and request.group_instance_id is not None:
         return group.static_members.get(request.group_instance_id, UNKNOWN_MEMBER_ID)
@@ -113,11 +114,13 @@ def _create_group(command: Join, now: Now) -> Outcome:
         state_since_ms=now.wall_ms,
         members=(),
     )
-    created = events.GroupCreated(command.group_id, now.wall_ms, simple=False)
+    created = GroupCreated(command.group_id, now.wall_ms, simple=False)
     return Outcome(events=(created,), records=(record,), then=(command,))
 
 
-def _turn_away(group: GroupView, request: JoinGroupRequest, token: ReplyToken, now: Now) -> Outcome:
+def _turn_away(
+    group: ClassicGroupView, request: JoinGroupRequest, token: ReplyToken, now: Now
+) -> Outcome:
     """The group is full: whoever knocks too late is out, even a member that was in before."""
     happened: tuple[events.MembersRemoved | events.PendingMemberRemoved, ...] = ()
     member = group.members.get(request.member_id)
@@ -143,7 +146,7 @@ def _turn_away(group: GroupView, request: JoinGroupRequest, token: ReplyToken, n
 
 
 def _join_without_id(
-    group: GroupView,
+    group: ClassicGroupView,
     command: Join,
     now: Now,
     settings: GroupSettings,
@@ -161,7 +164,7 @@ def _join_without_id(
         return _add_member(group, command, member_id, JoinKind.DYNAMIC, now, settings)
 
     # KIP-394: a client that dies before it learns its id leaves no member behind.
-    happened: list[events.Event] = []
+    happened: list[events.ClassicEvent] = []
     if len(group.pending_member_ids) >= settings.pending_members_max:
         # The one that has been out for longest has the least chance to be used.
         happened.append(
@@ -191,7 +194,9 @@ def _join_without_id(
     )
 
 
-def _join_with_id(group: GroupView, command: Join, now: Now, settings: GroupSettings) -> Outcome:
+def _join_with_id(
+    group: ClassicGroupView, command: Join, now: Now, settings: GroupSettings
+) -> Outcome:
     request, token = command.request, command.token
     member_id = request.member_id
     if member_id in group.pending_member_ids:
@@ -212,7 +217,7 @@ def _join_with_id(group: GroupView, command: Join, now: Now, settings: GroupSett
     return _rejoin(group, group.members[member_id], command, now)
 
 
-def _rejoin(group: GroupView, member: MemberView, command: Join, now: Now) -> Outcome:
+def _rejoin(group: ClassicGroupView, member: ClassicMemberView, command: Join, now: Now) -> Outcome:
     """A member is back. Does that ask for another generation, or does the present one stand?"""
     request, token = command.request, command.token
     offers_the_same = offered_protocols(request) == member.protocols
@@ -243,11 +248,11 @@ def _rejoin(group: GroupView, member: MemberView, command: Join, now: Now) -> Ou
 
 
 def _park(
-    group: GroupView,
-    member: MemberView,
+    group: ClassicGroupView,
+    member: ClassicMemberView,
     command: Join,
     now: Now,
-    then: tuple[Command, ...],
+    then: tuple[ClassicCommand, ...],
 ) -> Outcome:
     request, token = command.request, command.token
     rejoined = events.MemberRejoined(
@@ -265,7 +270,7 @@ def _park(
 
 
 def _add_member(
-    group: GroupView,
+    group: ClassicGroupView,
     command: Join,
     member_id: MemberId,
     join_kind: JoinKind,
@@ -292,7 +297,7 @@ def _add_member(
         token=token,
         reason=join_reason(request),
     )
-    then: tuple[Command, ...] = ()
+    then: tuple[ClassicCommand, ...] = ()
     if group.state is not GroupState.PREPARING_REBALANCE:
         reason = (
             f"Adding new member {member_id} with group instance id "

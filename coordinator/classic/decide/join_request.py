@@ -1,7 +1,8 @@
 """What does a JoinGroup request offer, the differences between its versions smoothed out?"""
 
 from coordinator.classic.decide.join_answers import refuse_join
-from coordinator.group import MemberView, Protocols
+from coordinator.classic.events import Protocols
+from coordinator.classic.group_view import ClassicMemberView
 from coordinator.outcome import Reply
 from protocol.messages.join_group import JoinGroupRequest
 from protocol.names import ErrorCode
@@ -22,7 +23,7 @@ def join_reason(request: JoinGroupRequest) -> str:
     return request.reason or "not provided"
 
 
-def supersede_join(member: MemberView) -> tuple[Reply, ...]:
+def supersede_join(member: ClassicMemberView) -> tuple[Reply, ...]:
     """Answer the join that a newer one of the same member takes the place of, if there is one.
 
     Kafka differs: it forgets the older request. Its client has most often gone away; if it has not,

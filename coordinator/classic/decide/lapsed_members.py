@@ -9,19 +9,24 @@ rollcall.forgive.max.ms. With nobody else to tell it is Kafka.
 """
 
 from coordinator.classic import events
-from coordinator.classic.commands import BeginRebalance, Command, RebalanceCause, RemoveLapsed
+from coordinator.classic.commands import (
+    BeginRebalance,
+    ClassicCommand,
+    RebalanceCause,
+    RemoveLapsed,
+)
 from coordinator.classic.decide.checks import name_of
 from coordinator.classic.decide.sessions import extend_session
 from coordinator.classic.delayed import DelayedHeartbeat
 from coordinator.classic.events import RemovalCause, RemovedMember
-from coordinator.group import GroupView, MemberView
+from coordinator.classic.group_view import ClassicGroupView, ClassicMemberView
 from coordinator.outcome import Outcome
 from coordinator.settings import GroupSettings
 from protocol.names import GroupState, MemberId
 from seams.now import Now
 
 
-def may_lapse(group: GroupView, settings: GroupSettings) -> bool:
+def may_lapse(group: ClassicGroupView, settings: GroupSettings) -> bool:
     """Would anybody be disturbed by this member's end? Then wait until they would hear of it."""
     others_are_there = len(group.members) - len(group.lapsed_member_ids) > 1
     return (
@@ -32,7 +37,9 @@ def may_lapse(group: GroupView, settings: GroupSettings) -> bool:
     )
 
 
-def lapse(group: GroupView, member: MemberView, now: Now, settings: GroupSettings) -> Outcome:
+def lapse(
+    group: ClassicGroupView, member: ClassicMemberView, now: Now, settings: GroupSettings
+) -> Outcome:
     """Mark the member, and look again when the forgiving ends."""
     until_ms = now.mono_ms + settings.forgive_max_ms
     lapsed = events.MemberLapsed(
@@ -48,7 +55,9 @@ def lapse(group: GroupView, member: MemberView, now: Now, settings: GroupSetting
     return Outcome(events=(lapsed,), ops=(op,))
 
 
-def settle_lapses(group: GroupView, member_id: MemberId, command: Command, now: Now) -> Outcome:
+def settle_lapses(
+    group: ClassicGroupView, member_id: MemberId, command: ClassicCommand, now: Now
+) -> Outcome:
     """Before `command` of this member is decided: take it back itself, and let the others go."""
     if member_id in group.lapsed_member_ids:
         happened = extend_session(group, group.members[member_id], now)
@@ -56,7 +65,7 @@ def settle_lapses(group: GroupView, member_id: MemberId, command: Command, now: 
     return Outcome(then=(RemoveLapsed(group.group_id), command))
 
 
-def decide_remove_lapsed(group: GroupView | None, _: RemoveLapsed, now: Now) -> Outcome:
+def decide_remove_lapsed(group: ClassicGroupView | None, _: RemoveLapsed, now: Now) -> Outcome:
     """Do what was put off: Kafka's removal on heartbeat expiration, and its rebalance."""
     if group is None or not group.lapsed_member_ids:
         return Outcome()
@@ -70,7 +79,7 @@ def decide_remove_lapsed(group: GroupView | None, _: RemoveLapsed, now: Now) -> 
     return Outcome(events=(lapsed_removed(group, now),), then=(begin,))
 
 
-def lapsed_removed(group: GroupView, now: Now) -> events.MembersRemoved:
+def lapsed_removed(group: ClassicGroupView, now: Now) -> events.MembersRemoved:
     return events.MembersRemoved(
         group.group_id,
         now.wall_ms,

@@ -9,11 +9,11 @@ Kafka's counterpart: `GroupMetadataManager.classicGroupLeaveToClassicGroup`.
 from collections.abc import Sequence
 
 from coordinator.classic import events
-from coordinator.classic.commands import BeginRebalance, Command, Leave, RebalanceCause
+from coordinator.classic.commands import BeginRebalance, ClassicCommand, Leave, RebalanceCause
 from coordinator.classic.decide.checks import check_member, fenced, name_of
 from coordinator.classic.decide.join_answers import refuse_join
 from coordinator.classic.events import RemovalCause, RemovedMember
-from coordinator.group import GroupView, MemberView
+from coordinator.classic.group_view import ClassicGroupView, ClassicMemberView
 from coordinator.outcome import Outcome, Reply
 from protocol.messages.leave_group import (
     LeaveGroupRequest,
@@ -30,7 +30,7 @@ from seams.reply_token import ReplyToken
 MANY_MEMBERS_SINCE = 3
 
 
-def decide_leave_group(group: GroupView | None, command: Leave, now: Now) -> Outcome:
+def decide_leave_group(group: ClassicGroupView | None, command: Leave, now: Now) -> Outcome:
     """Answer for each member, remove those who may go, and rebalance once if any did."""
     token = command.token
     leaving = named_in(command.request, token.api_version)
@@ -69,7 +69,7 @@ def _answer(one: MemberIdentity, error_code: ErrorCode = ErrorCode.NONE) -> Memb
 class _Leave:
     """One request's members, considered one after the other: a second naming finds nobody."""
 
-    def __init__(self, group: GroupView, token: ReplyToken, now: Now) -> None:
+    def __init__(self, group: ClassicGroupView, token: ReplyToken, now: Now) -> None:
         self.group = group
         self.token = token
         self.now = now
@@ -77,7 +77,7 @@ class _Leave:
         self.replies: list[Reply] = []
         self.gone: dict[MemberId, RemovedMember] = {}
         self.gone_pending: set[MemberId] = set()
-        self.happened: list[events.Event] = []
+        self.happened: list[events.ClassicEvent] = []
 
     def consider(self, one: MemberIdentity) -> None:
         error_code = self._refusal(one)
@@ -137,7 +137,7 @@ class _Leave:
             return ErrorCode.UNKNOWN_MEMBER_ID
         return error_code
 
-    def _dismiss(self, member: MemberView) -> None:
+    def _dismiss(self, member: ClassicMemberView) -> None:
         if member.awaiting_join is not None:
             self.replies.append(refuse_join(member.awaiting_join, ErrorCode.UNKNOWN_MEMBER_ID))
         if member.awaiting_sync is not None:
@@ -160,7 +160,7 @@ class _Leave:
                     self.token.client_host,
                 )
             )
-        then: tuple[Command, ...] = ()
+        then: tuple[ClassicCommand, ...] = ()
         # A pending id that leaves is a member that leaves, to Kafka: the group rebalances for it.
         if (self.gone or self.gone_pending) and group.state in (
             GroupState.STABLE,

@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from coordinator.classic import events
 from coordinator.classic.commands import BeginRebalance, EndPartitionDelay, RebalanceCause
 from coordinator.classic.delayed import DelayedPartitionChange, HeldPartitionChange
-from coordinator.group import GroupView
+from coordinator.classic.group_view import ClassicGroupView
 from coordinator.outcome import Outcome
 from coordinator.settings import GroupSettings
 from protocol.names import GroupState, TopicName
@@ -22,7 +22,7 @@ HELD_AT_LEAST_MS = 60_000
 
 
 def decide_partitions_changed(
-    group: GroupView, topics: AbstractSet[TopicName], now: Now, settings: GroupSettings
+    group: ClassicGroupView, topics: AbstractSet[TopicName], now: Now, settings: GroupSettings
 ) -> Outcome:
     """Note the change; the first one also starts the time of gathering."""
     mine = frozenset(topics & (group.subscribed_topics or frozenset()))
@@ -35,7 +35,9 @@ def decide_partitions_changed(
     return Outcome(events=(changed,), ops=(op,))
 
 
-def decide_end_partition_delay(group: GroupView | None, _: EndPartitionDelay, now: Now) -> Outcome:
+def decide_end_partition_delay(
+    group: ClassicGroupView | None, _: EndPartitionDelay, now: Now
+) -> Outcome:
     """Begin the rebalance that the changes ask for, or hold them until one that runs is over."""
     if group is None or not group.changed_topics:
         return Outcome()

@@ -6,7 +6,7 @@ Kafka's counterpart: `ClassicGroup.selectProtocol`.
 
 from collections.abc import Sequence
 
-from coordinator.group import Protocols
+from coordinator.classic.events import Protocols
 from coordinator.java_hash import hash_map_order
 
 

@@ -10,11 +10,13 @@ from collections.abc import Iterable
 from coordinator.classic import events
 from coordinator.classic.decide.checks import name_of
 from coordinator.classic.delayed import DelayedHeartbeat
-from coordinator.group import GroupView, MemberView
+from coordinator.classic.group_view import ClassicGroupView, ClassicMemberView
 from seams.now import Now
 
 
-def beat_ops(group: GroupView, members: Iterable[MemberView], now: Now) -> list[DelayedHeartbeat]:
+def beat_ops(
+    group: ClassicGroupView, members: Iterable[ClassicMemberView], now: Now
+) -> list[DelayedHeartbeat]:
     """The ops to file when these members' sessions start afresh now."""
     ops = []
     for member in members:
@@ -25,7 +27,7 @@ def beat_ops(group: GroupView, members: Iterable[MemberView], now: Now) -> list[
 
 
 def extend_session(
-    group: GroupView, member: MemberView, now: Now
+    group: ClassicGroupView, member: ClassicMemberView, now: Now
 ) -> tuple[events.SessionExtended | events.LapseForgiven]:
     """The member was heard from: its session starts afresh, lapsed or not.
 

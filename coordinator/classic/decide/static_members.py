@@ -21,7 +21,7 @@ from coordinator.classic.decide.join_request import (
 from coordinator.classic.decide.protocol_choice import choose_protocol
 from coordinator.classic.decide.stored_members import snapshot
 from coordinator.classic.delayed import DelayedHeartbeat
-from coordinator.group import GroupView, MemberView
+from coordinator.classic.group_view import ClassicGroupView, ClassicMemberView
 from coordinator.member_identity import MemberIdentity
 from coordinator.outcome import Outcome, Reply
 from coordinator.records import batch_bytes_at_most, group_metadata_record
@@ -38,7 +38,7 @@ SKIP_ASSIGNMENT_SINCE = 9
 
 
 def decide_static_return(
-    group: GroupView, command: Join, new_id: MemberId, now: Now, settings: GroupSettings
+    group: ClassicGroupView, command: Join, new_id: MemberId, now: Now, settings: GroupSettings
 ) -> Outcome:
     """Give the instance its new id; disturb the others only if what they agreed on changes."""
     request, token = command.request, command.token
@@ -82,7 +82,7 @@ def decide_static_return(
 
 
 def _rebalance(
-    group: GroupView, old: MemberView, command: Join, new_id: MemberId
+    group: ClassicGroupView, old: ClassicMemberView, command: Join, new_id: MemberId
 ) -> BeginRebalance | None:
     """What the return starts: nothing while a rebalance is prepared, or if all stays as it is."""
     client_reason = f"client reason: {join_reason(command.request)}"
@@ -109,7 +109,7 @@ def _rebalance(
     return BeginRebalance(group.group_id, RebalanceCause.STATIC_MEMBER_CHANGED, reason, (new_id,))
 
 
-def _fence(old: MemberView) -> tuple[Reply, ...]:
+def _fence(old: ClassicMemberView) -> tuple[Reply, ...]:
     """Whoever waits under the old id is told that another process has taken its place."""
     replies: tuple[Reply, ...] = ()
     if old.awaiting_join is not None:
@@ -120,7 +120,9 @@ def _fence(old: MemberView) -> tuple[Reply, ...]:
     return replies
 
 
-def _welcome_back(group: GroupView, old: MemberView, command: Join, new_id: MemberId) -> Reply:
+def _welcome_back(
+    group: ClassicGroupView, old: ClassicMemberView, command: Join, new_id: MemberId
+) -> Reply:
     """The current generation. Without KIP-814 the old id is named as the leader, so that a leader
     that restarts does not take itself for one and assign everything anew.
     """
@@ -138,13 +140,15 @@ def _welcome_back(group: GroupView, old: MemberView, command: Join, new_id: Memb
     )
 
 
-def _as_listed(group: GroupView, command: Join, new_id: MemberId) -> JoinGroupResponseMember:
+def _as_listed(group: ClassicGroupView, command: Join, new_id: MemberId) -> JoinGroupResponseMember:
     request = command.request
     metadata = next(p.metadata for p in request.protocols if p.name == group.protocol_name)
     return JoinGroupResponseMember(new_id, request.group_instance_id, bytes(metadata))
 
 
-def _record(group: GroupView, old: MemberView, command: Join, new_id: MemberId) -> Record:
+def _record(
+    group: ClassicGroupView, old: ClassicMemberView, command: Join, new_id: MemberId
+) -> Record:
     """The group with the new id in the place of the old one, each with its assignment."""
     members = [
         snapshot(member, group.protocol_name, member.assignment)
@@ -170,7 +174,7 @@ def _record(group: GroupView, old: MemberView, command: Join, new_id: MemberId) 
     )
 
 
-def _too_large(group: GroupView, token: ReplyToken) -> Reply:
+def _too_large(group: ClassicGroupView, token: ReplyToken) -> Reply:
     return Reply(
         token,
         JoinGroupResponse(

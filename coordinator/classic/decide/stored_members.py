@@ -1,10 +1,12 @@
 """What is written down of a member: as it stands, with the metadata of one protocol."""
 
-from coordinator.group import MemberView
+from coordinator.classic.group_view import ClassicMemberView
 from coordinator.records import StoredMember
 
 
-def snapshot(member: MemberView, protocol_name: str | None, assignment: bytes) -> StoredMember:
+def snapshot(
+    member: ClassicMemberView, protocol_name: str | None, assignment: bytes
+) -> StoredMember:
     return StoredMember(
         member_id=member.member_id,
         group_instance_id=member.group_instance_id,

@@ -13,7 +13,7 @@ from coordinator.classic.decide.checks import check_member, fenced
 from coordinator.classic.decide.lapsed_members import settle_lapses
 from coordinator.classic.decide.stored_members import snapshot
 from coordinator.classic.generation_record import end_generation_record
-from coordinator.group import GroupView, MemberView
+from coordinator.classic.group_view import ClassicGroupView, ClassicMemberView
 from coordinator.outcome import Outcome, Reply
 from coordinator.records import batch_bytes_at_most, group_metadata_record
 from coordinator.settings import GroupSettings
@@ -25,7 +25,7 @@ from storage.api import Record
 
 
 def decide_sync_group(
-    group: GroupView | None, command: Sync, now: Now, settings: GroupSettings
+    group: ClassicGroupView | None, command: Sync, now: Now, settings: GroupSettings
 ) -> Outcome:
     """Refuse, hand out what is stored, or park; the leader's request stores the assignments."""
     request, token = command.request, command.token
@@ -54,7 +54,7 @@ def decide_sync_group(
     return Outcome(replies=(Reply(token, answer),), events=synced)
 
 
-def judge_sync(group: GroupView | None, request: SyncGroupRequest) -> ErrorCode:
+def judge_sync(group: ClassicGroupView | None, request: SyncGroupRequest) -> ErrorCode:
     """The first reason to refuse, in Kafka's order; NONE when there is none."""
     if group is None or group.state is GroupState.EMPTY:
         return ErrorCode.UNKNOWN_MEMBER_ID
@@ -79,7 +79,11 @@ def _contradicts(theirs: str | None, ours: str | None) -> bool:
 
 
 def _park(
-    group: GroupView, member: MemberView, command: Sync, now: Now, settings: GroupSettings
+    group: ClassicGroupView,
+    member: ClassicMemberView,
+    command: Sync,
+    now: Now,
+    settings: GroupSettings,
 ) -> Outcome:
     request, token = command.request, command.token
     replies: tuple[Reply, ...] = ()
@@ -125,7 +129,7 @@ def _park(
     )
 
 
-def _record(group: GroupView, assignments: Mapping[MemberId, bytes]) -> Record:
+def _record(group: ClassicGroupView, assignments: Mapping[MemberId, bytes]) -> Record:
     """The generation with all its members: one record, stored whole or not at all."""
     return group_metadata_record(
         group.group_id,

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from broker.background.snapshot_job import FoldAbandoned, fold, read_snapshot
 from broker.partitions.loading import Tail
 from coordinator.classic.generation_record import generation_record, generation_tombstone
-from coordinator.group import Group, Member
+from coordinator.classic.group import ClassicGroup, ClassicMember
 from coordinator.image import Image
 from coordinator.record_schemas import (
     GroupMetadataKey,
@@ -98,7 +98,7 @@ def group_records(draw: st.DrawFn) -> Record:
 @st.composite
 def generation_records(draw: st.DrawFn) -> Record:
     present = [
-        Member(
+        ClassicMember(
             member_id=MemberId(name),
             group_instance_id=None if instance is None else GroupInstanceId(instance),
             client_id="c",
@@ -224,7 +224,7 @@ def take(disk: Disk, up_to: int, ended: object = None) -> dict[str, object]:
     return fold(disk, arguments)
 
 
-def portrait(thing: Group | Member) -> object:
+def portrait(thing: ClassicGroup | ClassicMember) -> object:
     """Everything that a group or a member is, in the order in which it is kept."""
     facts = []
     for name in type(thing).__slots__:
@@ -325,10 +325,9 @@ def test_groups_that_no_record_was_about_are_copied_and_not_decoded(
     at = written.append(Batch([record_of(1, key, 4, OffsetCommitValue(2, 1, "", AT_MS))]))
     decoded: list[str] = []
     from coordinator import image
+    from coordinator.group_types import group_of
 
-    group_of = image.group_of
-
-    def seen(group_id: GroupId, plain: object) -> Group:
+    def seen(group_id: GroupId, plain: object) -> ClassicGroup:
         decoded.append(group_id)
         return group_of(group_id, plain)
 

@@ -14,8 +14,9 @@ from broker.lag.sampler import LagSampler
 from broker.lag.topic import LagTopic
 from broker.loop.clock import SystemClock
 from broker.observe.events import PartFailed, ShellEvent, Warned
+from coordinator.classic.group import ClassicGroup
 from coordinator.coordinator import GroupCoordinator
-from coordinator.group import CommittedOffset, Group
+from coordinator.group import CommittedOffset
 from history.lag.model import LagStatus
 from history.lag.records import Sample
 from history.lag.store import LagLimits, LagStore
@@ -58,7 +59,7 @@ class Kept:
 class World:
     def __init__(self, groups: int, partitions: int = 4, *, tail: Sequence[Sample] = ()) -> None:
         self.logs = [Log(100) for _ in range(partitions)]
-        self.groups = [Group(GroupId(f"g{n}"), 0) for n in range(groups)]
+        self.groups = [ClassicGroup(GroupId(f"g{n}"), 0) for n in range(groups)]
         self.now_ms = 1_700_000_000_000
         self.said: list[ShellEvent] = []
         self.topic_id: UUID | None = UUID(int=1)
@@ -405,7 +406,7 @@ async def test_the_rate_of_production_follows_the_log() -> None:
 # ------------------------------------------------------------ neither behind nor well
 
 
-def owning(world: World, *partitions: int) -> Group:
+def owning(world: World, *partitions: int) -> ClassicGroup:
     """The group is one of consumers now, whose one member has these partitions."""
     group = world.groups[0]
     group.protocol_type = "consumer"

@@ -7,7 +7,8 @@ import pytest
 from broker.metrics import group_series
 from broker.metrics.labelled import STEPS_A_BREATH, Labelled
 from broker.metrics.lag import PartitionLag
-from coordinator.group import Group, GroupView, Member
+from coordinator.classic.group import ClassicGroup, ClassicMember
+from coordinator.classic.group_view import ClassicGroupView
 from coordinator.group_counts import GroupCounts
 from history.lag.model import LagStatus, group_status
 from protocol.consumer_protocol import (
@@ -22,15 +23,15 @@ class FakeCoordinator:
     """Groups, and how many there are."""
 
     def __init__(self) -> None:
-        self.all: dict[GroupId, Group] = {}
+        self.all: dict[GroupId, ClassicGroup] = {}
         self.group_counts = GroupCounts()
 
-    def add(self, group_id: str) -> Group:
-        group = self.all[GroupId(group_id)] = Group(GroupId(group_id), 0)
+    def add(self, group_id: str) -> ClassicGroup:
+        group = self.all[GroupId(group_id)] = ClassicGroup(GroupId(group_id), 0)
         self.group_counts.groups += 1
         return group
 
-    def group(self, group_id: GroupId) -> GroupView | None:
+    def group(self, group_id: GroupId) -> ClassicGroupView | None:
         return self.all.get(group_id)
 
 
@@ -42,18 +43,18 @@ class FakeLag:
         self.lags: dict[str, list[tuple[str, int, int | None]]] = {}
         self.statuses: dict[str, LagStatus] = {}
 
-    def groups(self) -> Iterator[Iterable[GroupView]]:
+    def groups(self) -> Iterator[Iterable[ClassicGroupView]]:
         groups = list(self._coordinator.all.values())
         yield groups[::2]
         yield groups[1::2]
 
-    def of(self, group: GroupView) -> Iterator[PartitionLag]:
+    def of(self, group: ClassicGroupView) -> Iterator[PartitionLag]:
         for topic, partition, lag in self.lags.get(group.group_id, []):
             seconds = None if lag is None else 0.5
             status = self.statuses.get(group.group_id)
             yield PartitionLag(TopicName(topic), partition, 100, lag, seconds, status)
 
-    def status(self, group: GroupView) -> LagStatus | None:
+    def status(self, group: ClassicGroupView) -> LagStatus | None:
         status = self.statuses.get(group.group_id)
         return None if status is None else group_status([status])
 
@@ -70,7 +71,7 @@ class Place:
             with_owners=True,
         )
 
-    def add(self, group_id: str, *lags: int | None, topic: str = "t") -> Group:
+    def add(self, group_id: str, *lags: int | None, topic: str = "t") -> ClassicGroup:
         self.lag.lags[group_id] = [(topic, number, lag) for number, lag in enumerate(lags)]
         return self.coordinator.add(group_id)
 
@@ -166,10 +167,10 @@ def test_groups_are_counted_by_verdict_whether_they_are_shown_or_not() -> None:
     assert place.labelled.statuses == {LagStatus.OK: 2, LagStatus.WARN: 0, LagStatus.ERR: 1}
 
 
-def stable(group: Group, member_id: str, assignment: bytes) -> None:
+def stable(group: ClassicGroup, member_id: str, assignment: bytes) -> None:
     group.state = GroupState.STABLE
     group.admit(
-        Member(
+        ClassicMember(
             member_id=MemberId(member_id),
             group_instance_id=None,
             client_id='cli"ent',

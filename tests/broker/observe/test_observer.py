@@ -14,6 +14,7 @@ from broker.observe.observer import FIELD_CHARS_MAX, LINES, Observer, open_log
 from coordinator.classic import events as groups
 from coordinator.classic.commands import RebalanceCause
 from coordinator.classic.events import RemovalCause, RemovedMember
+from coordinator.events import GroupCreated, GroupDeleted, PartitionClosed, PartitionEvent
 from coordinator.group import CommittedOffset
 from coordinator.member_identity import MemberIdentity
 from coordinator.offsets import events as offsets
@@ -22,8 +23,10 @@ from storage import open as opening
 from topics import events as topics
 
 EVENTS = (
-    groups.MembershipEvent
-    | groups.PartitionEvent
+    GroupCreated
+    | GroupDeleted
+    | groups.ClassicEvent
+    | PartitionEvent
     | offsets.OffsetEvent
     | topics.TopicEvent
     | shell.ShellEvent
@@ -281,9 +284,9 @@ def test_the_oldest_rebalance_is_the_one_that_began_first_and_has_not_ended(
     observer(replace(rebalance_begun(400), group_id=GroupId("other")))
     observer(rebalance_begun(700))  # again: its members have waited since the first time
     assert counters.oldest_rebalance_ms(1_000) == 900
-    observer(offsets.GroupDeleted(G, at_ms=1, cause=offsets.DeletionCause.REQUESTED, offsets=()))
+    observer(GroupDeleted(G, at_ms=1, cause=offsets.DeletionCause.REQUESTED, offsets=()))
     assert counters.oldest_rebalance_ms(1_000) == 600
-    observer(groups.PartitionClosed(partition=1, at_ms=1, groups=1))
+    observer(PartitionClosed(partition=1, at_ms=1, groups=1))
     assert counters.oldest_rebalance_ms(1_000) == 0
 
 
