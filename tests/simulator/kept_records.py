@@ -6,7 +6,7 @@ compaction. A power failure may take what was not synced. Nothing is served that
 and no offset is given out twice.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct, field
@@ -41,6 +41,10 @@ class Kept(Struct):
     def appended(self, batch: Sequence[Written]) -> None:
         self.records.update((one.offset, one) for one in batch)
         self.end = batch[-1].offset + 1
+
+    def from_start(self) -> list[Written]:
+        """Those that no policy may have taken."""
+        return [record for offset, record in self.records.items() if offset >= self.start]
 
     def check(self, log: TopicLog, *, power_lost: bool) -> None:
         """Raises AssertionError. Afterwards what is served is what is known."""
@@ -104,9 +108,9 @@ def served_by(log: TopicLog) -> dict[int, Written]:
     return found
 
 
-def latest_start_by_age(records: dict[int, Written], end: int, horizon_ms: int) -> int:
+def latest_start_by_age(records: Iterable[Written], end: int, horizon_ms: int) -> int:
     """How far retention.ms may move the log start: to the first record that is young enough."""
-    return next((one.offset for one in records.values() if one.at_ms >= horizon_ms), end)
+    return next((record.offset for record in records if record.at_ms >= horizon_ms), end)
 
 
 def latest_start_by_size(log: TopicLog, limit_bytes: int) -> int:

@@ -293,7 +293,7 @@ class TopicWorld:
         before = kept.start
         if settings.cleanup_delete and settings.retention_ms >= 0:
             horizon_ms = self.now_ms - settings.retention_ms
-            young = latest_start_by_age(kept.records, kept.end, horizon_ms)
+            young = latest_start_by_age(kept.from_start(), kept.end, horizon_ms)
             kept.start = max(kept.start, young)
         if settings.cleanup_delete and settings.retention_bytes >= 0:
             by_size = latest_start_by_size(log, settings.retention_bytes)
