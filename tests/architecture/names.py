@@ -154,6 +154,34 @@ def repeated_names(packages: Iterable[str] = PACKAGES) -> dict[str, list[str]]:
     }
 
 
+@cache
+def _names_used_elsewhere() -> frozenset[tuple[str, str]]:
+    """(module, name) of what some other module imports, or reaches through the module."""
+    everything = [module_of(path) for path in python_files(tests=False) + python_files(tests=True)]
+    known = {module.name for module in everything}
+    used: set[tuple[str, str]] = set()
+    for module in everything:
+        aliases: dict[str, str] = {}
+        for node in statements(module):
+            if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+                for name in node.names:
+                    inner = f"{node.module}.{name.name}"
+                    if inner in known:
+                        aliases[name.asname or name.name] = inner
+                    else:
+                        used.add((node.module, name.name))
+        # The table of commands names modules and functions as strings.
+        used.update(re.findall(r'"(cli[\w.]*)", "(\w+)"', module.text))
+        for alias, target in aliases.items():
+            attributes = re.findall(rf"(?<![\w.]){alias}\.(\w+)", module.text)
+            used.update((target, attribute) for attribute in attributes)
+    return frozenset(used)
+
+
+def is_used_elsewhere(path: str, name: str) -> bool:
+    return (path.removesuffix(".py").replace("/", "."), name) in _names_used_elsewhere()
+
+
 # (b) Docstrings that do not begin with a term
 
 
@@ -344,8 +372,10 @@ def main(arguments: list[str]) -> None:
     packages = tuple(arguments) or PACKAGES
     repeated = repeated_names(packages)
     sections: dict[str, list[str]] = {
-        "(a) public names that several modules export": [
-            f"{name}: {', '.join(found)}" for name, found in repeated.items()
+        "(a) public names of several modules (*: used in its own file only)": [
+            f"{name}: "
+            + ", ".join(path + "*" * (not is_used_elsewhere(path, name)) for path in found)
+            for name, found in repeated.items()
         ],
         "(b) docstrings whose first line is not `Term: ...`": [
             str(finding) for finding in docstrings_without_a_term(packages)
