@@ -148,10 +148,6 @@ class DataPlane:
             ApiKey.INIT_PRODUCER_ID: self._init_producer_id,
         }
 
-    def handle(self, request: Request, token: ReplyToken, now: Now) -> None:
-        """Answer through `reply`, now or later."""
-        self.handlers[request.API_KEY](request, token, now)
-
     # Requests that read logs
 
     def _list_offsets(self, request: Request, token: ReplyToken, _now: Now) -> None:
