@@ -17,7 +17,6 @@ from typing import Any, Final
 
 from protocol.api_names import api_name
 from protocol.compiler import layout
-from protocol.cut_off import cut_off
 from protocol.headers import RequestHeader, ResponseHeader
 from protocol.messages import REQUESTS, RESPONSES, Request, Response
 from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -25,6 +24,7 @@ from protocol.names import ApiKey
 from protocol.primitives import Malformed, Unwritable
 from protocol.reader_source import compile_reader
 from protocol.source import Layout
+from protocol.truncation import cut_off
 from protocol.writer_source import compile_writer
 
 __all__ = [

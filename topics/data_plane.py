@@ -42,12 +42,12 @@ from topics.handlers.list_offsets import answer_list_offsets, reads_nothing
 from topics.handlers.metadata import MetadataAnswers
 from topics.handlers.offset_for_leader_epoch import answer_offset_for_leader_epoch
 from topics.handlers.produce import Producing
+from topics.maintenance import Upkeep
 from topics.producer_ids import ProducerIds
 from topics.producer_snapshot import ProducerFile, ProducerSnapshots
 from topics.registry import TopicRegistry
 from topics.settings import TopicSettings
 from topics.topic_ids import random_topic_id
-from topics.upkeep import Upkeep
 
 
 class DataPlane:

@@ -3,7 +3,7 @@
 Every change is saved in the catalog before it is made, so a crash leaves it done or not done; then
 the logs follow, then the listeners are told. A change is an operation of the admin queue: it yields
 its disk work, and the table changes on the loop. At the start the catalog and what lies on the disk
-are brought together, as `adoption.py` plans it.
+are brought together, as `catalog_recovery.py` plans it.
 Kafka's counterpart: `ReplicationControlManager` for the table, `LogManager` for the logs.
 """
 
@@ -18,8 +18,8 @@ from protocol.config_def import ConfigException
 from protocol.names import OFFSETS_TOPIC, ZERO_TOPIC_ID, ProducerId, TopicId, TopicName
 from storage.api import Corrupt, LogStore, NewerFormat, TopicLog, TopicPartition
 from topics.admin_queue import Steps
-from topics.adoption import Adoption, Plan
 from topics.catalog import Catalog, CatalogDamaged, CatalogFile, TopicEntry
+from topics.catalog_recovery import Adoption, Plan
 from topics.configs import INTERNAL_SEGMENT_BYTES, EffectiveConfig, TopicConfigs
 from topics.events import (
     CatalogRebuilt,

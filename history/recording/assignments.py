@@ -11,7 +11,7 @@ from coordinator.classic.group_view import ClassicGroupView
 from history.entries import Held
 from history.recording.attribution import caller_of
 from protocol.consumer_protocol import PROTOCOL_TYPE, read_assignment
-from protocol.metadata_words import (
+from protocol.member_metadata import (
     CONNECT,
     SCHEMA_REGISTRY,
     Tasks,

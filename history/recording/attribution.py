@@ -14,7 +14,7 @@ from history.causes import Cause, Removal
 from history.entries import Rebalance, Who
 from history.ownership import SUBSCRIPTION_BYTES_MAX
 from protocol.consumer_protocol import PROTOCOL_TYPE, read_subscription_topics
-from protocol.metadata_words import CONNECT, SCHEMA_REGISTRY, connect_worker, registry_url
+from protocol.member_metadata import CONNECT, SCHEMA_REGISTRY, connect_worker, registry_url
 from protocol.names import MemberId
 from seams.now import Now
 

@@ -12,8 +12,8 @@ from protocol.messages.describe_cluster import (
 )
 from protocol.names import OPERATIONS_NOT_REQUESTED, ErrorCode
 from seams.reply_token import ReplyToken
+from topics.authorized_operations import CLUSTER_OPERATIONS
 from topics.cluster import ClusterView
-from topics.operations import CLUSTER_OPERATIONS
 
 BROKERS: Final = 1
 CONTROLLERS: Final = 2

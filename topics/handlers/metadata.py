@@ -25,9 +25,9 @@ from protocol.names import (
 )
 from seams.reply_token import ReplyToken
 from topics.admin_queue import Steps
+from topics.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from topics.cluster import ClusterView
 from topics.events import AutoCreationFailed, TopicEvent
-from topics.operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from topics.partition import NO_LEADER
 from topics.placement import factor_fault
 from topics.registry import NewTopic, Topic, TopicRegistry

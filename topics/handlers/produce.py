@@ -37,9 +37,9 @@ from storage.api import TopicPartition
 from topics.append import Append, Appended, Appending, Failed, Outcome
 from topics.batch_check import Refusal, check_request
 from topics.events import PartitionFailed, ProduceRefused, RecordsAppended, TopicEvent
+from topics.maintenance import Upkeep
 from topics.producer_snapshot import ProducerSnapshots
 from topics.registry import Topic, TopicRegistry
-from topics.upkeep import Upkeep
 
 NO_OFFSET: Final = -1
 FIRST_VERSION_WITH_IDS: Final = 13

@@ -10,7 +10,7 @@ from broker.metrics.labelled import ShownGroup
 from history.causes import Cause
 from history.recording.attribution import what_changed
 from protocol.consumer_protocol import ConsumerProtocolAssignment, write_assignment
-from protocol.metadata_words import (
+from protocol.member_metadata import (
     Tasks,
     Work,
     Worker,
