@@ -24,6 +24,7 @@ from coordinator.offsets.offset_fetch import (
 from coordinator.pending_answers import Send
 from coordinator.refusals import delete_refusals, describe_refusals, fetch_refusals
 from coordinator.shard import Shard
+from protocol.answer_budget import AnswerRoom
 from protocol.messages import Request, Response
 from protocol.messages.delete_groups import (
     DeletableGroupResult,
@@ -39,7 +40,6 @@ from protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGr
 from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponseGroup
 from protocol.names import ErrorCode, GroupId
 from protocol.primitives import fits_string
-from protocol.response_budget import AnswerRoom
 from seams.now import Now
 from seams.reply_token import ReplyToken
 

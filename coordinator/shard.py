@@ -48,6 +48,7 @@ from coordinator.outcome import Outcome, Reply
 from coordinator.pending_answers import ClientAnswer, PendingAnswers, PendingCommands, Send
 from coordinator.refusals import GroupRequest, refused
 from coordinator.settings import GroupSettings
+from protocol.answer_budget import AnswerRoom
 from protocol.messages import Response
 from protocol.messages.delete_groups import DeletableGroupResult
 from protocol.messages.describe_groups import DescribedGroup
@@ -58,7 +59,6 @@ from protocol.messages.offset_delete import OffsetDeleteRequest
 from protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from protocol.messages.sync_group import SyncGroupRequest
 from protocol.names import ErrorCode, GroupId, GroupState, TopicId, TopicName
-from protocol.response_budget import AnswerRoom
 from seams.now import Now
 from seams.reply_token import ReplyToken
 from seams.topics_view import TopicsView

@@ -19,7 +19,7 @@ def test_a_large_group_that_is_named_over_and_over_is_described_as_long_as_there
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A request of 40 KB was an answer of two gigabytes."""
-    monkeypatch.setattr("protocol.response_budget.ANSWER_BYTES_MAX", 1_000_000)
+    monkeypatch.setattr("protocol.answer_budget.ANSWER_BYTES_MAX", 1_000_000)
     world.given_stable_group(members=10, protocols=(("range", b"s" * 10_000),))
     answer = world.ask(DescribeGroupsRequest([G] * 20_000), version=6).response
     assert isinstance(answer, DescribeGroupsResponse)
@@ -30,7 +30,7 @@ def test_a_large_group_that_is_named_over_and_over_is_described_as_long_as_there
 def test_offsets_are_told_as_long_as_there_is_room(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("protocol.response_budget.ANSWER_BYTES_MAX", 100_000)
+    monkeypatch.setattr("protocol.answer_budget.ANSWER_BYTES_MAX", 100_000)
     world.commit("g", offsets=dict.fromkeys(range(100), 1))
     everything = OffsetFetchRequestGroup(G, topics=None)
     answer = world.ask(OffsetFetchRequest(groups=[everything] * 1_000), version=9).response
@@ -47,7 +47,7 @@ def test_offsets_are_told_as_long_as_there_is_room(
 def test_a_partition_that_is_named_over_and_over_needs_room_too(
     world: World, monkeypatch: pytest.MonkeyPatch, times: int, expected: ErrorCode
 ) -> None:
-    monkeypatch.setattr("protocol.response_budget.ANSWER_BYTES_MAX", 100_000)
+    monkeypatch.setattr("protocol.answer_budget.ANSWER_BYTES_MAX", 100_000)
     world.commit("g")
     topic = OffsetFetchRequestTopics(TopicName("t"), partition_indexes=[0] * times)
     one = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(G, topics=[topic])])

@@ -9,6 +9,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
+from protocol.answer_budget import ANSWER_BYTES_MAX, AnswerRoom
 from protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -18,7 +19,6 @@ from protocol.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 from protocol.names import ConfigSource, ErrorCode, TopicName
-from protocol.response_budget import ANSWER_BYTES_MAX, AnswerRoom
 from topics.api_error import MALFORMED_BY_CLIENT, ApiError
 from topics.cluster import BrokerConfig, ClusterView
 from topics.configs import ConfigEntry, shown

@@ -42,7 +42,7 @@ def test_topics_with_the_same_configs_are_looked_at_once(monkeypatch: pytest.Mon
 def test_an_answer_has_an_end_however_often_a_topic_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("protocol.response_budget.ANSWER_BYTES_MAX", 100_000)
+    monkeypatch.setattr("protocol.answer_budget.ANSWER_BYTES_MAX", 100_000)
     plane = Plane()
     name = plane.given("t")
     errors = [one.error_code for one in describe(plane, *[name] * 1_000).results]
