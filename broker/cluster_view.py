@@ -14,7 +14,7 @@ from config.types import BrokerKey
 from protocol.config_def import ConfigValue, convert_to_string
 from protocol.names import ConfigSource
 from seams.reply_token import ReplyToken
-from topics.cluster import BrokerConfig, Endpoint
+from topics.cluster import BrokerConfig, Node
 
 _NULL_BY_DEFAULT: Final = frozenset(
     ("advertised.listeners", "broker.rack", "controller.listener.names", "log.dirs")
@@ -31,10 +31,10 @@ class ClusterOfOne:
         self.node_id = config.node_id
         self.rack = config.broker_rack or None
 
-    def endpoint(self, token: ReplyToken) -> Endpoint:
+    def endpoint(self, token: ReplyToken) -> Node:
         assert isinstance(token, PendingRequest)
         listener = token.connection.listener
-        return Endpoint(self.node_id, listener.advertised_host, listener.advertised_port)
+        return Node(self.node_id, listener.advertised_host, listener.advertised_port)
 
     def broker_configs(self) -> Sequence[BrokerConfig]:
         return [self._shown(key) for key in keys().values()]

@@ -38,7 +38,7 @@ class InstantParam(click.ParamType[int]):
     ) -> int:
         if isinstance(value, int):
             return value
-        instant_ms = java_text.integer(value, 0)
+        instant_ms = java_text.parse_integer(value, 0)
         if instant_ms is not None:
             return instant_ms
         ago = _AGO.fullmatch(value.strip())

@@ -39,7 +39,7 @@ def _known_types(
     """Names or numbers of record types, in lower case."""
     names = _type_names() if types else []
     for text in types:
-        if java_text.integer(text, 0) is None and text.lower() not in map(str.lower, names):
+        if java_text.parse_integer(text, 0) is None and text.lower() not in map(str.lower, names):
             raise click.BadParameter(
                 f"{text!r} is not a record type: use a number, or one of {', '.join(names)}",
                 param=parameter,
@@ -150,7 +150,7 @@ def _topic_partition(text: str) -> tuple[str, int | None]:
     topic, colon, partition = text.rpartition(":")
     if not colon:
         return text, None
-    number = java_text.integer(partition, 0, java_text.INT_MAX)
+    number = java_text.parse_integer(partition, 0, java_text.INT_MAX)
     if number is None:
         raise click.UsageError(f"--topic {text}: {partition!r} is not a partition")
     return topic, number

@@ -20,7 +20,7 @@ from config.listeners import Listener, parse_host_port, resolve_listeners
 from config.types import (
     BrokerKey,
     Definition,
-    Table,
+    KeyTable,
     boolean,
     double,
     integer,
@@ -33,7 +33,7 @@ from config.types import (
 from protocol import java_text
 from protocol.config_def import ConfigValue
 from protocol.java_text import INT_MAX, LONG_MAX, split_list, trim
-from topics.settings import PARTITIONS_MAX
+from topics.settings import TOPIC_PARTITIONS_MAX
 
 _HOUR_MS = 3_600_000
 _MINUTE_MS = 60_000
@@ -49,7 +49,7 @@ class Origin(Struct, frozen=True):
         return f"{self.source} {self.place}".rstrip()
 
 
-class Config(Struct, frozen=True, metaclass=Table):
+class Config(Struct, frozen=True, metaclass=KeyTable):
     """All keys that Rollcall serves, with their values. `Config()` holds the defaults."""
 
     DEFINITIONS: ClassVar[Mapping[str, Definition]]
@@ -185,7 +185,7 @@ class Config(Struct, frozen=True, metaclass=Table):
         50,
         "Partitions of __consumer_offsets. Never change it once there is data.",
         at_least=1,
-        at_most=PARTITIONS_MAX,
+        at_most=TOPIC_PARTITIONS_MAX,
     )
     offsets_topic_segment_bytes: int = integer(
         104_857_600, "Size at which a segment of __consumer_offsets is closed.", at_least=1
@@ -367,7 +367,7 @@ class Config(Struct, frozen=True, metaclass=Table):
         "Partitions of __group_history. One keeps the order over all groups. The number must "
         "not be reduced.",
         at_least=1,
-        at_most=PARTITIONS_MAX,
+        at_most=TOPIC_PARTITIONS_MAX,
     )
     rollcall_history_memory_rebalances: int = integer(
         20_000,
@@ -500,7 +500,10 @@ class Config(Struct, frozen=True, metaclass=Table):
     )
     delete_topic_enable: bool = boolean("Topics may be deleted.", default=True)
     num_partitions: int = integer(
-        1, "Partitions of a topic created without a number.", at_least=1, at_most=PARTITIONS_MAX
+        1,
+        "Partitions of a topic created without a number.",
+        at_least=1,
+        at_most=TOPIC_PARTITIONS_MAX,
     )
     default_replication_factor: int = integer(1, "Replicas of a new topic. One node has one.")
     min_insync_replicas: int = integer(
@@ -669,7 +672,7 @@ class Config(Struct, frozen=True, metaclass=Table):
         limits: dict[str, int] = {}
         for entry in filter(None, split_list(self.max_connections_per_ip_overrides)):
             address, _, text = entry.rpartition(":")
-            number = java_text.integer(text, 0, INT_MAX)
+            number = java_text.parse_integer(text, 0, INT_MAX)
             if not trim(address) or number is None:
                 raise ValueError(
                     f"{entry!r} is not of the form ADDRESS:NUMBER, with a number up to {INT_MAX}"

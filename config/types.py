@@ -1,7 +1,7 @@
 """Configuration key declarations: the functions with which `config/keys.py` declares each key.
 
-Each returns what `Table` takes apart: the class `Config` gets the defaults, and `DEFINITIONS` the
-types, ranges and documentation. `protocol/config_def.py` reads and checks values by them.
+Each returns what `KeyTable` takes apart: the class `Config` gets the defaults, and `DEFINITIONS`
+the types, ranges and documentation. `protocol/config_def.py` reads and checks values by them.
 Kafka's counterpart: `ConfigDef.define`.
 """
 
@@ -48,12 +48,12 @@ class _Declared(Struct, frozen=True):
     definition: Definition
 
 
-class Table(StructMeta):
+class KeyTable(StructMeta):
     """Makes the class whose fields are keys: with their defaults, and DEFINITIONS by field."""
 
     def __new__(  # noqa: PYI034 - Self is not for metaclasses
         mcls, name: str, bases: tuple[type, ...], names: dict[str, object], *, frozen: bool
-    ) -> "Table":
+    ) -> "KeyTable":
         declared = {name: value for name, value in names.items() if isinstance(value, _Declared)}
         names |= {name: value.default for name, value in declared.items()}
         names["DEFINITIONS"] = {name: value.definition for name, value in declared.items()}

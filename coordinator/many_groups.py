@@ -24,7 +24,7 @@ from coordinator.offsets.offset_fetch import (
 from coordinator.pending_answers import Send
 from coordinator.refusals import delete_refusals, describe_refusals, fetch_refusals
 from coordinator.shard import Shard
-from protocol.answer_budget import AnswerRoom
+from protocol.answer_budget import AnswerBudget
 from protocol.messages import Request, Response
 from protocol.messages.delete_groups import (
     DeletableGroupResult,
@@ -79,7 +79,7 @@ class ManyGroups:
             return
         gather = CombinedAnswer(token, len(wanted), build, self._reply)
         bugs: list[Exception] = []
-        room = AnswerRoom()
+        room = AnswerBudget()
         for place, one in enumerate(wanted):
             refusals = partial(fetch_refusals, place, one, version)
             if not room:
@@ -156,7 +156,7 @@ class ManyGroups:
         gather = CombinedAnswer(token, len(by_partition) + 1, build, self._reply)
         gather.part(refused, None).send()
         bugs: list[Exception] = []
-        room = AnswerRoom()
+        room = AnswerBudget()
         for partition, group_ids in by_partition.items():
             shard = self._active[partition]
             refusals = partial(describe_refusals, group_ids)

@@ -48,7 +48,7 @@ from coordinator.outcome import Outcome, Reply
 from coordinator.pending_answers import ClientAnswer, PendingAnswers, PendingCommands, Send
 from coordinator.refusals import GroupRequest, refused
 from coordinator.settings import GroupSettings
-from protocol.answer_budget import AnswerRoom
+from protocol.answer_budget import AnswerBudget
 from protocol.messages import Response
 from protocol.messages.delete_groups import DeletableGroupResult
 from protocol.messages.describe_groups import DescribedGroup
@@ -299,7 +299,7 @@ class Shard:
         group_ids: Iterable[GroupId],
         api_version: int,
         now: Now,
-        room: AnswerRoom,
+        room: AnswerBudget,
         *,
         operations: bool,
     ) -> tuple[list[DescribedGroup], Position]:

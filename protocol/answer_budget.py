@@ -12,7 +12,7 @@ ANSWER_BYTES_MAX: Final = 268_435_456
 room for 2 GiB."""
 
 
-class AnswerRoom:
+class AnswerBudget:
     """Of one answer."""
 
     __slots__ = ("_left",)

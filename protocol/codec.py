@@ -23,8 +23,8 @@ from protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsRespon
 from protocol.names import ApiKey
 from protocol.primitives import Malformed, Unwritable
 from protocol.reader_source import compile_reader
-from protocol.source import Layout
-from protocol.truncation import cut_off
+from protocol.source import MessageLayout
+from protocol.truncation import truncated
 from protocol.writer_source import compile_writer
 
 __all__ = [
@@ -80,7 +80,7 @@ def encode_response(
     try:
         frame: bytes = write(correlation_id, response)
     except Unwritable:
-        frame = write(correlation_id, cut_off(response))
+        frame = write(correlation_id, truncated(response))
     return frame
 
 
@@ -159,12 +159,12 @@ def _header_reader(version: int) -> Callable[..., Any]:
     return compile_reader([layout(RequestHeader, version)], bounded=True)
 
 
-def _request_layouts(api_key: ApiKey, version: int) -> list[Layout]:
+def _request_layouts(api_key: ApiKey, version: int) -> list[MessageLayout]:
     cls = REQUESTS[api_key]
     return [layout(RequestHeader, 2 if version >= cls.FLEXIBLE_SINCE else 1), layout(cls, version)]
 
 
-def _response_layouts(api_key: ApiKey, version: int) -> list[Layout]:
+def _response_layouts(api_key: ApiKey, version: int) -> list[MessageLayout]:
     cls = RESPONSES[api_key]
     # A client must be able to read ApiVersions' header before it knows what we speak.
     flexible = version >= cls.FLEXIBLE_SINCE and api_key is not ApiKey.API_VERSIONS

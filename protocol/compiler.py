@@ -17,17 +17,17 @@ from typing import Any, TypeVar
 
 from protocol.reader_source import compile_reader
 from protocol.schema import Message
-from protocol.source import Layout
+from protocol.source import MessageLayout
 from protocol.writer_source import compile_writer
 
 M = TypeVar("M", bound=Message)
 
 
-def layout(cls: type[Message], version: int) -> Layout:
+def layout(cls: type[Message], version: int) -> MessageLayout:
     """A declaration at one of its versions."""
     if version not in cls.VERSIONS:
         raise ValueError(f"{cls.__name__} has no version {version}")
-    return Layout(cls, version, flexible=version >= cls.FLEXIBLE_SINCE)
+    return MessageLayout(cls, version, flexible=version >= cls.FLEXIBLE_SINCE)
 
 
 def reader(cls: type[M], version: int) -> Callable[[bytes, int, int], M]:

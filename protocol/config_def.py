@@ -25,7 +25,7 @@ from protocol.java_text import (
     SHORT_MAX,
     SHORT_MIN,
     double_text,
-    integer,
+    parse_integer,
     split_list,
     trim,
 )
@@ -60,7 +60,7 @@ class ConfigException(ValueError):
         self.reason = reason or message
 
 
-def refuse(name: str, value: object, reason: str) -> NoReturn:
+def reject_value(name: str, value: object, reason: str) -> NoReturn:
     """Raise Kafka's `ConfigException(name, value, reason)`."""
     text = f"Invalid value {_shown(value)} for configuration {name}: {reason}"
     raise ConfigException(text, reason)
@@ -112,7 +112,9 @@ def parse_type(name: str, written: WrittenValue, config_type: ConfigType) -> Con
         # A class name is not looked up: there are no classes here.
         case ConfigType.STRING | ConfigType.CLASS | ConfigType.PASSWORD | ConfigType.UNKNOWN:
             if not isinstance(written, str):
-                refuse(name, written, f"Expected value to be a string, but it was {_kind(written)}")
+                reject_value(
+                    name, written, f"Expected value to be a string, but it was {_kind(written)}"
+                )
             return trim(written)
         case _:
             assert_never(config_type)
@@ -144,7 +146,7 @@ def _boolean(name: str, written: WrittenValue) -> bool:
     # `equalsIgnoreCase` compares in upper case first.
     word = trim(written).upper() if isinstance(written, str) else ""
     if word not in ("TRUE", "FALSE"):
-        refuse(name, written, "Expected value to be either true or false")
+        reject_value(name, written, "Expected value to be either true or false")
     return word == "TRUE"
 
 
@@ -158,14 +160,14 @@ _INTEGER_NAMES: Final = {
 def _integer(name: str, written: WrittenValue, type_name: str, low: int, high: int) -> int:
     number: int | None = None
     if isinstance(written, str):
-        number = integer(written, low, high)
+        number = parse_integer(written, low, high)
     elif isinstance(written, int) and not isinstance(written, bool):
         number = written if low <= written <= high else None
     else:
         expected = _INTEGER_NAMES[type_name]
-        refuse(name, written, f"Expected value to be {expected}, but it was {_kind(written)}")
+        reject_value(name, written, f"Expected value to be {expected}, but it was {_kind(written)}")
     if number is None:
-        refuse(name, written, f"Not a number of type {type_name}")
+        reject_value(name, written, f"Not a number of type {type_name}")
     return number
 
 
@@ -180,10 +182,10 @@ def _double(name: str, written: WrittenValue) -> float:
     if isinstance(written, str):
         number = _parse_double(trim(written))
         if number is None:
-            refuse(name, written, "Not a number of type DOUBLE")
+            reject_value(name, written, "Not a number of type DOUBLE")
         return number
     if isinstance(written, bool) or not isinstance(written, int | float):
-        refuse(name, written, f"Expected value to be a double, but it was {_kind(written)}")
+        reject_value(name, written, f"Expected value to be a double, but it was {_kind(written)}")
     return float(written)
 
 
@@ -208,7 +210,7 @@ def _list(name: str, written: WrittenValue) -> tuple[str, ...]:
         words = tuple(trim(word) for word in written if isinstance(word, str))
         if len(words) == len(written):
             return words
-    refuse(name, written, "Expected a comma separated list.")
+    reject_value(name, written, "Expected a comma separated list.")
 
 
 def _kind(written: object) -> str:
@@ -253,25 +255,17 @@ class Range(Struct, frozen=True):
         too_high = self.high is not None and not value <= self.high
         if self.other is not None and self.high is not None and (too_low or too_high):
             ends = f"between {_number(self.low)} and {_number(self.high)}"
-            refuse(name, value, f"Value must be {ends} or equal to {self.other}")
+            reject_value(name, value, f"Value must be {ends} or equal to {self.other}")
         if too_low:
-            refuse(name, value, f"Value must be at least {_number(self.low)}")
+            reject_value(name, value, f"Value must be at least {_number(self.low)}")
         if too_high and self.high is not None:
-            refuse(name, value, f"Value must be no more than {_number(self.high)}")
+            reject_value(name, value, f"Value must be no more than {_number(self.high)}")
 
     def __str__(self) -> str:
         if self.high is None:
             return f"at least {_number(self.low)}"
         other = "" if self.other is None else f", or {self.other}"
         return f"{_number(self.low)} to {_number(self.high)}{other}"
-
-
-def at_least(low: float) -> Range:
-    return Range(low)
-
-
-def between(low: float, high: float) -> Range:
-    return Range(low, high)
 
 
 class ValidString(Struct, frozen=True):
@@ -281,7 +275,7 @@ class ValidString(Struct, frozen=True):
 
     def ensure_valid(self, name: str, value: ConfigValue) -> None:
         if value not in self.words:
-            refuse(name, value, f"String must be one of: {', '.join(self.words)}")
+            reject_value(name, value, f"String must be one of: {', '.join(self.words)}")
 
     def __str__(self) -> str:
         return ", ".join(self.words)
@@ -313,7 +307,7 @@ class NonEmptyString(Struct, frozen=True):
 
     def ensure_valid(self, name: str, value: ConfigValue) -> None:
         if value == "":
-            refuse(name, value, "String must be non-empty")
+            reject_value(name, value, "String must be non-empty")
 
     def __str__(self) -> str:
         return "not empty"

@@ -30,7 +30,7 @@ def split_list(text: str) -> tuple[str, ...]:
     return tuple(_COMMA.split(trimmed)) if trimmed else ()
 
 
-def integer(text: str, low: int = LONG_MIN, high: int = LONG_MAX) -> int | None:
+def parse_integer(text: str, low: int = LONG_MIN, high: int = LONG_MAX) -> int | None:
     """The number that a trimmed text is, in ASCII digits; None if it is none from low to high."""
     match = _INTEGER.fullmatch(trim(text))
     if match is None:

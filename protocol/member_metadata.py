@@ -27,18 +27,18 @@ _STREAMS_VERSIONS: Final = range(1, 16)
 _LATEST_SINCE: Final = 3
 
 
-class Opaque(Exception):
+class UnknownFormat(Exception):
     """These bytes are not of the documented form."""
 
 
-class Worker(NamedTuple):
+class ConnectWorker(NamedTuple):
     """What a Connect worker joins with."""
 
     url: str
     config_offset: int
 
 
-class Work(NamedTuple):
+class ConnectAssignment(NamedTuple):
     """What a Connect worker is to run."""
 
     leader_url: str
@@ -47,23 +47,23 @@ class Work(NamedTuple):
     tasks: int
 
 
-class Tasks(NamedTuple):
+class StreamsTasks(NamedTuple):
     """What a Streams client is to run; a warm-up is a standby task to it."""
 
     active: int
     standby: int
 
 
-def connect_worker(metadata: bytes) -> Worker | None:
+def connect_worker(metadata: bytes) -> ConnectWorker | None:
     try:
         read = _Reader(metadata)
         read.int16()
-        return Worker(read.string(), read.int64())
-    except Opaque:
+        return ConnectWorker(read.string(), read.int64())
+    except UnknownFormat:
         return None
 
 
-def connect_work(assignment: bytes) -> Work | None:
+def connect_assignment(assignment: bytes) -> ConnectAssignment | None:
     try:
         read = _Reader(assignment)
         read.int16()  # version
@@ -78,8 +78,8 @@ def connect_work(assignment: bytes) -> Work | None:
                     connectors += 1
                 else:
                     tasks += 1
-        return Work(url, offset, connectors, tasks)
-    except Opaque:
+        return ConnectAssignment(url, offset, connectors, tasks)
+    except UnknownFormat:
         return None
 
 
@@ -96,7 +96,7 @@ def registry_master(assignment: bytes) -> str | None:
     return _url(read.get("master_identity")) or str(read["master"] or "")
 
 
-def streams_tasks(user_data: bytes) -> Tasks | None:
+def streams_tasks(user_data: bytes) -> StreamsTasks | None:
     """The tasks in the user data of a Streams client's assignment."""
     try:
         read = _Reader(user_data)
@@ -114,8 +114,8 @@ def streams_tasks(user_data: bytes) -> Tasks | None:
             for _ in range(read.count()):
                 read.string()
                 read.int32()
-        return Tasks(active, standby)
-    except Opaque:
+        return StreamsTasks(active, standby)
+    except UnknownFormat:
         return None
 
 
@@ -141,7 +141,7 @@ class _Reader:
     def _take(self, size: int) -> bytes:
         end = self._at + size
         if size < 0 or end > len(self._raw):
-            raise Opaque
+            raise UnknownFormat
         part = self._raw[self._at : end]
         self._at = end
         return part
@@ -162,14 +162,14 @@ class _Reader:
         """Of a list; a null one has none."""
         number = self.int32()
         if number < -1 or number > _LENGTHS_MAX:
-            raise Opaque
+            raise UnknownFormat
         return max(number, 0)
 
     def string(self) -> str:
         try:
             return self._take(self.int16()).decode()
         except UnicodeDecodeError:
-            raise Opaque from None
+            raise UnknownFormat from None
 
     def task(self, version: int) -> None:
         self._take(8)

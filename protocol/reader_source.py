@@ -30,7 +30,7 @@ from typing import Any, Final
 from protocol import primitives
 from protocol.primitives import TAGS_UNBOUNDED, UTF8, Malformed
 from protocol.schema import ArrayOf, FieldSpec, StructOf, Wire, WireType
-from protocol.source import Layout, Source, is_number, least_bytes, row
+from protocol.source import MessageLayout, SourceBuilder, is_number, least_bytes, row
 
 REQUEST_ELEMENTS_MAX: Final = 1_048_576
 """Elements of all arrays of one request, and its tags.
@@ -46,7 +46,9 @@ As many as there may be groups (rollcall.groups.max); each of them is looked up 
 """
 
 
-def compile_reader(layouts: Sequence[Layout], *, bounded: bool = False) -> Callable[..., Any]:
+def compile_reader(
+    layouts: Sequence[MessageLayout], *, bounded: bool = False
+) -> Callable[..., Any]:
     """A function (buf, pos, end) that reads one struct after the other and returns them.
 
     `bounded`: of a peer that we do not trust, with the limits above.
@@ -59,7 +61,7 @@ class _Reader:
         self.what = what
         self.bounded = bounded
         self.depth = 0  # of the struct that is being read; 1 is the message itself
-        self.src = Source(
+        self.src = SourceBuilder(
             {
                 "Malformed": Malformed,
                 "FAULTS": (Malformed, IndexError, struct.error),
@@ -75,7 +77,7 @@ class _Reader:
         self._run: list[tuple[str, str]] = []
         self._after_run: list[str] = []
 
-    def compile(self, layouts: Sequence[Layout]) -> Callable[..., Any]:
+    def compile(self, layouts: Sequence[MessageLayout]) -> Callable[..., Any]:
         line, block = self.src.line, self.src.block
         with block("def read(buf, pos, end):"):
             with block("try:"):
@@ -89,7 +91,7 @@ class _Reader:
             line(f"return {', '.join(values)}")
         return self.src.function("read", f"<reader of {self.what}>")
 
-    def _struct(self, layout: Layout) -> str:
+    def _struct(self, layout: MessageLayout) -> str:
         """Read a struct; the answer is the expression that makes the object."""
         self.depth += 1
         values = {
@@ -109,7 +111,7 @@ class _Reader:
         return f"{cls}({', '.join(arguments)})"
 
     def _value(
-        self, wire: WireType, field: FieldSpec, layout: Layout, *, element: bool = False
+        self, wire: WireType, field: FieldSpec, layout: MessageLayout, *, element: bool = False
     ) -> str:
         """Read one value into a variable and return the variable's name."""
         target = self.src.fresh(field.name)
@@ -163,7 +165,7 @@ class _Reader:
 
     # -- what has a length
 
-    def _length(self, layout: Layout, code: str) -> tuple[str, str]:
+    def _length(self, layout: MessageLayout, code: str) -> tuple[str, str]:
         """Read a length into n; the answer is how n says null, and how many it counts."""
         if not layout.flexible:
             self._fixed(code, "n")
@@ -179,7 +181,7 @@ class _Reader:
         self.src.line(f'if {null}: raise Malformed("{name} is null")')
 
     def _text_or_bytes(
-        self, kind: str, target: str, name: str, layout: Layout, *, nullable: bool
+        self, kind: str, target: str, name: str, layout: MessageLayout, *, nullable: bool
     ) -> None:
         null, count = self._length(layout, "h" if kind == "string" else "i")
         value = _decoded(count) if kind == "string" else _sliced(count)
@@ -190,7 +192,13 @@ class _Reader:
             self.src.line(f"{target} = {value}")
 
     def _array(
-        self, array: ArrayOf, target: str, field: FieldSpec, layout: Layout, *, nullable: bool
+        self,
+        array: ArrayOf,
+        target: str,
+        field: FieldSpec,
+        layout: MessageLayout,
+        *,
+        nullable: bool,
     ) -> None:
         null, count = self._length(layout, "i")
         if nullable:
@@ -203,7 +211,7 @@ class _Reader:
             self._elements(array, target, count, field, layout)
 
     def _elements(
-        self, array: ArrayOf, target: str, count: str, field: FieldSpec, layout: Layout
+        self, array: ArrayOf, target: str, count: str, field: FieldSpec, layout: MessageLayout
     ) -> None:
         line, element = self.src.line, array.element
         if count != "n":
@@ -240,7 +248,7 @@ class _Reader:
             line(f'raise Malformed("more than {REQUEST_ELEMENTS_MAX} elements")')
 
     def _inner_struct(
-        self, inner: Layout, target: str, field: FieldSpec, *, nullable: bool
+        self, inner: MessageLayout, target: str, field: FieldSpec, *, nullable: bool
     ) -> None:
         if not nullable:
             value = self._struct(inner)
@@ -258,7 +266,7 @@ class _Reader:
 
     # -- tags
 
-    def _tag_buffer(self, layout: Layout, values: dict[str, str]) -> None:
+    def _tag_buffer(self, layout: MessageLayout, values: dict[str, str]) -> None:
         tagged = layout.present(tagged=True)
         tags = self.src.fresh("tags")
         self._fixed("B", tags)

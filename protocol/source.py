@@ -2,7 +2,7 @@
 
 `reader_source.py` and `writer_source.py` build one function each out of a declaration and run its
 text. A generated function mentions objects (a Struct's bound method, a class, a default)
-by a name in its globals, which `Source.constant` hands out.
+by a name in its globals, which `SourceBuilder.constant` hands out.
 """
 
 import linecache
@@ -18,7 +18,7 @@ from protocol import schema
 from protocol.schema import ArrayOf, FieldSpec, StructOf, Wire, WireType, fields_of
 
 
-class Layout(msgspec.Struct, frozen=True):
+class MessageLayout(msgspec.Struct, frozen=True):
     """A declaration at one version: all that a generator has to know."""
 
     cls: type[schema.Struct]
@@ -29,9 +29,9 @@ class Layout(msgspec.Struct, frozen=True):
     def name(self) -> str:
         return f"{self.cls.__name__} v{self.version}"
 
-    def inner(self, cls: type[schema.Struct]) -> "Layout":
+    def inner(self, cls: type[schema.Struct]) -> "MessageLayout":
         """The layout of a struct within this one."""
-        return Layout(cls, self.version, self.flexible)
+        return MessageLayout(cls, self.version, self.flexible)
 
     def fields(self) -> tuple[FieldSpec, ...]:
         return fields_of(self.cls)
@@ -45,7 +45,7 @@ class Layout(msgspec.Struct, frozen=True):
         ]
 
 
-class Source:
+class SourceBuilder:
     """Lines in the making, and the globals that they mention."""
 
     def __init__(self, names: dict[str, object]) -> None:
@@ -103,7 +103,7 @@ def is_number(wire: WireType) -> bool:
     return isinstance(wire, Wire) and wire.code in {"b", "h", "H", "i", "q"} and wire.enum is None
 
 
-def least_bytes(wire: WireType, layout: Layout, *, nullable: bool = False) -> int:
+def least_bytes(wire: WireType, layout: MessageLayout, *, nullable: bool = False) -> int:
     """The fewest bytes a value can take: what an array's count is held against."""
     match wire:
         case Wire(code="16s"):

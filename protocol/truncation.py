@@ -19,7 +19,7 @@ ECHOED_FIELDS: Final = frozenset({"name", "topic", "topic_name", "resource_name"
 M = TypeVar("M", bound=Struct)
 
 
-def cut_off(message: M) -> M:
+def truncated(message: M) -> M:
     """The same, with such strings cut off."""
     changed: dict[str, object] = {}
     for name in message.__struct_fields__:
@@ -28,9 +28,9 @@ def cut_off(message: M) -> M:
         if isinstance(before, str):
             after = echoed(before) if name in ECHOED_FIELDS else before
         elif isinstance(before, Struct):
-            after = cut_off(before)
+            after = truncated(before)
         elif isinstance(before, list | tuple) and before and isinstance(before[0], Struct):
-            after = [cut_off(one) for one in before]
+            after = [truncated(one) for one in before]
         if after is not before:
             changed[name] = after
     return replace(message, **changed) if changed else message

@@ -22,11 +22,11 @@ from typing import Any
 from protocol import primitives
 from protocol.primitives import Unwritable
 from protocol.schema import NEVER, RECORDS, ArrayOf, FieldSpec, StructOf, Wire
-from protocol.source import Layout, Source, is_number, row
+from protocol.source import MessageLayout, SourceBuilder, is_number, row
 
 
 def compile_writer(
-    layouts: Sequence[Layout], *, prefix: bytes = b"", framed: bool = False
+    layouts: Sequence[MessageLayout], *, prefix: bytes = b"", framed: bool = False
 ) -> Callable[..., Any]:
     """A function that answers the bytes of one struct after the other.
 
@@ -37,11 +37,11 @@ def compile_writer(
 
 
 class _Writer:
-    def __init__(self, layouts: Sequence[Layout], prefix: bytes, *, framed: bool) -> None:
+    def __init__(self, layouts: Sequence[MessageLayout], prefix: bytes, *, framed: bool) -> None:
         *self.headers, self.body = layouts
         self.prefix = prefix
         self.framed = framed
-        self.src = Source(
+        self.src = SourceBuilder(
             {
                 "Unwritable": Unwritable,
                 "UNFIT": (struct.error, AttributeError, TypeError),
@@ -128,7 +128,7 @@ class _Writer:
 
     # -- structs and fields
 
-    def _struct(self, layout: Layout, owner: str) -> None:
+    def _struct(self, layout: MessageLayout, owner: str) -> None:
         for field in layout.fields():
             value = f"{owner}{field.name}"
             if not field.mark.in_version(layout.version):
@@ -139,11 +139,11 @@ class _Writer:
         if layout.flexible:
             self._tag_buffer(layout, owner)
 
-    def _refuse_absent(self, field: FieldSpec, value: str, layout: Layout) -> None:
+    def _refuse_absent(self, field: FieldSpec, value: str, layout: MessageLayout) -> None:
         with self.src.block(f"if {self._differs(field, value, layout)}:"):
             self.src.line(f'raise Unwritable("{self.body.name} has no {field.name}")')
 
-    def _differs(self, field: FieldSpec, value: str, layout: Layout) -> str:
+    def _differs(self, field: FieldSpec, value: str, layout: MessageLayout) -> str:
         """An expression: has this field another value than its default?"""
         default, wire = field.default, field.mark.wire
         if isinstance(wire, StructOf) and default is None and not field.mark.nullable_in(NEVER - 1):
@@ -158,7 +158,7 @@ class _Writer:
             return f"{value} is None or len({value})"
         return f"{value} != {self.src.literal(f'{layout.cls.__name__}_{field.name}', default)}"
 
-    def _field(self, field: FieldSpec, value: str, layout: Layout) -> None:
+    def _field(self, field: FieldSpec, value: str, layout: MessageLayout) -> None:
         nullable = field.mark.nullable_in(layout.version)
         match field.mark.wire:
             case ArrayOf(element):
@@ -170,7 +170,7 @@ class _Writer:
             case Wire() as wire:
                 self._scalar(wire, value, layout, nullable=nullable)
 
-    def _scalar(self, wire: Wire, value: str, layout: Layout, *, nullable: bool) -> None:
+    def _scalar(self, wire: Wire, value: str, layout: MessageLayout, *, nullable: bool) -> None:
         if wire.code == "16s":
             self._run.append(("16s", f"{value}.bytes"))
         elif wire.code:
@@ -183,7 +183,9 @@ class _Writer:
         else:
             self._text_or_bytes(wire, value, layout, nullable=nullable)
 
-    def _text_or_bytes(self, wire: Wire, value: str, layout: Layout, *, nullable: bool) -> None:
+    def _text_or_bytes(
+        self, wire: Wire, value: str, layout: MessageLayout, *, nullable: bool
+    ) -> None:
         raw, size = self.src.fresh("raw"), self.src.fresh("n")
         encoded = f"{value}.encode()" if wire.name == "string" else value
         counted = f"len({raw}) + 1" if layout.flexible else f"len({raw})"
@@ -206,7 +208,7 @@ class _Writer:
         else:
             self._raw(raw)
 
-    def _length(self, size: str, code: str, layout: Layout) -> None:
+    def _length(self, size: str, code: str, layout: MessageLayout) -> None:
         if not layout.flexible:
             self._run.append((code, size))
             return
@@ -227,7 +229,7 @@ class _Writer:
     # -- arrays, nullable structs, tags
 
     def _array(
-        self, element: Wire | StructOf, value: str, layout: Layout, *, nullable: bool
+        self, element: Wire | StructOf, value: str, layout: MessageLayout, *, nullable: bool
     ) -> None:
         items, size = self.src.fresh("items"), self.src.fresh("n")
         self.src.line(f"{items} = {value}")
@@ -249,7 +251,7 @@ class _Writer:
                 self._scalar(element, item, layout, nullable=False)
             self._emit()
 
-    def _nullable_struct(self, inner: Layout, value: str, *, tagged: bool) -> None:
+    def _nullable_struct(self, inner: MessageLayout, value: str, *, tagged: bool) -> None:
         self._emit()
         with self.src.block(f"if {value} is None:"):
             self.src.line(f"{self._parts}.append({bytes(1) if tagged else bytes((0xFF,))!r})")
@@ -258,7 +260,7 @@ class _Writer:
             self._struct(inner, f"{value}.")
             self._emit()
 
-    def _tag_buffer(self, layout: Layout, owner: str) -> None:
+    def _tag_buffer(self, layout: MessageLayout, owner: str) -> None:
         tagged = sorted(layout.present(tagged=True), key=lambda field: field.mark.tag or 0)
         if not tagged:
             self._run.append(("x", ""))

@@ -16,8 +16,8 @@ from seams.io_executor import IoExecutor
 
 T = TypeVar("T")
 
-Work = Callable[[], None]
-Steps = Generator[Work, None, T]
+DiskWork = Callable[[], None]
+Steps = Generator[DiskWork, None, T]
 """An operation, or a part of one; its value is what it returns."""
 
 

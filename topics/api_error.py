@@ -30,12 +30,12 @@ MALFORMED_BY_CLIENT: Final = ApiError(
 )
 
 
-def of_disk(fault: OSError) -> ApiError:
+def disk_error(fault: OSError) -> ApiError:
     """The disk refused: what failed, in words that an operator can use."""
     return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"The disk refused: {fault.strerror or fault}")
 
 
-def of_internal_topic(name: str, what: str) -> ApiError:
+def internal_topic_error(name: str, what: str) -> ApiError:
     """Kafka differs: it lets anybody who may do so delete or resize its own topics."""
     return ApiError(
         ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' is internal and cannot be {what}."

@@ -17,16 +17,16 @@ from protocol.names import ErrorCode
 from seams.now import Now
 from storage.api import Corrupt, LogClosed, TopicLog
 from storage.batch.record_batch import NO_PRODUCER_ID, BatchHeader, InvalidBatch
-from topics.batch_check import Checked, Refusal, check_batch
+from topics.batch_check import RejectedBatch, ValidatedBatch, check_batch
 from topics.configs import EffectiveConfig
 from topics.partition import Partition
 from topics.producer_snapshot import ProducerSnapshots
-from topics.producers import Producers, SentBatch
+from topics.producers import ProducerStates, SentBatch
 
 NO_TIMESTAMP: Final = -1
 
 
-class Appended(NamedTuple):
+class AppendResult(NamedTuple):
     """Where a batch lies; `timestamp_ms` is told where the log, not the producer, gave the time."""
 
     base_offset: int
@@ -36,16 +36,16 @@ class Appended(NamedTuple):
     is_flushed: bool = False
 
 
-class Failed(NamedTuple):
+class AppendFailed(NamedTuple):
     """The disk refused, or returned what it should not."""
 
     reason: str
 
 
-Outcome = Appended | Refusal | Failed
+AppendOutcome = AppendResult | RejectedBatch | AppendFailed
 
 
-class Append(Struct):
+class AppendJob(Struct):
     """A batch on its way to a log."""
 
     partition: Partition
@@ -54,21 +54,21 @@ class Append(Struct):
     records: bytes
     header: BatchHeader
     now: Now
-    checked: Checked | Refusal | Failed | None = None
-    restored: Producers | None = None
+    checked: ValidatedBatch | RejectedBatch | AppendFailed | None = None
+    restored: ProducerStates | None = None
 
 
-class Appending:
+class LogAppender:
     def __init__(self, snapshots: ProducerSnapshots) -> None:
         self._snapshots = snapshots
 
-    def must_read(self, job: Append) -> bool:
+    def must_read(self, job: AppendJob) -> bool:
         """Has the log to be read before the producer's numbers can be judged?"""
         if job.header.producer_id == NO_PRODUCER_ID or job.partition.producers is not None:
             return False
         return self._snapshots.must_read(job.log)
 
-    def prepare(self, job: Append, pause: Callable[[], None] | None) -> None:
+    def prepare(self, job: AppendJob, pause: Callable[[], None] | None) -> None:
         """Do what takes long and changes nothing; `pause` is called now and then."""
         try:
             job.checked = check_batch(
@@ -79,33 +79,33 @@ class Appending:
                 job.now.wall_ms,
                 pause,
             )
-            if isinstance(job.checked, Checked) and self.must_read(job):
+            if isinstance(job.checked, ValidatedBatch) and self.must_read(job):
                 job.restored = self._snapshots.restore(job.log)
         except _DISK_FAULTS as fault:
-            job.checked = Failed(_words(fault))
+            job.checked = AppendFailed(_words(fault))
         except Exception as error:  # noqa: BLE001 - our mistake fails one batch
             job.checked = _mistake(error)
 
-    def append(self, job: Append) -> Outcome:
+    def append(self, job: AppendJob) -> AppendOutcome:
         """In the appender: see the module's text."""
         if job.checked is None:
             self.prepare(job, None)
         checked = job.checked
-        if not isinstance(checked, Checked):
+        if not isinstance(checked, ValidatedBatch):
             assert checked is not None, "prepared above"
             return checked
         try:
             return self._append(job, checked)
         except _DISK_FAULTS as fault:
-            return Failed(_words(fault))
+            return AppendFailed(_words(fault))
         except Exception as error:  # noqa: BLE001 - as above
             return _mistake(error)
 
-    def _append(self, job: Append, checked: Checked) -> Outcome:
+    def _append(self, job: AppendJob, checked: ValidatedBatch) -> AppendOutcome:
         """Append, unless the producer's numbers say that it was done before or is out of turn."""
         partition, log, header = job.partition, job.log, checked.header
         if partition.offline:
-            return Failed("the partition is offline")
+            return AppendFailed("the partition is offline")
         self._know_producers(job)
         producers = partition.producers
         if header.producer_id != NO_PRODUCER_ID:
@@ -115,18 +115,20 @@ class Appending:
                 # It may come again because its flush had failed.
                 _flush_if_due(partition, job.config)
                 first, at_ms = verdict.first_offset, verdict.timestamp_ms
-                return Appended(first, log.log_start_offset, at_ms, is_new=False)
+                return AppendResult(first, log.log_start_offset, at_ms, is_new=False)
             if verdict is not None:
-                return Refusal(verdict.error_code, verdict.reason)
+                return RejectedBatch(verdict.error_code, verdict.reason)
         base_offset = log.append(checked.batch, job.now.wall_ms)
         partition.appended(header.records_count, header.size, job.now.mono_ms)
         if producers is not None:
             producers.appended(header, base_offset, checked.max_timestamp)
         is_flushed = _flush_if_due(partition, job.config)
         append_time_ms = job.now.wall_ms if job.config.log_append_time else NO_TIMESTAMP
-        return Appended(base_offset, log.log_start_offset, append_time_ms, is_flushed=is_flushed)
+        return AppendResult(
+            base_offset, log.log_start_offset, append_time_ms, is_flushed=is_flushed
+        )
 
-    def _know_producers(self, job: Append) -> None:
+    def _know_producers(self, job: AppendJob) -> None:
         """Have the partition's producers at hand if this batch asks for them, or if it is free."""
         partition, log = job.partition, job.log
         if partition.producers is not None:
@@ -157,5 +159,5 @@ def _words(fault: Exception) -> str:
     return f"{type(fault).__name__}: {fault}"
 
 
-def _mistake(error: Exception) -> Refusal:
-    return Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, repr(error), tells_log_start=False)
+def _mistake(error: Exception) -> RejectedBatch:
+    return RejectedBatch(ErrorCode.UNKNOWN_SERVER_ERROR, repr(error), tells_log_start=False)

@@ -41,7 +41,7 @@ _EVER: Final = -(1 << 63)
 _UNCOMPRESSED: Final = "uncompressed"
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class RejectedBatch(msgspec.Struct, frozen=True):
     """Why records are not taken. `message` and `record_errors` go to the client, `reason` to us."""
 
     error_code: ErrorCode
@@ -51,7 +51,7 @@ class Refusal(msgspec.Struct, frozen=True):
     tells_log_start: bool = True  # Kafka tells the log's start with some refusals, not with all
 
 
-class Checked(msgspec.Struct, frozen=True):
+class ValidatedBatch(msgspec.Struct, frozen=True):
     """A batch fit to be appended; `header` is of `batch` as it will be stored."""
 
     batch: bytes
@@ -59,12 +59,12 @@ class Checked(msgspec.Struct, frozen=True):
     max_timestamp: int
 
 
-def check_request(records: bytes | None, api_version: int) -> BatchHeader | Refusal:
+def check_request(records: bytes | None, api_version: int) -> BatchHeader | RejectedBatch:
     """The header of the one batch of a partition, not yet checked itself."""
     if not records:
         return _early(ErrorCode.INVALID_RECORD, "no record batch")
     header = _header_at(records, 0)
-    if isinstance(header, Refusal):
+    if isinstance(header, RejectedBatch):
         return header
     if header is None:
         return _early(ErrorCode.INVALID_RECORD, "no whole record batch")
@@ -74,7 +74,7 @@ def check_request(records: bytes | None, api_version: int) -> BatchHeader | Refu
         return _early(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd in version {api_version}")
     # What is left after it may be a torn batch, which Kafka cuts off in silence.
     second = _header_at(records, header.size)
-    if isinstance(second, Refusal):
+    if isinstance(second, RejectedBatch):
         return second
     if second is not None:
         return _early(ErrorCode.INVALID_RECORD, "more than one record batch")
@@ -88,7 +88,7 @@ def check_batch(
     topic_partition: TopicPartition,
     now_ms: int,
     pause: Callable[[], None] | None = None,
-) -> Checked | Refusal:
+) -> ValidatedBatch | RejectedBatch:
     """What is to be appended, or the first reason against it.
 
     `pause` is called now and then while records are walked.
@@ -111,7 +111,7 @@ def check_batch(
     return _stored_form(batch, header, max_timestamp, config)
 
 
-def _header_at(records: bytes, position: int) -> BatchHeader | Refusal | None:
+def _header_at(records: bytes, position: int) -> BatchHeader | RejectedBatch | None:
     """The header at `position`; None where no whole batch is left."""
     left = len(records) - position
     if left < LOG_OVERHEAD:
@@ -134,17 +134,19 @@ def _header_at(records: bytes, position: int) -> BatchHeader | Refusal | None:
     return BatchHeader._make(_HEADER.unpack_from(records, position))
 
 
-def _header_fault(records: bytes, header: BatchHeader, config: EffectiveConfig) -> Refusal | None:
+def _header_fault(
+    records: bytes, header: BatchHeader, config: EffectiveConfig
+) -> RejectedBatch | None:
     if header.size >= HEADER_BYTES and header.base_offset != 0:
         return _invalid(f"base offset {header.base_offset}, not 0")
     if header.size > config.max_message_bytes:
-        return Refusal(
+        return RejectedBatch(
             ErrorCode.MESSAGE_TOO_LARGE,
             f"{header.size} bytes, max.message.bytes is {config.max_message_bytes}",
             tells_log_start=False,
         )
     if header.size < HEADER_BYTES or computed_crc(records, 0, header.size) != header.crc:
-        return Refusal(
+        return RejectedBatch(
             ErrorCode.CORRUPT_MESSAGE, "the checksum does not match", tells_log_start=False
         )
     count = header.last_offset_delta + 1
@@ -172,7 +174,7 @@ def _rules(header: BatchHeader, config: EffectiveConfig, now_ms: int) -> Rules:
     )
 
 
-def _refuse_records(walked: Walked, rules: Rules, topic_partition: TopicPartition) -> Refusal:
+def _refuse_records(walked: Walked, rules: Rules, topic_partition: TopicPartition) -> RejectedBatch:
     errors = [
         BatchIndexAndErrorMessage(one.index, _fault_text(one, rules, topic_partition))
         for one in walked.faults
@@ -180,7 +182,7 @@ def _refuse_records(walked: Walked, rules: Rules, topic_partition: TopicPartitio
     reason = errors[0].batch_index_error_message or ""
     if walked.about_time:
         message = "One or more records have been rejected due to invalid timestamp"
-        return Refusal(ErrorCode.INVALID_TIMESTAMP, reason, message, errors)
+        return RejectedBatch(ErrorCode.INVALID_TIMESTAMP, reason, message, errors)
     shown = ", ".join(
         f"RecordError(batchIndex={one.batch_index}, message='{one.batch_index_error_message}')"
         for one in errors[:3]
@@ -189,7 +191,7 @@ def _refuse_records(walked: Walked, rules: Rules, topic_partition: TopicPartitio
         f"One or more records have been rejected due to {walked.fault_count} record errors in "
         f"total, and only showing the first three errors at most: [{shown}]"
     )
-    return Refusal(ErrorCode.INVALID_RECORD, reason, message, errors)
+    return RejectedBatch(ErrorCode.INVALID_RECORD, reason, message, errors)
 
 
 def _fault_text(fault: RecordFault, rules: Rules, topic_partition: TopicPartition) -> str:
@@ -217,7 +219,7 @@ def _stored_form(
     header: BatchHeader,
     max_timestamp: int,
     config: EffectiveConfig,
-) -> Checked | Refusal:
+) -> ValidatedBatch | RejectedBatch:
     """The batch as the topic wants it: whose time, and how compressed."""
     if max_timestamp != header.max_timestamp or config.log_append_time != header.log_append_time:
         batch = restamped(
@@ -232,23 +234,23 @@ def _stored_form(
         batch = recompressed(batch, header, compression, config.compression_level)
         header = BatchHeader._make(_HEADER.unpack_from(batch))
         if header.size > config.max_message_bytes:
-            return Refusal(
+            return RejectedBatch(
                 ErrorCode.MESSAGE_TOO_LARGE,
                 f"{header.size} bytes as {wanted}, max.message.bytes is {config.max_message_bytes}",
                 tells_log_start=False,
             )
     if header.size > config.segment_bytes:
-        return Refusal(
+        return RejectedBatch(
             ErrorCode.RECORD_LIST_TOO_LARGE,
             f"{header.size} bytes, segment.bytes is {config.segment_bytes}",
             tells_log_start=False,
         )
-    return Checked(batch, header, max_timestamp)
+    return ValidatedBatch(batch, header, max_timestamp)
 
 
-def _early(error_code: ErrorCode, reason: str, message: str | None = None) -> Refusal:
-    return Refusal(error_code, reason, message, tells_log_start=False)
+def _early(error_code: ErrorCode, reason: str, message: str | None = None) -> RejectedBatch:
+    return RejectedBatch(error_code, reason, message, tells_log_start=False)
 
 
-def _invalid(reason: str) -> Refusal:
-    return Refusal(ErrorCode.INVALID_RECORD, reason)
+def _invalid(reason: str) -> RejectedBatch:
+    return RejectedBatch(ErrorCode.INVALID_RECORD, reason)

@@ -16,10 +16,10 @@ from msgspec import Struct, field
 
 from protocol.names import OFFSETS_TOPIC, ZERO_TOPIC_ID, TopicId, TopicName
 from storage.api import Corrupt, NewerFormat, TopicPartition
-from topics.settings import PARTITIONS_MAX
+from topics.settings import TOPIC_PARTITIONS_MAX
 from topics.topic_names import name_fault
 
-FORMAT: Final = 1
+CATALOG_FORMAT: Final = 1
 
 _CHECKSUM: Final = "crc32"
 """A digit that the disk changed can be a sound catalog: of another number of offsets partitions,
@@ -84,7 +84,7 @@ class Catalog(Struct):
 
     def dump(self) -> bytes:
         document = {
-            "format": FORMAT,
+            "format": CATALOG_FORMAT,
             "topics": [topic.plain() for topic in self.topics],
             "deleting": [str(topic_id) for topic_id in self.deleting],
             "deleting_names": list(self.deleting.values()),
@@ -170,9 +170,9 @@ def _check_sum(document: dict[str, object]) -> None:
 
 
 def _check_format(found: object, name: str) -> None:
-    if isinstance(found, int) and found > FORMAT:
-        raise NewerFormat(name, found, FORMAT)
-    if found != FORMAT:
+    if isinstance(found, int) and found > CATALOG_FORMAT:
+        raise NewerFormat(name, found, CATALOG_FORMAT)
+    if found != CATALOG_FORMAT:
         raise ValueError(f"format {found!r} is not known")
 
 
@@ -187,7 +187,7 @@ def _entry(topic: Mapping[str, object]) -> TopicEntry:
     name, partitions, configs = topic["name"], topic["partitions"], topic["configs"]
     if not isinstance(name, str) or name_fault(name) is not None:
         raise ValueError(f"{name!r} is no name of a topic")
-    if type(partitions) is not int or not 0 < partitions <= PARTITIONS_MAX:
+    if type(partitions) is not int or not 0 < partitions <= TOPIC_PARTITIONS_MAX:
         raise ValueError(f"{name} has {partitions!r} partitions")
     if not isinstance(configs, dict) or not all(isinstance(v, str) for v in configs.values()):
         raise ValueError(f"the configs of {name} are no strings")

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from protocol.names import OFFSETS_TOPIC, ZERO_TOPIC_ID, TopicId, TopicName
 from storage.api import LogStore, TopicLog, TopicPartition
 from topics.catalog import Catalog, TopicEntry
-from topics.events import PartitionsBegun, PartitionsMissing, TopicAdopted, TopicEvent
+from topics.events import PartitionsFoundMissing, PartitionsRecreated, TopicEvent, TopicRecovered
 from topics.settings import InternalTopic, TopicSettings
 from topics.topic_names import name_fault
 
@@ -38,7 +38,7 @@ class _Folder(NamedTuple):
         return self.log is not None and not self.log.log_end_offset
 
 
-class Plan(Struct):
+class RecoveryPlan(Struct):
     """What a start has to do before it serves anything."""
 
     entries: list[TopicEntry] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Plan(Struct):
     """Partitions that have a folder, and cannot be served from it; why."""
     adopted: list[TopicPartition] = field(default_factory=list)
     """Logs of which nobody has looked who has written to them."""
-    begun: list[PartitionsBegun] = field(default_factory=list)
+    begun: list[PartitionsRecreated] = field(default_factory=list)
     """What had been missing, and a repair makes."""
     events: list[TopicEvent] = field(default_factory=list)
 
@@ -63,7 +63,7 @@ class Plan(Struct):
                 self.entries[place] = replace(entry, missing=missing)
 
 
-class Adoption:
+class CatalogRecovery:
     """Makes the plan; used once."""
 
     def __init__(
@@ -80,7 +80,7 @@ class Adoption:
         self._new_topic_id = new_topic_id
         self._repair = repair
         self._own = {OFFSETS_TOPIC, *settings.internal_topics}
-        self._plan = Plan()
+        self._plan = RecoveryPlan()
         self._ids: set[TopicId] = set()
         self._folders: dict[str, dict[int, _Folder]] = {}
         for key, log in store.partitions().items():
@@ -91,7 +91,7 @@ class Adoption:
         for key, topic_id in store.unserved().items():
             self._folders.setdefault(key.topic, {})[key.partition] = _Folder(topic_id, None)
 
-    def plan(self, catalog: Catalog, offsets_configs: dict[str, str]) -> Plan:
+    def plan(self, catalog: Catalog, offsets_configs: dict[str, str]) -> RecoveryPlan:
         plan = self._plan
         self._leave_out_deleted(catalog)
         for entry in catalog.topics:
@@ -106,7 +106,7 @@ class Adoption:
         plan.events += plan.begun
         for entry in plan.entries:
             if entry.missing:
-                plan.events.append(PartitionsMissing(entry.name, entry.missing))
+                plan.events.append(PartitionsFoundMissing(entry.name, entry.missing))
         return plan
 
     def _leave_out_deleted(self, catalog: Catalog) -> None:
@@ -143,7 +143,7 @@ class Adoption:
         if self._repair and missing.intersection(entry.missing):
             made = tuple(sorted(missing.intersection(entry.missing)))
             missing.difference_update(made)
-            plan.begun.append(PartitionsBegun(entry.name, made))
+            plan.begun.append(PartitionsRecreated(entry.name, made))
         if entry.name in self._own:
             missing.clear()  # who writes them makes them
         return replace(entry, partitions=partitions, missing=tuple(sorted(missing)))
@@ -190,7 +190,7 @@ class Adoption:
             partitions = max(partitions, self._settings.offsets_topic_num_partitions)
         if name in self._own:
             missing.clear()
-        self._plan.events.append(TopicAdopted(name, topic_id, partitions))
+        self._plan.events.append(TopicRecovered(name, topic_id, partitions))
         return TopicEntry(name, topic_id, partitions, {}, tuple(sorted(missing)))
 
     def _internal(self, offsets_configs: dict[str, str]) -> dict[TopicName, InternalTopic]:

@@ -14,7 +14,7 @@ from protocol.names import ConfigSource
 from seams.reply_token import ReplyToken
 
 
-class Endpoint(NamedTuple):
+class Node(NamedTuple):
     """Where to find the node, in the words of one listener."""
 
     node_id: int
@@ -44,7 +44,7 @@ class ClusterView(Protocol):
     @property
     def rack(self) -> str | None: ...
 
-    def endpoint(self, token: ReplyToken) -> Endpoint:
+    def endpoint(self, token: ReplyToken) -> Node:
         """The node's address by the listener that this request came through."""
 
     def broker_configs(self) -> Sequence[BrokerConfig]:

@@ -22,10 +22,8 @@ from protocol.config_def import (
     Validator,
     ValidList,
     ValidString,
-    at_least,
-    between,
     convert_to_string,
-    refuse,
+    reject_value,
 )
 from protocol.java_text import LONG_MAX, trim
 from protocol.names import ConfigSource
@@ -60,7 +58,7 @@ class ThrottledReplicaList(Struct, frozen=True):
         assert isinstance(value, tuple), "a list"
         replicas = map(trim, value)
         if value != ("*",) and not all(re.fullmatch(r"([0-9]+:[0-9]+)?", r) for r in replicas):
-            refuse(name, value, f"{name} must be the literal '*' or {self}")
+            reject_value(name, value, f"{name} must be the literal '*' or {self}")
 
     def __str__(self) -> str:
         return (
@@ -104,32 +102,32 @@ KEYS: Final[Mapping[str, TopicConfigKey]] = {
         _key(
             "segment.bytes", _T.INT, 1_073_741_824,
             "Size at which a file of the log is closed and a new one begun.",
-            "log.segment.bytes", validator=at_least(1_048_576),
+            "log.segment.bytes", validator=Range(1_048_576),
         ),
         _key(
             "segment.ms", _T.LONG, 7 * _DAY_MS,
             "Age at which a file of the log is closed even though it is not full.",
-            "log.roll.ms", Synonym("log.roll.hours", _HOUR_MS), validator=at_least(1),
+            "log.roll.ms", Synonym("log.roll.hours", _HOUR_MS), validator=Range(1),
         ),
         _key(
             "segment.jitter.ms", _T.LONG, 0,
             "Kept for Kafka's tools; files are rolled without jitter.",
-            "log.roll.jitter.ms", Synonym("log.roll.jitter.hours", _HOUR_MS), validator=at_least(0),
+            "log.roll.jitter.ms", Synonym("log.roll.jitter.hours", _HOUR_MS), validator=Range(0),
         ),
         _key(
             "segment.index.bytes", _T.INT, 10_485_760,
             "Largest index of a file; a full index closes its file.",
-            "log.index.size.max.bytes", validator=at_least(4),
+            "log.index.size.max.bytes", validator=Range(4),
         ),
         _key(
             "flush.messages", _T.LONG, LONG_MAX,
             "After so many records the log is fsynced before the producer is answered.",
-            "log.flush.interval.messages", validator=at_least(1),
+            "log.flush.interval.messages", validator=Range(1),
         ),
         _key(
             "flush.ms", _T.LONG, LONG_MAX,
             "The log is fsynced once records have waited for so long.",
-            "log.flush.interval.ms", "log.flush.scheduler.interval.ms", validator=at_least(0),
+            "log.flush.interval.ms", "log.flush.scheduler.interval.ms", validator=Range(0),
         ),
         _key(
             "retention.bytes", _T.LONG, -1,
@@ -140,42 +138,42 @@ KEYS: Final[Mapping[str, TopicConfigKey]] = {
             "retention.ms", _T.LONG, 7 * _DAY_MS,
             "Age at which records may be deleted, by whole files; -1: never.",
             "log.retention.ms", Synonym("log.retention.minutes", _MINUTE_MS),
-            Synonym("log.retention.hours", _HOUR_MS), validator=at_least(-1),
+            Synonym("log.retention.hours", _HOUR_MS), validator=Range(-1),
         ),
         _key(
             "max.message.bytes", _T.INT, 1_048_588,
             "Largest record batch that is taken, as it comes from the producer.",
-            "message.max.bytes", validator=at_least(0),
+            "message.max.bytes", validator=Range(0),
         ),
         _key(
             "index.interval.bytes", _T.INT, 4_096,
             "Bytes of a file between two entries of its index.",
-            "log.index.interval.bytes", validator=at_least(0),
+            "log.index.interval.bytes", validator=Range(0),
         ),
         _key(
             "delete.retention.ms", _T.LONG, _DAY_MS,
             "How long compaction keeps tombstones.",
-            "log.cleaner.delete.retention.ms", validator=at_least(0),
+            "log.cleaner.delete.retention.ms", validator=Range(0),
         ),
         _key(
             "min.compaction.lag.ms", _T.LONG, 0,
             "A record is not compacted before it has this age.",
-            "log.cleaner.min.compaction.lag.ms", validator=at_least(0),
+            "log.cleaner.min.compaction.lag.ms", validator=Range(0),
         ),
         _key(
             "max.compaction.lag.ms", _T.LONG, LONG_MAX,
             "A record is not kept from compaction beyond this age.",
-            "log.cleaner.max.compaction.lag.ms", validator=at_least(1),
+            "log.cleaner.max.compaction.lag.ms", validator=Range(1),
         ),
         _key(
             "file.delete.delay.ms", _T.LONG, 60_000,
             "A file that compaction has replaced leaves the disk after so long; others at once.",
-            "log.segment.delete.delay.ms", validator=at_least(0),
+            "log.segment.delete.delay.ms", validator=Range(0),
         ),
         _key(
             "min.cleanable.dirty.ratio", _T.DOUBLE, "0.5",
             "Share of uncompacted bytes from which a log is worth compacting.",
-            "log.cleaner.min.cleanable.ratio", validator=between(0, 1),
+            "log.cleaner.min.cleanable.ratio", validator=Range(0, 1),
         ),
         _key(
             "cleanup.policy", _T.LIST, "delete",
@@ -190,7 +188,7 @@ KEYS: Final[Mapping[str, TopicConfigKey]] = {
         _key(
             "min.insync.replicas", _T.INT, 1,
             "Copies that acks=all waits for, at most as many as there are: one.",
-            "min.insync.replicas", validator=at_least(1),
+            "min.insync.replicas", validator=Range(1),
         ),
         _key(
             "compression.type", _T.STRING, "producer",
@@ -204,11 +202,11 @@ KEYS: Final[Mapping[str, TopicConfigKey]] = {
         ),
         _key(
             "compression.lz4.level", _T.INT, 9, "Level used where compression.type is lz4.",
-            "compression.lz4.level", validator=between(1, 17),
+            "compression.lz4.level", validator=Range(1, 17),
         ),
         _key(
             "compression.zstd.level", _T.INT, 3, "Level used where compression.type is zstd.",
-            "compression.zstd.level", validator=between(-131_072, 22),
+            "compression.zstd.level", validator=Range(-131_072, 22),
         ),
         _key(
             "preallocate", _T.BOOLEAN, "false",
@@ -223,12 +221,12 @@ KEYS: Final[Mapping[str, TopicConfigKey]] = {
         _key(
             "message.timestamp.before.max.ms", _T.LONG, LONG_MAX,
             "How far a producer's time may lie in the broker's past.",
-            "log.message.timestamp.before.max.ms", validator=at_least(0),
+            "log.message.timestamp.before.max.ms", validator=Range(0),
         ),
         _key(
             "message.timestamp.after.max.ms", _T.LONG, _HOUR_MS,
             "How far a producer's time may lie in the broker's future.",
-            "log.message.timestamp.after.max.ms", validator=at_least(0),
+            "log.message.timestamp.after.max.ms", validator=Range(0),
         ),
         _key(
             "leader.replication.throttled.replicas", _T.LIST, "",
@@ -247,12 +245,12 @@ KEYS: Final[Mapping[str, TopicConfigKey]] = {
         _key(
             "local.retention.ms", _T.LONG, -2,
             "Kept for Kafka's tools; -2 stands for retention.ms.",
-            "log.local.retention.ms", validator=at_least(-2),
+            "log.local.retention.ms", validator=Range(-2),
         ),
         _key(
             "local.retention.bytes", _T.LONG, -2,
             "Kept for Kafka's tools; -2 stands for retention.bytes.",
-            "log.local.retention.bytes", validator=at_least(-2),
+            "log.local.retention.bytes", validator=Range(-2),
         ),
         _key(
             "remote.log.copy.disable", _T.BOOLEAN, "false",
@@ -385,7 +383,7 @@ class TopicConfigs:
         return key.default, ConfigSource.DEFAULT_CONFIG
 
 
-def shown(entry: ConfigEntry) -> str:
+def displayed_value(entry: ConfigEntry) -> str:
     """A value as DescribeConfigs shows it: read and written again, so that ` 5` is `5`."""
     return convert_to_string(entry.key.parse(entry.text))
 

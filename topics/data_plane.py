@@ -31,18 +31,18 @@ from topics.catalog import CatalogFile
 from topics.cluster import ClusterView
 from topics.events import TopicChange, TopicDeleted, TopicEvent
 from topics.handlers.create_partitions import answer_create_partitions
-from topics.handlers.create_topics import TopicCreation
+from topics.handlers.create_topics import CreateTopicsHandler
 from topics.handlers.delete_topics import answer_delete_topics
 from topics.handlers.describe_cluster import answer_describe_cluster
-from topics.handlers.describe_configs import ConfigDescription
+from topics.handlers.describe_configs import DescribeConfigsHandler
 from topics.handlers.describe_topic_partitions import answer_describe_topic_partitions
-from topics.handlers.fetch import Fetching
+from topics.handlers.fetch import FetchHandler
 from topics.handlers.init_producer_id import answer_init_producer_id, reserve_and_answer
 from topics.handlers.list_offsets import answer_list_offsets, reads_nothing
-from topics.handlers.metadata import MetadataAnswers
+from topics.handlers.metadata import MetadataHandler
 from topics.handlers.offset_for_leader_epoch import answer_offset_for_leader_epoch
-from topics.handlers.produce import Producing
-from topics.maintenance import Upkeep
+from topics.handlers.produce import ProduceHandler
+from topics.maintenance import TopicMaintenance
 from topics.producer_ids import ProducerIds
 from topics.producer_snapshot import ProducerFile, ProducerSnapshots
 from topics.registry import TopicRegistry
@@ -102,12 +102,12 @@ class DataPlane:
         self._cluster = cluster
         self.cluster_id = cluster.cluster_id
         self._reply = reply
-        self._upkeep = Upkeep(
+        self._upkeep = TopicMaintenance(
             self.registry, snapshots, settings, observe, appender=appender, keeper=admin
         )
         self._upkeep.start()
         self._producer_ids = ProducerIds(self.registry, observe)
-        self._fetching = Fetching(
+        self._fetching = FetchHandler(
             self.registry,
             cluster,
             settings.fetch_max_bytes,
@@ -116,7 +116,7 @@ class DataPlane:
             observe=observe,
             reader=reader,
         )
-        self._producing = Producing(
+        self._producing = ProduceHandler(
             self.registry,
             snapshots,
             self._upkeep,
@@ -127,9 +127,9 @@ class DataPlane:
             readable=self._fetching.readable,
             observe=observe,
         )
-        self._metadata = MetadataAnswers(self.registry, cluster, settings, observe)
-        self._creation = TopicCreation(self.registry, cluster.node_id, settings)
-        self._configs = ConfigDescription(self.registry, cluster)
+        self._metadata = MetadataHandler(self.registry, cluster, settings, observe)
+        self._creation = CreateTopicsHandler(self.registry, cluster.node_id, settings)
+        self._configs = DescribeConfigsHandler(self.registry, cluster)
         self.handlers: Mapping[ApiKey, Handler] = self._handlers()
 
     def _handlers(self) -> Mapping[ApiKey, Handler]:

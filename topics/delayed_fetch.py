@@ -16,7 +16,7 @@ from seams.reply_token import ReplyToken
 from topics.partition import Partition
 
 
-class Awaited(NamedTuple):
+class FetchPartitionStatus(NamedTuple):
     """One partition of a parked fetch, as it was when the fetch was parked."""
 
     partition: Partition
@@ -37,7 +37,7 @@ class DelayedFetch(Struct, frozen=True, eq=False):
 
     request: FetchRequest
     token: ReplyToken
-    awaited: tuple[Awaited, ...]
+    awaited: tuple[FetchPartitionStatus, ...]
     min_bytes: int
     deadline_ms: int
 

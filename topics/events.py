@@ -34,7 +34,7 @@ class PartitionsAdded(Struct, frozen=True):
     partitions: int
 
 
-class TopicAdopted(Struct, frozen=True):
+class TopicRecovered(Struct, frozen=True):
     """Logs lay on the disk that the catalog did not know: they are kept, as a topic."""
 
     name: TopicName
@@ -42,21 +42,21 @@ class TopicAdopted(Struct, frozen=True):
     partitions: int
 
 
-class PartitionsMissing(Struct, frozen=True):
+class PartitionsFoundMissing(Struct, frozen=True):
     """A topic that was found on the disk has no logs for these: they are not served, nor made."""
 
     name: TopicName
     partitions: tuple[int, ...]
 
 
-class PartitionsBegun(Struct, frozen=True):
+class PartitionsRecreated(Struct, frozen=True):
     """A repair makes what had been missing; whatever it held elsewhere is given up."""
 
     name: TopicName
     partitions: tuple[int, ...]
 
 
-class FolderSetAside(Struct, frozen=True):
+class StrayFolderRenamed(Struct, frozen=True):
     """No topic owns it; nothing in it was touched."""
 
     path: str
@@ -133,10 +133,10 @@ class SaveFailed(Struct, frozen=True):
 TopicChange = TopicCreated | TopicDeleted | PartitionsAdded
 TopicEvent = (
     TopicChange
-    | TopicAdopted
-    | PartitionsMissing
-    | PartitionsBegun
-    | FolderSetAside
+    | TopicRecovered
+    | PartitionsFoundMissing
+    | PartitionsRecreated
+    | StrayFolderRenamed
     | CatalogRebuilt
     | ConfigsLost
     | AutoCreationFailed

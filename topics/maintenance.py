@@ -18,7 +18,7 @@ from storage.api import Corrupt, LogClosed
 from storage.batch.record_batch import InvalidBatch
 from topics.events import PartitionFailed, SaveFailed, SegmentsDeleted, TopicEvent
 from topics.partition import Partition
-from topics.producer_snapshot import Changes, ProducerSnapshots
+from topics.producer_snapshot import ProducerSnapshots, SnapshotChanges
 from topics.registry import TopicRegistry
 from topics.settings import TopicSettings
 
@@ -32,7 +32,7 @@ _SNAPSHOT: Final = "producer snapshot"
 
 
 @dataclass(slots=True)
-class Chore:
+class MaintenanceTask:
     """Done every so often; the first time one interval after the first tick."""
 
     interval_ms: int
@@ -40,7 +40,7 @@ class Chore:
     next_ms: int = 0
 
 
-class Upkeep:
+class TopicMaintenance:
     def __init__(
         self,
         registry: TopicRegistry,
@@ -59,9 +59,11 @@ class Upkeep:
         self._appender = appender
         self._keeper = keeper
         self._chores = (
-            Chore(settings.log_retention_check_interval_ms, self._enforce_retention),
-            Chore(settings.producer_id_expiration_check_interval_ms, self._expire_producers),
-            Chore(settings.producer_snapshot_interval_ms, self._save_producers),
+            MaintenanceTask(settings.log_retention_check_interval_ms, self._enforce_retention),
+            MaintenanceTask(
+                settings.producer_id_expiration_check_interval_ms, self._expire_producers
+            ),
+            MaintenanceTask(settings.producer_snapshot_interval_ms, self._save_producers),
         )
         self._flush_at_ms: dict[Partition, int] = {}  # topics with a flush.ms of their own
         self._saves: deque[Callable[[], None]] = deque()  # what follows each; the first one runs
@@ -181,8 +183,8 @@ class Upkeep:
         partitions = tuple(self._registry.partitions())
         self._appender.submit(lambda: self._snapshots.changes(partitions), self._write)
 
-    def _write(self, changes: Changes | Exception | None) -> None:
-        if isinstance(changes, Changes):
+    def _write(self, changes: SnapshotChanges | Exception | None) -> None:
+        if isinstance(changes, SnapshotChanges):
             self._keeper.submit(lambda: self._snapshots.write(changes), self._saved)
         else:
             self._saved(changes)

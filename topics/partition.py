@@ -11,7 +11,7 @@ from typing import Final
 
 from protocol.names import ErrorCode
 from storage.api import SyncFailed, TopicLog, TopicPartition
-from topics.producers import Producers
+from topics.producers import ProducerStates
 
 NO_LEADER: Final = -1
 """Of a partition that is offline, in what clients are told."""
@@ -33,7 +33,7 @@ class Partition:
     def __init__(self, topic_partition: TopicPartition, log: TopicLog | None) -> None:
         self.topic_partition = topic_partition
         self.log = log
-        self.producers: Producers | None = None  # read from the log when first needed
+        self.producers: ProducerStates | None = None  # read from the log when first needed
         self.deleted = False
         self.offline = False  # its disk failed: an fsync that failed is not tried again
         # Bytes that became readable since the start, never falling: a parked fetch compares two

@@ -27,7 +27,7 @@ from msgspec import Struct
 from protocol.names import ProducerId
 from storage.api import TopicLog
 from topics.partition import Partition
-from topics.producers import ProducerEntry, Producers, SentBatch
+from topics.producers import ProducerEntry, ProducerStates, SentBatch
 
 MAGIC: Final = b"rollcall producers 2\n"
 OLD_FORMAT: Final = 1  # one JSON document, written until version 2
@@ -59,7 +59,7 @@ class ProducerFile(Protocol):
         """Remove the file, durably."""
 
 
-class Frame(Struct, frozen=True, array_like=True):
+class SnapshotFrame(Struct, frozen=True, array_like=True):
     """What is known of one partition's producers at an offset, or what of it has changed."""
 
     topic_id: str
@@ -71,14 +71,14 @@ class Frame(Struct, frozen=True, array_like=True):
     gone: list[int]
 
 
-class Changes(NamedTuple):
+class SnapshotChanges(NamedTuple):
     """What a save has to write."""
 
-    frames: list[Frame]
+    frames: list[SnapshotFrame]
     is_whole: bool
 
 
-class Saved(NamedTuple):
+class SavedState(NamedTuple):
     """A partition's entry."""
 
     offset: int
@@ -124,7 +124,7 @@ class ProducerSnapshots:
             del self._saved[key]
         if beyond and self._file is not None:
             try:
-                self.write(Changes(list(self._frames_of_saved()), is_whole=True))
+                self.write(SnapshotChanges(list(self._frames_of_saved()), is_whole=True))
             except OSError:
                 self._file.discard()  # needs no room; until the next save the logs know it all
                 raise
@@ -143,9 +143,9 @@ class ProducerSnapshots:
             and self.must_read(log)
         )
 
-    def restore(self, log: TopicLog) -> Producers:
+    def restore(self, log: TopicLog) -> ProducerStates:
         """The producers as of the log's end. Raises what reading a log raises."""
-        producers = Producers(self._known_to(log))
+        producers = ProducerStates(self._known_to(log))
         saved = self._saved.get(_key(log))
         if saved is not None:
             producers.entries = {
@@ -160,7 +160,7 @@ class ProducerSnapshots:
             producers.offset = max(producers.offset, end)
         return producers
 
-    def install(self, partition: Partition, producers: Producers, now_ms: int) -> None:
+    def install(self, partition: Partition, producers: ProducerStates, now_ms: int) -> None:
         """From here on the partition knows its producers, and its entry is not needed here."""
         producers.expire(now_ms, self._expiration_ms)
         partition.producers = producers
@@ -173,14 +173,14 @@ class ProducerSnapshots:
 
     # Saving
 
-    def changes(self, partitions: Iterable[Partition]) -> Changes | None:
+    def changes(self, partitions: Iterable[Partition]) -> SnapshotChanges | None:
         """What has changed since it was last asked, for `write`; None if nothing has."""
         if self._file is None:
             return None
         is_whole = self._must_rewrite or (
             self._file_bytes - self._whole_bytes > max(self._whole_bytes, CHANGES_BYTES_MIN)
         )
-        frames: list[Frame] = []
+        frames: list[SnapshotFrame] = []
         has_changed = False
         for partition in partitions:
             log, producers = partition.log, partition.producers
@@ -199,9 +199,9 @@ class ProducerSnapshots:
             return None
         if is_whole:
             frames += self._frames_of_saved()
-        return Changes(frames, is_whole)
+        return SnapshotChanges(frames, is_whole)
 
-    def write(self, changes: Changes) -> None:
+    def write(self, changes: SnapshotChanges) -> None:
         """Raises OSError; then the next changes are a whole picture."""
         if self._file is None:
             return
@@ -220,7 +220,7 @@ class ProducerSnapshots:
         else:
             self._file_bytes += len(content)
 
-    def _frames_of_saved(self) -> Iterator[Frame]:
+    def _frames_of_saved(self) -> Iterator[SnapshotFrame]:
         for key, saved in tuple(self._saved.items()):
             yield from _frames(key, saved.offset, saved.entries, is_whole=True)
 
@@ -235,13 +235,13 @@ def _frames(
     entries: "dict[ProducerId, ProducerEntry] | dict[ProducerId, ProducerEntry | None]",
     *,
     is_whole: bool,
-) -> Iterator[Frame]:
+) -> Iterator[SnapshotFrame]:
     """Copies: the entries go on to change. None stands for a producer that was forgotten."""
     ids = list(entries)
     for first in range(0, len(ids) or 1, FRAME_PRODUCERS_MAX):
         part = ids[first : first + FRAME_PRODUCERS_MAX]
         found = [(producer_id, entries[producer_id]) for producer_id in part]
-        yield Frame(
+        yield SnapshotFrame(
             *key,
             offset,
             is_whole=is_whole and not first,
@@ -255,13 +255,13 @@ def _frames(
         )
 
 
-def _encoded(frame: Frame) -> bytes:
+def _encoded(frame: SnapshotFrame) -> bytes:
     content = msgspec.msgpack.encode(frame)
     return _FRAME.pack(len(content), crc32(content)) + content
 
 
 class _Content(NamedTuple):
-    states: dict[_PartitionKey, Saved]
+    states: dict[_PartitionKey, SavedState]
     sound_bytes: int
     is_sound: bool  # all of it, and of this format: more may be appended
 
@@ -270,10 +270,10 @@ def _read(content: bytes) -> _Content:
     """What the file says; nothing if it is not ours to read, for the logs know it all."""
     if not content.startswith(MAGIC):
         return _Content(_read_old(content), len(content), is_sound=False)
-    decode: Callable[[memoryview], Frame] = msgspec.msgpack.Decoder(Frame).decode
+    decode: Callable[[memoryview], SnapshotFrame] = msgspec.msgpack.Decoder(SnapshotFrame).decode
     view, at = memoryview(content), len(MAGIC)
-    states: dict[_PartitionKey, Saved] = {}
-    begun: list[Frame] = []
+    states: dict[_PartitionKey, SavedState] = {}
+    begun: list[SnapshotFrame] = []
     while at < len(content):
         if len(content) - at < _FRAME.size:
             break
@@ -292,7 +292,7 @@ def _read(content: bytes) -> _Content:
     return _Content(states, at, is_sound=at == len(content) and not begun)
 
 
-def _apply(states: dict[_PartitionKey, Saved], frames: list[Frame]) -> None:
+def _apply(states: dict[_PartitionKey, SavedState], frames: list[SnapshotFrame]) -> None:
     first, last = frames[0], frames[-1]
     key = first.topic_id, first.partition
     known = states.get(key)
@@ -302,17 +302,17 @@ def _apply(states: dict[_PartitionKey, Saved], frames: list[Frame]) -> None:
             entries.pop(ProducerId(producer_id), None)
         for producer_id, epoch, last_timestamp_ms, batches in frame.producers:
             entries[ProducerId(producer_id)] = ProducerEntry(epoch, last_timestamp_ms, batches)
-    states[key] = Saved(last.offset, entries)
+    states[key] = SavedState(last.offset, entries)
 
 
-def _read_old(content: bytes) -> dict[_PartitionKey, Saved]:
+def _read_old(content: bytes) -> dict[_PartitionKey, SavedState]:
     """What an earlier version has left: a JSON document, or nothing that is known."""
     try:
         document = json.loads(content)
         if document["format"] != OLD_FORMAT:
             return {}
         return {
-            (str(topic_id), int(partition)): Saved(
+            (str(topic_id), int(partition)): SavedState(
                 int(offset),
                 {
                     ProducerId(producer_id): ProducerEntry(

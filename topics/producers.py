@@ -38,7 +38,7 @@ class ProducerEntry(Struct):
     batches: list[SentBatch] = field(default_factory=list)
 
 
-class Refused(NamedTuple):
+class RejectedSequence(NamedTuple):
     error_code: ErrorCode
     reason: str
 
@@ -48,7 +48,7 @@ def last_sequence(first: int, last_offset_delta: int) -> int:
     return (first + last_offset_delta) & SEQUENCE_MAX
 
 
-class Producers:
+class ProducerStates:
     """The producers of one partition; `offset` is the log end that they are known up to."""
 
     def __init__(self, offset: int) -> None:
@@ -57,7 +57,7 @@ class Producers:
         self.saved_offset: int | None = None  # as of the last save; None if there was none
         self._changed: set[ProducerId] = set()  # since then
 
-    def check(self, header: BatchHeader) -> SentBatch | Refused | None:
+    def check(self, header: BatchHeader) -> SentBatch | RejectedSequence | None:
         """The batch it repeats, or why it is refused; None if it may be appended."""
         entry = self.entries.get(ProducerId(header.producer_id))
         if entry is None:
@@ -116,24 +116,24 @@ class Producers:
         return changed
 
 
-def _check_order(header: BatchHeader, entry: ProducerEntry) -> Refused | None:
+def _check_order(header: BatchHeader, entry: ProducerEntry) -> RejectedSequence | None:
     first = header.base_sequence
     who = f"producer {header.producer_id}"
     if header.producer_epoch < entry.epoch:
-        return Refused(
+        return RejectedSequence(
             ErrorCode.INVALID_PRODUCER_EPOCH,
             f"{who} has epoch {header.producer_epoch}, {entry.epoch} was seen",
         )
     if header.producer_epoch > entry.epoch:
         if first == 0:
             return None
-        return Refused(
+        return RejectedSequence(
             ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
             f"{who} begins epoch {header.producer_epoch} with sequence number {first}, not 0",
         )
     if not entry.batches or first == last_sequence(entry.batches[-1].last_sequence, 1):
         return None
-    return Refused(
+    return RejectedSequence(
         ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
         f"{who} sent sequence number {first} after {entry.batches[-1].last_sequence}",
     )

@@ -19,15 +19,15 @@ from protocol.names import OFFSETS_TOPIC, ZERO_TOPIC_ID, ProducerId, TopicId, To
 from storage.api import Corrupt, LogStore, NewerFormat, TopicLog, TopicPartition
 from topics.admin_queue import Steps
 from topics.catalog import Catalog, CatalogDamaged, CatalogFile, TopicEntry
-from topics.catalog_recovery import Adoption, Plan
+from topics.catalog_recovery import CatalogRecovery, RecoveryPlan
 from topics.configs import INTERNAL_SEGMENT_BYTES, EffectiveConfig, TopicConfigs
 from topics.events import (
     CatalogRebuilt,
     ConfigsLost,
-    FolderSetAside,
     PartitionFailed,
     PartitionsAdded,
     SaveFailed,
+    StrayFolderRenamed,
     TopicChange,
     TopicCreated,
     TopicDeleted,
@@ -163,7 +163,7 @@ class TopicRegistry:
             {**self._entries, **{entry.name: entry for entry in entries}},
             work,
             undo,
-            doomed={topic.topic_id: topic.name for topic in topics},
+            deleted={topic.topic_id: topic.name for topic in topics},
         )
         for topic in topics:
             self._add(topic)
@@ -190,14 +190,14 @@ class TopicRegistry:
         entries: dict[TopicName, TopicEntry],
         work: Callable[[], None],
         undo: Callable[[], None],
-        doomed: Mapping[TopicId, TopicName] | None = None,
+        deleted: Mapping[TopicId, TopicName] | None = None,
     ) -> Steps[None]:
         """Save the catalog, then do the work; if that fails, the catalog is as it was before.
 
         If not even that can be saved, a start finds the change made. The table goes without it.
         """
         before, after = self._catalog(), self._catalog(entries)
-        before.deleting.update(doomed or {})
+        before.deleting.update(deleted or {})
         is_decided = False
 
         def both() -> None:
@@ -218,21 +218,21 @@ class TopicRegistry:
         except OSError as fault:
             what = "partitions" if is_decided else "topic catalog"
             self._observe(SaveFailed(what, str(fault)))
-            self._deleting.update(doomed or {} if is_decided else {})
+            self._deleting.update(deleted or {} if is_decided else {})
             raise
         self._entries = entries
 
     def delete(self, *topics: Topic, client_id: str = "", client_host: str = "") -> Steps[None]:
         """Remove topics and their records. Raises OSError; then nothing is removed."""
-        doomed = {topic.topic_id: topic.name for topic in topics}
-        entries = {n: e for n, e in self._entries.items() if e.topic_id not in doomed}
+        deleted = {topic.topic_id: topic.name for topic in topics}
+        entries = {n: e for n, e in self._entries.items() if e.topic_id not in deleted}
         catalog = self._catalog(entries)
-        catalog.deleting.update(doomed)
-        catalog.forgetting = self._with_forgetting(doomed)
+        catalog.deleting.update(deleted)
+        catalog.forgetting = self._with_forgetting(deleted)
         yield from self._save(catalog)
         self._entries = entries
-        self._deleting.update(doomed)
-        self._forgetting = self._with_forgetting(doomed)
+        self._deleting.update(deleted)
+        self._forgetting = self._with_forgetting(deleted)
         own, others = self._folders_of(topics)
         for topic in topics:
             self._forget(topic)
@@ -249,14 +249,14 @@ class TopicRegistry:
             # They are gone all the same: the next start removes what is left of them.
             self._observe(SaveFailed("deletion of partitions", str(fault)))
         else:
-            for topic_id in doomed:
+            for topic_id in deleted:
                 del self._deleting[topic_id]
             # Or a start would delete a folder that somebody brings back from a copy.
             with suppress(OSError):
                 yield from self._save(self._catalog())
 
-    def _with_forgetting(self, doomed: Mapping[TopicId, TopicName]) -> dict[TopicId, TopicName]:
-        remembered = [*self._forgetting.items(), *doomed.items()]
+    def _with_forgetting(self, deleted: Mapping[TopicId, TopicName]) -> dict[TopicId, TopicName]:
+        remembered = [*self._forgetting.items(), *deleted.items()]
         return dict(remembered[-FORGETTING_MAX:])
 
     @property
@@ -318,7 +318,7 @@ class TopicRegistry:
         catalog, kept_as = self._read_catalog(content, repair=repair)
         offsets_configs = offsets_topic_configs(settings)
         is_lost = content is None or kept_as is not None
-        adoption = Adoption(
+        adoption = CatalogRecovery(
             self._store, settings, self.new_topic_id, repair=repair, is_lost=is_lost
         )
         plan = adoption.plan(catalog, offsets_configs)
@@ -360,7 +360,9 @@ class TopicRegistry:
                 raise
             return Catalog(), self._file.keep_copy()
 
-    def _find_next_producer_id(self, catalog: Catalog, plan: Plan, *, is_lost: bool) -> None:
+    def _find_next_producer_id(
+        self, catalog: Catalog, plan: RecoveryPlan, *, is_lost: bool
+    ) -> None:
         """A new producer under an old one's id would be taken for it, its batches for repeated."""
         logs = self._store.partitions()
         taken = [log.last_producer_id for log in logs.values()]
@@ -376,7 +378,7 @@ class TopicRegistry:
         if is_lost and plan.adopted:
             self._next_producer_id += LOST_CATALOG_SKIP
 
-    def _clear_away(self, catalog: Catalog, plan: Plan) -> None:
+    def _clear_away(self, catalog: Catalog, plan: RecoveryPlan) -> None:
         """A disk that refuses does not forbid the start: what is left is served to nobody."""
         self._deleting = dict(catalog.deleting)
         self._forgetting = dict(catalog.forgetting)
@@ -387,7 +389,7 @@ class TopicRegistry:
             self._observe(SaveFailed("deletion of partitions", str(fault)))
         try:
             for path in self._store.mark_stray(*plan.strays):
-                self._observe(FolderSetAside(path))
+                self._observe(StrayFolderRenamed(path))
         except OSError as fault:
             self._observe(SaveFailed("folders that no topic owns", str(fault)))
 

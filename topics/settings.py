@@ -16,7 +16,7 @@ MAX_PARTITIONS_PER_REQUEST: Final = 10_000
 """Of one CreateTopics; a constant in Kafka too (`ReplicationControlManager`)."""
 
 
-PARTITIONS_MAX: Final = 100_000
+TOPIC_PARTITIONS_MAX: Final = 100_000
 """Of one topic, whoever asks: each has an entry in the table, a line in every Metadata answer and,
 with its first record, an open file. Kafka names no limit; its clusters end near there."""
 

@@ -100,7 +100,7 @@ def _checkpoint(path: Path, number: int) -> int:
         return 0
     for words in map(str.split, path.read_text("utf-8", "replace").splitlines()):
         if len(words) == 3 and words[:2] == [OFFSETS_TOPIC, str(number)]:
-            return java_text.integer(words[2], 0) or 0
+            return java_text.parse_integer(words[2], 0) or 0
     return 0
 
 

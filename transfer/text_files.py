@@ -111,7 +111,7 @@ def _named(text: str, what: str, place: str) -> str:
 
 
 def _number(text: str, what: str, most: int, place: str) -> int:
-    number = java_text.integer(text, 0, most)
+    number = java_text.parse_integer(text, 0, most)
     if number is None:
         raise BadText(f"{place}: invalid {what}: {text[:40]!r}")
     return number

@@ -39,14 +39,14 @@ def _(event: topics.PartitionsAdded) -> Iterable[LogLine]:
     yield LogLine("info", "Added partitions", {**fields, "before": event.partitions_before})
 
 
-@log_lines_for(NODE_LINES, topics.TopicAdopted)
-def _(event: topics.TopicAdopted) -> Iterable[LogLine]:
+@log_lines_for(NODE_LINES, topics.TopicRecovered)
+def _(event: topics.TopicRecovered) -> Iterable[LogLine]:
     fields: Fields = {"topic": event.name, "partitions": event.partitions}
     yield LogLine("warning", "Found logs of a topic that the catalog does not know; kept", fields)
 
 
-@log_lines_for(NODE_LINES, topics.PartitionsMissing)
-def _(event: topics.PartitionsMissing) -> Iterable[LogLine]:
+@log_lines_for(NODE_LINES, topics.PartitionsFoundMissing)
+def _(event: topics.PartitionsFoundMissing) -> Iterable[LogLine]:
     message = (
         "Partitions of a found topic have no readable log: not served, and not made; bring their "
         "folders here, or start once with --repair, which begins them anew"
@@ -55,14 +55,14 @@ def _(event: topics.PartitionsMissing) -> Iterable[LogLine]:
     yield LogLine("warning", message, {**fields, "partitions": _named(event.partitions)})
 
 
-@log_lines_for(NODE_LINES, topics.PartitionsBegun)
-def _(event: topics.PartitionsBegun) -> Iterable[LogLine]:
+@log_lines_for(NODE_LINES, topics.PartitionsRecreated)
+def _(event: topics.PartitionsRecreated) -> Iterable[LogLine]:
     fields: Fields = {"topic": event.name, "partitions": _named(event.partitions)}
     yield LogLine("warning", "Began the missing partitions of a topic anew", fields)
 
 
-@log_lines_for(NODE_LINES, topics.FolderSetAside)
-def _(event: topics.FolderSetAside) -> Iterable[LogLine]:
+@log_lines_for(NODE_LINES, topics.StrayFolderRenamed)
+def _(event: topics.StrayFolderRenamed) -> Iterable[LogLine]:
     yield LogLine("warning", "Set aside a folder that no topic owns", {"kept_as": event.path})
 
 

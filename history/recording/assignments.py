@@ -14,8 +14,8 @@ from protocol.consumer_protocol import PROTOCOL_TYPE, read_assignment
 from protocol.member_metadata import (
     CONNECT,
     SCHEMA_REGISTRY,
-    Tasks,
-    connect_work,
+    StreamsTasks,
+    connect_assignment,
     registry_master,
     streams_tasks,
 )
@@ -58,16 +58,16 @@ def _streams(
     return tuple(held), ""
 
 
-def _tasks(assignment: bytes) -> Tasks | None:
+def _tasks(assignment: bytes) -> StreamsTasks | None:
     try:
         user_data = read_assignment(assignment).user_data if assignment else None
     except Malformed:
         return None
-    return streams_tasks(user_data) if user_data else Tasks(0, 0)
+    return streams_tasks(user_data) if user_data else StreamsTasks(0, 0)
 
 
 def _connect(assignments: Mapping[MemberId, bytes]) -> str:
-    works = [connect_work(assignment) for assignment in assignments.values()]
+    works = [connect_assignment(assignment) for assignment in assignments.values()]
     read = [work for work in works if work is not None]
     if len(read) < len(works) or not read:
         return "an assignment of Kafka Connect that cannot be read (opaque)"

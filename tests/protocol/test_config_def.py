@@ -16,9 +16,9 @@ from protocol.config_def import (
     ConfigKey,
     ConfigType,
     NonEmptyString,
+    Range,
     ValidList,
     WrittenValue,
-    between,
     convert_to_string,
     parse_type,
 )
@@ -141,7 +141,7 @@ def test_digits_are_those_of_ascii(name: str, digit: str) -> None:
 @pytest.mark.parametrize("text", ["NaN", "-NaN"])
 def test_a_nan_is_in_no_range(text: str) -> None:
     """Kafka differs: it takes one, and then compares with it."""
-    key = ConfigKey("k", ConfigType.DOUBLE, "", between(0, 1))
+    key = ConfigKey("k", ConfigType.DOUBLE, "", Range(0, 1))
     with pytest.raises(ConfigException, match=r"Invalid value NaN .* Value must be at least 0"):
         key.parse(text)
 

@@ -10,7 +10,7 @@ from protocol.java_text import (
     LONG_MAX,
     LONG_MIN,
     double_text,
-    integer,
+    parse_integer,
     split_list,
     trim,
 )
@@ -35,7 +35,7 @@ def test_trim_takes_what_is_not_above_the_space(text: str) -> None:
 @example(0, "", "\x1f", 0)
 def test_a_number_is_read_between_blanks(number: int, left: str, right: str, zeros: int) -> None:
     digits = "0" * zeros + str(abs(number))
-    assert integer(f"{left}{'-' if number < 0 else ''}{digits}{right}") == number
+    assert parse_integer(f"{left}{'-' if number < 0 else ''}{digits}{right}") == number
 
 
 @pytest.mark.parametrize(
@@ -44,13 +44,13 @@ def test_a_number_is_read_between_blanks(number: int, left: str, right: str, zer
      str(LONG_MAX + 1), str(LONG_MIN - 1), "9" * 5_000],
 )  # fmt: skip
 def test_what_is_no_number_of_64_bits(text: str) -> None:
-    assert integer(text) is None
+    assert parse_integer(text) is None
 
 
 def test_the_range_is_that_of_the_type() -> None:
-    assert integer(str(INT_MAX), INT_MIN, INT_MAX) == INT_MAX
-    assert integer(str(INT_MAX + 1), INT_MIN, INT_MAX) is None
-    assert integer("-1", 0) is None
+    assert parse_integer(str(INT_MAX), INT_MIN, INT_MAX) == INT_MAX
+    assert parse_integer(str(INT_MAX + 1), INT_MIN, INT_MAX) is None
+    assert parse_integer("-1", 0) is None
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ from storage.api import TopicPartition
 from tests.topics.batches import batch
 from tests.topics.memory_log import MemoryFile, MemoryLog, MemoryStore
 from topics.admin_queue import Steps, run_now
-from topics.cluster import BrokerConfig, Endpoint
+from topics.cluster import BrokerConfig, Node
 from topics.data_plane import DataPlane
 from topics.events import TopicEvent
 from topics.settings import TopicSettings
@@ -63,9 +63,9 @@ class Cluster:
     def __init__(self) -> None:
         self.configs: list[BrokerConfig] = []
 
-    def endpoint(self, token: ReplyToken) -> Endpoint:
+    def endpoint(self, token: ReplyToken) -> Node:
         inside = token.client_host == "/10.0.0.1"
-        return Endpoint(1, "inside" if inside else "outside", 9093 if inside else 9092)
+        return Node(1, "inside" if inside else "outside", 9093 if inside else 9092)
 
     def broker_configs(self) -> Sequence[BrokerConfig]:
         return self.configs

@@ -32,32 +32,32 @@ from tests.topics.batches import (
     sent_by_aiokafka,
     values_of,
 )
-from topics.batch_check import Checked, Refusal, check_batch, check_request
+from topics.batch_check import RejectedBatch, ValidatedBatch, check_batch, check_request
 from topics.configs import TopicConfigs
 
 NOW_MS = 1_700_000_000_000
 PARTITION = TopicPartition("t", 0)
 
 
-def check(records: bytes, version: int = 9, **configs: str) -> Checked | Refusal:
+def check(records: bytes, version: int = 9, **configs: str) -> ValidatedBatch | RejectedBatch:
     """Both checks; config names have _ for dots."""
     header = check_request(records, version)
-    if isinstance(header, Refusal):
+    if isinstance(header, RejectedBatch):
         return header
     overrides = {name.replace("_", "."): text for name, text in configs.items()}
     config = TopicConfigs({}).effective(overrides)
     return check_batch(records, header, config, PARTITION, NOW_MS)
 
 
-def refused(records: bytes, version: int = 9, **configs: str) -> Refusal:
+def refused(records: bytes, version: int = 9, **configs: str) -> RejectedBatch:
     result = check(records, version, **configs)
-    assert isinstance(result, Refusal)
+    assert isinstance(result, RejectedBatch)
     return result
 
 
 def stored(records: bytes, version: int = 9, **configs: str) -> bytes:
     result = check(records, version, **configs)
-    assert isinstance(result, Checked), result
+    assert isinstance(result, ValidatedBatch), result
     assert result.header == read_header(result.batch)
     return result.batch
 
@@ -76,7 +76,7 @@ def test_a_batch_is_stored_byte_for_byte_as_it_came(codec: str, build: type) -> 
 @pytest.mark.parametrize("codec", CODECS)
 def test_the_greatest_timestamp_is_found_in_the_records(codec: str) -> None:
     result = check(batch(b"x" * 500, b"y", timestamp=NOW_MS - 5, codec=codec))
-    assert isinstance(result, Checked)
+    assert isinstance(result, ValidatedBatch)
     assert result.max_timestamp == NOW_MS - 5
 
 
@@ -315,10 +315,10 @@ def test_the_check_stops_at_the_first_wrong_offset() -> None:
     pauses: list[None] = []
     records = of_records(100_000, lambda _: 0)
     header = check_request(records, 9)
-    assert not isinstance(header, Refusal)
+    assert not isinstance(header, RejectedBatch)
     config = TopicConfigs({}).effective({})
     result = check_batch(records, header, config, PARTITION, NOW_MS, lambda: pauses.append(None))
-    assert isinstance(result, Refusal)
+    assert isinstance(result, RejectedBatch)
     assert "claims offset 0" in result.reason
     assert pauses == []
 
@@ -327,10 +327,10 @@ def test_a_long_check_pauses_now_and_then() -> None:
     pauses: list[None] = []
     records = of_records(20_000, lambda index: index)
     header = check_request(records, 9)
-    assert not isinstance(header, Refusal)
+    assert not isinstance(header, RejectedBatch)
     config = TopicConfigs({}).effective({})
     result = check_batch(records, header, config, PARTITION, NOW_MS, lambda: pauses.append(None))
-    assert isinstance(result, Checked)
+    assert isinstance(result, ValidatedBatch)
     assert len(pauses) == 40
 
 
@@ -338,7 +338,7 @@ def test_a_check_keeps_nothing_of_the_records_that_it_walks() -> None:
     records = of_records(50_000, lambda index: index)
     tracemalloc.start()
     try:
-        assert isinstance(check(records), Checked)
+        assert isinstance(check(records), ValidatedBatch)
         peak_bytes = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -368,10 +368,10 @@ def test_the_check_and_the_reader_agree_on_what_records_are(noise: bytes, at: in
     try:
         times = [timestamp for _, timestamp, *_ in read_records(changed)]
     except InvalidBatch:
-        assert isinstance(check(changed), Refusal)
+        assert isinstance(check(changed), RejectedBatch)
         return
     result = check(changed)
-    if isinstance(result, Checked):
+    if isinstance(result, ValidatedBatch):
         assert result.max_timestamp == max(times)
     else:
         assert result.error_code is ErrorCode.INVALID_TIMESTAMP
@@ -387,4 +387,4 @@ def test_no_bytes_at_all_are_answered_with_anything_but_a_verdict(
     sound = bytearray(batch(b"some value"))
     sound[flip % len(sound)] ^= 0xFF
     for records in (noise, bytes(sound[:cut]) + noise, bytes(sound), bytes(sound) + noise):
-        assert isinstance(check(records), Checked | Refusal)
+        assert isinstance(check(records), ValidatedBatch | RejectedBatch)

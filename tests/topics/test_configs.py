@@ -4,7 +4,7 @@ import pytest
 
 from protocol.config_def import ConfigException
 from protocol.names import ConfigSource
-from topics.configs import KEYS, TopicConfigs, shown
+from topics.configs import KEYS, TopicConfigs, displayed_value
 
 DAY_MS = 86_400_000
 
@@ -196,7 +196,7 @@ def test_what_kafka_takes_is_taken_and_shown_in_its_plain_form(
 ) -> None:
     configs.validate({name: text})
     entry = next(e for e in configs.entries({name: text}) if e.key.name == name)
-    assert shown(entry) == value
+    assert displayed_value(entry) == value
 
 
 def test_every_default_passes_its_own_check() -> None:
@@ -206,7 +206,7 @@ def test_every_default_passes_its_own_check() -> None:
 
 
 def shown_default(name: str) -> str:
-    return next(shown(e) for e in TopicConfigs({}).entries({}) if e.key.name == name)
+    return next(displayed_value(e) for e in TopicConfigs({}).entries({}) if e.key.name == name)
 
 
 def test_where_a_value_comes_from_is_told() -> None:

@@ -19,16 +19,16 @@ from tests.topics.memory_log import MemoryLog
 from tests.topics.plane import Plane
 from topics.events import (
     CatalogRebuilt,
-    FolderSetAside,
     PartitionFailed,
     PartitionsAdded,
-    PartitionsBegun,
-    PartitionsMissing,
+    PartitionsFoundMissing,
+    PartitionsRecreated,
     SaveFailed,
-    TopicAdopted,
+    StrayFolderRenamed,
     TopicChange,
     TopicCreated,
     TopicDeleted,
+    TopicRecovered,
 )
 from topics.registry import LOST_CATALOG_SKIP
 from topics.settings import TopicSettings
@@ -165,10 +165,12 @@ def test_logs_that_no_catalog_knows_are_adopted_not_deleted(plane: Plane) -> Non
     assert TopicPartition("found", 1) not in plane.store.logs
     assert plane.fetch("found", partition=1).error_code is ErrorCode.KAFKA_STORAGE_ERROR
     assert plane.produce("found", partition=1).error_code is ErrorCode.KAFKA_STORAGE_ERROR
-    assert plane.events_of(PartitionsMissing) == [PartitionsMissing(TopicName("found"), (1,))]
-    assert plane.events_of(TopicAdopted) == [TopicAdopted(TopicName("found"), topic_id, 3)]
+    assert plane.events_of(PartitionsFoundMissing) == [
+        PartitionsFoundMissing(TopicName("found"), (1,))
+    ]
+    assert plane.events_of(TopicRecovered) == [TopicRecovered(TopicName("found"), topic_id, 3)]
     plane.restart()
-    assert plane.events_of(TopicAdopted) == []
+    assert plane.events_of(TopicRecovered) == []
     assert TopicPartition("found", 1) not in plane.store.logs
 
     # Until it is put here, too.
@@ -178,7 +180,7 @@ def test_logs_that_no_catalog_knows_are_adopted_not_deleted(plane: Plane) -> Non
     plane.restart()
     assert plane.fetch("found", partition=1).high_watermark == 2
     assert plane.run(plane.data.registry.reserve_producer_ids(1)) == 901
-    assert plane.events_of(PartitionsMissing) == []
+    assert plane.events_of(PartitionsFoundMissing) == []
 
 
 def test_a_repair_begins_anew_what_is_missing(plane: Plane) -> None:
@@ -189,12 +191,12 @@ def test_a_repair_begins_anew_what_is_missing(plane: Plane) -> None:
     plane.restart()  # only now they are found to be missing
     assert plane.fetch("found", partition=1).error_code is ErrorCode.KAFKA_STORAGE_ERROR
     plane.restart()
-    assert plane.events_of(PartitionsBegun) == [PartitionsBegun(TopicName("found"), (0, 1))]
+    assert plane.events_of(PartitionsRecreated) == [PartitionsRecreated(TopicName("found"), (0, 1))]
     assert plane.data.registry.was_repaired
     plane.repair = False
     plane.restart()
     assert plane.produce("found", partition=1).error_code is ErrorCode.NONE
-    assert plane.events_of(PartitionsMissing) == []
+    assert plane.events_of(PartitionsFoundMissing) == []
 
 
 def test_without_a_catalog_the_checkpoints_tell_of_partitions_that_are_gone(plane: Plane) -> None:
@@ -205,7 +207,9 @@ def test_without_a_catalog_the_checkpoints_tell_of_partitions_that_are_gone(plan
     plane.catalog.content = None
     plane.restart()
     assert plane.data.registry.partition_count(TopicName("a")) == 4
-    assert plane.events_of(PartitionsMissing) == [PartitionsMissing(TopicName("a"), (1, 3))]
+    assert plane.events_of(PartitionsFoundMissing) == [
+        PartitionsFoundMissing(TopicName("a"), (1, 3))
+    ]
     assert plane.data.registry.by_name(TopicName("other")) is None
 
 
@@ -246,7 +250,7 @@ def test_a_folder_with_another_topic_id_is_not_served_and_nothing_in_its_place(
     plane.repair = True
     plane.restart()
     assert plane.store.strays == [TopicPartition("a", 0)]
-    assert plane.events_of(FolderSetAside) == [FolderSetAside("a-0.x-stray")]
+    assert plane.events_of(StrayFolderRenamed) == [StrayFolderRenamed("a-0.x-stray")]
     assert plane.produce("a").error_code is ErrorCode.NONE
 
 

@@ -18,12 +18,12 @@ from topics.api_error import (
     DUPLICATE_TOPIC,
     TOO_MANY_PARTITIONS,
     ApiError,
-    of_disk,
-    of_internal_topic,
+    disk_error,
+    internal_topic_error,
 )
 from topics.placement import assignment_fault
 from topics.registry import TopicRegistry
-from topics.settings import MAX_PARTITIONS_PER_REQUEST, PARTITIONS_MAX
+from topics.settings import MAX_PARTITIONS_PER_REQUEST, TOPIC_PARTITIONS_MAX
 
 _DONE: Final = ApiError(ErrorCode.NONE)
 
@@ -55,13 +55,13 @@ def _grow(
         return fault
     if topic.is_internal:
         # The offsets topic's count is part of the hash that finds a group.
-        return of_internal_topic(topic.name, "given more partitions")
+        return internal_topic_error(topic.name, "given more partitions")
     if validate_only:
         return _DONE
     try:
         yield from registry.add_partitions(topic, asked.count)
     except OSError as error:
-        return of_disk(error)
+        return disk_error(error)
     return _DONE
 
 
@@ -77,8 +77,8 @@ def _count_fault(asked: CreatePartitionsTopic, present: int) -> ApiError | None:
         return ApiError(ErrorCode.INVALID_PARTITIONS, text)
     if asked.count - present > MAX_PARTITIONS_PER_REQUEST:
         return TOO_MANY_PARTITIONS
-    if asked.count > PARTITIONS_MAX:
-        text = f"A topic can have {PARTITIONS_MAX} partitions, not {asked.count}."
+    if asked.count > TOPIC_PARTITIONS_MAX:
+        text = f"A topic can have {TOPIC_PARTITIONS_MAX} partitions, not {asked.count}."
         return ApiError(ErrorCode.INVALID_PARTITIONS, text)
     return None
 

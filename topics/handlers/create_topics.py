@@ -19,7 +19,7 @@ from protocol.messages.create_topics import (
 )
 from protocol.names import ErrorCode, TopicName
 from topics.admin_queue import Steps
-from topics.api_error import DUPLICATE_TOPIC, TOO_MANY_PARTITIONS, ApiError, of_disk
+from topics.api_error import DUPLICATE_TOPIC, TOO_MANY_PARTITIONS, ApiError, disk_error
 from topics.placement import assignment_fault, factor_fault
 from topics.registry import NewTopic, TopicRegistry
 from topics.settings import MAX_PARTITIONS_PER_REQUEST, TopicSettings
@@ -28,7 +28,7 @@ from topics.topic_names import CLUSTER_METADATA_TOPIC, name_fault
 DEFAULT = -1
 
 
-class TopicCreation:
+class CreateTopicsHandler:
     """Answers CreateTopics."""
 
     def __init__(self, registry: TopicRegistry, node_id: int, settings: TopicSettings) -> None:
@@ -50,7 +50,7 @@ class TopicCreation:
             try:
                 yield from self._registry.create(fit)
             except OSError as fault:
-                disk = of_disk(fault)
+                disk = disk_error(fault)
         results = [
             _refusal(name, verdict)
             if isinstance(verdict, ApiError)

@@ -21,8 +21,8 @@ from topics.api_error import (
     NO_SUCH_TOPIC,
     NO_SUCH_TOPIC_ID,
     ApiError,
-    of_disk,
-    of_internal_topic,
+    disk_error,
+    internal_topic_error,
 )
 from topics.registry import Topic, TopicRegistry
 
@@ -45,12 +45,12 @@ def answer_delete_topics(
     """Those that can be deleted go together, so that they cost one save of the catalog."""
     if not enabled:
         return _disabled(request, token.api_version)
-    doomed: dict[TopicId, Topic] = {}
-    results = list(_refused(request, registry, doomed))
-    internal = [topic for topic in doomed.values() if topic.is_internal]
-    others = [topic for topic in doomed.values() if not topic.is_internal]
+    deleted: dict[TopicId, Topic] = {}
+    results = list(_refused(request, registry, deleted))
+    internal = [topic for topic in deleted.values() if topic.is_internal]
+    others = [topic for topic in deleted.values() if not topic.is_internal]
     results += [
-        _result(topic.name, topic.topic_id, of_internal_topic(topic.name, "deleted"))
+        _result(topic.name, topic.topic_id, internal_topic_error(topic.name, "deleted"))
         for topic in internal
     ]
     outcome = _DONE
@@ -60,15 +60,15 @@ def answer_delete_topics(
                 *others, client_id=token.client_id, client_host=token.client_host
             )
     except OSError as fault:
-        outcome = of_disk(fault)
+        outcome = disk_error(fault)
     results += [_result(topic.name, topic.topic_id, outcome) for topic in others]
     return DeleteTopicsResponse(responses=results)
 
 
 def _refused(
-    request: DeleteTopicsRequest, registry: TopicRegistry, doomed: dict[TopicId, Topic]
+    request: DeleteTopicsRequest, registry: TopicRegistry, deleted: dict[TopicId, Topic]
 ) -> Iterator[DeletableTopicResult]:
-    """Why some are not to be deleted; the others go to `doomed`."""
+    """Why some are not to be deleted; the others go to `deleted`."""
     names: Counter[TopicName] = Counter(request.topic_names)
     ids: Counter[TopicId] = Counter()
     for asked in request.topics:
@@ -87,7 +87,7 @@ def _refused(
         elif topic is None:
             yield _result(None, topic_id, NO_SUCH_TOPIC_ID)
         else:
-            doomed[topic_id] = topic
+            deleted[topic_id] = topic
     for name, times in names.items():
         topic = registry.by_name(name)
         if times > 1:
@@ -95,10 +95,10 @@ def _refused(
         elif topic is None:
             yield _result(name, ZERO_TOPIC_ID, NO_SUCH_TOPIC)
         elif topic.topic_id in ids:
-            doomed.pop(topic.topic_id, None)
+            deleted.pop(topic.topic_id, None)
             yield _result(name, topic.topic_id, _SAME_TOPIC)
         else:
-            doomed[topic.topic_id] = topic
+            deleted[topic.topic_id] = topic
 
 
 def _disabled(request: DeleteTopicsRequest, api_version: int) -> DeleteTopicsResponse:

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
-from protocol.answer_budget import ANSWER_BYTES_MAX, AnswerRoom
+from protocol.answer_budget import ANSWER_BYTES_MAX, AnswerBudget
 from protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -21,7 +21,7 @@ from protocol.messages.describe_configs import (
 from protocol.names import ConfigSource, ErrorCode, TopicName
 from topics.api_error import MALFORMED_BY_CLIENT, ApiError
 from topics.cluster import BrokerConfig, ClusterView
-from topics.configs import ConfigEntry, shown
+from topics.configs import ConfigEntry, displayed_value
 from topics.registry import Topic, TopicRegistry
 from topics.topic_names import name_fault
 
@@ -50,11 +50,11 @@ _ENTRY_BYTES: Final = 20
 class _Described(NamedTuple):
     """In one answer, so far: most topics have the same configs, and are not looked at each."""
 
-    room: AnswerRoom
+    room: AnswerBudget
     configs: dict[Hashable, Shown]
 
 
-class ConfigDescription:
+class DescribeConfigsHandler:
     """Answers DescribeConfigs."""
 
     def __init__(self, registry: TopicRegistry, cluster: ClusterView) -> None:
@@ -66,7 +66,7 @@ class ConfigDescription:
             return DescribeConfigsResponse(
                 results=[_refused(one, MALFORMED_BY_CLIENT) for one in request.resources]
             )
-        described = _Described(AnswerRoom(), {})
+        described = _Described(AnswerBudget(), {})
         return DescribeConfigsResponse(
             results=[self._result(one, request, described) for one in request.resources]
         )
@@ -123,7 +123,7 @@ class ConfigDescription:
         yield from map(self._topic_entry, self._registry.configs.entries(topic.configs))
 
     def _topic_entry(self, entry: ConfigEntry) -> DescribeConfigsResourceResult:
-        value = shown(entry)
+        value = displayed_value(entry)
         synonyms = [
             DescribeConfigsSynonym(name, text, source)
             for name, text, source in self._registry.configs.broker_synonyms(entry.key)

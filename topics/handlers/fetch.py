@@ -33,7 +33,7 @@ from seams.now import Now
 from seams.reply_token import ReplyToken
 from storage.api import Corrupt, TopicLog, TopicPartition
 from topics.cluster import ClusterView
-from topics.delayed_fetch import Awaited, CompleteFetch, DelayedFetch
+from topics.delayed_fetch import CompleteFetch, DelayedFetch, FetchPartitionStatus
 from topics.events import PartitionFailed, RecordsFetched, TopicEvent
 from topics.leader_epochs import NO_EPOCH, end_of_epoch, epoch_error
 from topics.partition import Partition
@@ -47,7 +47,7 @@ FIRST_VERSION_WITH_HINTS: Final = 16
 LAST_VERSION_WITHOUT_STORAGE_ERROR: Final = 5
 
 
-class Wanted(NamedTuple):
+class RequestedPartition(NamedTuple):
     """One partition of a request, and what the request may call it by."""
 
     name: TopicName | None
@@ -59,19 +59,19 @@ class Wanted(NamedTuple):
         return self.name, self.topic_id, self.asked.partition
 
 
-class Target(NamedTuple):
+class ReadablePartition(NamedTuple):
     """A partition to be read, as it was when the request was looked at."""
 
-    wanted: Wanted
+    wanted: RequestedPartition
     partition: Partition
     log: TopicLog
     written_bytes: int  # before the read: what becomes readable meanwhile must count as new
 
 
-class Read(NamedTuple):
+class LogReadResult(NamedTuple):
     """What reading one partition came to; `partition` is None where there was nothing to read."""
 
-    wanted: Wanted
+    wanted: RequestedPartition
     data: PartitionData
     partition: Partition | None = None
     written_bytes: int = 0
@@ -86,7 +86,7 @@ class Read(NamedTuple):
         return self.data.error_code is not ErrorCode.NONE or self.data.diverging_epoch is not None
 
 
-class Fetching:
+class FetchHandler:
     """Answers Fetch; holds the fetches that wait."""
 
     def __init__(
@@ -128,7 +128,7 @@ class Fetching:
             return
         self._reading.add(token)
 
-        def done(reads: list[Read] | Exception | None) -> None:
+        def done(reads: list[LogReadResult] | Exception | None) -> None:
             if token not in self._reading:
                 return  # the client has left
             self._reading.remove(token)
@@ -140,7 +140,11 @@ class Fetching:
         self._reader.submit(lambda: self._read(request, targets, may_open=True), done)
 
     def _go_on(
-        self, request: FetchRequest, token: ReplyToken, reads: list[Read], deadline_ms: int | None
+        self,
+        request: FetchRequest,
+        token: ReplyToken,
+        reads: list[LogReadResult],
+        deadline_ms: int | None,
     ) -> None:
         """Answer, or wait for more."""
         reads = [self._settled(read) for read in reads]
@@ -162,7 +166,7 @@ class Fetching:
         if command is not None:  # more has come while it was read
             self._complete([command])
 
-    def _settled(self, read: Read) -> Read:
+    def _settled(self, read: LogReadResult) -> LogReadResult:
         """What a thread has read, once the loop knows better."""
         if read.partition is None or read.fault is None:
             return read
@@ -201,10 +205,12 @@ class Fetching:
 
     # Reading
 
-    def _targets(self, request: FetchRequest, token: ReplyToken) -> list[Target | Read]:
+    def _targets(
+        self, request: FetchRequest, token: ReplyToken
+    ) -> list[ReadablePartition | LogReadResult]:
         """Every partition of the request in its order, those that nobody knows at the end."""
-        known: list[Target | Read] = []
-        unknown: list[Target | Read] = []
+        known: list[ReadablePartition | LogReadResult] = []
+        unknown: list[ReadablePartition | LogReadResult] = []
         for wanted in self._wanted(request, token.api_version):
             if wanted.name is None:
                 unknown.append(_refused(wanted, ErrorCode.UNKNOWN_TOPIC_ID))
@@ -217,14 +223,18 @@ class Fetching:
         return known + unknown
 
     def _read(
-        self, request: FetchRequest, targets: Sequence[Target | Read], *, may_open: bool
-    ) -> list[Read] | None:
+        self,
+        request: FetchRequest,
+        targets: Sequence[ReadablePartition | LogReadResult],
+        *,
+        may_open: bool,
+    ) -> list[LogReadResult] | None:
         """Read them all, in any thread; None where a file must be opened and may not."""
         room = min(request.max_bytes, self._fetch_max_bytes)
         at_least_one = True
-        reads: list[Read] = []
+        reads: list[LogReadResult] = []
         for target in targets:
-            if isinstance(target, Read):
+            if isinstance(target, LogReadResult):
                 reads.append(target)
                 continue
             read = _read_partition(
@@ -238,20 +248,20 @@ class Fetching:
                 room -= read.size
         return reads
 
-    def _wanted(self, request: FetchRequest, api_version: int) -> Iterator[Wanted]:
+    def _wanted(self, request: FetchRequest, api_version: int) -> Iterator[RequestedPartition]:
         """The partitions asked for; of one that is asked for twice the later question counts."""
         by_id = api_version >= FIRST_VERSION_WITH_IDS
-        found: dict[tuple[TopicName | None, TopicId, int], Wanted] = {}
+        found: dict[tuple[TopicName | None, TopicId, int], RequestedPartition] = {}
         for topic in request.topics:
             name = self._registry.topic_name(topic.topic_id) if by_id else topic.topic
             for asked in topic.partitions:
-                wanted = Wanted(name, topic.topic_id, asked)
+                wanted = RequestedPartition(name, topic.topic_id, asked)
                 found[wanted.key] = wanted
         return iter(found.values())
 
     # Answering
 
-    def _answer(self, token: ReplyToken, reads: list[Read]) -> None:
+    def _answer(self, token: ReplyToken, reads: list[LogReadResult]) -> None:
         topics: list[FetchableTopicResponse] = []
         partitions: list[PartitionData] = []
         hinted = False
@@ -293,7 +303,9 @@ class Fetching:
         return True
 
 
-def _target(request: FetchRequest, wanted: Wanted, partition: Partition) -> Target | Read:
+def _target(
+    request: FetchRequest, wanted: RequestedPartition, partition: Partition
+) -> ReadablePartition | LogReadResult:
     """The partition to be read, or why it is not."""
     log = partition.usable_log()
     if isinstance(log, ErrorCode):
@@ -304,12 +316,17 @@ def _target(request: FetchRequest, wanted: Wanted, partition: Partition) -> Targ
         error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
     if error_code is not None:
         return _failed(wanted, partition, error_code)
-    return Target(wanted, partition, log, partition.written_bytes)
+    return ReadablePartition(wanted, partition, log, partition.written_bytes)
 
 
 def _read_partition(
-    request: FetchRequest, target: Target, room: int, *, at_least_one: bool, may_open: bool
-) -> Read | None:
+    request: FetchRequest,
+    target: ReadablePartition,
+    room: int,
+    *,
+    at_least_one: bool,
+    may_open: bool,
+) -> LogReadResult | None:
     """In any thread; None where a file must be opened and may not."""
     wanted, partition, log, written_bytes = target
     asked = wanted.asked
@@ -332,12 +349,12 @@ def _read_partition(
     if records is None:
         return None
     data = _found(request, wanted, log, records, diverging)
-    return Read(wanted, data, partition, written_bytes)
+    return LogReadResult(wanted, data, partition, written_bytes)
 
 
-def _awaited(read: Read, partition: Partition) -> Awaited:
+def _awaited(read: LogReadResult, partition: Partition) -> FetchPartitionStatus:
     max_bytes = read.wanted.asked.partition_max_bytes
-    return Awaited(partition, read.size, read.written_bytes, max_bytes)
+    return FetchPartitionStatus(partition, read.size, read.written_bytes, max_bytes)
 
 
 def _is_follower(request: FetchRequest) -> bool:
@@ -361,7 +378,7 @@ def _diverging(log: TopicLog, asked: FetchPartition) -> EpochEndOffset | None:
 
 def _found(
     request: FetchRequest,
-    wanted: Wanted,
+    wanted: RequestedPartition,
     log: TopicLog,
     records: bytes,
     diverging: EpochEndOffset | None,
@@ -388,17 +405,22 @@ def _aborted(log: TopicLog, records: bytes) -> Sequence[AbortedTransaction]:
     ]
 
 
-def _refused(wanted: Wanted, error_code: ErrorCode) -> Read:
-    return Read(wanted, _error(wanted, error_code, ()))
+def _refused(wanted: RequestedPartition, error_code: ErrorCode) -> LogReadResult:
+    return LogReadResult(wanted, _error(wanted, error_code, ()))
 
 
 def _failed(
-    wanted: Wanted, partition: Partition, error_code: ErrorCode, fault: str | None = None
-) -> Read:
-    return Read(wanted, _error(wanted, error_code, None), partition, fault=fault)
+    wanted: RequestedPartition,
+    partition: Partition,
+    error_code: ErrorCode,
+    fault: str | None = None,
+) -> LogReadResult:
+    return LogReadResult(wanted, _error(wanted, error_code, None), partition, fault=fault)
 
 
-def _error(wanted: Wanted, error_code: ErrorCode, aborted: tuple[()] | None) -> PartitionData:
+def _error(
+    wanted: RequestedPartition, error_code: ErrorCode, aborted: tuple[()] | None
+) -> PartitionData:
     return PartitionData(
         partition_index=wanted.asked.partition,
         error_code=error_code,

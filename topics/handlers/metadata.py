@@ -35,10 +35,11 @@ from topics.settings import TopicSettings
 from topics.topic_names import is_internal, name_fault
 
 FIRST_VERSION_BY_ID: Final = 12
-MOST_TOLD: Final = 1_000  # topics that cannot be made and are remembered as told
+AUTO_CREATION_FAILURES_MAX: Final = 1_000
+"""Topics that could not be created automatically and are remembered as logged."""
 
 
-class MetadataAnswers:
+class MetadataHandler:
     """Answers Metadata; creates topics on the way."""
 
     def __init__(
@@ -52,7 +53,7 @@ class MetadataAnswers:
         self._cluster = cluster
         self._settings = settings
         self._observe = observe
-        self._told: set[TopicName] = set()  # of which topics it was told that they cannot be made
+        self._logged: set[TopicName] = set()  # of which topics it was told that they cannot be made
 
     def wants_topics(self, request: MetadataRequest, token: ReplyToken) -> bool:
         """Does it name topics that are to be made first? Then `create` comes before `answer`."""
@@ -145,8 +146,8 @@ class MetadataAnswers:
 
     def _cannot_create(self, name: TopicName, reason: str) -> None:
         """Tell it once: a client asks again every few hundred milliseconds."""
-        if name not in self._told and len(self._told) < MOST_TOLD:
-            self._told.add(name)
+        if name not in self._logged and len(self._logged) < AUTO_CREATION_FAILURES_MAX:
+            self._logged.add(name)
             self._observe(AutoCreationFailed(name, reason))
 
     def _known(self, topic: Topic, operations: int) -> MetadataResponseTopic:

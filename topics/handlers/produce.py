@@ -34,10 +34,10 @@ from seams.io_executor import IoExecutor
 from seams.now import Now
 from seams.reply_token import ReplyToken
 from storage.api import TopicPartition
-from topics.append import Append, Appended, Appending, Failed, Outcome
-from topics.batch_check import Refusal, check_request
+from topics.append import AppendFailed, AppendJob, AppendOutcome, AppendResult, LogAppender
+from topics.batch_check import RejectedBatch, check_request
 from topics.events import PartitionFailed, ProduceRefused, RecordsAppended, TopicEvent
-from topics.maintenance import Upkeep
+from topics.maintenance import TopicMaintenance
 from topics.producer_snapshot import ProducerSnapshots
 from topics.registry import Topic, TopicRegistry
 
@@ -50,53 +50,55 @@ CHECKED_RECORDS_MAX: Final = 10_000
 CHECKED_BYTES_MAX: Final = 2 << 20
 """And bytes of it: a checksum and a copy of them take a millisecond."""
 
-_UNKNOWN = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "no such partition", tells_log_start=False)
-_UNKNOWN_ID = Refusal(ErrorCode.UNKNOWN_TOPIC_ID, "no such topic id", tells_log_start=False)
-_BAD_ACKS = Refusal(
+_UNKNOWN = RejectedBatch(
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "no such partition", tells_log_start=False
+)
+_UNKNOWN_ID = RejectedBatch(ErrorCode.UNKNOWN_TOPIC_ID, "no such topic id", tells_log_start=False)
+_BAD_ACKS = RejectedBatch(
     ErrorCode.INVALID_REQUIRED_ACKS, "acks is none of 0, 1 and -1", tells_log_start=False
 )
-_INTERNAL = Refusal(
+_INTERNAL = RejectedBatch(
     ErrorCode.INVALID_TOPIC_EXCEPTION, "clients do not write to it", tells_log_start=False
 )
-_TRANSACTION_UNKNOWN = Refusal(
+_TRANSACTION_UNKNOWN = RejectedBatch(
     ErrorCode.INVALID_PRODUCER_ID_MAPPING, "transactions are not served", tells_log_start=False
 )
-_TRANSACTION_UNNAMED = Refusal(
+_TRANSACTION_UNNAMED = RejectedBatch(
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     "a transactional batch without a transactional id",
     tells_log_start=False,
 )
 
 
-class Part(Struct):
+class PartitionAppend(Struct):
     """One partition of a request; `outcome` once it is known."""
 
     topic_partition: TopicPartition
-    outcome: Outcome | None
-    job: Append | None = None
+    outcome: AppendOutcome | None
+    job: AppendJob | None = None
 
 
-class Asked(Struct):
+class PendingProduce(Struct):
     """A request on its way, its partitions in its order by topic."""
 
     request: ProduceRequest
     token: ReplyToken
     now: Now
-    topics: list[tuple[TopicProduceData, list[Part]]] = field(default_factory=list)
+    topics: list[tuple[TopicProduceData, list[PartitionAppend]]] = field(default_factory=list)
 
     @property
-    def jobs(self) -> list[Part]:
+    def jobs(self) -> list[PartitionAppend]:
         return [part for _, parts in self.topics for part in parts if part.job is not None]
 
 
-class Producing:
+class ProduceHandler:
     """Answers Produce."""
 
     def __init__(
         self,
         registry: TopicRegistry,
         snapshots: ProducerSnapshots,
-        upkeep: Upkeep,
+        upkeep: TopicMaintenance,
         *,
         appender: IoExecutor,
         checker: IoExecutor,
@@ -106,7 +108,7 @@ class Producing:
         observe: Callable[[TopicEvent], None],
     ) -> None:
         self._registry = registry
-        self._appending = Appending(snapshots)
+        self._appending = LogAppender(snapshots)
         self._appender = appender
         self._checker = checker
         self._upkeep = upkeep
@@ -117,7 +119,7 @@ class Producing:
 
     def handle(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, ProduceRequest)
-        asked = Asked(request, token, now)
+        asked = PendingProduce(request, token, now)
         by_id = token.api_version >= FIRST_VERSION_WITH_IDS
         for data in request.topic_data:
             topic = (
@@ -128,7 +130,9 @@ class Producing:
             for one in data.partition_data:
                 topic_partition = TopicPartition(name, one.index)
                 if topic is None:
-                    parts.append(Part(topic_partition, _UNKNOWN_ID if by_id else _UNKNOWN))
+                    parts.append(
+                        PartitionAppend(topic_partition, _UNKNOWN_ID if by_id else _UNKNOWN)
+                    )
                 else:
                     parts.append(self._part(topic, topic_partition, one, asked))
             asked.topics.append((data, parts))
@@ -145,57 +149,59 @@ class Producing:
         topic: Topic,
         topic_partition: TopicPartition,
         data: PartitionProduceData,
-        asked: Asked,
-    ) -> Part:
+        asked: PendingProduce,
+    ) -> PartitionAppend:
         """The batch to be appended, or why there is none."""
         partition = self._registry.partition(*topic_partition)
         if partition is None:
-            return Part(topic_partition, _UNKNOWN)
+            return PartitionAppend(topic_partition, _UNKNOWN)
         header = check_request(data.records, asked.token.api_version)
-        if isinstance(header, Refusal):
-            return Part(topic_partition, header)
+        if isinstance(header, RejectedBatch):
+            return PartitionAppend(topic_partition, header)
         if asked.request.acks not in (-1, 0, 1):
-            return Part(topic_partition, _BAD_ACKS)
+            return PartitionAppend(topic_partition, _BAD_ACKS)
         if header.is_transactional:
             known = asked.request.transactional_id is not None
-            return Part(topic_partition, _TRANSACTION_UNKNOWN if known else _TRANSACTION_UNNAMED)
+            return PartitionAppend(
+                topic_partition, _TRANSACTION_UNKNOWN if known else _TRANSACTION_UNNAMED
+            )
         if topic.is_internal:
-            return Part(topic_partition, _INTERNAL)
+            return PartitionAppend(topic_partition, _INTERNAL)
         log = partition.usable_log()
         if isinstance(log, ErrorCode):
             text = "the partition is not available"
-            return Part(topic_partition, Refusal(log, text, tells_log_start=False))
+            return PartitionAppend(topic_partition, RejectedBatch(log, text, tells_log_start=False))
         assert data.records is not None
-        job = Append(partition, log, topic.effective, data.records, header, asked.now)
-        return Part(topic_partition, None, job)
+        job = AppendJob(partition, log, topic.effective, data.records, header, asked.now)
+        return PartitionAppend(topic_partition, None, job)
 
     # The way through the threads
 
-    def _takes_long(self, jobs: list[Append]) -> bool:
+    def _takes_long(self, jobs: list[AppendJob]) -> bool:
         return (
             sum(job.header.records_count for job in jobs) > CHECKED_RECORDS_MAX
             or sum(job.header.size for job in jobs) > CHECKED_BYTES_MAX
             or any(self._appending.must_read(job) for job in jobs)
         )
 
-    def _prepare(self, jobs: list[Append]) -> None:
+    def _prepare(self, jobs: list[AppendJob]) -> None:
         for job in jobs:
             self._appending.prepare(job, self._checker.pause)
 
-    def _append(self, asked: Asked, jobs: list[Append]) -> None:
+    def _append(self, asked: PendingProduce, jobs: list[AppendJob]) -> None:
         append = self._appending.append
         self._appender.submit(
             lambda: [append(job) for job in jobs], lambda outcomes: self._appended(asked, outcomes)
         )
 
-    def _appended(self, asked: Asked, outcomes: list[Outcome] | Exception) -> None:
+    def _appended(self, asked: PendingProduce, outcomes: list[AppendOutcome] | Exception) -> None:
         assert not isinstance(outcomes, Exception), "a fault is the outcome of its batch"
         for part, outcome in zip(asked.jobs, outcomes, strict=True):
             part.outcome = outcome
             assert part.job is not None
-            if isinstance(outcome, Failed):
+            if isinstance(outcome, AppendFailed):
                 part.outcome = self._failed(part.job, outcome)
-            elif isinstance(outcome, Appended) and outcome.is_new:
+            elif isinstance(outcome, AppendResult) and outcome.is_new:
                 header = part.job.header
                 self._observe(
                     RecordsAppended(part.topic_partition, header.records_count, header.size)
@@ -205,18 +211,18 @@ class Producing:
                     self._upkeep.flush_by(part.job.partition, asked.now.mono_ms + flush_ms)
         self._answer(asked)
 
-    def _failed(self, job: Append, fault: Failed) -> Refusal:
+    def _failed(self, job: AppendJob, fault: AppendFailed) -> RejectedBatch:
         partition = job.partition
         if partition.deleted:
             return _UNKNOWN  # while the batch was on its way
         self._observe(
             PartitionFailed(partition.topic_partition, fault.reason, offline=partition.offline)
         )
-        return Refusal(ErrorCode.KAFKA_STORAGE_ERROR, fault.reason, tells_log_start=False)
+        return RejectedBatch(ErrorCode.KAFKA_STORAGE_ERROR, fault.reason, tells_log_start=False)
 
     # The answer
 
-    def _answer(self, asked: Asked) -> None:
+    def _answer(self, asked: PendingProduce) -> None:
         written: list[TopicPartition] = []
         refused = False
         responses = []
@@ -224,8 +230,8 @@ class Producing:
             answers = []
             for part in parts:
                 outcome = part.outcome
-                assert isinstance(outcome, Appended | Refusal)
-                if isinstance(outcome, Refusal):
+                assert isinstance(outcome, AppendResult | RejectedBatch)
+                if isinstance(outcome, RejectedBatch):
                     refused = True
                     answers.append(self._refusal(part.topic_partition, outcome))
                     continue
@@ -250,7 +256,7 @@ class Producing:
             self._readable(topic_partition)
 
     def _refusal(
-        self, topic_partition: TopicPartition, refusal: Refusal
+        self, topic_partition: TopicPartition, refusal: RejectedBatch
     ) -> PartitionProduceResponse:
         self._observe(ProduceRefused(topic_partition, refusal.error_code, refusal.reason))
         log_start_offset = NO_OFFSET

@@ -11,10 +11,10 @@ from history.causes import Cause
 from history.recording.attribution import what_changed
 from protocol.consumer_protocol import ConsumerProtocolAssignment, write_assignment
 from protocol.member_metadata import (
-    Tasks,
-    Work,
-    Worker,
-    connect_work,
+    ConnectAssignment,
+    ConnectWorker,
+    StreamsTasks,
+    connect_assignment,
     connect_worker,
     registry_master,
     streams_tasks,
@@ -68,18 +68,18 @@ def group(world: ToldWorld, protocol_type: str, metadata: bytes) -> list[str]:
 
 
 def test_documented_bytes_are_read_and_others_are_opaque() -> None:
-    assert connect_worker(worker(12)) == Worker("http://w1.example:8083/", 12)
+    assert connect_worker(worker(12)) == ConnectWorker("http://w1.example:8083/", 12)
     tasks = work(12, ("a", [-1, 0, 1]), ("b", [0]))
-    assert connect_work(tasks) == Work("http://w1.example:8083/", 12, 1, 3)
+    assert connect_assignment(tasks) == ConnectAssignment("http://w1.example:8083/", 12, 1, 3)
     for version in (1, 2, 3, 9, 10, 13):
-        assert streams_tasks(streams(version, 2, 3)) == Tasks(2, 3)
+        assert streams_tasks(streams(version, 2, 3)) == StreamsTasks(2, 3)
     master = {"error": 0, "master": "sr-1", "master_identity": {"host": "h.example", "port": 8081}}
     assert registry_master(json.dumps(master).encode()) == "http://h.example:8081"
     assert registry_master(b'{"error": 1, "master": null}') == ""
     for raw in (b"", b"\x00", b"{}", b"\xff" * 40, bytes(3), tasks[:-9]):
         assert connect_worker(raw[:5]) is None
         assert registry_master(raw) is None
-    assert connect_work(tasks[:40]) is None
+    assert connect_assignment(tasks[:40]) is None
     assert streams_tasks(streams(3, 2, 3)[:-1]) is None
     assert streams_tasks(struct.pack(">iii", 3, 13, 1 << 30)) is None
     assert streams_tasks(struct.pack(">i", 99)) is None
@@ -88,7 +88,7 @@ def test_documented_bytes_are_read_and_others_are_opaque() -> None:
 @pytest.mark.parametrize("at", range(0, 60, 3))
 def test_cut_bytes_are_opaque_never_an_error(at: int) -> None:
     connect_worker(worker(12)[:at])
-    connect_work(work(12, ("a", [0]))[:at])
+    connect_assignment(work(12, ("a", [0]))[:at])
     streams_tasks(streams(10, 2, 3)[:at])
 
 
