@@ -17,7 +17,7 @@ from history.verdicts.model import (
 )
 from history.verdicts.recent_activity import RecentActivity
 from protocol.consumer_protocol import PROTOCOL_TYPE
-from protocol.metadata_words import CONNECT
+from protocol.member_metadata import CONNECT
 from seams.text import duration
 
 RETRY_MS: Final = 10_000
