@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, NamedTuple
 
-from broker.metrics.scrape import Metrics, text
+from broker.metrics.scrape import Metrics, exposition
 from broker.observe.stats import LoopStalls
 
 CHUNK_CHARS: Final = 65_536
@@ -210,7 +210,7 @@ class Scrapes:
         try:
             async with self._lock:
                 self.renderings += 1
-                pieces = text(self._metrics.portions(), openmetrics=form.openmetrics)
+                pieces = exposition(self._metrics.portions(), openmetrics=form.openmetrics)
                 with _no_collector():
                     await rendering.make(pieces, self._stalls)
         finally:

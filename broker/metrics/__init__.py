@@ -1,1 +1,1 @@
-"""What /metrics shows: a file for each subject, `scrape.py` for the order, `family.py` the form."""
+"""Metrics: a file for each subject of /metrics, `scrape.py` for the order, `family.py` the form."""

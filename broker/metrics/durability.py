@@ -1,4 +1,4 @@
-"""Journal: are acknowledged records on the disk, and how long does a flush take?
+"""Journal: what is on the disk, what waits for it, and how long a flush takes.
 
 The journal's thread counts, the event loop reads: each number has one writer.
 Kafka's counterpart: none for the journal; LogFlushRateAndTimeMs comes nearest.
@@ -7,79 +7,79 @@ Kafka's counterpart: none for the journal; LogFlushRateAndTimeMs comes nearest.
 from typing import Final
 
 from broker.daemon import Daemon
-from broker.metrics.family import Family, Kind, Portions
+from broker.metrics.family import Family, MetricKind, Portions
 
-QUEUE_BYTES: Final = Family(
+_QUEUE_BYTES: Final = Family(
     "rollcall_journal_queue_bytes",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "Bytes of records that wait for the disk.",
     kafka="batch-buffer-cache-size-bytes (what comes nearest)",
 )
-QUEUE_LIMIT: Final = Family(
+_QUEUE_LIMIT: Final = Family(
     "rollcall_journal_queue_limit_bytes",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "Queue size at which commits are refused (rollcall.journal.queue.max.bytes).",
 )
-FLUSHES: Final = Family(
+_FLUSHES: Final = Family(
     "rollcall_journal_flushes_total",
-    Kind.COUNTER,
+    MetricKind.COUNTER,
     "Flushes: groups of records written and synced together.",
     kafka="batch-flush-rate",
 )
-BYTES: Final = Family(
-    "rollcall_journal_stored_bytes_total", Kind.COUNTER, "Bytes of record batches stored."
+_BYTES: Final = Family(
+    "rollcall_journal_stored_bytes_total", MetricKind.COUNTER, "Bytes of record batches stored."
 )
-FLUSH_SECONDS: Final = Family(
+_FLUSH_SECONDS: Final = Family(
     "rollcall_journal_flush_seconds",
-    Kind.HISTOGRAM,
+    MetricKind.HISTOGRAM,
     "Time to write and sync one flush.",
     kafka="batch-flush-time-ms; LogFlushRateAndTimeMs",
 )
-FLUSH_PARTITIONS: Final = Family(
+_FLUSH_PARTITIONS: Final = Family(
     "rollcall_journal_flush_partitions",
-    Kind.HISTOGRAM,
+    MetricKind.HISTOGRAM,
     "Partitions of the offsets topic that shared one flush.",
 )
-CHECKPOINTS: Final = Family(
+_CHECKPOINTS: Final = Family(
     "rollcall_journal_checkpoints_total",
-    Kind.COUNTER,
+    MetricKind.COUNTER,
     "Checkpoints: the segments were synced, and the journal file can be reused.",
 )
-CHECKPOINT_SECONDS: Final = Family(
+_CHECKPOINT_SECONDS: Final = Family(
     "rollcall_journal_checkpoint_seconds_total",
-    Kind.COUNTER,
+    MetricKind.COUNTER,
     "Time spent on checkpoints, in their own thread.",
 )
-CHECKPOINT_WAIT: Final = Family(
+_CHECKPOINT_WAIT: Final = Family(
     "rollcall_journal_checkpoint_wait_seconds_total",
-    Kind.COUNTER,
+    MetricKind.COUNTER,
     "Time that commits waited for a checkpoint because both journal files were full.",
 )
-FAILURES: Final = Family(
+_FAILURES: Final = Family(
     "rollcall_journal_failures_total",
-    Kind.COUNTER,
+    MetricKind.COUNTER,
     "Failed writes and fsyncs; the first one closes the journal.",
 )
-SYNCED: Final = Family(
+_SYNCED: Final = Family(
     "rollcall_journal_synced",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "1 if offsets are acknowledged after fsync, 0 if after the write to the page cache "
     "(rollcall.flush).",
 )
-FLUSH_AGE: Final = Family(
+_FLUSH_AGE: Final = Family(
     "rollcall_journal_flush_age_seconds",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "Duration so far of the running flush; 0 without one (see rollcall.flush.stalled.ms).",
 )
-FULL: Final = Family(
+_FULL: Final = Family(
     "rollcall_journal_full",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "1 while nothing can be written because disk space, file descriptors or memory are used up. "
     "The journal reopens by itself.",
 )
-FAILED: Final = Family(
+_FAILED: Final = Family(
     "rollcall_journal_failed",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "1 after a write or an fsync failed. Nothing more is written; the process ends and must be "
     "restarted.",
     kafka="OfflineLogDirectoryCount",
@@ -88,17 +88,17 @@ FAILED: Final = Family(
 
 def collect(daemon: Daemon) -> Portions:
     journal, bridge = daemon.journal, daemon.bridge
-    yield QUEUE_BYTES.one(journal.queued_bytes)
-    yield QUEUE_LIMIT.one(daemon.config.rollcall_journal_queue_max_bytes)
-    yield FLUSHES.one(bridge.flushes)
-    yield BYTES.one(journal.stored_bytes)
-    yield FLUSH_SECONDS.histograms({(): bridge.flush_seconds})
-    yield FLUSH_PARTITIONS.histograms({(): bridge.flush_partitions})
-    yield CHECKPOINTS.one(journal.checkpointer.checkpoints)
-    yield CHECKPOINT_SECONDS.one(journal.checkpointer.seconds)
-    yield CHECKPOINT_WAIT.one(journal.checkpointer.wait_seconds)
-    yield FAILURES.one(daemon.observer.counters.journal_failures)
-    yield SYNCED.one(daemon.config.rollcall_flush == "commit")
-    yield FLUSH_AGE.one(journal.flush_age_s)
-    yield FULL.one(journal.is_full)
-    yield FAILED.one(daemon.health.journal_failed is not None and not journal.is_full)
+    yield _QUEUE_BYTES.sample(journal.queued_bytes)
+    yield _QUEUE_LIMIT.sample(daemon.config.rollcall_journal_queue_max_bytes)
+    yield _FLUSHES.sample(bridge.flushes)
+    yield _BYTES.sample(journal.stored_bytes)
+    yield _FLUSH_SECONDS.histograms({(): bridge.flush_seconds})
+    yield _FLUSH_PARTITIONS.histograms({(): bridge.flush_partitions})
+    yield _CHECKPOINTS.sample(journal.checkpointer.checkpoints)
+    yield _CHECKPOINT_SECONDS.sample(journal.checkpointer.seconds)
+    yield _CHECKPOINT_WAIT.sample(journal.checkpointer.wait_seconds)
+    yield _FAILURES.sample(daemon.observer.counters.journal_failures)
+    yield _SYNCED.sample(daemon.config.rollcall_flush == "commit")
+    yield _FLUSH_AGE.sample(journal.flush_age_s)
+    yield _FULL.sample(journal.is_full)
+    yield _FAILED.sample(daemon.health.journal_failed is not None and not journal.is_full)

@@ -1,17 +1,18 @@
-"""How is a metric declared, and how do its samples become text? One `Family` for each name.
+"""Metric family: its declaration, and its samples as text.
 
 The text is written here and not by the metrics library: a scrape of 10,000 groups is some 500,000
 samples, and the library takes ten microseconds for each (ADR 0009). A subject's file declares its
-families and yields `Portion`s of finished lines; between two portions the event loop may go on.
-Samples look alike in Prometheus' text format and in OpenMetrics; only the headers differ.
+families and yields `Portion`s of finished lines; between two portions the event loop may run other
+work. Samples look alike in Prometheus' text format and in OpenMetrics; only the headers differ.
 docs/metrics.md is made from the declarations.
 """
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from broker.observe.stats import Histogram
 
@@ -25,7 +26,7 @@ _TOTAL: Final = "_total"
 Number = float | int | bool
 
 
-class Kind(StrEnum):
+class MetricKind(StrEnum):
     COUNTER = "counter"
     GAUGE = "gauge"
     HISTOGRAM = "histogram"
@@ -33,7 +34,7 @@ class Kind(StrEnum):
 
 
 class Portion(NamedTuple):
-    """Lines of one family: about what may be made without a look at the sockets."""
+    """Lines of one family: about as many as may be made without polling the sockets."""
 
     family: "Family"
     lines: Sequence[str]
@@ -43,12 +44,11 @@ Portions = Iterator[Portion | None]
 """What a subject yields; a None is a pause without lines."""
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
-    """`kafka` is what Kafka calls the same number; `exporter` is whose name an alias is."""
+class Family(Struct, frozen=True):
+    """`kafka` is Kafka's name of the same number; `exporter` is where an alias is from."""
 
     name: str
-    kind: Kind
+    kind: MetricKind
     help: str
     labels: tuple[str, ...] = ()
     kafka: str = ""
@@ -62,26 +62,26 @@ class Family:
     def header(self, *, openmetrics: bool) -> str:
         """HELP and TYPE. In OpenMetrics a counter's family is named without `_total`."""
         name, kind = self.name, self.kind
-        if openmetrics and kind is Kind.COUNTER:
+        if openmetrics and kind is MetricKind.COUNTER:
             name = name.removesuffix(_TOTAL)
-        elif openmetrics and kind is Kind.INFO:
+        elif openmetrics and kind is MetricKind.INFO:
             name = name.removesuffix("_info")
-        elif kind is Kind.INFO:
-            kind = Kind.GAUGE
+        elif kind is MetricKind.INFO:
+            kind = MetricKind.GAUGE
         help_text = self.help.translate(_HELP_ESCAPES)
         unit = f"# UNIT {name} {self.unit}\n" if openmetrics and self.unit else ""
         return f"# HELP {name} {help_text}\n# TYPE {name} {kind.value}\n{unit}"
 
     # Portions of few samples. Families with many write their own lines, see group_series.py.
 
-    def one(self, value: Number) -> Portion:
+    def sample(self, value: Number) -> Portion:
         return Portion(self, (f"{self.name} {number(value)}\n",))
 
-    def each(self, values: Mapping[str, Number]) -> Portion:
-        """By the one label that there is."""
-        return self.rows(((label,), value) for label, value in values.items())
+    def by_label(self, values: Mapping[str, Number]) -> Portion:
+        """By the value of the only label."""
+        return self.samples(((label,), value) for label, value in values.items())
 
-    def rows(self, rows: Iterable[tuple[Sequence[str], Number]]) -> Portion:
+    def samples(self, rows: Iterable[tuple[Sequence[str], Number]]) -> Portion:
         name = self.name
         return Portion(
             self,
@@ -109,15 +109,15 @@ class Family:
         yield f"{name}_sum{at} {number(histogram.total)}\n"
 
     def labelled(self, values: Sequence[str]) -> str:
-        """What stands between the braces."""
+        """The labels between the braces."""
         return ",".join(
             f'{label}="{escaped(value)}"' for label, value in zip(self.labels, values, strict=True)
         )
 
 
 def escaped(value: str) -> str:
-    """A label's value as it stands between the quotes. Lone surrogates, which UTF-8 has no bytes
-    for, are spelled out, so that two ids never become the same series.
+    """A label's value as written between the quotes. Lone surrogates, which UTF-8 has no bytes for,
+    are spelled out, so that two ids never become the same series.
     """
     if not value.isascii():
         value = value.encode("utf-8", "backslashreplace").decode()

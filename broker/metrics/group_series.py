@@ -9,8 +9,8 @@ from itertools import islice
 from operator import attrgetter
 from typing import Final
 
-from broker.metrics.family import Family, Kind, Number, Portion, Portions, number
-from broker.metrics.labelled import Labelled, Row, ShownGroup
+from broker.metrics.family import Family, MetricKind, Number, Portion, Portions, number
+from broker.metrics.labelled import Labelled, PartitionRow, ShownGroup
 from history.lag.model import LagStatus
 
 LINES_A_PORTION: Final = 500
@@ -30,113 +30,113 @@ def lag_max_of(group: ShownGroup) -> int | None:
     return group.lag_max if group.has_offsets else None
 
 
-GROUP_MEMBERS: Final = Family(
-    "group_coordinator_group_members", Kind.GAUGE, "Members of a group.", ("group",)
+_GROUP_MEMBERS: Final = Family(
+    "group_coordinator_group_members", MetricKind.GAUGE, "Members of a group.", ("group",)
 )
-GROUP_STATE: Final = Family(
+_GROUP_STATE: Final = Family(
     "group_coordinator_group_state",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "1 for the group's current state; the other states have no series.",
     ("group", "state"),
 )
-GROUP_GENERATION: Final = Family(
+_GROUP_GENERATION: Final = Family(
     "group_coordinator_group_generation",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "The group's generation; it increases with each completed rebalance.",
     ("group",),
 )
-GROUP_LAG: Final = Family(
+_GROUP_LAG: Final = Family(
     "group_coordinator_group_lag_records",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "Lag in records, over all partitions of the group.",
     ("group",),
 )
-GROUP_MAX_LAG: Final = Family(
+_GROUP_MAX_LAG: Final = Family(
     "group_coordinator_group_max_lag_records",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "Lag in records of the group's partition with the most lag.",
     ("group",),
 )
-COMMITTED_OFFSET: Final = Family(
+_COMMITTED_OFFSET: Final = Family(
     "group_coordinator_committed_offset",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "The group's newest committed offset for a partition.",
     ("group", "topic", "partition"),
 )
-LAG: Final = Family(
+_LAG: Final = Family(
     "group_coordinator_lag_records",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "Lag in records: from the committed offset to the high watermark; never negative.",
     ("group", "topic", "partition"),
     kafka="records-lag (of the consumer)",
 )
-LAG_SECONDS: Final = Family(
+_LAG_SECONDS: Final = Family(
     "group_coordinator_lag_seconds",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "Lag in seconds: age of the first record that the group has not committed; 0 without one.",
     ("group", "topic", "partition"),
 )
-GROUP_MAX_LAG_SECONDS: Final = Family(
+_GROUP_MAX_LAG_SECONDS: Final = Family(
     "group_coordinator_group_max_lag_seconds",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "Lag in seconds of the group's partition that is furthest behind in time.",
     ("group",),
 )
-STATUS: Final = Family(
+_STATUS: Final = Family(
     "group_coordinator_lag_verdict",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "1 for the status of a partition's lag, by Burrow's rules; partitions that are OK have no "
     "series.",
     ("group", "topic", "partition", "verdict"),
 )
-GROUP_STATUS: Final = Family(
+_GROUP_STATUS: Final = Family(
     "group_coordinator_group_lag_verdict",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "1 for the status of a group's lag: OK, WARN or ERR; the other values have no series.",
     ("group", "verdict"),
 )
-STATUSES: Final = Family(
+_STATUSES: Final = Family(
     "group_coordinator_groups_by_lag_verdict",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "Groups by the status of their lag, including groups without their own series.",
     ("verdict",),
 )
-GROUPS_LEFT_OUT: Final = Family(
+_GROUPS_LEFT_OUT: Final = Family(
     "rollcall_metrics_groups_left_out",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "Groups without their own series, because rollcall.metrics.groups.max is reached.",
 )
-LAG_LEFT_OUT: Final = Family(
+_LAG_LEFT_OUT: Final = Family(
     "rollcall_metrics_left_out_lag_records",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "Lag in records of all groups without their own series.",
 )
-PARTITIONS_LEFT_OUT: Final = Family(
+_PARTITIONS_LEFT_OUT: Final = Family(
     "rollcall_metrics_partitions_left_out",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "Partitions of groups without their own series, because of rollcall.metrics.partitions.max "
     "or because their group has none.",
 )
 
 
 def collect(labelled: Labelled) -> Portions:
-    yield GROUPS_LEFT_OUT.one(labelled.groups_left_out)
-    yield LAG_LEFT_OUT.one(labelled.lag_left_out)
-    yield PARTITIONS_LEFT_OUT.one(labelled.partitions_left_out)
-    yield STATUSES.each({status.value: count for status, count in labelled.statuses.items()})
+    yield _GROUPS_LEFT_OUT.sample(labelled.groups_left_out)
+    yield _LAG_LEFT_OUT.sample(labelled.lag_left_out)
+    yield _PARTITIONS_LEFT_OUT.sample(labelled.partitions_left_out)
+    yield _STATUSES.by_label({status.value: count for status, count in labelled.statuses.items()})
     groups, rows = labelled.groups, labelled.rows
-    yield from by_group(GROUP_MEMBERS, groups, MEMBERS_OF)
-    head = GROUP_STATE.name
+    yield from by_group(_GROUP_MEMBERS, groups, MEMBERS_OF)
+    head = _GROUP_STATE.name
     yield from in_portions(
-        GROUP_STATE, (f'{head}{{group={g.quoted},state="{g.state}"}} 1\n' for g in groups)
+        _GROUP_STATE, (f'{head}{{group={g.quoted},state="{g.state}"}} 1\n' for g in groups)
     )
-    yield from by_group(GROUP_GENERATION, groups, _GENERATION_OF)
-    yield from by_group(GROUP_LAG, groups, lag_sum_of)
-    yield from by_group(GROUP_MAX_LAG, groups, lag_max_of)
-    yield from by_group(GROUP_MAX_LAG_SECONDS, groups, LAG_SECONDS_MAX_OF)
-    head = GROUP_STATUS.name
+    yield from by_group(_GROUP_GENERATION, groups, _GENERATION_OF)
+    yield from by_group(_GROUP_LAG, groups, lag_sum_of)
+    yield from by_group(_GROUP_MAX_LAG, groups, lag_max_of)
+    yield from by_group(_GROUP_MAX_LAG_SECONDS, groups, LAG_SECONDS_MAX_OF)
+    head = _GROUP_STATUS.name
     yield from in_portions(
-        GROUP_STATUS,
+        _GROUP_STATUS,
         (
             f'{head}{{group={g.quoted},verdict="{g.status.value}"}} 1\n'
             for g in groups
@@ -146,33 +146,33 @@ def collect(labelled: Labelled) -> Portions:
     yield from _partitions(rows)
 
 
-def _partitions(rows: Sequence[Row]) -> Portions:
-    head = COMMITTED_OFFSET.name
+def _partitions(rows: Sequence[PartitionRow]) -> Portions:
+    head = _COMMITTED_OFFSET.name
     yield from in_portions(
-        COMMITTED_OFFSET,
+        _COMMITTED_OFFSET,
         (f"{head}{{group={group},{place}}} {offset}\n" for group, place, offset, *_ in rows),
     )
-    head = LAG.name
+    head = _LAG.name
     yield from in_portions(
-        LAG,
+        _LAG,
         (
             f"{head}{{group={group},{place}}} {lag}\n"
             for group, place, _, lag, *_ in rows
             if lag is not None
         ),
     )
-    head = LAG_SECONDS.name
+    head = _LAG_SECONDS.name
     yield from in_portions(
-        LAG_SECONDS,
+        _LAG_SECONDS,
         (
             f"{head}{{group={group},{place}}} {seconds}\n"
             for group, place, _, _, seconds, *_ in rows
             if seconds is not None
         ),
     )
-    head = STATUS.name
+    head = _STATUS.name
     yield from in_portions(
-        STATUS,
+        _STATUS,
         (
             f'{head}{{group={group},{place},verdict="{status.value}"}} 1\n'
             for group, place, *_, status in rows

@@ -1,11 +1,11 @@
-"""Which groups get series of their own? At most so many, and those that lag most come first.
+"""Labelled series: which groups get series of their own, those with the most lag first.
 
 Clients choose group ids, and each label value is a series that Prometheus keeps for hours: so
 there are two limits, `rollcall.metrics.groups.max` and `rollcall.metrics.partitions.max`. Within
 them everything is shown. Beyond them groups are ranked by their lag; one that was shown last time
-keeps its place unless another one lags a quarter more, for series that come and go are worse than
-series that are missing; between equals the id that sorts first wins. What is left out is summed
-and counted by three metrics of its own (group_series.py).
+keeps its place unless another one lags a quarter more, because series that come and go are worse
+than missing series; of two equals the id that sorts first is shown. What is left out is summed and
+counted by three metrics of its own (group_series.py).
 
 `read` walks over all groups in slices: each partition is read at one instant, all of them within
 the time of the scrape.
@@ -18,20 +18,20 @@ from typing import Final
 
 from broker.lag.skipped_groups import METRICS, SkippedGroups
 from broker.metrics.family import escaped, number
-from broker.metrics.lag import LagSource, PartitionLag
-from broker.metrics.owners import NOBODY, Owners
+from broker.metrics.lag import LagSource, ShownLag
+from broker.metrics.owners import NO_OWNER, OwnerLabels
 from coordinator.classic.group_view import ClassicGroupView
 from coordinator.coordinator import GroupCoordinator
 from history.lag.model import LagStatus
 from protocol.consumer_protocol import PROTOCOL_TYPE
 from protocol.names import GroupId
 
-STEPS_A_BREATH: Final = 250
+STEPS_PER_SLICE: Final = 250
 """Groups and partitions together; about half a millisecond."""
 
 Pauses = Generator[None, None, None]
-Rank = tuple[int, bool, tuple[int, ...]]
-Row = tuple[str, str, int, int | None, str | None, str, LagStatus | None]
+GroupRank = tuple[int, bool, tuple[int, ...]]
+PartitionRow = tuple[str, str, int, int | None, str | None, str, LagStatus | None]
 """Of a shown partition: the group's id in quotes, topic and partition as labels, committed offset,
 lag in records and (as text) in seconds, the owner's labels, the status."""
 
@@ -42,7 +42,7 @@ _BY_LAG: Final = attrgetter("lag_records")
 
 
 class ShownGroup:
-    """What one group's series say. `quoted` is its id as a label's value."""
+    """The values of one group's series. `quoted` is its id as a label's value."""
 
     __slots__ = (
         "generation_id",
@@ -66,14 +66,14 @@ class ShownGroup:
         self.state = group.state.value
         self.members = len(group.members)
         self.generation_id = group.generation_id
-        # Kafka Connect's workers and their kind commit nothing: no lag, rather than a lag of 0.
+        # Kafka Connect's workers, for one, commit nothing: no lag, rather than a lag of 0.
         self.has_offsets = group.protocol_type in (None, PROTOCOL_TYPE) or bool(group.offsets)
-        self.partitions: list[PartitionLag] = []
+        self.partitions: list[ShownLag] = []
         self.topics: dict[str, list[int]] = {}  # -> sums of committed offsets and of lag
         self.lag_records = self.lag_max = 0
         self.lag_seconds_max: float | None = None
 
-    def add(self, lag: PartitionLag) -> None:
+    def add(self, lag: ShownLag) -> None:
         self.partitions.append(lag)
         sums = self.topics.get(lag.topic)
         if sums is None:
@@ -107,22 +107,22 @@ class Labelled:
         self._lag = lag
         self._groups_max = groups_max
         self._partitions_max = partitions_max
-        self._owners = Owners() if with_owners else None
+        self._owners = OwnerLabels() if with_owners else None
         self._shown: frozenset[GroupId] = frozenset()  # last time, if there was a choice
         self._skipped = skipped or SkippedGroups(lambda _: None)
         self._quoted_topics: dict[str, str] = {}
         self.groups: list[ShownGroup] = []
-        self.rows: list[Row] = []
+        self.rows: list[PartitionRow] = []
         self.statuses = dict.fromkeys(GROUP_STATUSES, 0)  # how many groups have each, of all
         self.groups_left_out = 0
         self.partitions_left_out = 0
         self.lag_left_out = 0
 
     def read(self) -> Pauses:
-        """Choose and collect; at each pause the event loop may go on."""
+        """Choose and collect; at each pause other work of the event loop may run."""
         steps = partitions = lag_records = seen = 0
         must_choose = self._coordinator.group_counts.groups > self._groups_max
-        ranked: list[tuple[Rank, ShownGroup]] = []
+        ranked: list[tuple[GroupRank, ShownGroup]] = []
         groups: list[ShownGroup] = []
         statuses = dict.fromkeys(GROUP_STATUSES, 0)
         for group in self._all_groups():
@@ -134,7 +134,7 @@ class Labelled:
                 for lag in self._lag.of(group):
                     shown.add(lag)
                     steps += 1
-                    if steps % STEPS_A_BREATH == 0:
+                    if steps % STEPS_PER_SLICE == 0:
                         yield
             except Exception as error:  # noqa: BLE001 - one group does not end the scrape of all
                 self._skipped(METRICS, group.group_id, error)
@@ -149,7 +149,7 @@ class Labelled:
             elif self._groups_max:
                 heappushpop(ranked, (self._rank(shown), shown))
             steps += 1
-            if steps % STEPS_A_BREATH == 0:
+            if steps % STEPS_PER_SLICE == 0:
                 yield
         if must_choose or partitions > self._partitions_max:
             ranked = ranked or [(self._rank(shown), shown) for shown in groups]
@@ -162,11 +162,11 @@ class Labelled:
         yield from self._collect_rows()
         self.partitions_left_out = partitions - len(self.rows)
 
-    def let_go(self) -> Pauses:
-        """The scrape is over: keep no more than what the next one needs. That takes time, too."""
+    def release(self) -> Pauses:
+        """The scrape is over: free in slices what the next one does not need."""
         for kept in (self.groups, self.rows):
             while kept:
-                del kept[-STEPS_A_BREATH:]
+                del kept[-STEPS_PER_SLICE:]
                 yield
         self.drop()
 
@@ -185,7 +185,7 @@ class Labelled:
         for groups in self._lag.groups():
             yield from groups
 
-    def _rank(self, shown: ShownGroup) -> Rank:
+    def _rank(self, shown: ShownGroup) -> GroupRank:
         was_shown = shown.group_id in self._shown
         weight = _KEEPS_PLACE if was_shown else _KEEPS_PLACE - 1
         # Of two ids the one that sorts first ranks higher; 1 stands for the end of the text.
@@ -193,7 +193,7 @@ class Labelled:
         return (shown.lag_records * weight, was_shown, order)
 
     def _collect_rows(self) -> Pauses:
-        rows: list[Row] = []
+        rows: list[PartitionRow] = []
         places: dict[tuple[str, int], str] = {}  # their labels: many groups share them
         room = self._partitions_max
         owners = self._owners
@@ -212,31 +212,33 @@ class Labelled:
                     labels = places[place] = (
                         f'topic={self.quoted_topic(topic)},partition="{partition}"'
                     )
-                owner = owned.get(place, NOBODY)
+                owner = owned.get(place, NO_OWNER)
                 behind = None if seconds is None else number(seconds)
                 rows.append((quoted, labels, committed, lag, behind, owner, status))
                 steps += 1
-                if steps % STEPS_A_BREATH == 0:
+                if steps % STEPS_PER_SLICE == 0:
                     yield
             steps += 1
-            if steps % STEPS_A_BREATH == 0:
+            if steps % STEPS_PER_SLICE == 0:
                 yield
         if owners is not None:
             owners.forget_others()
         self.rows = rows
 
 
-def _best_first(ranked: list[tuple[Rank, ShownGroup]]) -> Generator[None, None, list[ShownGroup]]:
+def _best_first(
+    ranked: list[tuple[GroupRank, ShownGroup]],
+) -> Generator[None, None, list[ShownGroup]]:
     """Sorted, but in slices."""
     heapify(ranked)
     worst_first: list[ShownGroup] = []
     while ranked:
         worst_first.append(heappop(ranked)[1])
-        if len(worst_first) % STEPS_A_BREATH == 0:
+        if len(worst_first) % STEPS_PER_SLICE == 0:
             yield
     worst_first.reverse()
     return worst_first
 
 
-def _most_lag(lag: PartitionLag) -> tuple[int, str, int]:
+def _most_lag(lag: ShownLag) -> tuple[int, str, int]:
     return (-(lag.lag_records or 0), lag.topic, lag.partition)

@@ -1,9 +1,9 @@
-"""How far is a group behind, partition by partition? The only place where the metrics ask.
+"""Partition lag: in records, in seconds and as a status, for the metrics.
 
 Records: from the committed offset and the high watermark at the moment of the scrape, both read at
 one instant (broker/lag/reader.py). Seconds and status: from the last sample (sampler.py),
-for they need the times of records and a window of commits; so they are up to
-`rollcall.lag.interval.ms` old. No lag is negative, and none is said where it is not known.
+because they need the times of records and a window of commits; so they are up to
+`rollcall.lag.interval.ms` old. No lag is negative; where it is unknown there is no sample.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,8 +16,8 @@ from history.lag.store import LagStore
 from protocol.names import TopicName
 
 
-class PartitionLag(NamedTuple):
-    """`lag_records` is None where the partition is not there (any more), or is another one."""
+class ShownLag(NamedTuple):
+    """`lag_records` is None where the partition does not exist, or is another one by now."""
 
     topic: TopicName
     partition: int
@@ -29,9 +29,9 @@ class PartitionLag(NamedTuple):
 
 class LagSource(Protocol):
     def groups(self) -> Iterator[Iterable[ClassicGroupView]]:
-        """All groups, some at a time; each lot as it is when it is asked for."""
+        """All groups, in slices; each slice is read when it is asked for."""
 
-    def of(self, group: ClassicGroupView) -> Iterator[PartitionLag]:
+    def of(self, group: ClassicGroupView) -> Iterator[ShownLag]:
         """All partitions that the group has committed; the group may change meanwhile."""
 
     def status(self, group: ClassicGroupView) -> LagStatus | None:
@@ -46,7 +46,7 @@ class SampledLag:
     def groups(self) -> Iterator[Iterable[ClassicGroupView]]:
         return self._reader.groups()
 
-    def of(self, group: ClassicGroupView) -> Iterator[PartitionLag]:
+    def of(self, group: ClassicGroupView) -> Iterator[ShownLag]:
         sampled = self._book.groups.get(group.group_id)
         windows = {} if sampled is None else sampled.windows
         for topic, offsets in tuple(group.offsets.items()):
@@ -61,7 +61,7 @@ class SampledLag:
                     seconds = window.seconds
                 if window is not None:
                     status = window.status
-                yield PartitionLag(topic, reading.partition, committed, lag, seconds, status)
+                yield ShownLag(topic, reading.partition, committed, lag, seconds, status)
 
     def status(self, group: ClassicGroupView) -> LagStatus | None:
         sampled = self._book.groups.get(group.group_id)

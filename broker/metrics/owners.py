@@ -1,8 +1,8 @@
-"""Which member owns a partition? As labels, for the metrics that name the owner.
+"""Partition owners: labels for the metrics that name them.
 
-A consumer's assignment says so, and every version of it can be read. Reading them all at each
+The owner is read from the consumers' assignments, in any version. Reading them all at each
 scrape would cost more than the rest of it, so what was read is kept until the group's generation or
-members change. A group that is not Stable has no owners that anybody could name for certain.
+members change. A group that is not Stable has no certain owners.
 """
 
 from broker.metrics.family import escaped
@@ -12,7 +12,7 @@ from protocol.consumer_protocol import read_assignment
 from protocol.names import GroupId, GroupState, MemberId
 from protocol.primitives import Malformed
 
-Owned = dict[tuple[str, int], str]
+LabelsByPartition = dict[tuple[str, int], str]
 """(topic, partition) -> the labels of its owner."""
 
 
@@ -23,15 +23,15 @@ def _labels(host: str, consumer_id: str, client_id: str) -> str:
     )
 
 
-NOBODY = _labels("", "", "")
+NO_OWNER = _labels("", "", "")
 
 
-class Owners:
+class OwnerLabels:
     def __init__(self) -> None:
-        self._kept: dict[GroupId, tuple[int, tuple[MemberId, ...], Owned]] = {}
-        self._asked: dict[GroupId, tuple[int, tuple[MemberId, ...], Owned]] = {}
+        self._kept: dict[GroupId, tuple[int, tuple[MemberId, ...], LabelsByPartition]] = {}
+        self._asked: dict[GroupId, tuple[int, tuple[MemberId, ...], LabelsByPartition]] = {}
 
-    def of(self, group: ClassicGroupView | None) -> Owned:
+    def of(self, group: ClassicGroupView | None) -> LabelsByPartition:
         if group is None or group.state is not GroupState.STABLE or group.protocol_type != CONSUMER:
             return {}
         # A static member that comes back changes its id without a new generation.
@@ -47,8 +47,8 @@ class Owners:
         self._kept, self._asked = self._asked, {}
 
 
-def _read(group: ClassicGroupView) -> Owned:
-    owned: Owned = {}
+def _read(group: ClassicGroupView) -> LabelsByPartition:
+    owned: LabelsByPartition = {}
     for member in group.members.values():
         labels = _labels(member.client_host, member.member_id, member.client_id)
         for place in _assigned(member):

@@ -1,111 +1,117 @@
 """Rebalance costs by cause, from the history: partitions moved, and without an owner.
 
-The history names a rebalance's cause when it is over and knows all of it; this file adds up what
-it tells (`Stories`), and says how the history and the samples of lag are being kept themselves.
-Without `rollcall.history.enable` only the latter has samples.
-Kafka's counterpart: none; a consumer's own rebalance-latency metrics know of one member.
+The history names a rebalance's cause when it is over; `RebalanceCosts` adds up what the history
+reports. How the history and the samples of lag are kept is shown here, too. Without
+`rollcall.history.enable` only the latter has samples.
+Kafka's counterpart: none; a consumer's own rebalance-latency metrics cover one member.
 """
 
 from typing import Final
 
 from broker.daemon import Daemon
-from broker.metrics.family import Family, Kind, Portions
+from broker.metrics.family import Family, MetricKind, Portions
 from broker.observe.stats import Histogram
 from history.causes import Cause, End, OffsetsBy, WaitEnd
 from history.entries import HistoryEntry, OffsetsMovedEntry, Rebalance, RebalanceEndedEntry
 
 DELAY_BUCKETS_S: Final = (0.01, 0.1, 0.5, 1.0, 3.0, 10.0, 30.0, 60.0, 300.0, 600.0)
 
-ENDED: Final = Family(
+_ENDED: Final = Family(
     "group_coordinator_rebalances_ended_total",
-    Kind.COUNTER,
+    MetricKind.COUNTER,
     "Rebalances that ended, by cause (as shown by `rollcall why`) and by how they ended.",
     ("cause", "end"),
 )
-UNOWNED: Final = Family(
+_UNOWNED: Final = Family(
     "group_coordinator_unowned_partition_seconds_total",
-    Kind.COUNTER,
+    MetricKind.COUNTER,
     "Partition-seconds without an owner during rebalances, by cause.",
     ("cause",),
 )
-MOVED: Final = Family(
+_MOVED: Final = Family(
     "group_coordinator_partitions_moved_total",
-    Kind.COUNTER,
+    MetricKind.COUNTER,
     "Partitions that rebalances moved from one member to another, by cause.",
     ("cause",),
 )
-JOIN_DELAY: Final = Family(
+_JOIN_DELAY: Final = Family(
     "group_coordinator_join_delay_seconds",
-    Kind.HISTOGRAM,
+    MetricKind.HISTOGRAM,
     "Time from the begin of a rebalance until a member sent its JoinGroup.",
     kafka="join-time-avg, join-time-max (of the consumer)",
 )
-WAITED_FOR: Final = Family(
+_WAITED_FOR: Final = Family(
     "group_coordinator_waited_for_members_total",
-    Kind.COUNTER,
+    MetricKind.COUNTER,
     "Members that rebalances waited for, by how the wait ended.",
     ("end",),
 )
-OFFSETS_MOVED: Final = Family(
+_OFFSETS_MOVED: Final = Family(
     "group_coordinator_offsets_moved_total",
-    Kind.COUNTER,
+    MetricKind.COUNTER,
     "Offset moves by anything other than members' commits, by what moved them; steady commits "
     "of one client count once.",
     ("by",),
 )
-FACTS_WRITTEN: Final = Family(
+_FACTS_WRITTEN: Final = Family(
     "rollcall_history_events_written_total",
-    Kind.COUNTER,
+    MetricKind.COUNTER,
     "Events appended to __group_history.",
 )
-FACTS_LOST: Final = Family(
+_FACTS_LOST: Final = Family(
     "rollcall_history_events_lost_total",
-    Kind.COUNTER,
+    MetricKind.COUNTER,
     "Events that could not be appended to __group_history: the history has a gap.",
 )
-REBALANCES_KEPT: Final = Family(
-    "rollcall_history_rebalances", Kind.GAUGE, "Rebalances kept in memory, for `rollcall why`."
+_REBALANCES_KEPT: Final = Family(
+    "rollcall_history_rebalances",
+    MetricKind.GAUGE,
+    "Rebalances kept in memory, for `rollcall why`.",
 )
-REBALANCE_BYTES: Final = Family(
+_REBALANCE_BYTES: Final = Family(
     "rollcall_history_rebalance_bytes",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "Approximate memory of these rebalances; the limit is rollcall.history.memory.bytes.",
 )
-LAG_ROUNDS: Final = Family(
-    "rollcall_lag_rounds_total", Kind.COUNTER, "Rounds in which the lag of all groups was sampled."
+_LAG_ROUNDS: Final = Family(
+    "rollcall_lag_rounds_total",
+    MetricKind.COUNTER,
+    "Rounds in which the lag of all groups was sampled.",
 )
-LAG_ROUND_TOOK: Final = Family(
+_LAG_ROUND_TOOK: Final = Family(
     "rollcall_lag_round_seconds",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "Duration of the last sampling round, with its pauses.",
 )
-LAG_ROUND_BUSY: Final = Family(
+_LAG_ROUND_BUSY: Final = Family(
     "rollcall_lag_round_busy_seconds",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "Time that the event loop spent on the last sampling round.",
 )
-LAG_SAMPLES: Final = Family(
-    "rollcall_lag_samples_written_total", Kind.COUNTER, "Samples appended to __group_lag."
+_LAG_SAMPLES: Final = Family(
+    "rollcall_lag_samples_written_total", MetricKind.COUNTER, "Samples appended to __group_lag."
 )
-LAG_WINDOWS: Final = Family(
-    "rollcall_lag_windows", Kind.GAUGE, "Partitions of groups whose lag is followed over time."
+_LAG_WINDOWS: Final = Family(
+    "rollcall_lag_windows",
+    MetricKind.GAUGE,
+    "Partitions of groups whose lag is followed over time.",
 )
-LAG_LEFT_OUT: Final = Family(
+_LAG_LEFT_OUT: Final = Family(
     "rollcall_lag_windows_left_out",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "Partitions of groups that are not followed because of rollcall.lag.partitions.max; they "
     "have no status.",
 )
-GROUPS_SKIPPED: Final = Family(
+_GROUPS_SKIPPED: Final = Family(
     "rollcall_groups_skipped_total",
-    Kind.COUNTER,
+    MetricKind.COUNTER,
     "Times that a group was skipped because work on it failed; the log names the group.",
     ("work",),
 )
 
 
-class Stories:
-    """Adds up what the history tells; from the moment on that somebody can scrape it."""
+class RebalanceCosts:
+    """Adds up the ended rebalances of the history, since the metrics are served."""
 
     def __init__(self) -> None:
         self.ended = {(cause.value, end.value): 0 for cause in Cause for end in _ENDS}
@@ -116,13 +122,13 @@ class Stories:
         # An import is recorded by a command, while no daemon runs.
         self.offsets_moved = {by.value: 0 for by in OffsetsBy if by is not OffsetsBy.IMPORT}
 
-    def see(self, event: HistoryEntry) -> None:
+    def add(self, event: HistoryEntry) -> None:
         if isinstance(event, RebalanceEndedEntry):
-            self._see_rebalance(event.rebalance)
+            self._add_rebalance(event.rebalance)
         elif isinstance(event, OffsetsMovedEntry):
             self.offsets_moved[event.by.value] += len(event.changes)
 
-    def _see_rebalance(self, rebalance: Rebalance) -> None:
+    def _add_rebalance(self, rebalance: Rebalance) -> None:
         cause = rebalance.cause.value
         key = (cause, rebalance.end.value)
         self.ended[key] = self.ended.get(key, 0) + 1
@@ -138,24 +144,24 @@ class Stories:
 _ENDS: Final = tuple(end for end in End if end is not End.RUNNING)
 
 
-def collect(daemon: Daemon, stories: Stories) -> Portions:
+def collect(daemon: Daemon, costs: RebalanceCosts) -> Portions:
     history = daemon.history
     if history is not None:
-        yield ENDED.rows(stories.ended.items())
-        yield UNOWNED.each(stories.unowned_seconds)
-        yield MOVED.each(stories.moved)
-        yield JOIN_DELAY.histograms({(): stories.join_delays})
-        yield WAITED_FOR.each(stories.waited_for)
-        yield OFFSETS_MOVED.each(stories.offsets_moved)
-        yield FACTS_WRITTEN.one(history.events_written)
-        yield FACTS_LOST.one(history.events_lost)
-        yield REBALANCES_KEPT.one(history.index.kept)
-        yield REBALANCE_BYTES.one(history.index.kept_bytes)
+        yield _ENDED.samples(costs.ended.items())
+        yield _UNOWNED.by_label(costs.unowned_seconds)
+        yield _MOVED.by_label(costs.moved)
+        yield _JOIN_DELAY.histograms({(): costs.join_delays})
+        yield _WAITED_FOR.by_label(costs.waited_for)
+        yield _OFFSETS_MOVED.by_label(costs.offsets_moved)
+        yield _FACTS_WRITTEN.sample(history.events_written)
+        yield _FACTS_LOST.sample(history.events_lost)
+        yield _REBALANCES_KEPT.sample(history.index.kept)
+        yield _REBALANCE_BYTES.sample(history.index.kept_bytes)
     lag = daemon.lag
-    yield LAG_ROUNDS.one(lag.rounds)
-    yield LAG_ROUND_TOOK.one(lag.round_seconds)
-    yield LAG_ROUND_BUSY.one(lag.busy_seconds)
-    yield LAG_SAMPLES.one(lag.samples_written)
-    yield LAG_WINDOWS.one(lag.book.windows)
-    yield LAG_LEFT_OUT.one(lag.book.left_out)
-    yield GROUPS_SKIPPED.each(lag.skipped.counts)
+    yield _LAG_ROUNDS.sample(lag.rounds)
+    yield _LAG_ROUND_TOOK.sample(lag.round_seconds)
+    yield _LAG_ROUND_BUSY.sample(lag.busy_seconds)
+    yield _LAG_SAMPLES.sample(lag.samples_written)
+    yield _LAG_WINDOWS.sample(lag.book.windows)
+    yield _LAG_LEFT_OUT.sample(lag.book.left_out)
+    yield _GROUPS_SKIPPED.by_label(lag.skipped.counts)

@@ -1,9 +1,9 @@
-"""What does one scrape say, from the first family to the last?
+"""Scrape: all families of one exposition, in their order.
 
-`Metrics.portions` strings the subjects together; a family's lines stand together, as the format
-demands. `text` makes the exposition of it: headers where a family begins, the end mark of
-OpenMetrics. Nothing on the request path knows of this package: the parts count in plain
-integers, and everything here is work that a scrape pays for, in slices (console/scraping.py).
+`Metrics.portions` joins the subjects; a family's lines are together, as the format demands.
+`exposition` makes the text of it: headers where a family begins, the end mark of OpenMetrics.
+Nothing on the request path uses this package: the parts count in plain integers, and everything
+here is work of a scrape, done in slices (console/scraping.py).
 """
 
 from collections.abc import Iterator
@@ -22,22 +22,22 @@ from broker.metrics import (
     kafka_lag_exporter,
     loading,
     node,
+    rebalance_costs,
     requests,
     topics,
     verdicts,
     waiting,
 )
-from broker.metrics import rebalance_costs as stories
 from broker.metrics.family import Family, Portion, Portions, declared
 from broker.metrics.labelled import Labelled
 from broker.metrics.lag import SampledLag
-from broker.metrics.rebalance_costs import Stories
+from broker.metrics.rebalance_costs import RebalanceCosts
 from broker.metrics.topics import ShownTopics
 
 SUBJECTS: Final[tuple[ModuleType, ...]] = (
     groups,
     group_series,
-    stories,
+    rebalance_costs,
     verdicts,
     waiting,
     requests,
@@ -57,27 +57,27 @@ def all_families() -> list[Family]:
 
 
 class Metrics:
-    """Of one daemon. One scrape at a time: `portions` is not to be run twice at once."""
+    """Of one daemon. One scrape at a time: `portions` must not run twice at once."""
 
     def __init__(self, daemon: Daemon) -> None:
         config = daemon.config
         self._daemon = daemon
         self._started_s = time()
-        self._stories = Stories()
+        self._costs = RebalanceCosts()
         if daemon.history is not None:
-            daemon.history.subscribe(self._stories.see)
+            daemon.history.subscribe(self._costs.add)
         self._aliases = config.rollcall_metrics_aliases
         self._labelled = Labelled(
             daemon.coordinator,
             SampledLag(LagReader(daemon.coordinator, daemon.data_plane.registry), daemon.lag.book),
             groups_max=config.rollcall_metrics_groups_max,
             partitions_max=config.rollcall_metrics_partitions_max,
-            with_owners=kafka_lag_exporter.EXPORTER in self._aliases,
+            with_owners=kafka_lag_exporter.KAFKA_LAG_EXPORTER in self._aliases,
             skipped=daemon.lag.skipped,
         )
 
     def portions(self) -> Portions:
-        """At each of them, and at each None, the loop may run other work."""
+        """At each of them, and at each None, other work of the event loop may run."""
         daemon, labelled = self._daemon, self._labelled
         try:
             began_s = perf_counter()
@@ -91,7 +91,7 @@ class Metrics:
                 yield None
             yield from groups.collect(daemon)
             yield from group_series.collect(labelled)
-            yield from stories.collect(daemon, self._stories)
+            yield from rebalance_costs.collect(daemon, self._costs)
             yield from verdicts.collect(daemon, labelled)
             yield from waiting.collect(daemon)
             yield from requests.collect(daemon)
@@ -101,24 +101,24 @@ class Metrics:
             yield from topics.collect(daemon, shown)
             yield from node.collect(daemon, self._started_s)
             yield from self._of_exporters(shown, read_ms)
-            for _ in labelled.let_go():
+            for _ in labelled.release():
                 yield None
         finally:
             labelled.drop()  # a scraper that disconnects does not wait for slices
 
     def _of_exporters(self, shown: ShownTopics, read_ms: float) -> Portions:
         daemon, config, labelled = self._daemon, self._daemon.config, self._labelled
-        if kafka_exporter.EXPORTER in self._aliases:
-            addresses = [f"{one.advertised_host}:{one.advertised_port}" for one in config.endpoints]
+        if kafka_exporter.KAFKA_EXPORTER in self._aliases:
+            addresses = [f"{at.advertised_host}:{at.advertised_port}" for at in config.endpoints]
             yield from kafka_exporter.collect(labelled, shown, config.node_id, addresses)
-        if kafka_lag_exporter.EXPORTER in self._aliases:
+        if kafka_lag_exporter.KAFKA_LAG_EXPORTER in self._aliases:
             name = config.rollcall_metrics_cluster_name or daemon.data_plane.cluster_id
             yield from kafka_lag_exporter.collect(labelled, shown, name, read_ms)
 
 
-def text(portions: Iterator[Portion | None], *, openmetrics: bool) -> Iterator[str | None]:
-    """The exposition, piece by piece; a None is a pause."""
-    told: Family | None = None
+def exposition(portions: Iterator[Portion | None], *, openmetrics: bool) -> Iterator[str | None]:
+    """The text, piece by piece; a None is a pause."""
+    latest: Family | None = None
     for portion in portions:
         if portion is None:
             yield None
@@ -126,8 +126,8 @@ def text(portions: Iterator[Portion | None], *, openmetrics: bool) -> Iterator[s
         family, lines = portion
         if not lines:
             continue
-        if family is not told:
-            told = family
+        if family is not latest:
+            latest = family
             yield family.header(openmetrics=openmetrics)
         yield "".join(lines)
     if openmetrics:

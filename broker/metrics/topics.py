@@ -1,4 +1,4 @@
-"""Topic partitions: how large is each log, and where does it begin and end?
+"""Topic partitions: size, first offset and high watermark of each log.
 
 Topics are created by operators, but clients may cause it: their partitions share the limit
 `rollcall.metrics.partitions.max`. Beyond it the first topics by name are shown. What is in the
@@ -10,59 +10,65 @@ from collections.abc import Generator
 from typing import Final, NamedTuple
 
 from broker.daemon import Daemon
-from broker.metrics.family import Family, Kind, Portions, escaped
+from broker.metrics.family import Family, MetricKind, Portions, escaped
 from broker.metrics.group_series import in_portions
 from topics.registry import TopicRegistry
 
-PARTITIONS_A_BREATH: Final = 200
+_PARTITIONS_PER_SLICE: Final = 200
 
-TOPICS: Final = Family("rollcall_topics", Kind.GAUGE, "Topics.", kafka="GlobalTopicCount")
-PARTITIONS: Final = Family(
-    "rollcall_topic_partitions", Kind.GAUGE, "Partitions of all topics.", kafka="PartitionCount"
+_TOPICS: Final = Family("rollcall_topics", MetricKind.GAUGE, "Topics.", kafka="GlobalTopicCount")
+_PARTITIONS: Final = Family(
+    "rollcall_topic_partitions",
+    MetricKind.GAUGE,
+    "Partitions of all topics.",
+    kafka="PartitionCount",
 )
-OFFLINE: Final = Family(
+_OFFLINE: Final = Family(
     "rollcall_offline_partitions",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "Partitions that cannot be used: they have no log, or the log's disk has failed.",
     kafka="OfflinePartitionsCount, OfflineReplicaCount",
 )
-LOG_BYTES: Final = Family(
-    "rollcall_log_bytes", Kind.GAUGE, "Size of all logs.", kafka="Size, of all logs together"
+_LOG_BYTES: Final = Family(
+    "rollcall_log_bytes", MetricKind.GAUGE, "Size of all logs.", kafka="Size, of all logs together"
 )
-PARTITION_LOG_BYTES: Final = Family(
+_PARTITION_LOG_BYTES: Final = Family(
     "rollcall_partition_log_bytes",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "Size of a partition's log.",
     ("topic", "partition"),
     kafka="Size",
 )
-START_OFFSET: Final = Family(
+_START_OFFSET: Final = Family(
     "rollcall_partition_start_offset",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "The first offset of a partition's log.",
     ("topic", "partition"),
     kafka="LogStartOffset",
 )
-END_OFFSET: Final = Family(
+_END_OFFSET: Final = Family(
     "rollcall_partition_end_offset",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "The high watermark: the offset after the last record that may be read.",
     ("topic", "partition"),
     kafka="LogEndOffset",
 )
-LEFT_OUT: Final = Family(
+_LEFT_OUT: Final = Family(
     "rollcall_metrics_topic_partitions_left_out",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "Partitions of topics without their own series (rollcall.metrics.partitions.max).",
 )
-RECORDS_APPENDED: Final = Family(
-    "rollcall_appended_records_total", Kind.COUNTER, "Records produced.", kafka="MessagesInPerSec"
+_RECORDS_APPENDED: Final = Family(
+    "rollcall_appended_records_total",
+    MetricKind.COUNTER,
+    "Records produced.",
+    kafka="MessagesInPerSec",
 )
-BYTES_APPENDED: Final = Family(
-    "rollcall_appended_bytes_total", Kind.COUNTER, "Bytes produced.", kafka="BytesInPerSec"
+_BYTES_APPENDED: Final = Family(
+    "rollcall_appended_bytes_total", MetricKind.COUNTER, "Bytes produced.", kafka="BytesInPerSec"
 )
-BYTES_FETCHED: Final = Family(
-    "rollcall_fetched_bytes_total", Kind.COUNTER, "Bytes fetched.", kafka="BytesOutPerSec"
+_BYTES_FETCHED: Final = Family(
+    "rollcall_fetched_bytes_total", MetricKind.COUNTER, "Bytes fetched.", kafka="BytesOutPerSec"
 )
 
 
@@ -88,7 +94,7 @@ class ShownTopics:
         return self.total - self.offline - len(self.partitions)
 
     def read(self) -> Generator[None, None, None]:
-        """At each pause the event loop may go on."""
+        """At each pause other work of the event loop may run."""
         steps = 0
         for name in sorted(self._registry.names()):
             topic = self._registry.by_name(name)
@@ -111,27 +117,27 @@ class ShownTopics:
                         start, end = log.log_start_offset, log.high_watermark
                         self.partitions.append(ShownPartition(labels, start, end, size_bytes))
                 steps += 1
-                if steps % PARTITIONS_A_BREATH == 0:
+                if steps % _PARTITIONS_PER_SLICE == 0:
                     yield
 
 
 def collect(daemon: Daemon, shown: ShownTopics) -> Portions:
     counters = daemon.observer.counters
-    yield TOPICS.one(shown.topics)
-    yield PARTITIONS.one(shown.total)
-    yield OFFLINE.one(shown.offline)
-    yield LOG_BYTES.one(shown.log_bytes)
-    yield LEFT_OUT.one(shown.left_out)
+    yield _TOPICS.sample(shown.topics)
+    yield _PARTITIONS.sample(shown.total)
+    yield _OFFLINE.sample(shown.offline)
+    yield _LOG_BYTES.sample(shown.log_bytes)
+    yield _LEFT_OUT.sample(shown.left_out)
     for family, of in (
-        (PARTITION_LOG_BYTES, "size_bytes"),
-        (START_OFFSET, "start_offset"),
-        (END_OFFSET, "end_offset"),
+        (_PARTITION_LOG_BYTES, "size_bytes"),
+        (_START_OFFSET, "start_offset"),
+        (_END_OFFSET, "end_offset"),
     ):
         head = f"{family.name}{{"
         yield from in_portions(
             family,
-            (f"{head}{one.labels}}} {getattr(one, of)}\n" for one in shown.partitions),
+            (f"{head}{row.labels}}} {getattr(row, of)}\n" for row in shown.partitions),
         )
-    yield RECORDS_APPENDED.one(counters.records_appended)
-    yield BYTES_APPENDED.one(counters.bytes_appended)
-    yield BYTES_FETCHED.one(counters.bytes_fetched)
+    yield _RECORDS_APPENDED.sample(counters.records_appended)
+    yield _BYTES_APPENDED.sample(counters.bytes_appended)
+    yield _BYTES_FETCHED.sample(counters.bytes_fetched)

@@ -1,4 +1,4 @@
-"""Purgatory: how many operations wait, of which kind, and until when?
+"""Purgatory: how many operations of each kind wait, and until when.
 
 Kafka's names of the two numbers and of the operations are those of its old coordinator, which had a
 purgatory: Heartbeat and Rebalance. `kind` says more: whether members are waited for to join for
@@ -9,27 +9,27 @@ Kafka's counterpart: `DelayedOperationPurgatory`.
 from typing import Final
 
 from broker.daemon import Daemon
-from broker.metrics.family import Family, Kind, Portions
+from broker.metrics.family import Family, MetricKind, Portions
 
 _LABELS = ("operation", "kind")
 
-OPERATIONS: Final = Family(
+_OPERATIONS: Final = Family(
     "rollcall_purgatory_operations",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "Delayed operations that wait in the purgatory.",
     _LABELS,
     kafka="NumDelayedOperations{delayedOperation}",
 )
-WATCHED: Final = Family(
+_WATCHED: Final = Family(
     "rollcall_purgatory_watched",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "Pairs of a delayed operation and a key that it is watched under.",
     _LABELS,
     kafka="PurgatorySize{delayedOperation}",
 )
-NEXT_DEADLINE: Final = Family(
+_NEXT_DEADLINE: Final = Family(
     "rollcall_purgatory_next_deadline_seconds",
-    Kind.GAUGE,
+    MetricKind.GAUGE,
     "Time until the first of these operations expires; no series if none waits.",
     _LABELS,
 )
@@ -58,8 +58,8 @@ def collect(daemon: Daemon) -> Portions:
     delayed[_FETCH] = daemon.data_plane.delayed_fetches
     watched[_FETCH] = daemon.data_plane.watched_fetches
     now_ms = daemon.clock.now().mono_ms
-    yield OPERATIONS.rows(delayed.items())
-    yield WATCHED.rows(watched.items())
-    yield NEXT_DEADLINE.rows(
+    yield _OPERATIONS.samples(delayed.items())
+    yield _WATCHED.samples(watched.items())
+    yield _NEXT_DEADLINE.samples(
         (kind, (deadline_ms - now_ms) / 1000) for kind, deadline_ms in deadlines.items()
     )

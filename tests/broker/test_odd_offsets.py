@@ -15,8 +15,8 @@ from broker.lag.reader import LagReader
 from broker.lag.skipped_groups import LAG, LOGGED_GROUPS_MAX, METRICS, VERDICTS, SkippedGroups
 from broker.lag.verdict_watch import VerdictWatch
 from broker.metrics.labelled import Labelled
-from broker.metrics.lag import PartitionLag, SampledLag
-from broker.metrics.scrape import Metrics, text
+from broker.metrics.lag import SampledLag, ShownLag
+from broker.metrics.scrape import Metrics, exposition
 from broker.observe.events import GroupSkipped
 from coordinator.classic.group_view import ClassicGroupView
 from coordinator.coordinator import GroupCoordinator
@@ -66,7 +66,7 @@ async def check(node: Node) -> None:
         notes[group_id] = (one.note, one.lag)
     assert notes.pop("highest") == (LagNote.BEYOND_END, 0)
     assert set(notes.values()) == {(LagNote.NEGATIVE, None)}
-    scraped = "".join(filter(None, text(Metrics(node.daemon).portions(), openmetrics=True)))
+    scraped = "".join(filter(None, exposition(Metrics(node.daemon).portions(), openmetrics=True)))
     assert 'group_coordinator_lag_records{group="good"' in scraped
     assert set(sampler.skipped.counts.values()) == {0}
 
@@ -149,7 +149,7 @@ def test_a_scrape_shows_the_groups_that_can_be_read() -> None:
     reader = cast("LagReader", world.sampler._reader)
 
     class Faulty(SampledLag):
-        def of(self, group: ClassicGroupView) -> Iterator[PartitionLag]:
+        def of(self, group: ClassicGroupView) -> Iterator[ShownLag]:
             if group.group_id == "g1":
                 raise OverflowError("int too big to convert")
             return super().of(group)

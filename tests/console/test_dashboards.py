@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from broker.metrics.family import Kind
+from broker.metrics.family import MetricKind
 from broker.metrics.scrape import all_families
 from docs.make_dashboard import PATH, dashboard_text
 from history.lag.model import LagStatus
@@ -67,7 +67,7 @@ def base_name(name: str) -> str:
     for ending in ("_bucket", "_count", "_sum"):
         base = name.removesuffix(ending)
         if name not in FAMILIES and base in FAMILIES:
-            assert FAMILIES[base].kind is Kind.HISTOGRAM
+            assert FAMILIES[base].kind is MetricKind.HISTOGRAM
             return base
     return name
 
@@ -109,9 +109,9 @@ def test_counters_are_rated_and_gauges_are_not(place: str) -> None:
         if family is None:
             continue
         rated = re.search(rf"(rate|increase)\({re.escape(selector.name)}\b", expr) is not None
-        if family.kind is Kind.COUNTER and "failures" not in family.name:
+        if family.kind is MetricKind.COUNTER and "failures" not in family.name:
             assert rated, f"{family.name} only grows"
-        if family.kind is Kind.GAUGE:
+        if family.kind is MetricKind.GAUGE:
             # The exceptions are offsets: gauges by what may happen to them, but they grow.
             assert not rated or family.name.endswith("_offset")
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from broker.metrics.family import Family, Kind, Portion
+from broker.metrics.family import Family, MetricKind, Portion
 from broker.metrics.scrape import Metrics
 from broker.net.sockets import bind_admin
 from console import app
 from console.app import Console
 from tests.broker.node import Node
 
-FAMILY = Family("rollcall_example", Kind.GAUGE, "Example.", ("number",))
+FAMILY = Family("rollcall_example", MetricKind.GAUGE, "Example.", ("number",))
 WAIT_S = 60.0
 
 

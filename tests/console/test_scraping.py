@@ -8,11 +8,11 @@ from itertools import pairwise
 
 import pytest
 
-from broker.metrics.family import Family, Kind, Portion
+from broker.metrics.family import Family, MetricKind, Portion
 from broker.observe.stats import LoopStalls
 from console.scraping import Form, Scrapes, negotiate
 
-FAMILY = Family("rollcall_example", Kind.GAUGE, "Example.", ("number",))
+FAMILY = Family("rollcall_example", MetricKind.GAUGE, "Example.", ("number",))
 PROMETHEUS_ACCEPTS = (
     "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.5,"
     "application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=0.0.4;q=0.2,*/*;q=0.1"

@@ -9,8 +9,8 @@ from prometheus_client.openmetrics.parser import (
 )
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from broker.metrics.family import UNITS, Family, Kind, escaped, number
-from broker.metrics.scrape import all_families, text
+from broker.metrics.family import UNITS, Family, MetricKind, escaped, number
+from broker.metrics.scrape import all_families, exposition
 from broker.observe.stats import Histogram
 from docs.make_metrics import PATH, metrics_text
 
@@ -32,8 +32,8 @@ def test_own_names_keep_the_conventions(family: Family) -> None:
     name = family.name
     assert re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name)
     assert name.startswith(("group_coordinator_", "rollcall_", "process_", "python_"))
-    assert name.endswith("_total") == (family.kind is Kind.COUNTER)
-    assert name.endswith("_info") == (family.kind is Kind.INFO)
+    assert name.endswith("_total") == (family.kind is MetricKind.COUNTER)
+    assert name.endswith("_info") == (family.kind is MetricKind.INFO)
     assert not name.endswith(("_bucket", "_count", "_sum"))
     assert not NOBODYS_UNITS.search(name)
     words = name.removesuffix("_total").split("_")
@@ -74,11 +74,11 @@ EVIL = [
 
 @pytest.mark.parametrize("value", EVIL)
 def test_a_label_says_what_it_was_given(value: str) -> None:
-    family = Family("rollcall_example", Kind.GAUGE, "Example.", ("group", "state"))
-    portion = family.rows([((value, "a"), 1), (("b", value), 2.5)])
+    family = Family("rollcall_example", MetricKind.GAUGE, "Example.", ("group", "state"))
+    portion = family.samples([((value, "a"), 1), (("b", value), 2.5)])
 
     for openmetrics, parse in ((False, parse_text), (True, parse_openmetrics)):
-        written = "".join(filter(None, text(iter([portion]), openmetrics=openmetrics)))
+        written = "".join(filter(None, exposition(iter([portion]), openmetrics=openmetrics)))
         (parsed,) = parse(written)
         assert [(sample.labels, sample.value) for sample in parsed.samples] == [
             ({"group": value, "state": "a"}, 1.0),
@@ -113,11 +113,11 @@ def test_a_histogram_counts_from_below_and_ends_with_all() -> None:
     histogram = Histogram((0.5, 1.0))
     for amount in (0.25, 0.5, 0.75, 3.0):
         histogram.add(amount)
-    family = Family("rollcall_example_seconds", Kind.HISTOGRAM, "Example.", ("request",))
+    family = Family("rollcall_example_seconds", MetricKind.HISTOGRAM, "Example.", ("request",))
     portion = family.histograms({("Join",): histogram})
 
     for openmetrics, parse in ((False, parse_text), (True, parse_openmetrics)):
-        written = "".join(filter(None, text(iter([portion]), openmetrics=openmetrics)))
+        written = "".join(filter(None, exposition(iter([portion]), openmetrics=openmetrics)))
         (parsed,) = parse(written)
         assert parsed.type == "histogram"
         values = {(s.name, s.labels.get("le")): s.value for s in parsed.samples}
@@ -131,7 +131,7 @@ def test_a_histogram_counts_from_below_and_ends_with_all() -> None:
 
 
 def test_openmetrics_names_a_counters_family_without_its_ending() -> None:
-    counter = Family("rollcall_seconds_total", Kind.COUNTER, "Example.")
+    counter = Family("rollcall_seconds_total", MetricKind.COUNTER, "Example.")
     assert "# TYPE rollcall_seconds counter\n# UNIT rollcall_seconds seconds\n" in counter.header(
         openmetrics=True
     )

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 import pytest
 
 from broker.metrics import group_series
-from broker.metrics.labelled import STEPS_A_BREATH, Labelled
-from broker.metrics.lag import PartitionLag
+from broker.metrics.labelled import STEPS_PER_SLICE, Labelled
+from broker.metrics.lag import ShownLag
 from coordinator.classic.group import ClassicGroup, ClassicMember
 from coordinator.classic.group_view import ClassicGroupView
 from coordinator.group_counts import GroupCounts
@@ -48,11 +48,11 @@ class FakeLag:
         yield groups[::2]
         yield groups[1::2]
 
-    def of(self, group: ClassicGroupView) -> Iterator[PartitionLag]:
+    def of(self, group: ClassicGroupView) -> Iterator[ShownLag]:
         for topic, partition, lag in self.lags.get(group.group_id, []):
             seconds = None if lag is None else 0.5
             status = self.statuses.get(group.group_id)
-            yield PartitionLag(TopicName(topic), partition, 100, lag, seconds, status)
+            yield ShownLag(TopicName(topic), partition, 100, lag, seconds, status)
 
     def status(self, group: ClassicGroupView) -> LagStatus | None:
         status = self.statuses.get(group.group_id)
@@ -228,14 +228,14 @@ def test_a_walk_over_many_takes_breaths(groups_max: int) -> None:
     for number in range(1_000):
         place.add(f"g{number}", 1, 2, 3)
     pauses = sum(1 for _ in place.labelled.read())
-    assert pauses >= 4_000 // STEPS_A_BREATH
+    assert pauses >= 4_000 // STEPS_PER_SLICE
 
 
 def test_one_huge_group_takes_breaths_as_well() -> None:
     place = Place(groups_max=1, partitions_max=100)
     place.add("g", *range(10_000))
     pauses = sum(1 for _ in place.labelled.read())
-    assert pauses >= 10_000 // STEPS_A_BREATH
+    assert pauses >= 10_000 // STEPS_PER_SLICE
     assert len(place.labelled.rows) == 100
     assert {row[3] for row in place.labelled.rows} == set(range(9_900, 10_000))
 
@@ -258,7 +258,7 @@ def test_after_a_scrape_nothing_is_kept() -> None:
     place = Place(groups_max=5)
     place.add("g", 1)
     place.read()
-    for _ in place.labelled.let_go():
+    for _ in place.labelled.release():
         pass
     assert place.labelled.groups == []
     assert place.labelled.rows == []
