@@ -43,7 +43,7 @@ from broker.partitions.offsets_logs import OffsetsLogs
 from broker.partitions.ownership import Ownership
 from config.keys import Config
 from coordinator.coordinator import GroupCoordinator
-from history.entries import TopicPartitions
+from history.entries import TopicPartitionCounts
 from protocol.messages import Request
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.offset_fetch import OffsetFetchRequest
@@ -271,17 +271,17 @@ class Daemon:
         now = self.clock.now()
         match change:
             case TopicDeleted(name, topic_id, count, client_id, client_host):
-                self._topic_changed(TopicPartitions(name, count, 0), now)
+                self._topic_changed(TopicPartitionCounts(name, count, 0), now)
                 self.coordinator.topics_deleted([(name, topic_id)], now, client_id, client_host)
             case TopicCreated(name, _, count):
-                self._topic_changed(TopicPartitions(name, 0, count), now)
+                self._topic_changed(TopicPartitionCounts(name, 0, count), now)
                 self.coordinator.partitions_changed({name}, now)
             case PartitionsAdded(name, _, before, count):
-                self._topic_changed(TopicPartitions(name, before, count), now)
+                self._topic_changed(TopicPartitionCounts(name, before, count), now)
                 self.coordinator.partitions_changed({name}, now)
         self.ticker.arm()
 
-    def _topic_changed(self, change: TopicPartitions, now: Now) -> None:
+    def _topic_changed(self, change: TopicPartitionCounts, now: Now) -> None:
         """Its consumers may rejoin for it: the history is to know why."""
         if self.history is not None:
             self.history.topics_changed([change], now)

@@ -187,9 +187,9 @@ def _awaited(members: Iterable[Awaited]) -> Iterable[dict[str, object]]:
     for one in members:
         ends_at_ms = one.session_ends_at_ms
         yield {
-            "member_id": one.who.member_id,
-            "group_instance_id": one.who.group_instance_id,
-            "client_id": one.who.client_id,
-            "host": one.who.host,
+            "member_id": one.member.member_id,
+            "group_instance_id": one.member.group_instance_id,
+            "client_id": one.member.client_id,
+            "host": one.member.client_host,
             "session_ends": None if ends_at_ms is None else instant(ends_at_ms),
         }

@@ -17,7 +17,14 @@ from aiohttp import web
 from broker.daemon import Daemon
 from console.answers import answer_json, refusal, whole_number
 from coordinator.classic.group_view import ClassicGroupView
-from history.lag.model import LAG_NOTE_TEXTS, LAG_SEVERITY, GroupLag, LagSum, Owner, PartitionLag
+from coordinator.member_identity import MemberIdentity
+from history.lag.model import (
+    LAG_NOTE_TEXTS,
+    LAG_SEVERITY,
+    GroupLag,
+    LagSum,
+    PartitionLag,
+)
 from history.lag.store import GroupWindows
 from protocol.names import GroupId, GroupState
 
@@ -138,7 +145,9 @@ def _group(lag: GroupLag, partitions: list[dict[str, object]]) -> dict[str, obje
     }
 
 
-def _by_owner(sums: Iterable[tuple[Owner | None, LagSum]]) -> list[tuple[Owner | None, LagSum]]:
+def _by_owner(
+    sums: Iterable[tuple[MemberIdentity | None, LagSum]],
+) -> list[tuple[MemberIdentity | None, LagSum]]:
     return sorted(sums, key=lambda one: "" if one[0] is None else one[0].member_id)
 
 
@@ -175,7 +184,7 @@ def _partition(one: PartitionLag) -> dict[str, object]:
     }
 
 
-def _owner(owner: Owner) -> dict[str, object]:
+def _owner(owner: MemberIdentity) -> dict[str, object]:
     return {
         "member_id": owner.member_id,
         "group_instance_id": owner.group_instance_id,

@@ -1,12 +1,15 @@
-"""How is an event of the history written down, and read back by a later version? msgpack, by name.
+"""Entry encoding: history entries as msgpack maps by name, readable by earlier and later versions.
 
-Key: the group id, UTF-8, so that a reader can filter without a look at the value. Value: one
-msgpack map {"v": 1, "type": ..., and the fields of the type}; what is null, empty or false by
-default, and is so here, is left out.
+Key: the group id, UTF-8, so that a reader can filter without decoding the value. Value: one
+msgpack map {"v": 1, "type": ..., and the fields of the type}. A field that is null, empty or false
+by default is left out while it has its default.
 
-The versioning rule: a type may get more fields at any time; readers ignore what they do not know
-and fill in the default for what is not there. `v` is raised only when the meaning of a field
-changes; a reader skips a value whose `v` is greater than its own, and a type that it does not know.
+Stored names are explicit: the type's name is in `ENTRY_TYPES`, a field's name is the attribute's
+unless `STORED_FIELD_NAMES` has another. tests/history/test_stored_names.py pins all of them.
+
+Versioning: a type may get more fields at any time; readers ignore unknown fields and use the
+default for missing ones. `v` is raised only when the meaning of a field changes; a reader skips a
+value whose `v` is greater than its own, and an unknown type.
 
 Declarations are compiled once into a writer and a reader for each type, as in protocol/.
 """
@@ -15,7 +18,7 @@ import types
 from collections.abc import Callable
 from enum import StrEnum
 from functools import cache
-from typing import Final, Union, cast, get_args, get_origin, get_type_hints
+from typing import Final, NamedTuple, Union, cast, get_args, get_origin, get_type_hints
 
 import msgpack
 from msgspec import NODEFAULT, Struct
@@ -23,7 +26,16 @@ from msgspec.structs import fields
 
 from history.entries import ENTRY_NAMES, ENTRY_TYPES, HistoryEntry
 
-VERSION: Final = 1
+ENTRY_VERSION: Final = 1
+
+STORED_FIELD_NAMES: Final = {
+    "client": "asker",
+    "client_host": "host",
+    "join_kind": "entrance",
+    "member": "who",
+    "without_rebalance": "settled",
+}
+"""Attribute -> its name in records and JSON, where it is another one. Never changed."""
 
 Plain = object
 """What msgpack takes: None, bool, int, float, str, list, dict."""
@@ -33,19 +45,19 @@ Read = Callable[[Plain], object]
 
 
 class UnreadableEntry(Exception):
-    """The value is no event of ours: not msgpack, or not of the types that the fields have."""
+    """The value is not an entry: not msgpack, or a field of another type."""
 
 
 def encode(event: HistoryEntry) -> tuple[bytes, bytes]:
-    """(key, value) of the event's record."""
+    """(key, value) of the entry's record."""
     kind = type(event)
-    value = {"v": VERSION, "type": ENTRY_NAMES[kind], **_write_map(kind, event)}
+    value = {"v": ENTRY_VERSION, "type": ENTRY_NAMES[kind], **_write_map(kind, event)}
     packed: bytes = msgpack.packb(value)
     return event.group_id.encode(), packed
 
 
 def decode(value: bytes | None) -> HistoryEntry | None:
-    """The event; None for a type or a version from the future. Raises UnreadableEntry."""
+    """The entry; None for a later type or version. Raises UnreadableEntry."""
     if value is None:
         return None
     try:
@@ -55,7 +67,7 @@ def decode(value: bytes | None) -> HistoryEntry | None:
     if not isinstance(plain, dict) or not isinstance(plain.get("v"), int):
         raise UnreadableEntry("no map with a version")
     kind = ENTRY_TYPES.get(str(plain.get("type")))
-    if kind is None or plain["v"] > VERSION:
+    if kind is None or plain["v"] > ENTRY_VERSION:
         return None
     try:
         return cast("HistoryEntry", _read_map(kind, plain))
@@ -69,35 +81,45 @@ def as_plain(value: object) -> Plain:
         return str(value)
     if isinstance(value, Struct) or hasattr(value, "_fields"):
         kind: type = type(value)
-        return {name: as_plain(getattr(value, name)) for name, *_ in _layout(kind)}
+        return {field.stored: as_plain(getattr(value, field.name)) for field in _layout(kind)}
     if isinstance(value, tuple):
-        return [as_plain(one) for one in value]
+        return [as_plain(element) for element in value]
     return value
 
 
 # ---------------------------------------------------------------- one layout for each declaration
 
-Layout = tuple[tuple[str, Write, Read, object], ...]
-"""(name, writer, reader, default or NODEFAULT) of each field."""
+
+class _Field(NamedTuple):
+    """A field: attribute, stored name, codec, and default or NODEFAULT."""
+
+    name: str
+    stored: str
+    write: Write
+    read: Read
+    default: object
 
 
 @cache
-def _layout(kind: type) -> Layout:
+def _layout(kind: type) -> tuple[_Field, ...]:
     hints = get_type_hints(kind)
     if issubclass(kind, Struct):
-        defaults = {one.name: one.default for one in fields(kind)}
+        defaults = {field.name: field.default for field in fields(kind)}
     else:
         given = cast("dict[str, object]", getattr(kind, "_field_defaults", {}))
         defaults = {name: given.get(name, NODEFAULT) for name in hints}
-    return tuple((name, *_codec(hints[name]), defaults[name]) for name in defaults)
+    return tuple(
+        _Field(name, STORED_FIELD_NAMES.get(name, name), *_codec(hints[name]), default)
+        for name, default in defaults.items()
+    )
 
 
 def _write_map(kind: type, value: object) -> dict[str, Plain]:
     plain: dict[str, Plain] = {}
-    for name, write, _, default in _layout(kind):
+    for name, stored, write, _, default in _layout(kind):
         content = getattr(value, name)
         if content or content != default or not _is_nothing(default):
-            plain[name] = write(content)
+            plain[stored] = write(content)
     return plain
 
 
@@ -109,11 +131,11 @@ def _read_map(kind: type, plain: Plain) -> object:
     if not isinstance(plain, dict):
         raise TypeError(f"{plain!r} is no {kind.__name__}")
     given: dict[str, object] = {}
-    for name, _, read, default in _layout(kind):
-        if name in plain:
-            given[name] = read(plain[name])
+    for name, stored, _, read, default in _layout(kind):
+        if stored in plain:
+            given[name] = read(plain[stored])
         elif default is NODEFAULT:
-            raise KeyError(name)
+            raise KeyError(stored)
     made: object = kind(**given)
     return made
 
@@ -122,7 +144,7 @@ def _codec(hint: object) -> tuple[Write, Read]:
     """How a field of this type is written and read."""
     origin = get_origin(hint)
     if origin in (Union, types.UnionType):
-        (inner,) = (one for one in get_args(hint) if one is not types.NoneType)
+        (inner,) = (arm for arm in get_args(hint) if arm is not types.NoneType)
         write, read = _codec(inner)
         return (
             lambda value: None if value is None else write(value),
@@ -131,9 +153,10 @@ def _codec(hint: object) -> tuple[Write, Read]:
     if origin is tuple:
         write, read = _codec(get_args(hint)[0])
         return (
-            lambda value: [write(one) for one in cast("tuple[object, ...]", value)],
-            lambda plain: tuple([read(one) for one in _list(plain)]),
+            lambda value: [write(element) for element in cast("tuple[object, ...]", value)],
+            lambda plain: tuple([read(element) for element in _list(plain)]),
         )
+    hint = getattr(hint, "__supertype__", hint)  # a NewType is stored as what it is based on
     assert isinstance(hint, type), hint
     if issubclass(hint, StrEnum):
         return str, hint

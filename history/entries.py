@@ -17,52 +17,42 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
+from coordinator.member_identity import MemberIdentity
 from history.causes import Cause, End, OffsetsBy, Removal, WaitEnd
+from protocol.names import NO_GENERATION
 
-NO_GENERATION: Final = -1
-
-
-class Who(NamedTuple):
-    """A member, for people: its ids and where it calls from (as Java prints it: `/10.0.0.7`)."""
-
-    member_id: str = ""
-    group_instance_id: str | None = None
-    client_id: str = ""
-    host: str = ""
+NO_MEMBER: Final = MemberIdentity()
 
 
-NOBODY: Final = Who()
-
-
-class Asker(NamedTuple):
+class RequestClient(NamedTuple):
     """The client whose request it was."""
 
     client_id: str = ""
-    host: str = ""
+    client_host: str = ""
 
 
-class Wait(NamedTuple):
+class MemberWait(NamedTuple):
     """A member that a rebalance waited for.
 
     `join_delay_ms`: from the beginning of the rebalance to its JoinGroup; None when none came.
     """
 
-    who: Who
+    member: MemberIdentity
     join_delay_ms: int | None = None
     end: WaitEnd = WaitEnd.WAITING
 
 
-class Joined(NamedTuple):
+class JoinedMember(NamedTuple):
     """A member of a new generation, and how long after the rebalance began it joined."""
 
-    who: Who
+    member: MemberIdentity
     join_delay_ms: int = 0
 
 
-class Gone(NamedTuple):
+class MemberRemoval(NamedTuple):
     """`reason` is the client's own; `silent_ms` since its last sign of life, if it expired."""
 
-    who: Who
+    member: MemberIdentity
     reason: str | None = None
     silent_ms: int | None = None
     session_timeout_ms: int | None = None  # its own, if it expired
@@ -72,11 +62,11 @@ class AlsoCaused(NamedTuple):
     """What would have begun the rebalance too, if it had not been running already."""
 
     cause: Cause
-    who: Who | None = None
+    member: MemberIdentity | None = None
     at_ms: int = 0
 
 
-class Move(NamedTuple):
+class PartitionMove(NamedTuple):
     """A partition that went from one member to another."""
 
     topic: str
@@ -85,7 +75,7 @@ class Move(NamedTuple):
     to_member: str
 
 
-class TopicPartitions(NamedTuple):
+class TopicPartitionCounts(NamedTuple):
     """A topic whose partitions changed: how many it had, and has. None: not known; 0: no topic."""
 
     topic: str
@@ -93,11 +83,11 @@ class TopicPartitions(NamedTuple):
     now: int | None = None
 
 
-class Held(NamedTuple):
+class StandbyTasks(NamedTuple):
     """What a Kafka Streams client was told to run, beside what its assignment lists: `standby`
     tasks are standbys and warm-ups, which the assignment does not tell apart."""
 
-    who: Who
+    member: MemberIdentity
     active: int = 0
     standby: int = 0
 
@@ -122,15 +112,15 @@ class Rebalance(Struct, frozen=True):
 
     cause: Cause
     began_at_ms: int
-    trigger: Who | None = None
+    trigger: MemberIdentity | None = None
     reason: str = ""  # Kafka's sentence for its beginning
     client_reason: str = ""  # what the client itself said (KIP-800), if it did
     began_by: Cause | None = None  # what began it, where `cause` is what lies behind that
     end: End = End.RUNNING
     duration_ms: int | None = None
-    waited_for: tuple[Wait, ...] = ()
+    waited_for: tuple[MemberWait, ...] = ()
     waited_for_left_out: int = 0
-    joined: tuple[Joined, ...] = ()  # every member of the new generation, the slowest first
+    joined: tuple[JoinedMember, ...] = ()  # every member of the new generation, the slowest first
     joined_left_out: int = 0
     also: tuple[AlsoCaused, ...] = ()
     generation_before: int = NO_GENERATION
@@ -139,14 +129,16 @@ class Rebalance(Struct, frozen=True):
     members_after: int | None = None
     partitions_moved: int | None = None
     unowned_partition_seconds: float | None = None
-    with_trigger: tuple[Who, ...] = ()  # who went together with the trigger, in one instant
-    replaced: Who | None = None  # the process whose place the trigger took
+    with_trigger: tuple[
+        MemberIdentity, ...
+    ] = ()  # who went together with the trigger, in one instant
+    replaced: MemberIdentity | None = None  # the process whose place the trigger took
     note: str = ""  # what else is known of its cause, in words
     silent_ms: int | None = None  # of the trigger, if it expired
     session_timeout_ms: int | None = None  # likewise
-    topics: tuple[TopicPartitions, ...] = ()  # whose partitions changed
-    moves: tuple[Move, ...] = ()  # the first ones of `partitions_moved`
-    held: tuple[Held, ...] = ()  # Kafka Streams
+    topics: tuple[TopicPartitionCounts, ...] = ()  # whose partitions changed
+    moves: tuple[PartitionMove, ...] = ()  # the first ones of `partitions_moved`
+    held: tuple[StandbyTasks, ...] = ()  # Kafka Streams
     described: str = ""  # what was assigned, of groups that are no consumers', in words
     away_ms: int | None = None  # how long the coordinator was away, at most
     stopped: str = ""  # "killed", "stopped": how it had ended; "": it had not
@@ -185,7 +177,7 @@ class GroupDeletedEntry(Struct, frozen=True):
     group_id: str
     at_ms: int
     expired: bool = False
-    asker: Asker | None = None
+    client: RequestClient | None = None
 
 
 class MemberAddedEntry(Struct, frozen=True):
@@ -193,8 +185,8 @@ class MemberAddedEntry(Struct, frozen=True):
 
     group_id: str
     at_ms: int
-    who: Who = NOBODY
-    entrance: str = ""
+    member: MemberIdentity = NO_MEMBER
+    join_kind: str = ""
     generation: int = NO_GENERATION  # the group's, before
     reason: str = ""
     session_timeout_ms: int = 0
@@ -208,23 +200,23 @@ class MembersRemovedEntry(Struct, frozen=True):
     at_ms: int
     cause: Removal = Removal.LEFT
     generation: int = NO_GENERATION
-    members: tuple[Gone, ...] = ()
+    members: tuple[MemberRemoval, ...] = ()
     members_left_out: int = 0
-    asker: Asker | None = None
+    client: RequestClient | None = None
 
 
 class StaticMemberReplacedEntry(Struct, frozen=True):
-    """Another process came with a member's instance id. `settled`: nobody had to rejoin."""
+    """Another process joined with a member's instance id. `without_rebalance`: nobody rejoined."""
 
     group_id: str
     at_ms: int
-    who: Who = NOBODY
+    member: MemberIdentity = NO_MEMBER
     old_member_id: str = ""
     generation: int = NO_GENERATION
     members: int = 0
-    settled: bool = False
+    without_rebalance: bool = False
     reason: str = ""
-    replaced: Who | None = None  # the process that was there before
+    replaced: MemberIdentity | None = None  # the process that was there before
     silent_ms: int | None = None  # since that one was heard last
     partitions: int | None = None  # that it had; None if its assignment is not a consumer's
 
@@ -245,7 +237,7 @@ class MemberLapsedEntry(Struct, frozen=True):
 
     group_id: str
     at_ms: int
-    who: Who = NOBODY
+    member: MemberIdentity = NO_MEMBER
     generation: int = NO_GENERATION
     session_timeout_ms: int = 0
 
@@ -255,7 +247,7 @@ class LapseForgivenEntry(Struct, frozen=True):
 
     group_id: str
     at_ms: int
-    who: Who = NOBODY
+    member: MemberIdentity = NO_MEMBER
     generation: int = NO_GENERATION
     late_by_ms: int = 0
 
@@ -267,21 +259,21 @@ class RebalanceBegunEntry(Struct, frozen=True):
     at_ms: int
     cause: Cause = Cause.MEMBER_JOINED
     began_by: Cause | None = None  # as in Rebalance
-    trigger: Who | None = None
+    trigger: MemberIdentity | None = None
     reason: str = ""
     client_reason: str = ""
     from_state: str = ""
     generation: int = NO_GENERATION  # the one that ends
     members: int = 0  # before what began it: one that joins does not count, one that left does
-    waiting_for: tuple[Who, ...] = ()
+    waiting_for: tuple[MemberIdentity, ...] = ()
     waiting_for_left_out: int = 0
     timeout_ms: int = 0
-    with_trigger: tuple[Who, ...] = ()  # these and the next ones as in Rebalance
-    replaced: Who | None = None
+    with_trigger: tuple[MemberIdentity, ...] = ()  # these and the next ones as in Rebalance
+    replaced: MemberIdentity | None = None
     note: str = ""
     silent_ms: int | None = None
     session_timeout_ms: int | None = None
-    topics: tuple[TopicPartitions, ...] = ()
+    topics: tuple[TopicPartitionCounts, ...] = ()
     protocol_type: str = ""
 
 
@@ -290,7 +282,7 @@ class NobodyRejoinedEntry(Struct, frozen=True):
 
     group_id: str
     at_ms: int
-    waiting_for: tuple[Who, ...] = ()
+    waiting_for: tuple[MemberIdentity, ...] = ()
     times: int | None = None  # in a row so far; None: once. Not each time is told
 
     def after(self, times: int | None) -> "NobodyRejoinedEntry | None":
@@ -303,8 +295,8 @@ class NobodyRejoinedEntry(Struct, frozen=True):
 class LeaderChangedEntry(Struct, frozen=True):
     group_id: str
     at_ms: int
-    old: Who = NOBODY
-    new: Who = NOBODY
+    old: MemberIdentity = NO_MEMBER
+    new: MemberIdentity = NO_MEMBER
 
 
 class GenerationBegunEntry(Struct, frozen=True):
@@ -317,9 +309,9 @@ class GenerationBegunEntry(Struct, frozen=True):
     protocol: str = ""
     leader_id: str = ""
     members: int = 0
-    joined: tuple[Joined, ...] = ()
+    joined: tuple[JoinedMember, ...] = ()
     joined_left_out: int = 0
-    absent: tuple[Who, ...] = ()
+    absent: tuple[MemberIdentity, ...] = ()
 
 
 class AssignmentReceivedEntry(Struct, frozen=True):
@@ -333,9 +325,9 @@ class AssignmentReceivedEntry(Struct, frozen=True):
     without_assignment: int = 0
     partitions: int | None = None
     partitions_moved: int | None = None
-    moves: tuple[Move, ...] = ()
+    moves: tuple[PartitionMove, ...] = ()
     moves_left_out: int = 0
-    held: tuple[Held, ...] = ()  # Kafka Streams: those with standby tasks
+    held: tuple[StandbyTasks, ...] = ()  # Kafka Streams: those with standby tasks
     described: str = ""  # of groups that are no consumers', in words
 
 
@@ -371,7 +363,7 @@ class TopicsChangedEntry(Struct, frozen=True):
     group_id: str
     at_ms: int
     topics: tuple[str, ...] = ()
-    changes: tuple[TopicPartitions, ...] = ()  # the same topics, with numbers
+    changes: tuple[TopicPartitionCounts, ...] = ()  # the same topics, with numbers
 
 
 class OffsetsMovedEntry(Struct, frozen=True):
@@ -382,7 +374,7 @@ class OffsetsMovedEntry(Struct, frozen=True):
     at_ms: int
     by: OffsetsBy = OffsetsBy.COMMIT
     changes: tuple[OffsetChange, ...] = ()
-    asker: Asker | None = None
+    client: RequestClient | None = None
     member_id: str = ""  # what the request said; often empty
     commits: int | None = None  # of one client, steadily forward, that this stands for; None: one
     since_ms: int | None = None  # when the first of these was made; `at_ms` is the last

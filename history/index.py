@@ -11,7 +11,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from history.entries import GroupDeletedEntry, HistoryEntry, Rebalance, Who
+from coordinator.member_identity import MemberIdentity
+from history.entries import GroupDeletedEntry, HistoryEntry, Rebalance
 from history.story import Story
 
 
@@ -31,20 +32,20 @@ text besides its characters."""
 
 def bytes_of(rebalance: Rebalance) -> int:
     """About what it takes in memory: members are most of it."""
-    named = [wait.who for wait in rebalance.waited_for]
-    named += [joined.who for joined in rebalance.joined]
-    named += [also.who for also in rebalance.also if also.who is not None]
+    named = [wait.member for wait in rebalance.waited_for]
+    named += [joined.member for joined in rebalance.joined]
+    named += [also.member for also in rebalance.also if also.member is not None]
     named += [who for who in (rebalance.trigger, rebalance.replaced) if who is not None]
-    named += [*rebalance.with_trigger, *(one.who for one in rebalance.held)]
+    named += [*rebalance.with_trigger, *(one.member for one in rebalance.held)]
     texts = len(rebalance.reason) + len(rebalance.client_reason)
     texts += len(rebalance.note) + len(rebalance.described)
     pairs = len(rebalance.moves) + len(rebalance.topics)
     return REBALANCE_BYTES + texts + MOVE_BYTES * pairs + sum(map(_bytes_of_who, named))
 
 
-def _bytes_of_who(who: Who) -> int:
+def _bytes_of_who(who: MemberIdentity) -> int:
     texts = len(who.member_id) + len(who.group_instance_id or "")
-    return NAMED_BYTES + 3 * TEXT_BYTES + texts + len(who.client_id) + len(who.host)
+    return NAMED_BYTES + 3 * TEXT_BYTES + texts + len(who.client_id) + len(who.client_host)
 
 
 class HistoryIndex:

@@ -7,29 +7,30 @@ may have deleted that. docs/history.md says how a rebalance gets its one named c
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from msgspec.structs import replace
 
+from coordinator.member_identity import MemberIdentity
 from history.causes import Cause, End, Removal, WaitEnd
 from history.entries import (
     AlsoCaused,
     AssignmentReceivedEntry,
     GenerationBegunEntry,
-    Gone,
     GroupEmptiedEntry,
     GroupLoadedEntry,
     HistoryEntry,
     MemberAddedEntry,
+    MemberRemoval,
     MembersRemovedEntry,
+    MemberWait,
     Rebalance,
     RebalanceBegunEntry,
     RebalanceEndedEntry,
     StaticMemberReplacedEntry,
-    Wait,
-    Who,
 )
+from protocol.names import MemberId
 
 ALSO_MAX: Final = 50
 """Causes that a running rebalance remembers beside its own."""
@@ -87,7 +88,7 @@ class Story:
             event.reason,
             event.client_reason,
             event.began_by,
-            waited_for=tuple(Wait(who) for who in event.waiting_for),
+            waited_for=tuple(MemberWait(who) for who in event.waiting_for),
             waited_for_left_out=event.waiting_for_left_out,
             with_trigger=event.with_trigger,
             replaced=event.replaced,
@@ -120,13 +121,15 @@ class Story:
         if running is None:
             return
         delay_ms = event.at_ms - running.began_at_ms
-        self._end_waits({event.old_member_id: Wait(event.who, delay_ms, WaitEnd.REPLACED)})
-        self._also(Cause.STATIC_MEMBER_REPLACED, event.who, event.at_ms)
+        self._end_waits(
+            {MemberId(event.old_member_id): MemberWait(event.member, delay_ms, WaitEnd.REPLACED)}
+        )
+        self._also(Cause.STATIC_MEMBER_REPLACED, event.member, event.at_ms)
 
     def _joined(self, event: HistoryEntry) -> None:
         assert isinstance(event, MemberAddedEntry)
         if self._gathering is not None:
-            self._also(Cause.MEMBER_JOINED, event.who, event.at_ms)
+            self._also(Cause.MEMBER_JOINED, event.member, event.at_ms)
 
     def _removed(self, event: HistoryEntry) -> None:
         assert isinstance(event, MembersRemovedEntry)
@@ -134,13 +137,15 @@ class Story:
         if running is None or not event.members:
             return
         end = _WAIT_ENDS.get(event.cause, WaitEnd.LEFT)
-        self._end_waits({gone.who.member_id: Wait(gone.who, None, end) for gone in event.members})
+        self._end_waits(
+            {gone.member.member_id: MemberWait(gone.member, None, end) for gone in event.members}
+        )
         first = _first_waited_for(running, event.members)
-        others = tuple(gone.who for gone in event.members if gone is not first)
+        others = tuple(gone.member for gone in event.members if gone is not first)
         if event.cause is Removal.REBALANCE_TIMEOUT and running.cause not in _NOT_RENAMED:
-            self._name_anew(Cause.REBALANCE_TIMEOUT, first.who, others)
+            self._name_anew(Cause.REBALANCE_TIMEOUT, first.member, others)
             return
-        for who in (first.who, *others):
+        for who in (first.member, *others):
             self._also(_REMOVAL_CAUSES[event.cause], who, event.at_ms)
 
     def _generation_began(self, event: HistoryEntry) -> None:
@@ -148,10 +153,12 @@ class Story:
         if self.running is None:
             return
         ends = {
-            joined.who.member_id: Wait(joined.who, joined.join_delay_ms, WaitEnd.REJOINED)
+            joined.member.member_id: MemberWait(
+                joined.member, joined.join_delay_ms, WaitEnd.REJOINED
+            )
             for joined in event.joined
         }
-        ends.update({who.member_id: Wait(who, None, WaitEnd.ABSENT) for who in event.absent})
+        ends.update({who.member_id: MemberWait(who, None, WaitEnd.ABSENT) for who in event.absent})
         self._end_waits(ends)
         self.running = replace(
             self.running,
@@ -187,14 +194,16 @@ class Story:
         running = self.running
         return None if running is None or running.generation_after is not None else running
 
-    def _also(self, cause: Cause, who: Who, at_ms: int) -> None:
+    def _also(self, cause: Cause, who: MemberIdentity, at_ms: int) -> None:
         running = self.running
         assert running is not None
         if len(running.also) < ALSO_MAX:
             also = (*running.also, AlsoCaused(cause, who, at_ms))
             self.running = replace(running, also=also)
 
-    def _name_anew(self, cause: Cause, who: Who, others: tuple[Who, ...]) -> None:
+    def _name_anew(
+        self, cause: Cause, who: MemberIdentity, others: tuple[MemberIdentity, ...]
+    ) -> None:
         """Name it by what made it last until its timeout; what began it is told beside it."""
         running = self.running
         assert running is not None
@@ -214,14 +223,14 @@ class Story:
             session_timeout_ms=None,
         )
 
-    def _end_waits(self, ends: dict[str, Wait]) -> None:
+    def _end_waits(self, ends: Mapping[MemberId, MemberWait]) -> None:
         """The waiting for these members, by id, is over; they are named as they were before."""
         running = self.running
         assert running is not None
         waits = tuple(
             wait
-            if wait.end is not WaitEnd.WAITING or wait.who.member_id not in ends
-            else ends[wait.who.member_id]._replace(who=wait.who)
+            if wait.end is not WaitEnd.WAITING or wait.member.member_id not in ends
+            else ends[wait.member.member_id]._replace(member=wait.member)
             for wait in running.waited_for
         )
         self.running = replace(running, waited_for=waits)
@@ -254,8 +263,8 @@ def whole_rebalance(event: HistoryEntry) -> Rebalance | None:
                 stopped=event.stopped,
                 protocol_type=event.protocol_type,
             )
-        case StaticMemberReplacedEntry(who=who, generation=generation, members=members) if (
-            event.settled
+        case StaticMemberReplacedEntry(member=who, generation=generation, members=members) if (
+            event.without_rebalance
         ):
             cause = Cause.STATIC_MEMBER_REPLACED
             kept = _kept(cause, who, event, generation, members, event.reason)
@@ -294,7 +303,7 @@ def end(running: Rebalance, how: End, at_ms: int, unowned_ms: int | None = None)
 
 def _kept(
     cause: Cause,
-    trigger: Who | None,
+    trigger: MemberIdentity | None,
     event: HistoryEntry,
     generation: int,
     members: int,
@@ -324,6 +333,6 @@ def _unowned_seconds(event: StaticMemberReplacedEntry) -> float | None:
     return None if event.partitions is None else round(event.partitions * event.silent_ms / 1000, 3)
 
 
-def _first_waited_for(running: Rebalance, members: tuple[Gone, ...]) -> Gone:
-    waited_for = {wait.who.member_id for wait in running.waited_for}
-    return next((gone for gone in members if gone.who.member_id in waited_for), members[0])
+def _first_waited_for(running: Rebalance, members: tuple[MemberRemoval, ...]) -> MemberRemoval:
+    waited_for = {wait.member.member_id for wait in running.waited_for}
+    return next((gone for gone in members if gone.member.member_id in waited_for), members[0])

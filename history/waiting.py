@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from history.entries import Who
+from coordinator.member_identity import MemberIdentity
 
 
 class For(StrEnum):
@@ -23,7 +23,7 @@ class For(StrEnum):
 class Awaited(Struct, frozen=True):
     """A member that has to come. `session_ends_at_ms`: when it is gone if it stays silent."""
 
-    who: Who
+    member: MemberIdentity
     session_ends_at_ms: int | None = None
 
 

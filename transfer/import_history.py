@@ -11,7 +11,7 @@ from typing import NamedTuple
 from coordinator.java_hash import partition_of
 from history.causes import OffsetsBy
 from history.encoding import encode
-from history.entries import Asker, GroupCreatedEntry, HistoryEntry, OffsetsMovedEntry
+from history.entries import GroupCreatedEntry, HistoryEntry, OffsetsMovedEntry, RequestClient
 from history.recording.offset_changes import parts_of
 from history.recording.recorder import FactLimits
 from storage.batch.timed_batches import TimedRecord
@@ -28,7 +28,7 @@ class Told(NamedTuple):
     lost: int  # events that have no log to go to
 
 
-def events_of(plan: Plan, now_ms: int, actor: Asker) -> Iterator[HistoryEntry]:
+def events_of(plan: Plan, now_ms: int, actor: RequestClient) -> Iterator[HistoryEntry]:
     """`actor`: the command, and the host that it ran on."""
     most = FactLimits().offsets
     for change in plan.changes:
@@ -38,7 +38,9 @@ def events_of(plan: Plan, now_ms: int, actor: Asker) -> Iterator[HistoryEntry]:
             yield OffsetsMovedEntry(change.group_id, now_ms, OffsetsBy.IMPORT, part, actor)
 
 
-def tell(plan: Plan, now_ms: int, actor: Asker, history: Sequence[PartitionLog | None]) -> Told:
+def tell(
+    plan: Plan, now_ms: int, actor: RequestClient, history: Sequence[PartitionLog | None]
+) -> Told:
     """`history`: its partitions in order, None for one that is damaged; none if it is not kept."""
     if not history:
         return Told([], 0, 0)

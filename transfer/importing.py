@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from config.keys import Config
-from history.entries import Asker
+from history.entries import RequestClient
 from transfer.append import apply_plan
 from transfer.contents import Contents
 from transfer.errors import Unusable
@@ -97,7 +97,9 @@ def _write(order: Import, contents: Contents, report: Report) -> None:
         terms.topic_ids.update(target.topic_ids())
         _plan(contents, there, terms, report)
         if report.plan is not None and not order.dry_run:
-            told = tell(report.plan, order.now_ms, Asker(ACTOR, order.host), target.history())
+            told = tell(
+                report.plan, order.now_ms, RequestClient(ACTOR, order.host), target.history()
+            )
             report.appended = apply_plan(target, report.plan, order.now_ms, told.beside)
             report.events_told, report.events_lost = told.told, told.lost
 

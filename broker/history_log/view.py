@@ -15,7 +15,7 @@ from broker.loop.clock import SystemClock
 from coordinator.classic.group_view import SESSION_PAUSED, ClassicGroupView, ClassicMemberView
 from coordinator.coordinator import GroupCoordinator
 from history.causes import WaitEnd
-from history.entries import Rebalance, Wait
+from history.entries import MemberWait, Rebalance
 from history.recording.attribution import caller_of
 from history.waiting import Awaited, For, Waiting
 from protocol.names import GroupId, GroupState, MemberId
@@ -187,11 +187,11 @@ def _of(rebalances: list[Rebalance], generation: int | None) -> list[Rebalance]:
     return [one for one in rebalances if one.generation_after == generation]
 
 
-def _as_it_waits(wait: Wait, group: ClassicGroupView, began_ms: int) -> Wait:
-    member = group.members.get(MemberId(wait.who.member_id))
+def _as_it_waits(wait: MemberWait, group: ClassicGroupView, began_ms: int) -> MemberWait:
+    member = group.members.get(MemberId(wait.member.member_id))
     if wait.end is not WaitEnd.WAITING or member is None or member.awaiting_join is None:
         return wait
-    return Wait(wait.who, max(0, member.join_parked_at_ms - began_ms), WaitEnd.REJOINED)
+    return MemberWait(wait.member, max(0, member.join_parked_at_ms - began_ms), WaitEnd.REJOINED)
 
 
 def _awaited(member: ClassicMemberView, now: Now) -> Awaited:

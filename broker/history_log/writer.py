@@ -19,7 +19,7 @@ from coordinator.classic.group_view import ClassicGroupView
 from coordinator.events import Event
 from coordinator.java_hash import partition_of
 from history.encoding import encode
-from history.entries import HistoryEntry, TopicPartitions
+from history.entries import HistoryEntry, TopicPartitionCounts
 from history.index import HistoryIndex
 from history.recording.offset_changes import parted
 from history.recording.recorder import FactLimits, Facts
@@ -126,7 +126,7 @@ class HistoryLog:
         except Exception as error:  # noqa: BLE001 - as above
             self._observe(PartFailed("group history", error))
 
-    def topics_changed(self, changes: Sequence[TopicPartitions], now: Now) -> None:
+    def topics_changed(self, changes: Sequence[TopicPartitionCounts], now: Now) -> None:
         """Consumers of these will notice, and rejoin."""
         self.facts.topics_changed(changes, now)
 

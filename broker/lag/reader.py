@@ -13,7 +13,8 @@ from typing import Final
 from coordinator.classic.group_view import ClassicGroupView
 from coordinator.coordinator import GroupCoordinator
 from coordinator.group import CommittedOffset
-from history.lag.model import Owner, PartitionKey, Reading
+from coordinator.member_identity import MemberIdentity
+from history.lag.model import PartitionKey, Reading
 from protocol.consumer_protocol import PROTOCOL_TYPE, read_assignment
 from protocol.names import (
     OFFSETS_TOPIC,
@@ -110,15 +111,15 @@ def _is_recreated(committed_for: TopicId, topic_id: TopicId | None) -> bool:
     return topic_id is not None and committed_for != ZERO_TOPIC_ID and committed_for != topic_id
 
 
-def owners_of(group: ClassicGroupView) -> dict[PartitionKey, tuple[Owner, ...]]:
+def owners_of(group: ClassicGroupView) -> dict[PartitionKey, tuple[MemberIdentity, ...]]:
     """Owners of each partition, from the assignments of a consumer group; empty for other types.
 
     An assignor may assign a partition to several members, by mistake or as copies.
     """
-    owners: dict[PartitionKey, tuple[Owner, ...]] = {}
+    owners: dict[PartitionKey, tuple[MemberIdentity, ...]] = {}
     for member_id, owned in assignments_of(group).items():
         member = group.members[member_id]
-        owner = Owner(
+        owner = MemberIdentity(
             member.member_id, member.group_instance_id, member.client_id, member.client_host
         )
         for key in owned:

@@ -23,12 +23,12 @@ from config.settings import verdict_limits
 from coordinator.classic.events import JoinRefused
 from coordinator.classic.group_view import SESSION_PAUSED, ClassicGroupView, ClassicMemberView
 from coordinator.classic.subscriptions import topics_of_subscription
+from coordinator.member_identity import MemberIdentity
 from history.entries import (
     GroupDeletedEntry,
     HistoryEntry,
     VerdictBegunEntry,
     VerdictEndedEntry,
-    Who,
 )
 from history.lag.model import LagStatus, PartitionKey
 from history.lag.store import GroupWindows
@@ -44,7 +44,7 @@ from history.verdicts.model import (
 )
 from history.verdicts.recent_activity import RecentActivity, RefusedJoin
 from protocol.consumer_protocol import PROTOCOL_TYPE
-from protocol.names import GroupState, TopicName
+from protocol.names import UNKNOWN_MEMBER_ID, GroupState, TopicName
 from seams.now import Now
 from seams.topics_view import TopicsView
 
@@ -161,7 +161,7 @@ class VerdictWatch:
             self._activity(event.group_id).apply(event, self.limits.window_ms)
 
     def join_refused(self, event: JoinRefused) -> None:
-        client = Who("", None, event.client_id, event.client_host)
+        client = MemberIdentity(UNKNOWN_MEMBER_ID, None, event.client_id, event.client_host)
         refusal = RefusedJoin(event.at_ms, client, event.offered, event.supported)
         self._activity(event.group_id).refuse(refusal)
 

@@ -14,6 +14,8 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
+from coordinator.member_identity import MemberIdentity
+
 PartitionKey = tuple[str, int]
 """Topic and partition."""
 
@@ -105,15 +107,6 @@ class Reading(NamedTuple):
         return LagNote.NONE
 
 
-class Owner(NamedTuple):
-    """The member that has a partition, by the group's assignment."""
-
-    member_id: str
-    group_instance_id: str | None
-    client_id: str
-    client_host: str
-
-
 class LagRates(NamedTuple):
     """Records a second over the window; None while too little was seen.
 
@@ -158,8 +151,8 @@ class PartitionLag(Struct, frozen=True):
     catch_up: CatchUp
     status: LagStatus
     note: LagNote
-    owner: Owner | None
-    other_owners: tuple[Owner, ...] = ()  # the assignment gives it to several
+    owner: MemberIdentity | None
+    other_owners: tuple[MemberIdentity, ...] = ()  # the assignment gives it to several
 
 
 class LagSum(NamedTuple):
@@ -246,9 +239,9 @@ class GroupLag(Struct, frozen=True):
             of_topic.setdefault(one.topic, []).append(one)
         return {topic: lag_sum(ones) for topic, ones in of_topic.items()}
 
-    def by_member(self) -> dict[Owner | None, LagSum]:
+    def by_member(self) -> dict[MemberIdentity | None, LagSum]:
         """None stands for the partitions that nobody has."""
-        of_member: dict[Owner | None, list[PartitionLag]] = {}
+        of_member: dict[MemberIdentity | None, list[PartitionLag]] = {}
         for one in self.partitions:
             of_member.setdefault(one.owner, []).append(one)
         return {owner: lag_sum(ones) for owner, ones in of_member.items()}

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
+from coordinator.member_identity import MemberIdentity
 from history.lag.model import (
     NO_LAG_RATES,
     LagNote,
     LagStatus,
-    Owner,
     PartitionKey,
     PartitionLag,
     Reading,
@@ -273,7 +273,7 @@ class LagStore:
         group_id: str,
         readings: Iterable[Reading],
         times: Mapping[PartitionKey, RecordTime],
-        owners: Mapping[PartitionKey, tuple[Owner, ...]],
+        owners: Mapping[PartitionKey, tuple[MemberIdentity, ...]],
         at_ms: int,
         *,
         has_readers: bool = True,
@@ -294,7 +294,7 @@ class LagStore:
         reading: Reading,
         of_group: GroupWindows | None,
         times: Mapping[PartitionKey, RecordTime],
-        owners: Mapping[PartitionKey, tuple[Owner, ...]],
+        owners: Mapping[PartitionKey, tuple[MemberIdentity, ...]],
         at_ms: int,
         *,
         has_readers: bool,

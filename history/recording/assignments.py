@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from coordinator.classic.group_view import ClassicGroupView
-from history.entries import Held
+from history.entries import StandbyTasks
 from history.recording.attribution import caller_of
 from protocol.consumer_protocol import PROTOCOL_TYPE, read_assignment
 from protocol.member_metadata import (
@@ -28,7 +28,7 @@ STREAMS: Final = "stream"
 
 def held_and_described(
     group: ClassicGroupView, assignments: Mapping[MemberId, bytes], bytes_max: int
-) -> tuple[tuple[Held, ...], str]:
+) -> tuple[tuple[StandbyTasks, ...], str]:
     """Who holds standby tasks, the most first; and what was assigned, in words."""
     if sum(map(len, assignments.values())) > bytes_max:
         return (), ""
@@ -45,16 +45,16 @@ def held_and_described(
 
 def _streams(
     group: ClassicGroupView, assignments: Mapping[MemberId, bytes]
-) -> tuple[tuple[Held, ...], str]:
-    held: list[Held] = []
+) -> tuple[tuple[StandbyTasks, ...], str]:
+    held: list[StandbyTasks] = []
     for member_id, assignment in assignments.items():
         tasks = _tasks(assignment)
         if tasks is None:
             return (), "opaque user data of Kafka Streams: standby tasks are not known"
         member = group.members.get(member_id)
         if tasks.standby and member is not None:
-            held.append(Held(caller_of(member), *tasks))
-    held.sort(key=lambda one: (-one.standby, one.who.member_id))
+            held.append(StandbyTasks(caller_of(member), *tasks))
+    held.sort(key=lambda one: (-one.standby, one.member.member_id))
     return tuple(held), ""
 
 

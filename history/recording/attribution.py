@@ -11,7 +11,7 @@ from coordinator.classic.events import MembersRemoved, RebalanceBegun, RemovalCa
 from coordinator.classic.group_view import SESSION_PAUSED, ClassicGroupView, ClassicMemberView
 from coordinator.member_identity import MemberIdentity
 from history.causes import Cause, Removal
-from history.entries import Rebalance, Who
+from history.entries import Rebalance
 from history.ownership import SUBSCRIPTION_BYTES_MAX
 from protocol.consumer_protocol import PROTOCOL_TYPE, read_subscription_topics
 from protocol.member_metadata import CONNECT, SCHEMA_REGISTRY, connect_worker, registry_url
@@ -65,15 +65,15 @@ def removal_of(event: MembersRemoved) -> Removal:
 
 
 def trigger_of(
-    group: ClassicGroupView, event: RebalanceBegun, removed: Mapping[MemberId, Who]
-) -> Who | None:
+    group: ClassicGroupView, event: RebalanceBegun, removed: Mapping[MemberId, MemberIdentity]
+) -> MemberIdentity | None:
     for member_id in event.trigger_ids:
         if member_id in removed:
             return removed[member_id]
         member = group.members.get(member_id)
         if member is not None:
             return caller_of(member)
-    return Who(event.trigger_ids[0]) if event.trigger_ids else None
+    return MemberIdentity(event.trigger_ids[0]) if event.trigger_ids else None
 
 
 def client_reason(sentence: str, left: Mapping[MemberId, str]) -> str:
@@ -97,14 +97,14 @@ def owner_of(member: ClassicMemberView) -> str:
     return member.group_instance_id or member.member_id
 
 
-def caller_of(member: ClassicMemberView) -> Who:
+def caller_of(member: ClassicMemberView) -> MemberIdentity:
     """The process that really came, which of a static member Kafka does not describe."""
-    return Who(
+    return MemberIdentity(
         member.member_id, member.group_instance_id, member.caller_client_id, member.caller_host
     )
 
 
-def process_of(member: ClassicMemberView, rebalances: Iterable[Rebalance]) -> Who:
+def process_of(member: ClassicMemberView, rebalances: Iterable[Rebalance]) -> MemberIdentity:
     """The process behind a static member; after a restart only the history knows it."""
     for rebalance in rebalances:
         if rebalance.trigger is not None and rebalance.trigger.member_id == member.member_id:
@@ -112,8 +112,8 @@ def process_of(member: ClassicMemberView, rebalances: Iterable[Rebalance]) -> Wh
     return caller_of(member)
 
 
-def who_of(name: MemberIdentity) -> Who:
-    return Who(name.member_id, name.group_instance_id, name.client_id, name.client_host)
+def who_of(name: MemberIdentity) -> MemberIdentity:
+    return MemberIdentity(name.member_id, name.group_instance_id, name.client_id, name.client_host)
 
 
 def what_changed(

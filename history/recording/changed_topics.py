@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from coordinator.classic.group_view import ClassicGroupView
-from history.entries import Rebalance, TopicPartitions
+from history.entries import Rebalance, TopicPartitionCounts
 from history.ownership import Shift
 from protocol.names import GroupId, TopicName
 from seams.now import Now
@@ -25,16 +25,16 @@ class _Stale(NamedTuple):
     """Changes that a group's last assignment did not show, and until when they count."""
 
     until_ms: int  # monotonic
-    topics: tuple[TopicPartitions, ...]
+    topics: tuple[TopicPartitionCounts, ...]
 
 
 class ChangedTopics:
     def __init__(self) -> None:
         # -> wall clock ms, and the numbers of partitions
-        self._topics: OrderedDict[TopicName, tuple[int, TopicPartitions]] = OrderedDict()
+        self._topics: OrderedDict[TopicName, tuple[int, TopicPartitionCounts]] = OrderedDict()
         self._stale: dict[GroupId, _Stale] = {}
 
-    def note(self, changes: Iterable[TopicPartitions], now: Now) -> None:
+    def note(self, changes: Iterable[TopicPartitionCounts], now: Now) -> None:
         """Topics came, went, or got more partitions."""
         for change in changes:
             name = TopicName(change.topic)
@@ -45,7 +45,7 @@ class ChangedTopics:
 
     def of(
         self, group: ClassicGroupView, rebalances: Iterable[Rebalance], most: int, now: Now
-    ) -> tuple[TopicPartitions, ...]:
+    ) -> tuple[TopicPartitionCounts, ...]:
         """Of the topics subscribed to: changed since the last rebalance began, or before it if its
         assignment did not show the change. By name, at most so many.
         """
@@ -65,22 +65,22 @@ class ChangedTopics:
                     changed.setdefault(one.topic, one)
         return tuple(changed[topic] for topic in sorted(changed)[:most])
 
-    def _since(self, names: Iterable[TopicName], since_ms: int) -> Iterable[TopicPartitions]:
+    def _since(self, names: Iterable[TopicName], since_ms: int) -> Iterable[TopicPartitionCounts]:
         for name in names:
             at_ms, change = self._topics.get(name, (-1, None))
             if change is not None and at_ms >= since_ms:
                 yield change
 
-    def numbers(self, names: Iterable[str]) -> tuple[TopicPartitions, ...]:
+    def numbers(self, names: Iterable[str]) -> tuple[TopicPartitionCounts, ...]:
         """What is known of these topics' last changes."""
         return tuple(
-            self._topics.get(TopicName(name), (0, TopicPartitions(name)))[1] for name in names
+            self._topics.get(TopicName(name), (0, TopicPartitionCounts(name)))[1] for name in names
         )
 
     def handed_out(
         self,
         group_id: GroupId,
-        changed: Iterable[TopicPartitions],
+        changed: Iterable[TopicPartitionCounts],
         shift: Shift | None,
         now: Now,
     ) -> None:

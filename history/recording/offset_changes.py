@@ -18,7 +18,13 @@ from coordinator.offsets.events import (
     OffsetsOfTopics,
 )
 from history.causes import OffsetsBy
-from history.entries import Asker, GroupDeletedEntry, HistoryEntry, OffsetChange, OffsetsMovedEntry
+from history.entries import (
+    GroupDeletedEntry,
+    HistoryEntry,
+    OffsetChange,
+    OffsetsMovedEntry,
+    RequestClient,
+)
 from history.recording.steady_commits import Committer, SteadyCommits, without_moves
 
 _DELETIONS: Final[Mapping[DeletionCause, OffsetsBy]] = {
@@ -56,7 +62,7 @@ def _commit_facts(
     changes = tuple(without_moves(_committed(event)))
     if not changes:
         return
-    asker = Asker(event.client_id, event.client_host)
+    asker = RequestClient(event.client_id, event.client_host)
     who = Committer(event.group_id, asker, event.member_id)
     gathered = steady.take(who, changes, at_ms)
     if gathered is not None:
@@ -104,6 +110,6 @@ def parts_of(changes: Sequence[OffsetChange], most: int) -> Iterator[tuple[Offse
         yield tuple(changes[at : at + most])
 
 
-def _asker(event: OffsetsDeleted | GroupDeleted) -> Asker | None:
+def _asker(event: OffsetsDeleted | GroupDeleted) -> RequestClient | None:
     """The client that asked; time and deleted topics ask by themselves."""
-    return Asker(event.client_id, event.client_host) if event.client_host else None
+    return RequestClient(event.client_id, event.client_host) if event.client_host else None

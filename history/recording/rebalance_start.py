@@ -12,8 +12,9 @@ from msgspec import Struct
 from coordinator.classic.commands import RebalanceCause
 from coordinator.classic.events import RebalanceBegun
 from coordinator.classic.group_view import ClassicGroupView
+from coordinator.member_identity import MemberIdentity
 from history.causes import Cause
-from history.entries import RebalanceBegunEntry, TopicPartitions, Who
+from history.entries import RebalanceBegunEntry, TopicPartitionCounts
 from history.recording.attribution import CAUSES, client_reason, owner_of, trigger_of
 from history.recording.running_rebalance import Came, Offered, Removed
 from protocol.consumer_protocol import PROTOCOL_TYPE
@@ -37,7 +38,7 @@ class Circumstances(Struct, frozen=True):
     removed: Removed | None
     offered: Offered | None
     came: Came | None
-    changed: tuple[TopicPartitions, ...]
+    changed: tuple[TopicPartitionCounts, ...]
     gave_up: frozenset[str]
     was_cut_off: bool
     is_loaded_now: bool
@@ -129,7 +130,9 @@ def _lost_us(
     return not is_consumer or not reason or reason.startswith(LOST_US)
 
 
-def _with(trigger: Who | None, whos: Mapping[MemberId, Who]) -> tuple[Who, ...]:
+def _with(
+    trigger: MemberIdentity | None, whos: Mapping[MemberId, MemberIdentity]
+) -> tuple[MemberIdentity, ...]:
     """Who went together with the trigger."""
     together = tuple(whos.values())
     return tuple(who for who in together if who != trigger) if trigger in together else ()

@@ -26,25 +26,25 @@ from coordinator.classic.events import (
 )
 from coordinator.classic.group_view import ClassicGroupView
 from coordinator.events import Event, GroupDeleted
+from coordinator.member_identity import MemberIdentity
 from coordinator.offsets.events import OffsetsCommitted, OffsetsDeleted
 from history.causes import End, Removal
 from history.entries import (
-    Asker,
     AssignmentReceivedEntry,
     GenerationBegunEntry,
-    Gone,
     GroupEmptiedEntry,
     GroupLoadedEntry,
     HistoryEntry,
-    Joined,
+    JoinedMember,
+    MemberRemoval,
     MembersRemovedEntry,
-    Move,
     NobodyRejoinedEntry,
+    PartitionMove,
     RebalanceEndedEntry,
+    RequestClient,
     StaticMemberReplacedEntry,
-    TopicPartitions,
+    TopicPartitionCounts,
     TopicsChangedEntry,
-    Who,
 )
 from history.index import HistoryIndex
 from history.ownership import Holdings, Shift, count_of
@@ -200,7 +200,7 @@ class Facts:
         self._topics.forget_groups()
         self._removed = self._offered = self._came = None
 
-    def topics_changed(self, changes: Sequence[TopicPartitions], now: Now) -> None:
+    def topics_changed(self, changes: Sequence[TopicPartitionCounts], now: Now) -> None:
         """Topics came, went, or got more partitions: their consumers will find out."""
         self._topics.note(changes, now)
 
@@ -281,7 +281,7 @@ class Facts:
         assert isinstance(event, MembersRemoved)
         assert group is not None
         removal = removal_of(event)
-        gone: list[Gone] = []
+        gone: list[MemberRemoval] = []
         owners: list[tuple[str, bytes, int]] = []
         silent: dict[MemberId, tuple[int, int]] = {}
         running = self._running.get(group.group_id)
@@ -293,16 +293,18 @@ class Facts:
                 heard_ms = last_heard_ms(member, now)
                 silent_ms, timeout_ms = now.mono_ms - heard_ms, member.session_timeout_ms
                 silent[member.member_id] = silent_ms, timeout_ms
-            gone.append(Gone(who_of(removed.member), removed.reason, silent_ms, timeout_ms))
+            gone.append(
+                MemberRemoval(who_of(removed.member), removed.reason, silent_ms, timeout_ms)
+            )
             owners.append((owner_of(member), member.assignment, heard_ms))
             if running is not None and running.shift is not None:
                 running.shift.gone(owner_of(member), heard_ms)
-        asker = Asker(event.client_id, event.client_host) if event.client_id else None
+        asker = RequestClient(event.client_id, event.client_host) if event.client_id else None
         settled = sum(not group.members[one.member.member_id].is_new for one in event.removed)
-        whos = {MemberId(one.who.member_id): one.who for one in gone}
+        whos = {MemberId(one.member.member_id): one.member for one in gone}
         if removal is Removal.OPERATOR and asker is not None:
             whos = {
-                member_id: who._replace(client_id=asker.client_id, host=asker.host)
+                member_id: who._replace(client_id=asker.client_id, client_host=asker.client_host)
                 for member_id, who in whos.items()
             }
         reasons = {one.member.member_id: one.reason for one in event.removed if one.reason}
@@ -323,7 +325,7 @@ class Facts:
     ) -> Iterator[HistoryEntry]:
         """No member yet, and no fact; but when one leaves, the group rebalances."""
         assert isinstance(event, PendingMemberRemoved)
-        who = Who(event.member_id, None, event.client_id, event.client_host)
+        who = MemberIdentity(event.member_id, None, event.client_id, event.client_host)
         whos = {event.member_id: who}
         reasons = {event.member_id: event.reason} if event.reason else {}
         self._removed = Removed(event.group_id, now.mono_ms, Removal.LEFT, whos, 0, [], reasons)
@@ -394,7 +396,7 @@ class Facts:
         running = self._running.get(group.group_id)
         began_ms = now.mono_ms if running is None else running.began_ms
         joined = [
-            Joined(who_of(join.member), max(0, now.mono_ms - join.waited_ms - began_ms))
+            JoinedMember(who_of(join.member), max(0, now.mono_ms - join.waited_ms - began_ms))
             for join in event.joins
         ]
         joined.sort(key=lambda one: -one.join_delay_ms)
@@ -438,7 +440,7 @@ class Facts:
             partitions = running.shift.partitions
             self._topics.handed_out(group.group_id, running.changed, running.shift, now)
         held, described = held_and_described(group, event.assignments, self.limits.assignment_bytes)
-        moves = tuple(Move(*one) for one in (moved or ())[: self.limits.moves])
+        moves = tuple(PartitionMove(*one) for one in (moved or ())[: self.limits.moves])
         yield AssignmentReceivedEntry(
             group.group_id,
             now.wall_ms,

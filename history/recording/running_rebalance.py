@@ -12,8 +12,9 @@ from msgspec.structs import replace
 
 from coordinator.classic.events import MembersRemoved, RemovalCause
 from coordinator.classic.group_view import ClassicGroupView, ClassicMemberView
+from coordinator.member_identity import MemberIdentity
 from history.causes import End, Removal
-from history.entries import Rebalance, RebalanceEndedEntry, TopicPartitions, Who
+from history.entries import Rebalance, RebalanceEndedEntry, TopicPartitionCounts
 from history.ownership import Shift, offered, owned_by_subscription
 from history.recording.attribution import owner_of
 from history.story import end
@@ -32,7 +33,9 @@ class Running:
     def __init__(self, began_ms: int, shift: Shift | None) -> None:
         self.began_ms = began_ms
         self.shift = shift
-        self.changed: tuple[TopicPartitions, ...] = ()  # that the assignment should take note of
+        self.changed: tuple[
+            TopicPartitionCounts, ...
+        ] = ()  # that the assignment should take note of
         self.stable_ms: int | None = None  # when the assignments were handed out
         self.to_sync: set[MemberId] = set()  # who has not come for its own by then
 
@@ -51,7 +54,7 @@ class Removed(Struct, frozen=True):
     group_id: GroupId
     now_ms: int
     removal: Removal
-    whos: dict[MemberId, Who]
+    whos: dict[MemberId, MemberIdentity]
     members: int  # that were in a generation
     owners: list[tuple[str, bytes, int]]  # owner, assignment, last sign of life
     reasons: dict[MemberId, str]  # the clients' own
@@ -68,7 +71,7 @@ class Came(Struct, frozen=True):
 
     group_id: GroupId
     now_ms: int
-    replaced: Who
+    replaced: MemberIdentity
 
 
 class Offered(Struct, frozen=True):

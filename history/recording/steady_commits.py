@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct, field
 
 from history.causes import OffsetsBy
-from history.entries import Asker, OffsetChange, OffsetsMovedEntry
+from history.entries import OffsetChange, OffsetsMovedEntry, RequestClient
 
 ALONE: Final = 3
 """So many commits in a row are facts of their own: a reset by hand is never gathered."""
@@ -35,7 +35,7 @@ Place = tuple[str, int]
 
 class Committer(NamedTuple):
     group_id: str
-    asker: Asker
+    client: RequestClient
     member_id: str
 
 
@@ -195,7 +195,7 @@ def _fact(who: Committer, run: _Run) -> OffsetsMovedEntry:
         run.last_ms,
         OffsetsBy.COMMIT,
         changes,
-        who.asker,
+        who.client,
         who.member_id,
         run.commits,
         run.since_ms,

@@ -6,13 +6,12 @@ Pure text from facts, with the forms of time, duration and names that rebalance_
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
+from coordinator.member_identity import MemberIdentity
 from history.causes import Removal
 from history.entries import (
-    Asker,
     AssignmentReceivedEntry,
     AssignmentRefusedEntry,
     GenerationBegunEntry,
-    Gone,
     GroupCreatedEntry,
     GroupDeletedEntry,
     GroupEmptiedEntry,
@@ -23,18 +22,19 @@ from history.entries import (
     MemberAddedEntry,
     MemberFencedEntry,
     MemberLapsedEntry,
+    MemberRemoval,
     MembersRemovedEntry,
-    Move,
     NobodyRejoinedEntry,
     OffsetChange,
     OffsetsMovedEntry,
+    PartitionMove,
     RebalanceBegunEntry,
     RebalanceEndedEntry,
+    RequestClient,
     StaticMemberReplacedEntry,
     TopicsChangedEntry,
     VerdictBegunEntry,
     VerdictEndedEntry,
-    Who,
 )
 from history.text.rebalance_json import duration, instant, with_times
 from history.text.rebalance_text import NAMED_MAX, name_of, short, tell, topic_change
@@ -65,7 +65,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _name(who: Who) -> str:
+def _name(who: MemberIdentity) -> str:
     return name_of(who, is_short=True)
 
 
@@ -76,10 +76,10 @@ def _some(things: Sequence[T], say: Callable[[T], str], left_out: int = 0) -> st
     return f"{shown} and {more} more" if more else shown
 
 
-def _by(asker: Asker | None) -> str:
+def _by(asker: RequestClient | None) -> str:
     if asker is None:
         return ""
-    place = f" at {asker.host.lstrip('/')}" if asker.host else ""
+    place = f" at {asker.client_host.lstrip('/')}" if asker.client_host else ""
     return f" by {asker.client_id or 'a client'}{place}"
 
 
@@ -108,26 +108,26 @@ def _loaded(event: HistoryEntry) -> str:
 
 def _deleted(event: HistoryEntry) -> str:
     assert isinstance(event, GroupDeletedEntry)
-    return "expired with its last offset" if event.expired else f"deleted{_by(event.asker)}"
+    return "expired with its last offset" if event.expired else f"deleted{_by(event.client)}"
 
 
 def _joined(event: HistoryEntry) -> str:
     assert isinstance(event, MemberAddedEntry)
     return (
-        f"{_name(event.who)} in generation {event.generation}; session.timeout.ms "
+        f"{_name(event.member)} in generation {event.generation}; session.timeout.ms "
         f"{duration(event.session_timeout_ms)}, rebalance timeout "
         f"{duration(event.rebalance_timeout_ms)}{_said(event.reason)}"
     )
 
 
-def _gone(one: Gone) -> str:
+def _gone(one: MemberRemoval) -> str:
     silent = "" if one.silent_ms is None else f", last heard {duration(one.silent_ms)} before"
-    return f"{_name(one.who)}{silent}{_said(one.reason)}"
+    return f"{_name(one.member)}{silent}{_said(one.reason)}"
 
 
 def _removed(event: HistoryEntry) -> str:
     assert isinstance(event, MembersRemovedEntry)
-    asker = _by(event.asker) if event.cause is Removal.OPERATOR else ""
+    asker = _by(event.client) if event.cause is Removal.OPERATOR else ""
     named = _some(event.members, _gone, event.members_left_out)
     return f"{_REMOVALS[event.cause]}{asker} in generation {event.generation}: {named}"
 
@@ -136,8 +136,8 @@ def _replaced(event: HistoryEntry) -> str:
     assert isinstance(event, StaticMemberReplacedEntry)
     old = short(event.old_member_id) if event.replaced is None else _name(event.replaced)
     silent = "" if event.silent_ms is None else f", last heard {duration(event.silent_ms)} before"
-    settled = "; nobody had to rejoin" if event.settled else ""
-    return f"{_name(event.who)} took the place of {old}{silent}{settled}{_said(event.reason)}"
+    settled = "; nobody had to rejoin" if event.without_rebalance else ""
+    return f"{_name(event.member)} took the place of {old}{silent}{settled}{_said(event.reason)}"
 
 
 def _fenced(event: HistoryEntry) -> str:
@@ -151,14 +151,14 @@ def _fenced(event: HistoryEntry) -> str:
 def _lapsed(event: HistoryEntry) -> str:
     assert isinstance(event, MemberLapsedEntry)
     return (
-        f"{_name(event.who)} was silent for its session.timeout.ms "
+        f"{_name(event.member)} was silent for its session.timeout.ms "
         f"({duration(event.session_timeout_ms)}); nobody was told yet"
     )
 
 
 def _forgiven(event: HistoryEntry) -> str:
     assert isinstance(event, LapseForgivenEntry)
-    return f"{_name(event.who)} was heard {duration(event.late_by_ms)} late, and stays"
+    return f"{_name(event.member)} was heard {duration(event.late_by_ms)} late, and stays"
 
 
 def _began(event: HistoryEntry) -> str:
@@ -194,7 +194,7 @@ def _generation(event: HistoryEntry) -> str:
     )
 
 
-def _move(move: Move) -> str:
+def _move(move: PartitionMove) -> str:
     where = f"{move.topic}-{move.partition}"
     return f"{where} {short(move.from_member)} -> {short(move.to_member)}"
 
@@ -209,7 +209,7 @@ def _assigned(event: HistoryEntry) -> str:
     if event.moves:
         parts.append(f"moved: {_some(event.moves, _move, event.moves_left_out)}")
     if event.held:
-        tasks = _some(event.held, lambda one: f"{_name(one.who)} {one.standby}")
+        tasks = _some(event.held, lambda one: f"{_name(one.member)} {one.standby}")
         parts.append(f"standby tasks: {tasks}")
     if event.described:
         parts.append(event.described)
@@ -252,7 +252,7 @@ def _offsets(event: HistoryEntry) -> str:
     more = len(event.changes) - CHANGES_NAMED_MAX
     last = f" and {_count(more, 'partition')} more (--offsets)" if more > 0 else ""
     times = f" ({event.commits} times)" if event.commits else ""
-    return f"{event.by}{_by(event.asker)}{times}: {shown}{last}"
+    return f"{event.by}{_by(event.client)}{times}: {shown}{last}"
 
 
 def _verdict(event: HistoryEntry) -> str:

@@ -7,7 +7,8 @@ come at the end. Times and durations for people are written here too, in one for
 import re
 from datetime import UTC, datetime
 
-from history.entries import Rebalance, Wait, Who
+from coordinator.member_identity import MemberIdentity
+from history.entries import MemberWait, Rebalance
 
 _EPOCH_MS = re.compile(r"(?<![0-9.\-])1[0-9]{12}(?![0-9.])")
 """From 2001 to 2033."""
@@ -32,7 +33,7 @@ def shown(rebalance: Rebalance) -> dict[str, object]:
         "note": rebalance.note or None,
         "topics_changed": [one._asdict() for one in rebalance.topics],
         "moves": [one._asdict() for one in rebalance.moves],
-        "standby_tasks": [{**_trigger(one.who), "tasks": one.standby} for one in rebalance.held],
+        "standby_tasks": [{**_trigger(one.member), "tasks": one.standby} for one in rebalance.held],
         "assigned": rebalance.described or None,
         "protocol_type": rebalance.protocol_type or None,
         "away_ms": rebalance.away_ms,
@@ -70,7 +71,7 @@ def _is_over(rebalance: Rebalance) -> bool:
     return rebalance.duration_ms is not None
 
 
-def _trigger(who: Who | None) -> dict[str, object]:
+def _trigger(who: MemberIdentity | None) -> dict[str, object]:
     """Nulls where nobody in particular did it: a restart, a topic."""
     if who is None:
         return {"member_id": None, "group_instance_id": None, "client_id": None, "host": None}
@@ -78,14 +79,14 @@ def _trigger(who: Who | None) -> dict[str, object]:
         "member_id": who.member_id or None,
         "group_instance_id": who.group_instance_id,
         "client_id": who.client_id or None,
-        "host": who.host or None,
+        "host": who.client_host or None,
     }
 
 
-def _wait(wait: Wait) -> dict[str, object]:
+def _wait(wait: MemberWait) -> dict[str, object]:
     return {
-        "member_id": wait.who.member_id,
-        "client_id": wait.who.client_id,
+        "member_id": wait.member.member_id,
+        "client_id": wait.member.client_id,
         "join_delay_ms": wait.join_delay_ms,
         "how_it_ended": str(wait.end),
     }

@@ -8,8 +8,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from coordinator.member_identity import MemberIdentity
 from history.causes import Cause, End, WaitEnd
-from history.entries import AlsoCaused, Rebalance, TopicPartitions, Wait, Who
+from history.entries import AlsoCaused, MemberWait, Rebalance, TopicPartitionCounts
 from history.text.rebalance_json import duration, instant, with_times
 from history.waiting import Awaited, For, Waiting
 
@@ -20,18 +21,18 @@ MOVES_NAMED_MAX: Final = 10
 """Partitions that a line names with their old and new owners."""
 
 _TRIGGERED: Final[dict[Cause, str]] = {
-    Cause.MEMBER_JOINED: "{who} joined the group",
-    Cause.MEMBER_LEFT: "{who} left the group",
-    Cause.SESSION_EXPIRED: "the session of {who} expired: {heard}",
-    Cause.REBALANCE_TIMEOUT: "{who} did not rejoin before the rebalance timeout, and was dropped",
-    Cause.SYNC_TIMEOUT: "{who} did not fetch its assignment in time, and was removed",
-    Cause.SUBSCRIPTION_CHANGED: "{who} changed what it subscribes to or offers",
-    Cause.LEADER_REJOINED: "the leader {who} asked for a new assignment",
-    Cause.ASSIGNMENT_NOT_STORED: "the assignment that the leader {who} sent was not stored",
-    Cause.PARTITIONS_CHANGED: "{topics}; {who} noticed",
-    Cause.STATIC_MEMBER_REPLACED: "another process came as the static member {who}",
-    Cause.COORDINATOR_MOVED: "the coordinator restarted or moved; {who} had to join anew",
-    Cause.OPERATOR: "an operator ({asker}) removed {member}",
+    Cause.MEMBER_JOINED: "{name} joined the group",
+    Cause.MEMBER_LEFT: "{name} left the group",
+    Cause.SESSION_EXPIRED: "the session of {name} expired: {heard}",
+    Cause.REBALANCE_TIMEOUT: "{name} did not rejoin before the rebalance timeout, and was dropped",
+    Cause.SYNC_TIMEOUT: "{name} did not fetch its assignment in time, and was removed",
+    Cause.SUBSCRIPTION_CHANGED: "{name} changed what it subscribes to or offers",
+    Cause.LEADER_REJOINED: "the leader {name} asked for a new assignment",
+    Cause.ASSIGNMENT_NOT_STORED: "the assignment that the leader {name} sent was not stored",
+    Cause.PARTITIONS_CHANGED: "{topics}; {name} noticed",
+    Cause.STATIC_MEMBER_REPLACED: "another process came as the static member {name}",
+    Cause.COORDINATOR_MOVED: "the coordinator restarted or moved; {name} had to join anew",
+    Cause.OPERATOR: "an operator ({client}) removed {member}",
 }
 _UNTRIGGERED: Final[dict[Cause, str]] = {
     Cause.COORDINATOR_MOVED: "this daemon loaded the group: it had started, or reopened its logs",
@@ -42,9 +43,9 @@ _RESTARTED: Final[dict[str, str]] = {
     "stopped": "the daemon restarted after a clean stop",
 }
 _TOGETHER: Final[dict[Cause, str]] = {
-    Cause.SESSION_EXPIRED: "the sessions of {who} expired: {heard}",
-    Cause.REBALANCE_TIMEOUT: "{who} did not rejoin before the rebalance timeout, and were dropped",
-    Cause.SYNC_TIMEOUT: "{who} did not fetch their assignments in time, and were removed",
+    Cause.SESSION_EXPIRED: "the sessions of {name} expired: {heard}",
+    Cause.REBALANCE_TIMEOUT: "{name} did not rejoin before the rebalance timeout, and were dropped",
+    Cause.SYNC_TIMEOUT: "{name} did not fetch their assignments in time, and were removed",
 }
 """Where several members went in one instant."""
 
@@ -57,14 +58,14 @@ _ENDS: Final[dict[End, str]] = {
     End.KEPT: "nobody had to rejoin",
 }
 _WAITS: Final[dict[WaitEnd, str]] = {
-    WaitEnd.WAITING: "{who} has not rejoined yet",
-    WaitEnd.REJOINED: "{who} rejoined after {delay}",
-    WaitEnd.LEFT: "{who} left",
-    WaitEnd.EXPIRED: "the session of {who} expired",
-    WaitEnd.DROPPED: "{who} was dropped at the rebalance timeout",
-    WaitEnd.REPLACED: "{who} was replaced by another process after {delay}",
-    WaitEnd.ABSENT: "the static member {who} did not come, and stays a member",
-    WaitEnd.INTERRUPTED: "{who} had not rejoined when it ended",
+    WaitEnd.WAITING: "{name} has not rejoined yet",
+    WaitEnd.REJOINED: "{name} rejoined after {delay}",
+    WaitEnd.LEFT: "{name} left",
+    WaitEnd.EXPIRED: "the session of {name} expired",
+    WaitEnd.DROPPED: "{name} was dropped at the rebalance timeout",
+    WaitEnd.REPLACED: "{name} was replaced by another process after {delay}",
+    WaitEnd.ABSENT: "the static member {name} did not come, and stays a member",
+    WaitEnd.INTERRUPTED: "{name} had not rejoined when it ended",
 }
 _WAITING: Final[dict[For, str]] = {
     For.JOINS: "waits for {count} to rejoin",
@@ -153,7 +154,7 @@ def _cause(rebalance: Rebalance) -> str:
         return f"{name_of(trigger)} took the place of {name_of(rebalance.replaced)}{heard}"
     if rebalance.with_trigger and trigger is not None and cause in _TOGETHER:
         names = _names([trigger, *rebalance.with_trigger])
-        return _capital(_TOGETHER[cause].format(who=names, heard=_heard(rebalance)), names)
+        return _capital(_TOGETHER[cause].format(name=names, heard=_heard(rebalance)), names)
     text = _sentence(cause, trigger, _heard(rebalance), _topics(rebalance.topics))
     if rebalance.with_trigger:
         text += f"; together with {_names(rebalance.with_trigger)}"
@@ -176,7 +177,7 @@ def _heard(rebalance: Rebalance) -> str:
     return f"last heard {duration(rebalance.silent_ms)} before{timeout}"
 
 
-def _topics(changes: Sequence[TopicPartitions]) -> str:
+def _topics(changes: Sequence[TopicPartitionCounts]) -> str:
     if not changes:
         return "the partitions of a subscribed topic changed"
     shown = "; ".join(topic_change(one) for one in changes[:NAMED_MAX])
@@ -184,7 +185,7 @@ def _topics(changes: Sequence[TopicPartitions]) -> str:
     return f"the partitions of subscribed topics changed ({shown}{more})"
 
 
-def topic_change(change: TopicPartitions) -> str:
+def topic_change(change: TopicPartitionCounts) -> str:
     """`t: 2 -> 8 partitions`."""
     topic, before, now = change
     if now is None:
@@ -196,7 +197,7 @@ def topic_change(change: TopicPartitions) -> str:
     return f"{topic}: {before} -> {now}"
 
 
-def _names(whos: Sequence[Who]) -> str:
+def _names(whos: Sequence[MemberIdentity]) -> str:
     shown = [name_of(who) for who in whos[:NAMED_MAX]]
     if len(whos) > NAMED_MAX:
         shown.append(f"{len(whos) - NAMED_MAX} more")
@@ -204,21 +205,26 @@ def _names(whos: Sequence[Who]) -> str:
 
 
 def _sentence(
-    cause: Cause, trigger: Who | None, heard: str = "no heartbeat came in time", topics: str = ""
+    cause: Cause,
+    trigger: MemberIdentity | None,
+    heard: str = "no heartbeat came in time",
+    topics: str = "",
 ) -> str:
     topics = topics or _topics(())
     if trigger is None:
         text = _UNTRIGGERED.get(cause) or _TRIGGERED[cause]
-        asker = "unknown"
+        client = "unknown"
         text = text.format(
-            who="a member", asker=asker, member="a member", heard=heard, topics=topics
+            name="a member", client=client, member="a member", heard=heard, topics=topics
         )
         return _capital(text)
-    host = trigger.host.lstrip("/") or "unknown"
-    asker = f"client {trigger.client_id or 'unknown'} at {host}"
-    who, member = name_of(trigger), trigger.group_instance_id or trigger.member_id
-    text = _TRIGGERED[cause].format(who=who, asker=asker, member=member, heard=heard, topics=topics)
-    return _capital(text, who)
+    host = trigger.client_host.lstrip("/") or "unknown"
+    client = f"client {trigger.client_id or 'unknown'} at {host}"
+    name, member = name_of(trigger), trigger.group_instance_id or trigger.member_id
+    text = _TRIGGERED[cause].format(
+        name=name, client=client, member=member, heard=heard, topics=topics
+    )
+    return _capital(text, name)
 
 
 def _capital(text: str, name: str = "") -> str:
@@ -230,12 +236,12 @@ def _also(rebalance: Rebalance) -> Iterable[str]:
     first: Sequence[AlsoCaused] = rebalance.also
     if rebalance.began_by is not None and rebalance.began_by is not rebalance.cause:
         if first and first[0].at_ms == rebalance.began_at_ms:
-            yield f"  It began because: {_sentence(first[0].cause, first[0].who)}."
+            yield f"  It began because: {_sentence(first[0].cause, first[0].member)}."
             first = first[1:]
         else:
             yield f"  It began as {rebalance.began_by}."
     if first:
-        shown = "; ".join(_sentence(one.cause, one.who) for one in first[:NAMED_MAX])
+        shown = "; ".join(_sentence(one.cause, one.member) for one in first[:NAMED_MAX])
         more = len(first) - NAMED_MAX
         yield f"  Meanwhile: {shown}{f'; and {more} more' if more > 0 else ''}."
 
@@ -248,13 +254,13 @@ def _waits(rebalance: Rebalance) -> str:
     return f"{shown}; and {more} more" if more > 0 else shown
 
 
-def _worth(wait: Wait) -> tuple[bool, int]:
+def _worth(wait: MemberWait) -> tuple[bool, int]:
     return wait.end is WaitEnd.REJOINED, -(wait.join_delay_ms or 0)
 
 
-def _wait(wait: Wait) -> str:
+def _wait(wait: MemberWait) -> str:
     delay = "an unknown time" if wait.join_delay_ms is None else duration(wait.join_delay_ms)
-    return _WAITS[wait.end].format(who=name_of(wait.who), delay=delay)
+    return _WAITS[wait.end].format(name=name_of(wait.member), delay=delay)
 
 
 def _cost(rebalance: Rebalance) -> Iterable[str]:
@@ -289,7 +295,8 @@ def _assigned(rebalance: Rebalance) -> Iterable[str]:
         yield f"  Moved: {shown}{f'; and {more} more' if more > 0 else ''}."
     if rebalance.held:
         shown = ", ".join(
-            f"{name_of(one.who, is_short=True)} {one.standby}" for one in rebalance.held[:NAMED_MAX]
+            f"{name_of(one.member, is_short=True)} {one.standby}"
+            for one in rebalance.held[:NAMED_MAX]
         )
         more = len(rebalance.held) - NAMED_MAX
         last = f" and {more} more" if more > 0 else ""
@@ -300,9 +307,9 @@ def _assigned(rebalance: Rebalance) -> Iterable[str]:
 
 def _owner_names(rebalance: Rebalance) -> dict[str, str]:
     """By instance id or member id, of all that the rebalance names."""
-    whos = [one.who for one in rebalance.joined]
-    whos += [one.who for one in rebalance.waited_for]
-    whos += [one.who for one in rebalance.also if one.who is not None]
+    whos = [one.member for one in rebalance.joined]
+    whos += [one.member for one in rebalance.waited_for]
+    whos += [one.member for one in rebalance.also if one.member is not None]
     whos += [*rebalance.with_trigger]
     if rebalance.trigger is not None and rebalance.cause is not Cause.OPERATOR:
         whos.append(rebalance.trigger)
@@ -319,11 +326,11 @@ def short(member_id: str) -> str:
     return _UUID.sub(r"\1...", member_id)
 
 
-def name_of(who: Who, *, is_short: bool = False) -> str:
+def name_of(who: MemberIdentity, *, is_short: bool = False) -> str:
     """A member as its people know it: by client id, and where it is."""
     name = who.client_id or "a client"
     known = who.group_instance_id or (short(who.member_id) if is_short else who.member_id)
-    place = f" at {who.host.lstrip('/')}" if who.host else ""
+    place = f" at {who.client_host.lstrip('/')}" if who.client_host else ""
     return f"{name} ({known}){place}" if known else f"{name}{place}"
 
 
@@ -340,6 +347,6 @@ def _until(waiting: Waiting, now_ms: int) -> str:
 
 def _awaited(one: Awaited, now_ms: int) -> str:
     if one.session_ends_at_ms is None:
-        return name_of(one.who)
+        return name_of(one.member)
     left = duration(max(0, one.session_ends_at_ms - now_ms))
-    return f"{name_of(one.who)}; gone in {left} if it stays silent"
+    return f"{name_of(one.member)}; gone in {left} if it stays silent"

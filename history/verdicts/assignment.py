@@ -20,6 +20,7 @@ from history.verdicts.model import (
     member_name,
 )
 from history.verdicts.recent_activity import GroupAssignment, RecentActivity
+from protocol.names import MemberId
 from seams.text import duration
 
 KAFKAS_ASSIGNORS: Final = frozenset({"range", "roundrobin", "sticky", "cooperative-sticky"})
@@ -39,10 +40,10 @@ def assignment_of(
     """
     if not group.is_stable:
         return None
-    names = {member.who.member_id: member_name(member.who) for member in group.members}
+    names = {member.identity.member_id: member_name(member.identity) for member in group.members}
     if known is not None and known.generation == group.generation and known.members == names.keys():
         return known
-    owners: dict[PartitionKey, str] = {}
+    owners: dict[PartitionKey, MemberId] = {}
     twice: dict[PartitionKey, tuple[str, ...]] = {}
     for member in group.members:
         if member.assigned is None:
@@ -50,9 +51,9 @@ def assignment_of(
         for key in member.assigned:
             other = owners.get(key)
             if other is not None:
-                twice[key] = (*twice.get(key, (names[other],)), names[member.who.member_id])
+                twice[key] = (*twice.get(key, (names[other],)), names[member.identity.member_id])
             else:
-                owners[key] = member.who.member_id
+                owners[key] = member.identity.member_id
     return GroupAssignment(
         group.generation,
         frozenset(names),
@@ -169,27 +170,27 @@ def skewed_assignments(
     total = len(_counted(group, assignment.owners))
     fair = -(-total // len(group.members))
     counts = {
-        member.who.member_id: len(_counted(group, member.assigned or ()))
+        member.identity.member_id: len(_counted(group, member.assigned or ()))
         for member in group.members
     }
-    heaviest = max(group.members, key=lambda member: counts[member.who.member_id])
-    lightest = min(group.members, key=lambda member: counts[member.who.member_id])
-    most, least = counts[heaviest.who.member_id], counts[lightest.who.member_id]
+    heaviest = max(group.members, key=lambda member: counts[member.identity.member_id])
+    lightest = min(group.members, key=lambda member: counts[member.identity.member_id])
+    most, least = counts[heaviest.identity.member_id], counts[lightest.identity.member_id]
     if most * 100 < fair * limits.skew_percent or most < fair + 2:
         return
     yield Verdict(
         group.group_id,
         VerdictKind.SKEWED_ASSIGNMENT,
-        heaviest.who.member_id,
-        f"{member_name(heaviest.who)} has {most} of {total} partitions and "
-        f"{member_name(lightest.who)} has {least}; an even share is {fair}",
+        heaviest.identity.member_id,
+        f"{member_name(heaviest.identity)} has {most} of {total} partitions and "
+        f"{member_name(lightest.identity)} has {least}; an even share is {fair}",
         "range assigns each topic's first partitions to the same members: configure "
         "partition.assignment.strategy=cooperative-sticky or roundrobin."
         if group.protocol == "range"
         else f"Check how the assignor ({group.protocol}) balances; cooperative-sticky and "
         "roundrobin distribute partitions evenly (partition.assignment.strategy).",
         {
-            "member": member_json(heaviest.who),
+            "member": member_json(heaviest.identity),
             "partitions": most,
             "least": least,
             "fair": fair,
@@ -238,8 +239,8 @@ def needless_moves(
 
 
 def _leader(group: ObservedGroup) -> dict[str, object]:
-    leader = next((m for m in group.members if m.who.member_id == group.leader_id), None)
+    leader = next((m for m in group.members if m.identity.member_id == group.leader_id), None)
     return {
         "protocol": group.protocol,
-        "leader": None if leader is None else member_json(leader.who),
+        "leader": None if leader is None else member_json(leader.identity),
     }

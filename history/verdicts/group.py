@@ -97,7 +97,7 @@ def stuck_groups(
     if not waiting and not group.pending_member_ids:
         return  # an empty group that waits for more members to come
     until_ms = _until_ms(group, activity)
-    names = ", ".join(member_name(member.who) for member in waiting[:VERDICT_NAMES_MAX])
+    names = ", ".join(member_name(member.identity) for member in waiting[:VERDICT_NAMES_MAX])
     if not waiting:
         names = f"{len(group.pending_member_ids)} that were given an id and have not joined"
     elif len(waiting) > VERDICT_NAMES_MAX:
@@ -115,7 +115,7 @@ def stuck_groups(
             "state": group.state,
             "state_since_ms": group.state_since_ms,
             "waiting_for": [
-                {**member_json(member.who), "silent_ms": member.silent_ms,
+                {**member_json(member.identity), "silent_ms": member.silent_ms,
                  "session_timeout_ms": member.session_timeout_ms}
                 for member in waiting[:VERDICT_NAMES_MAX]
             ],
@@ -196,7 +196,7 @@ def _sync_remedy(group: ObservedGroup, waiting: Sequence[ObservedMember]) -> str
 
 
 def _awaited_syncs(group: ObservedGroup) -> tuple[list[ObservedMember], str]:
-    leader = [member for member in group.members if member.who.member_id == group.leader_id]
+    leader = [member for member in group.members if member.identity.member_id == group.leader_id]
     if leader and not leader[0].waits_for_sync:
         return leader, "to assign the partitions (it is the leader)"
     return [member for member in group.members if member.is_to_sync], "to fetch its assignment"
@@ -229,15 +229,15 @@ def refused_joins(
             group.group_id,
             VerdictKind.MIXED_PROTOCOLS,
             identity,
-            f"{member_name(refusal.who)} was refused {activity.refused[identity]} times: it offers "
-            f"{' + '.join(refusal.offered) or 'nothing'}, and all members have "
+            f"{member_name(refusal.member)} was refused {activity.refused[identity]} times: "
+            f"it offers {' + '.join(refusal.offered) or 'nothing'}, and all members have "
             f"{' + '.join(refusal.supported) or 'nothing'} in common",
             "Configure an assignor that the members have, in partition.assignment.strategy. "
             "Changing the assignor of a running group takes two rollouts: first with both "
             "assignors, then with the new one only.",
             {
-                "client_id": refusal.who.client_id,
-                "host": refusal.who.host,
+                "client_id": refusal.member.client_id,
+                "host": refusal.member.client_host,
                 "refused": activity.refused[identity],
                 "last_at_ms": refusal.at_ms,
                 "offered": list(refusal.offered),
@@ -303,7 +303,7 @@ def _protocols_remedy(by_protocols: Mapping[tuple[str, ...], list[ObservedMember
 
 def _format_factions(factions: Mapping[tuple[str, ...], list[ObservedMember]]) -> str:
     texts = [
-        f"{len(members)} ({member_name(members[0].who)}{', …' if len(members) > 1 else ''}) "
+        f"{len(members)} ({member_name(members[0].identity)}{', …' if len(members) > 1 else ''}) "
         f"{' + '.join(names) or 'nothing'}"
         for names, members in sorted(factions.items(), key=lambda faction: -len(faction[1]))
     ]
@@ -316,7 +316,7 @@ def _factions_json(
     return [
         {
             name: list(names),
-            "members": [member_json(member.who) for member in members[:VERDICT_NAMES_MAX]],
+            "members": [member_json(member.identity) for member in members[:VERDICT_NAMES_MAX]],
             "members_total": len(members),
         }
         for names, members in sorted(factions.items())[:VERDICT_NAMES_MAX]

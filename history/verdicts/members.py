@@ -34,18 +34,18 @@ def flapping_members(
             continue
         last = returns[-1]
         reasons = Counter(entry.reason for entry in returns)
-        hosts = sorted({entry.who.host.lstrip("/") for entry in returns})
+        hosts = sorted({entry.member.client_host.lstrip("/") for entry in returns})
         processes = _processes(returns)
         yield Verdict(
             group.group_id,
             VerdictKind.FLAPPING_MEMBER,
             identity,
-            f"{member_name(last.who)} rejoined {len(returns)} times within "
+            f"{member_name(last.member)} rejoined {len(returns)} times within "
             f"{duration(last.at_ms - returns[0].at_ms)}{_between(processes)}; reasons for leaving: "
             f"{', '.join(f'{reason} ({count})' for reason, count in reasons.most_common(3))}",
             _flapping_remedy(reasons, processes),
             {
-                "member": member_json(last.who),
+                "member": member_json(last.member),
                 "returns": len(returns),
                 "first_at_ms": returns[0].at_ms,
                 "last_at_ms": last.at_ms,
@@ -64,10 +64,13 @@ def _processes(returns: Iterable[MemberReturn]) -> list[str]:
         member
         for entry in returns
         if entry.replaced is not None
-        for member in (entry.who, entry.replaced)
+        for member in (entry.member, entry.replaced)
     ]
     return sorted(
-        {f"{member.client_id or 'a client'} at {member.host.lstrip('/')}" for member in members}
+        {
+            f"{member.client_id or 'a client'} at {member.client_host.lstrip('/')}"
+            for member in members
+        }
     )
 
 
@@ -126,21 +129,23 @@ def slow_joiners(
             delay_ms = last.duration_ms or 0
         if delay_ms < limits.slow_join_ms:
             continue
-        member = next((m for m in group.members if m.who.member_id == wait.who.member_id), None)
+        member = next(
+            (m for m in group.members if m.identity.member_id == wait.member.member_id), None
+        )
         timeout_ms = None if member is None else member.rebalance_timeout_ms
         took = "rejoined" if wait.end is WaitEnd.REJOINED else "had not rejoined"
         of = "" if not timeout_ms else f" (allowed: {duration(timeout_ms)})"
         yield Verdict(
             group.group_id,
             VerdictKind.SLOW_JOINER,
-            wait.who.member_id,
-            f"{member_name(wait.who)} {took} {duration(delay_ms)} after the rebalance began{of}; "
-            f"{size - 1} other {'member' if size == 2 else 'members'} waited for it",
+            wait.member.member_id,
+            f"{member_name(wait.member)} {took} {duration(delay_ms)} after the rebalance "
+            f"began{of}; {size - 1} other {'member' if size == 2 else 'members'} waited for it",
             "A consumer rejoins only at its next poll: lower max.poll.records, or process records "
             "in another thread. With partition.assignment.strategy=cooperative-sticky the other "
             "members continue meanwhile. They wait for at most max.poll.interval.ms.",
             {
-                "member": member_json(wait.who),
+                "member": member_json(wait.member),
                 "join_delay_ms": delay_ms,
                 "ended": wait.end.value,
                 "rebalance_timeout_ms": timeout_ms,
@@ -162,8 +167,8 @@ def commit_storms(
 
 def _storm(group: ObservedGroup, rate: CommitRate, limits: VerdictLimits) -> Verdict:
     name = rate.client_id or rate.client
-    if rate.host:
-        name = f"{name} at {rate.host.lstrip('/')}"
+    if rate.client_host:
+        name = f"{name} at {rate.client_host.lstrip('/')}"
     return Verdict(
         group.group_id,
         VerdictKind.COMMIT_STORM,
@@ -176,7 +181,7 @@ def _storm(group: ObservedGroup, rate: CommitRate, limits: VerdictLimits) -> Ver
         {
             "member_id": rate.client,
             "client_id": rate.client_id,
-            "host": rate.host,
+            "host": rate.client_host,
             "commits_per_second": round(rate.commits_per_second, 1),
             "partitions": rate.partitions,
             "bytes_per_second": round(rate.bytes_per_second),
@@ -234,12 +239,12 @@ def _no_progress(
     return Verdict(
         group.group_id,
         VerdictKind.NO_PROGRESS,
-        member.who.member_id,
-        f"{member_name(member.who)} sends heartbeats and {how} on {format_partitions(stuck)} for "
-        f"{duration(group.at_ms - moved_at_ms)}, with {lag} records to read",
+        member.identity.member_id,
+        f"{member_name(member.identity)} sends heartbeats and {how} on {format_partitions(stuck)} "
+        f"for {duration(group.at_ms - moved_at_ms)}, with {lag} records to read",
         remedy,
         {
-            "member": member_json(member.who),
+            "member": member_json(member.identity),
             "partitions": [
                 f"{topic}-{index}" for topic, index in sorted(stuck)[:VERDICT_NAMES_MAX]
             ],

@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from history.entries import Who
+from coordinator.member_identity import MemberIdentity
 from history.lag.model import PartitionKey
 from history.lag.window import LagWindow
 from seams.text import first_of
@@ -68,7 +68,7 @@ class Verdict(Struct, frozen=True):
 class ObservedMember(Struct, frozen=True):
     """A member at one moment. `topics`, `assigned`: None if its bytes are not a consumer's."""
 
-    who: Who
+    identity: MemberIdentity
     session_timeout_ms: int = 0
     rebalance_timeout_ms: int = 0
     silent_ms: int = 0  # since it was last heard
@@ -88,7 +88,7 @@ class CommitRate(Struct, frozen=True):
     partitions: int  # in one commit
     bytes_per_second: float
     client_id: str = ""
-    host: str = ""
+    client_host: str = ""
 
 
 class ObservedGroup(Struct, frozen=True):
@@ -124,24 +124,24 @@ class ObservedGroup(Struct, frozen=True):
         return sum(known) if known else None
 
 
-def member_name(who: Who) -> str:
+def member_name(who: MemberIdentity) -> str:
     """A member in a sentence: by what an operator can find it."""
     name = who.group_instance_id or who.client_id or who.member_id
-    return f"{name} at {who.host.lstrip('/')}" if who.host else name
+    return f"{name} at {who.client_host.lstrip('/')}" if who.client_host else name
 
 
-def member_key(who: Who) -> str:
+def member_key(who: MemberIdentity) -> str:
     """What stays when a member rejoins with a new id: its instance id, or client id and host."""
-    return who.group_instance_id or f"{who.client_id}@{who.host.lstrip('/')}"
+    return who.group_instance_id or f"{who.client_id}@{who.client_host.lstrip('/')}"
 
 
-def member_json(who: Who) -> dict[str, object]:
+def member_json(who: MemberIdentity) -> dict[str, object]:
     """A member in the JSON of a verdict."""
     return {
         "member_id": who.member_id,
         "group_instance_id": who.group_instance_id,
         "client_id": who.client_id,
-        "host": who.host,
+        "host": who.client_host,
     }
 
 

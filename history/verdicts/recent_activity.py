@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from coordinator.member_identity import MemberIdentity
 from history.causes import Cause
 from history.entries import (
     GroupEmptiedEntry,
@@ -19,7 +20,6 @@ from history.entries import (
     RebalanceBegunEntry,
     RebalanceEndedEntry,
     StaticMemberReplacedEntry,
-    Who,
 )
 from history.lag.model import PartitionKey
 from history.verdicts.model import ObservedGroup, member_key
@@ -34,11 +34,11 @@ class MemberReturn(NamedTuple):
     """A member that rejoined after a membership shorter than the window."""
 
     at_ms: int
-    who: Who
+    member: MemberIdentity
     stayed_ms: int
     away_ms: int
     reason: str  # why it had left
-    replaced: Who | None = None  # the process that it replaced
+    replaced: MemberIdentity | None = None  # the process that it replaced
 
 
 class EndedMembership(NamedTuple):
@@ -53,7 +53,7 @@ class RefusedJoin(NamedTuple):
     """A client whose join was refused: it has no assignor in common with the members."""
 
     at_ms: int
-    who: Who
+    member: MemberIdentity
     offered: tuple[str, ...]
     supported: tuple[str, ...]
 
@@ -61,7 +61,7 @@ class RefusedJoin(NamedTuple):
 class BegunRebalance(NamedTuple):
     at_ms: int
     cause: Cause
-    trigger: Who | None
+    trigger: MemberIdentity | None
     deadline_ms: int
 
 
@@ -109,14 +109,14 @@ class RecentActivity:
         self.changed_at_ms = event.at_ms
         match event:
             case MemberAddedEntry():
-                self._joined(event.who, event.at_ms, window_ms)
+                self._joined(event.member, event.at_ms, window_ms)
             case StaticMemberReplacedEntry():
                 self._left(event.old_member_id, event.at_ms, "replaced")
-                self._joined(event.who, event.at_ms, window_ms, event.replaced)
+                self._joined(event.member, event.at_ms, window_ms, event.replaced)
             case MembersRemovedEntry():
                 for gone in event.members:
                     reason = gone.reason or event.cause.value
-                    self._left(gone.who.member_id, event.at_ms, reason)
+                    self._left(gone.member.member_id, event.at_ms, reason)
             case RebalanceBegunEntry():
                 deadline_ms = event.at_ms + event.timeout_ms
                 begun = BegunRebalance(event.at_ms, event.cause, event.trigger, deadline_ms)
@@ -133,7 +133,7 @@ class RecentActivity:
     def refuse(self, refusal: RefusedJoin) -> None:
         """A JoinGroup was refused with INCONSISTENT_GROUP_PROTOCOL."""
         self.changed_at_ms = refusal.at_ms
-        identity = member_key(refusal.who)
+        identity = member_key(refusal.member)
         if identity in self.refusals or len(self.refusals) < IDENTITIES_MAX:
             self.refusals[identity] = refusal
             self.refused[identity] = self.refused.get(identity, 0) + 1
@@ -164,7 +164,7 @@ class RecentActivity:
         if group.generation < self.assignment.generation:
             self.assignment = self.previous_assignment = None
         elif group.generation == self.assignment.generation:
-            members = {member.who.member_id for member in group.members}
+            members = {member.identity.member_id for member in group.members}
             if members and members != self.assignment.members:
                 self.assignment = None
 
@@ -191,7 +191,13 @@ class RecentActivity:
     def rebalances_since(self, at_ms: int) -> list[BegunRebalance]:
         return [begun for begun in self.rebalances if begun.at_ms >= at_ms]
 
-    def _joined(self, who: Who, at_ms: int, window_ms: int, replaced: Who | None = None) -> None:
+    def _joined(
+        self,
+        who: MemberIdentity,
+        at_ms: int,
+        window_ms: int,
+        replaced: MemberIdentity | None = None,
+    ) -> None:
         identity = member_key(who)
         if len(self._present) < MEMBERS_MAX:
             self._present[who.member_id] = (identity, at_ms)

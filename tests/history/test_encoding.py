@@ -7,27 +7,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coordinator.member_identity import MemberIdentity
 from history.causes import Cause, End, OffsetsBy, Removal, WaitEnd
-from history.encoding import VERSION, UnreadableEntry, as_plain, decode, encode
+from history.encoding import ENTRY_VERSION, UnreadableEntry, as_plain, decode, encode
 from history.entries import (
     ENTRY_NAMES,
     ENTRY_TYPES,
     AlsoCaused,
-    Asker,
     GenerationBegunEntry,
-    Gone,
     HistoryEntry,
-    Joined,
+    JoinedMember,
+    MemberRemoval,
     MembersRemovedEntry,
+    MemberWait,
     OffsetChange,
     OffsetsMovedEntry,
     Rebalance,
     RebalanceEndedEntry,
-    Wait,
-    Who,
+    RequestClient,
 )
 
-SOMEBODY = Who("m-1", "i-1", "client", "/10.0.0.7")
+SOMEBODY = MemberIdentity("m-1", "i-1", "client", "/10.0.0.7")
 REBALANCE = Rebalance(
     Cause.SESSION_EXPIRED,
     1_700_000_000_000,
@@ -35,9 +35,12 @@ REBALANCE = Rebalance(
     "removing member m-1 on heartbeat expiration.",
     end=End.STABLE,
     duration_ms=12,
-    waited_for=(Wait(SOMEBODY, 5, WaitEnd.REJOINED), Wait(Who("m-2"), None, WaitEnd.LEFT)),
-    joined=(Joined(SOMEBODY, 5),),
-    also=(AlsoCaused(Cause.MEMBER_JOINED, Who("m-3"), 1_700_000_000_001),),
+    waited_for=(
+        MemberWait(SOMEBODY, 5, WaitEnd.REJOINED),
+        MemberWait(MemberIdentity("m-2"), None, WaitEnd.LEFT),
+    ),
+    joined=(JoinedMember(SOMEBODY, 5),),
+    also=(AlsoCaused(Cause.MEMBER_JOINED, MemberIdentity("m-3"), 1_700_000_000_001),),
     generation_before=0,
     generation_after=1,
     members_before=2,
@@ -62,7 +65,7 @@ def test_each_type_is_read_back_bare_and_says_what_it_is(name: str) -> None:
     assert key == b"group"
     assert decode(value) == event
     plain = plain_of(event)
-    assert (plain["v"], plain["type"], plain["group_id"]) == (VERSION, name, "group")
+    assert (plain["v"], plain["type"], plain["group_id"]) == (ENTRY_VERSION, name, "group")
     assert ENTRY_NAMES[type(event)] == name
 
 
@@ -77,10 +80,16 @@ def test_every_field_but_the_first_two_has_a_default(kind: type[HistoryEntry]) -
     [
         RebalanceEndedEntry("g", 5, REBALANCE),
         MembersRemovedEntry(
-            "g", 5, Removal.OPERATOR, 3, (Gone(SOMEBODY, "why", 12),), 4, Asker("admin", "/h")
+            "g",
+            5,
+            Removal.OPERATOR,
+            3,
+            (MemberRemoval(SOMEBODY, "why", 12),),
+            4,
+            RequestClient("admin", "/h"),
         ),
         GenerationBegunEntry(
-            "g", 5, 2, "consumer", "range", "m-1", 1, (Joined(SOMEBODY, 0),), 0, ()
+            "g", 5, 2, "consumer", "range", "m-1", 1, (JoinedMember(SOMEBODY, 0),), 0, ()
         ),
         OffsetsMovedEntry("g", 5, OffsetsBy.EXPIRY, (OffsetChange("t", 0, 0, None),)),
     ],
@@ -97,9 +106,9 @@ def test_whatever_the_strings_are(
 ) -> None:
     if old is not None:
         old %= 1 << 63
-    who = Who("m", instance_id, client_id, "")
+    who = MemberIdentity("m", instance_id, client_id, "")
     for event in (
-        MembersRemovedEntry(group_id, at_ms, members=(Gone(who),)),
+        MembersRemovedEntry(group_id, at_ms, members=(MemberRemoval(who),)),
         OffsetsMovedEntry(group_id, at_ms, changes=(OffsetChange("t", 1, old, None),)),
     ):
         key, value = encode(event)
@@ -128,8 +137,8 @@ def test_an_earlier_one_had_less() -> None:
 @pytest.mark.parametrize(
     "plain",
     [
-        {"v": VERSION + 1, "type": "group_created", "group_id": "g", "at_ms": 5},
-        {"v": VERSION, "type": "from_the_future", "group_id": "g", "at_ms": 5},
+        {"v": ENTRY_VERSION + 1, "type": "group_created", "group_id": "g", "at_ms": 5},
+        {"v": ENTRY_VERSION, "type": "from_the_future", "group_id": "g", "at_ms": 5},
     ],
 )
 def test_what_is_from_the_future_is_passed_over(plain: dict[str, object]) -> None:

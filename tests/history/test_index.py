@@ -5,19 +5,19 @@ import tracemalloc
 import pytest
 from msgspec.structs import replace
 
+from coordinator.member_identity import MemberIdentity
 from history.causes import Cause, End, WaitEnd
 from history.encoding import decode, encode
 from history.entries import (
     GroupDeletedEntry,
     GroupLoadedEntry,
-    Joined,
+    JoinedMember,
     MemberAddedEntry,
-    Move,
+    MemberWait,
+    PartitionMove,
     Rebalance,
     RebalanceBegunEntry,
     RebalanceEndedEntry,
-    Wait,
-    Who,
 )
 from history.index import HistoryIndex, IndexLimits, bytes_of
 
@@ -93,11 +93,13 @@ def test_clear() -> None:
 
 def large(group_id: str, generation: int, members: int) -> RebalanceEndedEntry:
     whos = [
-        Who(f"consumer-{n}-0b5d7f3e-1111-2222-3333-{n:012}", None, f"consumer-{n}", "/10.0.0.7")
+        MemberIdentity(
+            f"consumer-{n}-0b5d7f3e-1111-2222-3333-{n:012}", None, f"consumer-{n}", "/10.0.0.7"
+        )
         for n in range(members)
     ]
-    waits = tuple(Wait(who, 100, WaitEnd.REJOINED) for who in whos)
-    joined = tuple(Joined(who, 100) for who in whos)
+    waits = tuple(MemberWait(who, 100, WaitEnd.REJOINED) for who in whos)
+    joined = tuple(JoinedMember(who, 100) for who in whos)
     event = ended(group_id, generation)
     return replace(event, rebalance=replace(event.rebalance, waited_for=waits, joined=joined))
 
@@ -142,7 +144,7 @@ def test_the_estimate_is_near_the_truth(members: int) -> None:
 
 def test_moves_and_those_that_went_together_count() -> None:
     one = ended("g", 1).rebalance
-    moved = replace(one, moves=tuple(Move("t", n, "a", "b") for n in range(20)))
-    together = replace(one, with_trigger=(Who("m-1"), Who("m-2")))
+    moved = replace(one, moves=tuple(PartitionMove("t", n, "a", "b") for n in range(20)))
+    together = replace(one, with_trigger=(MemberIdentity("m-1"), MemberIdentity("m-2")))
     assert bytes_of(moved) > bytes_of(one) + 20 * 200
     assert bytes_of(together) > bytes_of(one) + 2 * 200

@@ -12,7 +12,7 @@ from typing import Union, get_args, get_origin, get_type_hints
 import msgpack
 
 from coordinator.events import Event
-from history.encoding import decode, encode
+from history.encoding import STORED_FIELD_NAMES, decode, encode
 from history.entries import ENTRY_TYPES
 
 WORDS = {
@@ -127,7 +127,10 @@ def shape(hint: object) -> str:
 
 
 def fields(kind: type) -> str:
-    return " ".join(f"{name}:{shape(hint)}" for name, hint in get_type_hints(kind).items())
+    hints = get_type_hints(kind)
+    return " ".join(
+        f"{STORED_FIELD_NAMES.get(name, name)}:{shape(hint)}" for name, hint in hints.items()
+    )
 
 
 def test_the_types_have_the_names_and_fields_that_are_stored() -> None:

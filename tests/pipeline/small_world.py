@@ -7,19 +7,19 @@ that a page must not take for markup or mathematics; `payments` commits in trans
 from pathlib import Path
 from typing import Final
 
+from coordinator.member_identity import MemberIdentity
 from coordinator.records import offset_commit_key
 from history.causes import Cause, End, OffsetsBy, Removal
 from history.encoding import encode
 from history.entries import (
-    Asker,
-    Gone,
     HistoryEntry,
+    MemberRemoval,
     MembersRemovedEntry,
     OffsetChange,
     OffsetsMovedEntry,
     Rebalance,
     RebalanceEndedEntry,
-    Who,
+    RequestClient,
 )
 from history.lag.records import Sample, encode_sample
 from history.lag.window import SampledCommit
@@ -86,7 +86,7 @@ def _history() -> _Writer:
         whole = Rebalance(
             cause,
             began,
-            Who(f"m-{n}", None, f"app-1.{n}", "/10.0.0.1"),
+            MemberIdentity(f"m-{n}", None, f"app-1.{n}", "/10.0.0.1"),
             end=End.STABLE,
             duration_ms=3_000 + n,
             generation_before=n,
@@ -98,16 +98,20 @@ def _history() -> _Writer:
         )
         add(RebalanceEndedEntry("billing", began + 3_000 + n, whole))
     for n in range(3):
-        who = Who(f"f-{n}", None, "shaky", "/10.0.0.2")
+        who = MemberIdentity(f"f-{n}", None, "shaky", "/10.0.0.2")
         at = START_MS + 70 * MINUTE + n * MINUTE
-        add(MembersRemovedEntry("billing", at, Removal.SESSION_EXPIRED, members=(Gone(who),)))
+        add(
+            MembersRemovedEntry(
+                "billing", at, Removal.SESSION_EXPIRED, members=(MemberRemoval(who),)
+            )
+        )
     add(
         OffsetsMovedEntry(
             "billing",
             START_MS + 91 * MINUTE,
             OffsetsBy.COMMIT,
             (OffsetChange("orders", 0, 1_299, 20),),
-            Asker("reset-<i>tool</i>", "/10.0.0.9"),
+            RequestClient("reset-<i>tool</i>", "/10.0.0.9"),
         )
     )
     return log

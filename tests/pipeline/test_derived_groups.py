@@ -8,18 +8,18 @@ from collections import defaultdict
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from coordinator.member_identity import MemberIdentity
 from history.causes import Cause, End, OffsetsBy, Removal
 from history.encoding import encode
 from history.entries import (
-    Asker,
-    Gone,
     HistoryEntry,
+    MemberRemoval,
     MembersRemovedEntry,
     OffsetChange,
     OffsetsMovedEntry,
     Rebalance,
     RebalanceEndedEntry,
-    Who,
+    RequestClient,
 )
 from pipeline.decode.rows import group_events
 from pipeline.derive import anomalies as odd
@@ -55,7 +55,7 @@ def some_rebalances(chance: random.Random) -> list[RebalanceEndedEntry]:
         whole = Rebalance(
             chance.choice([Cause.MEMBER_JOINED, Cause.SESSION_EXPIRED]),
             began,
-            Who(f"m-{n}", None, f"app-{version}-{n % 2}", "/10.0.0.1"),
+            MemberIdentity(f"m-{n}", None, f"app-{version}-{n % 2}", "/10.0.0.1"),
             end=End.STABLE,
             duration_ms=duration,
             generation_before=n,
@@ -118,7 +118,7 @@ def test_the_audit_tells_every_offset_that_was_moved_and_by_whom(spark: SparkSes
         START_MS,
         OffsetsBy.COMMIT,
         (OffsetChange("orders", 0, 500, 20), OffsetChange("orders", 1, None, 7)),
-        Asker("reset-tool", "/10.0.0.9"),
+        RequestClient("reset-tool", "/10.0.0.9"),
     )
     expired = OffsetsMovedEntry(
         "billing", START_MS + 5, OffsetsBy.EXPIRY, (OffsetChange("orders", 0, 20, None),)
@@ -225,8 +225,8 @@ def test_a_client_that_leaves_again_and_again_flaps(spark: SparkSession) -> None
     begin = START_MS // window * window
 
     def gone(at: int, client: str, cause: Removal = Removal.SESSION_EXPIRED) -> MembersRemovedEntry:
-        who = Who(f"{client}-{at}", None, client, "/10.0.0.1")
-        return MembersRemovedEntry("g", begin + at, cause, members=(Gone(who),))
+        who = MemberIdentity(f"{client}-{at}", None, client, "/10.0.0.1")
+        return MembersRemovedEntry("g", begin + at, cause, members=(MemberRemoval(who),))
 
     events = [gone(n * 60_000, "shaky") for n in range(4)]
     events += [gone(5_000, "calm"), gone(window + 1, "calm"), gone(2 * window + 1, "calm")]

@@ -8,7 +8,13 @@ import pytest
 
 from history.causes import OffsetsBy
 from history.encoding import decode
-from history.entries import Asker, GroupCreatedEntry, HistoryEntry, OffsetChange, OffsetsMovedEntry
+from history.entries import (
+    GroupCreatedEntry,
+    HistoryEntry,
+    OffsetChange,
+    OffsetsMovedEntry,
+    RequestClient,
+)
 from history.recording.recorder import FactLimits
 from protocol.names import HISTORY_TOPIC, GroupId
 from storage.api import LogSettings, TopicPartition
@@ -27,7 +33,7 @@ from transfer.import_history import events_of, tell
 from transfer.importing import ACTOR
 from transfer.plan import Rule, Terms, make_plan
 
-TOOL = Asker(ACTOR, "somewhere")
+TOOL = RequestClient(ACTOR, "somewhere")
 
 
 def moved(group: str, *changes: tuple[str, int, int | None, int | None]) -> OffsetsMovedEntry:
@@ -130,9 +136,9 @@ def test_the_command_writes_it(rollcall: Command, tmp_path: Path) -> None:
     ]
     for one in moves:
         assert one.by is OffsetsBy.IMPORT
-        assert one.asker is not None
-        assert one.asker.client_id == ACTOR
-        assert one.asker.host
+        assert one.client is not None
+        assert one.client.client_id == ACTOR
+        assert one.client.client_host
 
 
 def test_a_history_that_is_off_is_left_alone(rollcall: Command, tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from history.lag.model import GroupLag, LagNote, LagStatus, Owner, Reading
+from coordinator.member_identity import MemberIdentity
+from history.lag.model import GroupLag, LagNote, LagStatus, Reading
 from history.lag.records import Sample, UnreadableSample, decode_sample, encode_sample
 from history.lag.store import LagLimits, LagStore, RecordTime
 from history.lag.window import SampledCommit
@@ -16,7 +17,7 @@ def judged(
     group_id: str,
     readings: list[Reading],
     times: dict[tuple[str, int], RecordTime] | None = None,
-    owners: dict[tuple[str, int], tuple[Owner, ...]] | None = None,
+    owners: dict[tuple[str, int], tuple[MemberIdentity, ...]] | None = None,
 ) -> GroupLag:
     partitions = book.judged(group_id, readings, times or {}, owners or {}, START)
     return GroupLag.of(group_id, "Stable", START, partitions)
@@ -39,8 +40,8 @@ def sample(book: LagStore, at_ms: int, **groups: list[Reading]) -> None:
 
 def test_sums_of_a_group_a_topic_and_a_member() -> None:
     book = LagStore(LIMITS)
-    ann = Owner("m-1", None, "ann", "/10.0.0.1")
-    bob = Owner("m-2", None, "bob", "/10.0.0.2")
+    ann = MemberIdentity("m-1", None, "ann", "/10.0.0.1")
+    bob = MemberIdentity("m-2", None, "bob", "/10.0.0.2")
     readings = [reading(1, 10, 25), reading(0, 10, 30), reading(2, None, 7), reading(3, 99, 5)]
     lag = judged(
         book,

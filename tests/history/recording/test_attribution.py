@@ -1,15 +1,15 @@
 """Who came, who was replaced, who went together, who deleted a topic: by name, in virtual time."""
 
+from coordinator.member_identity import MemberIdentity
 from coordinator.settings import GroupSettings
 from history.causes import Cause, OffsetsBy
 from history.entries import (
-    Asker,
     MembersRemovedEntry,
     OffsetsMovedEntry,
     Rebalance,
+    RequestClient,
     StaticMemberReplacedEntry,
-    TopicPartitions,
-    Who,
+    TopicPartitionCounts,
 )
 from history.text.rebalance_text import tell
 from history.verdicts.recent_activity import RecentActivity
@@ -32,10 +32,10 @@ def test_two_processes_with_one_instance_id_are_both_named(world: ToldWorld) -> 
     ids = world.consumers(2, instances=["a", "b"])
     first = come(world, "right")
     second = come(world, "left")
-    assert first.replaced == Who(ids[1], "b", "client", HOST)
-    assert (first.who.client_id, second.who.client_id) == ("right", "left")
-    assert second.replaced == first.who
-    assert (world.last.trigger, world.last.replaced) == (second.who, first.who)
+    assert first.replaced == MemberIdentity(ids[1], "b", "client", HOST)
+    assert (first.member.client_id, second.member.client_id) == ("right", "left")
+    assert second.replaced == first.member
+    assert (world.last.trigger, world.last.replaced) == (second.member, first.member)
     assert "left (b) at 127.0.0.1 took the place of right (b) at 127.0.0.1" in tell(world.last)[1]
     # Kafka's answer keeps the first one's name.
     asked = world.ask(DescribeGroupsRequest([GroupId("g")]), version=5)
@@ -47,15 +47,15 @@ def test_after_a_restart_it_is_still_known_who_came_last(world: ToldWorld) -> No
     world.consumers(2, instances=["a", "b"])
     first = come(world, "right")
     world.crash()
-    assert come(world, "left").replaced == first.who
+    assert come(world, "left").replaced == first.member
 
 
 def test_a_member_that_goes_later_is_named_as_the_one_that_came(world: ToldWorld) -> None:
     world.consumers(2, instances=["a", "b"])
     came = come(world, "right")
-    world.leave("g", (came.who.member_id, "b"))
+    world.leave("g", (came.member.member_id, "b"))
     gone = [one for one in world.history if isinstance(one, MembersRemovedEntry)]
-    assert gone[-1].members[0].who == came.who
+    assert gone[-1].members[0].member == came.member
 
 
 def test_one_with_another_protocol_begins_a_rebalance_that_names_both(world: ToldWorld) -> None:
@@ -85,7 +85,7 @@ def test_what_a_static_member_had_was_read_by_nobody_while_it_was_away(world: To
 def test_records_from_before_say_what_they_said(world: ToldWorld) -> None:
     world.consumers(2, instances=["a", "b"])
     old = StaticMemberReplacedEntry(
-        "g", 5, Who("b-2", "b", "client", HOST), "b-1", 1, 2, settled=True
+        "g", 5, MemberIdentity("b-2", "b", "client", HOST), "b-1", 1, 2, without_rebalance=True
     )
     world.told._add([old])
     world.told.index.apply(old)
@@ -102,7 +102,7 @@ def test_a_verdict_on_flapping_names_both_parties(world: ToldWorld) -> None:
     for fact in world.history:
         past.apply(fact, 600_000)
     (returns,) = past.returns.values()
-    names = {(one.who.client_id, one.replaced and one.replaced.client_id) for one in returns}
+    names = {(one.member.client_id, one.replaced and one.replaced.client_id) for one in returns}
     assert {("right", "left"), ("left", "right")} <= names
 
 
@@ -154,12 +154,15 @@ def test_who_deleted_a_topic_is_told_with_the_offsets_that_went(world: ToldWorld
     world.coordinator.topics_deleted([(topic, topic_id)], world.now, "an-admin", "/10.0.0.9")
     world.advance(1)
     last = [one for one in world.history if isinstance(one, OffsetsMovedEntry)][-1]
-    assert (last.by, last.asker) == (OffsetsBy.TOPIC_DELETION, Asker("an-admin", "/10.0.0.9"))
+    assert (last.by, last.client) == (
+        OffsetsBy.TOPIC_DELETION,
+        RequestClient("an-admin", "/10.0.0.9"),
+    )
 
 
 def grown(world: ToldWorld, before: int, now: int) -> None:
     world.advance(5)
-    world.told.facts.topics_changed([TopicPartitions("t", before, now)], world.now)
+    world.told.facts.topics_changed([TopicPartitionCounts("t", before, now)], world.now)
     world.coordinator.partitions_changed({TopicName("t")}, world.now)
 
 
@@ -176,7 +179,7 @@ def test_new_partitions_that_a_leader_hands_out_late_are_the_cause_of_that_rebal
     world.advance(5_000)
     world.rejoin(ids[0], reason="cached metadata has changed")
     assert world.last.cause is Cause.PARTITIONS_CHANGED
-    assert world.last.topics == (TopicPartitions("t", 2, 8),)
+    assert world.last.topics == (TopicPartitionCounts("t", 2, 8),)
     assert "t: 2 -> 8" in tell(world.last)[1]
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
+from coordinator.member_identity import MemberIdentity
 from coordinator.settings import GroupSettings
 from history import ownership
 from history.causes import Cause, End, Removal, WaitEnd
@@ -20,8 +21,7 @@ from history.entries import (
     MemberLapsedEntry,
     MembersRemovedEntry,
     RebalanceEndedEntry,
-    TopicPartitions,
-    Who,
+    TopicPartitionCounts,
 )
 from history.recording import attribution as history_causes
 from protocol.names import ErrorCode, GroupState, TopicName
@@ -49,7 +49,7 @@ def test_the_first_member_of_a_group(world: ToldWorld) -> None:
     (only,) = world.consumers(1)
     last = world.last
     assert (last.cause, last.end) == (Cause.MEMBER_JOINED, End.STABLE)
-    assert last.trigger == Who(only, None, "client", "/127.0.0.1")
+    assert last.trigger == MemberIdentity(only, None, "client", "/127.0.0.1")
     assert (last.generation_before, last.generation_after) == (0, 1)
     assert (last.members_before, last.members_after) == (0, 1)
     assert last.duration_ms == world.settings.group_initial_rebalance_delay_ms
@@ -69,7 +69,7 @@ def test_a_member_joins_and_the_others_are_waited_for(world: ToldWorld) -> None:
     assert last.cause is Cause.MEMBER_JOINED
     assert last.trigger is not None
     assert last.trigger.client_id == "third"
-    waits = {wait.who.member_id: (wait.join_delay_ms, wait.end) for wait in last.waited_for}
+    waits = {wait.member.member_id: (wait.join_delay_ms, wait.end) for wait in last.waited_for}
     assert waits == {ids[0]: (700, WaitEnd.REJOINED), ids[1]: (1_000, WaitEnd.REJOINED)}
     assert (last.members_before, last.members_after, last.duration_ms) == (2, 3, 1_000)
     assert [joined.join_delay_ms for joined in last.joined] == [1_000, 700, 0]
@@ -119,11 +119,11 @@ def test_a_member_that_does_not_rejoin_names_the_rebalance_that_had_to_wait_for_
     assert last.began_by is Cause.MEMBER_JOINED
     assert last.trigger is not None
     assert last.trigger.member_id == ids[1]
-    (wait,) = [one for one in last.waited_for if one.who.member_id == ids[1]]
+    (wait,) = [one for one in last.waited_for if one.member.member_id == ids[1]]
     assert wait.end is WaitEnd.DROPPED
     assert last.also[0].cause is Cause.MEMBER_JOINED
-    assert last.also[0].who is not None
-    assert last.also[0].who.client_id == "third"
+    assert last.also[0].member is not None
+    assert last.also[0].member.client_id == "third"
     assert last.duration_ms == 30_000
     assert (last.members_before, last.members_after) == (2, 2)
 
@@ -173,12 +173,12 @@ def test_a_member_that_asks_again_for_what_stands_begins_nothing(world: ToldWorl
 def test_partitions_changed_and_the_leader_noticed(world: ToldWorld) -> None:
     ids = world.consumers(2)
     world.advance(5)
-    world.told.facts.topics_changed([TopicPartitions("other")], world.now)
+    world.told.facts.topics_changed([TopicPartitionCounts("other")], world.now)
     world.rejoin(ids[0])
     finish(world, ids[1])
     assert world.last.cause is Cause.LEADER_REJOINED  # that topic was none of its business
     world.advance(5)
-    world.told.facts.topics_changed([TopicPartitions("t")], world.now)
+    world.told.facts.topics_changed([TopicPartitionCounts("t")], world.now)
     world.advance(3_000)
     world.rejoin(ids[0])
     finish(world, ids[1])
@@ -224,7 +224,7 @@ def test_a_static_member_is_replaced_by_one_with_another_protocol(world: ToldWor
     last = world.last
     assert (last.cause, last.end) == (Cause.STATIC_MEMBER_REPLACED, End.RUNNING)
     assert (last.generation_after, last.duration_ms) == (None, None)
-    assert [wait.who.group_instance_id for wait in last.waited_for] == ["a"]
+    assert [wait.member.group_instance_id for wait in last.waited_for] == ["a"]
 
 
 def test_a_restart_that_nobody_has_to_notice(world: ToldWorld) -> None:
@@ -363,7 +363,7 @@ def test_what_else_happens_in_a_running_rebalance_is_told_beside_its_cause(
         Cause.MEMBER_JOINED,
         Cause.SESSION_EXPIRED,
     ]
-    ends = {wait.who.member_id: wait.end for wait in last.waited_for}
+    ends = {wait.member.member_id: wait.end for wait in last.waited_for}
     assert ends == {
         ids[0]: WaitEnd.REJOINED,
         ids[1]: WaitEnd.EXPIRED,
@@ -392,7 +392,7 @@ def test_a_member_replaced_while_it_is_waited_for(world: ToldWorld) -> None:
     world.advance(400)
     world.join("g", instance_id="b", protocols=offers("t"), rebalance_timeout_ms=30_000)
     last = world.last
-    waits = {wait.who.group_instance_id: wait for wait in last.waited_for}
+    waits = {wait.member.group_instance_id: wait for wait in last.waited_for}
     assert waits["b"].end is WaitEnd.REPLACED
     assert waits["b"].join_delay_ms == 400
     assert waits["a"].end is WaitEnd.WAITING

@@ -7,7 +7,13 @@ import pytest
 from coordinator.settings import GroupSettings
 from history.causes import OffsetsBy
 from history.encoding import decode, encode
-from history.entries import Asker, GroupDeletedEntry, HistoryEntry, OffsetChange, OffsetsMovedEntry
+from history.entries import (
+    GroupDeletedEntry,
+    HistoryEntry,
+    OffsetChange,
+    OffsetsMovedEntry,
+    RequestClient,
+)
 from history.recording.steady_commits import (
     ALONE,
     PARTITIONS_MAX,
@@ -32,7 +38,7 @@ from protocol.messages.offset_delete import (
 from protocol.names import ErrorCode, GroupId, MemberId, TopicName
 from tests.history.history_world import ToldWorld
 
-CLIENT = Asker("client", "/127.0.0.1")
+CLIENT = RequestClient("client", "/127.0.0.1")
 HOUR_MS = 3_600_000
 
 
@@ -47,7 +53,7 @@ def test_a_commit_by_nobody_tells_what_it_replaced(world: ToldWorld) -> None:
     assert first.changes == (OffsetChange("t", 0, None, 10), OffsetChange("t", 1, None, 20))
     assert reset.changes == (OffsetChange("t", 0, 10, 3),)
     assert reset.by is OffsetsBy.COMMIT
-    assert reset.asker == CLIENT
+    assert reset.client == CLIENT
 
 
 def test_a_members_commit_is_its_work_and_no_history(world: ToldWorld) -> None:
@@ -70,7 +76,7 @@ def test_deletion_names_who_asked(world: ToldWorld) -> None:
     last = moved(world)[-1]
     assert last.by is OffsetsBy.DELETION
     assert last.changes == (OffsetChange("t", 1, 20, None),)
-    assert last.asker == Asker("a-tool", "/127.0.0.1")
+    assert last.client == RequestClient("a-tool", "/127.0.0.1")
 
 
 def test_a_group_that_is_deleted_tells_its_last_offsets(world: ToldWorld) -> None:
@@ -83,7 +89,7 @@ def test_a_group_that_is_deleted_tells_its_last_offsets(world: ToldWorld) -> Non
     )
     gone = world.history[-1]
     assert isinstance(gone, GroupDeletedEntry)
-    assert (gone.expired, gone.asker) == (False, Asker("a-tool", "/127.0.0.1"))
+    assert (gone.expired, gone.client) == (False, RequestClient("a-tool", "/127.0.0.1"))
 
 
 def test_expiry_asks_by_itself() -> None:
@@ -91,10 +97,10 @@ def test_expiry_asks_by_itself() -> None:
     world.commit("g", offsets={0: 10})
     world.advance(3 * HOUR_MS)
     last = moved(world)[-1]
-    assert (last.by, last.asker) == (OffsetsBy.GROUP_EXPIRY, None)
+    assert (last.by, last.client) == (OffsetsBy.GROUP_EXPIRY, None)
     gone = world.history[-1]
     assert isinstance(gone, GroupDeletedEntry)
-    assert (gone.expired, gone.asker) == (True, None)
+    assert (gone.expired, gone.client) == (True, None)
 
 
 def test_a_deleted_topic_takes_its_offsets_along(world: ToldWorld) -> None:
@@ -106,7 +112,7 @@ def test_a_deleted_topic_takes_its_offsets_along(world: ToldWorld) -> None:
     world.coordinator.topics_deleted([(topic, topic_id)], world.now)
     world.advance(1)
     last = moved(world)[-1]
-    assert (last.by, last.changes, last.asker) == (
+    assert (last.by, last.changes, last.client) == (
         OffsetsBy.TOPIC_DELETION,
         (OffsetChange("t", 0, 10, None),),
         None,
@@ -157,7 +163,7 @@ def test_a_steady_client_is_one_entry_with_a_count(world: ToldWorld) -> None:
     (entry,) = world.told.facts.steady.pending("g")
     assert entry.commits == 60 - ALONE
     assert entry.changes == (OffsetChange("t", 0, 3, 60), OffsetChange("t", 1, 103, 160))
-    assert entry.asker == CLIENT
+    assert entry.client == CLIENT
     assert entry.since_ms is not None
     assert entry.at_ms - entry.since_ms == (60 - ALONE - 1) * SECOND_MS
     # It is told now and then, as long as it lasts, and survives the way to the topic and back.
@@ -184,7 +190,7 @@ def test_a_reset_stands_alone_and_what_was_gathered_before_it(world: ToldWorld) 
     *_, gathered, reset = moved(world)
     assert (gathered.commits, gathered.changes[0]) == (7, OffsetChange("t", 0, 3, 10))
     assert (reset.commits, reset.changes) == (None, (OffsetChange("t", 0, 10, 2),))
-    assert reset.asker == Asker("a-tool", "/127.0.0.1")
+    assert reset.client == RequestClient("a-tool", "/127.0.0.1")
     # After it the first ones are facts of their own again.
     before = len(moved(world))
     steady(world, 5, first=20)
@@ -236,7 +242,7 @@ def test_a_jump_or_a_first_commit_between_steady_ones_is_not_counted_among_them(
     assert (3, 10) in in_a_row(facts, 0)
     assert (5_000, 5_005) in in_a_row(facts, 0)
     assert in_a_row(facts, 1)[-1][1] == 5_105
-    counted = sum(one.commits or 1 for one in facts if one.asker == CLIENT)
+    counted = sum(one.commits or 1 for one in facts if one.client == CLIENT)
     assert counted == 15 + (who == "the client")
 
 

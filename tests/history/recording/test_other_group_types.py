@@ -157,7 +157,7 @@ def test_streams_standby_tasks_are_told(world: ToldWorld) -> None:
             protocol_name="stream",
         )
     (held,) = world.last.held
-    assert (held.who.member_id, held.standby) == (answers[1].member_id, 3)
+    assert (held.member.member_id, held.standby) == (answers[1].member_id, 3)
 
 
 def test_a_connect_group_has_no_lag_in_the_metrics_rather_than_zero(world: ToldWorld) -> None:

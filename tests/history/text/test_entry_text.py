@@ -3,22 +3,22 @@
 import pytest
 from msgspec.structs import replace
 
+from coordinator.member_identity import MemberIdentity
 from history.causes import Cause, End, OffsetsBy, Removal
 from history.entries import (
     ENTRY_TYPES,
-    Asker,
-    Gone,
     GroupCreatedEntry,
     GroupLoadedEntry,
-    Held,
+    MemberRemoval,
     MembersRemovedEntry,
-    Move,
+    MemberWait,
     OffsetChange,
     OffsetsMovedEntry,
+    PartitionMove,
     Rebalance,
-    TopicPartitions,
-    Wait,
-    Who,
+    RequestClient,
+    StandbyTasks,
+    TopicPartitionCounts,
 )
 from history.text.entry_text import words
 from history.text.rebalance_json import duration, with_times
@@ -26,8 +26,8 @@ from history.text.rebalance_text import MOVES_NAMED_MAX, tell
 
 AT = 1_700_000_000_000
 UUID = "1a2b3c4d-0000-4000-8000-000000000000"
-ANN = Who(f"ann-{UUID}", None, "ann", "/10.0.0.7")
-BOB = Who("bob-1", "i-1", "bob", "/10.0.0.8")
+ANN = MemberIdentity(f"ann-{UUID}", None, "ann", "/10.0.0.7")
+BOB = MemberIdentity("bob-1", "i-1", "bob", "/10.0.0.8")
 
 
 @pytest.mark.parametrize("kind", ENTRY_TYPES.values())
@@ -41,14 +41,22 @@ def test_every_type_has_a_line_without_raw_values(kind: type) -> None:
 
 def test_lines_are_for_people() -> None:
     removed = MembersRemovedEntry(
-        "g", AT, Removal.SESSION_EXPIRED, 3, (Gone(ANN, None, 45_000, 45_000), Gone(BOB))
+        "g",
+        AT,
+        Removal.SESSION_EXPIRED,
+        3,
+        (MemberRemoval(ANN, None, 45_000, 45_000), MemberRemoval(BOB)),
     )
     assert words(removed) == (
         "expired in generation 3: ann (ann-1a2b3c4d...) at 10.0.0.7, last heard 45 s before, "
         "bob (i-1) at 10.0.0.8"
     )
     moved = OffsetsMovedEntry(
-        "g", AT, OffsetsBy.COMMIT, (OffsetChange("t", 0, None, 7),), Asker("a-tool", "/10.0.0.9")
+        "g",
+        AT,
+        OffsetsBy.COMMIT,
+        (OffsetChange("t", 0, None, 7),),
+        RequestClient("a-tool", "/10.0.0.9"),
     )
     assert words(moved) == "commit by a-tool at 10.0.0.9: t-0 none -> 7"
     assert (
@@ -68,9 +76,12 @@ MOVED = Rebalance(
     BOB,
     end=End.STABLE,
     duration_ms=5,
-    waited_for=(Wait(ANN, 3),),
+    waited_for=(MemberWait(ANN, 3),),
     partitions_moved=3,
-    moves=(Move("t", 0, ANN.member_id, "i-1"), Move("t", 2, ANN.member_id, "i-1")),
+    moves=(
+        PartitionMove("t", 0, ANN.member_id, "i-1"),
+        PartitionMove("t", 2, ANN.member_id, "i-1"),
+    ),
     unowned_partition_seconds=0.0,
 )
 
@@ -83,7 +94,7 @@ def test_which_partitions_went_from_whom_to_whom() -> None:
 
 
 def test_the_list_of_moves_is_bounded() -> None:
-    moves = tuple(Move("t", n, "a", "b") for n in range(2 * MOVES_NAMED_MAX))
+    moves = tuple(PartitionMove("t", n, "a", "b") for n in range(2 * MOVES_NAMED_MAX))
     (line,) = [
         one
         for one in tell(replace(MOVED, moves=moves, partitions_moved=1_000))
@@ -118,17 +129,17 @@ def test_a_restart_says_how_and_how_long(stopped: str, text: str) -> None:
 
 def test_changed_topics_have_names_and_numbers() -> None:
     topics = (
-        TopicPartitions("t", 2, 8),
-        TopicPartitions("u", 0, 3),
-        TopicPartitions("v", 2, 0),
-        TopicPartitions("w"),
+        TopicPartitionCounts("t", 2, 8),
+        TopicPartitionCounts("u", 0, 3),
+        TopicPartitionCounts("v", 2, 0),
+        TopicPartitionCounts("w"),
     )
     changed = Rebalance(Cause.PARTITIONS_CHANGED, AT, topics=topics)
     assert "(t: 2 -> 8; u: created with 3; v: deleted, it had 2; w)" in tell(changed)[1]
 
 
 def test_standby_tasks_and_other_types_work_are_told() -> None:
-    held = replace(MOVED, held=(Held(BOB, 1, 4),), described="2 connectors")
+    held = replace(MOVED, held=(StandbyTasks(BOB, 1, 4),), described="2 connectors")
     lines = tell(held)
     assert (
         "  Standby tasks of Kafka Streams (standbys and warm-ups): bob (i-1) at 10.0.0.8 4."

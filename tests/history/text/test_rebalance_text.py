@@ -3,15 +3,16 @@
 import pytest
 from msgspec.structs import replace
 
+from coordinator.member_identity import MemberIdentity
 from history.causes import Cause, End, WaitEnd
-from history.entries import AlsoCaused, Rebalance, Wait, Who
+from history.entries import AlsoCaused, MemberWait, Rebalance
 from history.text.rebalance_json import duration, instant, shown
 from history.text.rebalance_text import NAMED_MAX, tell, tell_waiting
 from history.waiting import Awaited, For, Waiting
 
 AT = 1_700_000_000_000
-SLOW = Who("slow-1", None, "slow", "/10.0.0.7")
-FAST = Who("fast-1", "i-1", "fast", "/10.0.0.8")
+SLOW = MemberIdentity("slow-1", None, "slow", "/10.0.0.7")
+FAST = MemberIdentity("fast-1", "i-1", "fast", "/10.0.0.8")
 SLOW_NAME = "slow (slow-1) at 10.0.0.7"
 DROPPED = "did not rejoin before the rebalance timeout, and was dropped"
 REJOINED = "fast (i-1) at 10.0.0.8 rejoined after 40 ms"
@@ -22,10 +23,10 @@ LONG = Rebalance(
     began_by=Cause.MEMBER_JOINED,
     end=End.STABLE,
     duration_ms=300_000,
-    waited_for=(Wait(FAST, 40, WaitEnd.REJOINED), Wait(SLOW, None, WaitEnd.DROPPED)),
+    waited_for=(MemberWait(FAST, 40, WaitEnd.REJOINED), MemberWait(SLOW, None, WaitEnd.DROPPED)),
     also=(
-        AlsoCaused(Cause.MEMBER_JOINED, Who("new-1", None, "new", ""), AT),
-        AlsoCaused(Cause.MEMBER_LEFT, Who("x"), AT + 5),
+        AlsoCaused(Cause.MEMBER_JOINED, MemberIdentity("new-1", None, "new", ""), AT),
+        AlsoCaused(Cause.MEMBER_LEFT, MemberIdentity("x"), AT + 5),
     ),
     generation_before=7,
     generation_after=8,
@@ -51,14 +52,18 @@ def test_the_story_of_a_rebalance_that_ran_into_its_timeout() -> None:
 @pytest.mark.parametrize("cause", Cause)
 @pytest.mark.parametrize("trigger", [SLOW, None])
 @pytest.mark.parametrize("end", End)
-def test_every_cause_and_every_end_has_words(cause: Cause, trigger: Who | None, end: End) -> None:
+def test_every_cause_and_every_end_has_words(
+    cause: Cause, trigger: MemberIdentity | None, end: End
+) -> None:
     lines = tell(Rebalance(cause, AT, trigger, end=end, generation_before=1, generation_after=1))
     assert f"Cause: {cause}. " in lines[1]
     assert "{" not in "".join(lines)
 
 
 def test_a_crowd_is_counted() -> None:
-    waits = tuple(Wait(Who(f"m-{n}"), n, WaitEnd.REJOINED) for n in range(NAMED_MAX + 3))
+    waits = tuple(
+        MemberWait(MemberIdentity(f"m-{n}"), n, WaitEnd.REJOINED) for n in range(NAMED_MAX + 3)
+    )
     (line,) = [one for one in tell(replace(LONG, waited_for=waits)) if "Waited" in one]
     assert "m-7" in line  # the slowest is named
     assert line.endswith("; and 3 more.")

@@ -3,17 +3,17 @@
 import pytest
 from msgspec.structs import replace
 
+from coordinator.member_identity import MemberIdentity
 from history.causes import Cause, End, Removal, WaitEnd
 from history.entries import (
-    Gone,
     MemberAddedEntry,
+    MemberRemoval,
     MembersRemovedEntry,
+    MemberWait,
     Rebalance,
     RebalanceBegunEntry,
     RebalanceEndedEntry,
     StaticMemberReplacedEntry,
-    Wait,
-    Who,
 )
 from history.lag.model import Reading
 from history.lag.window import LagWindow
@@ -32,12 +32,12 @@ START = 1_700_000_000_000
 SECOND = 1_000
 MINUTE = 60 * SECOND
 LIMITS = VerdictLimits()
-ANN = Who("ann-1", None, "ann", "/10.0.0.1")
-BOB = Who("bob-1", None, "bob", "/10.0.0.2")
-CARL = Who("carl-1", None, "carl", "/10.0.0.3")
+ANN = MemberIdentity("ann-1", None, "ann", "/10.0.0.1")
+BOB = MemberIdentity("bob-1", None, "bob", "/10.0.0.2")
+CARL = MemberIdentity("carl-1", None, "carl", "/10.0.0.3")
 
 
-def member(who: Who, *assigned: int, **changes: object) -> ObservedMember:
+def member(who: MemberIdentity, *assigned: int, **changes: object) -> ObservedMember:
     facts = ObservedMember(
         who,
         session_timeout_ms=45 * SECOND,
@@ -58,7 +58,7 @@ def group(*members: ObservedMember, at_ms: int = START, **changes: object) -> Ob
         generation=7,
         protocol_type="consumer",
         protocol="range",
-        leader_id=members[0].who.member_id if members else "",
+        leader_id=members[0].identity.member_id if members else "",
         members=members,
         partition_counts={"t": 4},
     )
@@ -105,14 +105,18 @@ def test_a_healthy_group_has_no_verdict() -> None:
 # ------------------------------------------------------------ flapping member
 
 
-def come_and_go(past: RecentActivity, times: int, *, every_ms: int = MINUTE, who: Who = ANN) -> int:
+def come_and_go(
+    past: RecentActivity, times: int, *, every_ms: int = MINUTE, who: MemberIdentity = ANN
+) -> int:
     """Joins, and then leaves and joins again so many times; when that is over."""
     at_ms = START
     for n in range(times + 1):
         now = who._replace(member_id=f"{who.client_id}-{n}")
         past.apply(MemberAddedEntry("g", at_ms, now), LIMITS.window_ms)
         if n < times:
-            gone = MembersRemovedEntry("g", at_ms + 1, Removal.LEFT, members=(Gone(now, "bye"),))
+            gone = MembersRemovedEntry(
+                "g", at_ms + 1, Removal.LEFT, members=(MemberRemoval(now, "bye"),)
+            )
             past.apply(gone, LIMITS.window_ms)
         at_ms += every_ms
     return at_ms
@@ -150,7 +154,7 @@ def test_a_rolling_restart_of_alike_members_is_no_flapping() -> None:
         past.apply(MemberAddedEntry("g", START - 60 * MINUTE, who), LIMITS.window_ms)
     for n in range(10):
         at_ms = START + n * 5 * SECOND
-        gone = Gone(ANN._replace(member_id=f"old-{n}"), "closed")
+        gone = MemberRemoval(ANN._replace(member_id=f"old-{n}"), "closed")
         past.apply(MembersRemovedEntry("g", at_ms, members=(gone,)), LIMITS.window_ms)
         new = ANN._replace(member_id=f"new-{n}")
         past.apply(MemberAddedEntry("g", at_ms + SECOND, new), LIMITS.window_ms)
@@ -169,7 +173,7 @@ def test_the_remedy_depends_on_why_it_left(reason: str | None, setting: str) -> 
     for n in range(4):
         now = ANN._replace(member_id=f"ann-{n}")
         past.apply(MemberAddedEntry("g", START + n, now), LIMITS.window_ms)
-        gone = (Gone(now, reason),)
+        gone = (MemberRemoval(now, reason),)
         removed = MembersRemovedEntry("g", START + n, Removal.SESSION_EXPIRED, members=gone)
         past.apply(removed, LIMITS.window_ms)
     assert setting in only_verdict(past, healthy()).remedy
@@ -177,10 +181,10 @@ def test_the_remedy_depends_on_why_it_left(reason: str | None, setting: str) -> 
 
 def test_two_processes_with_one_instance_id() -> None:
     past = RecentActivity()
-    who = Who("i-0", "i", "ann", "/10.0.0.1")
+    who = MemberIdentity("i-0", "i", "ann", "/10.0.0.1")
     past.apply(MemberAddedEntry("g", START, who), LIMITS.window_ms)
     for n in range(1, 4):
-        other = Who(f"i-{n}", "i", "ann", f"/10.0.0.{1 + n % 2}")
+        other = MemberIdentity(f"i-{n}", "i", "ann", f"/10.0.0.{1 + n % 2}")
         event = StaticMemberReplacedEntry("g", START + n * SECOND, other, f"i-{n - 1}")
         past.apply(event, LIMITS.window_ms)
     verdict = only_verdict(past, healthy(START + 5 * SECOND))
@@ -239,7 +243,7 @@ def test_a_group_with_nothing_to_read_may_rebalance_as_it_likes() -> None:
 # ------------------------------------------------------------ slow joiner
 
 
-def ended(*waits: Wait, members_before: int = 2, at_ms: int = START) -> RebalanceEndedEntry:
+def ended(*waits: MemberWait, members_before: int = 2, at_ms: int = START) -> RebalanceEndedEntry:
     done = Rebalance(
         Cause.MEMBER_JOINED,
         at_ms - 30 * SECOND,
@@ -255,16 +259,16 @@ def ended(*waits: Wait, members_before: int = 2, at_ms: int = START) -> Rebalanc
 @pytest.mark.parametrize(
     ("wait", "is_slow"),
     [
-        (Wait(ANN, 10 * SECOND, WaitEnd.REJOINED), True),
-        (Wait(ANN, 10 * SECOND - 1, WaitEnd.REJOINED), False),
-        (Wait(ANN, None, WaitEnd.DROPPED), True),
-        (Wait(ANN, None, WaitEnd.EXPIRED), False),  # it was dead, and not slow
-        (Wait(ANN, None, WaitEnd.LEFT), False),
+        (MemberWait(ANN, 10 * SECOND, WaitEnd.REJOINED), True),
+        (MemberWait(ANN, 10 * SECOND - 1, WaitEnd.REJOINED), False),
+        (MemberWait(ANN, None, WaitEnd.DROPPED), True),
+        (MemberWait(ANN, None, WaitEnd.EXPIRED), False),  # it was dead, and not slow
+        (MemberWait(ANN, None, WaitEnd.LEFT), False),
     ],
 )
-def test_who_kept_the_others_waiting(wait: Wait, *, is_slow: bool) -> None:
+def test_who_kept_the_others_waiting(wait: MemberWait, *, is_slow: bool) -> None:
     past = RecentActivity()
-    past.apply(ended(wait, Wait(BOB, 20, WaitEnd.REJOINED)), LIMITS.window_ms)
+    past.apply(ended(wait, MemberWait(BOB, 20, WaitEnd.REJOINED)), LIMITS.window_ms)
     found = find_verdicts(healthy(), past, LIMITS)
     assert kinds(found) == ([VerdictKind.SLOW_JOINER] if is_slow else [])
     if is_slow:
@@ -272,13 +276,13 @@ def test_who_kept_the_others_waiting(wait: Wait, *, is_slow: bool) -> None:
         assert found[0].evidence["rebalance_timeout_ms"] == 5 * MINUTE
         assert "max.poll.interval.ms" in found[0].remedy
     # The next rebalance without it clears the verdict.
-    past.apply(ended(Wait(ANN, 20, WaitEnd.REJOINED)), LIMITS.window_ms)
+    past.apply(ended(MemberWait(ANN, 20, WaitEnd.REJOINED)), LIMITS.window_ms)
     assert inspect(past, healthy()) == []
 
 
 def test_a_slow_joiner_is_forgotten_after_the_window_and_alone_it_disturbs_nobody() -> None:
     past = RecentActivity()
-    slow = Wait(ANN, 20 * SECOND, WaitEnd.REJOINED)
+    slow = MemberWait(ANN, 20 * SECOND, WaitEnd.REJOINED)
     past.apply(ended(slow), LIMITS.window_ms)
     assert inspect(past, healthy(START + LIMITS.window_ms + 1)) == []
     past.apply(ended(slow, members_before=1), LIMITS.window_ms)
@@ -400,7 +404,7 @@ def test_eager_and_cooperative_members_in_one_group() -> None:
 
 def test_a_client_that_has_no_assignor_in_common() -> None:
     past = RecentActivity()
-    who = Who("", None, "carl", "/10.0.0.3")
+    who = MemberIdentity("", None, "carl", "/10.0.0.3")
     for n in range(3):
         past.refuse(RefusedJoin(START + n * SECOND, who, ("roundrobin",), ("range",)))
     verdict = only_verdict(past, healthy(START + 3 * SECOND))
@@ -538,7 +542,7 @@ def test_moves_for_a_reason_are_not_needless() -> None:
     lopsided = group(member(ANN, 0, 1, 2, 3), member(BOB), state_since_ms=START - SECOND)
     assert inspect(past, lopsided) == []
     assert inspect(past, healthy(generation=8)) == []  # spread better
-    carl = Who("carl-1", None, "carl", "/10.0.0.3")
+    carl = MemberIdentity("carl-1", None, "carl", "/10.0.0.3")
     came = group(member(ANN, 0), member(BOB, 1), member(carl, 2, 3), generation=9)
     assert inspect(past, came) == []
 
@@ -572,7 +576,7 @@ def faust(*members: ObservedMember, **changes: object) -> ObservedGroup:
     return group(*members, protocol="faust", windows=windows, **changes)
 
 
-def with_table(who: Who, *assigned: int) -> ObservedMember:
+def with_table(who: MemberIdentity, *assigned: int) -> ObservedMember:
     plain = member(who, *assigned)
     assert plain.assigned is not None
     table = tuple(("app-table-changelog", index) for index in range(4))
