@@ -5,16 +5,18 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.architecture.names import exported, modules
 from tests.architecture.tree import ROOT, tracked_files
 
 DOCUMENTS = ["CONTRIBUTING.md", "README.md", "docs/ARCHITECTURE.md", "docs/names.md"]
+ADRS = sorted(f"docs/adr/{path.name}" for path in (ROOT / "docs" / "adr").glob("*.md"))
 CODE = re.compile(r"`([^`]+)`")
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 # A path of the repository: a folder, or a file with one of our endings. No pattern, no placeholder.
 PATH = re.compile(r"\w[\w.-]*/[\w./-]*|[\w-]+\.(?:py|md|toml|lock)")
 TARGET = re.compile(r"\bmake ([a-z][\w-]*)")
 # Made by a run, or files of others.
-NOT_OURS = {"rollcall.toml", "rollcall/_program"}
+NOT_OURS = {"rollcall.toml", "rollcall/_program", "rollcall/protocol", "cli.py"}
 
 
 def paths_of(page: str) -> Iterator[str]:
@@ -46,13 +48,13 @@ def is_there(path: str) -> bool:
     return path in tails
 
 
-@pytest.mark.parametrize("page", DOCUMENTS)
+@pytest.mark.parametrize("page", [*DOCUMENTS, *ADRS])
 def test_files_that_a_page_names_exist(page: str) -> None:
     named = set(paths_of(page)) - NOT_OURS
     assert {path for path in named if not is_there(path)} == set()
 
 
-@pytest.mark.parametrize("page", DOCUMENTS)
+@pytest.mark.parametrize("page", [*DOCUMENTS, *ADRS])
 def test_links_of_a_page_lead_to_files(page: str) -> None:
     folder = (ROOT / page).parent
     links = LINK.findall((ROOT / page).read_text())
@@ -85,3 +87,19 @@ def test_names_in_a_table_are_defined_in_the_file_beside_them(page: str) -> None
         )
     ]
     assert missing == []
+
+
+@pytest.mark.parametrize("page", [*DOCUMENTS, *ADRS])
+def test_methods_that_a_page_names_exist(page: str) -> None:
+    """`Class.method`, of classes that are defined here; Kafka's are in camel case."""
+    texts: dict[str, str] = {}
+    for module in modules():
+        if not module.path.startswith("protocol/messages/"):
+            for name in exported(module):
+                texts[name] = texts.get(name, "") + module.text
+    named = re.findall(r"`([A-Z]\w+)\.([a-z_]+)\b", (ROOT / page).read_text())
+    assert [
+        f"{owner}.{name}"
+        for owner, name in named
+        if owner in texts and not re.search(rf"\b{name}\b", texts[owner])
+    ] == []
