@@ -1,4 +1,4 @@
-"""Who are we, in the words of the listener that a client came through?
+"""Cluster view: this node as clients see it, by the listener that they came through.
 
 Metadata, FindCoordinator and DescribeCluster name this node by the address that is advertised for
 the client's own listener; DescribeConfigs shows the effective configuration with its origins.
@@ -19,11 +19,11 @@ from topics.cluster import BrokerConfig, Node
 _NULL_BY_DEFAULT: Final = frozenset(
     ("advertised.listeners", "broker.rack", "controller.listener.names", "log.dirs")
 )
-"""In Kafka; empty here."""
+"""Keys whose default is null in Kafka and empty here."""
 
 
 class ClusterOfOne:
-    """This node alone."""
+    """A cluster of this node alone."""
 
     def __init__(self, config: Config, cluster_id: str) -> None:
         self._config = config

@@ -1,15 +1,16 @@
-"""What is a running daemon, how does it start, and how does it stop without losing an answer?
+"""Daemon: the parts of a node, the order in which they start, and a stop that loses no answer.
 
-Holds the parts that main.py built and nothing else. Starting opens the port first and loads then,
-so that clients hear "loading" instead of silence. Stopping goes from the clients inwards: no more
-requests are looked at; what waits for the disk is stored and answered; who waits for people is sent
-to look for the coordinator again; then the logs are closed and marked as closed cleanly.
+Holds the parts that build.py made. A start opens the ports first and loads then, so that clients
+hear COORDINATOR_LOAD_IN_PROGRESS instead of silence. A stop goes from the clients inwards: no more
+requests are read; what waits for the disk is stored and answered; what waits for other members is
+answered NOT_COORDINATOR; then the logs are closed and marked as closed cleanly. Kafka's
+counterparts: `BrokerServer.startup`, `BrokerServer.shutdown`.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Final
 
@@ -56,6 +57,7 @@ from storage.log.sealed_flush import SealedFlush
 from storage.loop_guard import LoopGuard
 from topics.data_plane import DataPlane
 from topics.events import PartitionFailed, PartitionsAdded, TopicChange, TopicCreated, TopicDeleted
+from topics.registry import TopicRegistry
 
 STORE_TIMEOUT_S: Final = 10.0
 """At a stop: how long the disk may take for what was appended last."""
@@ -64,13 +66,13 @@ DRAIN_TIMEOUT_S: Final = 5.0
 """At a stop: how long clients may take to read their last answers."""
 
 
-def _nobody_asked(_: str) -> None:
+def _noop(_: str) -> None:
     pass
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, kw_only=True)
 class Daemon:
-    """All parts of one node."""
+    """All parts of one node. No value: a dataclass, as ADR 0016 says."""
 
     config: Config
     loop: asyncio.AbstractEventLoop
@@ -97,38 +99,26 @@ class Daemon:
     offsets_logs: OffsetsLogs
     flush_watch: FlushWatch
     guard: LoopGuard
-    sealed_flush: SealedFlush = field(init=False)
-    storage_failed: Callable[[str], None] = _nobody_asked
+    sealed_flush: SealedFlush
+    storage_failed: Callable[[str], None] = _noop
+    """Called when the journal has failed and only a start can recover; broker/main.py sets it."""
 
-    def connect(self) -> None:
-        """Let each part hear of what concerns it."""
-        self.bridge.connect(self._stored, self._journal_failed, self._journal_reopened)
-        self.server.turned = self.ticker.arm_soon
-        self.server.connections_allowed = self._connections_allowed
-        self.server.stalls = self.ticker.stalls
-        self.clock.on_stall = self._stalled
-        self.data_plane.registry.subscribe(self._topics_changed)
-        if self.history is not None:
-            self.lag.on_round_end = self.history.flush_steady_commits
-        self.loop.set_exception_handler(self._unexpected)
-
-    def _connections_allowed(self) -> int:
+    def connections_allowed(self) -> int:
         """What the limit of file descriptors leaves beside the log's files."""
         backlog = self.config.socket_listen_backlog_size
         return connections_allowed(descriptor_limit(), len(self.store.partitions()), backlog)
 
-    def _tell_limits(self) -> None:
-        """How far the file descriptors go."""
+    def _log_descriptor_limits(self) -> None:
         backlog, limit = self.config.socket_listen_backlog_size, descriptor_limit()
         facts = {
             "limit": limit,
-            "connections": min(self._connections_allowed(), self.config.max_connections),
+            "connections": min(self.connections_allowed(), self.config.max_connections),
             "partitions": partitions_allowed(limit, backlog),
         }
         self.observer(DaemonStep("File descriptors (ulimit -n) allow", facts))
 
     async def open(self, listeners: Sequence[Bound]) -> None:
-        """Accept clients; all they hear of groups is that these are loading."""
+        """Accept clients; until `load` is done, requests about groups are answered LOADING."""
         self.journal.start(self.loop.call_soon)
         self.sealed_flush.start()
         self.flush_watch.start()
@@ -149,11 +139,11 @@ class Daemon:
             self.history.settle(self.coordinator.knows, self.clock.now())
         self.gc_policy.start()
         self.lag.start()
-        self._tell_limits()  # now that the partitions are known
+        self._log_descriptor_limits()  # now that the partitions are known
         self.guard.begin()
 
     async def stop(self) -> bool:
-        """See the module's text; False if not everything could be stored."""
+        """As the module docstring says; False if not everything could be stored."""
         self.health.stopping = True
         self.observer(DaemonStep("Shutting down."))
         await self.lag.stop()
@@ -200,7 +190,7 @@ class Daemon:
         return not failures
 
     def _load_first(self, request: Request) -> None:
-        """While partitions load: those of groups that somebody asks for come first."""
+        """While partitions load: those of the groups in requests come first."""
         match request:
             case FindCoordinatorRequest():
                 group_ids = [request.key, *request.coordinator_keys]
@@ -211,9 +201,9 @@ class Daemon:
         for group_id in filter(None, group_ids):
             self.ownership.prioritize(self.coordinator.partition_for(GroupId(group_id)))
 
-    # What the parts tell.
+    # Callbacks of the parts, set by build.py.
 
-    def _stored(self, stored: Stored) -> None:
+    def on_stored(self, stored: Stored) -> None:
         now = self.clock.now()
         began_s = perf_counter()
         for topic_partition, position in stored:
@@ -224,7 +214,7 @@ class Daemon:
         self.ticker.arm()
         self.ticker.stalls.record("answers that were stored", perf_counter() - began_s)
 
-    def _journal_failed(self, failure: Exception) -> None:
+    def on_journal_failed(self, failure: Exception) -> None:
         reason = self.journal.closed_because or str(failure)
         self.health.journal_failed = reason
         self.observer(JournalFailed(reason, is_full=self.journal.is_full))
@@ -233,7 +223,7 @@ class Daemon:
         if not self.journal.is_full:
             self.storage_failed(reason)
 
-    def _journal_reopened(self) -> None:
+    def on_journal_reopened(self) -> None:
         self.health.journal_failed = None
         self.observer(JournalReopened())
         self.ownership.journal_reopened(self._recall_history)
@@ -243,31 +233,16 @@ class Daemon:
         if self.history is not None:
             await self.history.reopen_beside()
 
-    def sealed_flush_failed(self, key: TopicPartition | None, failure: OSError) -> None:
-        """In the thread of the sealed flush."""
-        with suppress(RuntimeError):  # the loop is closed
-            self.loop.call_soon_threadsafe(self._tell_unsynced, key, failure)
-
-    def _tell_unsynced(self, key: TopicPartition | None, failure: OSError) -> None:
-        if key is None:
-            self.observer(PartFailed("recovery-point-offset-checkpoint", failure))
-            return
-        partition = self.data_plane.registry.partition(key.topic, key.partition)
-        is_lost = isinstance(failure, SyncFailed)
-        if partition is not None and is_lost:
-            partition.offline = True
-        self.observer(PartitionFailed(key, str(failure), is_lost))
-
-    def _stalled(self, stalled_ms: int) -> None:
+    def on_stall(self, stalled_ms: int) -> None:
         self.observer(LoopStalled(stalled_ms))
 
-    def _topics_changed(self, change: TopicChange) -> None:
-        """Within a turn of the data plane; what the coordinator makes of it comes after."""
+    def on_topic_change(self, change: TopicChange) -> None:
+        """Within a turn of the data plane; the coordinator has its own turn after it."""
         if isinstance(change, TopicDeleted):
             self.cleaning.topic_deleted(change.name)
-        self.loop.call_soon(self._tell_coordinator, change)
+        self.loop.call_soon(self._notify_coordinator, change)
 
-    def _tell_coordinator(self, change: TopicChange) -> None:
+    def _notify_coordinator(self, change: TopicChange) -> None:
         now = self.clock.now()
         match change:
             case TopicDeleted(name, topic_id, count, client_id, client_host):
@@ -282,12 +257,37 @@ class Daemon:
         self.ticker.arm()
 
     def _topic_changed(self, change: TopicPartitionCounts, now: Now) -> None:
-        """Its consumers may rejoin for it: the history is to know why."""
+        """Its consumers may rejoin: the history shows the reason."""
         if self.history is not None:
             self.history.topics_changed([change], now)
 
-    def _unexpected(self, _loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
+    def on_loop_error(self, _loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
         error = context.get("exception")
         if not isinstance(error, Exception):
             error = RuntimeError(str(context.get("message")))
         self.observer(PartFailed("event loop", error))
+
+
+def sealed_flush_failed(
+    loop: asyncio.AbstractEventLoop,
+    registry: TopicRegistry,
+    observer: Observer,
+    key: TopicPartition | None,
+    failure: OSError,
+) -> None:
+    """In the thread of the sealed flush, with no partition where a checkpoint failed."""
+    with suppress(RuntimeError):  # the loop is closed
+        loop.call_soon_threadsafe(_report_unsynced, registry, observer, key, failure)
+
+
+def _report_unsynced(
+    registry: TopicRegistry, observer: Observer, key: TopicPartition | None, failure: OSError
+) -> None:
+    if key is None:
+        observer(PartFailed("recovery-point-offset-checkpoint", failure))
+        return
+    partition = registry.partition(key.topic, key.partition)
+    is_lost = isinstance(failure, SyncFailed)
+    if partition is not None and is_lost:
+        partition.offline = True
+    observer(PartitionFailed(key, str(failure), is_lost))

@@ -1,10 +1,10 @@
-"""At which step of a rebalance should this daemon die? The fail points that crash drills aim at.
+"""Fail points: the step of a rebalance at which this daemon kills itself, for crash drills.
 
-`rollcall.crash.at` names a step; main.py then puts a `FailPoint` between the coordinator and what
-it speaks through, its answers and its events, and nowhere else. At the first sign of the step the
-process ends itself with SIGKILL: nothing is flushed, answered or closed. Without the key there is
-no such object, and nothing is any slower. The steps are those at which the protocol's design says
-what members may expect of the next coordinator; tests/drills/ holds us to it.
+`rollcall.crash.at` names a step. build.py then puts a `FailPoint` between the coordinator and its
+two outputs, responses and events. At the first sign of the step the process sends itself SIGKILL:
+nothing is flushed, answered or closed. Without the key there is no such object, and no request
+costs more. For each step the protocol defines what members may expect of the next coordinator;
+tests/drills/ tests it.
 """
 
 import os
@@ -42,7 +42,7 @@ _AT_EVENT = {
 
 
 def fail_at(step: str, reply: Reply, observe: Observe) -> tuple[Reply, Observe]:
-    """What the coordinator is given for its answers and events."""
+    """The coordinator's `reply` and `observe`, with a fail point before them if one is named."""
     if step == NEVER:
         return reply, observe
     point = FailPoint(Step(step), reply, observe)
@@ -50,7 +50,7 @@ def fail_at(step: str, reply: Reply, observe: Observe) -> tuple[Reply, Observe]:
 
 
 class FailPoint:
-    """Stands in for the coordinator's `reply` and `observe` and passes everything on."""
+    """Takes the place of the coordinator's `reply` and `observe`, and passes everything on."""
 
     def __init__(self, step: Step, reply: Reply, observe: Observe) -> None:
         self._step = step
@@ -63,11 +63,11 @@ class FailPoint:
             self._die()
 
     def reply(self, token: ReplyToken, response: Response) -> None:
-        """An answer that gets here depends on nothing that is not stored."""
-        if type(response) is _BEFORE_ANSWER.get(self._step) and _is_told(response):
+        """All that a response depends on is stored by now."""
+        if type(response) is _BEFORE_ANSWER.get(self._step) and _is_of_step(response):
             self._die()
         self._reply(token, response)
-        if type(response) is _AFTER_ANSWER.get(self._step) and _is_told(response):
+        if type(response) is _AFTER_ANSWER.get(self._step) and _is_of_step(response):
             assert isinstance(token, PendingRequest)
             if token.connection.write_through():
                 self._die()
@@ -77,7 +77,7 @@ class FailPoint:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _is_told(response: Response) -> bool:
+def _is_of_step(response: Response) -> bool:
     """Whether this answer is the one that the step is about."""
     if isinstance(response, HeartbeatResponse):
         return response.error_code is ErrorCode.REBALANCE_IN_PROGRESS

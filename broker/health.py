@@ -1,9 +1,9 @@
-"""Is the daemon alive, and should clients be sent to it? What /livez and /readyz answer.
+"""Health: what /livez and /readyz answer, and why the daemon is not ready.
 
-Not ready while partitions load, while the journal is closed (on a full disk, say: reads are still
-served, writes are refused) or a flush of it hangs, while a partition is not served because its load
-failed or a bug ended its shard, and from the moment that it was told to stop. The body of /readyz
-names such partitions; the others are served.
+Not ready while partitions load, while the journal is closed (on a full disk, for example: reads are
+still served, writes are refused) or a flush of it hangs, while a partition is not served because
+its load failed or a bug ended its shard, and from the begin of a stop. The body of /readyz names
+such partitions; the others are served.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ def _named(partitions: Sequence[int]) -> str:
 
 
 class Health:
-    """Reads what the parts know; `stopping` and `journal_failed` are set by main.py."""
+    """Reads the state of the parts; `stopping` and `journal_failed` are set by daemon.py."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class Health:
         partitions: int,
         flush_stalled: Callable[[], str | None] = lambda: None,
     ) -> None:
-        """`flush_stalled` says that a flush takes too long, if one does."""
+        """`flush_stalled` gives the reason while a flush takes too long, else None."""
         self._ownership = ownership
         self._flush_stalled = flush_stalled
         self._partitions = partitions
@@ -48,7 +48,7 @@ class Health:
         if (stalled := self._flush_stalled()) is not None:
             return stalled
         ownership = self._ownership
-        # A disk that has room again: the partitions are about to be loaded with logs for writing.
+        # The disk has room again: the partitions are about to be loaded with writable logs.
         if ownership.loading or not ownership.owned or ownership.writes_are_refused:
             return "loading"
         failed = sorted(ownership.failed)

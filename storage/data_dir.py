@@ -1,6 +1,6 @@
 """Data directory: its lock, its identity, and why it may be refused.
 
-`broker/main.py` opens it first of all: it makes the directory, takes the lock (one daemon at a
+`broker/main.py` locks it first of all: it makes the directory, takes the lock (one daemon at a
 time) and reads or writes `meta.properties`, Kafka's file with one key of our own, so that cluster
 id and node id stay the same over restarts. The lock is on the directory itself, so it holds when
 somebody removes `.lock`, the file that names the holder. Each refusal is an exception with a

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple, TypeVar
 from msgspec import Struct
 
 from broker.background.jobs import CLEAN_LOG
-from broker.background.pipeline_watermark import Marks, no_marks, pipeline_marks
+from broker.background.pipeline_watermark import Marks, no_marks
 from broker.background.worker import JobFailed, WorkerProcess
 from broker.loop.clock import SystemClock
 from broker.observe.cleaner_events import (
@@ -33,10 +33,7 @@ from broker.observe.cleaner_events import (
     PipelineOvertaken,
 )
 from broker.observe.events import PartFailed
-from config.keys import Config
 from config.limits import CleanerSettings
-from config.settings import cleaner_settings
-from coordinator.coordinator import GroupCoordinator
 from protocol.names import TopicName
 from seams.now import Now
 from storage.api import Corrupt, TopicPartition
@@ -440,44 +437,19 @@ class Cleaning:
             raise
 
 
-def build_cleaning(
-    config: Config,
-    disk: Disk,
-    store: LogStore,
-    journal: Journal,
-    clock: SystemClock,
-    observe: Callable[[CleanerEvent | PartFailed], None],
-    registry: TopicRegistry,
-    coordinator: GroupCoordinator,
-) -> Cleaning:
-    """With a worker process of its own: a pass may take long, and snapshots must not wait."""
-
-    def producers(key: TopicPartition) -> Mapping[int, LastOfProducer] | None:
-        partition = registry.partition(*key)
-        if partition is None or is_internal(TopicName(key.topic)):
-            return {}  # our own coordinators number nothing
-        if partition.producers is None:
-            return None
-        return {
-            producer_id: LastOfProducer(_last_offset(entry), entry.epoch)
-            for producer_id, entry in tuple(partition.producers.entries.items())  # a thread adds
-        }
-
-    return Cleaning(
-        disk,
-        store,
-        journal,
-        WorkerProcess(),
-        clock,
-        observe,
-        cleaner_settings(config),
-        producers=producers,
-        marks=pipeline_marks(
-            coordinator,
-            keep_ms=config.rollcall_pipeline_keep_ms,
-            keep_bytes=config.rollcall_pipeline_keep_bytes,
-        ),
-    )
+def active_producers(
+    registry: TopicRegistry, key: TopicPartition
+) -> Mapping[int, LastOfProducer] | None:
+    """The `Producers` of a data plane; None where they are not known."""
+    partition = registry.partition(*key)
+    if partition is None or is_internal(TopicName(key.topic)):
+        return {}  # our own coordinators number nothing
+    if partition.producers is None:
+        return None
+    return {
+        producer_id: LastOfProducer(_last_offset(entry), entry.epoch)
+        for producer_id, entry in tuple(partition.producers.entries.items())  # a thread adds
+    }
 
 
 def _last_offset(entry: ProducerEntry) -> int | None:

@@ -12,21 +12,14 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final
 
-from broker.lag.reader import LagReader
-from broker.lag.sampler import LagSampler
 from broker.loop.clock import SystemClock
 from broker.observe.events import ShellEvent, Warned
-from config.keys import Config
-from config.settings import lag_limits
-from coordinator.coordinator import GroupCoordinator
 from history.lag.records import Sample, UnreadableSample, decode_sample, encode_sample
-from history.lag.store import LagStore
 from protocol.names import LAG_TOPIC
 from seams.io_executor import INLINE, IoExecutor
 from seams.now import Now
 from storage.api import Corrupt, Record, TopicLog, TopicPartition
 from storage.batch.record_batch import InvalidBatch, encode_batch, stored_records
-from topics.data_plane import DataPlane
 from topics.partition import Partition
 
 PARTITION: Final = TopicPartition(LAG_TOPIC, 0)
@@ -136,34 +129,3 @@ def _samples(batch: bytes) -> list[Sample]:
         except UnreadableSample:
             continue
     return samples
-
-
-def build_lag(
-    config: Config,
-    coordinator: GroupCoordinator,
-    data_plane: DataPlane,
-    clock: SystemClock,
-    observe: Callable[[ShellEvent], None],
-) -> LagSampler:
-    """The sampler with its book and its topic, as the configuration says."""
-    registry = data_plane.registry
-    limits = lag_limits(config)
-    topic = LagTopic(
-        registry.partition(PARTITION.topic, PARTITION.partition),
-        clock,
-        observe,
-        readable=data_plane.advanced,
-        # Each group's whole window was written once in this time, also if a restart fell in it.
-        tail_ms=2 * (config.rollcall_lag_keepalive_ms + limits.interval_ms),
-        tail_bytes_max=config.rollcall_lag_tail_max_bytes,
-        appender=data_plane.appender,
-    )
-    return LagSampler(
-        LagReader(coordinator, registry),
-        LagStore(limits),
-        topic,
-        clock,
-        observe,
-        lookups_max=config.rollcall_lag_record_times_max,
-        keepalive_ms=config.rollcall_lag_keepalive_ms,
-    )

@@ -11,15 +11,11 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from broker.history_log.writer import HistoryLog
 from broker.lag.commit_rates import CommitMeter
 from broker.lag.reader import CACHED_BYTES_MAX, owned_by
-from broker.lag.sampler import LagSampler, YieldIfDue
+from broker.lag.sampler import YieldIfDue
 from broker.lag.skipped_groups import VERDICTS, SkippedGroups
 from broker.observe.events import ShellEvent, VerdictCleared, VerdictFound
-from broker.observe.observer import Observer
-from config.keys import Config
-from config.settings import verdict_limits
 from coordinator.classic.events import JoinRefused
 from coordinator.classic.group_view import SESSION_PAUSED, ClassicGroupView, ClassicMemberView
 from coordinator.classic.subscriptions import topics_of_subscription
@@ -64,7 +60,7 @@ OF_GENERATION: Final = frozenset(
 RecordEntry = Callable[[HistoryEntry, Now], None]
 
 
-def _no_history(_entry: HistoryEntry, _now: Now) -> None:
+def record_nothing(_entry: HistoryEntry, _now: Now) -> None:
     """`record` of a daemon without a history."""
 
 
@@ -103,7 +99,7 @@ class VerdictWatch:
         limits: VerdictLimits,
         groups_max: int,
         observe: Callable[[ShellEvent], None],
-        record: RecordEntry = _no_history,
+        record: RecordEntry = record_nothing,
         skipped: SkippedGroups | None = None,
     ) -> None:
         """`record` writes the beginning and end of a verdict into the group's history."""
@@ -335,25 +331,3 @@ def _topics_of(subscription: bytes) -> frozenset[str] | None:
 
 
 _cached_topics_of = lru_cache(maxsize=4_096)(_topics_of)
-
-
-def build_watch(
-    config: Config,
-    topics: TopicsView,
-    history: HistoryLog | None,
-    lag: LagSampler,
-    observer: Observer,
-) -> VerdictWatch:
-    """Build the watch and subscribe it. Without a history it sees the current state only."""
-    record = _no_history if history is None else history.record_entry
-    groups_max = config.rollcall_trouble_groups_max
-    limits = verdict_limits(config)
-    watch = VerdictWatch(topics, limits, groups_max, observer, record, lag.skipped)
-    if history is not None:
-        history.subscribe(watch.on_entry)
-    observer.counters.meter = watch.meter
-    observer.counters.join_refused = watch.join_refused
-    observer.counters.group_deleted = lag.group_deleted
-    watch.group_of = lag.group
-    lag.watcher = watch
-    return watch

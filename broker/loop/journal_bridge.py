@@ -23,23 +23,13 @@ PARTITION_BUCKETS: Final = (1, 2, 3, 5, 10, 20, 50)
 class JournalBridge:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._on_stored: Callable[[Stored], None] | None = None
-        self._on_failed: Callable[[Exception], None] | None = None
-        self._on_reopened: Callable[[], None] | None = None
+        # Set by build.py; called on the loop.
+        self.on_stored: Callable[[Stored], None] = _noop
+        self.on_failed: Callable[[Exception], None] = _noop
+        self.on_reopened: Callable[[], None] = _noop
         self.flushes = 0
         self.flush_seconds = Histogram(FLUSH_BUCKETS_S)  # both by the flusher's thread alone
         self.flush_partitions = Histogram(PARTITION_BUCKETS)
-
-    def connect(
-        self,
-        on_stored: Callable[[Stored], None],
-        on_failed: Callable[[Exception], None],
-        on_reopened: Callable[[], None],
-    ) -> None:
-        """All are called on the loop."""
-        self._on_stored = on_stored
-        self._on_failed = on_failed
-        self._on_reopened = on_reopened
 
     # In the flusher's thread.
 
@@ -61,13 +51,14 @@ class JournalBridge:
 
     def _deliver(self, stored: Stored) -> None:
         self.flushes += 1
-        if self._on_stored is not None:
-            self._on_stored(stored)
+        self.on_stored(stored)
 
     def _deliver_failure(self, failure: Exception) -> None:
-        if self._on_failed is not None:
-            self._on_failed(failure)
+        self.on_failed(failure)
 
     def _deliver_reopening(self) -> None:
-        if self._on_reopened is not None:
-            self._on_reopened()
+        self.on_reopened()
+
+
+def _noop(*_: object) -> None:
+    pass

@@ -88,7 +88,7 @@ class Ownership:
         turned: Callable[[], None],
     ) -> None:
         """`attach` shows a log to those who read it; `turned` follows every step."""
-        self._coordinator: Coordinator
+        self.coordinator: Coordinator  # set by build.py, before the first election
         self._logs = logs
         self._clock = clock
         self._observe = observe
@@ -112,10 +112,6 @@ class Ownership:
         self._is_flushing = False
         self.damage: Corrupt | None = None  # the first that a load met
         self._background: set[asyncio.Task[None]] = set()
-
-    def serve(self, coordinator: Coordinator) -> None:
-        """Load for this coordinator; before the first election."""
-        self._coordinator = coordinator
 
     @property
     def owned(self) -> int:
@@ -209,7 +205,7 @@ class Ownership:
         self._prioritized.pop(partition, None)
         self._failed.pop(partition, None)
         self._resting.pop(partition, None)
-        self._coordinator.resign(partition, self._clock.now())
+        self.coordinator.resign(partition, self._clock.now())
         self._observe(PartitionResigned(partition, epoch))
         self._turned()
 
@@ -237,7 +233,7 @@ class Ownership:
 
     def _enqueue(self, partition: int) -> None:
         self._resting.pop(partition, None)
-        self._coordinator.begin_load(partition, self._open[partition][0])
+        self.coordinator.begin_load(partition, self._open[partition][0])
         self._queued[partition] = self._now_ms()
 
     # Loading.
@@ -292,7 +288,7 @@ class Ownership:
     async def _load(self, partition: int, progress: LoadProgress) -> int:
         queued_ms, started_ms = self._queued[partition], self._now_ms()
         log = self._open[partition][1]
-        load = PartitionLoad(self._logs, self._coordinator, self._observe, progress)
+        load = PartitionLoad(self._logs, self.coordinator, self._observe, progress)
         try:
             records = await load.run(
                 partition,
@@ -303,13 +299,13 @@ class Ownership:
             )
         except Exception as error:  # noqa: BLE001 - whatever is in a log, it fails its partition
             self._dequeue(partition)
-            self._coordinator.fail_load(partition, _reason(error))
+            self.coordinator.fail_load(partition, _reason(error))
             self._fail(partition, error)
             return 0
         if not self._dequeue(partition):
             return records  # it was given up while it was read
-        self._coordinator.finish_load(partition, self._clock.now())
-        progress.read(self._coordinator.load_left(partition)[0])
+        self.coordinator.finish_load(partition, self._clock.now())
+        progress.read(self.coordinator.load_left(partition)[0])
         self._recalling[partition] = None
         self._attach(log)
         self._turned()
@@ -332,9 +328,9 @@ class Ownership:
     def _recall_slice(self, progress: LoadProgress) -> None:
         """Get some groups ready that nobody asked for."""
         partition = next(iter(self._recalling))
-        groups, cost = self._coordinator.load_left(partition)
-        more = self._coordinator.restore_slice(partition, self._clock.now(), RESTORE_BUDGET)
-        groups_left, cost_left = self._coordinator.load_left(partition)
+        groups, cost = self.coordinator.load_left(partition)
+        more = self.coordinator.restore_slice(partition, self._clock.now(), RESTORE_BUDGET)
+        groups_left, cost_left = self.coordinator.load_left(partition)
         progress.ready(groups - groups_left, cost - cost_left)
         self._turned()
         if not more:
@@ -370,7 +366,7 @@ class Ownership:
 
     def on_stored(self, partition: int, position: Position, now: Now) -> None:
         """The disk has it up to here."""
-        self._coordinator.on_stored(partition, position, now)
+        self.coordinator.on_stored(partition, position, now)
         if self._reloads or self._is_flushing:
             self._stored.set()
 
@@ -409,7 +405,7 @@ class Ownership:
         for partition in tuple(self._epochs):
             if partition in self._failed or partition in self._queued:
                 continue
-            self._coordinator.on_log_failed(partition, now)
+            self.coordinator.on_log_failed(partition, now)
             self._recalling.pop(partition, None)
             self._resting.pop(partition, None)
             self._open_again(partition)

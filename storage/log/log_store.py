@@ -1,9 +1,9 @@
 """Which partitions lie in the data directory? Opens, creates and deletes their folders.
 
-`broker/main.py` opens one store, then `journal.py` re-applies what its write-ahead file holds; only
-after that are the logs complete. A damaged partition is set aside by name and the others open. The
-marker of a clean shutdown is written last at a close and removed first at an open, so that a crash
-at any moment in between makes the next open scan what lies above the recovery points.
+`storage/open.py` opens one store, then `journal.py` re-applies what its write-ahead file holds.
+Only after that are the logs complete. A damaged partition is set aside by name and the others open.
+The marker of a clean shutdown is written last at a close and removed first at an open, so that a
+crash at any moment in between makes the next open scan what lies above the recovery points.
 Kafka's counterpart: LogManager.
 """
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
+from broker.build import build
 from broker.daemon import Daemon
-from broker.main import build
 from broker.net.sockets import Bound, bind_listener
 from broker.observe.observer import Observer, open_log
 from config.keys import Config

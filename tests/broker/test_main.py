@@ -1,4 +1,4 @@
-"""The composition root: when is the admin port served, and what if it cannot be?"""
+"""Serving: when the admin port is served, and what happens if it cannot be."""
 
 import asyncio
 from typing import cast

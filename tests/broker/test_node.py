@@ -110,7 +110,7 @@ async def test_offsets_of_a_topic_that_is_deleted_just_before_the_end_do_not_com
         assert await member.commit(7) is ErrorCode.NONE
 
         # The process ends before the coordinator hears of the deletion.
-        monkeypatch.setattr("broker.daemon.Daemon._tell_coordinator", lambda *_: None)
+        monkeypatch.setattr("broker.daemon.Daemon._notify_coordinator", lambda *_: None)
         answer = await client.call(DeleteTopicsRequest(topics=[DeleteTopicState(TopicName("t"))]))
         assert isinstance(answer, DeleteTopicsResponse)
         assert answer.responses[0].error_code is ErrorCode.NONE

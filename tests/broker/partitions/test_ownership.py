@@ -185,7 +185,7 @@ class Node:
             attach=self.attached.append,
             turned=self._turned,
         )
-        self.ownership.serve(self.coordinator)
+        self.ownership.coordinator = self.coordinator
 
     def _turned(self) -> None:
         self.turns += 1

@@ -1,0 +1,350 @@
+"""Composition root: makes the parts of the daemon from a configuration and connects them.
+
+In order: the data directory's logs and journal (`storage/open.py`), the server, the data plane, the
+ownership of the offsets topic, the coordinator, and what works beside them. A part gets what it
+calls when it is made. Where two parts call each other, the one that is made first has a callback
+attribute, or `subscribe` where several parts listen; `_connect` sets all of these (ADR 0021).
+Nothing is started here: `Daemon.open` does that. Kafka's counterpart: `BrokerServer.startup`.
+"""
+
+import asyncio
+from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from broker.background.log_cleaner import Cleaning, active_producers
+from broker.background.pipeline_watermark import pipeline_marks
+from broker.background.snapshotter import Snapshots
+from broker.background.worker import WorkerProcess
+from broker.cluster_view import ClusterOfOne
+from broker.daemon import Daemon, sealed_flush_failed
+from broker.fail_points import fail_at
+from broker.health import Health
+from broker.history_log.last_alive import away_since
+from broker.history_log.writer import HistoryLog
+from broker.lag.reader import LagReader
+from broker.lag.sampler import LagSampler
+from broker.lag.topic import PARTITION as LAG_PARTITION
+from broker.lag.topic import LagTopic
+from broker.lag.verdict_watch import VerdictWatch, record_nothing
+from broker.loop.clock import SystemClock
+from broker.loop.flush_watch import FlushWatch
+from broker.loop.gc_policy import GcPolicy
+from broker.loop.ids import new_member_id
+from broker.loop.io_thread import IoThreads
+from broker.loop.journal_bridge import JournalBridge
+from broker.loop.ticker import Ticker
+from broker.net.dispatch import Dispatcher
+from broker.net.server import Server
+from broker.observe.events import DaemonStep, PartFailed, Warned
+from broker.observe.observer import Observer
+from broker.partitions.offsets_logs import OffsetsLogs
+from broker.partitions.ownership import Ownership
+from config.keys import Config
+from config.settings import (
+    cleaner_settings,
+    group_settings,
+    history_index_limits,
+    history_record_limits,
+    lag_limits,
+    offsets_log_settings,
+    server_limits,
+    storage_settings,
+    topic_settings,
+    verdict_limits,
+)
+from coordinator.coordinator import GroupCoordinator
+from history.index import HistoryIndex
+from history.lag.store import LagStore
+from protocol.names import OFFSETS_TOPIC
+from storage.data_dir import DataDir
+from storage.disk import RealDisk
+from storage.log.sealed_flush import SealedFlush
+from storage.loop_guard import LoopGuard
+from storage.open import JournalCallbacks, Storage, open_storage, topics_file
+from topics.catalog import expected_partitions
+from topics.data_plane import DataPlane
+from topics.registry import TopicRegistry
+
+
+class _Base(Struct, frozen=True):
+    """What nearly every part is made with."""
+
+    config: Config
+    loop: asyncio.AbstractEventLoop
+    observer: Observer
+    clock: SystemClock
+    storage: Storage
+
+
+def build(
+    config: Config,
+    observer: Observer,
+    data_dir: DataDir,
+    loop: asyncio.AbstractEventLoop,
+    *,
+    repair: bool = False,
+    strict_files: bool = False,
+) -> Daemon:
+    """Open the data directory and make all parts. Raises Corrupt, OSError.
+
+    With `strict_files` disk work on the loop after the start is an AssertionError, for tests.
+    """
+    guard = LoopGuard(is_strict=strict_files)
+    bridge = JournalBridge(loop)
+    storage = _open_storage(config, observer, data_dir, guard, bridge, repair=repair)
+    base = _Base(config, loop, observer, SystemClock(), storage)
+    server = Server(loop, base.clock, server_limits(config), observer)
+    io = IoThreads(loop, lambda error: observer(PartFailed("data plane", error)))
+    cluster = ClusterOfOne(config, data_dir.identity.cluster_id)
+    data_plane = _data_plane(base, server, io, cluster, repair=repair)
+    config = _with_existing_partitions(config, data_plane.registry, observer)
+    base = replace(base, config=config)
+    ticker = Ticker(loop, base.clock, lambda error: observer(PartFailed("timer", error)))
+    offsets_logs = _offsets_logs(base, data_plane.registry)
+    ownership = Ownership(
+        offsets_logs, base.clock, observer, attach=data_plane.attach, turned=ticker.arm
+    )
+    history = _history(base, data_dir) if config.rollcall_history_enable else None
+    coordinator = _coordinator(base, server, cluster, data_plane.registry, ownership, history)
+    journal = storage.journal
+    flush_watch = FlushWatch(
+        loop, lambda: journal.flush_age_s, config.rollcall_flush_stalled_ms, observer
+    )
+    lag = _lag_sampler(base, coordinator, data_plane)
+    worker = WorkerProcess()
+    daemon = Daemon(
+        config=config,
+        loop=loop,
+        observer=observer,
+        clock=base.clock,
+        store=storage.store,
+        journal=journal,
+        bridge=bridge,
+        server=server,
+        dispatcher=Dispatcher(server.reply, coordinator, data_plane),
+        coordinator=coordinator,
+        data_plane=data_plane,
+        io=io,
+        ownership=ownership,
+        ticker=ticker,
+        gc_policy=GcPolicy(),
+        health=Health(ownership, config.offsets_topic_num_partitions, lambda: flush_watch.reason),
+        lag=lag,
+        verdicts=_verdict_watch(base, data_plane.registry, history, lag),
+        worker=worker,
+        snapshots=_snapshotter(base, offsets_logs, ownership, worker),
+        cleaning=_log_cleaner(base, data_plane.registry, coordinator),
+        history=history,
+        offsets_logs=offsets_logs,
+        flush_watch=flush_watch,
+        guard=guard,
+        sealed_flush=SealedFlush(
+            storage.store,
+            config.log_flush_offset_checkpoint_interval_ms,
+            partial(sealed_flush_failed, loop, data_plane.registry, observer),
+        ),
+    )
+    _connect(daemon)
+    return daemon
+
+
+def _connect(daemon: Daemon) -> None:
+    """Set the callbacks of parts that were made before those that they call."""
+    bridge, lag, watch = daemon.bridge, daemon.lag, daemon.verdicts
+    bridge.on_stored = daemon.on_stored
+    bridge.on_failed = daemon.on_journal_failed
+    bridge.on_reopened = daemon.on_journal_reopened
+    daemon.server.turned = daemon.ticker.arm_soon
+    daemon.server.connections_allowed = daemon.connections_allowed
+    daemon.server.stalls = daemon.ticker.stalls
+    daemon.clock.on_stall = daemon.on_stall
+    daemon.ownership.coordinator = daemon.coordinator
+    daemon.data_plane.registry.subscribe(daemon.on_topic_change)
+    daemon.loop.set_exception_handler(daemon.on_loop_error)
+    counters = daemon.observer.counters
+    counters.meter = watch.meter
+    counters.join_refused = watch.join_refused
+    counters.group_deleted = lag.group_deleted
+    watch.group_of = lag.group
+    lag.watcher = watch
+    if daemon.history is not None:
+        lag.on_round_end = daemon.history.flush_steady_commits
+        daemon.history.subscribe(watch.on_entry)
+
+
+def _open_storage(
+    config: Config,
+    observer: Observer,
+    data_dir: DataDir,
+    guard: LoopGuard,
+    bridge: JournalBridge,
+    *,
+    repair: bool,
+) -> Storage:
+    disk = RealDisk(guard)
+    catalog = topics_file(disk, data_dir.path)
+    return open_storage(
+        disk,
+        data_dir.path,
+        storage_settings(config),
+        observer,
+        expects=expected_partitions(catalog, repair=repair),
+        callbacks=JournalCallbacks(bridge.stored, bridge.failed, bridge.reopened),
+        repair=repair,
+    )
+
+
+def _data_plane(
+    base: _Base, server: Server, io: IoThreads, cluster: ClusterOfOne, *, repair: bool
+) -> DataPlane:
+    storage = base.storage
+    is_repairing = storage.store.is_repairing
+    data_plane = DataPlane(
+        storage.store,
+        storage.topics_file,
+        topic_settings(base.config),
+        cluster=cluster,
+        reply=server.reply,
+        observe=base.observer,
+        hang_up=server.hang_up,
+        producer_snapshot=storage.producers_file,
+        appender=io.appender,
+        checker=io.checker,
+        reader=io.reader,
+        admin=io.admin,
+        repair=repair or is_repairing,
+    )
+    if is_repairing and not (storage.was_repaired or data_plane.registry.was_repaired):
+        base.observer(DaemonStep("Nothing that was stored is damaged: a start needs no --repair"))
+    return data_plane
+
+
+def _with_existing_partitions(
+    config: Config, registry: TopicRegistry, observer: Observer
+) -> Config:
+    """As Kafka: a group's partition follows from the topic that is there, not from the key."""
+    there = registry.partition_count(OFFSETS_TOPIC)
+    asked = config.offsets_topic_num_partitions
+    if there is None or there == asked:
+        return config
+    words = "offsets.topic.num.partitions says how many a new topic gets; this one keeps its own"
+    observer(Warned(words, {"asked": asked, "kept": there}))
+    return replace(config, offsets_topic_num_partitions=there)
+
+
+def _offsets_logs(base: _Base, registry: TopicRegistry) -> OffsetsLogs:
+    topic_id = registry.topic_id(OFFSETS_TOPIC)
+    assert topic_id is not None, "the data plane makes the offsets topic"
+    storage, settings = base.storage, offsets_log_settings(base.config)
+    return OffsetsLogs(storage.disk, storage.store, storage.journal, topic_id, settings)
+
+
+def _history(base: _Base, data_dir: DataDir) -> HistoryLog:
+    config = base.config
+    history = HistoryLog(
+        base.storage.journal,
+        config.rollcall_history_topic_num_partitions,
+        HistoryIndex(history_index_limits(config)),
+        history_record_limits(config),
+        base.observer,
+    )
+    history.facts.away = away_since(
+        data_dir.alive_at_ms, base.clock.now(), was_clean=base.storage.store.was_clean
+    )
+    return history
+
+
+def _coordinator(
+    base: _Base,
+    server: Server,
+    cluster: ClusterOfOne,
+    registry: TopicRegistry,
+    ownership: Ownership,
+    history: HistoryLog | None,
+) -> GroupCoordinator:
+    reply, observe = fail_at(base.config.rollcall_crash_at, server.reply, base.observer)
+    return GroupCoordinator(
+        group_settings(base.config),
+        new_member_id=new_member_id,
+        topics=registry,
+        endpoint=cluster.endpoint,
+        reply=reply,
+        observe=observe,
+        shard_failed=ownership.shard_failed,
+        history_sink=history,
+        deleted_topics=registry.forgetting,
+        offsets_forgotten=registry.offsets_forgotten,
+    )
+
+
+def _lag_sampler(base: _Base, coordinator: GroupCoordinator, data_plane: DataPlane) -> LagSampler:
+    config, registry = base.config, data_plane.registry
+    limits = lag_limits(config)
+    topic = LagTopic(
+        registry.partition(LAG_PARTITION.topic, LAG_PARTITION.partition),
+        base.clock,
+        base.observer,
+        readable=data_plane.advanced,
+        # Each group's whole window was written once in this time, also if a restart fell in it.
+        tail_ms=2 * (config.rollcall_lag_keepalive_ms + limits.interval_ms),
+        tail_bytes_max=config.rollcall_lag_tail_max_bytes,
+        appender=data_plane.appender,
+    )
+    return LagSampler(
+        LagReader(coordinator, registry),
+        LagStore(limits),
+        topic,
+        base.clock,
+        base.observer,
+        lookups_max=config.rollcall_lag_record_times_max,
+        keepalive_ms=config.rollcall_lag_keepalive_ms,
+    )
+
+
+def _verdict_watch(
+    base: _Base, registry: TopicRegistry, history: HistoryLog | None, lag: LagSampler
+) -> VerdictWatch:
+    """Without a history it sees only how groups are now."""
+    return VerdictWatch(
+        registry,
+        verdict_limits(base.config),
+        base.config.rollcall_trouble_groups_max,
+        base.observer,
+        record_nothing if history is None else history.record_entry,
+        lag.skipped,
+    )
+
+
+def _snapshotter(
+    base: _Base, offsets_logs: OffsetsLogs, ownership: Ownership, worker: WorkerProcess
+) -> Snapshots:
+    return Snapshots(
+        offsets_logs,
+        ownership,
+        worker.run,
+        base.clock,
+        base.observer,
+        after_bytes=base.config.rollcall_snapshot_bytes,
+    )
+
+
+def _log_cleaner(base: _Base, registry: TopicRegistry, coordinator: GroupCoordinator) -> Cleaning:
+    """With a worker process of its own: a pass may take long, and snapshots must not wait."""
+    config, storage = base.config, base.storage
+    return Cleaning(
+        storage.disk,
+        storage.store,
+        storage.journal,
+        WorkerProcess(),
+        base.clock,
+        base.observer,
+        cleaner_settings(config),
+        producers=partial(active_producers, registry),
+        marks=pipeline_marks(
+            coordinator,
+            keep_ms=config.rollcall_pipeline_keep_ms,
+            keep_bytes=config.rollcall_pipeline_keep_bytes,
+        ),
+    )
