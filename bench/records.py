@@ -14,7 +14,7 @@ import tracemalloc
 from collections.abc import Callable
 from uuid import UUID
 
-from broker.background.snapshot_job import fold
+from broker.background.snapshot_job import take_snapshot
 from coordinator.classic.events import SessionExtended
 from coordinator.classic.evolve import evolve
 from coordinator.classic.group import ClassicGroup, ClassicMember
@@ -205,7 +205,7 @@ def measure_fold(partitions: int, commits: int) -> None:
 
         def fold_again() -> None:
             forget_before(RealDisk(), folder, end + 1)
-            fold(RealDisk(), dict(job))
+            take_snapshot(RealDisk(), dict(job))
 
         print(f"fold, {partitions:2d} partitions: {best_us(fold_again, 1) / end:.2f} µs per record")
 

@@ -13,9 +13,9 @@ from functools import partial
 from msgspec import Struct
 from msgspec.structs import replace
 
-from broker.background.log_cleaner import Cleaning, active_producers
+from broker.background.log_cleaner import LogCleaner, active_producers
 from broker.background.pipeline_watermark import pipeline_marks
-from broker.background.snapshotter import Snapshots
+from broker.background.snapshotter import Snapshotter
 from broker.background.worker import WorkerProcess
 from broker.cluster_view import ClusterOfOne
 from broker.daemon import Daemon, sealed_flush_failed
@@ -134,8 +134,8 @@ def build(
         lag=lag,
         verdicts=_verdict_watch(base, data_plane.registry, history, lag),
         worker=worker,
-        snapshots=_snapshotter(base, offsets_logs, ownership, worker),
-        cleaning=_log_cleaner(base, data_plane.registry, coordinator),
+        snapshotter=_snapshotter(base, offsets_logs, ownership, worker),
+        log_cleaner=_log_cleaner(base, data_plane.registry, coordinator),
         history=history,
         offsets_logs=offsets_logs,
         flush_watch=flush_watch,
@@ -319,8 +319,8 @@ def _verdict_watch(
 
 def _snapshotter(
     base: _Base, offsets_logs: OffsetsLogs, ownership: Ownership, worker: WorkerProcess
-) -> Snapshots:
-    return Snapshots(
+) -> Snapshotter:
+    return Snapshotter(
         offsets_logs,
         ownership,
         worker.run,
@@ -330,10 +330,10 @@ def _snapshotter(
     )
 
 
-def _log_cleaner(base: _Base, registry: TopicRegistry, coordinator: GroupCoordinator) -> Cleaning:
+def _log_cleaner(base: _Base, registry: TopicRegistry, coordinator: GroupCoordinator) -> LogCleaner:
     """With a worker process of its own: a pass may take long, and snapshots must not wait."""
     config, storage = base.config, base.storage
-    return Cleaning(
+    return LogCleaner(
         storage.disk,
         storage.store,
         storage.journal,

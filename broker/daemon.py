@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Final
 
-from broker.background.log_cleaner import Cleaning
-from broker.background.snapshotter import Snapshots
+from broker.background.log_cleaner import LogCleaner
+from broker.background.snapshotter import Snapshotter
 from broker.background.worker import WorkerProcess
 from broker.health import Health
 from broker.history_log.writer import HistoryLog
@@ -93,8 +93,8 @@ class Daemon:
     lag: LagSampler
     verdicts: VerdictWatch
     worker: WorkerProcess
-    snapshots: Snapshots
-    cleaning: Cleaning
+    snapshotter: Snapshotter
+    log_cleaner: LogCleaner
     history: HistoryLog | None
     offsets_logs: OffsetsLogs
     flush_watch: FlushWatch
@@ -133,8 +133,8 @@ class Daemon:
         self.dispatcher.on_coordinator_request(self._load_first)
         await self.ownership.elect(range(self.config.offsets_topic_num_partitions))
         self.dispatcher.on_coordinator_request(None)
-        self.snapshots.start()
-        self.cleaning.start()
+        self.snapshotter.start()
+        self.log_cleaner.start()
         if self.history is not None:
             self.history.settle(self.coordinator.knows, self.clock.now())
         self.gc_policy.start()
@@ -147,7 +147,7 @@ class Daemon:
         self.health.stopping = True
         self.observer(DaemonStep("Shutting down."))
         await self.lag.stop()
-        await self.cleaning.stop()
+        await self.log_cleaner.stop()
         self.server.stop_accepting()
         self.server.finish_all()
         self.data_plane.answer_all()
@@ -161,13 +161,13 @@ class Daemon:
         served = self.ownership.served
         self.ownership.resign_all()
         await self.server.drain(DRAIN_TIMEOUT_S)
-        await self.snapshots.stop(served)
+        await self.snapshotter.stop(served)
         await self.worker.stop()
         self.ticker.stop()
         self.flush_watch.stop()
         self.ticker.stalls.unwatch_gc()
         self.gc_policy.stop()
-        await self.cleaning.tidy_up()
+        await self.log_cleaner.remove_leftovers()
         is_idle = await self.io.close(STORE_TIMEOUT_S)
         self.guard.end()
         clean = await self.loop.run_in_executor(None, self._close_logs, is_idle)
@@ -226,9 +226,9 @@ class Daemon:
     def on_journal_reopened(self) -> None:
         self.health.journal_failed = None
         self.observer(JournalReopened())
-        self.ownership.journal_reopened(self._recall_history)
+        self.ownership.journal_reopened(self._reload_history)
 
-    async def _recall_history(self) -> None:
+    async def _reload_history(self) -> None:
         """Before any group is loaded again."""
         if self.history is not None:
             await self.history.reopen_beside()
@@ -239,7 +239,7 @@ class Daemon:
     def on_topic_change(self, change: TopicChange) -> None:
         """Within a turn of the data plane; the coordinator has its own turn after it."""
         if isinstance(change, TopicDeleted):
-            self.cleaning.topic_deleted(change.name)
+            self.log_cleaner.topic_deleted(change.name)
         self.loop.call_soon(self._notify_coordinator, change)
 
     def _notify_coordinator(self, change: TopicChange) -> None:

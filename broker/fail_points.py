@@ -12,7 +12,7 @@ import signal
 from collections.abc import Callable
 
 from broker.net.request import PendingRequest
-from config.crash_steps import NEVER, Step
+from config.crash_steps import NO_CRASH, Step
 from coordinator.classic import events
 from coordinator.events import AnyEvent
 from protocol.messages import Response
@@ -22,8 +22,8 @@ from protocol.messages.sync_group import SyncGroupResponse
 from protocol.names import ErrorCode
 from seams.reply_token import ReplyToken
 
-Reply = Callable[[ReplyToken, Response], None]
-Observe = Callable[[AnyEvent], None]
+_Reply = Callable[[ReplyToken, Response], None]
+_Observe = Callable[[AnyEvent], None]
 
 
 _BEFORE_ANSWER = {
@@ -31,7 +31,7 @@ _BEFORE_ANSWER = {
     Step.ASSIGNMENT_STORED: SyncGroupResponse,
 }
 _AFTER_ANSWER = {
-    Step.SOME_TOLD: HeartbeatResponse,
+    Step.SOME_NOTIFIED: HeartbeatResponse,
     Step.SOME_JOINS_ANSWERED: JoinGroupResponse,
     Step.SOME_SYNCS_ANSWERED: SyncGroupResponse,
 }
@@ -41,9 +41,9 @@ _AT_EVENT = {
 }
 
 
-def fail_at(step: str, reply: Reply, observe: Observe) -> tuple[Reply, Observe]:
+def fail_at(step: str, reply: _Reply, observe: _Observe) -> tuple[_Reply, _Observe]:
     """The coordinator's `reply` and `observe`, with a fail point before them if one is named."""
-    if step == NEVER:
+    if step == NO_CRASH:
         return reply, observe
     point = FailPoint(Step(step), reply, observe)
     return point.reply, point.observe
@@ -52,7 +52,7 @@ def fail_at(step: str, reply: Reply, observe: Observe) -> tuple[Reply, Observe]:
 class FailPoint:
     """Takes the place of the coordinator's `reply` and `observe`, and passes everything on."""
 
-    def __init__(self, step: Step, reply: Reply, observe: Observe) -> None:
+    def __init__(self, step: Step, reply: _Reply, observe: _Observe) -> None:
         self._step = step
         self._reply = reply
         self._observe = observe

@@ -13,12 +13,12 @@ from msgspec.structs import asdict
 
 from broker.partitions.ownership import Ownership
 
-PARTITIONS_NAMED_MAX: Final = 5
+FAILED_NAMED_MAX: Final = 5
 
 
 def _named(partitions: Sequence[int]) -> str:
-    named = ", ".join(map(str, partitions[:PARTITIONS_NAMED_MAX]))
-    more = len(partitions) - PARTITIONS_NAMED_MAX
+    named = ", ".join(map(str, partitions[:FAILED_NAMED_MAX]))
+    more = len(partitions) - FAILED_NAMED_MAX
     return f"partition {named}" + (f" and {more} more" if more > 0 else "")
 
 

@@ -26,7 +26,7 @@ from broker.loop.process import SMALL_DESCRIPTOR_LIMIT, notify, raise_descriptor
 from broker.net.sockets import Bound, CannotListen, address_text, bind_admin, bind_listener
 from broker.observe.events import DaemonStep, PartFailed, Warned
 from broker.observe.observer import Observer, log_to_stderr
-from config.crash_steps import NEVER
+from config.crash_steps import NO_CRASH
 from config.keys import Config
 from config.listeners import BadListeners
 from config.settings import storage_settings
@@ -52,11 +52,11 @@ STOP_AFTER_FAULT_S: Final = 30.0
 """After a failed write or fsync: how long a stop may take before the process ends without it."""
 
 
-class Console(Protocol):
+class RunningConsole(Protocol):
     async def close(self) -> None: ...
 
 
-OpenConsole = Callable[[Daemon, Bound], Awaitable[Console]]
+OpenConsole = Callable[[Daemon, Bound], Awaitable[RunningConsole]]
 """Serves the admin port. cli/ passes it in: the console is in a layer above this package."""
 
 
@@ -94,7 +94,7 @@ def serve(config: Config, open_console: OpenConsole | None = None, *, repair: bo
         observer(Warned(words, {"cluster_id": data_dir.identity.cluster_id}))
     if descriptors < SMALL_DESCRIPTOR_LIMIT:
         observer(Warned("Few file descriptors (ulimit -n)", {"limit": descriptors}))
-    if config.rollcall_crash_at != NEVER:
+    if config.rollcall_crash_at != NO_CRASH:
         observer(Warned("Will crash in the next rebalance", {"at": config.rollcall_crash_at}))
     try:
         return uvloop.run(_run(config, observer, data_dir, ports, open_console, repair=repair))
@@ -174,7 +174,7 @@ async def console_after(
     daemon: Daemon,
     admin: Bound | None,
     open_console: OpenConsole | None,
-) -> Console | None:
+) -> RunningConsole | None:
     """Open the console once the load is over; a fault there is logged, and clients are served."""
     if admin is None or open_console is None:
         return None

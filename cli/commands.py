@@ -17,7 +17,7 @@ import click
 
 from cli.exits import INTERRUPTED, WRONG, of_disk
 from cli.groups import Commands
-from config.sources import BadConfig
+from config.sources import ConfigError
 from protocol.printable import printable
 from rollcall import __version__
 
@@ -82,7 +82,7 @@ def run() -> int:
         context = wrong.ctx if isinstance(wrong, click.UsageError) else None
         command = context.command_path if context is not None else "rollcall"
         return _complain(f"{command}: {wrong.format_message()}", wrong.exit_code)
-    except BadConfig as bad:
+    except ConfigError as bad:
         return _complain(f"rollcall: {bad}", WRONG)
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED

@@ -88,7 +88,7 @@ def read_options(
     config_file: Path | None,
     pairs: tuple[str, ...],
 ) -> Config:
-    """The Config of these options, this environment and that file; raises BadConfig."""
+    """The Config of these options, this environment and that file; raises ConfigError."""
     settings: list[Setting] = [command_line_setting(pair) for pair in pairs]
     if data_dir is not None:
         # A list of one: a comma in a folder's name does not make it two.

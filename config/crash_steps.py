@@ -7,14 +7,14 @@ every command reads that table: no command has to import the coordinator for it.
 from enum import StrEnum
 from typing import Final
 
-NEVER: Final = "never"
+NO_CRASH: Final = "never"
 
 
 class Step(StrEnum):
     """In the order of a rebalance; the last two are the same again for the assignments."""
 
     REBALANCE_BEGUN = "rebalance-begun"  # all members are to be told, none was
-    SOME_TOLD = "some-told"  # one heartbeat was answered with REBALANCE_IN_PROGRESS
+    SOME_NOTIFIED = "some-told"  # one heartbeat was answered with REBALANCE_IN_PROGRESS
     SOME_JOINED = "some-joined"  # one member has rejoined and waits for the others
     GENERATION_STORED = "generation-stored"  # no join was answered
     SOME_JOINS_ANSWERED = "some-joins-answered"  # one was

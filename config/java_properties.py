@@ -1,4 +1,4 @@
-"""What does a server.properties file say? Reads the format of java.util.Properties.
+"""Java properties: reads a server.properties file by the rules of java.util.Properties.
 
 Exactly Java's rules, because operators bring files that Java has read for years: three
 separators, comments only at a line's start, continuation lines, escapes, Latin-1 with \\uXXXX.
@@ -13,7 +13,7 @@ _UNICODE = re.compile(r"[0-9A-Fa-f]{4}")
 
 
 class BadProperties(ValueError):
-    """A line that Java would refuse too; there is only one such mistake, a broken \\uXXXX."""
+    """A line that Java refuses too; the only such mistake is a malformed \\uXXXX."""
 
     def __init__(self, line_number: int) -> None:
         super().__init__(f"line {line_number}: \\u must be followed by four hexadecimal digits")

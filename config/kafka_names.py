@@ -1,8 +1,8 @@
-"""Does Kafka know this configuration name, and may Rollcall pass over it?
+"""Kafka's configuration names: which exist, and which may not be ignored.
 
-A name that Kafka knows and Rollcall has no use for is accepted with a warning, except where to
-ignore it would weaken security or durability: then the daemon does not start. The names are in
-kafka_names.txt; a later Kafka's are printed from its ConfigDefs and put there.
+A name that Kafka knows and Rollcall does not use is accepted with a warning, except where ignoring
+it would weaken security or durability: then the daemon does not start. The names are in
+kafka_names.txt, printed from Kafka's ConfigDefs; those of a later Kafka are added there.
 """
 
 from functools import cache
@@ -16,7 +16,7 @@ _PLUGIN_PREFIXES = ("rlmm.config.", "rsm.config.", "config.providers.")
 
 _SECURITY_PREFIXES = ("ssl.", "sasl.", "zookeeper.ssl.", "password.encoder.")
 
-# Names whose values may not be passed over, with the values that ask for nothing.
+# Names that may not be ignored, each with the values that change nothing.
 _MUST_NOT_IGNORE: dict[str, tuple[frozenset[str], str]] = {
     **{
         name: (frozenset({"", *harmless}), "it would leave clients unchecked")
@@ -86,8 +86,8 @@ def kafka_names(section: str) -> dict[str, KafkaName]:
     return known
 
 
-def is_known(name: str) -> bool:
-    """Whether some Kafka reads this name, though Rollcall may not."""
+def is_kafka_name(name: str) -> bool:
+    """Whether some version of Kafka reads this name."""
     bare = _without_listener(name)
     return (
         bare in kafka_names("broker")
@@ -97,7 +97,7 @@ def is_known(name: str) -> bool:
     )
 
 
-def refusal(name: str, written: str) -> str | None:
+def refusal_reason(name: str, written: str) -> str | None:
     """Why the daemon must not start with this value; None if it may."""
     bare, value = _without_listener(name), trim(written)
     if bare.startswith(_SECURITY_PREFIXES):

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from msgspec import Struct, field
 
-from config.crash_steps import NEVER, Step
+from config.crash_steps import NO_CRASH, Step
 from config.listeners import Listener, parse_host_port, resolve_listeners
 from config.types import (
     BrokerKey,
@@ -488,9 +488,9 @@ class Config(Struct, frozen=True, metaclass=KeyTable):
 
     # For drills.
     rollcall_crash_at: str = valid_string(
-        NEVER,
+        NO_CRASH,
         "For drills: the daemon kills itself (SIGKILL) at this step of the next rebalance.",
-        NEVER,
+        NO_CRASH,
         *Step,
     )
 

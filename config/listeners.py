@@ -28,7 +28,7 @@ class BadAddress(ValueError):
     """A text that is no address; the message says of which form it should be."""
 
 
-class Endpoint(Struct, frozen=True):
+class ListenerAddress(Struct, frozen=True):
     """One entry of `listeners` or `advertised.listeners`."""
 
     name: str
@@ -60,7 +60,7 @@ class BadListeners(ValueError):
         self.key = key
 
 
-def parse_endpoint(text: str) -> Endpoint:
+def parse_listener(text: str) -> ListenerAddress:
     """Read NAME://HOST:PORT; listener names are upper-case, however they were written."""
     match = _ENDPOINT.fullmatch(trim(text))
     if match is None:
@@ -77,17 +77,17 @@ def parse_host_port(text: str) -> tuple[str, int]:
     return endpoint.host, endpoint.port
 
 
-def _endpoint(text: str, match: re.Match[str]) -> Endpoint:
+def _endpoint(text: str, match: re.Match[str]) -> ListenerAddress:
     port = int(match["port"])
     if port > 65_535:
         raise BadAddress(f"{text!r} has a port above 65535")
     if match["host"] and not _is_host_name(match["host"]):
         raise BadAddress(f"{text!r}: {match['host']!r} is not a host name")
-    return Endpoint(match["name"].upper(), match["six"] or match["host"] or "", port)
+    return ListenerAddress(match["name"].upper(), match["six"] or match["host"] or "", port)
 
 
 def _is_host_name(host: str) -> bool:
-    """Can it be looked up and told to clients? A name of labels, or an IPv4 address."""
+    """Can clients resolve it? A DNS name, or an IPv4 address."""
     if not host.isascii():  # an internationalized name; the codec is slow to import
         try:
             host = host.encode("idna").decode()
@@ -98,7 +98,7 @@ def _is_host_name(host: str) -> bool:
 
 
 def with_listener_name(text: str) -> str:
-    """HOST:PORT as --listen and --advertise take it, with the name that it stands for."""
+    """The value of --listen or --advertise with a listener name: PLAINTEXT if it has none."""
     return text if "://" in text else f"PLAINTEXT://{text}"
 
 
@@ -113,7 +113,7 @@ def resolve_listeners(
     # A configuration written for KRaft also names a controller's listener; we have no controller.
     controllers = {name.upper() for name in controller_names}
     bound = [e for e in _endpoints("listeners", listeners) if e.name not in controllers]
-    told = {
+    advertised_by_name = {
         e.name: e
         for e in _endpoints("advertised.listeners", advertised)
         if e.name not in controllers
@@ -123,7 +123,7 @@ def resolve_listeners(
     _check_ports(bound)
     for endpoint in bound:
         _check_protocol(endpoint, protocols)
-    for endpoint in told.values():
+    for endpoint in advertised_by_name.values():
         if all(endpoint.name != e.name for e in bound):
             raise BadListeners(
                 "advertised.listeners", f"{endpoint.name} is not one of the names in listeners"
@@ -132,11 +132,11 @@ def resolve_listeners(
             raise BadListeners(
                 "advertised.listeners", f"{endpoint}: clients cannot connect to this address"
             )
-    return tuple(_listener(endpoint, told.get(endpoint.name)) for endpoint in bound)
+    return tuple(_listener(endpoint, advertised_by_name.get(endpoint.name)) for endpoint in bound)
 
 
-def _listener(bound: Endpoint, told: Endpoint | None) -> Listener:
-    if told is None:
+def _listener(bound: ListenerAddress, advertised: ListenerAddress | None) -> Listener:
+    if advertised is None:
         if bound.host in _UNROUTABLE and bound.host:
             raise BadListeners(
                 "advertised.listeners",
@@ -144,8 +144,8 @@ def _listener(bound: Endpoint, told: Endpoint | None) -> Listener:
                 "address that clients use with --advertise HOST:PORT",
             )
         # An empty host listens on every address and advertises the machine's name: Kafka's rule.
-        told = Endpoint(bound.name, bound.host or _machine_name(), bound.port)
-    return Listener(bound.name, bound.host, bound.port, told.host, told.port)
+        advertised = ListenerAddress(bound.name, bound.host or _machine_name(), bound.port)
+    return Listener(bound.name, bound.host, bound.port, advertised.host, advertised.port)
 
 
 def _machine_name() -> str:
@@ -158,11 +158,11 @@ def _machine_name() -> str:
     return name
 
 
-def _endpoints(key: str, texts: Iterable[str]) -> list[Endpoint]:
-    endpoints: list[Endpoint] = []
-    for one in texts:
+def _endpoints(key: str, texts: Iterable[str]) -> list[ListenerAddress]:
+    endpoints: list[ListenerAddress] = []
+    for text in texts:
         try:
-            endpoint = parse_endpoint(one)
+            endpoint = parse_listener(text)
         except BadAddress as bad:
             raise BadListeners(key, str(bad)) from None
         if any(endpoint.name == other.name for other in endpoints):
@@ -173,7 +173,7 @@ def _endpoints(key: str, texts: Iterable[str]) -> list[Endpoint]:
     return endpoints
 
 
-def _check_ports(bound: list[Endpoint]) -> None:
+def _check_ports(bound: list[ListenerAddress]) -> None:
     for number, endpoint in enumerate(bound):
         for other in bound[:number]:
             if endpoint.port == other.port != 0 and endpoint.host == other.host:
@@ -194,7 +194,7 @@ def _protocol_map(text: str) -> Mapping[str, str]:
     return protocols
 
 
-def _check_protocol(endpoint: Endpoint, protocols: Mapping[str, str]) -> None:
+def _check_protocol(endpoint: ListenerAddress, protocols: Mapping[str, str]) -> None:
     protocol = protocols.get(endpoint.name)
     if protocol is None:
         raise BadListeners(
@@ -202,7 +202,7 @@ def _check_protocol(endpoint: Endpoint, protocols: Mapping[str, str]) -> None:
             f"has no protocol for the listener {endpoint.name}; add {endpoint.name}:PLAINTEXT",
         )
     if protocol != "PLAINTEXT":
-        # To serve it in plain text would break what its clients were promised.
+        # Its clients expect encryption or authentication: plain text must not replace it.
         raise BadListeners(
             "listeners", f"{endpoint.name} is {protocol}; only PLAINTEXT is supported so far"
         )

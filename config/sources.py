@@ -1,8 +1,8 @@
-"""Which source says what? Command line over environment over file over default.
+"""Configuration sources: command line over environment over file over default, merged and checked.
 
 Reads a TOML file whose keys are Kafka's names, or a server.properties; the environment as Kafka's
 container images name it (KAFKA_GROUP_MAX_SIZE) and own keys without their first word's dot
-(ROLLCALL_FLUSH); and NAME=VALUE pairs of the command line. Every mistake is a `BadConfig` that
+(ROLLCALL_FLUSH); and NAME=VALUE pairs of the command line. Every mistake is a `ConfigError` that
 names the key and its place. Writes nothing, opens nothing but the file.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from config.java_properties import BadProperties, parse_properties
-from config.kafka_names import is_known, kafka_names, refusal
+from config.kafka_names import is_kafka_name, kafka_names, refusal_reason
 from config.keys import Config, Origin, keys
 from config.listeners import BadListeners
 from config.types import BrokerKey
@@ -21,11 +21,11 @@ from protocol.config_def import ConfigException, ConfigValue, WrittenValue, conv
 from protocol.java_text import LONG_MAX, LONG_MIN, trim
 from protocol.printable import printable
 
-_FILE_MAX_BYTES = 1_048_576  # a configuration, not a log that was named by mistake
+_FILE_MAX_BYTES = 1_048_576  # of a configuration; a larger file was named by mistake
 _SOURCES = ("default", "file", "environment", "command line")  # weakest first
 
-# Names of one value: the strongest source of any of them decides, then the first that is set. What
-# stands behind the deciding name stays, as in a Kafka's file: it was configured, and has no effect.
+# Names of one value: the strongest source of any of them decides, then the first that is set. Those
+# after the deciding name stay in the result without effect, as in Kafka.
 _SYNONYMS = (
     ("log.dirs", "log.dir"),
     ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
@@ -39,11 +39,11 @@ _RESEMBLES = 0.85  # of difflib's ratio: one letter wrong, too many or missing, 
 _OWN_VARIABLES = ("ROLLCALL_CONFIG", "ROLLCALL_STRICT_FILES")  # options, not configuration
 
 
-class BadConfig(Exception):
+class ConfigError(Exception):
     """A configuration that the daemon will not start with; one line that names the key."""
 
     def __init__(self, line: str) -> None:
-        # A value may hold anything: what is not printable is shown as it would be written in code.
+        # A value may hold any character: those that are not printable are escaped.
         super().__init__(printable(line))
 
 
@@ -61,7 +61,7 @@ def load_config(
     environment: Mapping[str, str] | None = None,
     file: Path | None = None,
 ) -> Config:
-    """All sources merged, every value checked. Raises BadConfig."""
+    """All sources merged, every value checked. Raises ConfigError."""
     warnings: list[str] = []
     settings = _strongest(
         [
@@ -74,9 +74,9 @@ def load_config(
     unused: list[str] = []
     for setting in settings.values():
         _check_text(setting)
-        reason = refusal(setting.name, _written_text(setting.written))
+        reason = refusal_reason(setting.name, _written_text(setting.written))
         if reason is not None:
-            raise BadConfig(_sentence(setting, reason))
+            raise ConfigError(_sentence(setting, reason))
         key = keys().get(setting.name)
         if key is not None:
             values[key.field] = _read_value(key, setting)
@@ -97,12 +97,12 @@ def command_line_setting(pair: str) -> Setting:
     """One --set NAME=VALUE."""
     name, equals, value = pair.partition("=")
     if not equals or not trim(name):
-        raise BadConfig(f"--set {pair}: must be NAME=VALUE")
+        raise ConfigError(f"--set {pair}: must be NAME=VALUE")
     return given(trim(name), value, "--set")
 
 
 def given(name: str, written: WrittenValue, option: str) -> Setting:
-    """A value that an option of the command line gave; the name must be one that we know."""
+    """A value from an option of the command line; the name must be known."""
     setting = Setting(name, written, Origin("command line", option))
     _require_known(setting)
     return setting
@@ -116,16 +116,16 @@ def _read_file(path: Path) -> list[Setting]:
         with path.open("rb") as file:
             content = file.read(_FILE_MAX_BYTES + 1)
     except OSError as failed:
-        raise BadConfig(f"--config {path}: {failed.strerror}") from None
+        raise ConfigError(f"--config {path}: {failed.strerror}") from None
     if len(content) > _FILE_MAX_BYTES:
-        raise BadConfig(f"--config {path}: larger than {_FILE_MAX_BYTES} bytes")
+        raise ConfigError(f"--config {path}: larger than {_FILE_MAX_BYTES} bytes")
     match path.suffix:
         case ".properties":
             named: Mapping[str, WrittenValue] = _read_properties(path, content)
         case ".toml":
             named = _read_toml(path, content)
         case _:
-            raise BadConfig(f"--config {path}: the name must end in .toml or .properties")
+            raise ConfigError(f"--config {path}: the name must end in .toml or .properties")
     settings = [Setting(name, value, Origin("file", str(path))) for name, value in named.items()]
     for setting in settings:
         _require_known(setting)
@@ -136,24 +136,24 @@ def _read_properties(path: Path, content: bytes) -> dict[str, str]:
     try:
         return parse_properties(content)
     except BadProperties as bad:
-        raise BadConfig(f"{path}: {bad}") from None
+        raise ConfigError(f"{path}: {bad}") from None
 
 
 def _read_toml(path: Path, content: bytes) -> dict[str, WrittenValue]:
-    import tomllib  # only where there is a file: a start without one does not wait for it
+    import tomllib  # only if there is a file: importing it takes start-up time
 
     try:
         text = content.decode()
     except UnicodeDecodeError as bad:
-        raise BadConfig(f"{path}: not UTF-8 at byte {bad.start}") from None
+        raise ConfigError(f"{path}: not UTF-8 at byte {bad.start}") from None
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as bad:
-        raise BadConfig(f"{path}: {_explain_clash(text, str(bad)) or bad}") from None
+        raise ConfigError(f"{path}: {_explain_clash(text, str(bad)) or bad}") from None
     except ValueError:  # of int(), for thousands of digits
-        raise BadConfig(f"{path}: a number has too many digits") from None
+        raise ConfigError(f"{path}: a number has too many digits") from None
     except RecursionError:
-        raise BadConfig(f"{path}: tables or lists are nested too deeply") from None
+        raise ConfigError(f"{path}: tables or lists are nested too deeply") from None
     flat: dict[str, WrittenValue] = {}
     _flatten(path, "", document, flat)
     return flat
@@ -168,11 +168,11 @@ def _flatten(
         if isinstance(value, dict):
             _flatten(path, f"{name}.", value, flat)
         elif not isinstance(value, bool | int | float | str | list):
-            raise BadConfig(f"{path}: {name}: a date or a time is not a value")
+            raise ConfigError(f"{path}: {name}: a date or a time is not a value")
         elif name in flat:
-            raise BadConfig(f"{path}: {name}: set twice")
+            raise ConfigError(f"{path}: {name}: set twice")
         elif not _fits(value):
-            raise BadConfig(
+            raise ConfigError(
                 f"{path}: {name}: must be a text, a number of 64 bits or a list of texts"
             )
         else:
@@ -180,22 +180,18 @@ def _flatten(
 
 
 def _fits(value: object) -> bool:
-    """TOML's numbers have 64 bits, but the library takes any; a list is one of texts."""
+    """TOML's integers have 64 bits, but the library takes any; a list must be of strings."""
     if isinstance(value, int):
         return LONG_MIN <= value <= LONG_MAX
     return not isinstance(value, list) or all(isinstance(word, str) for word in value)
 
 
-def _explain_clash(text: str, complaint: str) -> str | None:
+def _explain_clash(text: str, message: str) -> str | None:
     """Name the two keys when one is the beginning of the other, which TOML forbids unquoted.
 
     max.connections = 5 makes `connections` a number, and max.connections.per.ip wants a table.
     """
-    if (
-        "overwrite" not in complaint
-        and "redefine" not in complaint
-        and "namespace" not in complaint
-    ):
+    if "overwrite" not in message and "redefine" not in message and "namespace" not in message:
         return None
     written = re.findall(r"^[ \t]*([A-Za-z0-9_.-]+)[ \t]*=", text, flags=re.MULTILINE)
     for longer in written:
@@ -219,7 +215,7 @@ def _read_environment(environment: Mapping[str, str], warnings: list[str]) -> li
         if variable in _OWN_VARIABLES or not variable.startswith(("KAFKA_", "ROLLCALL_")):
             continue
         name = environment_name(variable)
-        if name in keys() or is_known(name):
+        if name in keys() or is_kafka_name(name):
             settings.append(Setting(name, value, Origin("environment", variable)))
         else:
             unknown.append(variable)
@@ -232,7 +228,7 @@ def _read_environment(environment: Mapping[str, str], warnings: list[str]) -> li
 def _resembling(variables: list[str]) -> list[str]:
     """Of variables that are no configuration those that look like a misspelled key.
 
-    Scripts and images have others of their own (ROLLCALL_MAIN, KAFKA_OPTS): no word about them.
+    Scripts and images have others of their own (ROLLCALL_MAIN, KAFKA_OPTS): no warning for those.
     """
     if not variables:
         return []
@@ -260,9 +256,9 @@ def environment_name(variable: str) -> str:
 
 
 def _strongest(settings: Iterable[Setting]) -> dict[str, Setting]:
-    """One setting a name; of names for the same value only those of the strongest source."""
+    """One setting for each name; of names for the same value only those of the strongest source."""
     chosen: dict[str, Setting] = {}
-    for setting in settings:  # weakest first, so that the last one stays
+    for setting in settings:  # weakest first: the last one stays
         chosen[setting.name] = setting
     for names in _SYNONYMS:
         present = [chosen[name] for name in names if name in chosen]
@@ -276,7 +272,7 @@ def _strongest(settings: Iterable[Setting]) -> dict[str, Setting]:
     if broker_id is not None and _written_text(broker_id.written) != "-1":
         node_id = chosen.setdefault("node.id", Setting("node.id", *_rest(broker_id)))
         if _written_text(node_id.written) != _written_text(broker_id.written):
-            raise BadConfig(_sentence(broker_id, "must be the same as node.id"))
+            raise ConfigError(_sentence(broker_id, "must be the same as node.id"))
     return chosen
 
 
@@ -289,32 +285,32 @@ def _rest(setting: Setting) -> tuple[WrittenValue, Origin]:
 
 
 def _check_text(setting: Setting) -> None:
-    """Every value may come to be in an answer, a path or a file, and so must be text."""
+    """Any value may be part of a response, a path or a file, so it must be valid text."""
     text = _written_text(setting.written)
     if "\0" in text:
-        raise BadConfig(_sentence(setting, "must not have a zero byte"))
+        raise ConfigError(_sentence(setting, "must not have a zero byte"))
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise BadConfig(_sentence(setting, "must be valid UTF-8")) from None
+        raise ConfigError(_sentence(setting, "must be valid UTF-8")) from None
 
 
 def _read_value(key: BrokerKey, setting: Setting) -> ConfigValue:
     try:
         return key.parse(setting.written)
     except ConfigException as refused:
-        raise BadConfig(_sentence(setting, refused.reason)) from None
+        raise ConfigError(_sentence(setting, refused.reason)) from None
 
 
 def _require_known(setting: Setting) -> None:
     name = setting.name
-    if name in keys() or is_known(name):
+    if name in keys() or is_kafka_name(name):
         return
     from difflib import get_close_matches
 
     near = get_close_matches(name, [*keys(), *kafka_names("broker")], n=1)
     guess = f"; did you mean {near[0]}?" if near else ""
-    raise BadConfig(_sentence(setting, f"no such configuration name{guess}"))
+    raise ConfigError(_sentence(setting, f"no such configuration name{guess}"))
 
 
 def _check_together(config: Config) -> None:
@@ -369,10 +365,10 @@ def _written_one(config: Config, *names: str) -> str:
     return next((name for name in names if name in config.origins), names[0])
 
 
-def _together(config: Config, name: str, reason: str) -> BadConfig:
+def _together(config: Config, name: str, reason: str) -> ConfigError:
     key = keys()[name]
     written = convert_to_string(config.value(key))
-    return BadConfig(_sentence(Setting(name, written, config.origin(key)), reason))
+    return ConfigError(_sentence(Setting(name, written, config.origin(key)), reason))
 
 
 def _sentence(setting: Setting, reason: str) -> str:

@@ -11,7 +11,6 @@ from pathlib import Path
 from logtools.findings import Findings, Tally
 from logtools.layout import DataPlace
 from logtools.lint_files import (
-    TOPICS_FILE,
     Known,
     leftover_folders,
     leftovers,
@@ -25,6 +24,7 @@ from logtools.lint_journal import lint_journal
 from logtools.lint_segment import PartitionLint
 from protocol.names import OFFSETS_TOPIC
 from storage.api import TopicPartition
+from storage.open import TOPICS_FILE
 
 USUAL_OFFSETS_PARTITIONS = 50
 

@@ -28,11 +28,12 @@ from storage.log.checkpoints import (
     read_offsets,
     read_topic_id,
 )
+from storage.open import TOPICS_FILE
 from storage.snapshot import SUFFIX as GROUPS_SUFFIX
 from storage.snapshot import Snapshot, Unsound
 
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
-TOPICS_FILE: Final = "rollcall-topics.json"
+
 
 _LEFTOVERS: Final = {
     ".deleted": "a segment that was cleaned or expired; it goes in a while, or at the next start",

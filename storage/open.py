@@ -3,7 +3,7 @@
 In order: open the partitions, which cuts torn tails / refuse what must not be served damaged /
 begin leader epochs after a crash / re-apply the journal, or repair what is damaged. The daemon
 and the commands on a stopped data directory do it here, so that both notice the same damage and
-leave the same files. What was found is told to `observe` as values, in order; the caller words it.
+leave the same files. What was found goes to `observe` as events, in order; the caller logs them.
 
 A damaged partition of a `required` topic, or a damaged journal, forbids the opening: groups would
 go back to older offsets, and nobody would know. A damaged partition of another topic is set aside.
@@ -128,11 +128,11 @@ OpenEvent = (
     | RecordsRestored
     | RecordsLost
 )
-Observe = Callable[[OpenEvent], None]
+ObserveOpening = Callable[[OpenEvent], None]
 
 
 def observe_nothing(_: OpenEvent) -> None:
-    """For a command: its users are told of what it was asked for."""
+    """For a command, which reports only what it was asked for."""
 
 
 # What is opened, and how.
@@ -189,7 +189,7 @@ def open_storage(
     disk: Disk,
     path: str,
     settings: StorageSettings,
-    observe: Observe,
+    observe: ObserveOpening,
     *,
     expects: Expects = expects_nothing,
     callbacks: JournalCallbacks | None = None,
@@ -199,7 +199,7 @@ def open_storage(
     """Open and recover a locked data directory. Raises Corrupt, RepairUnfinished, OSError.
 
     `expects` names the partitions that must be there. With `repair` what is damaged is cut, kept
-    aside, and told in full; a repair that was interrupted is finished, asked or not.
+    aside, and reported in full; a repair that was interrupted is finished, asked or not.
     """
     if not may_resume_repair and RepairBook(disk, path).is_open:
         raise RepairUnfinished(path)
@@ -238,7 +238,7 @@ def lock_data_dir(path: str, node_id: int) -> DataDir:
 def open_logs(
     store: LogStore,
     settings: StorageSettings,
-    observe: Observe,
+    observe: ObserveOpening,
     *,
     repair: bool = False,
     expects: Expects = expects_nothing,
@@ -251,13 +251,13 @@ def open_logs(
         observe(ImportUndone())
     if store.kept_import:
         observe(ImportKept())
-    damage = [one for key, one in store.damaged.items() if key.topic in settings.required]
+    damage = [reason for key, reason in store.damaged.items() if key.topic in settings.required]
     if damage:
         raise _first_of(damage)
     if not opened.was_clean:
         _begin_epochs(store, settings)
-    for one in store.damaged.values():
-        observe(PartitionSetAside(str(one)))
+    for reason in store.damaged.values():
+        observe(PartitionSetAside(str(reason)))
     for folder in store.left_alone:
         observe(FolderIgnored(folder))
     for log in _logs(store):
@@ -293,7 +293,7 @@ def _first_of(damage: list[Corrupt]) -> Corrupt:
 
 
 def _recover_journal(
-    journal: Journal, store: LogStore, opened: StoreOpened, observe: Observe, *, repair: bool
+    journal: Journal, store: LogStore, opened: StoreOpened, observe: ObserveOpening, *, repair: bool
 ) -> bool:
     """Re-apply what was promised; was anything repaired? Raises Corrupt, OSError."""
     repair = repair or store.is_repairing
@@ -312,17 +312,17 @@ def _recover_journal(
         for key in recovered.left_out:
             observe(PartitionLeftOut(str(store.damaged[key]), recovered.kept_as))
     for log, end in zip(logs, ends, strict=True):
-        for one in log.repairs:
-            if isinstance(one, TailCut):
-                observe(TailTruncated(one, log.log_end_offset > end))
+        for repair_done in log.repairs:
+            if isinstance(repair_done, TailCut):
+                observe(TailTruncated(repair_done, log.log_end_offset > end))
             else:
-                observe(IndexesRebuilt(one, opened.was_clean))
+                observe(IndexesRebuilt(repair_done, opened.was_clean))
     if repair:
         store.finish_repair(damaged)
     return bool(damaged)
 
 
-def _observe_repaired(repaired: Repaired, store: LogStore, observe: Observe) -> None:
+def _observe_repaired(repaired: Repaired, store: LogStore, observe: ObserveOpening) -> None:
     observe(DamageRepaired(repaired))
     for lost in repaired.lost:
         log = store.partition_log(lost.topic_partition)

@@ -1,7 +1,7 @@
-"""How fast may the log cleaner read and write? log.cleaner.io.max.bytes.per.second, on average.
+"""I/O throttle: limits how fast the log cleaner reads and writes, on average.
 
-Told of bytes, it makes its caller wait so that the average over a short while stays at the limit.
-Kafka's counterpart: Throttler.
+Called with each number of bytes, it makes its caller wait so that the average over a short time
+stays at `log.cleaner.io.max.bytes.per.second`. Kafka's counterpart: Throttler.
 """
 
 from collections.abc import Callable

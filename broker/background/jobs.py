@@ -1,14 +1,14 @@
-"""Which work is too heavy for the daemon's process, and what does the process do that takes it on?
+"""Worker jobs: work that is too heavy for the daemon's process, and the process that does it.
 
 A job is a plain function over a disk with plain arguments (what msgpack can carry), so tests and
-the simulator call it where they are. `JOBS` names them; each imports what it needs when it is
-called, for the worker starts with next to nothing. `serve` is all that the worker process runs:
+the simulator call it directly. `WORKER_JOBS` names them. Each imports its modules when it is
+called: the worker process starts with few imports. `run_worker` is all that the process runs:
 requests from stdin, answers to stdout, each a length and a msgpack map. `worker.py` is the other
 end of the two pipes.
 
-The worker does one job at a time in its main thread. Another thread reads stdin, and where that
-ends the process ends, in the middle of a job too: so it outlives neither a stop of the daemon nor
-its `kill -9`. Every job must therefore leave only what a start knows how to sweep away.
+The worker does one job at a time in its main thread. Another thread reads stdin. When stdin ends,
+the process ends, in the middle of a job too: it outlives neither a stop of the daemon nor its
+`kill -9`. Every job must therefore leave only files that a start removes.
 """
 
 import os
@@ -26,23 +26,23 @@ import msgpack
 from storage.disk import Disk, RealDisk
 
 Arguments = dict[str, object]
-Job = Callable[[Disk, Arguments], Arguments]
+WorkerJob = Callable[[Disk, Arguments], Arguments]
 
 LENGTH: Final = Struct(">I")
 MAX_MESSAGE_BYTES: Final = 64 << 20
-"""Jobs are told names and numbers and leave their work on the disk; more is a mistake."""
+"""Arguments are names and numbers, results are on the disk: a larger message is a mistake."""
 
 NICENESS: Final = 10
-"""The daemon's two threads go first; what is left over is enough for work without a deadline."""
+"""The daemon's two threads have priority; this work has no deadline."""
 
 SELF_TEST: Final = "self-test"
-FOLD: Final = "fold"
-"""A snapshot of a partition of the offsets topic; see snapshot_job.py."""
+TAKE_SNAPSHOT: Final = "fold"
+"""Of a partition of the offsets topic; see snapshot_job.py. The name is part of log lines."""
 CLEAN_LOG: Final = "clean-log"
 
 
 def _self_test(_disk: Disk, arguments: Arguments) -> Arguments:
-    """Answer with what was asked; `fail` raises it, `exit` ends the process."""
+    """Echo the arguments; `fail` raises it, `exit` ends the process."""
     if "fail" in arguments:
         raise ValueError(str(arguments["fail"]))
     if "exit" in arguments:
@@ -64,22 +64,22 @@ def _clean_log(disk: Disk, arguments: Arguments) -> Arguments:
     return run_pass(disk, Pass.from_message(message), IoThrottle(rate)).to_message()
 
 
-def _fold(disk: Disk, arguments: Arguments) -> Arguments:
-    from broker.background.snapshot_job import fold
+def _take_snapshot(disk: Disk, arguments: Arguments) -> Arguments:
+    from broker.background.snapshot_job import take_snapshot
 
-    return fold(disk, arguments)
+    return take_snapshot(disk, arguments)
 
 
-JOBS: Final[Mapping[str, Job]] = {
+WORKER_JOBS: Final[Mapping[str, WorkerJob]] = {
     SELF_TEST: _self_test,
-    FOLD: _fold,
+    TAKE_SNAPSHOT: _take_snapshot,
     CLEAN_LOG: _clean_log,
 }
 
 
-def run_job(disk: Disk, job: str, arguments: Arguments) -> Arguments:
+def run_worker_job(disk: Disk, job: str, arguments: Arguments) -> Arguments:
     """What the worker process does for one request; KeyError for a job that is not there."""
-    return JOBS[job](disk, arguments)
+    return WORKER_JOBS[job](disk, arguments)
 
 
 def write_message(pipe: IO[bytes], message: Mapping[str, object]) -> None:
@@ -104,9 +104,9 @@ def read_message(pipe: IO[bytes]) -> Arguments | None:
     return message
 
 
-def serve() -> None:
+def run_worker() -> None:
     """The worker process, until its stdin ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is the daemon's business
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the daemon
     os.nice(NICENESS)
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # a stray print must not become an answer
@@ -120,18 +120,18 @@ def serve() -> None:
 def _listen(requests: "SimpleQueue[Arguments]") -> None:
     while (request := read_message(sys.stdin.buffer)) is not None:
         requests.put(request)
-    os._exit(0)  # in the middle of a job too: nobody is there to hear of it
+    os._exit(0)  # in the middle of a job too: nothing reads its result
 
 
 def _answer(disk: Disk, request: Arguments) -> Arguments:
     try:
         arguments = request["arguments"]
         assert isinstance(arguments, dict)
-        return {"result": run_job(disk, str(request["job"]), arguments)}
-    except Exception as error:  # noqa: BLE001 - whatever it is, the daemon tells it
+        return {"result": run_worker_job(disk, str(request["job"]), arguments)}
+    except Exception as error:  # noqa: BLE001 - whatever it is, the daemon logs it
         trace = "".join(traceback.format_exception(error))
         return {"kind": type(error).__name__, "reason": str(error), "trace": trace}
 
 
 if __name__ == "__main__":
-    serve()
+    run_worker()

@@ -1,14 +1,14 @@
-"""When is which log cleaned, and by whom? The daemon's side of the log cleaner.
+"""Log cleaner, the daemon's side: decides which log is cleaned, and when.
 
 Every log.cleaner.backoff.ms, and again at once after a log was cleaned: sealed segments of topics
 are synced (Kafka does that when it rolls), every compacted log is surveyed, and the dirtiest of
-those that need it is cleaned. The pass is a job of the worker process, which alone reads and
-writes much; the swap is a thread's, for it waits for the disk. The event loop only decides.
+those that need it is cleaned. The pass is a job of the worker process, which does all the reading
+and writing. The swap runs in a thread, because it waits for the disk. The event loop only decides.
 
-A log that is deleted or cut meanwhile ends its pass. One that cannot be cleaned (a damaged batch, a
-failed rename) is marked uncleanable until the next start and told of; the others go on. What was
-replaced leaves the disk after file.delete.delay.ms. Kafka's counterparts: LogCleaner.CleanerThread,
-LogCleanerManager.
+A log that is deleted or truncated during its pass ends the pass. A log that cannot be cleaned (a
+damaged batch, a failed rename) is marked uncleanable until the next start and logged; the others go
+on. Replaced files are deleted after file.delete.delay.ms. Kafka's counterparts:
+LogCleaner.CleanerThread, LogCleanerManager.
 """
 
 import asyncio
@@ -58,22 +58,22 @@ from topics.registry import TopicRegistry
 from topics.topic_names import is_internal
 
 ATTEMPTS_MAX: Final = 3
-"""Passes of one log that may fail in a row, where the next one might not."""
+"""Passes of one log that may fail in a row before it is marked uncleanable."""
 
 T = TypeVar("T")
 
-Producers = Callable[[TopicPartition], Mapping[int, LastOfProducer] | None]
+ActiveProducers = Callable[[TopicPartition], Mapping[int, LastOfProducer] | None]
 """The active producers of a partition; None where they are not known."""
 
 
-class CleaningNumbers(Struct):
-    """For metrics; of the last pass what Kafka tells of it."""
+class CleanerStats(Struct):
+    """For metrics: totals, and of the last pass what Kafka's metrics show."""
 
     runs: int = 0
     bytes_read: int = 0
     bytes_written: int = 0
     seconds: float = 0.0
-    last_look_ms: int | None = None  # monotonic
+    last_run_ms: int | None = None  # monotonic
     last_pass_seconds: float = 0.0
     last_utilization: float = 0.0
     last_recopy_ratio: float = 0.0
@@ -93,8 +93,8 @@ class Surveyed(NamedTuple):
     unread: Unread | None
 
 
-class Cleaning:
-    """All of it on the event loop, but for what `_in_thread` is given."""
+class LogCleaner:
+    """Runs on the event loop, except for the functions given to `_in_thread`."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class Cleaning:
         observe: Callable[[CleanerEvent | PartFailed], None],
         settings: CleanerSettings,
         *,
-        producers: Producers,
+        producers: ActiveProducers,
         marks: Marks = no_marks,
     ) -> None:
         self._disk = disk
@@ -121,16 +121,18 @@ class Cleaning:
         self._task: asyncio.Task[None] | None = None
         self._current: TopicPartition | None = None
         self._pass: asyncio.Task[dict[str, object]] | None = None
-        self._deletions: list[tuple[int, PartitionLog, list[str]]] = []  # due, whose, which
-        self._latest: PartitionLog | None = None  # a stop in the middle leaves something of it
+        self._deletions: list[
+            tuple[int, PartitionLog, list[str]]
+        ] = []  # when due, of which log, which files
+        self._latest: PartitionLog | None = None  # a stop during its pass leaves files
         self._failed: dict[PartitionLog, int] = {}  # passes that failed in a row
         self._blocked: dict[PartitionLog, int] = {}  # no progress up to this offset
         self.uncleanable: dict[PartitionLog, str] = {}
-        self.numbers = CleaningNumbers()
+        self.stats = CleanerStats()
 
     def start(self) -> None:
         if self._settings.is_enabled:
-            self._task = asyncio.get_running_loop().create_task(self._go_on())
+            self._task = asyncio.get_running_loop().create_task(self._run_forever())
 
     async def stop(self) -> None:
         """End what runs; nothing of it is touched any more when this returns."""
@@ -139,9 +141,9 @@ class Cleaning:
             await asyncio.wait([self._task])
         await self._worker.stop()
 
-    async def tidy_up(self) -> None:
-        """After `stop`, once nobody reads any more: a clean stop leaves nothing to sweep away."""
-        # What cannot be removed goes at the next start.
+    async def remove_leftovers(self) -> None:
+        """After `stop`, once there are no readers: a clean stop leaves no files to remove."""
+        # A file that cannot be removed is removed by the next start.
         for _, log, paths in self._deletions:
             with suppress(OSError):
                 await self._in_thread(remove_deleted, self._disk, log, paths)
@@ -150,14 +152,14 @@ class Cleaning:
             await self._in_thread(self._sweep, self._latest)
 
     def topic_deleted(self, name: str) -> None:
-        """If it is the one being cleaned, that is over."""
+        """Cancel its pass, if one of its logs is being cleaned."""
         if self._current is not None and self._current.topic == name and self._pass is not None:
             self._pass.cancel()
 
-    async def _go_on(self) -> None:
+    async def _run_forever(self) -> None:
         while True:
             try:
-                was_busy = await self.look()
+                was_busy = await self.run_once()
             except Exception as error:  # noqa: BLE001 - a bug of ours must not end the cleaner
                 self._observe(PartFailed("log cleaner", error))
                 was_busy = False
@@ -169,15 +171,15 @@ class Cleaning:
         until_due_ms = min(due, default=1 << 62) - self._clock.now().mono_ms
         return max(min(self._settings.backoff_ms, until_due_ms), 1) / 1000
 
-    # --- one look ------------------------------------------------------------------------------
+    # --- one run -------------------------------------------------------------------------------
 
-    async def look(self) -> bool:
+    async def run_once(self) -> bool:
         """Clean the log that needs it most; False if none did."""
         now = self._clock.now()
         await self._remove_replaced(now)
         if self._journal.closed_because is not None:
-            return False  # the disk has failed or is full: nothing is written
-        self.numbers.last_look_ms = now.mono_ms
+            return False  # the disk has failed or is full: write nothing
+        self.stats.last_run_ms = now.mono_ms
         logs = self._compacted()
         self._roll_old(logs, now.wall_ms)
         marks = self._marks([key for key, _ in logs])
@@ -200,34 +202,38 @@ class Cleaning:
         return found
 
     def _roll_old(self, logs: Sequence[tuple[TopicPartition, PartitionLog]], now_ms: int) -> None:
-        """Seal a quiet journaled log's segment at its age (topics': upkeep.py); one at a time, for
+        """Roll a quiet journaled log's segment at its age (for topics: upkeep.py). One at a time:
         it costs two fsyncs in the thread that all commits wait for."""
         views = self._store.partitions()
         journaled = [log for key, log in logs if isinstance(views.get(key), JournaledView)]
 
         def roll_one() -> None:
-            with suppress(OSError, Corrupt):  # the next append will tell
+            with suppress(OSError, Corrupt):  # the next append reports it
                 any(log.roll_if_old(now_ms) for log in journaled)
 
         if journaled:
             self._journal.run_on_flusher(roll_one)
 
     def _choose(self, surveyed: Sequence[Surveyed]) -> Surveyed | None:
-        numbers = self.numbers
-        numbers.uncleanable_bytes = sum(
-            one.survey.dirt.cleanable_bytes for one in surveyed if one.log in self.uncleanable
+        stats = self.stats
+        stats.uncleanable_bytes = sum(
+            candidate.survey.dirt.cleanable_bytes
+            for candidate in surveyed
+            if candidate.log in self.uncleanable
         )
-        numbers.kept_for_pipeline_bytes = sum(one.survey.kept_bytes for one in surveyed)
+        stats.kept_for_pipeline_bytes = sum(candidate.survey.kept_bytes for candidate in surveyed)
         candidates = [
-            one
-            for one in surveyed
-            if one.log not in self.uncleanable
-            and self._blocked.get(one.log) != one.survey.found.first_uncleanable
+            candidate
+            for candidate in surveyed
+            if candidate.log not in self.uncleanable
+            and self._blocked.get(candidate.log) != candidate.survey.found.first_uncleanable
         ]
-        dirts = [one.survey.dirt for one in candidates]
-        numbers.max_dirty_ratio = max([dirt.ratio for dirt in dirts], default=0.0)
-        numbers.max_delay_ms = max([dirt.delay_ms for dirt in dirts], default=0)
-        place = dirtiest((one.survey.dirt, one.log.settings) for one in candidates)
+        levels = [candidate.survey.dirt for candidate in candidates]
+        stats.max_dirty_ratio = max([level.ratio for level in levels], default=0.0)
+        stats.max_delay_ms = max([level.delay_ms for level in levels], default=0)
+        place = dirtiest(
+            (candidate.survey.dirt, candidate.log.settings) for candidate in candidates
+        )
         return None if place is None else candidates[place]
 
     # --- in a thread ---------------------------------------------------------------------------
@@ -257,15 +263,15 @@ class Cleaning:
                     unread=unread,
                 )
             except (OSError, Corrupt) as fault:
-                self._tell_from_thread(self._mark, key, log, str(fault))
+                self._call_on_loop(self._mark, key, log, str(fault))
                 continue
             if not covers(self._disk, log.path, one.found.first_uncleanable):
-                continue  # until there is a newer snapshot
+                continue  # not before there is a newer snapshot
             if one.found.reset_because is not None:
                 resets[log] = one.found.first_dirty
-                if not log.settings.cleanup_delete:  # there retention moves the start all the time
+                if not log.settings.cleanup_delete:  # there retention moves the start often
                     reset = CleanOffsetReset(key, one.found.reset_because)
-                    self._tell_from_thread(self._observe, reset)
+                    self._call_on_loop(self._observe, reset)
             surveyed.append(Surveyed(key, log, stable_to, one, unread))
         if resets:
             self._store.set_clean_offsets(resets)
@@ -281,7 +287,7 @@ class Cleaning:
                 try:
                     log.sync_sealed()
                 except OSError as fault:
-                    self._tell_from_thread(self._mark, key, log, str(fault))
+                    self._call_on_loop(self._mark, key, log, str(fault))
                 else:
                     is_any = True
         if is_any:
@@ -291,8 +297,8 @@ class Cleaning:
         try:
             return read_clean_offsets(self._disk, self._store.path)
         except Corrupt as fault:
-            # As if nothing was ever cleaned: that costs time, and loses nothing.
-            self._tell_from_thread(self._observe, PartFailed("cleaner-offset-checkpoint", fault))
+            # Begin as if nothing was ever cleaned: that costs time only.
+            self._call_on_loop(self._observe, PartFailed("cleaner-offset-checkpoint", fault))
             self._disk.remove(fault.path)
             return {}
 
@@ -305,8 +311,8 @@ class Cleaning:
         with suppress(OSError):
             remove_cleaned(self._disk, log.path)
 
-    def _tell_from_thread(self, tell: Callable[..., object], *arguments: object) -> None:
-        self._loop.call_soon_threadsafe(tell, *arguments)
+    def _call_on_loop(self, callback: Callable[..., object], *arguments: object) -> None:
+        self._loop.call_soon_threadsafe(callback, *arguments)
 
     # --- one log -------------------------------------------------------------------------------
 
@@ -330,7 +336,7 @@ class Cleaning:
         if result is None:
             return False
         if result.end_offset <= found.first_dirty:
-            self._blocked[log] = found.first_uncleanable  # by a transaction that has not ended
+            self._blocked[log] = found.first_uncleanable  # by an open transaction
             return False
         segments_before = len(log.segments)
         try:
@@ -352,7 +358,7 @@ class Cleaning:
             LogCleaned(key, found.first_dirty, result, segments_before, len(log.segments), seconds)
         )
         if unread is not None and result.end_offset > unread.begins_at:
-            self.numbers.pipeline_overtaken += 1
+            self.stats.pipeline_overtaken += 1
             begin = max(found.first_dirty, unread.begins_at)
             self._observe(PipelineOvertaken(key, begin, result.end_offset))
         return True
@@ -360,7 +366,7 @@ class Cleaning:
     async def _run(
         self, key: TopicPartition, log: PartitionLog, message: dict[str, object]
     ) -> PassResult | None:
-        """The pass; None if it came to no end."""
+        """The result of the pass; None if it did not finish."""
         arguments: dict[str, object] = {
             "pass": message,
             "io_max_bytes_per_second": self._settings.io_max_bytes_per_second,
@@ -391,14 +397,14 @@ class Cleaning:
             self._abort(key, "the topic was deleted")
             return
         attempts = self._failed[log] = self._failed.get(log, 0) + 1
-        # A damaged batch stays one; a full disk or a process that was killed may not happen again.
+        # A damaged batch stays damaged; a full disk or a killed process may not happen again.
         if failure.kind != Corrupt.__name__ and attempts < ATTEMPTS_MAX:
             self._abort(key, str(failure))
         else:
             self._mark(key, log, str(failure))
 
     def _abort(self, key: TopicPartition, reason: str) -> None:
-        self.numbers.aborted += 1
+        self.stats.aborted += 1
         self._observe(CleaningAborted(key, reason))
 
     def _mark(self, key: TopicPartition, log: PartitionLog, reason: str) -> None:
@@ -407,27 +413,27 @@ class Cleaning:
             self._observe(LogUncleanable(key, reason))
 
     def _count(self, result: PassResult, seconds: float) -> None:
-        numbers = self.numbers
-        numbers.runs += 1
-        numbers.bytes_read += result.map_bytes_read + result.bytes_read
-        numbers.bytes_written += result.bytes_written
-        numbers.seconds += seconds
-        numbers.last_pass_seconds = seconds
-        numbers.last_utilization = result.map_utilization
-        numbers.last_recopy_ratio = result.bytes_written / max(result.bytes_read, 1)
+        stats = self.stats
+        stats.runs += 1
+        stats.bytes_read += result.map_bytes_read + result.bytes_read
+        stats.bytes_written += result.bytes_written
+        stats.seconds += seconds
+        stats.last_pass_seconds = seconds
+        stats.last_utilization = result.map_utilization
+        stats.last_recopy_ratio = result.bytes_written / max(result.bytes_read, 1)
 
     async def _remove_replaced(self, now: Now) -> None:
-        due = [one for one in self._deletions if one[0] <= now.mono_ms]
+        due = [deletion for deletion in self._deletions if deletion[0] <= now.mono_ms]
         if not due:
             return
-        self._deletions = [one for one in self._deletions if one[0] > now.mono_ms]
+        self._deletions = [deletion for deletion in self._deletions if deletion[0] > now.mono_ms]
         for _, log, paths in due:
-            # What cannot be removed goes at the next start.
+            # A file that cannot be removed is removed by the next start.
             with suppress(OSError):
                 await self._in_thread(remove_deleted, self._disk, log, paths)
 
     async def _in_thread(self, work: Callable[..., T], *arguments: object) -> T:
-        """Whoever cancels this waits until the thread is done: two must not rename at once."""
+        """To cancel this waits until the thread is done: two threads must not rename at once."""
         self._loop = asyncio.get_running_loop()
         future = self._loop.run_in_executor(None, work, *arguments)
         try:
@@ -440,10 +446,10 @@ class Cleaning:
 def active_producers(
     registry: TopicRegistry, key: TopicPartition
 ) -> Mapping[int, LastOfProducer] | None:
-    """The `Producers` of a data plane; None where they are not known."""
+    """The `ActiveProducers` of a data plane; None where they are not known."""
     partition = registry.partition(*key)
     if partition is None or is_internal(TopicName(key.topic)):
-        return {}  # our own coordinators number nothing
+        return {}  # internal topics have no producer ids
     if partition.producers is None:
         return None
     return {

@@ -1,10 +1,11 @@
-"""How far has the pipeline read `__consumer_offsets`? What the log cleaner may not clean yet.
+"""Pipeline watermark: how far the pipeline has read `__consumer_offsets`.
 
 `rollcall pipeline run ingest --acknowledge` commits, as any consumer would, where the next run will
 begin: offsets of the group `rollcall-pipeline` on the partitions of the topic itself. While they
-are there, a sealed segment that the pipeline has not read is kept from the cleaner, until it is
-older than `rollcall.pipeline.keep.ms` or `rollcall.pipeline.keep.bytes` lie behind it: a pipeline
-that died must not fill the disk. Without such a group nothing is kept. Kafka has nothing like it.
+exist, a sealed segment that the pipeline has not read is not cleaned until it is older than
+`rollcall.pipeline.keep.ms` or more than `rollcall.pipeline.keep.bytes` follow it: a pipeline that
+does not run any more must not fill the disk. Without such a group nothing is kept. Kafka's
+counterpart: none.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -21,7 +22,7 @@ Marks = Callable[[Iterable[TopicPartition]], Mapping[TopicPartition, Unread]]
 
 
 def no_marks(_: Iterable[TopicPartition]) -> Mapping[TopicPartition, Unread]:
-    """As if no pipeline had ever acknowledged anything."""
+    """Of a node whose pipeline never acknowledged anything."""
     return {}
 
 
@@ -32,7 +33,7 @@ def pipeline_marks(coordinator: GroupCoordinator, *, keep_ms: int, keep_bytes: i
         if not coordinator.knows(PIPELINE_GROUP):
             return {}
         group = coordinator.group(PIPELINE_GROUP)
-        # While the group's own partition loads nobody knows: then nothing counts as read.
+        # While the group's own partition loads this is not known: nothing counts as read.
         commits = {} if group is None else group.offsets.get(TopicName(OFFSETS_TOPIC), {})
         if group is not None and not commits:
             return {}

@@ -1,12 +1,11 @@
-"""When is a snapshot taken? When a start would have to read too much of the log.
+"""Snapshotter: takes a snapshot where a start would have to read too much of the log.
 
-Every second the partitions are looked at: one whose log has grown by `rollcall.snapshot.bytes`
-since its newest snapshot, or by half of that snapshot where it is larger, gets a new one, the
-largest growth first. So a start reads a bounded part of each log, and writing snapshots stays in
+Every second it checks the partitions. One whose log has grown by `rollcall.snapshot.bytes` since
+its newest snapshot, or by half of that snapshot where it is larger, gets a new one, the largest
+growth first. So a start reads a bounded part of each log, and writing snapshots stays in
 proportion to writing the log. The work itself is a job of the worker process (snapshot_job.py);
-here is
-only the decision, and what becomes of a failure: it costs no more than a longer start, so it is
-told, and tried again when the log has grown as much once more. A clean stop takes those that are
+this module decides, and handles failures: a failure only makes a start longer, so it is logged, and
+tried again when the log has grown as much once more. A clean stop takes the snapshots that are
 worth it, for as long as a stop may take.
 """
 
@@ -16,7 +15,7 @@ from contextlib import suppress
 from typing import Final, Protocol
 from uuid import UUID
 
-from broker.background.jobs import FOLD
+from broker.background.jobs import TAKE_SNAPSHOT
 from broker.background.worker import JobFailed
 from broker.loop.clock import SystemClock
 from broker.observe.events import PartFailed, SnapshotFailed, SnapshotTaken
@@ -24,22 +23,22 @@ from broker.partitions.loading import Survey
 from broker.partitions.ownership import Ownership
 from storage.log.partition_log import PartitionLog
 
-FOLD_ABANDONED: Final = "FoldAbandoned"
-"""The log cleaner came between: nothing is wrong."""
+SNAPSHOT_ABANDONED: Final = "SnapshotAbandoned"
+"""The `kind` of a job that the log cleaner interrupted: no failure."""
 
-LOOK_INTERVAL_S: Final = 1.0
+CHECK_INTERVAL_S: Final = 1.0
 
 STOP_LIMIT_S: Final = 2.0
-"""What the snapshots of a clean stop may take: less than an operator's patience."""
+"""How long a clean stop may take for snapshots."""
 
 WORTH_IT_AT_STOP: Final = 16
-"""The part of `rollcall.snapshot.bytes` from which on a stop takes a snapshot too."""
+"""A stop takes a snapshot from this part of `rollcall.snapshot.bytes` on."""
 
 Run = Callable[[str, dict[str, object]], Awaitable[dict[str, object]]]
 
 
-class Logs(Protocol):
-    """The partitions, for one who measures them."""
+class SnapshotLogs(Protocol):
+    """The partitions' logs, and how much of each is newer than its snapshot."""
 
     topic_id: UUID
 
@@ -48,12 +47,12 @@ class Logs(Protocol):
     def survey(self, partitions: Iterable[int]) -> dict[int, Survey]: ...
 
 
-class Snapshots:
+class Snapshotter:
     """On the event loop; `run` hands a job to the worker process."""
 
     def __init__(
         self,
-        logs: Logs,
+        logs: SnapshotLogs,
         ownership: Ownership,
         run: Run,
         clock: SystemClock,
@@ -68,56 +67,56 @@ class Snapshots:
         self._observe = observe
         self._after_bytes = after_bytes
         self._failed_at: dict[int, int] = {}  # how much log there was when it last failed
-        self._ends: dict[int, object] = {}  # where in its files a partition's last fold ended
-        self._looking: asyncio.Task[None] | None = None
+        self._ends: dict[int, object] = {}  # where in its files a partition's last job ended
+        self._checking: asyncio.Task[None] | None = None
         self._taking: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        self._looking = asyncio.get_running_loop().create_task(self._look_on())
+        self._checking = asyncio.get_running_loop().create_task(self._check_forever())
 
     async def stop(self, partitions: Sequence[int], limit_s: float = STOP_LIMIT_S) -> None:
-        """Take what is worth it, within the limit, and then no more; of those that were served."""
-        if self._looking is not None:
-            self._looking.cancel()
-            await asyncio.wait([self._looking])
+        """Take the snapshots of these partitions that are worth it, within the limit."""
+        if self._checking is not None:
+            self._checking.cancel()
+            await asyncio.wait([self._checking])
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._take_the_last(partitions), limit_s)
+            await asyncio.wait_for(self._take_at_stop(partitions), limit_s)
 
-    async def _look_on(self) -> None:
+    async def _check_forever(self) -> None:
         while True:
             try:
-                while (next_one := await self._next(self._after_bytes)) is not None:
-                    # Its own task: a stop lets it finish, though it ends this one.
-                    self._taking = asyncio.ensure_future(self._take(*next_one))
+                while (following := await self._next(self._after_bytes)) is not None:
+                    # A task of its own: a stop cancels this one and lets that one finish.
+                    self._taking = asyncio.ensure_future(self._take(*following))
                     await asyncio.shield(self._taking)
             except Exception as error:  # noqa: BLE001 - the daemon goes on, with longer starts
                 self._observe(PartFailed("snapshots", error))
-            await asyncio.sleep(LOOK_INTERVAL_S)
+            await asyncio.sleep(CHECK_INTERVAL_S)
 
-    async def _take_the_last(self, partitions: Sequence[int]) -> None:
+    async def _take_at_stop(self, partitions: Sequence[int]) -> None:
         if self._taking is not None and not self._taking.done():
             await self._taking
         least = max(self._after_bytes // WORTH_IT_AT_STOP, 1)
-        while (next_one := await self._next(least, partitions)) is not None:
-            await self._take(*next_one)
+        while (following := await self._next(least, partitions)) is not None:
+            await self._take(*following)
 
     async def _next(
         self, least: int, partitions: Sequence[int] | None = None
     ) -> tuple[int, int] | None:
-        """(growth, partition) of the one that needs a snapshot most; None if none does."""
+        """(growth, partition) of the partition that needs a snapshot most; None if none does."""
         if self._ownership.writes_are_refused:
-            return None  # the disk has other worries
+            return None  # the disk is full
         loop = asyncio.get_running_loop()
         try:
             served = self._ownership.served if partitions is None else partitions
             found = await loop.run_in_executor(None, self._logs.survey, served)
         except OSError:
-            return None  # a name that went meanwhile, or a disk that fails: others will say so
+            return None  # a file that was removed meanwhile, or a disk that fails: logged elsewhere
         needs = [
-            (one.log_bytes, partition)
-            for partition, one in found.items()
-            if one.log_bytes >= max(least, one.snapshot_bytes // 2)
-            and one.log_bytes >= self._failed_at.get(partition, -least) + least
+            (survey.log_bytes, partition)
+            for partition, survey in found.items()
+            if survey.log_bytes >= max(least, survey.snapshot_bytes // 2)
+            and survey.log_bytes >= self._failed_at.get(partition, -least) + least
         ]
         return max(needs, default=None)
 
@@ -136,10 +135,10 @@ class Snapshots:
             "ended": self._ends.pop(partition, None),
         }
         try:
-            result = await self._run(FOLD, arguments)
+            result = await self._run(TAKE_SNAPSHOT, arguments)
         except JobFailed as failure:
             self._failed_at[partition] = growth
-            if failure.kind != FOLD_ABANDONED:
+            if failure.kind != SNAPSHOT_ABANDONED:
                 self._observe(SnapshotFailed(partition, str(failure)))
             return
         position, size, groups, records = (
@@ -148,7 +147,7 @@ class Snapshots:
         self._failed_at.pop(partition, None)
         self._ends[partition] = result["end"]
         if position < up_to:
-            self._failed_at[partition] = growth  # or it would be the next one again, for ever
+            self._failed_at[partition] = growth  # else it would be the next one again without end
             self._observe(SnapshotFailed(partition, f"the files end at {position}, not {up_to}"))
         took_ms = self._clock.now().mono_ms - began.mono_ms
         self._observe(SnapshotTaken(partition, position, groups, records, size, took_ms))

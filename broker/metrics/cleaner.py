@@ -90,20 +90,20 @@ _PIPELINE_OVERTAKEN: Final = Family(
 
 
 def collect(daemon: Daemon) -> Portions:
-    numbers = daemon.cleaning.numbers
-    yield _RUNS.sample(numbers.runs)
-    yield _ABORTED.sample(numbers.aborted)
-    yield _READ.sample(numbers.bytes_read)
-    yield _WRITTEN.sample(numbers.bytes_written)
-    yield _SECONDS.sample(numbers.seconds)
-    yield _LAST_SECONDS.sample(numbers.last_pass_seconds)
-    yield _UTILIZATION.sample(numbers.last_utilization)
-    yield _RECOPY.sample(numbers.last_recopy_ratio)
-    yield _DIRTY.sample(numbers.max_dirty_ratio)
-    yield _DELAY.sample(numbers.max_delay_ms / 1000)
-    if numbers.last_look_ms is not None:
-        yield _SINCE.sample((daemon.clock.now().mono_ms - numbers.last_look_ms) / 1000)
-    yield _UNCLEANABLE.sample(len(daemon.cleaning.uncleanable))
-    yield _UNCLEANABLE_BYTES.sample(numbers.uncleanable_bytes)
-    yield _KEPT_FOR_PIPELINE.sample(numbers.kept_for_pipeline_bytes)
-    yield _PIPELINE_OVERTAKEN.sample(numbers.pipeline_overtaken)
+    stats = daemon.log_cleaner.stats
+    yield _RUNS.sample(stats.runs)
+    yield _ABORTED.sample(stats.aborted)
+    yield _READ.sample(stats.bytes_read)
+    yield _WRITTEN.sample(stats.bytes_written)
+    yield _SECONDS.sample(stats.seconds)
+    yield _LAST_SECONDS.sample(stats.last_pass_seconds)
+    yield _UTILIZATION.sample(stats.last_utilization)
+    yield _RECOPY.sample(stats.last_recopy_ratio)
+    yield _DIRTY.sample(stats.max_dirty_ratio)
+    yield _DELAY.sample(stats.max_delay_ms / 1000)
+    if stats.last_run_ms is not None:
+        yield _SINCE.sample((daemon.clock.now().mono_ms - stats.last_run_ms) / 1000)
+    yield _UNCLEANABLE.sample(len(daemon.log_cleaner.uncleanable))
+    yield _UNCLEANABLE_BYTES.sample(stats.uncleanable_bytes)
+    yield _KEPT_FOR_PIPELINE.sample(stats.kept_for_pipeline_bytes)
+    yield _PIPELINE_OVERTAKEN.sample(stats.pipeline_overtaken)

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from broker.background.snapshot_job import carried_on
+from broker.background.snapshot_job import log_read_state
 from broker.observe.events import SnapshotIgnored
 from broker.partitions.load_progress import LoadProgress
 from coordinator.image import LoadStart
@@ -127,7 +127,7 @@ class Tail:
     __slots__ = ("_batches", "_committed", "load_start", "records", "size")
 
     def __init__(self, log: TopicLog, snapshot: Snapshot | None) -> None:
-        skipped, self._committed = carried_on(snapshot)
+        skipped, self._committed = log_read_state(snapshot)
         position = log.log_start_offset if snapshot is None else snapshot.about.position
         self.load_start = LoadStart(snapshot, position, skipped)
         self._batches = log.batches(position)

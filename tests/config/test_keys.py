@@ -6,7 +6,7 @@ import pytest
 from msgspec import Struct
 from msgspec.structs import replace
 
-from config.kafka_names import is_known, kafka_names, refusal
+from config.kafka_names import is_kafka_name, kafka_names, refusal_reason
 from config.keys import Config, keys
 from config.settings import (
     cleaner_settings,
@@ -305,9 +305,9 @@ def test_kafkas_list_is_complete_enough_to_judge_by() -> None:
     assert kafka_names("broker")["group.max.size"].range == "1.."
     assert kafka_names("broker")["node.id"].default is None
     assert "segment.ms" in kafka_names("topic")
-    assert not is_known("segment.ms")  # a topic's name is no broker's
-    assert is_known("listener.name.outside.max.connections")
-    assert is_known("zookeeper.connect")
+    assert not is_kafka_name("segment.ms")  # a topic's name is no broker's
+    assert is_kafka_name("listener.name.outside.max.connections")
+    assert is_kafka_name("zookeeper.connect")
 
 
 @pytest.mark.parametrize(
@@ -327,7 +327,7 @@ def test_kafkas_list_is_complete_enough_to_judge_by() -> None:
     ],
 )
 def test_what_would_weaken_security_or_durability_is_refused(name: str, value: str) -> None:
-    assert refusal(name, value) is not None
+    assert refusal_reason(name, value) is not None
 
 
 @pytest.mark.parametrize(
@@ -342,7 +342,7 @@ def test_what_would_weaken_security_or_durability_is_refused(name: str, value: s
     ],
 )
 def test_what_asks_for_nothing_is_not_refused(name: str, value: str) -> None:
-    assert refusal(name, value) is None
+    assert refusal_reason(name, value) is None
 
 
 _NO_RANGE = kafka_names("broker")["process.roles"]

@@ -8,8 +8,8 @@ from config.listeners import (
     BadAddress,
     BadListeners,
     Listener,
-    parse_endpoint,
     parse_host_port,
+    parse_listener,
     resolve_listeners,
 )
 
@@ -71,7 +71,7 @@ def test_two_free_ports_are_not_the_same_port() -> None:
 
 
 def test_addresses_are_read_with_brackets_and_printed_with_them() -> None:
-    assert str(parse_endpoint("plaintext://[fe80::1]:9092")) == "PLAINTEXT://[fe80::1]:9092"
+    assert str(parse_listener("plaintext://[fe80::1]:9092")) == "PLAINTEXT://[fe80::1]:9092"
     assert parse_host_port("localhost:0") == ("localhost", 0)
     assert parse_host_port(":80") == ("", 80)
 
@@ -91,7 +91,7 @@ def test_a_host_name_may_be_all_that_can_be_looked_up(name: str) -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_host_name_is_refused_in_one_line(name: str) -> None:
-    for read in (parse_host_port, parse_endpoint):
+    for read in (parse_host_port, parse_listener):
         text = f"{name}:9092" if read is parse_host_port else f"PLAINTEXT://{name}:9092"
         with pytest.raises(BadAddress, match="is not a host name") as refused:
             read(text)

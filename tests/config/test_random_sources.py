@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from config.kafka_names import kafka_names
 from config.keys import Config, keys
-from config.sources import BadConfig, Setting, command_line_setting, load_config
+from config.sources import ConfigError, Setting, command_line_setting, load_config
 
 NAMES = st.one_of(
     st.sampled_from(sorted(keys())),
@@ -39,7 +39,7 @@ def outcome(**sources: object) -> Config | None:
     """What the daemon would start with, or None where it would not start."""
     try:
         return load_config(**sources)  # type: ignore[arg-type]
-    except BadConfig as refused:
+    except ConfigError as refused:
         complaint = str(refused)
     assert complaint.strip()
     assert complaint.isprintable()
@@ -54,7 +54,7 @@ def test_command_line(pairs: list[tuple[str, str]]) -> None:
     for name, value in pairs:
         try:
             command_line.append(command_line_setting(f"{name}={value}"))
-        except BadConfig as refused:
+        except ConfigError as refused:
             complaints.append(str(refused))
     assert all(complaint.isprintable() for complaint in complaints)
     config = outcome(command_line=command_line)

@@ -6,7 +6,7 @@ import pytest
 
 from config.keys import Config
 from config.sources import (
-    BadConfig,
+    ConfigError,
     command_line_setting,
     environment_name,
     given,
@@ -23,7 +23,7 @@ def file(folder: Path, content: str, name: str = "rollcall.toml") -> Path:
 def refused(
     *pairs: str, environment: dict[str, str] | None = None, path: Path | None = None
 ) -> str:
-    with pytest.raises(BadConfig) as caught:
+    with pytest.raises(ConfigError) as caught:
         load_config(
             command_line=[command_line_setting(pair) for pair in pairs],
             environment=environment,
@@ -198,7 +198,7 @@ def test_only_variables_that_resemble_a_key_get_a_warning() -> None:
 @pytest.mark.parametrize("name", ["broker.rack", "log.dirs", "advertised.listeners"])
 @pytest.mark.parametrize("value", ["h\udcff", "a\0b"])
 def test_a_value_that_is_no_text_is_refused_in_one_line(name: str, value: str) -> None:
-    with pytest.raises(BadConfig, match=r"valid UTF-8|a zero byte") as refused:
+    with pytest.raises(ConfigError, match=r"valid UTF-8|a zero byte") as refused:
         load_config(environment={f"KAFKA_{name.upper().replace('.', '_')}": value})
     assert str(refused.value).startswith(f"{name} = ")
     assert str(refused.value).isprintable()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.fail_points import NEVER, Step
+from broker.fail_points import NO_CRASH, Step
 from protocol.names import ErrorCode
 from tests.broker.daemon import Daemon
 from tests.conftest import StartDaemon
@@ -73,7 +73,7 @@ def test_members_go_on_with_the_coordinator_that_comes_back(
     crowd.go_on_until(lambda: not daemon.running, f"the crash at {step}")
     daemon.wait()
     crowd.hear_the_last()
-    restart(daemon, crash_at=NEVER)
+    restart(daemon, crash_at=NO_CRASH)
 
     # Then every commit is there that was acknowledged, and none that was not sent.
     committed = committed_offsets(daemon.port, GROUP, TOPIC, [0, 1, 2])
@@ -118,7 +118,7 @@ def test_consumers_of_librdkafka_recover_by_themselves(
         # When a fourth one comes, and the coordinator dies at this step.
         newcomer = start("m3", "confluent", options)
         daemon.wait()
-        restart(daemon, crash_at=NEVER)
+        restart(daemon, crash_at=NO_CRASH)
         produce(daemon.bootstrap, TOPIC, 4, range(400, 800))
 
         # Then all four share the topic and everything is read.

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final, Protocol
 from uuid import UUID
 
-from broker.background.snapshot_job import FoldAbandoned, fold
+from broker.background.snapshot_job import SnapshotAbandoned, take_snapshot
 from broker.history_log.writer import HistoryLog
 from broker.observe.events import PartFailed, ShellEvent
 from broker.partitions.loading import Tail
@@ -223,8 +223,8 @@ class Node:
             "now_ms": self.now.wall_ms,
         }
         try:
-            result = fold(self.disk, arguments)
-        except (OSError, FoldAbandoned) as failure:
+            result = take_snapshot(self.disk, arguments)
+        except (OSError, SnapshotAbandoned) as failure:
             self.sim.tell(f"no snapshot of partition {partition}: {failure}")
         else:
             self.snapshots_taken += 1

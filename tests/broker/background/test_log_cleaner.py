@@ -9,8 +9,8 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
-from broker.background.jobs import Arguments, run_job
-from broker.background.log_cleaner import ATTEMPTS_MAX, Cleaning
+from broker.background.jobs import Arguments, run_worker_job
+from broker.background.log_cleaner import ATTEMPTS_MAX, LogCleaner
 from broker.background.worker import JobFailed, WorkerProcess
 from broker.loop.clock import SystemClock
 from broker.observe.cleaner_events import (
@@ -58,7 +58,7 @@ class HereWorker(WorkerProcess):
     async def run(self, job: str, arguments: Arguments) -> Arguments:
         self.before()
         try:
-            return run_job(self.disk, job, arguments)
+            return run_worker_job(self.disk, job, arguments)
         except Exception as error:
             raise JobFailed(job, type(error).__name__, str(error)) from None
 
@@ -74,7 +74,7 @@ class Desk:
         self.clock = SystemClock(lambda: self.time.mono_ns, lambda: self.time.wall_ns)
         self.events: list[CleanerEvent | PartFailed] = []
         self.worker = HereWorker(self.disk)
-        self.cleaning = Cleaning(
+        self.cleaner = LogCleaner(
             self.disk,
             self.store,
             self.rig.journal,
@@ -110,7 +110,7 @@ class Desk:
             ms -= step
 
     async def look(self) -> bool:
-        was_busy = await self.cleaning.look()
+        was_busy = await self.cleaner.run_once()
         await asyncio.sleep(0)  # what threads have told comes in
         return was_busy
 
@@ -135,7 +135,7 @@ async def test_the_dirtiest_log_is_cleaned_first_and_then_the_next() -> None:
     assert cleaned == [ONE, TWO, ONE]
     assert desk.values(ONE) == desk.values(TWO) == ["3"]
     assert read_clean_offsets(desk.disk, DATA) == {ONE: 3, TWO: 3}
-    numbers = desk.cleaning.numbers
+    numbers = desk.cleaner.stats
     assert numbers.runs == 3
     assert numbers.bytes_written < numbers.bytes_read
     assert numbers.max_dirty_ratio == 0
@@ -183,16 +183,16 @@ async def test_a_clean_stop_leaves_nothing_of_it_to_sweep_away() -> None:
         return {}
 
     desk.worker.run = for_ever  # type: ignore[method-assign]  # a pass that takes its time
-    desk.cleaning.start()
+    desk.cleaner.start()
     await started.wait()
-    await desk.cleaning.stop()
+    await desk.cleaner.stop()
 
     def left() -> list[str]:
         names = [name for key in ("one-0", "two-0") for name in desk.disk.listdir(f"{DATA}/{key}")]
         return [name for name in names if name.endswith((".deleted", ".cleaned"))]
 
     assert {name.rpartition(".")[2] for name in left()} == {"deleted", "cleaned"}
-    await desk.cleaning.tidy_up()
+    await desk.cleaner.remove_leftovers()
     assert left() == []
     assert desk.values(ONE) == ["2"]
 
@@ -222,8 +222,8 @@ async def test_a_damaged_batch_marks_the_log_at_once_and_the_other_goes_on() -> 
     assert await desk.look()
     assert desk.values(TWO) == ["2"]
     assert not await desk.look()
-    assert desk.cleaning.uncleanable.keys() == {desk.logs[ONE]}
-    assert desk.cleaning.numbers.uncleanable_bytes > 0
+    assert desk.cleaner.uncleanable.keys() == {desk.logs[ONE]}
+    assert desk.cleaner.stats.uncleanable_bytes > 0
     assert not [name for name in desk.disk.listdir(f"{DATA}/one-0") if "cleaned" in name]
 
 
@@ -238,14 +238,14 @@ async def test_what_may_pass_by_is_tried_again_and_then_no_more() -> None:
     for _ in range(ATTEMPTS_MAX - 1):
         assert not await desk.look()
     assert len(desk.told(CleaningAborted)) == ATTEMPTS_MAX - 1
-    assert not desk.cleaning.uncleanable
+    assert not desk.cleaner.uncleanable
     desk.worker.before = lambda: None
     assert await desk.look()
     desk.write(ONE, 3)
     desk.worker.before = no_room
     for _ in range(ATTEMPTS_MAX):
         await desk.look()
-    assert desk.cleaning.uncleanable.keys() == {desk.logs[ONE]}
+    assert desk.cleaner.uncleanable.keys() == {desk.logs[ONE]}
 
 
 async def test_a_failed_rename_marks_the_log_for_what_is_half_done_is_a_starts_business() -> None:
@@ -258,10 +258,10 @@ async def test_a_failed_rename_marks_the_log_for_what_is_half_done_is_a_starts_b
             raise OSError(5, "input/output error", path)
         original(path)
 
-    await desk.cleaning._in_thread(desk.cleaning._sync_sealed, [(ONE, desk.logs[ONE])])
+    await desk.cleaner._in_thread(desk.cleaner._sync_sealed, [(ONE, desk.logs[ONE])])
     desk.disk.sync_dir = failing  # type: ignore[method-assign]  # the test's own fault
     assert not await desk.look()
-    assert desk.cleaning.uncleanable
+    assert desk.cleaner.uncleanable
     assert desk.values(ONE) in (["1", "2"], ["2"])
     again = Desk(desk.disk.after_kill())
     assert again.values(ONE) in (["1", "2"], ["2"])
@@ -276,7 +276,7 @@ async def test_a_log_that_is_deleted_in_its_pass() -> None:
     (aborted,) = desk.told(CleaningAborted)
     assert isinstance(aborted, CleaningAborted)
     assert aborted.log == ONE
-    assert not desk.cleaning.uncleanable
+    assert not desk.cleaner.uncleanable
     assert not desk.disk.exists(f"{DATA}/one-0")
 
 
@@ -288,7 +288,7 @@ async def test_a_log_whose_start_moves_in_its_pass() -> None:
     assert not await desk.look()
     # The pass finds a file gone, or the swap a segment.
     assert desk.told(CleaningAborted)
-    assert not desk.cleaning.uncleanable
+    assert not desk.cleaner.uncleanable
     desk.worker.before = lambda: None
     desk.write(ONE, 3, 4)
     assert await desk.look()
@@ -306,12 +306,12 @@ async def test_whoever_deletes_a_topic_ends_its_pass() -> None:
         return {}
 
     desk.worker.run = for_ever  # type: ignore[method-assign]  # a pass that takes its time
-    looking = asyncio.create_task(desk.cleaning.look())
+    looking = asyncio.create_task(desk.cleaner.run_once())
     await started.wait()
-    desk.cleaning.topic_deleted("two")
+    desk.cleaner.topic_deleted("two")
     await asyncio.sleep(0)
     assert not looking.done()
-    desk.cleaning.topic_deleted("one")
+    desk.cleaner.topic_deleted("one")
     assert not await looking
     assert desk.told(CleaningAborted)
 
@@ -401,7 +401,7 @@ async def test_a_bug_ends_a_look_and_not_the_cleaner() -> None:
     desk = Desk()
     desk.write(ONE, 1, 2)
     looked = asyncio.Event()
-    original = desk.cleaning.look
+    original = desk.cleaner.run_once
     calls = 0
 
     async def failing() -> bool:
@@ -412,19 +412,19 @@ async def test_a_bug_ends_a_look_and_not_the_cleaner() -> None:
         looked.set()
         return await original()
 
-    desk.cleaning.look = failing  # type: ignore[method-assign]  # the bug
-    desk.cleaning._settings = CleanerSettings(backoff_ms=1)
-    desk.cleaning.start()
+    desk.cleaner.run_once = failing  # type: ignore[method-assign]  # the bug
+    desk.cleaner._settings = CleanerSettings(backoff_ms=1)
+    desk.cleaner.start()
     await asyncio.wait_for(looked.wait(), 60)
-    await desk.cleaning.stop()
+    await desk.cleaner.stop()
     assert any(isinstance(event, PartFailed) for event in desk.events)
 
 
 async def test_without_log_cleaner_enable_nothing_starts() -> None:
     desk = Desk()
-    desk.cleaning._settings = CleanerSettings(is_enabled=False)
-    desk.cleaning.start()
-    await desk.cleaning.stop()
+    desk.cleaner._settings = CleanerSettings(is_enabled=False)
+    desk.cleaner.start()
+    await desk.cleaner.stop()
     assert desk.events == []
 
 

@@ -26,7 +26,7 @@ class MarkedDesk(Desk):
     def __init__(self) -> None:
         super().__init__()
         self.marks: Mapping[TopicPartition, Unread] = {}
-        self.cleaning._marks = lambda _: self.marks
+        self.cleaner._marks = lambda _: self.marks
 
 
 async def test_nothing_that_the_pipeline_has_not_read_is_cleaned() -> None:
@@ -37,7 +37,7 @@ async def test_nothing_that_the_pipeline_has_not_read_is_cleaned() -> None:
 
     assert not await desk.look()
     assert desk.values(ONE) == ["1", "2", "3"]
-    assert desk.cleaning.numbers.kept_for_pipeline_bytes > 0
+    assert desk.cleaner.stats.kept_for_pipeline_bytes > 0
 
     desk.marks = {ONE: LONG._replace(begins_at=2)}
     assert await desk.look()
@@ -47,7 +47,7 @@ async def test_nothing_that_the_pipeline_has_not_read_is_cleaned() -> None:
     desk.marks = {ONE: LONG._replace(begins_at=3)}
     assert await desk.look()
     assert desk.values(ONE) == ["3"]
-    assert desk.cleaning.numbers.kept_for_pipeline_bytes == 0
+    assert desk.cleaner.stats.kept_for_pipeline_bytes == 0
     assert not desk.told(PipelineOvertaken)
 
 
@@ -82,7 +82,7 @@ async def test_a_dead_pipeline_is_overtaken_by_time() -> None:
 
     assert desk.values(ONE) == ["2"]
     assert desk.told(PipelineOvertaken) == [PipelineOvertaken(ONE, 0, 2)]
-    assert desk.cleaning.numbers.pipeline_overtaken == 1
+    assert desk.cleaner.stats.pipeline_overtaken == 1
 
 
 async def test_a_dead_pipeline_is_overtaken_by_bytes() -> None:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.background.snapshot_job import FoldAbandoned, fold, read_snapshot
+from broker.background.snapshot_job import SnapshotAbandoned, read_snapshot, take_snapshot
 from broker.partitions.loading import Tail
 from coordinator.classic.generation_record import generation_record, generation_tombstone
 from coordinator.classic.group import ClassicGroup, ClassicMember
@@ -221,7 +221,7 @@ def take(disk: Disk, up_to: int, ended: object = None) -> dict[str, object]:
         "folder": FOLDER, "up_to": up_to, "topic_id": str(TOPIC_ID), "now_ms": AT_MS,
         "ended": ended,
     }  # fmt: skip
-    return fold(disk, arguments)
+    return take_snapshot(disk, arguments)
 
 
 def portrait(thing: ClassicGroup | ClassicMember) -> object:
@@ -455,7 +455,7 @@ def test_a_snapshot_that_the_cleaner_has_taken_away_is_not_built_upon() -> None:
     disturbed = DisturbedDisk(
         written.disk, ".index", lambda: forget_before(written.disk, FOLDER, last)
     )
-    with pytest.raises(FoldAbandoned, match="not to be used"):
+    with pytest.raises(SnapshotAbandoned, match="was removed meanwhile"):
         take(disturbed, last)  # type: ignore[arg-type]
     assert positions(written.disk, FOLDER) == []
 
@@ -476,7 +476,7 @@ def test_segments_that_are_swapped_meanwhile_give_no_snapshot() -> None:
         cleaned.release()
         swap_in(written.disk, log, 0, sources)
 
-    with pytest.raises(FoldAbandoned):
+    with pytest.raises(SnapshotAbandoned):
         take(DisturbedDisk(written.disk, ".index", swap), end)  # type: ignore[arg-type]
     assert positions(written.disk, FOLDER) == []
     assert written.take(end)["position"] == end
@@ -487,7 +487,7 @@ def test_while_names_change_nothing_is_read() -> None:
     written = Written()
     end = written.append(Batch([record_of_offset(1)]))
     written.disk.open(f"{FOLDER}/{0:020d}.log.swap", create=True)
-    with pytest.raises(FoldAbandoned):
+    with pytest.raises(SnapshotAbandoned):
         written.take(end)
 
 

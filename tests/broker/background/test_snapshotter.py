@@ -14,7 +14,7 @@ from uuid import UUID
 import pytest
 
 from broker.background import snapshotter as snapshots
-from broker.background.snapshotter import WORTH_IT_AT_STOP, Snapshots
+from broker.background.snapshotter import WORTH_IT_AT_STOP, Snapshotter
 from broker.background.worker import JobFailed
 from broker.loop.clock import SystemClock
 from broker.observe.events import PartFailed, SnapshotFailed, SnapshotTaken
@@ -48,7 +48,7 @@ class Rig:
         self.failure: JobFailed | None = None
         self.falls_short = 0
         self.holding: asyncio.Event | None = None
-        self.snapshots = Snapshots(
+        self.snapshotter = Snapshotter(
             self,  # type: ignore[arg-type]  # as much of the logs as it asks
             self,  # type: ignore[arg-type]  # and of the ownership
             self.run,
@@ -99,50 +99,50 @@ class Rig:
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshots, "LOOK_INTERVAL_S", 0.001)
+    monkeypatch.setattr(snapshots, "CHECK_INTERVAL_S", 0.001)
 
 
 async def test_what_has_grown_enough_gets_one_the_largest_growth_first() -> None:
     rig = Rig(AFTER_BYTES - 1, AFTER_BYTES, 9_000, 2_000)
-    rig.snapshots.start()
+    rig.snapshotter.start()
     await rig.look(lambda: len(rig.events) == 3)
     assert rig.jobs == [2, 3, 1]
     taken = rig.events[0]
     assert isinstance(taken, SnapshotTaken)
     assert (taken.partition, taken.position, taken.groups, taken.records) == (2, 102, 2, 3)
-    await rig.snapshots.stop(rig.served)
+    await rig.snapshotter.stop(rig.served)
 
 
 async def test_a_fold_is_told_where_the_one_before_it_ended() -> None:
     """Unless that one failed: who knows what it has seen."""
     rig = Rig(AFTER_BYTES)
-    rig.snapshots.start()
+    rig.snapshotter.start()
     await rig.look(lambda: len(rig.events) == 1)
     rig.sizes[0] = Survey(AFTER_BYTES, 10)
     await rig.look(lambda: len(rig.events) == 2)
-    rig.failure = JobFailed("fold", "FoldAbandoned", "segments were replaced")
+    rig.failure = JobFailed("fold", "SnapshotAbandoned", "segments were replaced")
     rig.sizes[0] = Survey(AFTER_BYTES, 10)
     await rig.look(lambda: len(rig.jobs) == 3)
     rig.failure = None
     rig.sizes[0] = Survey(2 * AFTER_BYTES, 10)
     await rig.look(lambda: len(rig.events) == 3)
-    await rig.snapshots.stop(rig.served)
+    await rig.snapshotter.stop(rig.served)
     assert rig.ended == [None, [100, [0, 1_000]], [100, [0, 2_000]], None]
 
 
 async def test_a_large_snapshot_is_not_written_anew_for_a_little_log() -> None:
     rig = Rig(0, 0)
     rig.sizes = [Survey(4_999, 10_000), Survey(5_000, 10_000)]
-    rig.snapshots.start()
+    rig.snapshotter.start()
     await rig.look(lambda: bool(rig.events))
-    await rig.snapshots.stop(rig.served)
+    await rig.snapshotter.stop(rig.served)
     assert rig.jobs == [1]
 
 
 async def test_a_failure_is_told_once_and_tried_again_when_the_log_has_grown() -> None:
     rig = Rig(AFTER_BYTES)
     rig.failure = JobFailed("fold", "OSError", "No space left on device")
-    rig.snapshots.start()
+    rig.snapshotter.start()
     await rig.look(lambda: bool(rig.events))
     (failed,) = rig.events
     assert isinstance(failed, SnapshotFailed)
@@ -156,35 +156,35 @@ async def test_a_failure_is_told_once_and_tried_again_when_the_log_has_grown() -
     rig.sizes[0] = Survey(2 * AFTER_BYTES, 0)
     await rig.look(lambda: len(rig.events) == 2)
     assert isinstance(rig.events[1], SnapshotTaken)
-    await rig.snapshots.stop(rig.served)
+    await rig.snapshotter.stop(rig.served)
 
 
 async def test_that_the_cleaner_came_between_is_no_failure_to_tell() -> None:
     rig = Rig(AFTER_BYTES)
-    rig.failure = JobFailed("fold", "FoldAbandoned", "segments were replaced")
-    rig.snapshots.start()
+    rig.failure = JobFailed("fold", "SnapshotAbandoned", "segments were replaced")
+    rig.snapshotter.start()
     await rig.look(lambda: bool(rig.jobs))
-    await rig.snapshots.stop(rig.served)
+    await rig.snapshotter.stop(rig.served)
     assert rig.events == []
 
 
 async def test_one_that_falls_short_is_told_and_not_taken_for_ever() -> None:
     rig = Rig(AFTER_BYTES)
     rig.falls_short = 1
-    rig.snapshots.start()
+    rig.snapshotter.start()
     await rig.look(lambda: len(rig.events) == 2)
     assert isinstance(rig.events[0], SnapshotFailed)
-    await rig.snapshots.stop(rig.served)
+    await rig.snapshotter.stop(rig.served)
     assert rig.jobs == [0]
 
 
 async def test_a_disk_that_refuses_writes_is_left_in_peace() -> None:
     rig = Rig(AFTER_BYTES)
     rig.writes_are_refused = True
-    rig.snapshots.start()
+    rig.snapshotter.start()
     for _ in range(50):
         await asyncio.sleep(0.001)
-    await rig.snapshots.stop(rig.served)
+    await rig.snapshotter.stop(rig.served)
     assert rig.jobs == []
 
 
@@ -194,28 +194,28 @@ async def test_a_mistake_of_ours_does_not_end_it() -> None:
     async def broken(_job: str, _arguments: dict[str, object]) -> dict[str, object]:
         raise ZeroDivisionError
 
-    run, rig.snapshots._run = rig.snapshots._run, broken
-    rig.snapshots.start()
+    run, rig.snapshotter._run = rig.snapshotter._run, broken
+    rig.snapshotter.start()
     await rig.look(lambda: bool(rig.events))
     assert isinstance(rig.events[0], PartFailed)
-    rig.snapshots._run = run
+    rig.snapshotter._run = run
     await rig.look(lambda: isinstance(rig.events[-1], SnapshotTaken))
-    await rig.snapshots.stop(rig.served)
+    await rig.snapshotter.stop(rig.served)
 
 
 async def test_a_stop_takes_what_is_worth_it() -> None:
     worth_it = AFTER_BYTES // WORTH_IT_AT_STOP
     rig = Rig(worth_it - 1, worth_it, worth_it + 1)
-    await rig.snapshots.stop(rig.served)
+    await rig.snapshotter.stop(rig.served)
     assert rig.jobs == [2, 1]
 
 
 async def test_a_stop_lets_the_one_that_runs_finish() -> None:
     rig = Rig(AFTER_BYTES)
     rig.holding = asyncio.Event()
-    rig.snapshots.start()
+    rig.snapshotter.start()
     await rig.look(lambda: bool(rig.jobs))
-    stopping = asyncio.ensure_future(rig.snapshots.stop(rig.served))
+    stopping = asyncio.ensure_future(rig.snapshotter.stop(rig.served))
     await asyncio.sleep(0.01)
     assert not stopping.done()
     rig.holding.set()
@@ -227,9 +227,9 @@ async def test_a_stop_lets_the_one_that_runs_finish() -> None:
 async def test_a_stop_does_not_wait_for_ever() -> None:
     rig = Rig(AFTER_BYTES, AFTER_BYTES)
     rig.holding = asyncio.Event()
-    rig.snapshots.start()
+    rig.snapshotter.start()
     await rig.look(lambda: bool(rig.jobs))
-    await rig.snapshots.stop(rig.served, 0.01)
+    await rig.snapshotter.stop(rig.served, 0.01)
     assert len(rig.jobs) == 1
 
 
@@ -325,7 +325,7 @@ async def test_a_clean_stop_leaves_a_snapshot_of_everything(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # In this process, where a stop can be given the time that a busy machine takes.
-    monkeypatch.setattr(Snapshots, "stop", partialmethod(Snapshots.stop, limit_s=WORKER_WAIT_S))
+    monkeypatch.setattr(Snapshotter, "stop", partialmethod(Snapshotter.stop, limit_s=WORKER_WAIT_S))
     settings = {"rollcall_snapshot_bytes": 4_096}
     async with Node(tmp_path, settings) as node:
         member = await fill(await node.client(), node.log.getvalue)

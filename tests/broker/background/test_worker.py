@@ -14,7 +14,14 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from broker.background.jobs import JOBS, SELF_TEST, Arguments, read_message, run_job, write_message
+from broker.background.jobs import (
+    SELF_TEST,
+    WORKER_JOBS,
+    Arguments,
+    read_message,
+    run_worker_job,
+    write_message,
+)
 from broker.background.worker import JobFailed, WorkerProcess
 from storage.disk import RealDisk
 from tests.broker.shell import WAIT_S
@@ -196,9 +203,9 @@ def test_the_process_ends_with_its_stdin_in_the_middle_of_a_job() -> None:
 
 
 def test_a_job_runs_where_it_is_called_as_well() -> None:
-    result: Arguments = run_job(RealDisk(), SELF_TEST, {"n": 1})
+    result: Arguments = run_worker_job(RealDisk(), SELF_TEST, {"n": 1})
     assert (result["n"], result["pid"]) == (1, os.getpid())
-    assert SELF_TEST in JOBS
+    assert SELF_TEST in WORKER_JOBS
 
 
 def test_the_worker_starts_with_next_to_nothing() -> None:
