@@ -1,8 +1,8 @@
-"""Answer room: how many bytes may one answer to a request about many things still take?
+"""Answer budget: how many bytes the answer to one request may still grow by.
 
 A request of a few bytes may name one large group two hundred thousand times, and Kafka answers each
-naming. So that no request fills the memory, the answers to those that are beyond the room are
-refusals. Sizes are counted about as they are on the wire, without the lengths.
+mention. So that no request fills the memory, everything beyond the budget is answered with an
+error. Sizes are approximately those on the wire, without the lengths.
 """
 
 from typing import Final
@@ -13,7 +13,7 @@ room for 2 GiB."""
 
 
 class AnswerBudget:
-    """Of one answer."""
+    """The budget of one answer."""
 
     __slots__ = ("_left",)
 
@@ -21,10 +21,10 @@ class AnswerBudget:
         self._left = ANSWER_BYTES_MAX
 
     def __bool__(self) -> bool:
-        """Is there any left?"""
+        """Whether there is any left."""
         return self._left > 0
 
     def takes(self, size: int) -> bool:
-        """Whether so many bytes more fit; they count, even if they do not."""
+        """Whether `size` more bytes fit. They are counted even if they do not."""
         self._left -= size
         return self._left >= 0

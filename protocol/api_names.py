@@ -1,7 +1,7 @@
-"""API names: what Kafka calls a request, served here or not.
+"""API names: Kafka's name of each api key, served here or not.
 
-For people: log lines name the request that a client asked for in vain. The order is that of Kafka
-4.3's `ApiKeys`, with those that 4.0 removed; the number is the api key.
+For log lines about requests that are not served. The order is that of Kafka 4.3's `ApiKeys`, with
+those that 4.0 removed; the index is the api key.
 """
 
 from typing import Final

@@ -1,8 +1,8 @@
-"""Which requests do we serve, in which versions, and what do we tell a client that asks?
+"""ApiVersions: the APIs and versions that are served, and the answer to a client that asks.
 
-Derived from the declarations in `messages/`, never typed twice. What is not served is not
-advertised, with Kafka's one exception: Produce is offered from v0, because old librdkafka switches
-itself off when it is not, although v0-v2 are refused like every other unserved version.
+Derived from the declarations in `messages/`. What is not served is not advertised, with Kafka's one
+exception: Produce is advertised from v0, because old librdkafka disables itself otherwise, although
+v0-v2 are refused as every unserved version.
 Kafka's counterpart: `ApiVersionsRequest`, `ApiVersionManager`.
 """
 
@@ -20,14 +20,14 @@ _NAMES_ITS_SOFTWARE_SINCE: Final = 3
 
 @cache
 def served_versions() -> tuple[ApiVersion, ...]:
-    """What we advertise, in the order of the api keys."""
+    """What is advertised, in the order of the api keys."""
     return tuple(_advertised(api_key) for api_key in sorted(REQUESTS))
 
 
 def answer_api_versions(api_version: int, request: ApiVersionsRequest) -> ApiVersionsResponse:
-    """The answer to ApiVersions, whatever its version; features are none of this function's."""
+    """The response to ApiVersions of any version, without the features."""
     if api_version not in ApiVersionsRequest.VERSIONS:
-        # Written in v0, which every client reads; it asks again with the version named here.
+        # Written in v0, which every client reads. It asks again with the version named here.
         return ApiVersionsResponse(
             ErrorCode.UNSUPPORTED_VERSION, (_advertised(ApiKey.API_VERSIONS),)
         )

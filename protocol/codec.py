@@ -1,12 +1,12 @@
-"""What did the peer say, and how is it answered: a frame's bytes <-> header and message?
+"""Codec: decodes a frame into header and message, and encodes them again.
 
-The step of the road between `framing.py` and the dispatch. `decode_request` finds the reader of
-(api key, version) in a table that fills itself; a request's header and body are read by one
-compiled function, and an answer's frame, header and body are written by one.
+The step between `framing.py` and the dispatcher. `decode_request` looks up the reader of
+(api key, version) in a table that is filled on first use. One compiled function reads the header
+and the body of a request; one writes the size, the header and the body of a response.
 
-Every fault of the peer is `Malformed`, whose text is the named cause: Kafka answers none of them
-and closes the connection. The exception is ApiVersions in a version that nobody serves yet: only
-its header is read, and the answer is written in v0 (see `api_versions.py`).
+Every protocol error of the peer is `Malformed`, whose text is the cause. As in Kafka it gets no
+response, and the connection is closed. The exception is ApiVersions in an unknown version: only its
+header is read, and the response is written in v0 (see `api_versions.py`).
 Kafka's counterpart: `RequestHeader.parse`, `RequestContext.parseRequest`, `AbstractResponse`.
 """
 
@@ -44,19 +44,19 @@ _KEY_AND_VERSION: Final = struct.Struct(">hh")
 _CLIENT_ID_LENGTH: Final = struct.Struct(">h")
 
 CLIENT_ID_SHOWN_MAX: Final = 80
-"""Characters of a client id in the text of a fault; a line of the log is for reading."""
+"""Characters of a client id in the text of a fault; longer ones are cut in the log."""
 
 
 class UnknownApiKey(Malformed):
-    """A request that we do not serve, and have not offered."""
+    """A request that is not served."""
 
 
 class UnsupportedVersion(Malformed):
-    """A request that we serve, in a version that we have not offered."""
+    """A request that is served, in a version that is not."""
 
 
-# Compiled functions by api key and version; each is made when it is first missed. Requests are
-# found by the four bytes that they begin with, which is quicker than to read two numbers of them.
+# Compiled functions by api key and version, made on first use. Requests are looked up by their
+# first four bytes, which is faster than to unpack two numbers.
 _Functions = dict[tuple[int, int], Callable[..., Any]]
 _request_readers: Final[dict[bytes, Callable[..., Any]]] = {}
 _request_writers: Final[_Functions] = {}
@@ -74,7 +74,7 @@ def decode_request(buf: bytes, start: int, end: int) -> tuple[RequestHeader, Req
 def encode_response(
     api_key: ApiKey, api_version: int, correlation_id: int, response: Response
 ) -> bytes:
-    """The whole frame of an answer, size included; the client's own words are cut to fit."""
+    """The frame of a response, size included. Strings that are too long are truncated."""
     key = (api_key, api_version)
     write = _response_writers.get(key) or _find_response_writer(*key)
     try:
@@ -85,7 +85,7 @@ def encode_response(
 
 
 def encode_request(header: RequestHeader, request: Request) -> bytes:
-    """The whole frame of a request, size included: what a client sends."""
+    """The frame of a request, size included: what a client sends."""
     key = (header.api_key, header.api_version)
     if key not in _request_writers:
         _request_writers[key] = compile_writer(_request_layouts(*key), framed=True)
@@ -98,7 +98,7 @@ def encode_request(header: RequestHeader, request: Request) -> bytes:
 def decode_response(
     api_key: ApiKey, api_version: int, buf: bytes, start: int, end: int
 ) -> tuple[ResponseHeader, Response]:
-    """Read the frame buf[start:end] of an answer: what a client receives."""
+    """Read the frame buf[start:end] of a response: what a client receives."""
     key = (api_key, api_version)
     if key not in _response_readers:
         _response_readers[key] = compile_reader(_response_layouts(*key))
@@ -124,7 +124,7 @@ def _find_request_reader(buf: bytes, start: int, end: int) -> Callable[..., Any]
 
 
 def _asked(buf: bytes, start: int, end: int) -> str:
-    """Who asked for what in vain: every header since v1 has its client id in the same place."""
+    """The API, version and client id of a refused request. All headers have the id in one place."""
     api_key, version = _KEY_AND_VERSION.unpack_from(buf, start)
     asked = f"{api_name(api_key)}, version {version}"
     client_id = _CLIENT_ID_LENGTH.unpack_from(buf, start + 8) if end - start >= 10 else (-1,)
@@ -148,7 +148,7 @@ def _find_response_writer(api_key: ApiKey, version: int) -> Callable[..., Any]:
 def _read_unserved_api_versions(
     buf: bytes, start: int, end: int
 ) -> tuple[RequestHeader, ApiVersionsRequest]:
-    """Read the header alone: what follows it may be of a shape that we cannot know."""
+    """Read the header alone: the format of the body is not known."""
     _, version = _KEY_AND_VERSION.unpack_from(buf, start)
     read = _header_reader(2 if version >= ApiVersionsRequest.FLEXIBLE_SINCE else 1)
     return read(buf, start, end), ApiVersionsRequest()
@@ -166,6 +166,6 @@ def _request_layouts(api_key: ApiKey, version: int) -> list[MessageLayout]:
 
 def _response_layouts(api_key: ApiKey, version: int) -> list[MessageLayout]:
     cls = RESPONSES[api_key]
-    # A client must be able to read ApiVersions' header before it knows what we speak.
+    # A client must be able to read ApiVersions' header before it knows the versions.
     flexible = version >= cls.FLEXIBLE_SINCE and api_key is not ApiKey.API_VERSIONS
     return [layout(ResponseHeader, 1 if flexible else 0), layout(cls, version)]

@@ -1,14 +1,13 @@
-"""Where do the fast functions come from that turn bytes into messages and messages into bytes?
+"""Compiler: makes the functions that read and write one message at one version.
 
-From declarations (`schema.py`), one function for each class and version, generated and compiled
-when it is first asked for and kept for ever after: there are some five hundred, of which a daemon
-meets a few dozen. `codec.py` asks for requests and responses, headers included; whoever stores or
-embeds a struct of its own asks here:
+They are generated from declarations (`schema.py`), compiled on first use, and kept. There are some
+five hundred; a daemon uses a few dozen. `codec.py` uses this for requests and responses, headers
+included. Code that stores or embeds a struct of its own calls:
 
     read = reader(OffsetCommitValue, 4)             # read(buf, pos, end) -> OffsetCommitValue
     write = writer(OffsetCommitValue, 4, prefix=b"\\x00\\x04")  # write(value) -> bytes
 
-A reader raises `Malformed` and nothing else; a writer `Unwritable`.
+A reader raises `Malformed` and nothing else, a writer `Unwritable`.
 """
 
 from collections.abc import Callable

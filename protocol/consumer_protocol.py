@@ -1,9 +1,9 @@
-"""What do consumers tell each other in the bytes that a group coordinator passes on?
+"""ConsumerProtocol: subscriptions and assignments of consumers, opaque to the coordinator.
 
-A member's subscription (in JoinGroup) and its assignment (in SyncGroup) are opaque to the
-coordinator, with one exception: for groups of protocol type "consumer" it wants to know which
-topics the members subscribe to, and reads them by the part that all versions share. The full
-readers and writers serve tests, the simulator's clients, and whoever explains a group to a person.
+A member's subscription is in JoinGroup, its assignment in SyncGroup. There is one exception: in
+groups of protocol type "consumer" the coordinator reads the subscribed topics, which all versions
+encode alike. The full readers and writers are for the history, tests and
+the simulator's clients.
 
 A version newer than ours is read as our newest, because fields are only ever appended.
 Version notes: v1 owned_partitions (KIP-429); v2 generation_id (KIP-792); v3 rack_id (KIP-881).
@@ -51,7 +51,7 @@ class ConsumerProtocolAssignment(Message):
 
 
 def read_subscription_topics(subscription: bytes) -> tuple[TopicName, ...] | None:
-    """The topics of a subscription of any version; None when it is not one."""
+    """The topics of a subscription of any version; None if it cannot be read."""
     try:
         read = reader(ConsumerProtocolSubscription, 0)(
             subscription, _VERSION.size, len(subscription)
@@ -62,23 +62,23 @@ def read_subscription_topics(subscription: bytes) -> tuple[TopicName, ...] | Non
 
 
 def read_subscription(subscription: bytes) -> ConsumerProtocolSubscription:
-    """All of a subscription; `Malformed` when it is not one."""
+    """The whole subscription. Raises Malformed."""
     return _read(ConsumerProtocolSubscription, subscription)
 
 
 def read_assignment(assignment: bytes) -> ConsumerProtocolAssignment:
-    """All of an assignment; `Malformed` when it is not one."""
+    """The whole assignment. Raises Malformed."""
     return _read(ConsumerProtocolAssignment, assignment)
 
 
 def write_subscription(subscription: ConsumerProtocolSubscription, version: int = 3) -> bytes:
-    """The bytes that a member joins with."""
+    """The bytes that a member sends in JoinGroup."""
     prefix = _VERSION.pack(version)
     return writer(ConsumerProtocolSubscription, version, prefix=prefix)(subscription)
 
 
 def write_assignment(assignment: ConsumerProtocolAssignment, version: int = 3) -> bytes:
-    """The bytes that a leader syncs with, for one member."""
+    """The bytes that a leader sends in SyncGroup for one member."""
     prefix = _VERSION.pack(version)
     return writer(ConsumerProtocolAssignment, version, prefix=prefix)(assignment)
 

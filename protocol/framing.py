@@ -1,15 +1,14 @@
-"""Where does one request end and the next begin in a connection's bytes?
+"""Framing: splits the bytes of a connection into requests.
 
-The first step of the road: `broker/net/connection.py` feeds what the socket gave, and takes
-complete
-frames as (buffer, start, end). A frame that arrived whole is read where it lies. One that came in
-pieces is gathered until its last piece is there; so a slow or greedy peer costs no more than the
-bytes that it has sent, whatever size it announced.
+`broker/net/connection.py` feeds the bytes that it received, and takes complete frames as
+(buffer, start, end). A frame that arrived in one piece is not copied. The pieces of another are
+kept until the last one has arrived, so a slow client costs no more memory than the bytes it sent,
+whatever size it announced.
 
 A size that is negative or above `socket.request.max.bytes` is `Malformed`, and nothing after it can
-be read; so is one above `rollcall.request.max.bytes`, of a request that is no Produce: what such a
-request makes us do and keep is more than its bytes. A size of 0 is a frame, too short to be a
-request. Kafka's counterpart: `NetworkReceive`.
+be read. So is a size above `rollcall.request.max.bytes` of a request that is not Produce, because
+such a request takes more memory than its bytes. A size of 0 is a frame, too short to be a request.
+Kafka's counterpart: `NetworkReceive`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -28,26 +27,26 @@ Frame = tuple[bytes, int, int]
 
 
 class FrameReader:
-    """Cuts one connection's bytes into frames."""
+    """Splits one connection's bytes into frames."""
 
     __slots__ = ("_max_bytes", "_missing", "_ordinary_max_bytes", "_partial")
 
     def __init__(self, max_bytes: int, ordinary_max_bytes: int | None = None) -> None:
-        """`ordinary_max_bytes` is for what is no Produce; None: the same."""
+        """`ordinary_max_bytes` is the limit of all requests but Produce; None: the same."""
         self._max_bytes = max_bytes
         self._ordinary_max_bytes = min(max_bytes, ordinary_max_bytes or max_bytes)
-        self._partial = bytearray()  # What has come of a frame that is not complete.
-        self._missing = 0  # So many bytes must come before it is worth another look.
+        self._partial = bytearray()  # What has arrived of an incomplete frame.
+        self._missing = 0  # Bytes that must arrive before the next attempt.
 
     @property
     def partial_bytes(self) -> int:
-        """How much is held of a frame that is not complete."""
+        """Bytes held of an incomplete frame."""
         return len(self._partial)
 
     def feed(self, data: bytes) -> Iterable[Frame]:
-        """Take what was received; the complete frames, to be iterated to the end at once.
+        """The complete frames, with these bytes added. Iterate over all of them at once.
 
-        Raises `Malformed` where a bad size stands, after the frames before it.
+        Raises `Malformed` at an invalid size, after the frames before it.
         """
         size = len(data) - _SIZE.size
         if (
@@ -55,7 +54,7 @@ class FrameReader:
             and not self._partial
             and _SIZE.unpack_from(data)[0] == size
         ):
-            return ((data, _SIZE.size, len(data)),)  # Nearly always: one request, and whole.
+            return ((data, _SIZE.size, len(data)),)  # The usual case: one whole request.
         return self._cut(data)
 
     def _cut(self, data: bytes) -> Iterator[Frame]:
@@ -82,7 +81,7 @@ class FrameReader:
             self._missing = end - len(data)
 
     def _may_be_large(self, data: bytes, start: int, size: int) -> bool:
-        """Is it a Produce? False while nobody can tell; `Malformed` if it is not."""
+        """Is it a Produce? False while that is unknown; `Malformed` if it is not."""
         key = data[start + _SIZE.size : start + _SIZE_AND_KEY]
         if len(key) == _SIZE_AND_KEY - _SIZE.size and key != _PRODUCE:
             api_key = int.from_bytes(key, "big", signed=True)

@@ -1,7 +1,7 @@
-"""What stands before every request and every response?
+"""Headers: what precedes the body of every request and every response.
 
-Declared like messages, although nothing of the sort appears in ApiVersions: which header goes with
-which body is for `codec.py` to know. Kafka's counterpart: RequestHeader.json, ResponseHeader.json.
+Declared like messages. `codec.py` knows which header goes with which body.
+Kafka's counterpart: RequestHeader.json, ResponseHeader.json.
 
 Version notes: each header's newest version has a tag buffer; the client id keeps its old encoding
 even then, because a broker must be able to read it before it knows the version.

@@ -1,9 +1,9 @@
 """Java's text rules: which characters are blank, what is a whole number, how a double is written.
 
-Python's own rules differ: `str.strip()` takes U+00A0 and leaves U+0000, `isdecimal()` takes the
-digits of every script, `int()` raises for more than 4,300 digits, and `\\s` in a regular expression
-has blanks that Java's has not. A check by one rule and a conversion by the other is a crash, or a
-value that a Kafka would refuse.
+For text that Kafka reads. Python's rules differ: `str.strip()` removes U+00A0 and keeps U+0000,
+`int()` raises for more than 4,300 digits, and `\\s` in a regular expression matches blanks that
+Java's does not. To check by one rule and convert by the other is a crash, or a value that Kafka
+would refuse.
 """
 
 import re
@@ -31,7 +31,7 @@ def split_list(text: str) -> tuple[str, ...]:
 
 
 def parse_integer(text: str, low: int = LONG_MIN, high: int = LONG_MAX) -> int | None:
-    """The number that a trimmed text is, in ASCII digits; None if it is none from low to high."""
+    """The number in a trimmed text, in ASCII digits; None if it is not one from low to high."""
     match = _INTEGER.fullmatch(trim(text))
     if match is None:
         return None

@@ -1,8 +1,7 @@
-"""Group metadata: what do Connect's workers, Schema Registry's nodes and Streams' clients tell each
-other in the bytes that a coordinator passes on?
+"""Member metadata: decodes what Connect, Schema Registry and Streams exchange through a group.
 
-Read for people alone: the history says what changed and who got what. Only what Kafka documents is
-read; everything else stays opaque, and whoever asks is told so by None. Nothing here decides.
+For display only: the history reports what changed and which member got what. Only documented
+formats are decoded; for anything else the functions return None. No decision depends on it.
 
 Kafka's counterparts: `ConnectProtocol` and `IncrementalCooperativeConnectProtocol` (Version, Url,
 ConfigOffset; Error, Leader, LeaderUrl, ConfigOffset, connectors with their tasks), `AssignmentInfo`
@@ -20,7 +19,7 @@ CONNECTOR_ITSELF: Final = -1
 """The task number under which Connect lists the connector."""
 
 _LENGTHS_MAX: Final = 100_000
-"""Of any list: beyond it the bytes are something else."""
+"""Length of any list. Beyond it the bytes have another format."""
 
 _TOPOLOGY_NAMES_SINCE: Final = 10
 _STREAMS_VERSIONS: Final = range(1, 16)
@@ -28,18 +27,18 @@ _LATEST_SINCE: Final = 3
 
 
 class UnknownFormat(Exception):
-    """These bytes are not of the documented form."""
+    """The bytes do not have the documented format."""
 
 
 class ConnectWorker(NamedTuple):
-    """What a Connect worker joins with."""
+    """The metadata of a Connect worker in JoinGroup."""
 
     url: str
     config_offset: int
 
 
 class ConnectAssignment(NamedTuple):
-    """What a Connect worker is to run."""
+    """The connectors and tasks of a Connect worker."""
 
     leader_url: str
     config_offset: int
@@ -48,7 +47,7 @@ class ConnectAssignment(NamedTuple):
 
 
 class StreamsTasks(NamedTuple):
-    """What a Streams client is to run; a warm-up is a standby task to it."""
+    """The tasks of a Streams client; warm-up tasks count as standby tasks."""
 
     active: int
     standby: int
@@ -84,12 +83,12 @@ def connect_assignment(assignment: bytes) -> ConnectAssignment | None:
 
 
 def registry_url(metadata: bytes) -> str | None:
-    """Where a Schema Registry node is to be reached."""
+    """The URL of a Schema Registry node."""
     return _url(_json(metadata))
 
 
 def registry_master(assignment: bytes) -> str | None:
-    """The node that takes writes, as the leader tells all of them; "" if none can."""
+    """The node that accepts writes, by the leader's assignment; "" if there is none."""
     read = _json(assignment)
     if read is None or "master" not in read:
         return None
@@ -159,7 +158,7 @@ class _Reader:
         return number
 
     def count(self) -> int:
-        """Of a list; a null one has none."""
+        """The length of a list; 0 of a null."""
         number = self.int32()
         if number < -1 or number > _LENGTHS_MAX:
             raise UnknownFormat

@@ -1,7 +1,6 @@
-"""What are things called on Kafka's wire: identifiers, api keys, error codes and group states?
+"""Protocol vocabulary: identifiers, api keys, error codes and group states, spelled as in Kafka.
 
-The vocabulary of the whole house. Every other package spells these words as they are spelled here,
-which is as Kafka spells them. Nothing in this file does anything.
+Every other package uses these names. Nothing here has behaviour.
 Kafka's counterpart: `ApiKeys`, `Errors`, `ClassicGroupState`, `CoordinatorType`.
 """
 

@@ -1,9 +1,9 @@
-"""How do Kafka's smallest pieces read and write: varints, zig-zag, lengths, tags, ids?
+"""Primitive types: reading and writing varints, zig-zag integers, lengths, tag buffers and ids.
 
-The compiler's output calls these where a value is longer than the common case that it handles in
-line, and `coordinator/records.py` and the record batches of `storage/` use them directly. Each
-reader takes (buffer, position) and returns (value, next position); it may run off the buffer's end
-with an IndexError, which the compiled readers turn into `Malformed`.
+Generated code calls these where a value is longer than the common case, which it handles inline.
+`coordinator/records.py` and the record batches of `storage/` use them directly. Each reader takes
+(buffer, position) and returns (value, next position). Beyond the buffer's end it raises IndexError,
+which the compiled readers turn into `Malformed`.
 Kafka's counterpart: `ByteUtils`, `Readable`, `Writable`.
 """
 
@@ -17,19 +17,19 @@ from uuid import UUID
 STRING_MAX_BYTES: Final = 0x7FFF
 
 STRING_SAFE_CHARS: Final = STRING_MAX_BYTES // 4
-"""A string of no more characters always fits: none takes more than four bytes."""
+"""A string of at most this many characters fits: a character takes at most four bytes."""
 
-TAGS_UNBOUNDED: Final = 1 << 62  # In what is no request.
+TAGS_UNBOUNDED: Final = 1 << 62  # For anything but a request.
 ARRAY_STRUCTS_CACHED: Final = 256
-TOPIC_IDS_CACHED: Final = 4096
+_TOPIC_IDS_CACHED: Final = 4096
 
 
 class Malformed(Exception):
-    """The peer broke the rules of the wire: its connection is closed, nothing else is harmed."""
+    """The peer violated the protocol: its connection is closed, nothing else is affected."""
 
 
 class Unwritable(Exception):
-    """We broke them: this message cannot be said in this version."""
+    """A bug of ours: the message cannot be written in this version."""
 
 
 _ENCODED_SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
@@ -38,8 +38,8 @@ _ENCODED_SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 def _java_replacement(error: UnicodeError) -> tuple[str, int]:
     """Replace what is not UTF-8 as Java does: an encoded surrogate by one mark, not by three.
 
-    The first fault of a string is answered with all the rest of it: to be called for each costs a
-    client nothing, and us a microsecond a byte.
+    The first error of a string replaces all the rest of it: a call for each error would take a
+    microsecond per byte.
     """
     if not isinstance(error, UnicodeDecodeError):
         raise error
@@ -47,7 +47,7 @@ def _java_replacement(error: UnicodeError) -> tuple[str, int]:
     return rest.decode(errors="replace"), len(error.object)
 
 
-# Strings are decoded with these two arguments; a name that is not UTF-8 is odd, but no error.
+# Strings are decoded with these two arguments; a name that is not UTF-8 is no error.
 UTF8: Final = ("utf-8", "rollcall.java")
 codecs.register_error(UTF8[1], _java_replacement)
 
@@ -70,9 +70,9 @@ def uvarint(value: int) -> bytes:
 
 
 def fits_string(text: str) -> bool:
-    """Can a message or a record hold it? What was read from a frame may have grown since.
+    """Whether a message or a record can hold it. What was read from a frame may have grown:
 
-    A byte that is no UTF-8 was replaced by a character of three bytes.
+    a byte that is not UTF-8 was replaced by a character of three bytes.
     """
     return len(text) <= STRING_SAFE_CHARS or len(text.encode()) <= STRING_MAX_BYTES
 
@@ -81,7 +81,7 @@ S = TypeVar("S", bound=str)
 
 
 def echoed(text: S) -> S:
-    """The client's own words as an answer can repeat them: cut off where they do not fit."""
+    """A string of the client's as a response can repeat it: cut off if it is too long."""
     if fits_string(text):
         return text
     return cast("S", text.encode()[:STRING_MAX_BYTES].decode(errors="ignore"))
@@ -172,11 +172,11 @@ def skip_tags(buf: bytes, pos: int, count: int, left: int = TAGS_UNBOUNDED) -> t
 
 @lru_cache(maxsize=ARRAY_STRUCTS_CACHED)
 def array_struct(code: str, count: int) -> Struct:
-    """The Struct of so many numbers in a row."""
+    """The Struct of `count` adjacent numbers."""
     return Struct(f">{count}{code}")
 
 
-@lru_cache(maxsize=TOPIC_IDS_CACHED)
+@lru_cache(maxsize=_TOPIC_IDS_CACHED)
 def read_uuid(raw: bytes) -> UUID:
-    """The id of sixteen bytes. The same few ids come again and again; a UUID is dear."""
+    """The id of sixteen bytes. Cached: a UUID takes long to make, and there are few."""
     return UUID(bytes=raw)

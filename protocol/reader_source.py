@@ -1,11 +1,11 @@
-"""What does the Python that reads one message at one version look like?
+"""Reader source: generates the Python that reads one message at one version.
 
-Written for speed, and once. Numbers that stand in a row are read by one Struct, together with the
-length of what follows them. Nothing is checked that a later check would catch: a reader may look
-past its frame's end into the next frame, never past the buffer; the one comparison of `pos` with
-`end` when all is read decides. Only what would cost memory is checked at once: an array's count
-must fit the bytes that are left; and in a request the elements of all arrays, and the tags, must
-fit a number, for an element may be two bytes on the wire, and two hundred once it is read.
+The code is written for speed. Adjacent numbers are read by one Struct, together with the length of
+what follows them. Nothing is checked that a later check would catch: a reader may read past its
+frame's end into the next frame, never past the buffer, and one comparison of `pos` with `end` at
+the end decides. Only what would cost memory is checked at once: an array's count must fit the bytes
+that are left. In a request the elements of all arrays, and the tags, have a limit, because an
+element of two bytes on the wire may take two hundred in memory.
 
     def read(buf, pos, end):                  # the reader of HeartbeatRequest v4, shortened
         try:
@@ -19,8 +19,8 @@ fit a number, for an element may be two bytes on the wire, and two hundred once 
         if pos > end: ...
         return RequestHeader(...), HeartbeatRequest(group_id_6, generation_id_7, ...)
 
-Bytes that follow a whole message are ignored, as by Kafka. Kafka's counterpart: the `read` methods
-of its generated classes.
+Bytes after a complete message are ignored, as by Kafka. Kafka's counterpart: the `read` methods of
+its generated classes.
 """
 
 import struct

@@ -1,7 +1,7 @@
-"""How is a Kafka message declared: its fields, their wire types and the versions that have them?
+"""Message schema: how a message is declared, with its fields, wire types and versions.
 
-The vocabulary of `protocol/messages/` and of the record schemas in `coordinator/records.py`. A
-declaration is a `Struct`, or a `Message` if it stands on its own; its fields stand in wire order:
+The vocabulary of `protocol/messages/` and of `coordinator/record_schemas.py`. A declaration is a
+`Struct`, or a `Message` if it is not part of another one. Its fields are in wire order:
 
     class HeartbeatRequest(Message):
         API_KEY: ClassVar = ApiKey.HEARTBEAT
@@ -11,10 +11,10 @@ declaration is a `Struct`, or a `Message` if it stands on its own; its fields st
         group_id: Annotated[GroupId, STRING] = GroupId("")
         group_instance_id: Annotated[GroupInstanceId | None, since(STRING, 3, nullable=True)] = None
 
-`compiler.py` turns (class, version) into a reader and a writer on first use; nothing here runs
-while requests are served. A struct inside a message has no VERSIONS of its own: it is compiled into
-each message and version that contains it. A null is `None`, an array a tuple, and every field has
-the default of Kafka's JSON, with one exception: a tagged struct that is not there is `None`.
+`compiler.py` makes a reader and a writer of (class, version) on first use; nothing here runs while
+requests are served. A struct inside a message has no VERSIONS: it is compiled into each message and
+version that contains it. A null is `None`, an array a tuple, and every field has the default of
+Kafka's JSON, with one exception: an absent tagged struct is `None`.
 Kafka's counterpart: the message generator and its JSON files.
 """
 
@@ -32,15 +32,14 @@ INT64_MAX: Final = (1 << 63) - 1
 
 
 class Struct(msgspec.Struct, gc=False):
-    """What is declared; also what only lives inside a message.
+    """A declaration, or a part of one.
 
-    A message holds what it was read from or made of, never itself, so the garbage collector need
-    not look at it.
+    A message never refers to itself, so the garbage collector need not track it.
     """
 
 
 class Message(Struct):
-    """A declaration that stands on its own: a request, a response or a stored record."""
+    """A declaration that is not part of another: a request, a response or a stored record."""
 
     VERSIONS: ClassVar[range]
     FLEXIBLE_SINCE: ClassVar[int]
@@ -55,7 +54,7 @@ class Wire(msgspec.Struct, frozen=True):
 
 
 class ArrayOf(msgspec.Struct, frozen=True):
-    """An array; `element` is what it holds. `at_most`: of so many, in a request; 0: the usual."""
+    """An array; `element` is what it holds. `at_most`: limit in a request; 0: the default."""
 
     element: "Wire | StructOf"
     at_most: int = 0
@@ -80,12 +79,12 @@ ERROR_CODE: Final = Wire("error_code", "h", ErrorCode)
 UUID: Final = Wire("uuid", "16s")
 STRING: Final = Wire("string")
 BYTES: Final = Wire("bytes")
-RECORDS: Final = Wire("records")  # Bytes to everybody but the log, which knows record batches.
+RECORDS: Final = Wire("records")  # Bytes; only the log decodes record batches.
 CLIENT_ID: Final = Wire("client_id")  # A string that is never compact, and null is "".
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """What an annotation says of a field: its wire type and where it is found in which versions."""
+    """The annotation of a field: its wire type, and its place in each version."""
 
     wire: WireType
     first: int = 0
@@ -160,7 +159,7 @@ def _nullable_since(nullable: int, first: int) -> int:
 
 
 class FieldSpec(msgspec.Struct, frozen=True):
-    """One declared field, as the compiler sees it."""
+    """One declared field, for the compiler."""
 
     name: str
     mark: Mark
@@ -174,8 +173,8 @@ def fields_of(cls: type[Struct]) -> tuple[FieldSpec, ...]:
 
 
 def _field_spec(cls: type[Struct], field: msgspec.structs.FieldInfo) -> FieldSpec:
-    said = getattr(field.type, "__metadata__", ())
-    marks = [mark for mark in said if isinstance(mark, Mark | WireType)]
+    annotations = getattr(field.type, "__metadata__", ())
+    marks = [mark for mark in annotations if isinstance(mark, Mark | WireType)]
     if len(marks) != 1:
         raise TypeError(f"{cls.__name__}.{field.name} needs one wire type, has {len(marks)}")
     mark = marks[0] if isinstance(marks[0], Mark) else Mark(marks[0])

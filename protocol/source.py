@@ -1,8 +1,8 @@
-"""How is Python source put together line by line? What the two generators have in common.
+"""Source builder: assembles the source of a generated function line by line.
 
-`reader_source.py` and `writer_source.py` build one function each out of a declaration and run its
-text. A generated function mentions objects (a Struct's bound method, a class, a default)
-by a name in its globals, which `SourceBuilder.constant` hands out.
+`reader_source.py` and `writer_source.py` generate one function each from a declaration. A generated
+function refers to objects (a Struct's bound method, a class, a default) by names in its globals,
+which `SourceBuilder.constant` assigns.
 """
 
 import linecache

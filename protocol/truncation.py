@@ -1,9 +1,8 @@
-"""Cut off: an answer that repeats a client's words as far as strings can hold them.
+"""Truncation: cuts the strings of a response that are too long for the wire.
 
-A frame cannot hold a string that is too long, and yet an answer may have to: what is no UTF-8 has
-grown when it was read, and a message for people puts its own words around the client's. Only then,
-after an answer could not be written, it is gone through: names and messages are cut off where they
-do not fit. Everything else that does not fit is a mistake of ours, and stays one.
+A response may have to repeat a string that does not fit: invalid UTF-8 grows when it is read, and
+an error message adds its own words to the client's. When a response could not be written, names and
+error messages in it are cut off. Anything else that does not fit is a bug, and stays an error.
 """
 
 from typing import Final, TypeVar
@@ -14,13 +13,13 @@ from msgspec.structs import replace
 from protocol.primitives import echoed
 
 ECHOED_FIELDS: Final = frozenset({"name", "topic", "topic_name", "resource_name", "error_message"})
-"""Of answers: what may be a client's own word, or a message that has one in it."""
+"""Fields of responses that may hold a string of the client's, or a message with one in it."""
 
 M = TypeVar("M", bound=Struct)
 
 
 def truncated(message: M) -> M:
-    """The same, with such strings cut off."""
+    """The message with its long strings truncated."""
     changed: dict[str, object] = {}
     for name in message.__struct_fields__:
         before: object = getattr(message, name)
@@ -30,7 +29,7 @@ def truncated(message: M) -> M:
         elif isinstance(before, Struct):
             after = truncated(before)
         elif isinstance(before, list | tuple) and before and isinstance(before[0], Struct):
-            after = [truncated(one) for one in before]
+            after = [truncated(element) for element in before]
         if after is not before:
             changed[name] = after
     return replace(message, **changed) if changed else message

@@ -1,17 +1,17 @@
-"""What does the Python that writes one message at one version look like?
+"""Writer source: generates the Python that writes one message at one version.
 
-The mirror of `reader_source.py`: numbers that stand in a row are packed by one Struct, together
-with the length of what follows them, and a message whose every part has a fixed width, such as the
-answer to a heartbeat, is a single pack. A message without arrays is one sum of bytes; else its
-parts are gathered in a list and joined.
+The mirror of `reader_source.py`. Adjacent numbers are packed by one Struct, together with the
+length of what follows them. A message of fixed width, such as the Heartbeat response, is a single
+pack. A message without arrays is one sum of bytes. Otherwise the parts are collected in a list and
+joined.
 
     def write(correlation_id, m):             # the writer of HeartbeatResponse v4
         try:
             return pack_iixihx(12, correlation_id, m.throttle_time_ms, m.error_code)
         except ...
 
-A field that a version lacks must have its default, unless it is ignorable (as in Kafka: silence
-would change the meaning). Kafka's counterpart: the `write` methods of its generated classes.
+A field that a version lacks must have its default, unless it is ignorable, as in Kafka: dropping it
+would change the meaning. Kafka's counterpart: the `write` methods of its generated classes.
 """
 
 import struct
@@ -62,7 +62,7 @@ class _Writer:
         arguments = [field.name for header in self.headers for field in header.fields()]
         with self.src.block(f"def write({', '.join([*arguments, 'm'])}):"):
             with self.src.block("try:"):
-                result = self._gather(self._message)
+                result = self._collect(self._message)
                 if not self.framed:
                     self.src.line(f"return {result}")
                 elif self._large:
@@ -87,10 +87,10 @@ class _Writer:
             self._run.insert(0, ("i", str(size)))
             self.framed = False
 
-    # -- gathering
+    # -- collecting parts
 
-    def _gather(self, write: Callable[[], None]) -> str:
-        """Let `write` write; the answer is one expression for the bytes."""
+    def _collect(self, write: Callable[[], None]) -> str:
+        """Run `write`; one expression for the bytes that it wrote."""
         outer = self._run, self._pieces, self._parts, self._parts_used
         self._run, self._pieces = [], []
         self._parts, self._parts_used = self.src.fresh("parts"), False
@@ -271,7 +271,7 @@ class _Writer:
         for field in tagged:
             value = f"{owner}{field.name}"
             with self.src.block(f"if {self._differs(field, value, layout)}:"):
-                payload = self._gather(partial(self._field, field, value, layout))
+                payload = self._collect(partial(self._field, field, value, layout))
                 self.src.line(f"payload = {payload}")
                 tag = primitives.uvarint(field.mark.tag or 0)
                 self.src.line(f"{tags} += {tag!r} + uvarint(len(payload)) + payload")

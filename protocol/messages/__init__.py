@@ -1,4 +1,4 @@
-"""Which class belongs to which api key? The messages that Rollcall serves, a file for each API."""
+"""Messages: the request and response class of each api key. One file per API."""
 
 from typing import Final
 

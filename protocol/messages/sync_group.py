@@ -1,4 +1,4 @@
-"""SyncGroup (api key 14): the leader hands in everybody's assignment; each member receives its own.
+"""SyncGroup (api key 14): the leader sends all assignments; each member receives its own.
 
 Version notes: v1 throttle_time_ms; v3 group_instance_id (KIP-345); v4 flexible; v5 protocol_type
 and protocol_name in both directions, so that a mix-up is noticed (KIP-559).
