@@ -15,8 +15,8 @@ from urllib.request import ProxyHandler, build_opener
 
 import click
 
-from cli.exits import WrongInput
 from config.listeners import BadAddress, parse_host_port
+from seams.operator_error import WrongInput
 
 TIMEOUT_S = 30.0
 DEFAULT_ADMIN = "127.0.0.1:9180"

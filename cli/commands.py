@@ -17,7 +17,6 @@ import click
 
 from cli.exits import INTERRUPTED, WRONG, of_disk
 from cli.groups import Commands
-from config.sources import ConfigError
 from protocol.printable import printable
 from rollcall import __version__
 
@@ -37,6 +36,8 @@ _COMMANDS: Final = {
 
 
 class _Commands(Commands):
+    opens_logs = False  # broker/main.py reports what `serve` finds in its data directory
+
     def list_commands(self, _context: click.Context) -> list[str]:
         return sorted(_COMMANDS)
 
@@ -81,30 +82,28 @@ def run() -> int:
     except click.ClickException as wrong:
         context = wrong.ctx if isinstance(wrong, click.UsageError) else None
         command = context.command_path if context is not None else "rollcall"
-        return _complain(f"{command}: {wrong.format_message()}", wrong.exit_code)
-    except ConfigError as bad:
-        return _complain(f"rollcall: {bad}", WRONG)
+        return _report(f"{command}: {wrong.format_message()}", wrong.exit_code)
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except OSError as failed:
         if failed.errno != errno.EPIPE:
-            fault = of_disk(failed)
+            error = of_disk(failed)  # of the standard output; commands have reported theirs
             _drop_what_cannot_be_written()
-            return _complain(f"rollcall: {fault.format_message()}", fault.exit_code)
-        # The reader has seen enough (`rollcall config | head`); say nothing more to nobody.
+            return _report(f"rollcall: {error}", error.exit_code)
+        # The reader has closed the pipe (`rollcall config | head`): no error.
         _drop_what_cannot_be_written()
         return 0
     return outcome if isinstance(outcome, int) else 0
 
 
 def _drop_what_cannot_be_written() -> None:
-    """Or the end of the process would complain of it again, with a code of its own."""
+    """Discard buffered output: the interpreter's own flush at exit would fail again."""
     try:
         sys.stdout.flush()
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _complain(line: str, exit_code: int) -> int:
+def _report(line: str, exit_code: int) -> int:
     click.echo(printable(" ".join(line.split())), err=True)
     return exit_code

@@ -1,12 +1,23 @@
-"""Command groups: a misspelled command gets a suggestion."""
+"""Command groups: how a command ends that fails, and a suggestion for a misspelled one."""
 
 from difflib import get_close_matches
+from typing import ClassVar
 
 import click
 
+from cli.exits import operator_errors
+
 
 class Commands(click.Group):
-    """A group that names the command that was probably meant."""
+    """A group that reports operator errors, and names the command that was probably meant."""
+
+    opens_logs: ClassVar[bool] = True
+    """Its commands open the files of a data directory: errors of storage/ are an operator's."""
+
+    def invoke(self, context: click.Context) -> object:
+        with operator_errors(opens_logs=self.opens_logs):
+            result: object = super().invoke(context)
+            return result
 
     def resolve_command(
         self, context: click.Context, args: list[str]

@@ -6,7 +6,7 @@ storage/cleaner/cleaner.py cleans each compacted log under the directory's lock.
 
 import json
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.clock import now_ms
-from cli.exits import BadNews
 from cli.log_options import log_topic_option, partition_option
 from cli.options import read_options
 from config.keys import Config
+from seams.operator_error import OperationFailed, WrongInput
 
 if TYPE_CHECKING:
     from storage.api import LogSettings, TopicPartition
@@ -94,7 +94,7 @@ def log_clean(
         pairs=pairs,
     )
     total = _Total()
-    with _in_one_line():
+    try:
         logs = _compacted_logs(config, _Wanted(log_topics, partitions), dry_run=dry_run)
         for key, done in _clean(config, logs, roll=roll, dry_run=dry_run):
             total.add(done)
@@ -102,25 +102,11 @@ def log_clean(
                 click.echo(json.dumps(_facts(key, done)))
             elif done.bytes_after != done.bytes_before:
                 click.echo(_line(key, done))
+    except OSError as failed:  # of the data directory, also a missing file in it: exit code 1
+        raise OperationFailed(str(failed)) from None
     if not as_json:
         click.echo(total.line(dry_run=dry_run))
     return 0
-
-
-@contextmanager
-def _in_one_line() -> Iterator[None]:
-    """Errors are one line: exit code 2 if nothing was started, 1 if a log failed."""
-    from storage.api import Corrupt
-    from storage.data_dir import DataDirRefused
-    from storage.log.segment_swap import SwapRefused
-    from transfer.errors import Unusable
-
-    try:
-        yield
-    except (DataDirRefused, Unusable) as refused:
-        raise click.UsageError(str(refused)) from None
-    except (Corrupt, SwapRefused, OSError) as fault:
-        raise BadNews(str(fault)) from None
 
 
 _Logs = list[tuple["TopicPartition", "LogSettings"]]
@@ -129,12 +115,11 @@ _Logs = list[tuple["TopicPartition", "LogSettings"]]
 def _compacted_logs(config: Config, wanted: _Wanted, *, dry_run: bool) -> _Logs:
     """The logs to clean, with their settings; afterwards the directory is cleanly stopped."""
     from storage.log.log_store import CLEAN_SHUTDOWN
-    from transfer.errors import Unusable
     from transfer.rollcall_dir import RollcallDir
 
     is_at_rest = Path(config.data_dir, CLEAN_SHUTDOWN).exists()
     if dry_run and not is_at_rest and Path(config.data_dir).exists():
-        raise Unusable(
+        raise WrongInput(
             f"{config.data_dir} was not stopped cleanly, and --dry-run must not recover it: "
             "start and stop the daemon first, or omit --dry-run"
         )

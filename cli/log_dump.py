@@ -12,10 +12,10 @@ import click
 from click.shell_completion import CompletionItem
 
 from cli.clock import InstantParam
-from cli.exits import BAD_NEWS
+from cli.exits import PROBLEMS
 from cli.log_options import (
     log_topic_option,
-    look_at,
+    logs_at,
     partition_option,
     paths_argument,
     reading,
@@ -137,13 +137,13 @@ def log_dump(
         click.echo(f"rollcall: {path} at byte {damage.position}: {what}", err=True)
 
     encode = json.JSONEncoder(separators=(",", ":")).encode
-    places = [look_at(path, log_topics, partitions) for path in paths]
+    places = [logs_at(path, log_topics, partitions) for path in paths]
     with reading():
         for place in places:
             for line in dump(place, wanted, on_damage):
                 sys.stdout.write(encode(line) + "\n")
         sys.stdout.flush()
-    return BAD_NEWS if damaged else 0
+    return PROBLEMS if damaged else 0
 
 
 def _topic_partition(text: str) -> tuple[str, int | None]:

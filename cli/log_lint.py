@@ -9,10 +9,10 @@ from pathlib import Path
 
 import click
 
-from cli.exits import BAD_NEWS
+from cli.exits import PROBLEMS
 from cli.log_options import (
     log_topic_option,
-    look_at,
+    logs_at,
     note_running_daemon,
     partition_option,
     paths_argument,
@@ -61,7 +61,7 @@ def log_lint(
     tally = Tally()
     found: Counter[str] = Counter()
     notes = 0
-    places = [look_at(path, log_topics or ("all",), partitions) for path in paths]
+    places = [logs_at(path, log_topics or ("all",), partitions) for path in paths]
     with reading():
         for place in places:
             note_running_daemon(place)
@@ -80,7 +80,7 @@ def log_lint(
     if notes:
         summary += f"; {_counted(notes, 'note')}"
     click.echo(f"{looked}: {summary}", err=as_json)
-    return BAD_NEWS if found else 0
+    return PROBLEMS if found else 0
 
 
 def _counted(number: int, what: str) -> str:

@@ -12,9 +12,9 @@ from typing import Final, TypeVar
 
 import click
 
-from cli.exits import BadNews, of_disk
-from logtools.layout import DataPlace, NothingThere, place_at
+from logtools.layout import DataPlace, place_at
 from protocol.names import OFFSETS_TOPIC
+from seams.operator_error import OperationFailed, WrongInput
 from seams.text import first_of
 
 CommandFunction = TypeVar("CommandFunction", bound=Callable[..., object])
@@ -45,31 +45,29 @@ partition_option = click.option(
 )
 
 
-def look_at(path: Path, log_topics: tuple[str, ...], partitions: tuple[int, ...] = ()) -> DataPlace:
-    """The logs of these topics at the path; a wrong path is a usage error."""
+def logs_at(path: Path, log_topics: tuple[str, ...], partitions: tuple[int, ...] = ()) -> DataPlace:
+    """The logs of these topics at the path. Raises WrongInput."""
     named = [topic for topic in log_topics if topic != "all"]
     try:
         place = place_at(path, topic=named[0] if named else OFFSETS_TOPIC)
-    except NothingThere as nothing:
-        raise click.UsageError(str(nothing)) from None
     except OSError as fault:
-        raise click.UsageError(f"{path}: {fault.strerror or fault}") from None
+        raise WrongInput(f"{path}: {fault.strerror or fault}") from None
     if not place.is_data_dir:
         return place.only((), partitions)
     topics = () if "all" in log_topics else tuple(named) or (OFFSETS_TOPIC,)
     chosen = place.only(topics, partitions)
     if not chosen.partitions:
         there = first_of(sorted(place.topics), _TOPICS_SHOWN)
-        raise click.UsageError(f"{path} has no such log; its topics are {there}")
+        raise WrongInput(f"{path} has no such log; its topics are {there}")
     return chosen
 
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """Errors of commands that read files and print long output.
+    """Around reading files and printing long output.
 
-    A closed pipe (`| head`) ends the command without an error. A file that cannot be read is one
-    line; the cleaner of a running daemon may have removed it.
+    A closed pipe (`| head`) ends the output without an error. A file that is gone has a message of
+    its own: the cleaner of a running daemon may have removed it.
     """
     try:
         yield
@@ -78,9 +76,7 @@ def reading() -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except FileNotFoundError as gone:
         said = f"{gone.filename} is gone: its log may have been cleaned. Try again"
-        raise BadNews(said) from None
-    except OSError as failed:
-        raise of_disk(failed) from None
+        raise OperationFailed(said) from None
 
 
 def note_running_daemon(place: DataPlace) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.clock import now_ms
-from cli.log_options import log_topic_option, look_at, partition_option, reading
+from cli.log_options import log_topic_option, logs_at, partition_option, reading
 from cli.tables import say
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def log_stat(
     from logtools.stat_report import as_table
     from logtools.upkeep import upkeep_of
 
-    place = look_at(path, log_topics, partitions)
+    place = logs_at(path, log_topics, partitions)
     with reading():
         counted = statistics(
             place,

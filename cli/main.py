@@ -10,7 +10,7 @@ import sys
 from types import FrameType
 from typing import Final
 
-INTERRUPTED: Final = 130  # as a shell reports SIGINT
+_INTERRUPTED: Final = 130  # as a shell reports SIGINT
 START_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -45,7 +45,7 @@ def _leave(_number: int, _frame: FrameType | None) -> None:
 
 
 def _interrupted(_number: int, _frame: FrameType | None) -> None:
-    os._exit(INTERRUPTED)
+    os._exit(_INTERRUPTED)
 
 
 def _open_standard_streams() -> None:

@@ -12,7 +12,7 @@ from cli.clock import now_ms
 from cli.offsets_options import (
     check_usage,
     config_of,
-    in_one_line,
+    data_dir_in_use,
     show,
     transfer_options,
 )
@@ -82,13 +82,13 @@ def offsets_export(
     if columns is not None and csv_file is None:
         raise click.UsageError("--columns is for --csv")
     config = config_of(data_dir, config_file, pairs)
-    with in_one_line():
+    with data_dir_in_use():
         # Here, and not above: no other command should wait for these imports.
         from transfer.exporting import Export, run_export
         from transfer.plan import Rule
         from transfer.selection import Selection
 
-        told = run_export(
+        done = run_export(
             Export(
                 config=config,
                 bootstrap=bootstrap,
@@ -103,5 +103,5 @@ def offsets_export(
                 now_ms=now_ms(),
             )
         )
-    show(told, machine=report == "json", to_stderr=places[0] == STDOUT)
-    return told.exit_code
+    show(done, machine=report == "json", to_stderr=places[0] == STDOUT)
+    return done.exit_code

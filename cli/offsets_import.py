@@ -13,7 +13,7 @@ from cli.clock import now_ms
 from cli.offsets_options import (
     check_usage,
     config_of,
-    in_one_line,
+    data_dir_in_use,
     show,
     transfer_options,
 )
@@ -69,7 +69,7 @@ def offsets_import(
     """Import groups and their offsets into a data directory, or into a running cluster."""
     check_usage(bootstrap, data_dir, merge=merge, overwrite=overwrite)
     config = config_of(data_dir, config_file, pairs)
-    with in_one_line():
+    with data_dir_in_use():
         # Here, and not above: no other command should wait for these imports.
         from transfer.importing import Import, run_import
         from transfer.plan import Rule

@@ -1,7 +1,7 @@
-"""Options of `rollcall offsets import` and `export`, and where offsets are read and written.
+"""Transfer options: the options that `rollcall offsets import` and `export` share.
 
-A place is a stopped daemon's data directory (--data-dir) or a running cluster (--bootstrap). What
-transfer/ refuses in one line becomes a usage error here: exit code 2.
+The source or target is a stopped daemon's data directory (--data-dir) or a running cluster
+(--bootstrap).
 """
 
 import json
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from cli.exits import BadNews, WrongInput, of_disk
 from cli.options import read_options
 from config.keys import Config
+from seams.operator_error import WrongInput
 
 if TYPE_CHECKING:
     from transfer.report import Report
@@ -102,24 +102,14 @@ def check_usage(
 
 
 @contextmanager
-def in_one_line() -> Iterator[None]:
-    """Wrong places and files end the command with exit code 2, a failing disk and damage with 1."""
-    from storage.api import Corrupt, LogClosed
-    from storage.data_dir import DataDirLocked, DataDirRefused
-    from transfer.errors import BadText, Unusable
+def data_dir_in_use() -> Iterator[None]:
+    """A running daemon has the data directory: the message names the other way to reach it."""
+    from storage.data_dir import DataDirLocked
 
     try:
         yield
     except DataDirLocked as locked:
-        raise click.UsageError(f"{locked}, or use --bootstrap") from None
-    except (Unusable, DataDirRefused) as refused:
-        raise click.UsageError(str(refused)) from None
-    except BadText as bad:
-        raise WrongInput(str(bad)) from None
-    except (Corrupt, LogClosed) as bad:
-        raise BadNews(str(bad)) from None
-    except OSError as failed:
-        raise of_disk(failed) from None
+        raise WrongInput(f"{locked}, or use --bootstrap") from None
 
 
 def show(report: "Report", *, machine: bool, to_stderr: bool = False) -> None:

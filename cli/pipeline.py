@@ -11,16 +11,15 @@ from pathlib import Path
 import click
 
 from cli.clock import now_ms
-from cli.exits import of_disk
 from cli.groups import Commands
 from cli.pipeline_as_of import as_of
 from cli.pipeline_options import (
     EXTRA,
-    in_one_line,
     not_installed,
     pairs,
     progress,
     span_options,
+    spark_job,
     spark_options,
 )
 from cli.pipeline_report import report
@@ -94,7 +93,7 @@ def run(
 ) -> None:
     """Run JOB, or all, and write its tables. `rollcall pipeline list` lists the jobs."""
     given, to_connector = pairs(settings, "--set"), pairs(options, "--option")
-    with in_one_line():
+    with spark_job():
         from pipeline.command import Order, carry_out
 
         order = Order(
@@ -118,7 +117,7 @@ def run(
 @pipeline.command("list")
 def list_jobs() -> None:
     """List the jobs, and what each makes."""
-    with in_one_line():
+    with spark_job():
         from pipeline.command import job_lines
 
         for line in job_lines():
@@ -152,11 +151,8 @@ def archive(folder: Path) -> None:
     """Write rollcall.zip and submit.py into FOLDER, for spark-submit --py-files."""
     from pipeline.archive import write_archive
 
-    try:
-        for written in write_archive(folder):
-            click.echo(written)
-    except OSError as fault:
-        raise of_disk(fault) from None
+    for written in write_archive(folder):
+        click.echo(written)
 
 
 @pipeline.command("doctor")

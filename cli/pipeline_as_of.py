@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 
 from cli.clock import InstantParam
-from cli.pipeline_options import in_one_line, pairs, spark_options
+from cli.pipeline_options import pairs, spark_job, spark_options
 from cli.tables import table
 from seams.text import instant
 
@@ -61,7 +61,7 @@ def as_of(
 ) -> None:
     """Print the effective offsets of groups at an instant."""
     given, to_connector = pairs(settings, "--set"), pairs(options, "--option")
-    with in_one_line():
+    with spark_job():
         from coordinator.group import CommittedOffset
         from pipeline.command import AsOfOrder, carry_out_as_of
         from protocol.names import GroupId

@@ -1,7 +1,7 @@
-"""Options of `rollcall pipeline`: spans, Spark settings, and exit codes of all its commands.
+"""Pipeline options: spans and Spark settings that the `rollcall pipeline` commands share.
 
-Exit code 0: done; 1: refused because of what was found; 2: usage, which includes a missing package
-or Java. Each ends with one line for people.
+Also what every command that imports the pipeline needs: a missing package of the extra is an
+operator error, and a signal ends a job with one line.
 """
 
 import signal
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import click
 
 from cli.clock import InstantParam
-from cli.exits import BadNews, WrongInput
+from seams.operator_error import OperatorError, WrongInput
 
 if TYPE_CHECKING:
     from pipeline.progress import Progress
@@ -81,28 +81,19 @@ def pairs(words: tuple[str, ...], option: str) -> Mapping[str, str]:
 
 
 @contextmanager
-def in_one_line() -> Iterator[None]:
-    """Turns refusals into one-line messages; wrap the pipeline's own imports as well."""
-    try:
-        from pipeline.command import UnknownJob
-        from pipeline.errors import NothingThere, Refusal
-        from pipeline.java import NoJava
-        from pipeline.spark_log import keep
-    except ImportError as missing:
-        raise not_installed(missing) from None
+def spark_job() -> Iterator[None]:
+    """Around a job and the imports of the pipeline: missing packages, signals, Spark's own log."""
+    from pipeline.spark_log import keep
+
     try:
         with _stop_signals():
             yield
     except _Signalled as signalled:
         raise _stopped(signalled.number) from None
-    except UnknownJob as unknown:
-        raise click.UsageError(str(unknown)) from None
-    except NoJava as missing:
-        raise WrongInput(str(missing)) from None
-    except NothingThere as missing:
-        raise WrongInput(str(missing)) from None
-    except Refusal as refusal:
-        raise BadNews(str(refusal)) from None
+    except OperatorError:
+        raise
+    except ImportError as missing:
+        raise not_installed(missing) from None
     except Exception:
         if (log := keep()) is not None:
             click.echo(f"Spark's output is in {log}", err=True)
@@ -129,8 +120,8 @@ def _stop_signals() -> Iterator[None]:
     """The first signal ends the command with one line; a second one ends the process at once."""
 
     def stop(number: int, _frame: FrameType | None) -> None:
-        for one in before:
-            signal.signal(one, signal.SIG_DFL)
+        for handled in before:
+            signal.signal(handled, signal.SIG_DFL)
         raise _Signalled(number)
 
     before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from cli.clock import now_ms
-from cli.pipeline_options import in_one_line, pairs, span_options, spark_options
+from cli.pipeline_options import pairs, span_options, spark_job, spark_options
 
 
 @click.command(
@@ -58,7 +58,7 @@ def report(
 ) -> None:
     """Make an HTML page of the tables that jobs have written."""
     given = pairs(settings, "--set")
-    with in_one_line():
+    with spark_job():
         from pipeline.command import ReportOrder, carry_out_report
 
         order = ReportOrder(

@@ -3,7 +3,7 @@
 import click
 
 from cli.clock import SecondsParam
-from cli.pipeline_options import in_one_line, pairs
+from cli.pipeline_options import pairs, spark_job
 
 
 @click.command(
@@ -56,7 +56,7 @@ def stream(
     restarted with the same --to.
     """
     given, to_connector = pairs(settings, "--set"), pairs(options, "--option")
-    with in_one_line():
+    with spark_job():
         from pipeline.stream.health_stream import StreamOrder, follow
 
         order = StreamOrder(source, out, verdicts_topic, None if once else every, to_connector)

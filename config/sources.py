@@ -20,6 +20,7 @@ from config.types import BrokerKey
 from protocol.config_def import ConfigException, ConfigValue, WrittenValue, convert_to_string
 from protocol.java_text import LONG_MAX, LONG_MIN, trim
 from protocol.printable import printable
+from seams.operator_error import WrongInput
 
 _FILE_MAX_BYTES = 1_048_576  # of a configuration; a larger file was named by mistake
 _SOURCES = ("default", "file", "environment", "command line")  # weakest first
@@ -39,7 +40,7 @@ _RESEMBLES = 0.85  # of difflib's ratio: one letter wrong, too many or missing, 
 _OWN_VARIABLES = ("ROLLCALL_CONFIG", "ROLLCALL_STRICT_FILES")  # options, not configuration
 
 
-class ConfigError(Exception):
+class ConfigError(WrongInput):
     """A configuration that the daemon will not start with; one line that names the key."""
 
     def __init__(self, line: str) -> None:

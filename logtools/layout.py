@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from seams.operator_error import WrongInput
 from storage.log.partition_folders import parse_folder_name
 from storage.log.segment import LOG_SUFFIX
 
 _SEGMENT_FILE: Final = re.compile(r"(?P<base>[0-9]{1,20})\.log(?P<leftover>\.[a-z]+)?")
 
 
-class NothingThere(Exception):
+class NoSuchLog(WrongInput):
     """There is no log at this path; the message says so in one line."""
 
 
@@ -76,14 +77,14 @@ class DataPlace:
 
 
 def place_at(path: Path, *, topic: str) -> DataPlace:
-    """Look at a path; raises NothingThere. `topic` is the name where no folder tells it."""
+    """Look at a path; raises NoSuchLog. `topic` is the name where no folder tells it."""
     if path.is_dir():
         return _folder(path, topic)
     name = _SEGMENT_FILE.fullmatch(path.name)
     if not path.exists():
-        raise NothingThere(f"{path} does not exist")
+        raise NoSuchLog(f"{path} does not exist")
     if name is None:
-        raise NothingThere(f"{path} is no segment: its name is not an offset and .log")
+        raise NoSuchLog(f"{path} is no segment: its name is not an offset and .log")
     segment = SegmentFile(path, int(name["base"]), name["leftover"] or "")
     named, number = parse_folder_name(path.absolute().parent.name) or (topic, None)
     return DataPlace(path, (PartitionPlace(named, number, None, (segment,)),))
@@ -97,7 +98,7 @@ def _folder(path: Path, topic: str) -> DataPlace:
         return DataPlace(path, (PartitionPlace(named, number, path, segments),))
     partitions = tuple(_partitions(path))
     if not partitions:
-        raise NothingThere(f"{path} holds no partition's log")
+        raise NoSuchLog(f"{path} holds no partition's log")
     return DataPlace(path, partitions, is_data_dir=True)
 
 

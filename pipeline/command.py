@@ -23,12 +23,13 @@ from pipeline.results import Results, write_csv, write_json
 from pipeline.runner import NothingToRead, Span, run_job
 from pipeline.session import check_java, start_session
 from pipeline.tables import UNDECODABLE
+from seams.operator_error import WrongInput
 
 INGEST: Final = "ingest"
 ALL: Final = "all"
 
 
-class UnknownJob(ValueError):
+class UnknownJob(WrongInput):
     """No job has this name; the message lists those that there are."""
 
 
@@ -58,7 +59,7 @@ def job_lines() -> Iterator[str]:
 
 
 def carry_out(order: Order, progress: Progress | None = None) -> Iterator[str]:
-    """Do it, with a line for people for each table. Raises UnknownJob, Refusal, NoJava."""
+    """Do it, with a line for people for each table. Raises OperatorError."""
     progress = progress or NoProgress()
     if order.job not in (INGEST, ALL, *JOBS):
         names = ", ".join((INGEST, *JOBS, ALL))
@@ -133,7 +134,7 @@ class ReportOrder:
 
 
 def carry_out_report(order: ReportOrder) -> Iterator[str]:
-    """Write it, with a line for each file. Raises Refusal, NoJava."""
+    """Write it, with a line for each file. Raises OperatorError."""
     spark = start_session(order.master, remote=order.remote, settings=order.settings)
     with told_if_full(spark, order.page):
         results = Results(spark, order.source, Span(order.since_ms, order.until_ms))
@@ -170,7 +171,7 @@ class OffsetThen(NamedTuple):
 
 
 def carry_out_as_of(order: AsOfOrder) -> list[OffsetThen]:
-    """In the order of groups, topics and partitions. Raises Refusal, NoJava."""
+    """In the order of groups, topics and partitions. Raises OperatorError."""
     spark = start_session(
         order.master,
         remote=order.remote,

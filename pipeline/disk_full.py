@@ -15,15 +15,15 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from pipeline.errors import Refusal
 from pipeline.read.files import is_local, local_path
+from seams.operator_error import OperationFailed
 
 LOCAL_DIR: Final = "spark.local.dir"
 _SPARKS_OWN: Final = "/tmp"
 _FULL: Final = "No space left on device"
 
 
-class NoRoom(Refusal):
+class NoRoom(OperationFailed):
     """A disk is full; the message names it, and what to do, for people."""
 
 

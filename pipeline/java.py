@@ -16,6 +16,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from seams.operator_error import WrongInput
+
 OLDEST: Final = 17
 _VECTOR_FLAG: Final = "--add-modules=jdk.incubator.vector"
 _VERSION: Final = re.compile(r'version "(?:1\.)?(\d+)')
@@ -27,7 +29,7 @@ ADVICE: Final = (
 )
 
 
-class NoJava(Exception):
+class NoJava(WrongInput):
     """No Java that Spark runs on; the message names what to install."""
 
 

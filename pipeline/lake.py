@@ -22,9 +22,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from pipeline.errors import NothingThere
 from pipeline.read.files import read_text, replace_text
 from pipeline.tables import TABLES, Table
+from seams.operator_error import WrongInput
 
 MANIFEST: Final = "manifest.json"
 VERSION: Final = 1
@@ -33,7 +33,7 @@ Read = Mapping[str, Mapping[int, int]]
 """By topic and partition: the offset after the last record that was landed."""
 
 
-class NoLake(NothingThere):
+class NoLake(WrongInput):
     """The folder holds no tables of ours; the message is for people."""
 
 

@@ -14,18 +14,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from pipeline.errors import NothingThere
 from pipeline.jobs import JOBS
 from pipeline.read.files import folders
 from pipeline.result_tables import RESULTS
 from pipeline.runner import Span
+from seams.operator_error import WrongInput
 
 _TIMES: Final = {name: column for job in JOBS.values() for name, column in job.days.items()}
 
 Row = Mapping[str, object]
 
 
-class NoResults(NothingThere):
+class NoResults(WrongInput):
     """No job has written there; the message is for people."""
 
 

@@ -15,14 +15,14 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from pipeline.errors import NothingThere
 from pipeline.jobs import Facts, Job
 from pipeline.read.files import folders, move_folder, remove_folder
+from seams.operator_error import WrongInput
 
 DAY_MS: Final = 86_400_000
 
 
-class NothingToRead(NothingThere):
+class NothingToRead(WrongInput):
     """The source lacks a topic that the job is about; the message is for people."""
 
 

@@ -22,11 +22,11 @@ from urllib.parse import urlsplit
 import pyspark
 from pyspark.sql import SparkSession
 
-from pipeline.errors import NothingThere
 from pipeline.java import find_java, home_for_spark
 from pipeline.read.data_source import RollcallLog
 from pipeline.spark_log import stderr_to_log
 from rollcall.program import program_path
+from seams.operator_error import WrongInput
 
 APP_NAME: Final = "rollcall-pipeline"
 
@@ -49,7 +49,7 @@ _ALWAYS: Final = {
 }
 
 
-class NoServer(NothingThere):
+class NoServer(WrongInput):
     """No Spark Connect there; the message is for people."""
 
 

@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from pipeline.command import Order, UnknownJob, carry_out
-from pipeline.errors import NothingThere, Refusal
 from pipeline.stream.health_stream import StreamOrder, follow
+from seams.operator_error import OperatorError
 
 STREAM: Final = "stream"
 
@@ -35,9 +35,9 @@ def main(words: Sequence[str] | None = None) -> int:
                 print(line, flush=True)
     except UnknownJob as unknown:
         parser.error(f"{unknown}, and {STREAM}")
-    except Refusal as refusal:
-        print(f"rollcall-pipeline: {refusal}", file=sys.stderr)
-        return 2 if isinstance(refusal, NothingThere) else 1  # as `rollcall pipeline`
+    except OperatorError as error:
+        print(f"rollcall-pipeline: {error}", file=sys.stderr)
+        return error.exit_code  # as `rollcall pipeline`
     return 0
 
 

@@ -1,8 +1,10 @@
-"""Refusals: why a transfer cannot start. Each is a one-line message for the user."""
+"""Transfer errors: why an import or an export cannot start. Each is an operator error."""
+
+from seams.operator_error import WrongInput
 
 
-class Unusable(Exception):
-    """A place, a pattern or a combination that cannot be used like this: a fault of usage."""
+class Unusable(WrongInput):
+    """A path or a combination of options that cannot be used like this."""
 
 
 class NoOffsets(Unusable):
@@ -17,5 +19,5 @@ class ClusterFault(Unusable):
     """A cluster cannot be reached, or does not speak as it should."""
 
 
-class BadText(Exception):
+class BadText(WrongInput):
     """A file is not what it should be; the message names the place."""

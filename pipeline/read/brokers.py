@@ -16,8 +16,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkAttributeError
 from pyspark.sql import SparkSession
 
-from pipeline.errors import NothingThere
 from pipeline.session import connector_coordinates
+from seams.operator_error import WrongInput
 
 KAFKA: Final = "kafka://"
 _PREFIX: Final = "kafka."  # of the connector's options that are its client's
@@ -45,7 +45,7 @@ _OLD_LISTING: Final = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 """Only the connector's older way to list offsets reads what it is assigned, internal or not."""
 
 
-class NoBroker(NothingThere):
+class NoBroker(WrongInput):
     """It cannot be asked; the message is for people."""
 
 

@@ -16,12 +16,12 @@ from py4j.java_gateway import JavaObject, JVMView
 from pyspark.errors import PySparkAttributeError
 from pyspark.sql import SparkSession
 
-from pipeline.errors import NothingThere
+from seams.operator_error import WrongInput
 
 _SCHEME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:")
 
 
-class OutOfReach(NothingThere):
+class OutOfReach(WrongInput):
     """Only the driver's Java can open it, and that is not ours; the message is for people."""
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from struct import Struct
 from typing import Final, NamedTuple
 
-from pipeline.errors import NothingThere
+from seams.operator_error import WrongInput
 from storage.batch.record_batch import (
     HEADER_BYTES,
     LOG_OVERHEAD,
@@ -37,7 +37,7 @@ Read = Callable[[int, int], bytes]
 """(size, position) to the bytes there, fewer where the log ends."""
 
 
-class NoSegments(NothingThere):
+class NoSegments(WrongInput):
     """There is nothing of the topic there; the message is for people."""
 
 

@@ -32,7 +32,6 @@ from pipeline.derive.anomalies import STALLED_INSTANTS, rewinds
 from pipeline.derive.audit import suspects
 from pipeline.derive.group_health import group_health, partition_health
 from pipeline.derive.sliding import MINUTE_MS, PAST_MS, last_samples, stalls_begun, storms
-from pipeline.errors import NothingThere, Refusal
 from pipeline.read.brokers import KAFKA, Broker
 from pipeline.read.sources import decoded, messages
 from pipeline.session import start_session
@@ -40,6 +39,7 @@ from pipeline.stream.merging import finish_merges, merge
 from pipeline.stream.state import SCHEMAS, Clock, Remembered, State
 from pipeline.stream.verdict_topic import Verdict, VerdictTopic
 from pipeline.tables import COMMITS, LAG_SAMPLES, LAG_TOPIC, OFFSETS_TOPIC
+from seams.operator_error import OperationFailed, OperatorError, WrongInput
 
 EVERY_MS: Final = 60_000
 """Between two instants that are judged."""
@@ -57,7 +57,7 @@ _BACK_MS: Final = STALLED_INSTANTS * EVERY_MS
 _KAFKAS_FAULT: Final = "org.apache.kafka.common."
 
 
-class NoStream(NothingThere):
+class NoStream(WrongInput):
     """There is nothing to follow; the message is for people."""
 
 
@@ -72,13 +72,13 @@ class StreamOrder:
     connector: Mapping[str, str] = field(default_factory=dict)
 
 
-class StreamEnded(Refusal):
+class StreamEnded(OperationFailed):
     """The stream could not continue; the message is for people."""
 
 
 def follow(order: StreamOrder, master: str | None, settings: Mapping[str, str]) -> bool:
     """Keep the tables up to date, until it is done or told to stop: whether it was told, by SIGTERM
-    or SIGINT; a second one ends it at once. Raises Refusal, NoJava."""
+    or SIGINT; a second one ends it at once. Raises OperationFailed, NoJava."""
     told = False
 
     def tell(_number: int, _frame: FrameType | None) -> None:
@@ -173,12 +173,12 @@ class HealthStream:
         self._out = out
         self._topic = topic
         self._kept: list[DataFrame] = []
-        self.refusal: Refusal | None = None  # that ended it; Spark hands on its words alone
+        self.refusal: OperatorError | None = None  # that ended it; Spark hands on its words alone
 
     def batch(self, records: DataFrame, batch: int) -> None:
         try:
             self._make(records, batch)
-        except Refusal as refusal:
+        except OperatorError as refusal:
             self.refusal = refusal
             raise
         finally:

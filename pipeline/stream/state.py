@@ -24,7 +24,6 @@ from typing import Final
 
 from pyspark.sql import DataFrame, SparkSession
 
-from pipeline.errors import Refusal
 from pipeline.read.files import (
     folders,
     is_local,
@@ -33,6 +32,7 @@ from pipeline.read.files import (
     remove_folder,
     replace_text,
 )
+from seams.operator_error import OperationFailed
 
 KEPT: Final = 2
 """Batches whose folders stay: the last one, and the one that it would be done again from."""
@@ -53,7 +53,7 @@ SCHEMAS: Final[Mapping[str, str]] = {
 _ANEW: Final = "start from scratch with another --to (or delete this folder) and another topic"
 
 
-class BadState(Refusal):
+class BadState(OperationFailed):
     """The folder holds another stream's state, or damage; the message is for people."""
 
 

@@ -19,16 +19,16 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from pipeline.errors import NothingThere
 from pipeline.read.brokers import Broker
 from pipeline.stream.state import State
+from seams.operator_error import WrongInput
 
 VERSION: Final = 1
 
 Verdict = Mapping[str, str | int | None]
 
 
-class NoTopic(NothingThere):
+class NoTopic(WrongInput):
     """The verdicts have nowhere to go; the message is for people."""
 
 

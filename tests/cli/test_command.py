@@ -133,7 +133,7 @@ def test_a_disk_that_fails_is_another_code_than_a_wrong_path(number: int, exit_c
     fault = of_disk(OSError(number, os.strerror(number), "some/file"))
 
     assert fault.exit_code == exit_code
-    assert fault.format_message() == f"some/file: {os.strerror(number)}"
+    assert str(fault) == f"some/file: {os.strerror(number)}"
 
 
 def test_an_output_that_cannot_be_written_is_one_line() -> None:

@@ -19,7 +19,7 @@ from history.lag.records import Sample, encode_sample
 from history.lag.window import SampledCommit
 from logtools.decoders import DECODERS, decoder_for
 from logtools.dump import Wanted, dump
-from logtools.layout import NothingThere, place_at
+from logtools.layout import NoSuchLog, place_at
 from logtools.walk import Batch, Damage, walk
 from protocol.names import GenerationId, GroupId, MemberId
 from storage.api import Record
@@ -493,7 +493,7 @@ def test_a_topics_name_is_asked_for_where_no_folder_tells_it(tmp_path: Path) -> 
 
 
 def test_only_segments_and_folders_are_taken(tmp_path: Path) -> None:
-    with pytest.raises(NothingThere):
+    with pytest.raises(NoSuchLog):
         place_at(tmp_path, topic=OFFSETS)
     (tmp_path / "orders-0").mkdir()
     assert place_at(tmp_path, topic=OFFSETS).partitions[0].segments == ()

@@ -11,7 +11,7 @@ from threading import Event
 import click
 import pytest
 
-from cli.pipeline_options import in_one_line
+from cli.pipeline_options import spark_job
 from pipeline import spark_log
 from pipeline.progress import Progress
 from pipeline.session import _handed_on
@@ -60,7 +60,7 @@ def test_a_signal_ends_a_command_with_one_line(number: signal.Signals) -> None:
 
 
 def _be_told(number: signal.Signals) -> None:
-    with in_one_line():
+    with spark_job():
         try:
             signal.raise_signal(number)
         except Exception as swallowed:  # as libraries do in the middle of a call

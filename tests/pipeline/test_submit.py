@@ -15,17 +15,17 @@ from pyspark.errors import PySparkAttributeError
 from pipeline import submit
 from pipeline.archive import write_archive
 from pipeline.command import Order
-from pipeline.errors import Refusal
 from pipeline.java import NoJava, find_java, home_for_spark
 from pipeline.read.brokers import Broker, NoBroker
 from pipeline.read.files import OutOfReach, read_text
 from pipeline.session import NoServer, start_session
 from pipeline.stream.health_stream import StreamOrder
+from seams.operator_error import OperationFailed
 from tests.pipeline.small_world import MINUTE, START_MS, small_world
 
 pytestmark = pytest.mark.xdist_group("spark")
 
-SAYS = "pipeline/errors.py"
+SAYS = "seams/operator_error.py"
 SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
 
 
@@ -108,7 +108,7 @@ def test_how_a_submitted_job_ends(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refuse(_order: Order) -> list[str]:
-        raise Refusal("no segment there")
+        raise OperationFailed("no segment there")
 
     where = ["--from", "data", "--to", "out"]
     with pytest.raises(SystemExit) as unknown:
