@@ -153,7 +153,11 @@ def build(
 def _connect(daemon: Daemon) -> None:
     """Set the callbacks of parts that were made before those that they call."""
     bridge, lag, watch = daemon.bridge, daemon.lag, daemon.verdicts
-    bridge.on_stored = daemon.on_stored
+    bridge.clock = daemon.clock
+    bridge.shards = daemon.coordinator
+    bridge.readers = daemon.data_plane
+    bridge.stalls = daemon.ticker.stalls
+    bridge.on_flush = (daemon.ownership.on_flush, daemon.journal.flush_delivered, daemon.ticker.arm)
     bridge.on_failed = daemon.on_journal_failed
     bridge.on_reopened = daemon.on_journal_reopened
     daemon.server.turned = daemon.ticker.arm_soon

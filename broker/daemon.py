@@ -11,7 +11,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from time import perf_counter
 from typing import Final
 
 from broker.background.log_cleaner import LogCleaner
@@ -25,7 +24,7 @@ from broker.loop.clock import SystemClock
 from broker.loop.flush_watch import FlushWatch
 from broker.loop.gc_policy import GcPolicy
 from broker.loop.io_thread import IoThreads
-from broker.loop.journal_bridge import JournalBridge, Stored
+from broker.loop.journal_bridge import JournalBridge
 from broker.loop.process import connections_allowed, descriptor_limit, partitions_allowed
 from broker.loop.ticker import Ticker
 from broker.net.dispatch import Dispatcher
@@ -48,7 +47,7 @@ from history.entries import TopicPartitionCounts
 from protocol.messages import Request
 from protocol.messages.find_coordinator import FindCoordinatorRequest
 from protocol.messages.offset_fetch import OffsetFetchRequest
-from protocol.names import OFFSETS_TOPIC, GroupId
+from protocol.names import GroupId
 from seams.now import Now
 from storage.api import SyncFailed, TopicPartition
 from storage.journal.journal import Journal
@@ -202,17 +201,6 @@ class Daemon:
             self.ownership.prioritize(self.coordinator.partition_for(GroupId(group_id)))
 
     # Callbacks of the parts, set by build.py.
-
-    def on_stored(self, stored: Stored) -> None:
-        now = self.clock.now()
-        began_s = perf_counter()
-        for topic_partition, position in stored:
-            if topic_partition.topic == OFFSETS_TOPIC:
-                self.ownership.on_stored(topic_partition.partition, position, now)
-            self.data_plane.advanced(topic_partition, now)
-        self.journal.flush_delivered()
-        self.ticker.arm()
-        self.ticker.stalls.record("answers that were stored", perf_counter() - began_s)
 
     def on_journal_failed(self, failure: Exception) -> None:
         reason = self.journal.closed_because or str(failure)

@@ -1,18 +1,24 @@
-"""How does word from the journal's thread reach the event loop? By one call for each flush.
+"""Journal bridge: from the journal's flusher thread to the event loop, one call for each flush.
 
-The flusher reports in its own thread; everything that hears of it lives on the loop. Counts what
-comes by. After the loop is closed nobody listens, and nothing is lost: what was stored is stored.
+The way back of a request: the flusher reports what it stored (`stored`), and on the loop the bridge
+hands the positions to the coordinator, whose shards release their answers, and to the data plane,
+whose delayed fetches wait for records. What has to follow each flush comes after that. Once the
+loop is closed no report arrives, and nothing is lost: what was stored is stored.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final
+from time import perf_counter
+from typing import Final, Protocol
 
-from broker.observe.stats import Histogram
+from broker.loop.clock import SystemClock
+from broker.observe.stats import Histogram, LoopStalls
+from protocol.names import OFFSETS_TOPIC
+from seams.now import Now
 from storage.api import Position, TopicPartition
 
-Stored = list[tuple[TopicPartition, Position]]
+StoredPositions = Sequence[tuple[TopicPartition, Position]]
 
 FLUSH_BUCKETS_S: Final = (
     0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0,
@@ -20,45 +26,63 @@ FLUSH_BUCKETS_S: Final = (
 PARTITION_BUCKETS: Final = (1, 2, 3, 5, 10, 20, 50)
 
 
+class ShardOwner(Protocol):
+    """The coordinator: its shards append to the offsets topic."""
+
+    def on_stored(self, partition: int, position: Position, now: Now) -> None: ...
+
+
+class LogReaders(Protocol):
+    """The data plane: clients read every log."""
+
+    def advanced(self, topic_partition: TopicPartition, now: Now) -> None: ...
+
+
 class JournalBridge:
+    """The attributes without an underscore are set by build.py, before the journal starts."""
+
+    clock: SystemClock
+    shards: ShardOwner
+    readers: LogReaders
+    stalls: LoopStalls
+    on_failed: Callable[[Exception], None]
+    on_reopened: Callable[[], None]
+
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        # Set by build.py; called on the loop.
-        self.on_stored: Callable[[Stored], None] = _noop
-        self.on_failed: Callable[[Exception], None] = _noop
-        self.on_reopened: Callable[[], None] = _noop
+        self.on_flush: tuple[Callable[[], None], ...] = ()
+        """Called on the loop after the positions of a flush are handed over."""
         self.flushes = 0
         self.flush_seconds = Histogram(FLUSH_BUCKETS_S)  # both by the flusher's thread alone
         self.flush_partitions = Histogram(PARTITION_BUCKETS)
 
     # In the flusher's thread.
 
-    def stored(self, stored: Stored, seconds: float) -> None:
+    def stored(self, stored: StoredPositions, seconds: float) -> None:
         self.flush_seconds.add(seconds)
         self.flush_partitions.add(len(stored))
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._deliver, stored)
 
     def failed(self, failure: Exception) -> None:
+        # `on_failed` is read on the loop: recovery may meet a full disk before it is set.
         with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._deliver_failure, failure)
+            self._loop.call_soon_threadsafe(lambda: self.on_failed(failure))
 
     def reopened(self) -> None:
         with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._deliver_reopening)
+            self._loop.call_soon_threadsafe(self.on_reopened)
 
     # On the loop.
 
-    def _deliver(self, stored: Stored) -> None:
+    def _deliver(self, stored: StoredPositions) -> None:
         self.flushes += 1
-        self.on_stored(stored)
-
-    def _deliver_failure(self, failure: Exception) -> None:
-        self.on_failed(failure)
-
-    def _deliver_reopening(self) -> None:
-        self.on_reopened()
-
-
-def _noop(*_: object) -> None:
-    pass
+        now = self.clock.now()
+        began_s = perf_counter()
+        for topic_partition, position in stored:
+            if topic_partition.topic == OFFSETS_TOPIC:
+                self.shards.on_stored(topic_partition.partition, position, now)
+            self.readers.advanced(topic_partition, now)
+        for follow in self.on_flush:
+            follow()
+        self.stalls.record("answers that were stored", perf_counter() - began_s)

@@ -70,8 +70,6 @@ class Coordinator(Loading, Protocol):
 
     def resign(self, partition: int, now: Now) -> None: ...
 
-    def on_stored(self, partition: int, position: Position, now: Now) -> None: ...
-
     def on_log_failed(self, partition: int, now: Now) -> None: ...
 
 
@@ -364,9 +362,8 @@ class Ownership:
                 self._begin(partition, elected)
         await self._load_queued()
 
-    def on_stored(self, partition: int, position: Position, now: Now) -> None:
-        """The disk has it up to here."""
-        self.coordinator.on_stored(partition, position, now)
+    def on_flush(self) -> None:
+        """The journal has stored something."""
         if self._reloads or self._is_flushing:
             self._stored.set()
 

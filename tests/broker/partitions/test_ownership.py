@@ -160,9 +160,6 @@ class SeenCoordinator:
     def resign(self, partition: int, now: Now) -> None:
         self.told.append(("resign", partition))
 
-    def on_stored(self, partition: int, position: Position, now: Now) -> None:
-        self.told.append(("stored", partition))
-
     def on_log_failed(self, partition: int, now: Now) -> None:
         self.told.append(("log failed", partition))
 
@@ -279,7 +276,7 @@ async def test_a_shard_that_failed_is_loaded_again_once_its_log_is_whole() -> No
     assert node.coordinator.finished() == [0]
 
     log.stored_position = log.end_position
-    node.ownership.on_stored(0, log.stored_position, node.clock.now())
+    node.ownership.on_flush()
     await _until_finished(node, 2)
     assert len(node.coordinator.records[0]) == 2
     assert node.logs.opened == [0]  # the same end of the log: its offsets go on
@@ -390,7 +387,7 @@ async def test_a_stop_waits_for_what_was_appended() -> None:
         await asyncio.sleep(0)
     assert not flushing.done()
     log.stored_position = log.end_position
-    node.ownership.on_stored(0, 1, node.clock.now())
+    node.ownership.on_flush()
     assert await flushing
 
     log.append([Record(b"k", b"v")], 1)
