@@ -1,34 +1,57 @@
 """The log cleaner of the node under test: passes at random moments, and a crash in any of them.
 
-As `broker/background/log_cleaner.py` does it with a worker process and threads: a look, a pass
-that writes its
-`.cleaned` files, a little later the swap, and later still the end of what was replaced. The process
-may die between any two of these, and `cut_power_at` ends it in the midst of one.
+As `broker/background/log_cleaner.py` does it with a worker process and threads: a check, a pass
+that writes its `.cleaned` files, a little later the swap, and later still the removal of what was
+replaced. The process may die between any two of these, and `cut_power_at` ends it in the middle of
+one.
 """
 
 import random
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from broker.partitions.offsets_logs import OffsetsLogs
+from coordinator.settings import GroupSettings
 from protocol.names import OFFSETS_TOPIC
+from seams.now import Now
 from storage.api import TopicPartition
 from storage.cleaner.cleaner import finish, plan, read_clean_offsets, survey, write_clean_offsets
 from storage.cleaner.cleaner_pass import run_pass
 from storage.cleaner.messages import PassResult
+from storage.journal.journal import Journal
+from storage.log.log_store import LogStore
 from storage.log.partition_log import PartitionLog
 from storage.log.segment_swap import SwapRefused, remove_cleaned, remove_deleted
-from tests.simulator.sim import Action
+from tests.simulator.disk import SimulatedDisk
+from tests.simulator.sim import Action, Sim
 
-if TYPE_CHECKING:
-    from tests.simulator.node import Node
+
+class Process(Protocol):
+    """The process whose logs are cleaned: node.py."""
+
+    sim: Sim
+    disk: SimulatedDisk
+    settings: GroupSettings
+    incarnation: int
+    logs: OffsetsLogs
+    journal: Journal
+    store: LogStore
+
+    @property
+    def now(self) -> Now: ...
+
+    def later(self, delay_ms: int, action: "partial[None]") -> None: ...
+
+    def cleaning(self, partition: int) -> None:
+        """The segments of this partition are about to be swapped."""
 
 
 class Cleaner:
     """Of one process; works on one log at a time."""
 
-    def __init__(self, node: "Node") -> None:
+    def __init__(self, node: Process) -> None:
         self.swaps = 0
         self._node = node
         # Its own dice: the same weather over the same clients as without it.
@@ -80,7 +103,7 @@ class Cleaner:
     def _swap(self, log: PartitionLog, result: PassResult) -> None:
         self._is_busy = False
         node = self._node
-        node.watcher.cleaning(node, log.topic_partition.partition)
+        node.cleaning(log.topic_partition.partition)
         self._maybe_lose_power(0.3)
         try:
             replaced = finish(node.disk, log, result)

@@ -10,7 +10,7 @@ again may be heard twice. The node may or may not learn of the cut.
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from protocol.codec import RequestHeader, decode_response, encode_request
 from protocol.framing import FrameReader
@@ -18,11 +18,27 @@ from protocol.messages import Request, Response
 from protocol.names import ApiKey
 from tests.simulator.sim import Broken, Sim
 
-if TYPE_CHECKING:
-    from tests.simulator.node import Node
-    from tests.simulator.sockets import Socket
-
 OnAnswer = Callable[[Response], None]
+
+
+class NodeSocket(Protocol):
+    """The node's end of a connection, as the network sees it: sockets.py."""
+
+    is_unreachable: bool
+
+    def arrive(self, data: bytes) -> None: ...
+
+    def arrive_end(self) -> None: ...
+
+    def arrive_reset(self) -> None: ...
+
+
+class Process(Protocol):
+    """The process that listens, as the network sees it: node.py."""
+
+    def accept(self, client: "Connection") -> NodeSocket: ...
+
+    def later(self, delay_ms: int, action: "partial[None]") -> None: ...
 
 
 class Expected(NamedTuple):
@@ -36,14 +52,14 @@ class Expected(NamedTuple):
 
 
 class Connection:
-    def __init__(self, network: "Network", client_id: str, node: "Node") -> None:
+    def __init__(self, network: "Network", client_id: str, node: Process) -> None:
         self.client_id = client_id
         self.open = True
         self.reading_ms = 0  # how long the client takes for each piece of its answers
         self.requests = self.answers = 0
         self._network = network
         self._node = node
-        self._socket: Socket = node.accept(self)
+        self._socket = node.accept(self)
         self._expected: deque[Expected] = deque()
         self._answers = FrameReader(1 << 30)
         self._there_ms = 0  # when the last bytes to the node arrive
@@ -58,10 +74,6 @@ class Connection:
     def waits_since_ms(self) -> int | None:
         """When the oldest request without an answer was sent; or the end that is not answered."""
         return self._expected[0].sent_ms if self._expected else self.ended_ms
-
-    @property
-    def node(self) -> "Node":
-        return self._node
 
     # ------------------------------------------------------------ there
 
@@ -172,7 +184,7 @@ class Connection:
 class Network:
     def __init__(self, sim: Sim) -> None:
         self.sim = sim
-        self.node: Node | None = None
+        self.node: Process | None = None
         self.slowness = 1.0
         self.connections: list[Connection] = []
 

@@ -243,6 +243,15 @@ class Node:
         self._ids += 1
         return MemberId(f"{prefix}-{self.incarnation}.{self._ids}")
 
+    def handling(self, token: Token) -> None:
+        self.watcher.handling(self, token)
+
+    def replied(self, token: Token, response: Response) -> None:
+        self.watcher.replied(self, token, response)
+
+    def cleaning(self, partition: int) -> None:
+        self.watcher.cleaning(self, partition)
+
     # ------------------------------------------------------------ the shell's other work
 
     def later(self, delay_ms: int, action: "partial[None]", *, thaws_last: bool = False) -> None:

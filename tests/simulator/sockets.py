@@ -7,7 +7,7 @@ time too.
 """
 
 from functools import partial
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from broker.net.connection import Connection as ServerConnection
 from broker.net.dispatch import Dispatcher
@@ -15,20 +15,20 @@ from broker.net.request import PendingRequest
 from broker.net.server import Server
 from broker.observe.events import ConnectionDropped, PartFailed, RequestFailed, ShellEvent
 from config.limits import ServerLimits
+from coordinator.coordinator import GroupCoordinator
 from protocol.messages import REQUESTS, Request, Response
 from protocol.names import ApiKey
 from seams.handler import Handler
 from seams.now import Now
 from seams.reply_token import ReplyToken
 from tests.simulator.network import Connection
-from tests.simulator.sim import Broken
+from tests.simulator.sim import Broken, Sim
 
 if TYPE_CHECKING:
     import asyncio
 
     from broker.loop.clock import SystemClock
     from broker.net.sockets import Bound
-    from tests.simulator.node import Node
 
 KERNEL_BYTES: Final = 4_096
 """So little that answers of usual size fill it now and then."""
@@ -58,8 +58,27 @@ class Token(ReplyToken):
         self.answers = 0
 
 
+class Process(Protocol):
+    """The process that owns the sockets: node.py."""
+
+    incarnation: int
+    sim: Sim
+    coordinator: GroupCoordinator
+
+    @property
+    def now(self) -> Now: ...
+
+    def later(self, delay_ms: int, action: "partial[None]") -> None: ...
+
+    def handling(self, token: Token) -> None:
+        """The coordinator is about to get this request."""
+
+    def replied(self, token: Token, response: Response) -> None:
+        """The coordinator has answered it."""
+
+
 class Sockets:
-    def __init__(self, node: "Node") -> None:
+    def __init__(self, node: Process) -> None:
         self._node = node
         dice = node.sim.dice
         self._request_s = dice.choice((0.0, 0.000_1, 0.001, 0.003))
@@ -108,7 +127,7 @@ class Sockets:
     def handle(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(token, PendingRequest)
         handled = Token(token, request, self._node.incarnation)
-        self._node.watcher.handling(self._node, handled)
+        self._node.handling(handled)
         self._node.coordinator.handle(request, handled, now)
 
     def disconnected(self, token: ReplyToken, now: Now) -> None:
@@ -116,14 +135,14 @@ class Sockets:
 
     def reply(self, token: ReplyToken, response: Response) -> None:
         assert isinstance(token, Token)
-        self._node.watcher.replied(self._node, token, response)
+        self._node.replied(token, response)
         self.server.reply(token.pending, response)
 
 
 class Socket:
     """What asyncio calls a transport."""
 
-    def __init__(self, node: "Node", server: Server, client: Connection) -> None:
+    def __init__(self, node: Process, server: Server, client: Connection) -> None:
         self._node = node
         self._client = client
         self._unsent = bytearray()
