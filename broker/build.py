@@ -3,7 +3,7 @@
 In order: the data directory's logs and journal (`storage/open.py`), the server, the data plane, the
 ownership of the offsets topic, the coordinator, and what works beside them. A part gets what it
 calls when it is made. Where two parts call each other, the one that is made first has a callback
-attribute, or `subscribe` where several parts listen; `_connect` sets all of these (ADR 0021).
+attribute, or `subscribe` where several parts listen; `_connect` sets all of these (ADR 0022).
 Nothing is started here: `Daemon.open` does that. Kafka's counterpart: `BrokerServer.startup`.
 """
 
@@ -48,12 +48,10 @@ from config.settings import (
     history_index_limits,
     history_record_limits,
     lag_limits,
-    offsets_log_settings,
     server_limits,
-    storage_settings,
-    topic_settings,
     verdict_limits,
 )
+from config.storage_settings import offsets_log_settings, storage_settings, topic_settings
 from coordinator.coordinator import GroupCoordinator
 from history.index import HistoryIndex
 from history.lag.store import LagStore

@@ -29,7 +29,7 @@ from broker.observe.observer import Observer, log_to_stderr
 from config.crash_steps import NO_CRASH
 from config.keys import Config
 from config.listeners import BadListeners
-from config.settings import storage_settings
+from config.storage_settings import storage_settings
 from rollcall import __version__
 from storage.api import Corrupt
 from storage.data_dir import DataDir, DataDirRefused
@@ -69,7 +69,9 @@ class Ports(NamedTuple):
             bound.close()
 
 
-def serve(config: Config, open_console: OpenConsole | None = None, *, repair: bool = False) -> int:
+def run_daemon(
+    config: Config, open_console: OpenConsole | None = None, *, repair: bool = False
+) -> int:
     """Run the daemon until a signal stops it; the exit code. `repair` cuts what is damaged."""
     observer = log_to_stderr(config.rollcall_log_format, config.rollcall_log_level)
     descriptors = raise_descriptor_limit()

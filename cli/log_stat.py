@@ -86,7 +86,7 @@ def _settings(place: "DataPlace", ratio: float | None, lag_ms: int | None) -> "L
     settings = LogSettings()
     if has_journal(place):
         from config.keys import Config
-        from config.settings import offsets_log_settings
+        from config.storage_settings import offsets_log_settings
 
         settings = offsets_log_settings(Config())
     if ratio is not None:

@@ -53,7 +53,7 @@ def serve(
         pairs=pairs,
     )
     gc.disable()  # a start makes much and drops little; Daemon.load turns it on again
-    from broker.main import serve as run_daemon
+    from broker.main import run_daemon
     from console.start import open_console
 
     return run_daemon(config, open_console, repair=repair)

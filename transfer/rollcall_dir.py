@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self
 
 from config.keys import Config
-from config.settings import offsets_log_settings, storage_settings, topic_settings
+from config.storage_settings import offsets_log_settings, storage_settings, topic_settings
 from protocol.names import HISTORY_TOPIC, OFFSETS_TOPIC, TopicId
 from storage.api import Corrupt, LogSettings, TopicPartition
 from storage.data_dir import META_PROPERTIES, DataDir

@@ -13,14 +13,12 @@ from config.settings import (
     group_settings,
     history_index_limits,
     history_record_limits,
-    journal_limits,
     lag_limits,
-    offsets_log_settings,
     server_limits,
-    topic_settings,
     verdict_limits,
 )
 from config.sources import command_line_setting, load_config
+from config.storage_settings import journal_limits, offsets_log_settings, topic_settings
 from coordinator.settings import GroupSettings
 from protocol.config_def import ConfigException, Range, convert_to_string
 from protocol.names import LAG_TOPIC
