@@ -158,7 +158,7 @@ def _connect(daemon: Daemon) -> None:
     bridge.on_flush = (daemon.ownership.on_flush, daemon.journal.flush_delivered, daemon.ticker.arm)
     bridge.on_failed = daemon.on_journal_failed
     bridge.on_reopened = daemon.on_journal_reopened
-    daemon.server.turned = daemon.ticker.arm_soon
+    daemon.server.on_turn = daemon.ticker.arm_soon
     daemon.server.connections_allowed = daemon.connections_allowed
     daemon.server.stalls = daemon.ticker.stalls
     daemon.clock.on_stall = daemon.on_stall
@@ -166,9 +166,9 @@ def _connect(daemon: Daemon) -> None:
     daemon.data_plane.registry.subscribe(daemon.on_topic_change)
     daemon.loop.set_exception_handler(daemon.on_loop_error)
     counters = daemon.observer.counters
-    counters.meter = watch.meter
-    counters.join_refused = watch.join_refused
-    counters.group_deleted = lag.group_deleted
+    counters.on_commit = watch.meter
+    counters.on_join_refused = watch.join_refused
+    counters.on_group_deleted = lag.group_deleted
     watch.group_of = lag.group
     lag.watcher = watch
     if daemon.history is not None:

@@ -182,7 +182,7 @@ class Daemon:
         if not is_idle:
             self.store.abandon("a thread of the data plane is still busy with it")
             return False
-        self.offsets_logs.tidy_up()
+        self.offsets_logs.remove_partial_snapshots()
         failures = self.store.close()
         for failure in failures:
             self.observer(PartFailed("closing the logs", failure))

@@ -19,7 +19,7 @@ from broker.background.jobs import TAKE_SNAPSHOT
 from broker.background.worker import JobFailed
 from broker.loop.clock import SystemClock
 from broker.observe.events import PartFailed, SnapshotFailed, SnapshotTaken
-from broker.partitions.loading import Survey
+from broker.partitions.loading import LoadSize
 from broker.partitions.ownership import Ownership
 from storage.log.partition_log import PartitionLog
 
@@ -44,7 +44,7 @@ class SnapshotLogs(Protocol):
 
     def log(self, partition: int) -> PartitionLog | None: ...
 
-    def survey(self, partitions: Iterable[int]) -> dict[int, Survey]: ...
+    def load_sizes(self, partitions: Iterable[int]) -> dict[int, LoadSize]: ...
 
 
 class Snapshotter:
@@ -109,14 +109,14 @@ class Snapshotter:
         loop = asyncio.get_running_loop()
         try:
             served = self._ownership.served if partitions is None else partitions
-            found = await loop.run_in_executor(None, self._logs.survey, served)
+            found = await loop.run_in_executor(None, self._logs.load_sizes, served)
         except OSError:
             return None  # a file that was removed meanwhile, or a disk that fails: logged elsewhere
         needs = [
-            (survey.log_bytes, partition)
-            for partition, survey in found.items()
-            if survey.log_bytes >= max(least, survey.snapshot_bytes // 2)
-            and survey.log_bytes >= self._failed_at.get(partition, -least) + least
+            (size.log_bytes, partition)
+            for partition, size in found.items()
+            if size.log_bytes >= max(least, size.snapshot_bytes // 2)
+            and size.log_bytes >= self._failed_at.get(partition, -least) + least
         ]
         return max(needs, default=None)
 

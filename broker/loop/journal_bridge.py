@@ -7,7 +7,7 @@ loop is closed no report arrives, and nothing is lost: what was stored is stored
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from time import perf_counter
 from typing import Final, Protocol
@@ -17,8 +17,7 @@ from broker.observe.stats import Histogram, LoopStalls
 from protocol.names import OFFSETS_TOPIC
 from seams.now import Now
 from storage.api import Position, TopicPartition
-
-StoredPositions = Sequence[tuple[TopicPartition, Position]]
+from storage.journal.journal import StoredPositions
 
 FLUSH_BUCKETS_S: Final = (
     0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0, 5.0,

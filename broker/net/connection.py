@@ -56,7 +56,7 @@ class ConnectionHost(Protocol):
     request_max_bytes: int
     routes: dict[int, Route]
     stopwatch: Callable[[], float]
-    turned: Callable[[], None]
+    on_turn: Callable[[], None]
     unserved_api_versions: Route
 
     def admit(self, connection: "Connection") -> None: ...
@@ -367,7 +367,7 @@ class Connection(asyncio.Protocol):
         self._write()
         if self._blocked and self._may_resume():
             self.flush_soon()
-        server.turned()
+        server.on_turn()
         took_s = server.stopwatch() - started_s
         if took_s >= LONG_TURN_S:
             server.turn_was_long(took_s)

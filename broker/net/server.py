@@ -38,7 +38,7 @@ SWEEP_MS_MIN: Final = 50
 
 
 class Server:
-    """All connections. `turned` is called after every turn, so that new deadlines are noticed."""
+    """All connections. `on_turn` is called after every turn, so that new deadlines are noticed."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Server:
         self.request_max_bytes = limits.request_max_bytes
         self.quotas = Quotas(limits)
         self.connections_allowed: Callable[[], int] = lambda: limits.max_connections
-        self.turned: Callable[[], None] = _nothing
+        self.on_turn: Callable[[], None] = _noop
         self.stalls = LoopStalls()
         self.latest_route: Route | None = None  # of the newest request: what a long turn did
         self.routes: dict[int, Route] = {}
@@ -182,7 +182,7 @@ class Server:
         self._run_postponed()
         if self._postponed:
             self._schedule_flush()
-        self.turned()
+        self.on_turn()
 
     def _run_postponed(self) -> None:
         ends_s = self.stopwatch() + PASS_S_MAX
@@ -315,5 +315,5 @@ class Server:
         self._next_sweep_ms = None
 
 
-def _nothing() -> None:
+def _noop() -> None:
     pass

@@ -1,4 +1,4 @@
-"""Events of the log cleaner. cleaner_lines.py has their log lines; log_cleaner.py counts."""
+"""Cleaner events: what the log cleaner did. Log lines: cleaner_lines.py."""
 
 from msgspec import Struct
 

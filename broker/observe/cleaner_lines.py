@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from broker.observe import cleaner_events as cleaner
-from broker.observe.log_lines import Fields, LineTable, LogLine, log_lines_for
+from broker.observe.log_lines import LineTable, LogFields, LogLine, log_lines_for
 
 CLEANER_LINES: Final[LineTable] = {}
 
@@ -13,7 +13,7 @@ _MEGABYTE: Final = 1 << 20
 
 @log_lines_for(CLEANER_LINES, cleaner.CleaningBegun)
 def _(event: cleaner.CleaningBegun) -> Iterable[LogLine]:
-    fields: Fields = {
+    fields: LogFields = {
         "log": _name(event.log),
         "dirty_section": _section(event.first_dirty, event.first_uncleanable),
         "dirty_ratio": round(event.dirty_ratio, 3),
@@ -46,13 +46,13 @@ def _(event: cleaner.LogCleaned) -> Iterable[LogLine]:
         },
     )
     if result.records_without_key:
-        fields: Fields = {"log": _name(event.log), "messages": result.records_without_key}
+        fields: LogFields = {"log": _name(event.log), "messages": result.records_without_key}
         yield LogLine("warning", "Found invalid messages during compaction", fields)
 
 
 @log_lines_for(CLEANER_LINES, cleaner.CleaningAborted)
 def _(event: cleaner.CleaningAborted) -> Iterable[LogLine]:
-    fields: Fields = {"log": _name(event.log), "reason": event.reason}
+    fields: LogFields = {"log": _name(event.log), "reason": event.reason}
     yield LogLine("info", "The cleaning of a log is aborted", fields)
 
 
@@ -70,7 +70,7 @@ def _(event: cleaner.CleanOffsetReset) -> Iterable[LogLine]:
 
 @log_lines_for(CLEANER_LINES, cleaner.PipelineOvertaken)
 def _(event: cleaner.PipelineOvertaken) -> Iterable[LogLine]:
-    fields: Fields = {
+    fields: LogFields = {
         "log": _name(event.log),
         "unread": _section(event.unread_from, event.cleaned_to),
         "because": "rollcall.pipeline.keep.ms, rollcall.pipeline.keep.bytes",

@@ -58,11 +58,11 @@ class Counters:
         self.running: dict[GroupId, tuple[str, int]] = {}  # rebalances: cause, since
 
         # For joins that found no common protocol (lag/verdict_watch.py).
-        self.join_refused: Callable[[groups.JoinRefused], None] | None = None
+        self.on_join_refused: Callable[[groups.JoinRefused], None] | None = None
         # For groups that are deleted (lag/verdict_watch.py).
-        self.group_deleted: Callable[[str], None] | None = None
+        self.on_group_deleted: Callable[[str], None] | None = None
         # For each commit: who commits how often (lag/commit_rates.py).
-        self.meter: Callable[[offsets.OffsetsCommitted], None] | None = None
+        self.on_commit: Callable[[offsets.OffsetsCommitted], None] | None = None
 
     def count(self, event: object) -> None:
         counting = COUNTING.get(type(event))
@@ -134,8 +134,8 @@ def _(counters: Counters, _event: groups.AssignmentRefused) -> None:
 
 @_counts(groups.JoinRefused)
 def _(counters: Counters, event: groups.JoinRefused) -> None:
-    if counters.join_refused is not None:
-        counters.join_refused(event)
+    if counters.on_join_refused is not None:
+        counters.on_join_refused(event)
 
 
 @_counts(groups.MemberFenced)
@@ -165,8 +165,8 @@ def _(counters: Counters, _event: groups.LapseForgiven) -> None:
 
 @_counts(offsets.OffsetsCommitted)
 def _(counters: Counters, event: offsets.OffsetsCommitted) -> None:
-    if counters.meter is not None:
-        counters.meter(event)
+    if counters.on_commit is not None:
+        counters.on_commit(event)
     for _, partitions in event.offsets:
         counters.offsets_committed += len(partitions)
         if event.generation_id == NO_GENERATION:
@@ -182,8 +182,8 @@ def _(counters: Counters, event: offsets.OffsetsDeleted) -> None:
 @_counts(GroupDeleted)
 def _(counters: Counters, event: GroupDeleted) -> None:
     _increment(counters.groups_deleted, event.cause)
-    if counters.group_deleted is not None:
-        counters.group_deleted(event.group_id)
+    if counters.on_group_deleted is not None:
+        counters.on_group_deleted(event.group_id)
     counters.running.pop(event.group_id, None)
     count = sum(len(partitions) for _, partitions in event.offsets)
     _increment(counters.offsets_deleted, event.cause, count)

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from broker.observe.log_lines import (
-    Fields,
     LineTable,
+    LogFields,
     LogLine,
     first_names,
     log_lines_for,
@@ -68,13 +68,13 @@ _JOIN_MESSAGES: Final[Mapping[JoinKind, str]] = {
 
 @log_lines_for(GROUP_LINES, groups.MemberAdded)
 def _(event: groups.MemberAdded) -> Iterable[LogLine]:
-    fields: Fields = {"group_id": event.group_id, "state": event.state, **_member(event.member)}
+    fields: LogFields = {"group_id": event.group_id, "state": event.state, **_member(event.member)}
     yield LogLine("info", _JOIN_MESSAGES[event.join_kind], fields)
 
 
 @log_lines_for(GROUP_LINES, groups.StaticMemberReplaced)
 def _(event: groups.StaticMemberReplaced) -> Iterable[LogLine]:
-    fields: Fields = {
+    fields: LogFields = {
         "group_id": event.group_id,
         "state": event.state,
         **_member(event.member),
@@ -129,7 +129,7 @@ def _(event: groups.MembersRemoved) -> Iterable[LogLine]:
     match event.cause:
         case RemovalCause.SESSION_EXPIRED | RemovalCause.NEW_MEMBER_TIMED_OUT:
             for gone in event.removed:
-                fields: Fields = {"group_id": event.group_id, **_member(gone.member)}
+                fields: LogFields = {"group_id": event.group_id, **_member(gone.member)}
                 yield LogLine("info", "Member has failed, removing it from the group", fields)
         case RemovalCause.LEFT:
             for gone in event.removed:
@@ -146,7 +146,7 @@ def _(event: groups.MembersRemoved) -> Iterable[LogLine]:
 
 
 def _removed(event: groups.MembersRemoved, message: str) -> LogLine:
-    fields: Fields = {
+    fields: LogFields = {
         "group_id": event.group_id,
         "generation_id": event.generation_id,
         "members": _names(gone.member for gone in event.removed),
@@ -156,7 +156,7 @@ def _removed(event: groups.MembersRemoved, message: str) -> LogLine:
 
 @log_lines_for(GROUP_LINES, groups.PendingMemberRemoved)
 def _(event: groups.PendingMemberRemoved) -> Iterable[LogLine]:
-    fields: Fields = {"group_id": event.group_id, "member_id": event.member_id}
+    fields: LogFields = {"group_id": event.group_id, "member_id": event.member_id}
     if event.cause is RemovalCause.LEFT:
         message = "Pending member has left group through explicit `LeaveGroup` request"
         fields["client_reason"] = event.reason or "not provided"
@@ -199,7 +199,7 @@ def _(event: groups.LapseForgiven) -> Iterable[LogLine]:
 
 @log_lines_for(GROUP_LINES, groups.RebalanceBegun)
 def _(event: groups.RebalanceBegun) -> Iterable[LogLine]:
-    fields: Fields = {
+    fields: LogFields = {
         "group_id": event.group_id,
         "state": GroupState.PREPARING_REBALANCE,
         "old_generation_id": event.old_generation_id,
@@ -264,14 +264,14 @@ def _(event: groups.GenerationBegun) -> Iterable[LogLine]:
 
 @log_lines_for(GROUP_LINES, groups.GroupEmptied)
 def _(event: groups.GroupEmptied) -> Iterable[LogLine]:
-    fields: Fields = {"group_id": event.group_id, "generation_id": event.generation_id}
+    fields: LogFields = {"group_id": event.group_id, "generation_id": event.generation_id}
     yield LogLine("info", "Group is now empty", fields)
 
 
 @log_lines_for(GROUP_LINES, groups.AssignmentReceived)
 def _(event: groups.AssignmentReceived) -> Iterable[LogLine]:
-    group: Fields = {"group_id": event.group_id, "generation_id": event.generation_id}
-    fields: Fields = {
+    group: LogFields = {"group_id": event.group_id, "generation_id": event.generation_id}
+    fields: LogFields = {
         **group,
         "leader_id": event.leader_id,
         "members": event.member_count,
@@ -342,13 +342,13 @@ def _(event: PartitionLoaded) -> Iterable[LogLine]:
 
 @log_lines_for(GROUP_LINES, PartitionLoadFailed)
 def _(event: PartitionLoadFailed) -> Iterable[LogLine]:
-    fields: Fields = {"partition": offsets_partition(event.partition), "reason": event.reason}
+    fields: LogFields = {"partition": offsets_partition(event.partition), "reason": event.reason}
     yield LogLine("error", "Failed to load metadata", fields)
 
 
 @log_lines_for(GROUP_LINES, PartitionClosed)
 def _(event: PartitionClosed) -> Iterable[LogLine]:
-    fields: Fields = {"partition": offsets_partition(event.partition), "groups": event.groups}
+    fields: LogFields = {"partition": offsets_partition(event.partition), "groups": event.groups}
     yield LogLine("info" if event.groups else "debug", "Finished unloading metadata", fields)
 
 
@@ -367,7 +367,7 @@ def _(event: offsets.OffsetsDeleted) -> Iterable[LogLine]:
 
 @log_lines_for(GROUP_LINES, GroupDeleted)
 def _(event: GroupDeleted) -> Iterable[LogLine]:
-    fields: Fields = {
+    fields: LogFields = {
         "group_id": event.group_id,
         "cause": event.cause,
         "offsets": _count(event.offsets),
@@ -375,8 +375,8 @@ def _(event: GroupDeleted) -> Iterable[LogLine]:
     yield LogLine("info", "The following groups were deleted", fields)
 
 
-def _member(member: MemberIdentity) -> Fields:
-    fields: Fields = {"member_id": member.member_id, "client_host": member.client_host}
+def _member(member: MemberIdentity) -> LogFields:
+    fields: LogFields = {"member_id": member.member_id, "client_host": member.client_host}
     if member.group_instance_id is not None:
         fields["group_instance_id"] = member.group_instance_id
     return fields

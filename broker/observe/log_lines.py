@@ -12,13 +12,13 @@ from typing import Final, NamedTuple, TypeVar, cast
 from protocol.names import OFFSETS_TOPIC
 
 E = TypeVar("E")
-Fields = dict[str, object]
+LogFields = dict[str, object]
 
 
 class LogLine(NamedTuple):
     level: str
     message: str
-    fields: Fields
+    fields: LogFields
 
 
 LineTable = dict[type, Callable[[object], Iterable[LogLine]]]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from broker.observe import events as shell
-from broker.observe.log_lines import Fields, LineTable, LogLine, log_lines_for, offsets_partition
+from broker.observe.log_lines import LineTable, LogFields, LogLine, log_lines_for, offsets_partition
 from seams.text import first_of
 from topics import events as topics
 
@@ -21,7 +21,7 @@ PARTITIONS_SHOWN_MAX: Final = 20
 
 @log_lines_for(NODE_LINES, topics.TopicCreated)
 def _(event: topics.TopicCreated) -> Iterable[LogLine]:
-    fields: Fields = {"topic": event.name, "partitions": event.partitions}
+    fields: LogFields = {"topic": event.name, "partitions": event.partitions}
     if event.automatic:
         fields["automatic"] = True
     yield LogLine("info", "Created topic", {**fields, "topic_id": str(event.topic_id)})
@@ -29,19 +29,19 @@ def _(event: topics.TopicCreated) -> Iterable[LogLine]:
 
 @log_lines_for(NODE_LINES, topics.TopicDeleted)
 def _(event: topics.TopicDeleted) -> Iterable[LogLine]:
-    fields: Fields = {"topic": event.name, "partitions": event.partitions}
+    fields: LogFields = {"topic": event.name, "partitions": event.partitions}
     yield LogLine("info", "Deleted topic", fields)
 
 
 @log_lines_for(NODE_LINES, topics.PartitionsAdded)
 def _(event: topics.PartitionsAdded) -> Iterable[LogLine]:
-    fields: Fields = {"topic": event.name, "partitions": event.partitions}
+    fields: LogFields = {"topic": event.name, "partitions": event.partitions}
     yield LogLine("info", "Added partitions", {**fields, "before": event.partitions_before})
 
 
 @log_lines_for(NODE_LINES, topics.TopicRecovered)
 def _(event: topics.TopicRecovered) -> Iterable[LogLine]:
-    fields: Fields = {"topic": event.name, "partitions": event.partitions}
+    fields: LogFields = {"topic": event.name, "partitions": event.partitions}
     yield LogLine("warning", "Found logs of a topic that the catalog does not know; kept", fields)
 
 
@@ -51,13 +51,13 @@ def _(event: topics.PartitionsFoundMissing) -> Iterable[LogLine]:
         "Partitions of a found topic have no readable log: not served, and not made; bring their "
         "folders here, or start once with --repair, which begins them anew"
     )
-    fields: Fields = {"topic": event.name, "missing": len(event.partitions)}
+    fields: LogFields = {"topic": event.name, "missing": len(event.partitions)}
     yield LogLine("warning", message, {**fields, "partitions": _named(event.partitions)})
 
 
 @log_lines_for(NODE_LINES, topics.PartitionsRecreated)
 def _(event: topics.PartitionsRecreated) -> Iterable[LogLine]:
-    fields: Fields = {"topic": event.name, "partitions": _named(event.partitions)}
+    fields: LogFields = {"topic": event.name, "partitions": _named(event.partitions)}
     yield LogLine("warning", "Began the missing partitions of a topic anew", fields)
 
 
@@ -83,7 +83,7 @@ def _(event: topics.ConfigsLost) -> Iterable[LogLine]:
 
 @log_lines_for(NODE_LINES, topics.AutoCreationFailed)
 def _(event: topics.AutoCreationFailed) -> Iterable[LogLine]:
-    fields: Fields = {"topic": event.name, "reason": event.reason}
+    fields: LogFields = {"topic": event.name, "reason": event.reason}
     yield LogLine("warning", "Auto topic creation failed", fields)
 
 
@@ -102,7 +102,7 @@ def _(event: topics.SegmentsDeleted) -> Iterable[LogLine]:
 
 @log_lines_for(NODE_LINES, topics.PartitionFailed)
 def _(event: topics.PartitionFailed) -> Iterable[LogLine]:
-    fields: Fields = {"partition": _partition(event.topic_partition), "reason": event.reason}
+    fields: LogFields = {"partition": _partition(event.topic_partition), "reason": event.reason}
     yield LogLine("error", "Error on the log of a partition", {**fields, "offline": event.offline})
 
 
@@ -116,7 +116,7 @@ def _(event: topics.SaveFailed) -> Iterable[LogLine]:
 
 @log_lines_for(NODE_LINES, shell.ConnectionDropped)
 def _(event: shell.ConnectionDropped) -> Iterable[LogLine]:
-    fields: Fields = {"peer": event.peer, "cause": event.fault, "detail": event.detail}
+    fields: LogFields = {"peer": event.peer, "cause": event.fault, "detail": event.detail}
     if event.suppressed:
         fields["since_last_line"] = event.suppressed
     level = "info" if event.fault is shell.PeerFault.IDLE else "warning"
@@ -125,7 +125,7 @@ def _(event: shell.ConnectionDropped) -> Iterable[LogLine]:
 
 @log_lines_for(NODE_LINES, shell.RequestFailed)
 def _(event: shell.RequestFailed) -> Iterable[LogLine]:
-    fields: Fields = {
+    fields: LogFields = {
         "request": event.api_name,
         "version": event.api_version,
         "peer": event.peer,
@@ -141,7 +141,7 @@ def _(event: shell.RequestFailed) -> Iterable[LogLine]:
 def _(event: shell.PartFailed) -> Iterable[LogLine]:
     if not event.is_logged:
         return
-    fields: Fields = {"part": event.part, "error": repr(event.error), "at": event.place}
+    fields: LogFields = {"part": event.part, "error": repr(event.error), "at": event.place}
     if event.suppressed:
         fields["since_last_line"] = event.suppressed
     yield LogLine("error", "Unexpected error", fields)
@@ -161,21 +161,21 @@ def _(event: shell.HistoryLost) -> Iterable[LogLine]:
 
 @log_lines_for(NODE_LINES, shell.GroupSkipped)
 def _(event: shell.GroupSkipped) -> Iterable[LogLine]:
-    fields: Fields = {"group_id": event.group_id, "work": event.work}
+    fields: LogFields = {"group_id": event.group_id, "work": event.work}
     fields |= {"error": repr(event.error), "at": event.place}
     yield LogLine("error", "A group is passed over", fields)
 
 
 @log_lines_for(NODE_LINES, shell.PartitionElected)
 def _(event: shell.PartitionElected) -> Iterable[LogLine]:
-    fields: Fields = {"partition": event.partition, "epoch": event.epoch}
+    fields: LogFields = {"partition": event.partition, "epoch": event.epoch}
     yield LogLine("debug", "Elected as the group coordinator for partition", fields)
 
 
 @log_lines_for(NODE_LINES, shell.PartitionsElected)
 def _(event: shell.PartitionsElected) -> Iterable[LogLine]:
     epochs = {event.epoch_min, event.epoch_max}
-    fields: Fields = {"count": event.partitions, "epoch": "-".join(map(str, sorted(epochs)))}
+    fields: LogFields = {"count": event.partitions, "epoch": "-".join(map(str, sorted(epochs)))}
     yield LogLine("info", "Elected as the group coordinator for partitions", fields)
 
 
@@ -212,7 +212,7 @@ def _(event: shell.PartitionRead) -> Iterable[LogLine]:
 @log_lines_for(NODE_LINES, shell.LoadProgressed)
 def _(event: shell.LoadProgressed) -> Iterable[LogLine]:
     report = event.report
-    fields: Fields = {
+    fields: LogFields = {
         "partitions": f"{report.partitions_read}/{report.partitions}",
         "groups": f"{report.groups_ready}/{report.groups_found}",
         "records": report.records,
@@ -226,7 +226,7 @@ def _(event: shell.LoadProgressed) -> Iterable[LogLine]:
 
 @log_lines_for(NODE_LINES, shell.SnapshotIgnored)
 def _(event: shell.SnapshotIgnored) -> Iterable[LogLine]:
-    fields: Fields = {"partition": offsets_partition(event.partition), "path": event.path}
+    fields: LogFields = {"partition": offsets_partition(event.partition), "path": event.path}
     message = "A snapshot cannot be used; more of the log is read instead"
     yield LogLine("warning", message, {**fields, "reason": event.reason})
 
@@ -249,7 +249,7 @@ def _(event: shell.SnapshotTaken) -> Iterable[LogLine]:
 
 @log_lines_for(NODE_LINES, shell.SnapshotFailed)
 def _(event: shell.SnapshotFailed) -> Iterable[LogLine]:
-    fields: Fields = {"partition": offsets_partition(event.partition), "reason": event.reason}
+    fields: LogFields = {"partition": offsets_partition(event.partition), "reason": event.reason}
     yield LogLine(
         "warning", "Could not take a snapshot; a start would read more of the log", fields
     )
@@ -257,7 +257,7 @@ def _(event: shell.SnapshotFailed) -> Iterable[LogLine]:
 
 @log_lines_for(NODE_LINES, shell.PartitionResigned)
 def _(event: shell.PartitionResigned) -> Iterable[LogLine]:
-    fields: Fields = {"partition": event.partition, "epoch": event.epoch}
+    fields: LogFields = {"partition": event.partition, "epoch": event.epoch}
     yield LogLine("debug", "Resigned as the group coordinator for partition", fields)
 
 
@@ -295,14 +295,14 @@ def _(event: shell.Warned) -> Iterable[LogLine]:
 @log_lines_for(NODE_LINES, shell.VerdictFound)
 def _(event: shell.VerdictFound) -> Iterable[LogLine]:
     verdict = event.verdict
-    fields: Fields = {"group_id": verdict.group_id, "verdict": verdict.kind.value}
+    fields: LogFields = {"group_id": verdict.group_id, "verdict": verdict.kind.value}
     yield LogLine("warning", f"Trouble: {verdict.summary}", {**fields, "remedy": verdict.remedy})
 
 
 @log_lines_for(NODE_LINES, shell.VerdictCleared)
 def _(event: shell.VerdictCleared) -> Iterable[LogLine]:
     verdict = event.verdict
-    fields: Fields = {"group_id": verdict.group_id, "verdict": verdict.kind.value}
+    fields: LogFields = {"group_id": verdict.group_id, "verdict": verdict.kind.value}
     if verdict.subject:
         fields["subject"] = verdict.subject
     yield LogLine("info", "Trouble is over", {**fields, "lasted_ms": event.lasted_ms})

@@ -25,7 +25,7 @@ from protocol.printable import printable
 FIELD_CHARS_MAX: Final = 500
 """Of one field in a line: twice the longest topic name, and more than any id that people choose."""
 
-LINES: Final[LineTable] = {**GROUP_LINES, **NODE_LINES, **CLEANER_LINES, **STORAGE_LINES}
+LOG_LINES: Final[LineTable] = {**GROUP_LINES, **NODE_LINES, **CLEANER_LINES, **STORAGE_LINES}
 
 
 class Observer:
@@ -42,7 +42,7 @@ class Observer:
 
     def __call__(self, event: object) -> None:
         self.counters.count(event)
-        lines_of = LINES.get(type(event))
+        lines_of = LOG_LINES.get(type(event))
         if lines_of is None:
             return
         times = 1

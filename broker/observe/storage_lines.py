@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from broker.observe.log_lines import Fields, LineTable, LogLine, log_lines_for
+from broker.observe.log_lines import LineTable, LogFields, LogLine, log_lines_for
 from coordinator.records import (
     LEGACY_OFFSET_COMMIT,
     OFFSET_COMMIT,
@@ -45,13 +45,13 @@ def _(event: opening.PartitionSetAside) -> Iterable[LogLine]:
 
 @log_lines_for(STORAGE_LINES, opening.FolderIgnored)
 def _(event: opening.FolderIgnored) -> Iterable[LogLine]:
-    fields: Fields = {"path": event.path, "greatest": PARTITION_NUMBER_MAX}
+    fields: LogFields = {"path": event.path, "greatest": PARTITION_NUMBER_MAX}
     yield LogLine("warning", "Left a folder alone: no partition has such a number", fields)
 
 
 @log_lines_for(STORAGE_LINES, opening.TransactionsRead)
 def _(event: opening.TransactionsRead) -> Iterable[LogLine]:
-    fields: Fields = {"path": event.path, "aborted": event.aborted, "open": event.open}
+    fields: LogFields = {"path": event.path, "aborted": event.aborted, "open": event.open}
     if event.open:
         message = "Transactions of a moved log were open: they count as aborted"
         yield LogLine("warning", message, fields)
@@ -67,13 +67,13 @@ def _(event: opening.JournalRecovered) -> Iterable[LogLine]:
 @log_lines_for(STORAGE_LINES, opening.PartitionLeftOut)
 def _(event: opening.PartitionLeftOut) -> Iterable[LogLine]:
     kept_as = ", ".join(event.journal_kept_as) or "no room for a copy"
-    fields: Fields = {"reason": event.reason, "journal_kept_as": kept_as}
+    fields: LogFields = {"reason": event.reason, "journal_kept_as": kept_as}
     yield LogLine("warning", "Left out a damaged partition and the journal of it", fields)
 
 
 @log_lines_for(STORAGE_LINES, opening.TailTruncated)
 def _(event: opening.TailTruncated) -> Iterable[LogLine]:
-    fields: Fields = event.cut._asdict()
+    fields: LogFields = event.cut._asdict()
     fields["restored_by_the_journal"] = event.restored_by_the_journal
     yield LogLine("warning", "Cut a torn tail", fields)
 
@@ -88,7 +88,7 @@ def _(event: opening.IndexesRebuilt) -> Iterable[LogLine]:
 @log_lines_for(STORAGE_LINES, opening.DamageRepaired)
 def _(event: opening.DamageRepaired) -> Iterable[LogLine]:
     repaired = event.repaired
-    fields: Fields = repaired._asdict()
+    fields: LogFields = repaired._asdict()
     del fields["lost"]
     message = "Cut what was damaged" if repaired.bytes_cut else "Put aside what was damaged"
     yield LogLine("warning", message, {**fields, "kept_as": ", ".join(repaired.kept_as)})
@@ -97,7 +97,7 @@ def _(event: opening.DamageRepaired) -> Iterable[LogLine]:
 @log_lines_for(STORAGE_LINES, opening.RecordsRestored)
 def _(event: opening.RecordsRestored) -> Iterable[LogLine]:
     topic, partition = event.topic_partition
-    fields: Fields = {"partition": f"{topic}-{partition}"}
+    fields: LogFields = {"partition": f"{topic}-{partition}"}
     yield LogLine("warning", "The journal had all that was cut", fields)
 
 
@@ -117,7 +117,7 @@ def _(event: opening.RecordsLost) -> Iterable[LogLine]:
     )
     if topic == OFFSETS_TOPIC:
         for group, what in list(_by_group(lost.keys).items())[:GROUPS_NAMED_MAX]:
-            fields: Fields = {"group_id": group, "of": ", ".join(what)}
+            fields: LogFields = {"group_id": group, "of": ", ".join(what)}
             yield LogLine("warning", "Lost the newest values of", fields)
 
 

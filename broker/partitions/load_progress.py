@@ -1,7 +1,7 @@
-"""How far is the load, and how long will it take? What /readyz and the log say meanwhile.
+"""Load progress: what is done, and an estimate of the rest, for /readyz and the log.
 
-A load reads logs and gets groups ready; both are counted in units of work that take about as long
-each, so that what is left can be estimated from what is done.
+A load reads logs and restores groups; both are counted in units of work that take about as long
+each, so that the rest can be estimated from what is done.
 """
 
 from typing import Final
@@ -17,7 +17,7 @@ ESTIMATE_AFTER_MS: Final = 200
 
 
 class LoadReport(Struct, frozen=True):
-    """A load, as it is now. `left_ms` is an estimate; None while there is nothing to go by."""
+    """A load, as it is now. `left_ms` is an estimate; None while too little is done."""
 
     partitions: int
     partitions_read: int
@@ -31,7 +31,7 @@ class LoadReport(Struct, frozen=True):
 
 
 class LoadProgress:
-    """One load: everything that was to be loaded at its beginning, and what came while it ran."""
+    """One load: the partitions of its beginning, and those that were added while it ran."""
 
     __slots__ = (
         "_began_ms", "_groups_found", "_groups_ready", "_read", "_records", "_total",
@@ -46,7 +46,7 @@ class LoadProgress:
         self.bytes_read = self.bytes_total = 0
 
     def expect(self, log_bytes: int, blob_bytes: int) -> None:
-        """One more partition, so large."""
+        """Add a partition of this size."""
         self._total += 1
         self.bytes_total += log_bytes
         self._units_total += UNITS_PER_LOG_BYTE * log_bytes + UNITS_PER_BLOB_BYTE * blob_bytes
@@ -58,7 +58,7 @@ class LoadProgress:
         self._units_done += UNITS_PER_LOG_BYTE * log_bytes
 
     def read(self, groups: int) -> None:
-        """A partition's log was read; it has so many groups, which get ready now."""
+        """A partition's log was read; its groups are restored from now on."""
         self._read += 1
         self._groups_found += groups
 

@@ -1,9 +1,8 @@
-"""How does a partition's state get from the disk into the coordinator? A snapshot, then the log.
+"""Loading: a partition's state from the disk into the coordinator, a snapshot and then the log.
 
-The snapshot is read whole, in a thread, and its groups stay undecoded; the log from its position on
-is read and taken apart in the thread, and taken in by the coordinator in slices on the loop. Where
-there is no snapshot that can be used, all of the log is read. `ownership.py` decides which
-partition is next and what follows.
+The snapshot is read whole, in a thread, and its groups stay undecoded. The log from its position on
+is read and parsed in the thread, and replayed by the coordinator in slices on the loop. Without a
+usable snapshot the whole log is read. `ownership.py` chooses the next partition and what follows.
 """
 
 import asyncio
@@ -18,14 +17,14 @@ from storage.api import Log, StoredRecord, TopicLog
 from storage.snapshot import Ignored, Snapshot
 
 SLICE_RECORDS: Final = 500
-"""Records that the coordinator takes in one go: about two milliseconds of the loop."""
+"""Records that the coordinator replays in one slice: about two milliseconds of the loop."""
 
-READ_BYTES: Final = 262_144
-"""Bytes of batches that are read and taken apart in one go, off the loop."""
+LOAD_READ_BYTES: Final = 262_144
+"""Bytes of batches that are read and parsed in one step, off the loop."""
 
 
-class Survey(NamedTuple):
-    """What loading a partition will take, by a look at names and sizes."""
+class LoadSize(NamedTuple):
+    """How much there is to load of a partition, by the sizes of its files."""
 
     log_bytes: int
     snapshot_bytes: int
@@ -40,14 +39,14 @@ class OwnedLogs(Protocol):
     def open(self, partition: int) -> tuple[Log, TopicLog]:
         """The end to append to, and the view to read. Raises OSError or Corrupt."""
 
-    def survey(self, partitions: Iterable[int]) -> dict[int, Survey]:
+    def load_sizes(self, partitions: Iterable[int]) -> dict[int, LoadSize]:
         """How much there is to load; reads no content. In a thread. Raises OSError."""
 
     def snapshot(self, partition: int) -> tuple[Snapshot | None, list[Ignored]]:
-        """The newest one that can be used, and what was passed over. In a thread."""
+        """The newest usable one, and those that cannot be used. In a thread."""
 
     def stands(self, snapshot: Snapshot) -> bool:
-        """May it still be used, or has the log been cleaned since it was read? In a thread."""
+        """Whether it still belongs to the log: a cleaning removes it. In a thread."""
 
 
 class Loading(Protocol):
@@ -78,22 +77,22 @@ class PartitionLoad:
     async def run(
         self, partition: int, log: TopicLog, is_wanted: Callable[[], bool], *, use_snapshot: bool
     ) -> int:
-        """Read it to its end, or until it is wanted no more; how many records. Raises whatever is
-        in a log."""
+        """Read it to its end, or while `is_wanted`; how many records. Raises whatever a damaged
+        log leads to."""
         loop = asyncio.get_running_loop()
         records = 0
         while True:
             snapshot = None
             if use_snapshot:
                 snapshot, ignored = await loop.run_in_executor(None, self._logs.snapshot, partition)
-                for one in ignored:
-                    self._observe(SnapshotIgnored(partition, one.path, one.reason))
+                for unused in ignored:
+                    self._observe(SnapshotIgnored(partition, unused.path, unused.reason))
             if not is_wanted():
                 return records
             records += await self._read(partition, log, snapshot, is_wanted)
             if snapshot is None or await loop.run_in_executor(None, self._logs.stands, snapshot):
                 return records
-            # The log was cleaned meanwhile: what it says does not go with that snapshot any more.
+            # The log was cleaned meanwhile: it does not continue that snapshot any more.
 
     async def _read(
         self,
@@ -122,7 +121,7 @@ class PartitionLoad:
 
 
 class Tail:
-    """What a load reads: where it begins, and the log from there on, in portions."""
+    """What a load reads of the log after the snapshot, in portions."""
 
     __slots__ = ("_batches", "_committed", "load_start", "records", "size")
 
@@ -140,6 +139,6 @@ class Tail:
         for batch in self._batches:
             self.records += self._committed.take(batch)
             self.size += len(batch)
-            if self.size >= READ_BYTES and self.records:
+            if self.size >= LOAD_READ_BYTES and self.records:
                 break
         return bool(self.records)

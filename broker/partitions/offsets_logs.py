@@ -1,9 +1,8 @@
-"""Where are the coordinator's logs? The partitions of `__consumer_offsets` in the log store.
+"""Offsets logs: the partitions of `__consumer_offsets` in the log store, for ownership.py.
 
-What ownership.py elects and loads: makes a partition's folder when it is first elected, begins a
-leader epoch (kept in Kafka's leader-epoch-checkpoint), and hands out the journal's end of the log
-for the shard and the view of what is stored for readers. Knows which snapshots lie beside the
-segments, and which of them still say what the log says.
+Makes a partition's folder when it is first elected, begins a leader epoch (in Kafka's
+leader-epoch-checkpoint), and opens the journal's end of the log for the shard and the stored log
+for readers. Finds the snapshots beside the segments, and which of them still belong to the log.
 """
 
 from collections.abc import Iterable
@@ -11,7 +10,7 @@ from contextlib import suppress
 from uuid import UUID
 
 from broker.background.snapshot_job import read_snapshot
-from broker.partitions.loading import Survey
+from broker.partitions.loading import LoadSize
 from protocol.names import OFFSETS_TOPIC
 from storage.api import Log, LogSettings, TopicLog, TopicPartition
 from storage.batch.record_batch import read_header
@@ -24,7 +23,7 @@ from storage.snapshot import SUFFIX, Ignored, Snapshot, forget_beyond, positions
 
 
 class OffsetsLogs:
-    """Implements ownership's OwnedLogs."""
+    """Implements OwnedLogs of loading.py."""
 
     def __init__(
         self,
@@ -60,57 +59,57 @@ class OffsetsLogs:
     def log(self, partition: int) -> PartitionLog | None:
         return self._store.partition_log(TopicPartition(OFFSETS_TOPIC, partition))
 
-    def survey(self, partitions: Iterable[int]) -> dict[int, Survey]:
+    def load_sizes(self, partitions: Iterable[int]) -> dict[int, LoadSize]:
         """How much there is to load; reads no content. Raises OSError."""
         return {partition: self._survey(partition) for partition in partitions}
 
-    def _survey(self, partition: int) -> Survey:
+    def _survey(self, partition: int) -> LoadSize:
         log = self.log(partition)
         if log is None:
-            return Survey(0, 0)
+            return LoadSize(0, 0)
         known = positions(self._disk, log.path)
-        position = max((one for one in known if one <= log.log_end_offset), default=0)
+        position = max((at for at in known if at <= log.log_end_offset), default=0)
         size = 0
         if position:
             file = self._disk.open(snapshot_path(log.path, position))
             size = file.size()
             file.close()
-        return Survey(log.bytes_from(position), size)
+        return LoadSize(log.bytes_from(position), size)
 
     def snapshot(self, partition: int) -> tuple[Snapshot | None, list[Ignored]]:
-        """The newest one that can be used, and what was passed over and is gone. Raises OSError."""
+        """The newest usable one, and those that were removed as unusable. Raises OSError."""
         log = self.log(partition)
         if log is None:
             return None, []
         end = log.log_end_offset
-        # Before anything is appended: once the log is as long again, they would tell of another.
+        # Before anything is appended: a snapshot beyond the end would match other records later.
         forget_beyond(self._disk, log.path, end)
         snapshot, ignored = read_snapshot(self._disk, log.path, log_end=end, topic_id=self.topic_id)
         if snapshot is not None and not _has_epoch(log, snapshot):
             ignored.append(Ignored(snapshot.path, "the log before it is of another leader epoch"))
             snapshot = None
-        for one in ignored:
-            self._disk.remove(one.path)
+        for unused in ignored:
+            self._disk.remove(unused.path)
         return snapshot, ignored
 
-    def tidy_up(self) -> None:
-        """After a stop that may have cut off whoever wrote a snapshot: what it had begun goes."""
+    def remove_partial_snapshots(self) -> None:
+        """After a stop that may have ended the worker while it wrote a snapshot."""
         logs = (self._store.partition_log(key) for key in self._store.partitions())
         for log in logs:
             if log is None or log.topic_partition.topic != OFFSETS_TOPIC:
                 continue
-            with suppress(OSError):  # then it goes at the next start
+            with suppress(OSError):  # then the next start removes it
                 for name in self._disk.listdir(log.path):
                     if name.endswith(f"{SUFFIX}{TEMPORARY}"):
                         self._disk.remove(f"{log.path}/{name}")
 
     def stands(self, snapshot: Snapshot) -> bool:
-        """May it still be used, or has the log been cleaned since it was read?"""
+        """Whether it still belongs to the log: a cleaning removes it."""
         return self._disk.exists(snapshot.path)
 
 
 def _has_epoch(log: PartitionLog, snapshot: Snapshot) -> bool:
-    """Was the last record before its position written in the epoch that the snapshot names?"""
+    """Whether the last record before its position is of the snapshot's leader epoch."""
     last = snapshot.about.position - 1
     for batch in log.batches(last) if last >= log.log_start_offset else ():
         header = read_header(batch)

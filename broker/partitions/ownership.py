@@ -1,11 +1,12 @@
-"""Which partitions of the offsets topic are ours, and are they loaded? Elects, loads, resigns.
+"""Ownership: elects, loads and resigns the partitions of the offsets topic.
 
-A partition goes through: elected in an epoch (from then on clients hear LOADING) / read, those that
-somebody asks for first (loading.py) / served, while its groups get ready in slices, those
-that somebody asks for at once / resigned. One lock for each keeps these steps apart, for they wait
-for the disk and elections may flap. Requests never wait for a lock. An embedded node owns all
-partitions, and each start is an election: the leader epoch grows by one. Kafka's counterpart:
-`GroupCoordinatorService.onElection`, `CoordinatorRuntime.scheduleLoadOperation`.
+States of a partition: elected in an epoch (from then on clients get COORDINATOR_LOAD_IN_PROGRESS) /
+its log is read, those that clients ask for first (loading.py) / served, while its groups are
+restored in slices, those that clients ask for at once / resigned. One lock per partition keeps
+these steps apart, because they wait for the disk and elections may flap. Requests never wait for a
+lock. An embedded node owns all partitions, and each start is an election: the leader epoch grows by
+one. Kafka's counterparts: `GroupCoordinatorService.onElection`,
+`CoordinatorRuntime.scheduleLoadOperation`.
 """
 
 import asyncio
@@ -34,25 +35,25 @@ from storage.batch.record_batch import InvalidBatch
 from storage.disk import shortage
 
 RESTORE_BUDGET: Final = 16_384
-"""What groups that get ready in one go may cost, in bytes of blobs: about two milliseconds."""
+"""Bytes of blobs that are restored in one slice: about two milliseconds."""
 
 PROGRESS_INTERVAL_S: Final = 3.0
-"""So often a load says how far it is."""
+"""Between two log lines about the progress of a load."""
 
 RELOADS_PER_WINDOW: Final = 5
 RELOAD_WINDOW_MS: Final = 60_000
-"""A shard that a bug of ours ends is loaded again so often in such a time; the next load waits.
+"""A shard that a bug of ours ends is reloaded this often in a window; the next reload waits.
 
-A bug that one client can hit at will must not keep the node busy with loads; and a partition that
-was hit often comes back when that client is gone.
+A bug that one client can hit at will must not keep the node busy with loads, and the partition must
+be served again when that client is gone.
 """
 
 RELOAD_PAUSE_MS: Final = 200
-"""Before the second reload of a window; each further one waits longer by as much."""
+"""Before the second reload of a window; each further one waits this much longer."""
 
 
 SHORTAGE_PAUSE_S: Final = 1.0
-"""A partition that could not be loaded for want of descriptors, memory or room is tried again."""
+"""Before the next attempt to load a partition that lacked descriptors, memory or disk space."""
 
 
 class Coordinator(Loading, Protocol):
@@ -85,7 +86,7 @@ class Ownership:
         attach: Callable[[TopicLog], None],
         turned: Callable[[], None],
     ) -> None:
-        """`attach` shows a log to those who read it; `turned` follows every step."""
+        """`attach` opens a log to its readers; `turned` is called after every step."""
         self.coordinator: Coordinator  # set by build.py, before the first election
         self._logs = logs
         self._clock = clock
@@ -95,18 +96,18 @@ class Ownership:
         self._locks: dict[int, asyncio.Lock] = {}
         self._open: dict[int, tuple[Log, TopicLog]] = {}
         self._epochs: dict[int, int] = {}
-        self._queued: dict[int, int] = {}  # elected, not loaded: in which order, since when
-        self._prioritized: dict[int, None] = {}  # of those, the ones that were asked for
-        self._recalling: dict[int, None] = {}  # served, while some of their groups get ready
-        self._surveyed: set[int] = set()  # of the queued ones, those that the progress expects
+        self._queued: dict[int, int] = {}  # elected, not loaded, in order: since when
+        self._prioritized: dict[int, None] = {}  # of those, the ones in requests
+        self._restoring: dict[int, None] = {}  # served, but not all groups are restored
+        self._sized: set[int] = set()  # of the queued ones, those in the progress
         self._progress: LoadProgress | None = None  # of the load that runs
         self._failed: dict[int, str] = {}
         self._reloads: dict[int, deque[int]] = {}  # when, in ms; those of the last window
-        self._resting: dict[int, str] = {}  # ended by a bug, and not queued again yet: why
-        self._stored = asyncio.Event()  # something was stored, or never will be
+        self._awaiting_reload: dict[int, str] = {}  # ended by a bug, not queued yet: why
+        self._stored = asyncio.Event()  # set after a flush, and when the journal has failed
         self._journal_failed = False
         self._journal_failures = 0
-        self._sleep = asyncio.sleep  # a test lets time pass on its own clock
+        self._sleep = asyncio.sleep  # tests set it to their own clock
         self._is_flushing = False
         self.damage: Corrupt | None = None  # the first that a load met
         self._background: set[asyncio.Task[None]] = set()
@@ -117,19 +118,19 @@ class Ownership:
 
     @property
     def loading(self) -> int:
-        """Partitions of which not every group is ready."""
-        return len(self._queued) + len(self._recalling)
+        """Partitions with groups that are not restored."""
+        return len(self._queued) + len(self._restoring)
 
     @property
     def progress(self) -> LoadReport | None:
-        """Of the load that runs."""
+        """The progress of the running load."""
         return None if self._progress is None else self._progress.report(self._now_ms())
 
     @property
     def served(self) -> list[int]:
         """Partitions whose log was read."""
-        out = self._queued.keys() | self._failed.keys() | self._resting.keys()
-        return [one for one in self._epochs if one not in out]
+        out = self._queued.keys() | self._failed.keys() | self._awaiting_reload.keys()
+        return [partition for partition in self._epochs if partition not in out]
 
     @property
     def writes_are_refused(self) -> bool:
@@ -141,10 +142,10 @@ class Ownership:
     @property
     def failed(self) -> dict[int, str]:
         """Partitions that are not served: they could not be loaded, or wait for their reload."""
-        return {**self._failed, **self._resting} if self._resting else self._failed
+        return {**self._failed, **self._awaiting_reload} if self._awaiting_reload else self._failed
 
     def prioritize(self, partition: int) -> None:
-        """Somebody asked for it: if it is not loaded yet, it is next."""
+        """A request needs it: if it is not loaded yet, it is next."""
         if partition in self._queued:
             self._prioritized[partition] = None
 
@@ -166,16 +167,16 @@ class Ownership:
         )
 
     async def resign(self, partition: int) -> None:
-        """Give a partition up: whoever waits there is sent to look for the coordinator again."""
-        self._queued.pop(partition, None)  # a load that runs looks here, and stops
+        """Give a partition up: what waits there is answered NOT_COORDINATOR."""
+        self._queued.pop(partition, None)  # a running load checks this, and stops
         async with self._lock(partition):
-            self._let_go(partition)
+            self._drop(partition)
 
     def resign_all(self) -> None:
-        """As the last act of a shutdown: nothing is loading or awaited any more."""
+        """The last step of a shutdown: nothing is loading or awaited any more."""
         partitions = tuple(self._epochs)
         for partition in partitions:
-            self._let_go(partition)
+            self._drop(partition)
         self._observe(PartitionsResigned(len(partitions)))
 
     async def flush(self, timeout_s: float) -> bool:
@@ -194,28 +195,28 @@ class Ownership:
     def _is_flushed(self) -> bool:
         return all(log.stored_position == log.end_position for log, _ in self._open.values())
 
-    def _let_go(self, partition: int) -> None:
+    def _drop(self, partition: int) -> None:
         epoch = self._epochs.pop(partition, None)
         if epoch is None:
             return
         self._queued.pop(partition, None)
-        self._recalling.pop(partition, None)
+        self._restoring.pop(partition, None)
         self._prioritized.pop(partition, None)
         self._failed.pop(partition, None)
-        self._resting.pop(partition, None)
+        self._awaiting_reload.pop(partition, None)
         self.coordinator.resign(partition, self._clock.now())
         self._observe(PartitionResigned(partition, epoch))
         self._turned()
 
     def _elect(self, partition: int) -> int | Exception:
-        """In any thread, for it writes files: the epoch that begins, or what kept it from that."""
+        """In any thread, because it writes files: the epoch that begins, or why none does."""
         try:
             return self._logs.elect(partition)
         except (OSError, Corrupt, MemoryError) as error:
             return error
 
     def _begin(self, partition: int, elected: int | Exception) -> int | None:
-        """From here on clients hear that it is loading."""
+        """From here on clients get COORDINATOR_LOAD_IN_PROGRESS."""
         try:
             if isinstance(elected, Exception):
                 raise elected
@@ -230,53 +231,53 @@ class Ownership:
         return epoch
 
     def _enqueue(self, partition: int) -> None:
-        self._resting.pop(partition, None)
+        self._awaiting_reload.pop(partition, None)
         self.coordinator.begin_load(partition, self._open[partition][0])
         self._queued[partition] = self._now_ms()
 
     # Loading.
 
     async def _load_queued(self) -> int:
-        """Load what is elected, the wanted first, then get all groups ready; the records read."""
+        """Load what is elected, the prioritized first, and restore all groups; the records read."""
         records = 0
         begins = self._progress is None
         progress = self._progress = self._progress or LoadProgress(self._now_ms())
-        telling = asyncio.create_task(self._tell_progress()) if begins else None
+        reporting = asyncio.create_task(self._report_progress()) if begins else None
         try:
-            while self._queued or self._recalling:
+            while self._queued or self._restoring:
                 if not self._queued:
-                    self._recall_slice(progress)
+                    self._restore_slice(progress)
                     await asyncio.sleep(0)
                     continue
-                await self._survey(progress)
+                await self._add_sizes(progress)
                 partition = next(iter(self._prioritized or self._queued), None)
                 if partition is None:
-                    continue  # given up while it was looked at
+                    continue  # resigned during the survey
                 self._prioritized.pop(partition, None)
                 async with self._lock(partition):
                     if partition in self._queued:
                         records += await self._load(partition, progress)
         finally:
-            if telling is not None:
-                telling.cancel()
+            if reporting is not None:
+                reporting.cancel()
                 self._progress = None
         return records
 
-    async def _survey(self, progress: LoadProgress) -> None:
-        """How much will it be? Of those that are new in the queue."""
-        unknown = [one for one in self._queued if one not in self._surveyed]
+    async def _add_sizes(self, progress: LoadProgress) -> None:
+        """Add the sizes of those that are new in the queue to the progress."""
+        unknown = [partition for partition in self._queued if partition not in self._sized]
         if not unknown:
             return
-        self._surveyed.update(unknown)
+        self._sized.update(unknown)
         loop = asyncio.get_running_loop()
         try:
-            found = await loop.run_in_executor(None, self._logs.survey, unknown)
+            found = await loop.run_in_executor(None, self._logs.load_sizes, unknown)
         except OSError:
-            return  # whoever reads it will say so
+            return  # the load of that partition reports it
         for log_bytes, snapshot_bytes in found.values():
             progress.expect(log_bytes, snapshot_bytes)
 
-    async def _tell_progress(self) -> None:
+    async def _report_progress(self) -> None:
         while True:
             await asyncio.sleep(PROGRESS_INTERVAL_S)
             report = self.progress
@@ -292,7 +293,7 @@ class Ownership:
                 partition,
                 log,
                 lambda: partition in self._queued,
-                # One that failed again is not to begin with what may have been the reason.
+                # A second reload does not use the snapshot, which may be the cause.
                 use_snapshot=len(self._reloads.get(partition, ())) < 2,
             )
         except Exception as error:  # noqa: BLE001 - whatever is in a log, it fails its partition
@@ -301,10 +302,10 @@ class Ownership:
             self._fail(partition, error)
             return 0
         if not self._dequeue(partition):
-            return records  # it was given up while it was read
+            return records  # it was resigned while it was read
         self.coordinator.finish_load(partition, self._clock.now())
         progress.read(self.coordinator.load_left(partition)[0])
-        self._recalling[partition] = None
+        self._restoring[partition] = None
         self._attach(log)
         self._turned()
         self._observe(
@@ -320,19 +321,19 @@ class Ownership:
         return records
 
     def _dequeue(self, partition: int) -> bool:
-        self._surveyed.discard(partition)
+        self._sized.discard(partition)
         return self._queued.pop(partition, None) is not None
 
-    def _recall_slice(self, progress: LoadProgress) -> None:
-        """Get some groups ready that nobody asked for."""
-        partition = next(iter(self._recalling))
+    def _restore_slice(self, progress: LoadProgress) -> None:
+        """Restore some groups that no request has needed yet."""
+        partition = next(iter(self._restoring))
         groups, cost = self.coordinator.load_left(partition)
         more = self.coordinator.restore_slice(partition, self._clock.now(), RESTORE_BUDGET)
         groups_left, cost_left = self.coordinator.load_left(partition)
         progress.ready(groups - groups_left, cost - cost_left)
         self._turned()
         if not more:
-            self._recalling.pop(partition, None)
+            self._restoring.pop(partition, None)
 
     def _fail(self, partition: int, error: Exception) -> None:
         self._failed[partition] = _reason(error)
@@ -346,11 +347,11 @@ class Ownership:
     # Loading again.
 
     async def _try_again(self, partition: int) -> None:
-        """What was lacking may be there by now; if not, this is asked again."""
+        """Load after a shortage; if it fails for the same reason, this runs again."""
         await self._sleep(SHORTAGE_PAUSE_S)
         async with self._lock(partition):
             if partition not in self._epochs or partition not in self._failed:
-                return  # it was given up, or loaded meanwhile
+                return  # it was resigned, or loaded meanwhile
             if self._epochs[partition] >= 0:
                 del self._failed[partition]
                 self._open_again(partition)
@@ -368,31 +369,31 @@ class Ownership:
             self._stored.set()
 
     def shard_failed(self, partition: int, error: Exception) -> None:
-        """A bug of ours ended a shard: what is on the disk is loaded again."""
+        """A bug of ours ended a shard: reload what is on the disk."""
         if isinstance(error, LogClosed):
-            return  # no bug: the journal has just failed, and says so in a moment
+            return  # no bug: the journal has just failed, and reports it in a moment
         self._observe(PartFailed(f"shard of partition {partition}", error))
-        self._recalling.pop(partition, None)
-        self._resting[partition] = _reason(error)
+        self._restoring.pop(partition, None)
+        self._awaiting_reload[partition] = _reason(error)
         self._in_background(self._reload(partition))
 
     def journal_failed(self) -> None:
-        """Nothing more will be stored: serve what is on the disk, and refuse all writes."""
+        """Nothing more is stored: serve what is on the disk, and refuse all writes."""
         self._journal_failed = True
         self._journal_failures += 1
         self._stored.set()
         self._load_all_again()
 
     def journal_reopened(self, first: Callable[[], Awaitable[None]]) -> None:
-        """It takes writes again, and the disk may have more by now than what was loaded since.
+        """It takes writes again, and the disk may have more than what was loaded since.
 
-        `first` comes before anything is loaded again.
+        `first` runs before anything is loaded again.
         """
         self._in_background(self._serve_again(self._journal_failures, first))
 
     async def _serve_again(self, failures: int, first: Callable[[], Awaitable[None]]) -> None:
         await first()
-        await self._load_queued()  # what still loads would go on with a log of before
+        await self._load_queued()  # a load that still runs uses the log of before
         if failures == self._journal_failures:
             self._journal_failed = False
             self._load_all_again()
@@ -403,14 +404,14 @@ class Ownership:
             if partition in self._failed or partition in self._queued:
                 continue
             self.coordinator.on_log_failed(partition, now)
-            self._recalling.pop(partition, None)
-            self._resting.pop(partition, None)
+            self._restoring.pop(partition, None)
+            self._awaiting_reload.pop(partition, None)
             self._open_again(partition)
         self._turned()
         self._in_background(self._load_again())
 
     def _open_again(self, partition: int) -> None:
-        """With the end of the log as the journal has it now."""
+        """With the end of the log as it is in the journal now."""
         try:
             self._open[partition] = self._logs.open(partition)
         except (OSError, Corrupt, MemoryError) as error:
@@ -422,7 +423,7 @@ class Ownership:
         await self._load_queued()
 
     def _reload_pause_ms(self, partition: int) -> int:
-        """How long this reload waits; from here on it counts."""
+        """How long this reload waits; it counts from now on."""
         now_ms = self._now_ms()
         recent = self._reloads.setdefault(partition, deque(maxlen=RELOADS_PER_WINDOW))
         while recent and recent[0] <= now_ms - RELOAD_WINDOW_MS:
@@ -436,14 +437,14 @@ class Ownership:
     async def _reload(self, partition: int) -> None:
         await self._sleep(self._reload_pause_ms(partition) / 1000)
         async with self._lock(partition):
-            if partition not in self._resting:
-                return  # it was given up, or loaded again for another reason
+            if partition not in self._awaiting_reload:
+                return  # it was resigned, or reloaded for another reason
             log = self._open[partition][0]
-            # What the shard appended before it failed is on its way; only then the log is whole.
+            # What the shard appended before it failed is not stored yet; then the log is complete.
             while log.stored_position < log.end_position and not self._journal_failed:
                 self._stored.clear()
                 await self._stored.wait()
-            if partition in self._resting:
+            if partition in self._awaiting_reload:
                 self._enqueue(partition)
         await self._load_queued()
 

@@ -1,6 +1,6 @@
 """A start of the daemon as far as its logs go: what it opens, repairs and warns of."""
 
-from broker.observe.log_lines import Fields, LogLine
+from broker.observe.log_lines import LogFields, LogLine
 from broker.observe.storage_lines import STORAGE_LINES
 from protocol.names import OFFSETS_TOPIC
 from storage.api import LogSettings, TopicPartition
@@ -48,6 +48,6 @@ class Start:
         assert self.journal.pump()
         return position - 1
 
-    def warnings(self) -> dict[str, Fields]:
+    def warnings(self) -> dict[str, LogFields]:
         """The facts of each warning, the last of its kind, by its words."""
         return {line.message: line.fields for line in self._lines if line.level == "warning"}

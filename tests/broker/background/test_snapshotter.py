@@ -18,7 +18,7 @@ from broker.background.snapshotter import WORTH_IT_AT_STOP, Snapshotter
 from broker.background.worker import JobFailed
 from broker.loop.clock import SystemClock
 from broker.observe.events import PartFailed, SnapshotFailed, SnapshotTaken
-from broker.partitions.loading import Survey
+from broker.partitions.loading import LoadSize
 from logtools.findings import Tally
 from logtools.layout import place_at
 from logtools.lint import findings
@@ -40,7 +40,7 @@ class Rig:
 
     def __init__(self, *log_bytes: int) -> None:
         self.topic_id = UUID(int=1)
-        self.sizes = [Survey(size, 0) for size in log_bytes]
+        self.sizes = [LoadSize(size, 0) for size in log_bytes]
         self.writes_are_refused = False
         self.jobs: list[int] = []
         self.ended: list[object] = []  # what the jobs were told of the ones before them
@@ -61,7 +61,7 @@ class Rig:
     def served(self) -> list[int]:
         return list(range(len(self.sizes)))
 
-    def survey(self, partitions: Iterable[int]) -> dict[int, Survey]:
+    def load_sizes(self, partitions: Iterable[int]) -> dict[int, LoadSize]:
         return {partition: self.sizes[partition] for partition in partitions}
 
     def log(self, partition: int) -> object:
@@ -80,10 +80,10 @@ class Rig:
             await self.holding.wait()
         if self.failure is not None:
             raise self.failure
-        self.sizes[partition] = Survey(0, 10)
+        self.sizes[partition] = LoadSize(0, 10)
         position = int(str(arguments["up_to"])) - self.falls_short
         if self.falls_short:
-            self.sizes[partition] = Survey(AFTER_BYTES, 10)
+            self.sizes[partition] = LoadSize(AFTER_BYTES, 10)
         end = [position, [0, 1_000 * len(self.jobs)]]
         return {"position": position, "bytes": 10, "groups": 2, "records": 3, "end": end}
 
@@ -118,13 +118,13 @@ async def test_a_fold_is_told_where_the_one_before_it_ended() -> None:
     rig = Rig(AFTER_BYTES)
     rig.snapshotter.start()
     await rig.look(lambda: len(rig.events) == 1)
-    rig.sizes[0] = Survey(AFTER_BYTES, 10)
+    rig.sizes[0] = LoadSize(AFTER_BYTES, 10)
     await rig.look(lambda: len(rig.events) == 2)
     rig.failure = JobFailed("fold", "SnapshotAbandoned", "segments were replaced")
-    rig.sizes[0] = Survey(AFTER_BYTES, 10)
+    rig.sizes[0] = LoadSize(AFTER_BYTES, 10)
     await rig.look(lambda: len(rig.jobs) == 3)
     rig.failure = None
-    rig.sizes[0] = Survey(2 * AFTER_BYTES, 10)
+    rig.sizes[0] = LoadSize(2 * AFTER_BYTES, 10)
     await rig.look(lambda: len(rig.events) == 3)
     await rig.snapshotter.stop(rig.served)
     assert rig.ended == [None, [100, [0, 1_000]], [100, [0, 2_000]], None]
@@ -132,7 +132,7 @@ async def test_a_fold_is_told_where_the_one_before_it_ended() -> None:
 
 async def test_a_large_snapshot_is_not_written_anew_for_a_little_log() -> None:
     rig = Rig(0, 0)
-    rig.sizes = [Survey(4_999, 10_000), Survey(5_000, 10_000)]
+    rig.sizes = [LoadSize(4_999, 10_000), LoadSize(5_000, 10_000)]
     rig.snapshotter.start()
     await rig.look(lambda: bool(rig.events))
     await rig.snapshotter.stop(rig.served)
@@ -147,13 +147,13 @@ async def test_a_failure_is_told_once_and_tried_again_when_the_log_has_grown() -
     (failed,) = rig.events
     assert isinstance(failed, SnapshotFailed)
     assert "No space left" in failed.reason
-    rig.sizes[0] = Survey(2 * AFTER_BYTES - 1, 0)
+    rig.sizes[0] = LoadSize(2 * AFTER_BYTES - 1, 0)
     for _ in range(50):
         await asyncio.sleep(0.001)
     assert rig.jobs == [0]
 
     rig.failure = None
-    rig.sizes[0] = Survey(2 * AFTER_BYTES, 0)
+    rig.sizes[0] = LoadSize(2 * AFTER_BYTES, 0)
     await rig.look(lambda: len(rig.events) == 2)
     assert isinstance(rig.events[1], SnapshotTaken)
     await rig.snapshotter.stop(rig.served)

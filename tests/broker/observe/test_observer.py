@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from broker.observe import cleaner_events as cleaner
 from broker.observe import events as shell
 from broker.observe.counters import COUNTING
-from broker.observe.observer import FIELD_CHARS_MAX, LINES, Observer, open_log
+from broker.observe.observer import FIELD_CHARS_MAX, LOG_LINES, Observer, open_log
 from coordinator.classic import events as groups
 from coordinator.classic.commands import RebalanceCause
 from coordinator.classic.events import RemovalCause, RemovedMember
@@ -65,8 +65,8 @@ UNCOUNTED = {
 
 
 def test_every_event_has_a_log_line_or_is_silent_on_purpose() -> None:
-    assert LINES.keys() | SILENT == set(get_args(EVENTS))
-    assert LINES.keys() & SILENT == set()
+    assert LOG_LINES.keys() | SILENT == set(get_args(EVENTS))
+    assert LOG_LINES.keys() & SILENT == set()
 
 
 def test_every_silent_event_is_counted_or_neither_on_purpose() -> None:

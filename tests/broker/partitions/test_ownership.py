@@ -20,7 +20,7 @@ from broker.observe.events import (
 )
 from broker.partitions import ownership
 from broker.partitions.load_progress import LoadReport
-from broker.partitions.loading import SLICE_RECORDS, Survey
+from broker.partitions.loading import SLICE_RECORDS, LoadSize
 from broker.partitions.ownership import RELOAD_WINDOW_MS, RELOADS_PER_WINDOW, Ownership
 from coordinator.image import MEANING, LoadStart
 from seams.now import Now
@@ -102,8 +102,8 @@ class MemoryLogs:
         log = self.logs[partition]
         return log, log  # type: ignore[return-value]  # as much of a TopicLog as a load needs
 
-    def survey(self, partitions: Iterable[int]) -> dict[int, Survey]:
-        return {one: Survey(self.logs[one].stored_position, 0) for one in partitions}
+    def load_sizes(self, partitions: Iterable[int]) -> dict[int, LoadSize]:
+        return {one: LoadSize(self.logs[one].stored_position, 0) for one in partitions}
 
     def snapshot(self, partition: int) -> tuple[Snapshot | None, list[Ignored]]:
         self.looked_for.append(partition)
