@@ -21,7 +21,7 @@ from broker.cluster_view import ClusterOfOne
 from broker.daemon import Daemon, sealed_flush_failed
 from broker.fail_points import fail_at
 from broker.health import Health
-from broker.history_log.last_alive import away_since
+from broker.history_log.last_alive import downtime_since
 from broker.history_log.writer import HistoryLog
 from broker.lag.reader import LagReader
 from broker.lag.sampler import LagSampler
@@ -252,7 +252,7 @@ def _history(base: _Base, data_dir: DataDir) -> HistoryLog:
         history_record_limits(config),
         base.observer,
     )
-    history.facts.away = away_since(
+    history.recorder.downtime = downtime_since(
         data_dir.alive_at_ms, base.clock.now(), was_clean=base.storage.store.was_clean
     )
     return history

@@ -135,7 +135,7 @@ class Daemon:
         self.snapshotter.start()
         self.log_cleaner.start()
         if self.history is not None:
-            self.history.settle(self.coordinator.knows, self.clock.now())
+            self.history.close_interrupted(self.coordinator.knows, self.clock.now())
         self.gc_policy.start()
         self.lag.start()
         self._log_descriptor_limits()  # now that the partitions are known
@@ -219,7 +219,7 @@ class Daemon:
     async def _reload_history(self) -> None:
         """Before any group is loaded again."""
         if self.history is not None:
-            await self.history.reopen_beside()
+            await self.history.reopen_in_thread()
 
     def on_stall(self, stalled_ms: int) -> None:
         self.observer(LoopStalled(stalled_ms))

@@ -10,7 +10,7 @@ from config.limits import CleanerSettings, ServerLimits
 from coordinator.settings import GroupSettings
 from history.index import IndexLimits
 from history.lag.store import LagLimits
-from history.recording.recorder import FactLimits
+from history.recording.rebalance_tracker import RecordLimits
 from history.verdicts.model import VerdictLimits
 from storage.api import JOURNALED_BATCH_BYTES_MAX
 
@@ -74,9 +74,9 @@ def history_index_limits(config: Config) -> IndexLimits:
     )
 
 
-def history_record_limits(config: Config) -> FactLimits:
+def history_record_limits(config: Config) -> RecordLimits:
     """What one history record names."""
-    return FactLimits(members=config.rollcall_history_members_max)
+    return RecordLimits(members=config.rollcall_history_members_max)
 
 
 def lag_limits(config: Config) -> LagLimits:

@@ -18,7 +18,7 @@ from typing import Final
 from aiohttp import web
 
 from broker.daemon import Daemon
-from broker.history_log.reader import FOREVER_MS, Span
+from broker.history_log.reader import FOREVER_MS, TimeRange
 from broker.history_log.view import HistoryView
 from broker.lag.verdict_watch import ActiveVerdict
 from console.answers import answer_json, number_asked, refusal, whole_number
@@ -151,10 +151,10 @@ class HistoryApi:
         return refusal(404, f"there is no group {group_id!r}, and the history has none")
 
 
-def _span(request: web.Request) -> Span:
+def _span(request: web.Request) -> TimeRange:
     """Raises ValueError with words for people."""
     since_ms, until_ms = number_asked(request, "since"), number_asked(request, "until")
-    span = Span(since_ms or 0, FOREVER_MS if until_ms is None else until_ms)
+    span = TimeRange(since_ms or 0, FOREVER_MS if until_ms is None else until_ms)
     if span.since_ms > span.until_ms:
         raise ValueError("since must not be after until")
     return span

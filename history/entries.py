@@ -15,7 +15,6 @@ added can be read. Kafka's counterpart: none; KIP-1314 asks for one.
 from typing import Final, NamedTuple
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from coordinator.member_identity import MemberIdentity
 from history.causes import Cause, End, OffsetsBy, Removal, WaitEnd
@@ -283,13 +282,7 @@ class NobodyRejoinedEntry(Struct, frozen=True):
     group_id: str
     at_ms: int
     waiting_for: tuple[MemberIdentity, ...] = ()
-    times: int | None = None  # in a row so far; None: once. Not each time is told
-
-    def after(self, times: int | None) -> "NobodyRejoinedEntry | None":
-        """The same as the last of so many; None: not told (repeats.py)."""
-        if times is None:
-            return None
-        return self if times == 1 else replace(self, times=times)
+    times: int | None = None  # in a row so far; None: once. repeats.py limits the entries
 
 
 class LeaderChangedEntry(Struct, frozen=True):

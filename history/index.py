@@ -1,8 +1,8 @@
-"""What does memory hold of the groups' stories? The last rebalances of each, within limits.
+"""History index: the last rebalances of each group in memory, within limits.
 
-The newest of the groups that were touched last are kept, within limits of number and of bytes;
-what is dropped here is still in the topic, and is read from there when somebody asks. A rebalance
-that runs is never dropped: there are no more of those than groups with members.
+The most recent rebalances of the groups used last are kept, within limits of number and of bytes;
+older ones are read from the topic on request. A running rebalance is never dropped: there are no
+more of them than groups with members.
 """
 
 from collections import OrderedDict, deque
@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from coordinator.member_identity import MemberIdentity
 from history.entries import GroupDeletedEntry, HistoryEntry, Rebalance
-from history.story import Story
+from history.story import GroupStory
 
 
 class IndexLimits(Struct, frozen=True):
@@ -22,38 +22,38 @@ class IndexLimits(Struct, frozen=True):
     memory_bytes: int = 32 << 20  # rollcall.history.memory.bytes
 
 
-REBALANCE_BYTES: Final = 500
+REBALANCE_MEMORY_BYTES: Final = 500
 NAMED_BYTES: Final = 160
 MOVE_BYTES: Final = 250  # a partition that moved, or a topic that changed
 TEXT_BYTES: Final = 49
-"""What CPython takes for a rebalance without members, for each member that it names, and for each
+"""CPython's memory for a rebalance without members, for each member that it names, and for each
 text besides its characters."""
 
 
 def bytes_of(rebalance: Rebalance) -> int:
-    """About what it takes in memory: members are most of it."""
+    """Its approximate memory: members are most of it."""
     named = [wait.member for wait in rebalance.waited_for]
     named += [joined.member for joined in rebalance.joined]
     named += [also.member for also in rebalance.also if also.member is not None]
-    named += [who for who in (rebalance.trigger, rebalance.replaced) if who is not None]
-    named += [*rebalance.with_trigger, *(one.member for one in rebalance.held)]
+    named += [member for member in (rebalance.trigger, rebalance.replaced) if member is not None]
+    named += [*rebalance.with_trigger, *(tasks.member for tasks in rebalance.held)]
     texts = len(rebalance.reason) + len(rebalance.client_reason)
     texts += len(rebalance.note) + len(rebalance.described)
     pairs = len(rebalance.moves) + len(rebalance.topics)
-    return REBALANCE_BYTES + texts + MOVE_BYTES * pairs + sum(map(_bytes_of_who, named))
+    return REBALANCE_MEMORY_BYTES + texts + MOVE_BYTES * pairs + sum(map(_bytes_of_member, named))
 
 
-def _bytes_of_who(who: MemberIdentity) -> int:
-    texts = len(who.member_id) + len(who.group_instance_id or "")
-    return NAMED_BYTES + 3 * TEXT_BYTES + texts + len(who.client_id) + len(who.client_host)
+def _bytes_of_member(member: MemberIdentity) -> int:
+    texts = len(member.member_id) + len(member.group_instance_id or "")
+    return NAMED_BYTES + 3 * TEXT_BYTES + texts + len(member.client_id) + len(member.client_host)
 
 
 class HistoryIndex:
-    """Stories by group id, the one that was touched last at the end."""
+    """Stories by group id, the last used at the end."""
 
     def __init__(self, limits: IndexLimits) -> None:
         self._limits = limits
-        self._stories: OrderedDict[str, Story] = OrderedDict()
+        self._stories: OrderedDict[str, GroupStory] = OrderedDict()
         self._sizes: dict[str, deque[int]] = {}  # of each story's rebalances that are over
         self.kept = 0  # rebalances that are over
         self.kept_bytes = 0  # about what they take
@@ -65,13 +65,13 @@ class HistoryIndex:
             return
         story = self._stories.get(group_id)
         if story is None:
-            story = Story(self._limits.rebalances_per_group)
+            story = GroupStory(self._limits.rebalances_per_group)
         last = story.done[-1] if story.done else None
         story.apply(event)
         if story.done and story.done[-1] is not last:
             self._count(group_id, story.done[-1])
         if story.running is None and not story.done:
-            return  # nothing of it is a story
+            return  # no part of a rebalance
         self._stories[group_id] = story
         self._stories.move_to_end(group_id)
         if self._is_over_a_limit:
@@ -83,7 +83,7 @@ class HistoryIndex:
         self.kept = self.kept_bytes = 0
 
     def _count(self, group_id: str, rebalance: Rebalance) -> None:
-        """One more; if the story was full, its oldest one went for it."""
+        """Count a rebalance; a full story has dropped its oldest."""
         sizes = self._sizes.setdefault(group_id, deque())
         size = bytes_of(rebalance)
         sizes.append(size)
@@ -105,7 +105,7 @@ class HistoryIndex:
         return self.kept > limits.rebalances or self.kept_bytes > limits.memory_bytes
 
     def _forget(self) -> None:
-        """Drop the rebalances of the groups that were touched longest ago."""
+        """Drop rebalances of the groups used least recently."""
         for group_id in tuple(self._stories):
             if not self._is_over_a_limit:
                 return
@@ -121,7 +121,7 @@ class HistoryIndex:
         return None if story is None else story.running
 
     def rebalances(self, group_id: str) -> list[Rebalance]:
-        """Those in memory, newest first; one that runs comes first of all."""
+        """Those in memory, newest first; a running one comes first."""
         story = self._stories.get(group_id)
         return [] if story is None else story.newest_first
 
@@ -133,7 +133,7 @@ class HistoryIndex:
         assert self.kept == sum(len(story.done) for story in self._stories.values())
         assert not self._is_over_a_limit
         sizes = {
-            group_id: [bytes_of(one) for one in story.done]
+            group_id: [bytes_of(rebalance) for rebalance in story.done]
             for group_id, story in self._stories.items()
             if story.done
         }

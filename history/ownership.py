@@ -1,55 +1,54 @@
-"""Which partitions went to somebody else in a rebalance, and how long did nobody read them?
+"""Ownership change: which partitions a rebalance moves, and for how long they have no owner.
 
-Only consumers' assignments can be read (protocol/consumer_protocol.py); of other groups nothing is
-said. What counts as "without an owner" (docs/history.md has it for people):
+Only consumers' assignments can be read (protocol/consumer_protocol.py); other groups have no such
+numbers. What counts as "without an owner" (docs/history.md explains it for users):
 
 - a partition counts only if it had an owner in the generation before;
-- it loses its owner when that member rejoins without saying that it still owns it (an eager member
-  revokes all first), when it leaves, when it is dropped, or, if it expired or was replaced by
-  another process, at its last sign of life: nobody can know when it really died;
-- a cooperative member that rejoins keeps what it says it owns; what its next assignment leaves out
-  is without an owner from the moment that it is told so, into the next rebalance if need be;
-- it has an owner again when the member that it is assigned to has its SyncGroup answer; one that
-  nobody is assigned any more, because nobody subscribes to its topic, is not missed.
+- it loses its owner when that member rejoins without it in its owned partitions (an eager member
+  revokes all first), when the member leaves, when it is dropped, or, if it expired or was replaced
+  by another process, at its last sign of life: nobody can know when it really died;
+- a cooperative member that rejoins keeps its owned partitions; those that its next assignment
+  omits are without an owner from its SyncGroup answer on, into the next rebalance if need be;
+- it has an owner again when the member that it is assigned to has its SyncGroup answer; a
+  partition that is not assigned any more (no member subscribes to its topic) does not count.
 
-Owners are named by instance id, or else by member id: a static member that comes back with a new
-member id is the same owner. Nothing is parsed before the new assignments are known: until then a
-rebalance costs a few dictionary entries for each member.
+Owners are named by instance id, or else by member id: a static member with a new member id is the
+same owner. Nothing is decoded before the new assignments are known: until then a rebalance costs a
+few dictionary entries for each member.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
+from history.lag.model import PartitionKey
 from protocol.consumer_protocol import read_assignment, read_subscription
 from protocol.primitives import Malformed
 
-TopicPartition = tuple[str, int]
-
-NOTHING: Final = frozenset[TopicPartition]()
+NO_PARTITIONS: Final = frozenset[PartitionKey]()
 
 SUBSCRIPTION_BYTES_MAX: Final = 128 << 10
-"""Of one member; some 5,000 topics, about a millisecond to read, 15 ms at the very worst. It is
-read in the turn of a JoinGroup, while nobody else is served; of a larger one nothing is said."""
+"""Of one member: some 5,000 topics, about a millisecond to read, 15 ms at worst. It is read in the
+turn of a JoinGroup, which blocks the loop; a larger one is not read."""
 
 
-class Moved(NamedTuple):
+class OwnerMove(NamedTuple):
     topic: str
     partition: int
     from_owner: str
     to_owner: str
 
 
-class Held(NamedTuple):
-    """Who had a partition, and since when it has no owner; None: that owner had it still."""
+class LastOwner(NamedTuple):
+    """The last owner of a partition, and since when it has none; None: it still had it."""
 
     owner: str
     since_ms: int | None = None
 
 
-Holdings = Mapping[TopicPartition, Held]
+Holdings = Mapping[PartitionKey, LastOwner]
 
 
-def offered(offers: Iterable[tuple[str, bytes]], protocol_name: str | None) -> bytes:
+def chosen_metadata(offers: Iterable[tuple[str, bytes]], protocol_name: str | None) -> bytes:
     """A member's metadata for the group's protocol, or for the first that it offers."""
     first: bytes | None = None
     for name, metadata in offers:
@@ -60,8 +59,8 @@ def offered(offers: Iterable[tuple[str, bytes]], protocol_name: str | None) -> b
     return first or b""
 
 
-def owned_by_subscription(subscription: bytes) -> frozenset[TopicPartition] | None:
-    """What a member that joins says that it still owns; an eager one says nothing.
+def owned_by_subscription(subscription: bytes) -> frozenset[PartitionKey] | None:
+    """The owned partitions in a subscription; an eager member sends none.
 
     None: the subscription is too large to be read in the turn of a JoinGroup.
     """
@@ -70,25 +69,25 @@ def owned_by_subscription(subscription: bytes) -> frozenset[TopicPartition] | No
     try:
         read = read_subscription(subscription)
     except Malformed:
-        return NOTHING
+        return NO_PARTITIONS
     return frozenset(
-        (one.topic, index) for one in read.owned_partitions for index in one.partitions
+        (owned.topic, index) for owned in read.owned_partitions for index in owned.partitions
     )
 
 
-def partitions_of(assignment: bytes) -> list[TopicPartition]:
+def partitions_of(assignment: bytes) -> list[PartitionKey]:
     """The partitions of one member; none if the bytes are empty. Raises Malformed."""
     if not assignment:
         return []
     return [
-        (one.topic, index)
-        for one in read_assignment(assignment).assigned_partitions
-        for index in one.partitions
+        (assigned.topic, index)
+        for assigned in read_assignment(assignment).assigned_partitions
+        for index in assigned.partitions
     ]
 
 
-def count_of(assignment: bytes, most: int) -> int | None:
-    """How many partitions; None if the bytes are too many, or no consumer's assignment."""
+def count_partitions(assignment: bytes, most: int) -> int | None:
+    """How many partitions; None if the assignment is too large or not a consumer's."""
     if len(assignment) > most:
         return None
     try:
@@ -97,8 +96,8 @@ def count_of(assignment: bytes, most: int) -> int | None:
         return None
 
 
-class Shift:
-    """One rebalance's change of hands. Times are monotonic ms."""
+class OwnershipChange:
+    """The ownership change of one rebalance. Times are monotonic ms."""
 
     __slots__ = ("_answered_ms", "_before", "_gone_ms", "_held", "_kept", "_new", "_released_ms")
 
@@ -107,13 +106,15 @@ class Shift:
         self._before = dict(before)
         self._held = dict(left_over or {})
         self._released_ms: dict[str, int] = {}
-        self._kept: dict[str, frozenset[TopicPartition]] = {}
+        self._kept: dict[str, frozenset[PartitionKey]] = {}
         self._gone_ms: dict[str, int] = {}
         self._answered_ms: dict[str, int] = {}
-        self._new: dict[TopicPartition, str] | None = None
+        self._new: dict[PartitionKey, str] | None = None
 
-    def release(self, owner: str, at_ms: int, kept: frozenset[TopicPartition] = NOTHING) -> None:
-        """The owner rejoined, and keeps only these. The first time counts."""
+    def release(
+        self, owner: str, at_ms: int, kept: frozenset[PartitionKey] = NO_PARTITIONS
+    ) -> None:
+        """The owner rejoined and keeps only these partitions. The first call counts."""
         self._released_ms.setdefault(owner, at_ms)
         self._kept.setdefault(owner, kept)
 
@@ -121,23 +122,23 @@ class Shift:
         return owner in self._released_ms
 
     def gone(self, owner: str, at_ms: int) -> None:
-        """The owner will not come back; this was the last time that it can have read anything."""
+        """The owner is gone; `at_ms` is the last time that it can have read anything."""
         self._gone_ms.setdefault(owner, at_ms)
 
     def answered(self, owner: str, at_ms: int) -> None:
         """The owner has its new assignment."""
         self._answered_ms.setdefault(owner, at_ms)
 
-    def assign(self, assignments: Mapping[str, bytes]) -> list[Moved]:
-        """The leader's assignments are known; what moved by them. Raises Malformed."""
+    def assign(self, assignments: Mapping[str, bytes]) -> list[OwnerMove]:
+        """The leader's assignments; returns the partitions that they move. Raises Malformed."""
         held = self._holdings()
-        new: dict[TopicPartition, str] = {}
+        new: dict[PartitionKey, str] = {}
         for owner, assignment in assignments.items():
             for partition in partitions_of(assignment):
                 new.setdefault(partition, owner)
         self._new = new
         return [
-            Moved(*partition, held[partition].owner, owner)
+            OwnerMove(*partition, held[partition].owner, owner)
             for partition, owner in sorted(new.items())
             if partition in held and held[partition].owner != owner
         ]
@@ -149,7 +150,7 @@ class Shift:
 
     def partitions_of(self, topic: str) -> int:
         """How many of this topic."""
-        return sum(one == topic for one, _ in self._new or ())
+        return sum(assigned == topic for assigned, _ in self._new or ())
 
     def unowned_ms(self, now_ms: int) -> int:
         """Milliseconds without an owner, all partitions together. Raises Malformed."""
@@ -160,26 +161,26 @@ class Shift:
                 total += max(0, self._found_ms(partition, now_ms) - since_ms)
         return total
 
-    def left_over(self, now_ms: int) -> dict[TopicPartition, Held]:
-        """What was told to be given up and nobody has yet: for the next rebalance, from now on.
+    def left_over(self, now_ms: int) -> dict[PartitionKey, LastOwner]:
+        """Partitions that were revoked and have no new owner: for the next rebalance, from now on.
 
         Raises Malformed.
         """
         return {
-            partition: Held(held.owner, now_ms)
+            partition: LastOwner(held.owner, now_ms)
             for partition, held in self._holdings().items()
             if self._is_passed_on(partition, held)
         }
 
-    def handed_on(self, now_ms: int) -> "Shift":
-        """The next rebalance began before these assignments were told: it goes on from here.
+    def handed_on(self, now_ms: int) -> "OwnershipChange":
+        """The next rebalance began before these assignments were handed out: its starting point.
 
         Raises Malformed.
         """
-        return Shift(
+        return OwnershipChange(
             {},
             {
-                partition: Held(
+                partition: LastOwner(
                     held.owner, None if self._lost_ms(partition, held) is None else now_ms
                 )
                 for partition, held in self._holdings().items()
@@ -188,15 +189,15 @@ class Shift:
 
     # ------------------------------------------------------------ partition by partition
 
-    def _holdings(self) -> dict[TopicPartition, Held]:
+    def _holdings(self) -> dict[PartitionKey, LastOwner]:
         while self._before:
             owner, assignment = self._before.popitem()
             for partition in partitions_of(assignment):
-                self._held[partition] = Held(owner)
+                self._held[partition] = LastOwner(owner)
         return self._held
 
-    def _lost_ms(self, partition: TopicPartition, held: Held) -> int | None:
-        """Since when its old owner does not have it; None if it has it still."""
+    def _lost_ms(self, partition: PartitionKey, held: LastOwner) -> int | None:
+        """Since when its old owner does not have it; None if it still has it."""
         owner = held.owner
         if held.since_ms is not None:
             return held.since_ms
@@ -206,26 +207,26 @@ class Shift:
             return self._gone_ms[owner]
         if self._new is None or self._new.get(partition) == owner:
             return None
-        return self._answered_ms.get(owner)  # it was told to give it up
+        return self._answered_ms.get(owner)  # it had to revoke it
 
-    def _is_wanted(self, partition: TopicPartition, held: Held) -> bool:
-        """Is somebody to read it still? Not if its topic's last subscriber went elsewhere."""
+    def _is_wanted(self, partition: PartitionKey, held: LastOwner) -> bool:
+        """Whether it still counts: not if no member subscribes to its topic any more."""
         known = self._new is None or partition in self._new
         return known or held.since_ms is not None or self._is_passed_on(partition, held)
 
-    def _is_passed_on(self, partition: TopicPartition, held: Held) -> bool:
-        """Was its owner told to give it up, though nobody was told yet to take it?"""
+    def _is_passed_on(self, partition: PartitionKey, held: LastOwner) -> bool:
+        """Whether its owner had to revoke it, and it is not assigned to another one yet."""
         owner = held.owner
         is_free = self._new is not None and partition not in self._new
         kept = owner not in self._released_ms or partition in self._kept[owner]
-        is_told = owner in self._answered_ms and owner not in self._gone_ms
-        return is_free and kept and is_told and held.since_ms is None
+        has_answer = owner in self._answered_ms and owner not in self._gone_ms
+        return is_free and kept and has_answer and held.since_ms is None
 
-    def _holder(self, partition: TopicPartition) -> str | None:
-        """Who has it by its new assignment, once it knows."""
+    def _holder(self, partition: PartitionKey) -> str | None:
+        """The owner by the new assignment, once it has its answer."""
         owner = None if self._new is None else self._new.get(partition)
         return owner if owner in self._answered_ms else None
 
-    def _found_ms(self, partition: TopicPartition, now_ms: int) -> int:
+    def _found_ms(self, partition: PartitionKey, now_ms: int) -> int:
         holder = self._holder(partition)
         return now_ms if holder is None else self._answered_ms[holder]

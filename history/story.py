@@ -1,14 +1,14 @@
-"""How do the events of one group make its story? Folded, one by one, into its rebalances.
+"""Group story: the rebalances of one group, folded from its history entries.
 
-The same fold runs over the events as they happen and over the events read back from the topic, so
-the two cannot differ. A rebalance that runs is pieced together from what happened so far; one that
-is over is what its `RebalanceEndedEntry` says, which needs nothing that came before it: retention
-may have deleted that. docs/history.md says how a rebalance gets its one named cause.
+The same fold runs over entries as they are written and over entries read back from the topic, so
+the two cannot differ. A running rebalance is composed from its entries so far. One that is over is
+what its `RebalanceEndedEntry` says, which needs no entry before it: retention may have deleted
+those. docs/history.md says how a rebalance gets its one named cause.
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping
-from typing import Final
+from collections.abc import Mapping
+from typing import Final, assert_never
 
 from msgspec.structs import replace
 
@@ -17,23 +17,35 @@ from history.causes import Cause, End, Removal, WaitEnd
 from history.entries import (
     AlsoCaused,
     AssignmentReceivedEntry,
+    AssignmentRefusedEntry,
     GenerationBegunEntry,
+    GroupCreatedEntry,
+    GroupDeletedEntry,
     GroupEmptiedEntry,
     GroupLoadedEntry,
     HistoryEntry,
+    LapseForgivenEntry,
+    LeaderChangedEntry,
     MemberAddedEntry,
+    MemberFencedEntry,
+    MemberLapsedEntry,
     MemberRemoval,
     MembersRemovedEntry,
     MemberWait,
+    NobodyRejoinedEntry,
+    OffsetsMovedEntry,
     Rebalance,
     RebalanceBegunEntry,
     RebalanceEndedEntry,
     StaticMemberReplacedEntry,
+    TopicsChangedEntry,
+    VerdictBegunEntry,
+    VerdictEndedEntry,
 )
 from protocol.names import MemberId
 
 ALSO_MAX: Final = 50
-"""Causes that a running rebalance remembers beside its own."""
+"""Causes that a running rebalance keeps beside its own."""
 
 MOVES_MAX: Final = 20
 """Partitions that a rebalance names with their old and new owners; the event has more of them."""
@@ -54,10 +66,10 @@ _REMOVAL_CAUSES: Final[dict[Removal, Cause]] = {
 }
 
 _NOT_RENAMED: Final = frozenset({Cause.COORDINATOR_MOVED, Cause.OPERATOR})
-"""What came from outside stays the cause, even if a member is then dropped at the timeout."""
+"""External causes stay, even if a member is then dropped at the rebalance timeout."""
 
 
-class Story:
+class GroupStory:
     """The rebalances of one group: those that are over, oldest first, and the one that runs."""
 
     __slots__ = ("done", "running")
@@ -68,9 +80,44 @@ class Story:
 
     def apply(self, event: HistoryEntry) -> None:
         """Add an event; in the order in which they happened."""
-        tell = _TELLING.get(type(event))
-        if tell is not None:
-            tell(self, event)
+        match event:
+            case RebalanceBegunEntry():
+                self._began(event)
+            case RebalanceEndedEntry():
+                self.running = None
+                self.done.append(event.rebalance)
+            case GroupLoadedEntry():
+                self._loaded(event)
+            case StaticMemberReplacedEntry():
+                self._replaced(event)
+            case MemberAddedEntry():
+                if self._awaiting_joins is not None:
+                    self._also(Cause.MEMBER_JOINED, event.member, event.at_ms)
+            case MembersRemovedEntry():
+                self._removed(event)
+            case GenerationBegunEntry():
+                self._generation_began(event)
+            case AssignmentReceivedEntry():
+                self._assigned(event)
+            case GroupEmptiedEntry():
+                self._emptied(event)
+            case (
+                GroupCreatedEntry()
+                | GroupDeletedEntry()
+                | MemberFencedEntry()
+                | MemberLapsedEntry()
+                | LapseForgivenEntry()
+                | NobodyRejoinedEntry()
+                | LeaderChangedEntry()
+                | AssignmentRefusedEntry()
+                | TopicsChangedEntry()
+                | OffsetsMovedEntry()
+                | VerdictBegunEntry()
+                | VerdictEndedEntry()
+            ):
+                pass  # no part of a rebalance
+            case _:
+                assert_never(event)
 
     @property
     def newest_first(self) -> list[Rebalance]:
@@ -79,8 +126,7 @@ class Story:
 
     # ------------------------------------------------------------ what each event adds
 
-    def _began(self, event: HistoryEntry) -> None:
-        assert isinstance(event, RebalanceBegunEntry)
+    def _began(self, event: RebalanceBegunEntry) -> None:
         self.running = Rebalance(
             event.cause,
             event.at_ms,
@@ -101,23 +147,17 @@ class Story:
             members_before=event.members,
         )
 
-    def _ended(self, event: HistoryEntry) -> None:
-        assert isinstance(event, RebalanceEndedEntry)
-        self.running = None
-        self.done.append(event.rebalance)
-
     def _loaded(self, event: HistoryEntry) -> None:
         whole = whole_rebalance(event)
         assert whole is not None
         self.done.append(whole)
 
-    def _replaced(self, event: HistoryEntry) -> None:
-        assert isinstance(event, StaticMemberReplacedEntry)
+    def _replaced(self, event: StaticMemberReplacedEntry) -> None:
         whole = whole_rebalance(event)
         if whole is not None:
             self.done.append(whole)
             return
-        running = self._gathering
+        running = self._awaiting_joins
         if running is None:
             return
         delay_ms = event.at_ms - running.began_at_ms
@@ -126,14 +166,8 @@ class Story:
         )
         self._also(Cause.STATIC_MEMBER_REPLACED, event.member, event.at_ms)
 
-    def _joined(self, event: HistoryEntry) -> None:
-        assert isinstance(event, MemberAddedEntry)
-        if self._gathering is not None:
-            self._also(Cause.MEMBER_JOINED, event.member, event.at_ms)
-
-    def _removed(self, event: HistoryEntry) -> None:
-        assert isinstance(event, MembersRemovedEntry)
-        running = self._gathering
+    def _removed(self, event: MembersRemovedEntry) -> None:
+        running = self._awaiting_joins
         if running is None or not event.members:
             return
         end = _WAIT_ENDS.get(event.cause, WaitEnd.LEFT)
@@ -143,13 +177,12 @@ class Story:
         first = _first_waited_for(running, event.members)
         others = tuple(gone.member for gone in event.members if gone is not first)
         if event.cause is Removal.REBALANCE_TIMEOUT and running.cause not in _NOT_RENAMED:
-            self._name_anew(Cause.REBALANCE_TIMEOUT, first.member, others)
+            self._rename(Cause.REBALANCE_TIMEOUT, first.member, others)
             return
         for who in (first.member, *others):
             self._also(_REMOVAL_CAUSES[event.cause], who, event.at_ms)
 
-    def _generation_began(self, event: HistoryEntry) -> None:
-        assert isinstance(event, GenerationBegunEntry)
+    def _generation_began(self, event: GenerationBegunEntry) -> None:
         if self.running is None:
             return
         ends = {
@@ -168,8 +201,7 @@ class Story:
             members_after=event.members,
         )
 
-    def _assigned(self, event: HistoryEntry) -> None:
-        assert isinstance(event, AssignmentReceivedEntry)
+    def _assigned(self, event: AssignmentReceivedEntry) -> None:
         if self.running is not None:
             self.running = replace(
                 self.running,
@@ -179,18 +211,17 @@ class Story:
                 described=event.described,
             )
 
-    def _emptied(self, event: HistoryEntry) -> None:
-        assert isinstance(event, GroupEmptiedEntry)
+    def _emptied(self, event: GroupEmptiedEntry) -> None:
         if self.running is not None:
             self.running = replace(
                 self.running, generation_after=event.generation, members_after=0, partitions_moved=0
             )
 
-    # ------------------------------------------------------------ the rebalance that runs
+    # ------------------------------------------------------------ the running rebalance
 
     @property
-    def _gathering(self) -> Rebalance | None:
-        """The rebalance that runs, while it still waits for joins."""
+    def _awaiting_joins(self) -> Rebalance | None:
+        """The running rebalance while it still waits for joins."""
         running = self.running
         return None if running is None or running.generation_after is not None else running
 
@@ -201,10 +232,10 @@ class Story:
             also = (*running.also, AlsoCaused(cause, who, at_ms))
             self.running = replace(running, also=also)
 
-    def _name_anew(
+    def _rename(
         self, cause: Cause, who: MemberIdentity, others: tuple[MemberIdentity, ...]
     ) -> None:
-        """Name it by what made it last until its timeout; what began it is told beside it."""
+        """Name it by the member that missed its timeout; what began it is listed beside it."""
         running = self.running
         assert running is not None
         if running.cause is cause:
@@ -224,7 +255,7 @@ class Story:
         )
 
     def _end_waits(self, ends: Mapping[MemberId, MemberWait]) -> None:
-        """The waiting for these members, by id, is over; they are named as they were before."""
+        """End the wait for these members, by id; their identity stays as it was."""
         running = self.running
         assert running is not None
         waits = tuple(
@@ -236,21 +267,8 @@ class Story:
         self.running = replace(running, waited_for=waits)
 
 
-_TELLING: Final[dict[type, Callable[[Story, HistoryEntry], None]]] = {
-    RebalanceBegunEntry: Story._began,
-    RebalanceEndedEntry: Story._ended,
-    GroupLoadedEntry: Story._loaded,
-    StaticMemberReplacedEntry: Story._replaced,
-    MemberAddedEntry: Story._joined,
-    MembersRemovedEntry: Story._removed,
-    GenerationBegunEntry: Story._generation_began,
-    AssignmentReceivedEntry: Story._assigned,
-    GroupEmptiedEntry: Story._emptied,
-}
-
-
 def whole_rebalance(event: HistoryEntry) -> Rebalance | None:
-    """The rebalance that this event tells of all by itself, if it does."""
+    """The rebalance that this entry describes completely, if it does."""
     match event:
         case RebalanceEndedEntry():
             return event.rebalance
@@ -278,8 +296,10 @@ def whole_rebalance(event: HistoryEntry) -> Rebalance | None:
             return None
 
 
-def end(running: Rebalance, how: End, at_ms: int, unowned_ms: int | None = None) -> Rebalance:
-    """A rebalance that is over; whoever is still waited for was not waited for any longer."""
+def end_rebalance(
+    running: Rebalance, how: End, at_ms: int, unowned_ms: int | None = None
+) -> Rebalance:
+    """The rebalance as it ended; members that are still awaited have the end INTERRUPTED."""
     after = running.generation_after
     members_after = running.members_after
     waits = running.waited_for
@@ -309,7 +329,7 @@ def _kept(
     members: int,
     reason: str,
 ) -> Rebalance:
-    """What might have cost a rebalance, and did not."""
+    """An event that might have caused a rebalance, and did not."""
     return Rebalance(
         cause,
         event.at_ms,
@@ -327,9 +347,9 @@ def _kept(
 
 
 def _unowned_seconds(event: StaticMemberReplacedEntry) -> float | None:
-    """From the last sign of life of the process that was there to the JoinGroup of this one."""
+    """From the last sign of life of the old process to the JoinGroup of the new one."""
     if event.silent_ms is None:
-        return 0.0  # a record from before this was noted
+        return 0.0  # a record of a version without this field
     return None if event.partitions is None else round(event.partitions * event.silent_ms / 1000, 3)
 
 

@@ -12,8 +12,8 @@ from coordinator.java_hash import partition_of
 from history.causes import OffsetsBy
 from history.encoding import encode
 from history.entries import GroupCreatedEntry, HistoryEntry, OffsetsMovedEntry, RequestClient
-from history.recording.offset_changes import parts_of
-from history.recording.recorder import FactLimits
+from history.recording.offset_changes import chunks
+from history.recording.rebalance_tracker import RecordLimits
 from storage.batch.timed_batches import TimedRecord
 from storage.log.partition_log import PartitionLog
 from transfer.append import Beside
@@ -30,11 +30,11 @@ class Told(NamedTuple):
 
 def events_of(plan: Plan, now_ms: int, actor: RequestClient) -> Iterator[HistoryEntry]:
     """`actor`: the command, and the host that it ran on."""
-    most = FactLimits().offsets
+    most = RecordLimits().offsets
     for change in plan.changes:
         if change.is_new:
             yield GroupCreatedEntry(change.group_id, now_ms, simple=not change.has_state)
-        for part in parts_of(change.moved, most):
+        for part in chunks(change.moved, most):
             yield OffsetsMovedEntry(change.group_id, now_ms, OffsetsBy.IMPORT, part, actor)
 
 

@@ -1,8 +1,8 @@
-"""Last sign of life: when did the daemon that had this data directory run last?
+"""Last sign of life: when the daemon of this data directory ran last.
 
 The time of `.lock` in the data directory is set each second while the daemon runs, and at its stop.
-A start reads it, so that the history can say how long the coordinator was away: exactly after a
-clean stop, at most after a kill. The write runs in a thread: a disk that hangs stops nothing.
+A start reads it, so that the history can say how long the coordinator was down: exactly after a
+clean stop, at most after a kill. The write runs in a thread: a hanging disk does not stop the loop.
 """
 
 import asyncio
@@ -10,10 +10,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from history.recording.running_rebalance import Away
+from history.recording.recorder import Downtime
 from seams.now import Now
 
-EVERY_S: Final = 1.0
+TOUCH_INTERVAL_S: Final = 1.0
 
 
 class LastAlive:
@@ -31,14 +31,14 @@ class LastAlive:
 
     async def _run(self) -> None:
         while True:
-            with suppress(OSError):  # a disk that refuses this refuses more, and is told there
+            with suppress(OSError):  # such a disk fails elsewhere too, and is reported there
                 await self._loop.run_in_executor(None, self._touch)
-            await asyncio.sleep(EVERY_S)
+            await asyncio.sleep(TOUCH_INTERVAL_S)
 
 
-def away_since(alive_at_ms: int | None, now: Now, *, was_clean: bool) -> Away:
-    """What is known at a start; None: the directory is new, or its time is in the future."""
+def downtime_since(alive_at_ms: int | None, now: Now, *, was_clean: bool) -> Downtime:
+    """The downtime as known at a start; None: a new directory, or its time is in the future."""
     stopped = "stopped" if was_clean else "killed"
     if alive_at_ms is None or alive_at_ms > now.wall_ms:
-        return Away(None, stopped)
-    return Away(now.wall_ms - alive_at_ms, stopped)
+        return Downtime(None, stopped)
+    return Downtime(now.wall_ms - alive_at_ms, stopped)

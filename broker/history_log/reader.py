@@ -1,8 +1,8 @@
-"""What does `__group_history` still have of a group? Read backwards, a window at a time.
+"""History reader: reads the entries of a group from `__group_history`, backwards in windows.
 
-Memory has the last rebalances; whoever asks for older ones gets them from here. A window is looked
-through for the group's id before anything in it is decoded, so that what concerns other groups
-costs next to nothing. Between two windows the loop serves others.
+Memory has the last rebalances; older ones are read here on request. A window is searched for the
+group id before anything in it is decoded, so that entries of other groups cost almost nothing.
+Between two windows the loop serves others.
 """
 
 import asyncio
@@ -17,24 +17,25 @@ from storage.api import Corrupt, StoredRecord, TopicLog
 from storage.batch.record_batch import BatchHeader, InvalidBatch, iter_batches, stored_records
 
 FIRST_WINDOW: Final = 512
-"""Records. Each window is twice as long as the one after it, up to:"""
+"""Records in the last window. Each window before it is twice as long, up to WINDOW_MAX."""
 
 WINDOW_MAX: Final = 16_384
 
-READ_BYTES: Final = 1 << 20
+HISTORY_READ_BYTES: Final = 1 << 20
+"""Read from a log at once."""
 
-EVENTS_PER_SLICE: Final = 200
-"""Events that are decoded before others are served: some milliseconds."""
+ENTRIES_PER_SLICE: Final = 200
+"""Entries decoded before the loop may serve others: some milliseconds."""
 
 FOREVER_MS: Final = 1 << 62
 
 T = TypeVar("T")
 
-Found = tuple[int | None, HistoryEntry]
+FoundEntry = tuple[int | None, HistoryEntry]
 
 
-class Window:
-    """A stretch of one partition, as whole batches."""
+class HistoryWindow:
+    """A range of offsets of one partition, as whole batches."""
 
     def __init__(
         self, first: int, end: int, parts: list[bytes], damage: Exception | None = None
@@ -47,14 +48,14 @@ class Window:
         self.damage = damage
 
     def is_before(self, at_ms: int) -> bool:
-        """Was all of it appended before then? Nothing in it happened later than that."""
+        """Whether all of it was appended before `at_ms`."""
         return all(
             header.max_timestamp < at_ms for part in self._parts for header, _ in _batches(part)
         )
 
-    def events(self, group_id: str | None = None, since_ms: int = 0) -> Iterator[Found]:
-        """(offset, event) in their order, of one group or of all; what is not readable is skipped:
-        another version wrote it. What was appended before `since_ms` is not looked at."""
+    def events(self, group_id: str | None = None, since_ms: int = 0) -> Iterator[FoundEntry]:
+        """(offset, entry) in their order, of one group or of all. Unreadable entries of another
+        version are skipped, and batches appended before `since_ms` are not read."""
         key = None if group_id is None else group_id.encode()
         for part in self._parts:
             if key is not None and key not in part:
@@ -88,8 +89,8 @@ def _records(batch: bytes) -> list[StoredRecord]:
         return []
 
 
-def windows(log: TopicLog) -> Iterator[Window]:
-    """From the end to the start. Damage ends one window early; the windows before it follow."""
+def windows(log: TopicLog) -> Iterator[HistoryWindow]:
+    """From the end to the start. Damage ends its window early; the windows before it follow."""
     end, length = log.high_watermark, FIRST_WINDOW
     while end > log.log_start_offset:
         first = max(log.log_start_offset, end - length)
@@ -100,26 +101,26 @@ def windows(log: TopicLog) -> Iterator[Window]:
         end, length = first, min(2 * length, WINDOW_MAX)
 
 
-def _window(log: TopicLog, first: int, end: int) -> Window:
-    """Raises IndexError where the log begins later by now."""
+def _window(log: TopicLog, first: int, end: int) -> HistoryWindow:
+    """Raises IndexError if retention has moved the start of the log."""
     parts: list[bytes] = []
     offset = first
     while offset < end:
         try:
-            part = log.read(offset, READ_BYTES, up_to=end, at_least_one=True)
+            part = log.read(offset, HISTORY_READ_BYTES, up_to=end, at_least_one=True)
             sound, last = _sound(part)
         except (OSError, Corrupt, InvalidBatch) as damage:
-            return Window(first, end, parts, damage)
+            return HistoryWindow(first, end, parts, damage)
         parts.append(part[:sound])
         if last is None or last.next_offset <= offset or sound < len(part):
             fault = Corrupt(HISTORY_TOPIC, offset, "no sound batch at this offset")
-            return Window(first, end, parts, fault)
+            return HistoryWindow(first, end, parts, fault)
         offset = last.next_offset
-    return Window(first, end, parts)
+    return HistoryWindow(first, end, parts)
 
 
 def _sound(part: bytes) -> tuple[int, BatchHeader | None]:
-    """How many of these bytes are whole batches, and the last of them."""
+    """How many of these bytes are valid batches, and the last of these batches."""
     sound, last = 0, None
     try:
         for position, header in iter_batches(part):
@@ -129,11 +130,11 @@ def _sound(part: bytes) -> tuple[int, BatchHeader | None]:
     return sound, last
 
 
-def _to_nobody(_: Exception) -> None:
+def _ignore(_: Exception) -> None:
     return
 
 
-class Span(NamedTuple):
+class TimeRange(NamedTuple):
     """A range of time, both ends included; wall clock, ms."""
 
     since_ms: int = 0
@@ -143,14 +144,14 @@ class Span(NamedTuple):
         return self.since_ms <= event.at_ms <= self.until_ms
 
     def overlaps(self, rebalance: Rebalance) -> bool:
-        """Did it run at any time of the range?"""
+        """Whether it ran at any time of the range."""
         ended_ms = rebalance.began_at_ms + (rebalance.duration_ms or 0)
         if rebalance.duration_ms is None:
             ended_ms = FOREVER_MS
         return rebalance.began_at_ms <= self.until_ms and ended_ms >= self.since_ms
 
 
-ALWAYS: Final = Span()
+ALWAYS: Final = TimeRange()
 
 
 async def read_events(
@@ -158,10 +159,10 @@ async def read_events(
     group_id: str | None,
     most: int,
     kinds: tuple[type, ...] = (),
-    on_damage: Callable[[Exception], None] = _to_nobody,
-    span: Span = ALWAYS,
-) -> list[Found]:
-    """The last events of a group, or of all; those of these types, in this time. Newest first."""
+    on_damage: Callable[[Exception], None] = _ignore,
+    span: TimeRange = ALWAYS,
+) -> list[FoundEntry]:
+    """The last entries of a group, or of all, of these types and times. Newest first."""
 
     def take(event: HistoryEntry) -> HistoryEntry | None:
         return event if (not kinds or isinstance(event, kinds)) and span.holds(event) else None
@@ -174,11 +175,11 @@ async def read_rebalances(
     group_id: str | None,
     most: int,
     generation: int | None = None,
-    on_damage: Callable[[Exception], None] = _to_nobody,
-    span: Span = ALWAYS,
+    on_damage: Callable[[Exception], None] = _ignore,
+    span: TimeRange = ALWAYS,
 ) -> list[tuple[str, Rebalance]]:
-    """The last rebalances that are over, of a group or of all, each with its group's id; or those
-    that led to this generation, or that ran in this time. Newest first.
+    """The last ended rebalances of a group, or of all, each with its group id; only those that led
+    to `generation` or ran in `span`, if given. Newest first.
     """
 
     def take(event: HistoryEntry) -> tuple[str, Rebalance] | None:
@@ -188,7 +189,7 @@ async def read_rebalances(
         return (event.group_id, whole) if span.overlaps(whole) else None
 
     found = await _read(log, group_id, most, take, on_damage, span.since_ms)
-    return [one for _, one in found]
+    return [rebalance for _, rebalance in found]
 
 
 async def _read(
@@ -205,10 +206,10 @@ async def _read(
             on_damage(window.damage)
         wanted: list[tuple[int | None, T]] = []
         for number, (offset, event) in enumerate(window.events(group_id, since_ms), start=1):
-            one = take(event)
-            if one is not None:
-                wanted.append((offset, one))
-            if number % EVENTS_PER_SLICE == 0:
+            taken = take(event)
+            if taken is not None:
+                wanted.append((offset, taken))
+            if number % ENTRIES_PER_SLICE == 0:
                 await asyncio.sleep(0)
         found += reversed(wanted)
         if len(found) >= most or window.is_before(since_ms):

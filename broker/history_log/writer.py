@@ -1,19 +1,19 @@
-"""Who writes `__group_history`? The chronicler: facts in the turn that decides them, in one flush.
+"""History writer: appends history entries to `__group_history`, in the turn that decided them.
 
-Implements the coordinator's `HistorySink`. What a turn appends to `__consumer_offsets` and what is
-told of it here go through the journal as one (`begin`, `end`): after a crash both are there or
-neither is. Turns that store nothing of their own are told as well. A fault here is a line in the
-log and a gap in the history; it never fails a turn.
+Implements the coordinator's `HistorySink`. The journal stores what a turn appends to
+`__consumer_offsets` and its history entries in one flush (`begin`, `end`): after a crash both are
+there or neither. Turns that store nothing else are recorded as well. A fault here is logged and
+leaves a gap in the history; it never fails a turn.
 
-The index in memory is the fold of the very same facts (history/index.py). At a start the last part
-of the topic is read, so that a rebalance which the stop cut off is not forgotten.
+The index in memory is the fold of the same entries (history/index.py). A start reads the tail of
+the topic, so that a rebalance which the stop interrupted is known.
 """
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from broker.history_log.reader import Window, windows
+from broker.history_log.reader import HistoryWindow, windows
 from broker.observe.events import HistoryLost, PartFailed, ShellEvent, Warned
 from coordinator.classic.group_view import ClassicGroupView
 from coordinator.events import Event
@@ -21,9 +21,9 @@ from coordinator.java_hash import partition_of
 from history.encoding import encode
 from history.entries import HistoryEntry, TopicPartitionCounts
 from history.index import HistoryIndex
-from history.recording.offset_changes import parted
-from history.recording.recorder import FactLimits, Facts
-from history.recording.running_rebalance import Away
+from history.recording.offset_changes import split_entries
+from history.recording.rebalance_tracker import RecordLimits
+from history.recording.recorder import Downtime, HistoryRecorder
 from protocol.names import HISTORY_TOPIC, GroupId
 from seams.now import Now
 from storage.api import Corrupt, LogClosed, Record, TopicLog, TopicPartition
@@ -31,38 +31,38 @@ from storage.journal.journal import Journal
 from storage.journal.journaled_log import JournaledLog
 
 EVENTS_PER_BATCH: Final = 16
-"""Cut lists keep an event at some 50 KB: a batch stays below what a Fetch asks for."""
+"""Limited lists keep an entry at some 50 KB: a batch stays below what a Fetch asks for."""
 
 GROUPS_PER_BATCH: Final = 500
-"""Of those that a partition loaded: a fact of each is small."""
+"""Entries of loaded groups in one batch: each is small."""
 
 TAIL_BYTES: Final = 1 << 20
-"""So much of each partition is read at a start, for the rebalances that were running."""
+"""Read of each partition at a start, for the rebalances that were running."""
 
 
 Attach = Callable[[TopicLog], None]
 
 Views = Callable[[], Mapping[TopicPartition, TopicLog]]
-"""The logs as their readers see them, by now: each journal shows them anew."""
+"""The logs as their readers see them now; a reopened journal has new ones."""
 
 
-def _to_nobody(_: TopicLog) -> None:
+def _no_readers(_: TopicLog) -> None:
     return
 
 
 class HistoryLog:
-    """All of it runs on the event loop."""
+    """Used on the event loop only."""
 
     def __init__(
         self,
         journal: Journal,
         partitions: int,
         index: HistoryIndex,
-        limits: FactLimits,
+        limits: RecordLimits,
         observe: Callable[[ShellEvent], None],
     ) -> None:
         self.index = index
-        self.facts = Facts(index, limits)
+        self.recorder = HistoryRecorder(index, limits)
         self.events_written = 0
         self.events_lost = 0
         self._journal = journal
@@ -70,20 +70,20 @@ class HistoryLog:
         self._observe = observe
         self._logs: dict[int, JournaledLog] = {}
         self._views: Views = dict
-        self._attach: Attach = _to_nobody
+        self._attach: Attach = _no_readers
         self._loaded: list[HistoryEntry] = []  # not appended yet
         self._listeners: list[Callable[[HistoryEntry], None]] = []
-        self._told_damage = False
+        self._warned_damage = False
 
     def subscribe(self, listener: Callable[[HistoryEntry], None]) -> None:
-        """Be told of every fact, within the turn: return soon, and call nobody back."""
+        """Call `listener` with every entry, within the turn: it must return soon."""
         self._listeners.append(listener)
 
     def partition_for(self, group_id: str) -> int:
         """As in the offsets topic: by Java's hash of the group id."""
         return partition_of(group_id, self._partitions)
 
-    # ------------------------------------------------------------ told by the coordinator
+    # ------------------------------------------------------------ HistorySink
 
     def begin(self) -> None:
         self._journal.begin_atomic()
@@ -93,80 +93,82 @@ class HistoryLog:
 
     def record(self, group: ClassicGroupView | None, happened: Sequence[Event], now: Now) -> None:
         try:
-            facts = self.facts.of(group, happened, now)
+            entries = self.recorder.record(group, happened, now)
             if self._loaded:
-                self._append_loaded(now)  # what comes after it, stands after it
-            self._append(facts, EVENTS_PER_BATCH, now)
+                self._append_loaded(now)  # later entries follow it
+            self._append(entries, EVENTS_PER_BATCH, now)
         except Exception as error:  # noqa: BLE001 - a fault here is no reason to refuse a client
             self._observe(PartFailed("group history", error))
 
     def loaded(self, group: ClassicGroupView, now: Now) -> None:
         try:
-            self._loaded += self.facts.loaded(group, now)
+            self._loaded += self.recorder.loaded(group, now)
             if len(self._loaded) >= GROUPS_PER_BATCH:
                 self._append_loaded(now)
         except Exception as error:  # noqa: BLE001 - as above
             self._observe(PartFailed("group history", error))
 
-    def record_entry(self, fact: HistoryEntry, now: Now) -> None:
-        """What somebody found out about a group, rather than what happened to it."""
+    def record_entry(self, entry: HistoryEntry, now: Now) -> None:
+        """Append an entry that no event of the coordinator brings: a verdict."""
         try:
-            self._append([fact], 1, now)
+            self._append([entry], 1, now)
         except Exception as error:  # noqa: BLE001 - as above
             self._observe(PartFailed("group history", error))
 
-    # ------------------------------------------------------------ told by the daemon
+    # ------------------------------------------------------------ lifecycle
 
     def flush_steady_commits(self, now: Now, *, all_of_them: bool = False) -> None:
-        """Now and then, and all of it at a stop: steady commits whose time has come."""
+        """Append the steady commits that are due; all of them at a stop."""
         try:
-            steady = self.facts.steady
-            gathered = steady.all() if all_of_them else steady.due(now.wall_ms)
-            self._append(parted(gathered, self.facts.limits.offsets), EVENTS_PER_BATCH, now)
+            steady = self.recorder.steady
+            due = steady.all() if all_of_them else steady.due(now.wall_ms)
+            self._append(split_entries(due, self.recorder.limits.offsets), EVENTS_PER_BATCH, now)
         except Exception as error:  # noqa: BLE001 - as above
             self._observe(PartFailed("group history", error))
 
     def topics_changed(self, changes: Sequence[TopicPartitionCounts], now: Now) -> None:
-        """Consumers of these will notice, and rejoin."""
-        self.facts.topics_changed(changes, now)
+        """The consumers of these topics will notice and rejoin."""
+        self.recorder.topics_changed(changes, now)
 
     def open(self, views: Views, attach: Attach) -> None:
-        """At a start, before any group is loaded: the logs, and what their tails tell.
+        """At a start, before any group is loaded: open the logs and read their tails.
 
-        `attach` shows a log to those who read it.
+        `attach` makes a log readable for clients.
         """
         self._views, self._attach = views, attach
-        self._partitions = max(self._partitions, sum(one.topic == HISTORY_TOPIC for one in views()))
-        self._recall_all()
+        self._partitions = max(self._partitions, sum(key.topic == HISTORY_TOPIC for key in views()))
+        self._restore_all()
 
     def reopen(self) -> None:
-        """The journal takes writes again: only what it had stored has happened."""
-        self._begin_anew([self._tail(one) for one in self._opened_anew()])
+        """The journal accepts writes again: only what it had stored has happened."""
+        self._rebuild([self._tail(partition) for partition in self._reopen_logs()])
 
-    async def reopen_beside(self) -> None:
-        """The same, but read in a thread. What is told meanwhile is appended, not remembered."""
-        partitions = self._opened_anew()
+    async def reopen_in_thread(self) -> None:
+        """The same, reading in a thread. Entries of the meantime are appended, not indexed."""
+        partitions = self._reopen_logs()
         loop = asyncio.get_running_loop()
-        tails = await loop.run_in_executor(None, lambda: [self._tail(one) for one in partitions])
-        self._begin_anew(tails)
+        tails = await loop.run_in_executor(
+            None, lambda: [self._tail(partition) for partition in partitions]
+        )
+        self._rebuild(tails)
 
-    def _opened_anew(self) -> list[int]:
+    def _reopen_logs(self) -> list[int]:
         self._logs.clear()
         self._loaded.clear()
         return self._open_all()
 
-    def _begin_anew(self, tails: "Sequence[list[Window] | Exception]") -> None:
+    def _rebuild(self, tails: "Sequence[list[HistoryWindow] | Exception]") -> None:
         self.index.clear()
-        self.facts.clear()
+        self.recorder.clear()
         for tail in tails:
-            self._recall(tail)
+            self._restore(tail)
 
-    def _recall_all(self) -> None:
+    def _restore_all(self) -> None:
         for partition in self._open_all():
-            self._recall(self._tail(partition))
+            self._restore(self._tail(partition))
 
     def _open_all(self) -> list[int]:
-        """The partitions whose logs there are."""
+        """The partitions whose logs could be opened."""
         found = []
         for partition in range(self._partitions):
             try:
@@ -178,18 +180,18 @@ class HistoryLog:
         return found
 
     def unreadable(self, damage: Exception) -> None:
-        """Some of the topic is damaged: told once; the rest is read, and facts are appended."""
-        if not self._told_damage:
-            self._told_damage = True
+        """Part of the topic is damaged: warn once. The rest is read, and entries are appended."""
+        if not self._warned_damage:
+            self._warned_damage = True
             reason = {"reason": str(damage)}
             self._observe(Warned("Some of the group history cannot be read", reason))
 
-    def settle(self, is_known: Callable[[GroupId], bool], now: Now) -> None:
-        """After a start: whatever ran in a group that is not known any more is over."""
-        self.facts.away = Away()
+    def close_interrupted(self, is_known: Callable[[GroupId], bool], now: Now) -> None:
+        """After a start: end the rebalances of groups that do not exist any more."""
+        self.recorder.downtime = Downtime()
         try:
             self._append_loaded(now)
-            self._append(self.facts.left_running(is_known, now), GROUPS_PER_BATCH, now)
+            self._append(self.recorder.close_interrupted(is_known, now), GROUPS_PER_BATCH, now)
         except Exception as error:  # noqa: BLE001 - as above
             self._observe(PartFailed("group history", error))
 
@@ -205,9 +207,9 @@ class HistoryLog:
             raise Corrupt(f"{key.topic}-{key.partition}", 0, "the log could not be opened")
         return view
 
-    def _tail(self, partition: int) -> "list[Window] | Exception":
-        """In any thread: what the end of a partition says, the last first; or what is wrong."""
-        tail: list[Window] = []
+    def _tail(self, partition: int) -> "list[HistoryWindow] | Exception":
+        """In any thread: the windows at the end of a partition, the last first; or the fault."""
+        tail: list[HistoryWindow] = []
         size = 0
         try:
             for window in windows(self.view(partition)):
@@ -215,57 +217,57 @@ class HistoryLog:
                 size += window.size
                 if window.damage is not None or size >= TAIL_BYTES:
                     break
-        except Exception as error:  # noqa: BLE001 - told by `_recall`
+        except Exception as error:  # noqa: BLE001 - reported by `_restore`
             return error
         return tail
 
-    def _recall(self, tail: "list[Window] | Exception") -> None:
-        """Take in what a partition's end says."""
+    def _restore(self, tail: "list[HistoryWindow] | Exception") -> None:
+        """Add the tail of a partition to the index."""
         if isinstance(tail, OSError | Corrupt):
             self._lost(str(tail))
             return
         try:
             if isinstance(tail, Exception):
-                raise tail  # noqa: TRY301 - told as what else may be wrong below
+                raise tail  # noqa: TRY301 - reported like other faults below
             for window in reversed(tail):
                 if window.damage is not None:
-                    # What follows the damage is not known: a rebalance that runs by what stands
-                    # before it may be over long since. What comes after all of the window counts.
+                    # Entries after the damage are unknown: a rebalance that runs by the entries
+                    # before it may be over. The windows after this one count.
                     self.unreadable(window.damage)
                     continue
                 for _, event in window.events():
                     self.index.apply(event)
-        except Exception as error:  # noqa: BLE001 - whatever lies there, groups are served
+        except Exception as error:  # noqa: BLE001 - groups are served whatever the topic has
             self._observe(PartFailed("group history", error))
 
     # ------------------------------------------------------------ the log
 
     def _append_loaded(self, now: Now) -> None:
-        facts, self._loaded = self._loaded, []
-        self._append(facts, GROUPS_PER_BATCH, now)
+        entries, self._loaded = self._loaded, []
+        self._append(entries, GROUPS_PER_BATCH, now)
 
-    def _append(self, facts: Sequence[HistoryEntry], most: int, now: Now) -> None:
+    def _append(self, entries: Sequence[HistoryEntry], most: int, now: Now) -> None:
         by_partition: dict[int, list[HistoryEntry]] = {}
-        for fact in facts:
-            by_partition.setdefault(self.partition_for(fact.group_id), []).append(fact)
-        for partition, some in by_partition.items():
-            for at in range(0, len(some), most):
-                part = some[at : at + most]
-                records = [Record(*encode(fact)) for fact in part]
+        for entry in entries:
+            by_partition.setdefault(self.partition_for(entry.group_id), []).append(entry)
+        for partition, batch in by_partition.items():
+            for at in range(0, len(batch), most):
+                part = batch[at : at + most]
+                records = [Record(*encode(entry)) for entry in part]
                 if self._append_to(partition, records, now.wall_ms):
                     self.events_written += len(part)
                 else:
                     self.events_lost += len(part)
-        for fact in facts:
+        for entry in entries:
             for listener in self._listeners:
-                listener(fact)
+                listener(entry)
 
     def _append_to(self, partition: int, records: Sequence[Record], at_ms: int) -> bool:
         for _ in range(2):
             try:
                 self._log(partition).append(records, at_ms)
             except LogClosed:
-                # The journal has failed; or it did, and takes writes again, through new logs only.
+                # The journal has failed; or it has reopened and accepts writes through new logs.
                 self._logs.pop(partition, None)
             except (Corrupt, KeyError) as fault:
                 self._lost(str(fault))

@@ -1,7 +1,7 @@
-"""What was assigned, beside the partitions of consumers? The tasks of Streams, the work of Connect.
+"""Assigned work besides partitions: Streams standby tasks, Connect and Schema Registry work.
 
-Read for people, in the turn of the leader's SyncGroup, within the limit on assignments' bytes.
-What is not of the documented form stays opaque, and the history says so.
+Read for users, in the turn of the leader's SyncGroup, within the limit on the assignments' bytes.
+Data that is not of the documented form stays opaque, and the history says so.
 """
 
 from collections.abc import Mapping
@@ -23,13 +23,13 @@ from protocol.names import MemberId
 from protocol.primitives import Malformed
 
 STREAMS: Final = "stream"
-"""The name of Kafka Streams' assignor."""
+"""The name of the assignor of Kafka Streams."""
 
 
-def held_and_described(
+def standby_and_description(
     group: ClassicGroupView, assignments: Mapping[MemberId, bytes], bytes_max: int
 ) -> tuple[tuple[StandbyTasks, ...], str]:
-    """Who holds standby tasks, the most first; and what was assigned, in words."""
+    """The members with standby tasks, the most first; and what was assigned, as text."""
     if sum(map(len, assignments.values())) > bytes_max:
         return (), ""
     if group.protocol_type == PROTOCOL_TYPE:
@@ -46,16 +46,16 @@ def held_and_described(
 def _streams(
     group: ClassicGroupView, assignments: Mapping[MemberId, bytes]
 ) -> tuple[tuple[StandbyTasks, ...], str]:
-    held: list[StandbyTasks] = []
+    standby: list[StandbyTasks] = []
     for member_id, assignment in assignments.items():
         tasks = _tasks(assignment)
         if tasks is None:
             return (), "opaque user data of Kafka Streams: standby tasks are not known"
         member = group.members.get(member_id)
         if tasks.standby and member is not None:
-            held.append(StandbyTasks(caller_of(member), *tasks))
-    held.sort(key=lambda one: (-one.standby, one.member.member_id))
-    return tuple(held), ""
+            standby.append(StandbyTasks(caller_of(member), *tasks))
+    standby.sort(key=lambda tasks: (-tasks.standby, tasks.member.member_id))
+    return tuple(standby), ""
 
 
 def _tasks(assignment: bytes) -> StreamsTasks | None:

@@ -1,6 +1,6 @@
-"""Why did it happen, and who was it? The names that the history gives to causes and to members.
+"""Attribution: which cause and which member the history names for an event.
 
-Pure functions of one event and of the group as it was. docs/history.md tells people the rules.
+Pure functions of one event and of the group as it was before. docs/history.md describes the rules.
 """
 
 from collections.abc import Iterable, Mapping
@@ -24,7 +24,7 @@ JOIN_REASON: Final = "client reason: "
 NO_REASON: Final = "not provided"
 
 ADMIN_REASON: Final = "member was removed by an admin"
-"""How Java's admin client begins the reason that it gives (KIP-800)."""
+"""Begins the reason that Java's admin client sends (KIP-800)."""
 
 CAUSES: Final[dict[RebalanceCause, Cause]] = {
     RebalanceCause.MEMBER_JOINED: Cause.MEMBER_JOINED,
@@ -77,7 +77,7 @@ def trigger_of(
 
 
 def client_reason(sentence: str, left: Mapping[MemberId, str]) -> str:
-    """What the client said itself: when it left, or, quoted in Kafka's sentence, when it joined."""
+    """The client's own reason: of a LeaveGroup, or of a JoinGroup as quoted in Kafka's text."""
     if left:
         return next(iter(left.values()))
     reason = sentence.partition(JOIN_REASON)[2]
@@ -85,7 +85,7 @@ def client_reason(sentence: str, left: Mapping[MemberId, str]) -> str:
 
 
 def last_heard_ms(member: ClassicMemberView, now: Now) -> int:
-    """The last sign of life, from where its session ends or ended."""
+    """The last sign of life, computed from the end of its session."""
     if member.lapsed_at_ms is not None:
         return member.lapsed_at_ms - member.session_timeout_ms
     if member.session_deadline_ms == SESSION_PAUSED or member.is_new:
@@ -98,32 +98,28 @@ def owner_of(member: ClassicMemberView) -> str:
 
 
 def caller_of(member: ClassicMemberView) -> MemberIdentity:
-    """The process that really came, which of a static member Kafka does not describe."""
+    """The process that joined last; Kafka's description of a static member has the first one."""
     return MemberIdentity(
         member.member_id, member.group_instance_id, member.caller_client_id, member.caller_host
     )
 
 
 def process_of(member: ClassicMemberView, rebalances: Iterable[Rebalance]) -> MemberIdentity:
-    """The process behind a static member; after a restart only the history knows it."""
+    """The process of a static member; after a restart only the history has it."""
     for rebalance in rebalances:
         if rebalance.trigger is not None and rebalance.trigger.member_id == member.member_id:
             return rebalance.trigger
     return caller_of(member)
 
 
-def who_of(name: MemberIdentity) -> MemberIdentity:
-    return MemberIdentity(name.member_id, name.group_instance_id, name.client_id, name.client_host)
-
-
-def what_changed(
+def offer_change(
     before: Offers, after: Offers, protocol_name: str | None, protocol_type: str | None
 ) -> tuple[bool, str]:
-    """Does a member that rejoins read other topics, or offer something else? And what, in words.
+    """Whether a member that rejoins subscribes to or offers something else; and what, as text.
 
-    Whatever else a consumer says may change. Of a group that was loaded only the protocol that it
-    had chosen is known. Only the metadata for the group's protocol is read, if its bytes are others
-    and if it is not too large. Of other types what is documented is read; the rest is opaque.
+    Other parts of a consumer's metadata may change. Of a loaded group only the chosen protocol is
+    known. Only the metadata for the group's protocol is read, if its bytes differ and are not too
+    many. Of other protocol types the documented part is read; the rest is opaque.
     """
     was, now = dict(before), dict(after)
     if was == now:

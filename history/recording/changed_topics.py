@@ -1,7 +1,7 @@
-"""Changed topics: whose partitions changed lately, and which group has not taken note of it?
+"""Changed topics: topics whose partitions changed lately, and groups that have not noticed it yet.
 
-A rebalance of their readers may come of it. A leader assigns by its own metadata, which may be
-older than the change: then the change counts for the next rebalance of that group too.
+Their consumers may rebalance because of it. A leader assigns by its own metadata, which may be
+older than the change: then the change also counts for the next rebalance of that group.
 """
 
 from collections import OrderedDict
@@ -10,19 +10,19 @@ from typing import Final, NamedTuple
 
 from coordinator.classic.group_view import ClassicGroupView
 from history.entries import Rebalance, TopicPartitionCounts
-from history.ownership import Shift
+from history.ownership import OwnershipChange
 from protocol.names import GroupId, TopicName
 from seams.now import Now
 
-TOPICS_REMEMBERED: Final = 10_000
-"""The last ones."""
+CHANGED_TOPICS_MAX: Final = 10_000
+"""The most recent changes are kept."""
 
 METADATA_AGE_MAX_MS: Final = 600_000
-"""Twice metadata.max.age.ms: by then each leader knows of a change of its topics."""
+"""Twice metadata.max.age.ms: by then every leader has detected the change."""
 
 
 class _Stale(NamedTuple):
-    """Changes that a group's last assignment did not show, and until when they count."""
+    """Changes that the last assignment of a group did not include, and until when they count."""
 
     until_ms: int  # monotonic
     topics: tuple[TopicPartitionCounts, ...]
@@ -34,20 +34,20 @@ class ChangedTopics:
         self._topics: OrderedDict[TopicName, tuple[int, TopicPartitionCounts]] = OrderedDict()
         self._stale: dict[GroupId, _Stale] = {}
 
-    def note(self, changes: Iterable[TopicPartitionCounts], now: Now) -> None:
-        """Topics came, went, or got more partitions."""
+    def add(self, changes: Iterable[TopicPartitionCounts], now: Now) -> None:
+        """Topics were created, deleted, or got partitions."""
         for change in changes:
             name = TopicName(change.topic)
             self._topics[name] = (now.wall_ms, change)
             self._topics.move_to_end(name)
-        while len(self._topics) > TOPICS_REMEMBERED:
+        while len(self._topics) > CHANGED_TOPICS_MAX:
             self._topics.popitem(last=False)
 
     def of(
         self, group: ClassicGroupView, rebalances: Iterable[Rebalance], most: int, now: Now
     ) -> tuple[TopicPartitionCounts, ...]:
-        """Of the topics subscribed to: changed since the last rebalance began, or before it if its
-        assignment did not show the change. By name, at most so many.
+        """Changes of the subscribed topics since the last rebalance began, or before it if its
+        assignment did not include them. By name, at most `most`.
         """
         subscribed = group.subscribed_topics
         if not subscribed:
@@ -57,12 +57,12 @@ class ChangedTopics:
             if last.generation_after != last.generation_before:
                 since_ms = last.began_at_ms
                 break
-        changed = {one.topic: one for one in self._since(subscribed, since_ms)}
+        changed = {change.topic: change for change in self._since(subscribed, since_ms)}
         stale = self._stale.get(group.group_id)
         if stale is not None and now.mono_ms <= stale.until_ms:
-            for one in stale.topics:
-                if one.topic in subscribed:
-                    changed.setdefault(one.topic, one)
+            for change in stale.topics:
+                if change.topic in subscribed:
+                    changed.setdefault(change.topic, change)
         return tuple(changed[topic] for topic in sorted(changed)[:most])
 
     def _since(self, names: Iterable[TopicName], since_ms: int) -> Iterable[TopicPartitionCounts]:
@@ -72,26 +72,26 @@ class ChangedTopics:
                 yield change
 
     def numbers(self, names: Iterable[str]) -> tuple[TopicPartitionCounts, ...]:
-        """What is known of these topics' last changes."""
+        """The last known change of each of these topics."""
         return tuple(
             self._topics.get(TopicName(name), (0, TopicPartitionCounts(name)))[1] for name in names
         )
 
-    def handed_out(
+    def assigned(
         self,
         group_id: GroupId,
         changed: Iterable[TopicPartitionCounts],
-        shift: Shift | None,
+        ownership: OwnershipChange | None,
         now: Now,
     ) -> None:
-        """An assignment is known: which of these changes does it not show?"""
+        """An assignment is known: keep the changes that it does not include."""
         self._stale.pop(group_id, None)
-        if shift is None:
+        if ownership is None:
             return
         stale = tuple(
-            one
-            for one in changed
-            if one.now is not None and shift.partitions_of(one.topic) != one.now
+            change
+            for change in changed
+            if change.now is not None and ownership.partitions_of(change.topic) != change.now
         )
         if stale:
             self._stale[group_id] = _Stale(now.mono_ms + METADATA_AGE_MAX_MS, stale)

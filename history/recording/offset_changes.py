@@ -1,16 +1,16 @@
-"""Who moved a group's offsets? The facts of commits by nobody, of deletions and of expiries.
+"""Offset changes: entries for commits by non-members, deletions and expiries of offsets.
 
-From n to n is no move. What one client moves steadily forward is gathered (steady_commits.py). A
-member's commit in its generation is its work and no fact of the history. Long lists of partitions
-go into several records, so that none is lost and none is too large.
+A commit of the same offset is no change. Steady forward commits of one client are aggregated
+(steady_commits.py). A member's commit in its generation is not recorded. Long lists of partitions
+are split over several records, so that none is lost and no record is too large.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, assert_never
 
 from msgspec.structs import replace
 
-from coordinator.events import Event, GroupDeleted
+from coordinator.events import GroupDeleted
 from coordinator.offsets.events import (
     DeletionCause,
     OffsetsCommitted,
@@ -25,7 +25,7 @@ from history.entries import (
     OffsetsMovedEntry,
     RequestClient,
 )
-from history.recording.steady_commits import Committer, SteadyCommits, without_moves
+from history.recording.steady_commits import Committer, SteadyCommits, changed_only
 
 _DELETIONS: Final[Mapping[DeletionCause, OffsetsBy]] = {
     DeletionCause.REQUESTED: OffsetsBy.DELETION,
@@ -34,50 +34,54 @@ _DELETIONS: Final[Mapping[DeletionCause, OffsetsBy]] = {
 }
 
 
-def offset_facts(
-    event: Event, at_ms: int, most: int, steady: SteadyCommits
+def offset_entries(
+    event: OffsetsCommitted | OffsetsDeleted | GroupDeleted,
+    at_ms: int,
+    most: int,
+    steady: SteadyCommits,
 ) -> Iterator[HistoryEntry]:
-    """At most so many partitions in each."""
-    if isinstance(event, OffsetsCommitted):
-        yield from parted(_commit_facts(event, at_ms, steady), most)
-        return
-    if isinstance(event, OffsetsDeleted | GroupDeleted):
-        yield from parted(steady.end(event.group_id), most)
-    if isinstance(event, OffsetsDeleted):
-        for part in parts_of(_lost(event.offsets), most):
-            yield OffsetsMovedEntry(
-                event.group_id, at_ms, _DELETIONS[event.cause], part, _asker(event)
-            )
-    elif isinstance(event, GroupDeleted):
-        expired = event.cause is DeletionCause.EXPIRED
-        by = OffsetsBy.GROUP_EXPIRY if expired else OffsetsBy.GROUP_DELETION
-        for part in parts_of(_lost(event.offsets), most):
-            yield OffsetsMovedEntry(event.group_id, at_ms, by, part, _asker(event))
-        yield GroupDeletedEntry(event.group_id, at_ms, expired, _asker(event))
+    """The entries of an event, at most `most` partitions in each."""
+    match event:
+        case OffsetsCommitted():
+            yield from split_entries(_commit_entries(event, at_ms, steady), most)
+        case OffsetsDeleted():
+            yield from split_entries(steady.end(event.group_id), most)
+            by = _DELETIONS[event.cause]
+            for chunk in chunks(_deleted(event.offsets), most):
+                yield OffsetsMovedEntry(event.group_id, at_ms, by, chunk, _client(event))
+        case GroupDeleted():
+            yield from split_entries(steady.end(event.group_id), most)
+            expired = event.cause is DeletionCause.EXPIRED
+            by = OffsetsBy.GROUP_EXPIRY if expired else OffsetsBy.GROUP_DELETION
+            for chunk in chunks(_deleted(event.offsets), most):
+                yield OffsetsMovedEntry(event.group_id, at_ms, by, chunk, _client(event))
+            yield GroupDeletedEntry(event.group_id, at_ms, expired, _client(event))
+        case _:
+            assert_never(event)
 
 
-def _commit_facts(
+def _commit_entries(
     event: OffsetsCommitted, at_ms: int, steady: SteadyCommits
 ) -> Iterator[OffsetsMovedEntry]:
-    changes = tuple(without_moves(_committed(event)))
+    changes = tuple(changed_only(_committed(event)))
     if not changes:
         return
-    asker = RequestClient(event.client_id, event.client_host)
-    who = Committer(event.group_id, asker, event.member_id)
-    gathered = steady.take(who, changes, at_ms)
-    if gathered is not None:
-        yield from gathered
+    client = RequestClient(event.client_id, event.client_host)
+    committer = Committer(event.group_id, client, event.member_id)
+    aggregated = steady.add(committer, changes, at_ms)
+    if aggregated is not None:
+        yield from aggregated
         yield from steady.make_room()
         return
-    is_forward = all(one.old is None or (one.new or 0) > one.old for one in changes)
+    is_forward = all(change.old is None or (change.new or 0) > change.old for change in changes)
     if is_forward:
         yield from steady.before(event.group_id, changes)
     else:
         yield from steady.end(event.group_id)
     yield OffsetsMovedEntry(
-        event.group_id, at_ms, OffsetsBy.COMMIT, changes, asker, event.member_id
+        event.group_id, at_ms, OffsetsBy.COMMIT, changes, client, event.member_id
     )
-    steady.begin(who, at_ms)
+    steady.begin(committer, at_ms)
 
 
 def _committed(event: OffsetsCommitted) -> list[OffsetChange]:
@@ -91,25 +95,27 @@ def _committed(event: OffsetsCommitted) -> list[OffsetChange]:
     return changes
 
 
-def _lost(gone: OffsetsOfTopics) -> list[OffsetChange]:
+def _deleted(deleted: OffsetsOfTopics) -> list[OffsetChange]:
     return [
         OffsetChange(topic, partition, commit.committed_offset, None)
-        for topic, partitions in gone
+        for topic, partitions in deleted
         for partition, commit in partitions.items()
     ]
 
 
-def parted(moved: Iterable[OffsetsMovedEntry], most: int) -> list[HistoryEntry]:
-    """The same, with at most so many partitions in each."""
-    return [replace(fact, changes=part) for fact in moved for part in parts_of(fact.changes, most)]
+def split_entries(moved: Iterable[OffsetsMovedEntry], most: int) -> list[HistoryEntry]:
+    """The same entries, with at most `most` partitions in each."""
+    return [
+        replace(entry, changes=chunk) for entry in moved for chunk in chunks(entry.changes, most)
+    ]
 
 
-def parts_of(changes: Sequence[OffsetChange], most: int) -> Iterator[tuple[OffsetChange, ...]]:
-    """As many as one record takes, again and again."""
+def chunks(changes: Sequence[OffsetChange], most: int) -> Iterator[tuple[OffsetChange, ...]]:
+    """Consecutive parts of at most `most` changes."""
     for at in range(0, len(changes), most):
         yield tuple(changes[at : at + most])
 
 
-def _asker(event: OffsetsDeleted | GroupDeleted) -> RequestClient | None:
-    """The client that asked; time and deleted topics ask by themselves."""
+def _client(event: OffsetsDeleted | GroupDeleted) -> RequestClient | None:
+    """The client that requested it; None for expiry and deleted topics."""
     return RequestClient(event.client_id, event.client_host) if event.client_host else None

@@ -1,7 +1,7 @@
-"""Beginning of a rebalance: by what cause is it named, and what else is known of why it began?
+"""Start of a rebalance: the cause that names it, and what else is known of why it began.
 
-Asked once for each rebalance, by recorder.py, with what the turns before it brought. Pure.
-docs/history.md tells people the rules.
+Called once for each rebalance by rebalance_tracker.py, with the member changes of the turn before.
+Pure. docs/history.md describes the rules for users.
 """
 
 from collections.abc import Mapping
@@ -16,50 +16,52 @@ from coordinator.member_identity import MemberIdentity
 from history.causes import Cause
 from history.entries import RebalanceBegunEntry, TopicPartitionCounts
 from history.recording.attribution import CAUSES, client_reason, owner_of, trigger_of
-from history.recording.running_rebalance import Came, Offered, Removed
+from history.recording.member_changes import ChangedOffer, RemovedMembers, ReplacedProcess
 from protocol.consumer_protocol import PROTOCOL_TYPE
 from protocol.names import MemberId
 from seams.now import Now
 
-LOST_US: Final = ("cached metadata has changed", "rebalance failed due to")
-"""How the reason of a Java client begins that rejoins because its coordinator was away."""
+LOST_COORDINATOR: Final = ("cached metadata has changed", "rebalance failed due to")
+"""Begins the reason of a Java client that rejoins because its coordinator was away."""
 
 REVOKED: Final = "need to revoke partitions and re-join"
-"""A Java client's reason for the second step of a cooperative rebalance."""
+"""The reason of a Java client for the second step of a cooperative rebalance."""
 
 _REJOINS: Final = (RebalanceCause.LEADER_REJOINED, RebalanceCause.METADATA_CHANGED)
 
 
 class Circumstances(Struct, frozen=True):
-    """What was known when a rebalance began. `gave_up`: the owners, by instance id or member id,
-    that the last assignment told to give up partitions which nobody has taken yet.
+    """What is known when a rebalance begins. `revoking`: the owners, by instance id or member id,
+    that had to revoke partitions in the last assignment which have no new owner yet.
     """
 
-    removed: Removed | None
-    offered: Offered | None
-    came: Came | None
+    removed: RemovedMembers | None
+    offer: ChangedOffer | None
+    replaced: ReplacedProcess | None
     changed: tuple[TopicPartitionCounts, ...]
-    gave_up: frozenset[str]
-    was_cut_off: bool
-    is_loaded_now: bool
+    revoking: frozenset[str]
+    was_interrupted: bool
+    is_just_loaded: bool
 
 
-def began(
+def rebalance_begun_entry(
     group: ClassicGroupView, event: RebalanceBegun, known: Circumstances, now: Now
 ) -> RebalanceBegunEntry:
-    """The fact, without the members that are waited for."""
-    removed, came = known.removed, known.came
+    """The entry, without the members that are waited for."""
+    removed = known.removed
     reason = client_reason(event.reason, {} if removed is None else removed.reasons)
     cause = _cause(group, event, known, reason)
     began_by = None
-    if known.was_cut_off or (known.is_loaded_now and _lost_us(group, event, known, cause, reason)):
+    if known.was_interrupted or (
+        known.is_just_loaded and _lost_coordinator(group, event, known, cause, reason)
+    ):
         cause, began_by = Cause.COORDINATOR_MOVED, cause
-    whos = {} if removed is None else removed.whos
-    trigger = trigger_of(group, event, whos)
+    members = {} if removed is None else removed.members
+    trigger = trigger_of(group, event, members)
     silent_ms = session_ms = None
     if removed is not None and trigger is not None:
         silent_ms, session_ms = removed.silent.get(MemberId(trigger.member_id), (None, None))
-    settled = sum(not member.is_new for member in group.members.values())
+    generation_members = sum(not member.is_new for member in group.members.values())
     is_about_topics = Cause.PARTITIONS_CHANGED in (cause, began_by)
     return RebalanceBegunEntry(
         group.group_id,
@@ -71,10 +73,10 @@ def began(
         reason,
         str(event.from_state),
         event.old_generation_id,
-        settled + (0 if removed is None else removed.members),
+        generation_members + (0 if removed is None else removed.generation_members),
         timeout_ms=event.rebalance_timeout_ms,
-        with_trigger=_with(trigger, whos),
-        replaced=None if came is None else came.replaced,
+        with_trigger=_with(trigger, members),
+        replaced=None if known.replaced is None else known.replaced.replaced,
         note=_note(group, event, known, cause, reason),
         silent_ms=silent_ms,
         session_timeout_ms=session_ms,
@@ -90,7 +92,7 @@ def _cause(
         by_operator = known.removed is not None and known.removed.by_operator
         return Cause.OPERATOR if by_operator else Cause.MEMBER_LEFT
     if event.cause in _REJOINS:
-        if known.offered is not None and known.offered.other_topics:
+        if known.offer is not None and known.offer.other_topics:
             return Cause.SUBSCRIPTION_CHANGED
         if _is_second_step(group, event, known, reason):
             return Cause.SUBSCRIPTION_CHANGED
@@ -102,40 +104,43 @@ def _cause(
 def _is_second_step(
     group: ClassicGroupView, event: RebalanceBegun, known: Circumstances, reason: str
 ) -> bool:
-    """Does a cooperative member rejoin because it gave up what it was told to?"""
+    """Whether a cooperative member rejoins because it has revoked partitions."""
     if event.cause not in _REJOINS:
         return False
-    owners = {owner_of(group.members[one]) for one in event.trigger_ids if one in group.members}
-    return bool(known.gave_up & owners) or reason.startswith(REVOKED)
+    triggers = [group.members.get(member_id) for member_id in event.trigger_ids]
+    owners = {owner_of(member) for member in triggers if member is not None}
+    return bool(known.revoking & owners) or reason.startswith(REVOKED)
 
 
-def _lost_us(
+def _lost_coordinator(
     group: ClassicGroupView,
     event: RebalanceBegun,
     known: Circumstances,
     cause: Cause,
     reason: str,
 ) -> bool:
-    """Soon after a load: did a member rejoin because it had lost its coordinator?
+    """Soon after a load: whether a member rejoined because it had lost its coordinator.
 
-    A consumer's reason of its own speaks against it: a Streams client's follow-up rebalance is its
-    own. Workers of Connect and nodes of Schema Registry give reasons that say nothing of it.
+    Not if a consumer gives a reason of its own, such as the follow-up rebalance of Kafka Streams.
+    The reasons of Connect workers and Schema Registry nodes do not mention it.
     """
-    is_other = known.offered is not None and known.offered.other_topics
+    is_other = known.offer is not None and known.offer.other_topics
     if event.cause not in _REJOINS or is_other:
         return False
     is_consumer = group.protocol_type == PROTOCOL_TYPE
     if is_consumer and cause is not Cause.LEADER_REJOINED:
         return False
-    return not is_consumer or not reason or reason.startswith(LOST_US)
+    return not is_consumer or not reason or reason.startswith(LOST_COORDINATOR)
 
 
 def _with(
-    trigger: MemberIdentity | None, whos: Mapping[MemberId, MemberIdentity]
+    trigger: MemberIdentity | None, removed: Mapping[MemberId, MemberIdentity]
 ) -> tuple[MemberIdentity, ...]:
-    """Who went together with the trigger."""
-    together = tuple(whos.values())
-    return tuple(who for who in together if who != trigger) if trigger in together else ()
+    """The members that were removed together with the trigger."""
+    together = tuple(removed.values())
+    if trigger not in together:
+        return ()
+    return tuple(member for member in together if member != trigger)
 
 
 def _note(
@@ -145,8 +150,8 @@ def _note(
     cause: Cause,
     reason: str,
 ) -> str:
-    if known.offered is not None and known.offered.note:
-        return known.offered.note
+    if known.offer is not None and known.offer.note:
+        return known.offer.note
     if _is_second_step(group, event, known, reason):
         return (
             "the second step of a cooperative rebalance: what it gave up is free to be assigned now"

@@ -1,168 +1,223 @@
-"""Which facts of a group's history follow from what the coordinator just decided?
+"""History recorder: turns the coordinator's events into history entries.
 
-Turns the coordinator's events into the history's (history/entries.py), names the cause of each
-rebalance, and keeps what one needs until it is over: whose partitions it takes from whom. Told of a
-turn before its events are written in, so that a group can be asked how it was.
-docs/history.md has the rules; rebalance_start.py and history/story.py apply them.
+Gets the events of each turn before they are applied to the group, so that it sees the group as it
+was. Entries of a rebalance come from rebalance_tracker.py, those of offsets from offset_changes.py,
+those without state from direct_entries.py. docs/history.md describes the rules for users.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, TypeVar
+from typing import assert_never
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from coordinator.classic.events import (
+    AssignmentDropped,
     AssignmentReceived,
+    ChangedTopicsForgotten,
     GenerationBegun,
     GroupEmptied,
     GroupStabilized,
+    InitialDelayExtended,
+    JoinRefused,
+    MemberIdAssigned,
     MemberRejoined,
     MembersRemoved,
     MemberSynced,
+    NobodyRejoined,
     PendingMemberRemoved,
     RebalanceBegun,
+    SessionExtended,
+    SessionPaused,
     StaticMemberReplaced,
+    SyncParked,
+    TopicsChanged,
 )
 from coordinator.classic.group_view import ClassicGroupView
 from coordinator.events import Event, GroupDeleted
 from coordinator.member_identity import MemberIdentity
 from coordinator.offsets.events import OffsetsCommitted, OffsetsDeleted
-from history.causes import End, Removal
+from history.causes import Removal
 from history.entries import (
-    AssignmentReceivedEntry,
-    GenerationBegunEntry,
-    GroupEmptiedEntry,
     GroupLoadedEntry,
     HistoryEntry,
-    JoinedMember,
     MemberRemoval,
     MembersRemovedEntry,
     NobodyRejoinedEntry,
-    PartitionMove,
-    RebalanceEndedEntry,
     RequestClient,
     StaticMemberReplacedEntry,
     TopicPartitionCounts,
     TopicsChangedEntry,
 )
 from history.index import HistoryIndex
-from history.ownership import Holdings, Shift, count_of
-from history.recording.assignments import held_and_described
+from history.ownership import count_partitions
 from history.recording.attribution import (
     last_heard_ms,
+    offer_change,
     owner_of,
     process_of,
     removal_of,
-    what_changed,
-    who_of,
 )
 from history.recording.changed_topics import ChangedTopics
-from history.recording.offset_changes import offset_facts
-from history.recording.plain_events import fact_of
-from history.recording.rebalance_start import Circumstances, began
-from history.recording.running_rebalance import (
-    Away,
-    Came,
-    Offered,
-    Removed,
-    Running,
-    interrupted,
-    or_none,
-    polls_too_rarely_ms,
-    release_joined,
-    release_rejoined,
+from history.recording.direct_entries import WAITING_FOR_MAX, direct_entry
+from history.recording.member_changes import (
+    ChangedOffer,
+    MemberChanges,
+    OwnerRelease,
+    RemovedMembers,
+    ReplacedProcess,
+    exceeded_poll_interval_ms,
+)
+from history.recording.offset_changes import offset_entries
+from history.recording.rebalance_tracker import (
+    RebalanceTracker,
+    RecordLimits,
+    interrupted_entry,
 )
 from history.recording.steady_commits import SteadyCommits
 from history.repeats import Repeats
-from history.story import end
 from protocol.consumer_protocol import PROTOCOL_TYPE
 from protocol.names import GroupId, GroupState, MemberId
 from seams.now import Now
 
-INTERRUPTED_MIN_MS: Final = 60_000
-"""For at least so long after a restart a rebalance is the restart's, if one was cut off by it."""
 
-LOADED_MS: Final = 10_000
-"""A leader that rejoins so soon after a load had to look at its metadata anew: it lost us."""
+class Downtime(Struct, frozen=True):
+    """How long the coordinator was down before this start, and how it had ended: the fields
+    of GroupLoadedEntry."""
 
-T = TypeVar("T")
-Known = TypeVar("Known", Removed, Offered, Came)
-
-
-class FactLimits(Struct, frozen=True):
-    members: int = 200  # of a list in one record; the slowest come first
-    moves: int = 200  # partitions by name in one record
-    assignment_bytes: int = 1 << 20  # of all members; beyond it nothing is said of partitions
-    offsets: int = 1_000  # in one record; more go into several
+    away_ms: int | None = None
+    stopped: str = ""
 
 
-class Facts:
+class HistoryRecorder:
     """Not thread-safe: one for the whole coordinator, on its loop."""
 
-    def __init__(self, index: HistoryIndex, limits: FactLimits) -> None:
+    def __init__(self, index: HistoryIndex, limits: RecordLimits) -> None:
         self.steady = SteadyCommits()
-        self.away = Away()  # until a start is over
-        self._index = index
+        self.downtime = Downtime()  # until the start is complete
         self.limits = limits
+        self._index = index
         self._repeats = Repeats()
-        self._running: dict[GroupId, Running] = {}
-        self._left_over: dict[GroupId, Holdings] = {}  # partitions between two cooperative steps
-        self._interrupted: dict[GroupId, int] = {}  # -> until when it counts, monotonic ms
-        self._loaded: dict[GroupId, int] = {}  # likewise: groups with members
         self._topics = ChangedTopics()
-        self._removed: Removed | None = None
-        self._offered: Offered | None = None
-        self._came: Came | None = None
+        self._changes = MemberChanges()
+        self._rebalances = RebalanceTracker(index, limits, self._topics)
 
-    # ------------------------------------------------------------ what is asked
+    # ------------------------------------------------------------ turns
 
-    def of(
+    def record(
         self, group: ClassicGroupView | None, happened: Iterable[Event], now: Now
     ) -> list[HistoryEntry]:
-        """The facts of one turn, which are in the index then."""
-        found: list[HistoryEntry] = []
+        """The entries of one turn; they are applied to the index."""
+        recorded: list[HistoryEntry] = []
         for event in happened:
-            tell = _TELLING.get(type(event))
-            fresh: Iterable[HistoryEntry] = ()
-            if tell is not None:
-                fresh = tell(self, group, event, now)
-            else:
-                fact = fact_of(group, event)
-                if isinstance(fact, NobodyRejoinedEntry):
-                    fact = fact.after(self._repeats.count(fact.group_id, now.mono_ms))
-                elif isinstance(fact, TopicsChangedEntry):
-                    fact = replace(fact, changes=self._topics.numbers(fact.topics))
-                if fact is not None:
-                    fresh = (fact,)
-            for one in fresh:
-                self._index.apply(one)
-                found.append(one)
-        return found
+            # One by one: what follows may read the index.
+            for entry in self._entries(group, event, now):
+                self._index.apply(entry)
+                recorded.append(entry)
+        return recorded
+
+    def _entries(
+        self, group: ClassicGroupView | None, event: Event, now: Now
+    ) -> Iterable[HistoryEntry]:
+        match event:
+            case OffsetsCommitted() | OffsetsDeleted():
+                return offset_entries(event, now.wall_ms, self.limits.offsets, self.steady)
+            case GroupDeleted():
+                self._rebalances.forget(event.group_id)
+                self._topics.forget(event.group_id)
+                return offset_entries(event, now.wall_ms, self.limits.offsets, self.steady)
+            case PendingMemberRemoved():
+                self._pending_member_removed(event, now)
+                return ()
+            case GroupEmptied():
+                return self._rebalances.emptied(event, now)
+            case NobodyRejoined():
+                return self._nobody_rejoined(event, now)
+            case TopicsChanged():
+                topics = tuple(sorted(event.topics))
+                numbers = self._topics.numbers(topics)
+                return (TopicsChangedEntry(event.group_id, event.at_ms, topics, numbers),)
+            case (
+                MemberRejoined()
+                | StaticMemberReplaced()
+                | MembersRemoved()
+                | RebalanceBegun()
+                | GenerationBegun()
+                | AssignmentReceived()
+                | GroupStabilized()
+                | MemberSynced()
+            ):
+                assert group is not None
+                return self._membership_entries(group, event, now)
+            case (
+                MemberIdAssigned()
+                | JoinRefused()
+                | SessionExtended()
+                | SessionPaused()
+                | InitialDelayExtended()
+                | SyncParked()
+                | AssignmentDropped()
+                | ChangedTopicsForgotten()
+            ):
+                return ()  # not recorded
+            case _:
+                return (direct_entry(group, event),)
+
+    def _membership_entries(
+        self,
+        group: ClassicGroupView,
+        event: MemberRejoined
+        | StaticMemberReplaced
+        | MembersRemoved
+        | RebalanceBegun
+        | GenerationBegun
+        | AssignmentReceived
+        | GroupStabilized
+        | MemberSynced,
+        now: Now,
+    ) -> Iterable[HistoryEntry]:
+        match event:
+            case MemberRejoined():
+                self._member_rejoined(group, event, now)
+                return ()
+            case StaticMemberReplaced():
+                return (self._static_member_replaced(group, event, now),)
+            case MembersRemoved():
+                return self._members_removed(group, event, now)
+            case RebalanceBegun():
+                return self._rebalances.begin(group, event, self._changes, now)
+            case GenerationBegun():
+                return (self._rebalances.generation_begun(group, event, now),)
+            case AssignmentReceived():
+                return self._rebalances.assigned(group, event, now)
+            case GroupStabilized():
+                return self._rebalances.stabilized(group, event, now)
+            case MemberSynced():
+                return self._rebalances.synced(group, event, now)
+            case _:
+                assert_never(event)
+
+    # ------------------------------------------------------------ loads
 
     def loaded(self, group: ClassicGroupView, now: Now) -> list[HistoryEntry]:
-        """The facts of a group that this process serves from now on."""
+        """The entries of a group that this process serves from now on."""
         group_id = group.group_id
         running = self._index.running(group_id)
-        self._running.pop(group_id, None)
-        self._left_over.pop(group_id, None)
-        found: list[HistoryEntry] = []
+        self._rebalances.load(group_id)
+        recorded: list[HistoryEntry] = []
         if running is not None:
-            goes_on = (
+            continues = (
                 group.state is GroupState.COMPLETING_REBALANCE
                 and running.generation_after == group.generation_id
             )
-            if goes_on:
-                passed_ms = max(0, now.wall_ms - running.began_at_ms)
-                self._running[group_id] = Running(now.mono_ms - passed_ms, None)
+            if continues:
+                self._rebalances.resume(group_id, running.began_at_ms, now)
                 running = None
             else:
-                found.append(interrupted(group_id, running, group, now))
-                longest_ms = max(group.rebalance_timeout_ms, INTERRUPTED_MIN_MS)
-                self._interrupted[group_id] = now.mono_ms + longest_ms
+                recorded.append(interrupted_entry(group_id, running, group, now))
+                self._rebalances.interrupted_by_load(group, now)
         if group.members or running is not None:
-            self._loaded[group_id] = now.mono_ms + LOADED_MS
-            found.append(
+            self._rebalances.loaded_with_members(group_id, now)
+            recorded.append(
                 GroupLoadedEntry(
                     group_id,
                     now.wall_ms,
@@ -170,101 +225,96 @@ class Facts:
                     str(group.state),
                     len(group.members),
                     running is not None,
-                    self.away.away_ms,
-                    self.away.stopped,
+                    self.downtime.away_ms,
+                    self.downtime.stopped,
                     group.protocol_type or "",
                 )
             )
-        for one in found:
-            self._index.apply(one)
-        return found
+        for entry in recorded:
+            self._index.apply(entry)
+        return recorded
 
-    def left_running(self, is_known: Callable[[GroupId], bool], now: Now) -> list[HistoryEntry]:
-        """After a start: what ran in groups that are not there any more is over."""
-        found: list[HistoryEntry] = []
+    def close_interrupted(
+        self, is_known: Callable[[GroupId], bool], now: Now
+    ) -> list[HistoryEntry]:
+        """After a start: end the rebalances of groups that do not exist any more."""
+        recorded: list[HistoryEntry] = []
         for group_id in self._index.groups():
             running = self._index.running(group_id)
             if running is not None and not is_known(GroupId(group_id)):
-                found.append(interrupted(GroupId(group_id), running, None, now))
-        for one in found:
-            self._index.apply(one)
-        return found
+                recorded.append(interrupted_entry(GroupId(group_id), running, None, now))
+        for entry in recorded:
+            self._index.apply(entry)
+        return recorded
 
     def clear(self) -> None:
-        """Forget what runs; what changed in the topics is known as before."""
-        self._running.clear()
-        self._left_over.clear()
-        self._interrupted.clear()
-        self._loaded.clear()
+        """Forget the running rebalances; topic changes stay known."""
+        self._rebalances.clear()
         self.steady.clear()
         self._topics.forget_groups()
-        self._removed = self._offered = self._came = None
+        self._changes.clear()
 
     def topics_changed(self, changes: Sequence[TopicPartitionCounts], now: Now) -> None:
-        """Topics came, went, or got more partitions: their consumers will find out."""
-        self._topics.note(changes, now)
+        """Topics were created, deleted, or got partitions: their consumers will notice."""
+        self._topics.add(changes, now)
+
+    # ------------------------------------------------------------ running rebalances
 
     def unowned_seconds(self, group_id: str, now: Now) -> float | None:
-        """So far, in the rebalance that runs."""
-        running = self._running.get(GroupId(group_id))
+        """Partition-seconds without an owner so far, in the running rebalance."""
+        running = self._rebalances.running(group_id)
         if running is None:
             return None
-        unowned_ms = or_none(running, lambda shift: shift.unowned_ms(now.mono_ms))
+        unowned_ms = running.read(lambda change: change.unowned_ms(now.mono_ms))
         return None if unowned_ms is None else round(unowned_ms / 1000, 3)
 
     def began_ms(self, group_id: str) -> int | None:
-        """Since when, on the monotonic clock, the rebalance runs."""
-        running = self._running.get(GroupId(group_id))
+        """Since when the rebalance runs, on the monotonic clock."""
+        running = self._rebalances.running(group_id)
         return None if running is None else running.began_ms
 
     def stable_ms(self, group_id: str) -> int | None:
-        """When the assignments were handed out, if only some members have yet to fetch theirs."""
-        running = self._running.get(GroupId(group_id))
+        """When the assignments were handed out, if some members have not fetched theirs yet."""
+        running = self._rebalances.running(group_id)
         return None if running is None else running.stable_ms
 
-    # ------------------------------------------------------------ members come and go
+    # ------------------------------------------------------------ joins and leaves
 
-    def _member_rejoined(
-        self, group: ClassicGroupView | None, event: Event, now: Now
-    ) -> Iterator[HistoryEntry]:
-        assert isinstance(event, MemberRejoined)
-        assert group is not None
+    def _member_rejoined(self, group: ClassicGroupView, event: MemberRejoined, now: Now) -> None:
         member = group.members[event.member.member_id]
-        running = self._running.get(group.group_id)
         if group.state is GroupState.PREPARING_REBALANCE:
-            release_rejoined(running, member, event.protocols, group.protocol_name, now)
-        else:
-            changed = what_changed(
-                member.protocols, event.protocols, group.protocol_name, group.protocol_type
-            )
-            self._offered = Offered(group.group_id, now.mono_ms, *changed)
-        yield from ()
+            self._rebalances.rejoined(group, member, event.protocols, now)
+            return
+        change = offer_change(
+            member.protocols, event.protocols, group.protocol_name, group.protocol_type
+        )
+        self._changes.offer = ChangedOffer(group.group_id, now.mono_ms, *change)
 
     def _static_member_replaced(
-        self, group: ClassicGroupView | None, event: Event, now: Now
-    ) -> Iterator[HistoryEntry]:
-        assert isinstance(event, StaticMemberReplaced)
-        assert group is not None
+        self, group: ClassicGroupView, event: StaticMemberReplaced, now: Now
+    ) -> HistoryEntry:
         old = group.members[event.old_member_id]
         heard_ms = last_heard_ms(old, now)
         replaced = process_of(old, self._index.rebalances(group.group_id))
-        self._came = Came(group.group_id, now.mono_ms, replaced)
-        running = self._running.get(group.group_id)
-        if running is not None and running.shift is not None:
-            running.shift.release(owner_of(old), heard_ms)
+        self._changes.replaced = ReplacedProcess(group.group_id, now.mono_ms, replaced)
+        running = self._rebalances.running(group.group_id)
+        if running is not None and running.ownership is not None:
+            running.ownership.release(owner_of(old), heard_ms)
         elif not event.settled:
-            owners = [(owner_of(old), old.assignment, heard_ms)]
-            self._removed = Removed(group.group_id, now.mono_ms, Removal.LEFT, {}, 0, owners, {})
+            released = OwnerRelease(owner_of(old), old.assignment, heard_ms)
+            self._changes.removed = RemovedMembers(
+                group.group_id, now.mono_ms, Removal.LEFT, {}, 0, (released,)
+            )
         if running is not None and event.old_member_id in running.to_sync:
             running.to_sync.remove(event.old_member_id)
             running.to_sync.add(event.member.member_id)
         partitions = None
         if group.protocol_type == PROTOCOL_TYPE:
-            partitions = count_of(old.assignment, self.limits.assignment_bytes)
-        yield StaticMemberReplacedEntry(
+            partitions = count_partitions(old.assignment, self.limits.assignment_bytes)
+        return StaticMemberReplacedEntry(
             event.group_id,
             event.at_ms,
-            who_of(event.member),
+            event.member,
             event.old_member_id,
             group.generation_id,
             len(group.members),
@@ -276,15 +326,13 @@ class Facts:
         )
 
     def _members_removed(
-        self, group: ClassicGroupView | None, event: Event, now: Now
+        self, group: ClassicGroupView, event: MembersRemoved, now: Now
     ) -> Iterator[HistoryEntry]:
-        assert isinstance(event, MembersRemoved)
-        assert group is not None
         removal = removal_of(event)
-        gone: list[MemberRemoval] = []
-        owners: list[tuple[str, bytes, int]] = []
+        removals: list[MemberRemoval] = []
+        owners: list[OwnerRelease] = []
         silent: dict[MemberId, tuple[int, int]] = {}
-        running = self._running.get(group.group_id)
+        running = self._rebalances.running(group.group_id)
         for removed in event.removed:
             member = group.members[removed.member.member_id]
             silent_ms = timeout_ms = None
@@ -293,258 +341,49 @@ class Facts:
                 heard_ms = last_heard_ms(member, now)
                 silent_ms, timeout_ms = now.mono_ms - heard_ms, member.session_timeout_ms
                 silent[member.member_id] = silent_ms, timeout_ms
-            gone.append(
-                MemberRemoval(who_of(removed.member), removed.reason, silent_ms, timeout_ms)
-            )
-            owners.append((owner_of(member), member.assignment, heard_ms))
-            if running is not None and running.shift is not None:
-                running.shift.gone(owner_of(member), heard_ms)
-        asker = RequestClient(event.client_id, event.client_host) if event.client_id else None
-        settled = sum(not group.members[one.member.member_id].is_new for one in event.removed)
-        whos = {MemberId(one.member.member_id): one.member for one in gone}
-        if removal is Removal.OPERATOR and asker is not None:
-            whos = {
-                member_id: who._replace(client_id=asker.client_id, client_host=asker.client_host)
-                for member_id, who in whos.items()
+            removals.append(MemberRemoval(removed.member, removed.reason, silent_ms, timeout_ms))
+            owners.append(OwnerRelease(owner_of(member), member.assignment, heard_ms))
+            if running is not None and running.ownership is not None:
+                running.ownership.gone(owner_of(member), heard_ms)
+        client = RequestClient(event.client_id, event.client_host) if event.client_id else None
+        members = {removed.member.member_id: removed.member for removed in event.removed}
+        if removal is Removal.OPERATOR and client is not None:
+            members = {
+                member_id: member._replace(
+                    client_id=client.client_id, client_host=client.client_host
+                )
+                for member_id, member in members.items()
             }
-        reasons = {one.member.member_id: one.reason for one in event.removed if one.reason}
-        poll_ms = polls_too_rarely_ms(group, event, now)
-        self._removed = Removed(
-            group.group_id, now.mono_ms, removal, whos, settled, owners, reasons, silent, poll_ms
+        self._changes.removed = RemovedMembers(
+            group.group_id,
+            now.mono_ms,
+            removal,
+            members,
+            sum(not group.members[member_id].is_new for member_id in members),
+            tuple(owners),
+            {gone.member.member_id: gone.reason for gone in event.removed if gone.reason},
+            silent,
+            exceeded_poll_interval_ms(group, event, now),
         )
-        shown, left_out = self._cut(gone)
+        first, left_out = self.limits.cut(removals)
         yield MembersRemovedEntry(
-            group.group_id, now.wall_ms, removal, event.generation_id, shown, left_out, asker
+            group.group_id, now.wall_ms, removal, event.generation_id, first, left_out, client
         )
         if running is not None and running.stable_ms is not None:
-            running.to_sync -= whos.keys()
-            yield from self._end_if_all_synced(group.group_id, running, now)
+            running.to_sync -= members.keys()
+            yield from self._rebalances.end_if_all_synced(group.group_id, running, now)
 
-    def _pending_removed(
-        self, _: ClassicGroupView | None, event: Event, now: Now
-    ) -> Iterator[HistoryEntry]:
-        """No member yet, and no fact; but when one leaves, the group rebalances."""
-        assert isinstance(event, PendingMemberRemoved)
-        who = MemberIdentity(event.member_id, None, event.client_id, event.client_host)
-        whos = {event.member_id: who}
+    def _pending_member_removed(self, event: PendingMemberRemoved, now: Now) -> None:
+        """Not a member yet, so there is no entry; but the group rebalances if it leaves."""
+        member = MemberIdentity(event.member_id, None, event.client_id, event.client_host)
         reasons = {event.member_id: event.reason} if event.reason else {}
-        self._removed = Removed(event.group_id, now.mono_ms, Removal.LEFT, whos, 0, [], reasons)
-        yield from ()
-
-    # ------------------------------------------------------------ a rebalance, step by step
-
-    def _begun(
-        self, group: ClassicGroupView | None, event: Event, now: Now
-    ) -> Iterator[HistoryEntry]:
-        assert isinstance(event, RebalanceBegun)
-        assert group is not None
-        group_id = group.group_id
-        removed = self._in_this_turn(self._removed, group_id, now)
-        offered = self._in_this_turn(self._offered, group_id, now)
-        came = self._in_this_turn(self._came, group_id, now)
-        self._removed = self._offered = self._came = None
-
-        before = self._running.get(group_id)
-        shift = None
-        if before is not None and before.stable_ms is None:
-            shift = or_none(before, lambda shift: shift.handed_on(now.mono_ms))
-            yield self._end(group_id, before, End.OVERTAKEN, now)
-        elif before is not None:
-            yield self._end(group_id, before, End.STABLE, now)
-        gave_up = {held.owner for held in self._left_over.get(group_id, {}).values()}
-        if shift is None:
-            shift = self._new_shift(group, removed)
-        if shift is not None and not release_joined(shift, group, removed):
-            shift = None
-        known = Circumstances(
-            removed,
-            offered,
-            came,
-            self._topics.of(group, self._index.rebalances(group_id), self.limits.moves, now),
-            frozenset(gave_up),
-            was_cut_off=now.mono_ms <= self._interrupted.pop(group_id, -1),
-            is_loaded_now=now.mono_ms <= self._loaded.pop(group_id, -1),
-        )
-        running = self._running[group_id] = Running(now.mono_ms, shift)
-        running.changed = known.changed
-        waiting_for, left_out = self._cut([who_of(name) for name in event.waiting_for])
-        yield replace(
-            began(group, event, known, now), waiting_for=waiting_for, waiting_for_left_out=left_out
+        self._changes.removed = RemovedMembers(
+            event.group_id, now.mono_ms, Removal.LEFT, {event.member_id: member}, 0, (), reasons
         )
 
-    @staticmethod
-    def _in_this_turn(known: Known | None, group_id: GroupId, now: Now) -> Known | None:
-        is_ours = known is not None and (known.group_id, known.now_ms) == (group_id, now.mono_ms)
-        return known if is_ours else None
-
-    def _new_shift(self, group: ClassicGroupView, removed: Removed | None) -> Shift | None:
-        left_over = self._left_over.pop(group.group_id, None)
-        if group.protocol_type != PROTOCOL_TYPE:
-            return None
-        before = {owner_of(member): member.assignment for member in group.members.values()}
-        if removed is not None:
-            before.update({owner: assignment for owner, assignment, _ in removed.owners})
-        if sum(map(len, before.values())) > self.limits.assignment_bytes:
-            return None
-        return Shift(before, left_over)
-
-    def _generation_begun(
-        self, group: ClassicGroupView | None, event: Event, now: Now
-    ) -> Iterator[HistoryEntry]:
-        assert isinstance(event, GenerationBegun)
-        assert group is not None
-        running = self._running.get(group.group_id)
-        began_ms = now.mono_ms if running is None else running.began_ms
-        joined = [
-            JoinedMember(who_of(join.member), max(0, now.mono_ms - join.waited_ms - began_ms))
-            for join in event.joins
-        ]
-        joined.sort(key=lambda one: -one.join_delay_ms)
-        shown, left_out = self._cut(joined)
-        absent, _ = self._cut([who_of(name) for name in event.absent])
-        yield GenerationBegunEntry(
-            group.group_id,
-            now.wall_ms,
-            event.generation_id,
-            event.protocol_type,
-            event.protocol_name,
-            event.leader_id,
-            len(group.members),
-            shown,
-            left_out,
-            absent,
-        )
-
-    def _assigned(
-        self, group: ClassicGroupView | None, event: Event, now: Now
-    ) -> Iterator[HistoryEntry]:
-        assert isinstance(event, AssignmentReceived)
-        assert group is not None
-        if not event.fits:
-            return
-        running = self._running.get(group.group_id)
-        names = {member.member_id: owner_of(member) for member in group.members.values()}
-        assignments = {
-            names.get(member_id, member_id): assignment
-            for member_id, assignment in event.assignments.items()
-        }
-        moved = None
-        if running is not None and sum(map(len, assignments.values())) <= (
-            self.limits.assignment_bytes
-        ):
-            moved = or_none(running, lambda shift: shift.assign(assignments))
-        if moved is None and running is not None:
-            running.shift = None  # it cannot be read, or is too much: nothing is said of it
-        partitions = None
-        if moved is not None and running is not None and running.shift is not None:
-            partitions = running.shift.partitions
-            self._topics.handed_out(group.group_id, running.changed, running.shift, now)
-        held, described = held_and_described(group, event.assignments, self.limits.assignment_bytes)
-        moves = tuple(PartitionMove(*one) for one in (moved or ())[: self.limits.moves])
-        yield AssignmentReceivedEntry(
-            group.group_id,
-            now.wall_ms,
-            event.generation_id,
-            event.leader_id,
-            event.member_count,
-            len(event.without_assignment),
-            partitions,
-            None if moved is None else len(moved),
-            moves,
-            0 if moved is None else len(moved) - len(moves),
-            held[: self.limits.members],
-            described,
-        )
-
-    def _stabilized(
-        self, group: ClassicGroupView | None, event: Event, now: Now
-    ) -> Iterator[HistoryEntry]:
-        assert isinstance(event, GroupStabilized)
-        assert group is not None
-        running = self._running.get(group.group_id)
-        if running is None:
-            return
-        running.stable_ms = now.mono_ms
-        running.to_sync = set(group.pending_sync_ids)
-        if running.shift is not None:
-            for member_id in event.answered:
-                running.shift.answered(owner_of(group.members[member_id]), now.mono_ms)
-        yield from self._end_if_all_synced(group.group_id, running, now)
-
-    def _synced(
-        self, group: ClassicGroupView | None, event: Event, now: Now
-    ) -> Iterator[HistoryEntry]:
-        assert isinstance(event, MemberSynced)
-        assert group is not None
-        running = self._running.get(group.group_id)
-        if running is None or running.stable_ms is None:
-            return
-        running.to_sync.discard(event.member_id)
-        if running.shift is not None:
-            running.shift.answered(owner_of(group.members[event.member_id]), now.mono_ms)
-        yield from self._end_if_all_synced(group.group_id, running, now)
-
-    def _emptied(
-        self, _: ClassicGroupView | None, event: Event, now: Now
-    ) -> Iterator[HistoryEntry]:
-        assert isinstance(event, GroupEmptied)
-        emptied = GroupEmptiedEntry(event.group_id, now.wall_ms, event.generation_id)
-        yield emptied
-        running = self._running.get(event.group_id)
-        if running is not None:
-            yield self._end(event.group_id, running, End.EMPTY, now)
-
-    def _end_if_all_synced(
-        self, group_id: GroupId, running: Running, now: Now
-    ) -> Iterator[HistoryEntry]:
-        if not running.to_sync:
-            yield self._end(group_id, running, End.STABLE, now)
-
-    def _end(self, group_id: GroupId, running: Running, how: End, now: Now) -> HistoryEntry:
-        """It lasted until the assignments were handed out; partitions may lack an owner longer."""
-        del self._running[group_id]
-        unowned_ms = or_none(running, lambda shift: shift.unowned_ms(now.mono_ms))
-        if how is End.STABLE:
-            left_over = or_none(running, lambda shift: shift.left_over(now.mono_ms))
-            if left_over:
-                self._left_over[group_id] = left_over
-        story = self._index.running(group_id)
-        assert story is not None, "a rebalance without a story"
-        until_ms = now.mono_ms if running.stable_ms is None else running.stable_ms
-        ended_at_ms = story.began_at_ms + until_ms - running.began_ms
-        return RebalanceEndedEntry(group_id, now.wall_ms, end(story, how, ended_at_ms, unowned_ms))
-
-    # ------------------------------------------------------------ offsets, and the whole group
-
-    def _offsets_moved(
-        self, _: ClassicGroupView | None, event: Event, now: Now
-    ) -> Iterator[HistoryEntry]:
-        if isinstance(event, GroupDeleted):
-            self._left_over.pop(event.group_id, None)
-            self._interrupted.pop(event.group_id, None)
-            self._topics.forget(event.group_id)
-            self._loaded.pop(event.group_id, None)
-        yield from offset_facts(event, now.wall_ms, self.limits.offsets, self.steady)
-
-    def _cut(self, things: Sequence[T]) -> tuple[tuple[T, ...], int]:
-        shown = tuple(things[: self.limits.members])
-        return shown, len(things) - len(shown)
-
-
-_Tell = Callable[[Facts, ClassicGroupView | None, Event, Now], Iterable[HistoryEntry]]
-
-_TELLING: Final[dict[type, _Tell]] = {
-    MemberRejoined: Facts._member_rejoined,
-    StaticMemberReplaced: Facts._static_member_replaced,
-    MembersRemoved: Facts._members_removed,
-    PendingMemberRemoved: Facts._pending_removed,
-    RebalanceBegun: Facts._begun,
-    GenerationBegun: Facts._generation_begun,
-    AssignmentReceived: Facts._assigned,
-    GroupStabilized: Facts._stabilized,
-    MemberSynced: Facts._synced,
-    GroupEmptied: Facts._emptied,
-    OffsetsCommitted: Facts._offsets_moved,
-    OffsetsDeleted: Facts._offsets_moved,
-    GroupDeleted: Facts._offsets_moved,
-}
+    def _nobody_rejoined(self, event: NobodyRejoined, now: Now) -> Iterator[HistoryEntry]:
+        times = self._repeats.count(event.group_id, now.mono_ms)
+        if times is not None:
+            waiting_for = event.waiting_for[:WAITING_FOR_MAX]
+            repeated = None if times == 1 else times
+            yield NobodyRejoinedEntry(event.group_id, event.at_ms, waiting_for, repeated)

@@ -1,11 +1,11 @@
-"""Steady commits: what of a program that commits without being a member is told, and when?
+"""Steady commits: aggregates the forward commits of clients that are not members.
 
-Such programs (Flink, MirrorMaker, a simple consumer) commit each second, for weeks. Their first
-commits are facts one by one, like every reset, step back and first commit of a partition; what
-goes on forward after that is gathered, and is one fact for each `TOLD_EVERY_MS`, or for the time
-until something else happens to the same partitions, or offsets of the group are reset or deleted:
-then what was gathered is told first. So nobody else's move lies between its `old` and its `new`. It
-is in memory only: a kill loses the count of at most that time, and hides no move.
+Such clients (Flink, MirrorMaker, a simple consumer) commit each second, for weeks. Their first
+commits are entries of their own, like every reset, step back and first commit of a partition. Later
+forward commits are aggregated into one entry per `FLUSH_INTERVAL_MS`, or until something else
+changes the same partitions, or offsets of the group are reset or deleted: then the aggregate is
+flushed first. So no other change falls between its `old` and its `new`. It is in memory only: a
+kill loses the count of at most that interval, and hides no change.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,22 +15,21 @@ from msgspec import Struct, field
 
 from history.causes import OffsetsBy
 from history.entries import OffsetChange, OffsetsMovedEntry, RequestClient
+from history.lag.model import PartitionKey
 
-ALONE: Final = 3
-"""So many commits in a row are facts of their own: a reset by hand is never gathered."""
+SEPARATE_COMMITS: Final = 3
+"""Commits in a row with entries of their own: a manual reset is never aggregated."""
 
 PAUSE_MAX_MS: Final = 900_000
-"""A longer one ends it. Flink's checkpoints are minutes apart, some ten."""
+"""A longer pause ends the run. Flink's checkpoints are minutes apart, some ten."""
 
-TOLD_EVERY_MS: Final = 600_000
+FLUSH_INTERVAL_MS: Final = 600_000
 
-PARTITIONS_MAX: Final = 100_000
-"""That are gathered for all groups together, some 200 bytes each; beyond it the oldest are told."""
+STEADY_PARTITIONS_MAX: Final = 100_000
+"""Aggregated for all groups together, some 200 bytes each; beyond it the oldest are flushed."""
 
 RUNS_MAX: Final = 10_000
-"""Clients that are followed; the commits of those beyond it are told one by one."""
-
-Place = tuple[str, int]
+"""Clients with a run; commits of further clients are entries of their own."""
 
 
 class Committer(NamedTuple):
@@ -40,163 +39,163 @@ class Committer(NamedTuple):
 
 
 class _Run(Struct):
-    """Forward commits of one client, one after the other."""
+    """Forward commits of one client in a row."""
 
     last_ms: int
     seen: int = 1
-    since_ms: int = 0  # when the first that is gathered was made
-    commits: int = 0  # that are gathered
-    moved: dict[Place, tuple[int, int]] = field(default_factory=dict)  # old, new
+    since_ms: int = 0  # when the first aggregated commit was made
+    commits: int = 0  # that are aggregated
+    moved: dict[PartitionKey, tuple[int, int]] = field(default_factory=dict)  # old, new
 
 
 class SteadyCommits:
     def __init__(self) -> None:
         self._runs: dict[str, dict[Committer, _Run]] = {}  # by group
         self._count = 0  # of runs
-        self._gatherers: dict[str, dict[Place, Committer]] = {}  # by group; one for a partition
-        self.partitions = 0  # that are gathered
+        self._committers: dict[str, dict[PartitionKey, Committer]] = {}  # by group
+        self.partitions = 0  # that are aggregated
 
-    def take(
-        self, who: Committer, changes: Sequence[OffsetChange], at_ms: int
+    def add(
+        self, committer: Committer, changes: Sequence[OffsetChange], at_ms: int
     ) -> list[OffsetsMovedEntry] | None:
-        """A commit that moves something. None: it is to be told as it is.
+        """Add a commit that changes an offset. None: it needs an entry of its own.
 
-        Else it is gathered, and the facts are those whose time has come.
+        Else it is aggregated, and the result are the entries that are due.
         """
-        run = self._runs.get(who.group_id, {}).get(who)
+        run = self._runs.get(committer.group_id, {}).get(committer)
         if run is None or at_ms - run.last_ms > PAUSE_MAX_MS:
             return None
         if not all(map(_is_forward, changes)):
             return None
         run.seen += 1
-        if run.seen <= ALONE:
+        if run.seen <= SEPARATE_COMMITS:
             run.last_ms = at_ms
             return None
-        told = self.before(who.group_id, changes, who)
+        flushed = self.before(committer.group_id, changes, committer)
         run.last_ms = at_ms
-        self._gather(who, run, changes, at_ms)
-        if at_ms - run.since_ms >= TOLD_EVERY_MS:
-            told.append(self._told(who, run))
-        return told
+        self._aggregate(committer, run, changes, at_ms)
+        if at_ms - run.since_ms >= FLUSH_INTERVAL_MS:
+            flushed.append(self._flush(committer, run))
+        return flushed
 
     def before(
         self, group_id: str, changes: Iterable[OffsetChange], by: Committer | None = None
     ) -> list[OffsetsMovedEntry]:
-        """A fact about these partitions comes: what is gathered of them is told first.
+        """Flush the aggregates of these partitions, because another entry about them follows.
 
-        Not of `by`, who gathers on, unless a partition was moved by others since, as by members.
+        Not those of `by`, which continue, unless others changed a partition since.
         """
-        gatherers = self._gatherers.get(group_id, {})
+        committers = self._committers.get(group_id, {})
         ended: dict[Committer, _Run] = {}
-        for topic, partition, old, _ in changes if gatherers else ():
-            who = gatherers.get((topic, partition))
-            if who is not None and who not in ended:
-                run = self._runs[group_id][who]
-                if who != by or run.moved[topic, partition][1] != old:
-                    ended[who] = run
-        return [self._told(who, run) for who, run in ended.items()]
+        for topic, partition, old, _ in changes if committers else ():
+            committer = committers.get((topic, partition))
+            if committer is not None and committer not in ended:
+                run = self._runs[group_id][committer]
+                if committer != by or run.moved[topic, partition][1] != old:
+                    ended[committer] = run
+        return [self._flush(committer, run) for committer, run in ended.items()]
 
-    def begin(self, who: Committer, at_ms: int) -> None:
-        """A commit was told as it is: perhaps the first of many."""
-        run = self._runs.get(who.group_id, {}).get(who)
+    def begin(self, committer: Committer, at_ms: int) -> None:
+        """A commit got an entry of its own: it may begin a run."""
+        run = self._runs.get(committer.group_id, {}).get(committer)
         if run is not None and at_ms - run.last_ms > PAUSE_MAX_MS:
             run.seen, run.last_ms = 1, at_ms
         elif run is None and self._count < RUNS_MAX:
-            self._runs.setdefault(who.group_id, {})[who] = _Run(at_ms)
+            self._runs.setdefault(committer.group_id, {})[committer] = _Run(at_ms)
             self._count += 1
 
     def end(self, group_id: str) -> list[OffsetsMovedEntry]:
-        """Something else happens to the group's offsets: what was gathered is told before it."""
+        """Flush the group's aggregates, because something else changes its offsets."""
         of_group = self._runs.pop(group_id, {})
         self._count -= len(of_group)
-        return [self._told(who, run) for who, run in of_group.items() if run.commits]
+        return [self._flush(committer, run) for committer, run in of_group.items() if run.commits]
 
     def due(self, now_ms: int) -> list[OffsetsMovedEntry]:
-        """Called now and then: what waited long enough, or is too much; who paused is forgotten."""
-        found: list[OffsetsMovedEntry] = []
+        """Flush the aggregates that are due, and forget the clients that paused."""
+        flushed: list[OffsetsMovedEntry] = []
         for group_id, of_group in list(self._runs.items()):
-            for who, run in list(of_group.items()):
+            for committer, run in list(of_group.items()):
                 is_over = now_ms - run.last_ms > PAUSE_MAX_MS
-                if run.commits and (is_over or now_ms - run.since_ms >= TOLD_EVERY_MS):
-                    found.append(self._told(who, run))
+                if run.commits and (is_over or now_ms - run.since_ms >= FLUSH_INTERVAL_MS):
+                    flushed.append(self._flush(committer, run))
                 if is_over:
-                    del of_group[who]
+                    del of_group[committer]
                     self._count -= 1
             if not of_group:
                 del self._runs[group_id]
-        return found
+        return flushed
 
     def all(self) -> list[OffsetsMovedEntry]:
-        """At a stop: everything that is gathered."""
-        return [fact for group_id in list(self._runs) for fact in self.end(group_id)]
+        """At a stop: flush all aggregates."""
+        return [entry for group_id in list(self._runs) for entry in self.end(group_id)]
 
     def clear(self) -> None:
         self._runs.clear()
-        self._gatherers.clear()
+        self._committers.clear()
         self._count = self.partitions = 0
 
     def pending(self, group_id: str | None) -> list[OffsetsMovedEntry]:
-        """What is gathered of a group, or of all, and not yet told, for who asks now."""
+        """The aggregates of a group, or of all, that are not flushed yet."""
         if group_id is None:
-            return [fact for one in self._runs for fact in self.pending(one)]
+            return [entry for known in self._runs for entry in self.pending(known)]
         of_group = self._runs.get(group_id, {})
-        return [_fact(who, run) for who, run in of_group.items() if run.commits]
+        return [_entry(committer, run) for committer, run in of_group.items() if run.commits]
 
     def make_room(self) -> list[OffsetsMovedEntry]:
-        """Beyond the limit: whose first gathered commit is oldest is told early."""
-        found: list[OffsetsMovedEntry] = []
-        if self.partitions <= PARTITIONS_MAX:
-            return found
+        """Beyond the limit: flush the oldest aggregates early."""
+        flushed: list[OffsetsMovedEntry] = []
+        if self.partitions <= STEADY_PARTITIONS_MAX:
+            return flushed
         runs = [
-            (run.since_ms, who, run)
+            (run.since_ms, committer, run)
             for of_group in self._runs.values()
-            for who, run in of_group.items()
+            for committer, run in of_group.items()
             if run.commits
         ]
-        for _, who, run in sorted(runs, key=lambda one: one[0]):
-            if self.partitions <= PARTITIONS_MAX // 2:
+        for _, committer, run in sorted(runs, key=lambda aggregate: aggregate[0]):
+            if self.partitions <= STEADY_PARTITIONS_MAX // 2:
                 break
-            found.append(self._told(who, run))
-        return found
+            flushed.append(self._flush(committer, run))
+        return flushed
 
-    def _gather(
-        self, who: Committer, run: _Run, changes: Sequence[OffsetChange], at_ms: int
+    def _aggregate(
+        self, committer: Committer, run: _Run, changes: Sequence[OffsetChange], at_ms: int
     ) -> None:
-        gatherers = self._gatherers.setdefault(who.group_id, {})
+        committers = self._committers.setdefault(committer.group_id, {})
         run.since_ms = run.since_ms or at_ms
         run.commits += 1
         for topic, partition, old, new in changes:
             assert old is not None
             assert new is not None
-            place = (topic, partition)
-            known = run.moved.get(place)
+            key = (topic, partition)
+            known = run.moved.get(key)
             if known is None:
                 self.partitions += 1
-                gatherers[place] = who
+                committers[key] = committer
                 known = (old, new)
-            run.moved[place] = (known[0], new)
+            run.moved[key] = (known[0], new)
 
-    def _told(self, who: Committer, run: _Run) -> OffsetsMovedEntry:
-        fact = _fact(who, run)
+    def _flush(self, committer: Committer, run: _Run) -> OffsetsMovedEntry:
+        entry = _entry(committer, run)
         self.partitions -= len(run.moved)
-        gatherers = self._gatherers[who.group_id]
-        for place in run.moved:
-            del gatherers[place]
-        if not gatherers:
-            del self._gatherers[who.group_id]
+        committers = self._committers[committer.group_id]
+        for key in run.moved:
+            del committers[key]
+        if not committers:
+            del self._committers[committer.group_id]
         run.moved, run.commits, run.since_ms = {}, 0, 0
-        return fact
+        return entry
 
 
-def _fact(who: Committer, run: _Run) -> OffsetsMovedEntry:
-    changes = tuple(OffsetChange(*place, *moved) for place, moved in run.moved.items())
+def _entry(committer: Committer, run: _Run) -> OffsetsMovedEntry:
+    changes = tuple(OffsetChange(*key, *moved) for key, moved in run.moved.items())
     return OffsetsMovedEntry(
-        who.group_id,
+        committer.group_id,
         run.last_ms,
         OffsetsBy.COMMIT,
         changes,
-        who.client,
-        who.member_id,
+        committer.client,
+        committer.member_id,
         run.commits,
         run.since_ms,
     )
@@ -206,6 +205,6 @@ def _is_forward(change: OffsetChange) -> bool:
     return change.old is not None and change.new is not None and change.new > change.old
 
 
-def without_moves(changes: Sequence[OffsetChange]) -> Iterator[OffsetChange]:
-    """From n to n is no move."""
-    return (one for one in changes if one.old != one.new)
+def changed_only(changes: Sequence[OffsetChange]) -> Iterator[OffsetChange]:
+    """Without those that keep the offset."""
+    return (change for change in changes if change.old != change.new)

@@ -1,4 +1,4 @@
-"""A fresh world, told on, for every test that wants one."""
+"""A new history world for every test that uses one."""
 
 import pytest
 

@@ -1,7 +1,7 @@
-"""A world whose coordinator is told on: members that consume, and the history that comes of it.
+"""History world: a world with consumers whose coordinator has a history.
 
-`Told` stands in for the daemon's chronicler: the same facts, the same fold, and a list of encoded
-records in the place of the topic. Every look at the history checks that reading those records back
+`MemoryHistory` replaces the daemon's history writer: the same recorder and index, and a list of
+encoded records instead of the topic. Every read of the history checks that folding those records
 gives what memory has.
 """
 
@@ -12,8 +12,9 @@ from coordinator.events import Event
 from history.encoding import decode, encode
 from history.entries import HistoryEntry, Rebalance
 from history.index import HistoryIndex, IndexLimits
-from history.recording.recorder import FactLimits, Facts
-from history.story import Story
+from history.recording.rebalance_tracker import RecordLimits
+from history.recording.recorder import HistoryRecorder
+from history.story import GroupStory
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -29,12 +30,12 @@ from tests.memory_log import MemoryLog
 from tests.world import Asked, World
 
 
-class Told:
+class MemoryHistory:
     """Implements the coordinator's HistorySink."""
 
     def __init__(self, records: Sequence[tuple[bytes, bytes]] = ()) -> None:
         self.index = HistoryIndex(IndexLimits())
-        self.facts = Facts(self.index, FactLimits())
+        self.recorder = HistoryRecorder(self.index, RecordLimits())
         self.records = list(records)
         self.turns: list[list[HistoryEntry]] = []
         self.holding = False
@@ -53,10 +54,10 @@ class Told:
 
     def record(self, group: ClassicGroupView | None, happened: Sequence[Event], now: Now) -> None:
         assert self.holding
-        self._add(self.facts.of(group, happened, now))
+        self._add(self.recorder.record(group, happened, now))
 
     def loaded(self, group: ClassicGroupView, now: Now) -> None:
-        self._add(self.facts.loaded(group, now))
+        self._add(self.recorder.loaded(group, now))
 
     def _add(self, events: list[HistoryEntry]) -> None:
         self.turns.append(events)
@@ -67,10 +68,12 @@ class Told:
 class ToldWorld(World):
     """Members subscribe to `t` and get its four partitions by turns."""
 
-    told: Told
+    told: MemoryHistory
 
     def start(self, logs: dict[int, MemoryLog]) -> None:
-        self.told = self.history_sink = Told(self.told.records if hasattr(self, "told") else ())
+        self.told = self.history_sink = MemoryHistory(
+            self.told.records if hasattr(self, "told") else ()
+        )
         super().start(logs)
 
     # ------------------------------------------------------------ what is remembered
@@ -81,7 +84,7 @@ class ToldWorld(World):
 
     def rebalances(self, group_id: str = "g") -> list[Rebalance]:
         """Newest first; and it is checked that the records tell the same."""
-        story = Story()
+        story = GroupStory()
         for key, value in self.told.records:
             event = decode(value)
             assert event is not None

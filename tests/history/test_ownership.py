@@ -3,10 +3,10 @@
 import pytest
 
 from history.ownership import (
-    NOTHING,
+    NO_PARTITIONS,
     SUBSCRIPTION_BYTES_MAX,
-    Shift,
-    offered,
+    OwnershipChange,
+    chosen_metadata,
     owned_by_subscription,
     partitions_of,
 )
@@ -18,12 +18,12 @@ B = assignment(t=[2, 3])
 ALL = assignment(t=[0, 1, 2, 3])
 
 
-def shift() -> Shift:
-    return Shift({"a": A, "b": B})
+def change() -> OwnershipChange:
+    return OwnershipChange({"a": A, "b": B})
 
 
 def test_an_eager_member_owns_nothing_from_its_rejoin_to_its_answer() -> None:
-    one = shift()
+    one = change()
     one.release("a", 100)
     one.release("a", 500)  # asked again: the first time counts
     one.release("b", 300)
@@ -35,7 +35,7 @@ def test_an_eager_member_owns_nothing_from_its_rejoin_to_its_answer() -> None:
 
 
 def test_what_moves_is_unowned_from_one_rejoin_to_anothers_answer() -> None:
-    one = shift()
+    one = change()
     one.release("a", 0)
     one.release("b", 100)
     moved = one.assign({"a": assignment(t=[0]), "b": assignment(t=[1, 2, 3])})
@@ -48,7 +48,7 @@ def test_what_moves_is_unowned_from_one_rejoin_to_anothers_answer() -> None:
 
 
 def test_a_member_that_is_gone_was_last_heard_of_then() -> None:
-    one = shift()
+    one = change()
     one.gone("b", -10_000)
     one.release("a", 0)
     one.assign({"a": ALL})
@@ -57,7 +57,7 @@ def test_a_member_that_is_gone_was_last_heard_of_then() -> None:
 
 
 def test_a_cooperative_member_keeps_what_it_says_until_it_is_told() -> None:
-    one = shift()
+    one = change()
     kept = frozenset({("t", 0), ("t", 1)})
     one.release("a", 100, kept)
     one.release("b", 100, frozenset({("t", 2), ("t", 3)}))
@@ -69,7 +69,7 @@ def test_a_cooperative_member_keeps_what_it_says_until_it_is_told() -> None:
     left_over = one.left_over(350)
     assert set(left_over) == {("t", 1)}
 
-    two = Shift({"a": assignment(t=[0]), "b": B}, left_over)
+    two = OwnershipChange({"a": assignment(t=[0]), "b": B}, left_over)
     moved = two.assign({"a": assignment(t=[0]), "b": B, "c": assignment(t=[1])})
     assert [(m.partition, m.from_owner, m.to_owner) for m in moved] == [(1, "a", "c")]
     two.answered("c", 400)
@@ -77,7 +77,7 @@ def test_a_cooperative_member_keeps_what_it_says_until_it_is_told() -> None:
 
 
 def test_a_member_that_goes_after_it_rejoined_loses_the_rest_then() -> None:
-    one = shift()
+    one = change()
     one.release("a", 100, frozenset({("t", 0)}))
     one.gone("a", 400)
     one.assign({"b": ALL})
@@ -86,7 +86,7 @@ def test_a_member_that_goes_after_it_rejoined_loses_the_rest_then() -> None:
 
 
 def test_what_nobody_subscribes_to_any_more_is_not_missed() -> None:
-    one = shift()
+    one = change()
     one.release("a", 0)
     one.release("b", 0)
     one.assign({"a": A, "b": b""})
@@ -97,13 +97,13 @@ def test_what_nobody_subscribes_to_any_more_is_not_missed() -> None:
 
 
 def test_before_anything_is_assigned_all_that_was_released_counts() -> None:
-    one = shift()
+    one = change()
     one.gone("a", 0)
     assert one.unowned_ms(1_000) == 2_000
 
 
 def test_a_rebalance_that_is_overtaken_hands_on_what_it_had_taken() -> None:
-    one = shift()
+    one = change()
     one.release("a", 0)
     one.release("b", 0, frozenset({("t", 2), ("t", 3)}))
     assert one.unowned_ms(100) == 200
@@ -119,21 +119,21 @@ def test_a_rebalance_that_is_overtaken_hands_on_what_it_had_taken() -> None:
 
 def test_an_assignment_that_cannot_be_read_is_said_so() -> None:
     with pytest.raises(Malformed):
-        Shift({"a": b"\x00"}).unowned_ms(0)
+        OwnershipChange({"a": b"\x00"}).unowned_ms(0)
     with pytest.raises(Malformed):
-        shift().assign({"a": b"what the leader says"})
+        change().assign({"a": b"what the leader says"})
     assert partitions_of(b"") == []
 
 
 def test_what_a_subscription_says_that_it_owns() -> None:
     assert owned_by_subscription(offers("t", owned=[4, 5])[0][1]) == {("t", 4), ("t", 5)}
-    assert owned_by_subscription(offers("t")[0][1]) == NOTHING
-    assert owned_by_subscription(b"opaque") == NOTHING
+    assert owned_by_subscription(offers("t")[0][1]) == NO_PARTITIONS
+    assert owned_by_subscription(b"opaque") == NO_PARTITIONS
     assert owned_by_subscription(bytes(SUBSCRIPTION_BYTES_MAX + 1)) is None
 
 
 def test_the_metadata_for_the_groups_protocol_is_the_one_that_is_read() -> None:
     offers = [("range", b"1"), ("sticky", b"2")]
-    assert offered(offers, "sticky") == b"2"
-    assert offered(offers, "other") == b"1"
-    assert offered([], None) == b""
+    assert chosen_metadata(offers, "sticky") == b"2"
+    assert chosen_metadata(offers, "other") == b"1"
+    assert chosen_metadata([], None) == b""

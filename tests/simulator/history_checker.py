@@ -17,7 +17,7 @@ from coordinator.records import (
 )
 from history.encoding import decode
 from history.entries import AssignmentReceivedEntry, HistoryEntry
-from history.story import Story
+from history.story import GroupStory
 from protocol.names import OFFSETS_TOPIC, GenerationId, GroupId
 from storage.api import StoredRecord, TopicPartition
 from storage.batch.record_batch import stored_records
@@ -55,9 +55,9 @@ def check_history(
 
 def _rebalances(node: Node, events: list[HistoryEntry]) -> Counter[Generation]:
     """How many rebalances each generation came of: those on the disk, and what is not there yet."""
-    stories: dict[str, Story] = {}
+    stories: dict[str, GroupStory] = {}
     for event in events:
-        stories.setdefault(event.group_id, Story()).apply(event)
+        stories.setdefault(event.group_id, GroupStory()).apply(event)
     found: Counter[Generation] = Counter()
     for group_id, story in stories.items():
         kept = list(story.done)

@@ -22,7 +22,7 @@ from coordinator.coordinator import GroupCoordinator
 from coordinator.events import AnyEvent
 from coordinator.settings import GroupSettings
 from history.index import HistoryIndex, IndexLimits
-from history.recording.recorder import FactLimits
+from history.recording.rebalance_tracker import RecordLimits
 from protocol.messages import Response
 from protocol.names import HISTORY_TOPIC, OFFSETS_TOPIC, MemberId
 from seams.now import Now
@@ -161,7 +161,7 @@ class Node:
         if self.store.partition_log(HISTORY) is None:
             self.store.create(HISTORY, HISTORY_ID, LOG_SETTINGS)
         history = HistoryLog(
-            self.journal, 1, HistoryIndex(IndexLimits()), FactLimits(), _fail_on_fault
+            self.journal, 1, HistoryIndex(IndexLimits()), RecordLimits(), _fail_on_fault
         )
         history.open(self.store.partitions, lambda _: None)
         return history

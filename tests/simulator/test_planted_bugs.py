@@ -24,8 +24,7 @@ from coordinator.pending_answers import Answer, PendingAnswers
 from coordinator.settings import GroupSettings
 from history.causes import End
 from history.entries import HistoryEntry, MemberFencedEntry
-from history.recording.recorder import Facts
-from history.recording.running_rebalance import Running
+from history.recording.rebalance_tracker import RebalanceTracker, RunningRebalance
 from protocol.messages.heartbeat import HeartbeatRequest
 from protocol.names import ErrorCode, GenerationId, GroupId, GroupInstanceId, MemberId
 from seams.now import Now
@@ -173,17 +172,17 @@ def the_history_is_parted_from_its_records(patch: Patch) -> None:
 
 def a_rebalance_is_forgotten_by_its_history(patch: Patch) -> None:
     """One that was overtaken is not told to be over."""
-    end = Facts._end
+    end = RebalanceTracker._end
 
     def forget(
-        self: Facts, group_id: GroupId, running: Running, how: End, now: Now
+        self: RebalanceTracker, group_id: GroupId, running: RunningRebalance, how: End, now: Now
     ) -> HistoryEntry:
         ended = end(self, group_id, running, how, now)
         if how is not End.OVERTAKEN:
             return ended
         return MemberFencedEntry(group_id, now.wall_ms)
 
-    patch.setattr(Facts, "_end", forget)
+    patch.setattr(RebalanceTracker, "_end", forget)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from history.entries import (
     OffsetsMovedEntry,
     RequestClient,
 )
-from history.recording.recorder import FactLimits
+from history.recording.rebalance_tracker import RecordLimits
 from protocol.names import HISTORY_TOPIC, GroupId
 from storage.api import LogSettings, TopicPartition
 from storage.batch.record_batch import stored_records
@@ -85,7 +85,7 @@ def test_the_same_again_tells_nothing() -> None:
 
 
 def test_many_partitions_are_several_events() -> None:
-    most = FactLimits().offsets
+    most = RecordLimits().offsets
     events = told(with_offsets(9, 20, a=range(most + 1)), Contents(), Rule.MERGE)
     assert [len(one.changes) for one in events if isinstance(one, OffsetsMovedEntry)] == [most, 1]
 

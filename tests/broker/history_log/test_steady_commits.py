@@ -4,7 +4,7 @@ from pathlib import Path
 
 from broker.history_log.view import HistoryView
 from history.entries import OffsetsMovedEntry
-from history.recording.steady_commits import ALONE
+from history.recording.steady_commits import SEPARATE_COMMITS
 from protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tests.broker.history_log.test_damaged_history import TOPIC, commit
 from tests.broker.node import Node
@@ -31,13 +31,13 @@ async def test_they_are_shown_while_they_are_gathered_and_written_at_a_stop(tmp_
         client.close()
         await node.daemon.lag.round()  # nothing is due yet
         (gathered, *alone) = await told(node)
-        assert gathered == (None, 20 - ALONE, 19)
+        assert gathered == (None, 20 - SEPARATE_COMMITS, 19)
         assert [(count, new) for _, count, new in alone] == [(None, 2), (None, 1), (None, 0)]
     async with Node(tmp_path) as node:
         offset, *rest = (await told(node))[0]
         assert offset is not None
-        assert rest == [20 - ALONE, 19]
-        assert len(await told(node)) == ALONE + 1
+        assert rest == [20 - SEPARATE_COMMITS, 19]
+        assert len(await told(node)) == SEPARATE_COMMITS + 1
 
 
 async def test_what_is_appended_after_the_journal_was_reopened_is_read(tmp_path: Path) -> None:

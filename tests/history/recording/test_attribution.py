@@ -162,7 +162,7 @@ def test_who_deleted_a_topic_is_told_with_the_offsets_that_went(world: ToldWorld
 
 def grown(world: ToldWorld, before: int, now: int) -> None:
     world.advance(5)
-    world.told.facts.topics_changed([TopicPartitionCounts("t", before, now)], world.now)
+    world.told.recorder.topics_changed([TopicPartitionCounts("t", before, now)], world.now)
     world.coordinator.partitions_changed({TopicName("t")}, world.now)
 
 

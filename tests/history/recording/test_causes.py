@@ -173,12 +173,12 @@ def test_a_member_that_asks_again_for_what_stands_begins_nothing(world: ToldWorl
 def test_partitions_changed_and_the_leader_noticed(world: ToldWorld) -> None:
     ids = world.consumers(2)
     world.advance(5)
-    world.told.facts.topics_changed([TopicPartitionCounts("other")], world.now)
+    world.told.recorder.topics_changed([TopicPartitionCounts("other")], world.now)
     world.rejoin(ids[0])
     finish(world, ids[1])
     assert world.last.cause is Cause.LEADER_REJOINED  # that topic was none of its business
     world.advance(5)
-    world.told.facts.topics_changed([TopicPartitionCounts("t")], world.now)
+    world.told.recorder.topics_changed([TopicPartitionCounts("t")], world.now)
     world.advance(3_000)
     world.rejoin(ids[0])
     finish(world, ids[1])
@@ -468,8 +468,8 @@ def test_what_the_group_forgets_the_history_ends() -> None:
     world = ToldWorld()
     world.newcomer("only")
     assert world.last.end is End.RUNNING
-    world.told.facts._running.clear()
-    (ended,) = world.told.facts.left_running(lambda _: False, world.now)
+    world.told.recorder._rebalances.clear()
+    (ended,) = world.told.recorder.close_interrupted(lambda _: False, world.now)
     assert isinstance(ended, RebalanceEndedEntry)
     assert ended.rebalance.end is End.INTERRUPTED
     assert world.told.index.running("g") is None

@@ -15,14 +15,14 @@ from history.entries import (
     RequestClient,
 )
 from history.recording.steady_commits import (
-    ALONE,
-    PARTITIONS_MAX,
+    FLUSH_INTERVAL_MS,
     PAUSE_MAX_MS,
-    TOLD_EVERY_MS,
+    SEPARATE_COMMITS,
+    STEADY_PARTITIONS_MAX,
     Committer,
     SteadyCommits,
 )
-from history.repeats import KEYS_MAX, OVER_MS, Repeats
+from history.repeats import REPEAT_KEYS_MAX, REPEAT_PAUSE_MS, Repeats
 from protocol.messages.delete_groups import DeleteGroupsRequest
 from protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from protocol.messages.offset_commit import (
@@ -147,7 +147,7 @@ def by_tool(world: ToldWorld, offsets: dict[int, int]) -> None:
 
 
 def tell_due(world: ToldWorld) -> list[HistoryEntry]:
-    return list(world.told.facts.steady.due(world.now.wall_ms))
+    return list(world.told.recorder.steady.due(world.now.wall_ms))
 
 
 def test_from_n_to_n_is_no_move(world: ToldWorld) -> None:
@@ -159,26 +159,28 @@ def test_from_n_to_n_is_no_move(world: ToldWorld) -> None:
 
 def test_a_steady_client_is_one_entry_with_a_count(world: ToldWorld) -> None:
     steady(world, 60)
-    assert [(one.commits, len(one.changes)) for one in moved(world)] == [(None, 2)] * ALONE
-    (entry,) = world.told.facts.steady.pending("g")
-    assert entry.commits == 60 - ALONE
+    assert [(one.commits, len(one.changes)) for one in moved(world)] == [
+        (None, 2)
+    ] * SEPARATE_COMMITS
+    (entry,) = world.told.recorder.steady.pending("g")
+    assert entry.commits == 60 - SEPARATE_COMMITS
     assert entry.changes == (OffsetChange("t", 0, 3, 60), OffsetChange("t", 1, 103, 160))
     assert entry.client == CLIENT
     assert entry.since_ms is not None
-    assert entry.at_ms - entry.since_ms == (60 - ALONE - 1) * SECOND_MS
+    assert entry.at_ms - entry.since_ms == (60 - SEPARATE_COMMITS - 1) * SECOND_MS
     # It is told now and then, as long as it lasts, and survives the way to the topic and back.
-    steady(world, TOLD_EVERY_MS // SECOND_MS, first=61)
+    steady(world, FLUSH_INTERVAL_MS // SECOND_MS, first=61)
     told = moved(world)[-1]
-    assert (told.commits, told.changes[0].old) == (TOLD_EVERY_MS // SECOND_MS + 1, 3)
+    assert (told.commits, told.changes[0].old) == (FLUSH_INTERVAL_MS // SECOND_MS + 1, 3)
     assert decode(encode(told)[1]) == told
 
 
 def test_no_commit_is_lost_from_the_counts(world: ToldWorld) -> None:
-    commits = 2 * TOLD_EVERY_MS // SECOND_MS + 77
+    commits = 2 * FLUSH_INTERVAL_MS // SECOND_MS + 77
     steady(world, commits)
-    told = [*moved(world), *world.told.facts.steady.all()]
+    told = [*moved(world), *world.told.recorder.steady.all()]
     assert sum(one.commits or 1 for one in told) == commits
-    assert len(told) <= ALONE + 4
+    assert len(told) <= SEPARATE_COMMITS + 4
     # Each goes on where the one before it ended.
     ends = [(one.changes[0].old, one.changes[0].new) for one in told]
     assert [old for old, _ in ends[1:]] == [new for _, new in ends[:-1]]
@@ -194,7 +196,7 @@ def test_a_reset_stands_alone_and_what_was_gathered_before_it(world: ToldWorld) 
     # After it the first ones are facts of their own again.
     before = len(moved(world))
     steady(world, 5, first=20)
-    assert len(moved(world)) == before + ALONE
+    assert len(moved(world)) == before + SEPARATE_COMMITS
 
 
 def test_a_jump_by_hand_and_a_first_commit_stand_alone(world: ToldWorld) -> None:
@@ -234,11 +236,11 @@ def test_a_jump_or_a_first_commit_between_steady_ones_is_not_counted_among_them(
     elif who == "the client":
         world.commit("g", offsets={0: 5_000, 7: 1})
     else:
-        for n in range(ALONE + 2):
+        for n in range(SEPARATE_COMMITS + 2):
             world.advance(SECOND_MS)
-            by_tool(world, {0: 4_990 + n * 10 // (ALONE + 1)})
+            by_tool(world, {0: 4_990 + n * 10 // (SEPARATE_COMMITS + 1)})
     steady(world, 5, first=5_001)
-    facts = [*moved(world), *world.told.facts.steady.all()]
+    facts = [*moved(world), *world.told.recorder.steady.all()]
     assert (3, 10) in in_a_row(facts, 0)
     assert (5_000, 5_005) in in_a_row(facts, 0)
     assert in_a_row(facts, 1)[-1][1] == 5_105
@@ -255,7 +257,7 @@ def test_what_members_did_between_steady_commits_is_not_counted_among_them(
     leave = LeaveGroupRequest(GroupId("g"), members=[MemberIdentity(MemberId(only))])
     world.ask(leave, version=5)
     steady(world, 10, first=5_001)
-    facts = [*moved(world), *world.told.facts.steady.all()]
+    facts = [*moved(world), *world.told.recorder.steady.all()]
     assert in_a_row(facts, 0)[-2:] == [(3, 10), (5_000, 5_010)]
 
 
@@ -263,7 +265,7 @@ def test_steady_commits_go_on_behind_a_pause_nobody_looked_at(world: ToldWorld) 
     steady(world, 10)
     world.advance(PAUSE_MAX_MS + 1)
     steady(world, 10, first=11)
-    facts = [*moved(world), *world.told.facts.steady.all()]
+    facts = [*moved(world), *world.told.recorder.steady.all()]
     assert in_a_row(facts, 0)[-5:] == [(3, 10), (10, 11), (11, 12), (12, 13), (13, 20)]
 
 
@@ -272,7 +274,7 @@ def test_a_deletion_comes_after_what_was_gathered(world: ToldWorld) -> None:
     world.ask(DeleteGroupsRequest([GroupId("g")]), version=2, client_id="a-tool")
     *_, gathered, deleted = moved(world)
     assert (gathered.commits, deleted.by) == (7, OffsetsBy.GROUP_DELETION)
-    assert world.told.facts.steady.pending("g") == []
+    assert world.told.recorder.steady.pending("g") == []
 
 
 def test_who_pauses_is_told_and_forgotten(world: ToldWorld) -> None:
@@ -282,8 +284,8 @@ def test_who_pauses_is_told_and_forgotten(world: ToldWorld) -> None:
     world.advance(1)
     assert tell_due(world) == []
     before = len(moved(world))
-    steady(world, ALONE, first=20)
-    assert len(moved(world)) == before + ALONE
+    steady(world, SEPARATE_COMMITS, first=20)
+    assert len(moved(world)) == before + SEPARATE_COMMITS
 
 
 def test_what_is_gathered_is_bounded() -> None:
@@ -295,12 +297,12 @@ def test_what_is_gathered_is_bounded() -> None:
         commits.begin(who, 0)
         for n in range(1, 6):
             changes = [OffsetChange("t", index, n, n + 1) for index in range(per_commit)]
-            taken = commits.take(who, changes, n)
-            assert (taken is None) == (n < ALONE)
+            taken = commits.add(who, changes, n)
+            assert (taken is None) == (n < SEPARATE_COMMITS)
             told += len(commits.make_room())
-            assert commits.partitions <= PARTITIONS_MAX
+            assert commits.partitions <= STEADY_PARTITIONS_MAX
     assert told
-    assert sum(len(one.changes) for one in commits.all()) <= PARTITIONS_MAX
+    assert sum(len(one.changes) for one in commits.all()) <= STEADY_PARTITIONS_MAX
     assert commits.partitions == 0
 
 
@@ -315,11 +317,11 @@ def test_a_loop_is_told_now_and_then_with_its_count() -> None:
     assert max(told) >= 1_800 - 60
     assert all(times == n + 1 for n, times in told.items())
     assert repeats.count("other", 0) == 1
-    assert repeats.count("g", 1_800_000 + OVER_MS) == 1  # it was over
+    assert repeats.count("g", 1_800_000 + REPEAT_PAUSE_MS) == 1  # it was over
 
 
 def test_the_keys_of_repeats_are_bounded() -> None:
     repeats = Repeats()
-    for n in range(3 * KEYS_MAX):
+    for n in range(3 * REPEAT_KEYS_MAX):
         repeats.count(n, 0)
-    assert len(repeats._seen) == KEYS_MAX
+    assert len(repeats._seen) == REPEAT_KEYS_MAX

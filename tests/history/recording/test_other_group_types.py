@@ -8,7 +8,7 @@ import pytest
 from broker.metrics.group_series import lag_max_of, lag_sum_of
 from broker.metrics.labelled import ShownGroup
 from history.causes import Cause
-from history.recording.attribution import what_changed
+from history.recording.attribution import offer_change
 from protocol.consumer_protocol import ConsumerProtocolAssignment, write_assignment
 from protocol.member_metadata import (
     ConnectAssignment,
@@ -117,18 +117,18 @@ def test_after_a_restart_a_connect_group_rejoins_for_the_restart(world: ToldWorl
 
 
 def test_what_is_not_documented_is_compared_as_bytes_and_said_so() -> None:
-    is_other, note = what_changed([("p", b"a")], [("p", b"b")], "p", "my-own")
+    is_other, note = offer_change([("p", b"a")], [("p", b"b")], "p", "my-own")
     assert is_other
     assert "opaque" in note
     assert "my-own" in note
-    assert what_changed([("p", b"a")], [("p", b"a")], "p", "my-own") == (False, "")
+    assert offer_change([("p", b"a")], [("p", b"a")], "p", "my-own") == (False, "")
 
 
 def test_a_schema_registry_that_moved() -> None:
     def node(host: str) -> bytes:
         return json.dumps({"version": 1, "host": host, "port": 8081}).encode()
 
-    is_other, note = what_changed(
+    is_other, note = offer_change(
         [("v0", node("a.example"))], [("v0", node("b.example"))], "v0", "sr"
     )
     assert is_other
