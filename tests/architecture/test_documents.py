@@ -103,3 +103,8 @@ def test_methods_that_a_page_names_exist(page: str) -> None:
         for owner, name in named
         if owner in texts and not re.search(rf"\b{name}\b", texts[owner])
     ] == []
+
+
+def test_a_number_belongs_to_one_adr() -> None:
+    numbers = [page.removeprefix("docs/adr/")[:4] for page in ADRS]
+    assert [number for number in numbers if numbers.count(number) > 1] == []
