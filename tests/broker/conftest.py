@@ -1,4 +1,4 @@
-"""The shell is tested on the loop that it runs on: uvloop differs from asyncio in small things."""
+"""Fixtures of the shell: the tests run on uvloop, as the daemon does."""
 
 import asyncio
 from collections.abc import Callable, Mapping

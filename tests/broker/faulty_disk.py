@@ -1,4 +1,4 @@
-"""A real disk that can be told to be full, to fail a write, to fail an fsync, or to take its time.
+"""Faulty disk: a real disk that can be full, fail a write or an fsync, or be slow.
 
 Stands where the daemon's `RealDisk` stands (`broken_disk` puts it there), so that everything above
 it is the daemon's own: real files, a real flusher, real sockets.

@@ -1,4 +1,4 @@
-"""A consumer group's member, one request at a time: joins, syncs, beats, commits, over a socket."""
+"""Member: one request at a time over a socket: joins, syncs, heartbeats, commits."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The whole daemon inside the test's own loop: real files and sockets, and hands on its parts.
+"""Node: the whole daemon inside the test's own loop, with real files and sockets.
 
 For what a process cannot be made to do from outside: a disk that fails, a request that is dropped.
 """

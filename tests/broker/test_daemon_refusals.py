@@ -1,4 +1,4 @@
-"""What forbids a start? One line that names the key to change, an exit code, and no traceback."""
+"""Refused starts: one line that names the key to change, an exit code, and no traceback."""
 
 import os
 import socket

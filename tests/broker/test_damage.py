@@ -1,4 +1,4 @@
-"""Whatever happens to a file of a data directory: it is served, refused helpfully, or told of.
+"""Damage: any fault of a file of a data directory is served, refused with advice, or reported.
 
 A sample drawn from a seed; DAMAGE=all takes every kind of file and damage (`make long-damage`),
 DAMAGE_ONLY those files whose path has a match.

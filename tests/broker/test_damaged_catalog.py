@@ -1,4 +1,4 @@
-"""A start with a catalog or a topic id that is absent, torn, no text, damaged or too new.
+"""Damaged catalog: a start with a catalog or a topic id that is absent, torn, damaged or too new.
 
 It serves, or it refuses in a line that says what helps, and that does help: no dead end, no
 traceback, and no offset of a group is lost. The folders beside it: strays, copies, and what only

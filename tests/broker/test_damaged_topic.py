@@ -1,4 +1,4 @@
-"""A user topic whose last sealed segment is damaged keeps nobody else from being served."""
+"""Damaged topic: a user topic with a damaged sealed segment; all other topics are served."""
 
 from storage.api import LogSettings, TopicPartition
 from storage.journal.journal import JournalLimits

@@ -1,4 +1,4 @@
-"""When the disk is full, or fails: who is told what, what is still served, and how it goes on.
+"""Disk faults: a full or failing disk; which answers clients get, and how the daemon resumes.
 
 The daemon in the test's own loop, on a real disk that obeys the test (`faulty_disk.py`).
 """

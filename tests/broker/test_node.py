@@ -1,4 +1,4 @@
-"""The whole daemon, with a hand on its disk and on its requests."""
+"""Whole daemon: with a hand on its disk and on its requests."""
 
 import asyncio
 import errno

@@ -1,4 +1,4 @@
-"""What a start says of the data directory: torn tails and who restored them, partitions kept."""
+"""Opening: what a start reports of the data directory: torn tails, restored records."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Descriptors, memory and room that are lacking for a while: "try again", and never for ever.
+"""Shortages: descriptors, memory or disk space are used up for a while; every answer is retriable.
 
 The daemon in the test's own loop, on a disk whose operations raise what the test says.
 """

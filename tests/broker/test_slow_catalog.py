@@ -1,4 +1,4 @@
-"""A disk that takes its time for the topic catalog: nobody waits for it but who asked for it."""
+"""Slow catalog: a disk that is slow for the topic catalog delays only the requests that need it."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A small file that is replaced or appended to: what a power failure leaves of it."""
+"""Stored file: what a power failure leaves of a small file that is replaced or appended to."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""The `rollcall` command as a person or a script meets it: output, errors and exit codes.
+"""Command line: `rollcall` as people and scripts use it: output, errors and exit codes.
 
 Most tests run the commands within this process; a few start the installed command itself.
 """

@@ -1,4 +1,4 @@
-"""What `rollcall lag` says of groups that have no offsets, or never committed."""
+"""Lag text: `rollcall lag` for groups that have no offsets, or never committed."""
 
 from cli.lag import _all, _one
 

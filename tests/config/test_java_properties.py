@@ -1,4 +1,4 @@
-"""server.properties: is it read as java.util.Properties reads it?
+"""Java properties: server.properties is read as java.util.Properties reads it.
 
 The expectations were checked once against Java itself, with some ten thousand random files.
 """

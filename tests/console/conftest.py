@@ -1,4 +1,4 @@
-"""One daemon with known traffic for all tests that only look at it; and the daemon's own loop."""
+"""Fixtures: one daemon with known traffic for tests that only read, and the daemon's own loop."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping

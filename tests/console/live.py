@@ -1,4 +1,4 @@
-"""A daemon with known traffic, and its exposition as numbers by name and labels."""
+"""Live daemon: known traffic, and its exposition as numbers by name and labels."""
 
 import gzip
 import time

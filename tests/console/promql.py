@@ -1,4 +1,4 @@
-"""Which series does a PromQL expression ask for? As much of the language as our queries use.
+"""PromQL: which series does an expression select? As much of the language as our queries use.
 
 Not a parser: a reader of words. It knows which words stand for a metric (those that are no
 function, no operator and no label in a grouping), what is asked of its labels, and which labels

@@ -1,4 +1,4 @@
-"""The Grafana dashboard and the alert rules ask for what a live daemon has, and nothing else."""
+"""Dashboards: the Grafana dashboard and the alert rules use only what a live daemon exports."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The exposition of a real daemon after known traffic: every name, every alias, the numbers."""
+"""Exposition: that of a real daemon after known traffic: every name, every alias, the numbers."""
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition

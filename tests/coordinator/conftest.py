@@ -1,4 +1,4 @@
-"""A fresh world for every test."""
+"""Fixtures: a fresh world for every test."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Groups, topics and requests for the tests of the offsets half, one line each."""
+"""Offset fixtures: groups, topics and requests for the tests of offsets, one line each."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""Any request of the coordinator, with any values that a frame can hold: an answer, and no harm.
+"""Random requests of the coordinator: with any values that a frame can hold: it is answered.
 
 A refusal or an answer, never a failed shard, never an exception; each answer can be written in the
 version that it was asked in; and what was appended can be loaded again. `make long-fuzz` plays more

@@ -1,4 +1,4 @@
-"""The leader's assignments on their way to the disk, and what may happen meanwhile."""
+"""Stored assignments: the leader's on their way to the disk, and what may happen meanwhile."""
 
 from coordinator.classic.commands import RebalanceCause
 from coordinator.classic.events import (

@@ -1,4 +1,4 @@
-"""What goes wrong in a request stays in it: ids that no record can hold, bugs in a decision."""
+"""Contained failures: an unwritable id or a bug in a decision fails its own request only."""
 
 from typing import Final
 

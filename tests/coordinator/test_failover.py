@@ -1,4 +1,4 @@
-"""A coordinator dies, and another process goes on from the log: what its clients see.
+"""Failover: a coordinator dies, and another process continues from the log; what clients see.
 
 First the five steps of a rebalance at which it may die, then what a load restores and what not. A
 crash loses what was not stored, and everything in memory; clients send again what was not answered.

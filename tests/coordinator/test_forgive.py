@@ -1,4 +1,4 @@
-"""rollcall.forgive.slow.member: a lapse is forgiven until somebody would have to hear of it."""
+"""Forgiven lapses (rollcall.forgive.slow.member): until another member would learn of it."""
 
 from collections.abc import Callable
 

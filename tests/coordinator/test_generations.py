@@ -1,4 +1,4 @@
-"""Generation numbers at the end of their range: they begin again at 1, before and after a crash."""
+"""Generation numbers: after the greatest one they begin again at 1, before and after a crash."""
 
 import pytest
 

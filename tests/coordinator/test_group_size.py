@@ -1,4 +1,4 @@
-"""group.max.size: who still gets in, and who is shed when a group is over its limit."""
+"""Group size (group.max.size): which members are accepted, and which are removed above it."""
 
 from coordinator.classic.events import MembersRemoved, RemovalCause
 from protocol.names import ErrorCode, GroupState

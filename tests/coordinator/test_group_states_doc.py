@@ -1,4 +1,4 @@
-"""docs/group-states.md says what the code does."""
+"""Group states page: docs/group-states.md agrees with the code."""
 
 from difflib import unified_diff
 

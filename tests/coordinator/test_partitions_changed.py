@@ -1,4 +1,4 @@
-"""rollcall.rebalance.on.partition.change: who reads a topic shares it out anew by itself."""
+"""Changed partitions (rollcall.rebalance.on.partition.change): subscribed groups rebalance."""
 
 import pytest
 

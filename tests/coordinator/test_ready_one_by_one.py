@@ -1,4 +1,4 @@
-"""Groups of a snapshot get ready one by one: who asks for one finds it as if all were there.
+"""Lazy restore: the groups of a snapshot are decoded one by one; no client notices.
 
 Each test takes what a log says as a snapshot, lets a shard begin with that, and asks before any
 group but those asked for was decoded.

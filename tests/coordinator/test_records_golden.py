@@ -1,4 +1,4 @@
-"""Are our records Kafka's records? Judged by bytes that Kafka wrote and by what it read in ours.
+"""Golden records: ours against bytes that Kafka wrote, and against what it read of ours.
 
 The golden files come from golden/record.py and a real Kafka 4.3.1; no Kafka is needed here.
 """

@@ -1,4 +1,4 @@
-"""The seven ways of being slow, and what the group makes of each; as Kafka (nobody is forgiven)."""
+"""Slow consumers: seven ways to be slow, and what the group does in each; as Kafka does."""
 
 import pytest
 

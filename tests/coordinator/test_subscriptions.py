@@ -1,4 +1,4 @@
-"""What a group subscribes to: read from consumers' metadata, unknown where it cannot be read."""
+"""Subscriptions: read from consumers' metadata, unknown where it cannot be read."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A new history world for every test that uses one."""
+"""Fixtures: a fresh world with a history for every test."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Memory holds the last rebalances, within its limits, and never lets go of one that runs."""
+"""History index: memory holds the last rebalances, within its limits, and always those that run."""
 
 import tracemalloc
 

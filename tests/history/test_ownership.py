@@ -1,4 +1,4 @@
-"""What moved, and what nobody read: each rule of docs/history.md, in numbers."""
+"""Ownership: moved partitions and time without an owner, by each rule of docs/history.md."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Does `rollcall log dump` show every record as Kafka's tool shows it, and drop none?"""
+"""Dump: `rollcall log dump` shows every record as Kafka's tool shows it, and omits none."""
 
 import io
 import json

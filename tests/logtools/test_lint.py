@@ -1,4 +1,4 @@
-"""Does `rollcall log lint` find every kind of fault, where it is, and nothing in sound files?"""
+"""Lint: `rollcall log lint` finds every kind of fault at its place, and nothing in sound files."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""What lies there, also while a daemon goes on changing it?"""
+"""Layout of a data directory: what is in it, also while a daemon changes it."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Does `rollcall log stat` count right, and foresee what the cleaner will do?"""
+"""Stat: `rollcall log stat` counts right, and predicts what the cleaner will free."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""One small Spark for all tests of the pipeline, started by the first that asks for it."""
+"""Fixtures: one small Spark for all tests of the pipeline, started by the first that needs it."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Histories of a log, made by chance from a seed, as rows of the tables and as plain values.
+"""Histories of a log: drawn from a seed, as rows of the tables and as plain values.
 
 One log partition holds the commits of a few groups: plain ones, tombstones, rewinds, transactions
 that commit, abort or stay open, generations with their members. Places are dense and times rise.

@@ -1,4 +1,4 @@
-"""Settings for a Spark that runs hundreds of small plans, each of them once."""
+"""Quick Spark: settings for hundreds of small plans, each of them run once."""
 
 QUICK = {
     # To compile a plan costs more than to interpret it.

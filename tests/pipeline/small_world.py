@@ -1,4 +1,4 @@
-"""A small data directory with something for every job: commits, generations, history, samples.
+"""Small data directory: something for every job: commits, generations, history, samples.
 
 `billing` commits, stalls, storms and is reset by a tool; `<b>search&"$x$` keeps up, under a name
 that a page must not take for markup or mathematics; `payments` commits in transactions.

@@ -1,4 +1,4 @@
-"""A stream in a process of its own, which kills itself and its Java at a given point.
+"""Stream to be killed: a process that kills itself and its Java at a given point.
 
 python -m tests.pipeline.stream_victim SOURCE OUT TOPIC POINT
 """

@@ -1,4 +1,4 @@
-"""Do offsets of an instant, as CSV, come back through Kafka's own tool and through ours?
+"""As-of CSV: offsets of an instant are accepted by Kafka's own tool and by ours.
 
 Names that CSV must quote are among them. The tools are those of the tests with real clients; where
 they cannot be had, our own import is still tested.

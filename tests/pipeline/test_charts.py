@@ -1,4 +1,4 @@
-"""Can a chart's axes be read? Whole things are counted whole, and one instant is no four years."""
+"""Charts: axes are readable; counts are whole numbers, and a single instant has a short axis."""
 
 import re
 

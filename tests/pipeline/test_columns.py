@@ -1,4 +1,4 @@
-"""Do the column readers say the same as the daemon's own, record by record?"""
+"""Column readers: the same values as the daemon's own readers, record by record."""
 
 import struct
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""How does `rollcall pipeline` end? Exit codes, and one line that says what to do.
+"""Pipeline command: exit codes, and one line that says what to do.
 
 Where something must be missing (a package, a Java), the command runs in a process of its own that
 cannot find it; no Spark is started here.

@@ -1,4 +1,4 @@
-"""Does a log come out of the source row for row as the daemon's own readers read it?
+"""Decoder: a log comes out of the source row for row as the daemon's own readers read it.
 
 No Spark here: pieces of logs of every kind, read in chunks of any size, against the record batches
 and record schemas of the daemon. What neither reads must be in the table of the undecodable.

@@ -1,4 +1,4 @@
-"""Commits that count, offsets as of an instant, rates: against the same rules in plain Python."""
+"""Derived commits: effective commits, offsets as of an instant, rates, against plain Python."""
 
 from collections import Counter
 from collections.abc import Sequence

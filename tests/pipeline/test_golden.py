@@ -1,4 +1,4 @@
-"""Do the tables say what a real Kafka wrote? Its segments, against a reading in plain Python.
+"""Golden tables: segments of a real Kafka, against a reading in plain Python.
 
 The segments (tests/pipeline/golden/, made by make_golden.py) are of Kafka 4.3.1: as they were
 written, and as its cleaner left them. The oracle reads them record by record with the daemon's own

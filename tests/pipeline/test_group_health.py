@@ -1,4 +1,4 @@
-"""Do the rules in Spark say what they say in plain Python, of any history of commits?"""
+"""Group health: the rules in Spark agree with those in plain Python, for any history of commits."""
 
 import random
 from collections.abc import Sequence

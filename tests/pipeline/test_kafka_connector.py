@@ -1,4 +1,4 @@
-"""Does Spark's Kafka connector bring from a live daemon what lies in its segments?"""
+"""Kafka connector: Spark reads from a live daemon what its segments have."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Is each record landed once, however often a run begins, dies or begins again?"""
+"""Landing: each record is landed once, however often a run starts, dies or starts again."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Do a stream's small files become few, and is every row there once, wherever that is cut off?"""
+"""Merging: a stream's small files become few, every row once, wherever the merge is interrupted."""
 
 import shutil
 from collections import Counter

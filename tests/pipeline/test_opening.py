@@ -1,4 +1,4 @@
-"""Is each compressed batch opened as the daemon opens it, though many are opened at once?"""
+"""Decompression: many batches opened at once give the same as the daemon's one by one."""
 
 import random
 from collections.abc import Sequence

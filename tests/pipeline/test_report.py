@@ -1,4 +1,4 @@
-"""Are a directory's tables a page for people, plain files, and offsets to go back to?
+"""Report: a directory's tables as a page for people, plain files, and offsets to reset to.
 
 One small data directory goes through the commands, as a person would type them, within this process
 and on the Spark of the tests.

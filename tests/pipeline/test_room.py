@@ -1,4 +1,4 @@
-"""Is a full disk told in one line, with the place that was full?"""
+"""Disk space: a full disk gives one line that names the place."""
 
 import errno
 import os

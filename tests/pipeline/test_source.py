@@ -1,4 +1,4 @@
-"""Does Spark read from segments what lies in them, however they are cut?"""
+"""Data source: Spark reads everything in the segments, however they are split."""
 
 import struct
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A stream that is killed and goes on: is every row there once, and what an oracle says?
+"""Streaming: a stream that is killed and restarted has every row once, equal to an oracle's.
 
 `make test` kills it amid the rows of a table, then between two writes to the topic; with
 ROLLCALL_STREAM_KILLS=1 at every point, and beside a stream that ran at once.

@@ -1,4 +1,4 @@
-"""Does a job run as spark-submit runs it? Once, with the spark-submit that pyspark brings."""
+"""Submit: a job run by spark-submit, with the spark-submit that pyspark brings."""
 
 import os
 import subprocess

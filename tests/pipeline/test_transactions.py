@@ -1,4 +1,4 @@
-"""Do offsets committed in transactions come out right if the segments are all there is?
+"""Transactions: offsets committed in transactions, from the segments alone.
 
 A log that was moved here from a Kafka may have come without its `.txnindex` and `.snapshot` files,
 which name the aborted transactions. The log says the same by its control batches. Here are random

@@ -1,4 +1,4 @@
-"""Are our messages those of Apache Kafka 4.3.1: every field, version and default, and every byte?
+"""Comparison with Kafka 4.3.1: every field, version and default of the messages, and every byte.
 
 Compares with what `golden/make.py` recorded from the kafka-clients jar, which itself is not needed.
 """

@@ -1,4 +1,4 @@
-"""Do we write and read what an independent codec writes and reads, for every message and version?
+"""Comparison with kafka-python: every message and version, written and read by its codec.
 
 kafka-python's classes are made from Kafka's own JSON by other people's code. For each class and
 version: the same values give the same bytes, and each reads back what the other wrote.

@@ -1,4 +1,4 @@
-"""What we say we serve is what we serve, and what Kafka 4.3.1 says of the same requests."""
+"""ApiVersions: what is advertised is served, and agrees with Kafka 4.3.1 for these requests."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a declaration makes of bytes, beyond what Kafka's present messages need, and what we refuse.
+"""Compiler: declarations beyond what Kafka's messages need today, and what is refused.
 
 `Everything` uses each word of the vocabulary: records of `__consumer_offsets` are declared with it
 too. The bytes expected here were worked out by hand.

@@ -1,4 +1,4 @@
-"""Frames come out whole and in order, however the bytes were cut on their way."""
+"""Framing: frames come out whole and in order, however the bytes were split on their way."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Varints, lengths and odd strings, against values known from Java."""
+"""Primitives: varints, lengths and odd strings, against values known from Java."""
 
 import pytest
 from hypothesis import given, settings

@@ -1,4 +1,4 @@
-"""Can a peer make us do anything but answer or close the connection?
+"""Robustness: whatever a peer sends, it gets an answer or a closed connection.
 
 Whatever is cut off, flipped or made up, reading it either gives a message or raises `Malformed`.
 """

@@ -1,4 +1,4 @@
-"""What a declaration must look like to be one."""
+"""Schema: what is a valid declaration, and what is refused."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""An op that does what a test says."""
+"""Delayed operation for tests: does what the test sets."""
 
 from collections.abc import Hashable
 

@@ -1,4 +1,4 @@
-"""Which promises are kept in every simulated world? All that a client may rely on, step by step.
+"""Checkers: the promises that are kept in every simulated world, checked after each step.
 
 The checkers hear of each request as it is handled, of each answer as it is sent and of each event,
 and look at the groups after each step. They know nothing of how the coordinator works: what they

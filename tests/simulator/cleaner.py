@@ -1,4 +1,4 @@
-"""The log cleaner of the node under test: passes at random moments, and a crash in any of them.
+"""Log cleaner of the simulated node: passes at random moments, and a crash in any of them.
 
 As `broker/background/log_cleaner.py` does it with a worker process and threads: a check, a pass
 that writes its `.cleaned` files, a little later the swap, and later still the removal of what was

@@ -1,4 +1,4 @@
-"""How do the clients of the simulated world behave? As small models of real consumers.
+"""Clients of the simulated world: small models of real consumers.
 
 A `Member` joins (in two steps where its version says so), syncs, beats and commits, and does what
 each error asks for. It also does what real ones do at their worst: vanishes, stalls past its

@@ -1,4 +1,4 @@
-"""What may be left of a log when the power goes? A disk in memory that forgets like a real one.
+"""Simulated disk: a disk in memory that loses what was not synced when the power fails.
 
 It stands where `storage.disk.RealDisk` stands. What was written is visible at once; what was synced
 survives `after_crash`; of the rest each 512-byte sector survives or not by a seeded coin, in any

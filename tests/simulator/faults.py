@@ -1,4 +1,4 @@
-"""What goes wrong in a run, how often, and when does it stop? A weather drawn from the seed.
+"""Faults of a run: which ones, how often, and until when, drawn from the seed.
 
 Some runs are calm, some have one kind of trouble, some all of it at once. `heal` ends all faults
 and gets the node back on its feet: what must come true after that is for the checkers to say.

@@ -1,4 +1,4 @@
-"""Does the history tell what was, after whatever crashes? Two logs are compared, and what was told.
+"""History checker: the history and the offsets log agree after every crash.
 
 The offsets log and the history are read as they lie on the disk: each generation that was stored
 with its members has been told exactly once, in the flush that stored it, and none has been told

@@ -1,4 +1,4 @@
-"""What may lie between a client and the node? Delay, a cut, a slow reader, an end, late bytes.
+"""Simulated network: delay, a cut, a slow reader, an end, late bytes.
 
 A `Connection` is the client's end: it may ask many things without waiting, and demands that each
 is answered once and in order. At the node's end is the real `broker.net.connection.Connection`; its

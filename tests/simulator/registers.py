@@ -1,4 +1,4 @@
-"""Is what is read of committed offsets what a single, honest memory would say?
+"""Register model: what a single, correct memory would answer for committed offsets.
 
 Each (group, partition) is a register that many clients write and read at once. A write lasts from
 the moment it is handled to its acknowledgement; one without an acknowledgement may have happened or

@@ -1,4 +1,4 @@
-"""Does a whole run keep its promises? Builds a world from a seed, lets it live, heals it, looks.
+"""Simulated run: builds a world from a seed, runs it, heals it, and checks it.
 
     python -m tests.simulator.run SEED [STEPS]        one seed, told again
     python -m tests.simulator.run FIRST-LAST [STEPS]  many, until one fails

@@ -1,4 +1,4 @@
-"""What happens next in the simulated world? A heap of (time, order, action), and one seeded dice.
+"""Simulation: a heap of (time, order, action), and one seeded random generator.
 
 Everything that can happen is an action: a client that wakes, a frame that arrives, a flush, a
 deadline, a fault. `run` takes the earliest, moves the clock to it, carries it out and lets the

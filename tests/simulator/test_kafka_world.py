@@ -1,4 +1,4 @@
-"""A real Kafka's folders on a disk that stops at any moment: what that Kafka served is served here.
+"""Kafka world: a real Kafka's folders on a disk that fails at any moment are served completely.
 
 KAFKA_WORLDS seeds (20) and three times as many power failures, `make long-model` thousands. A seed
 that fails: `make kafka-world SEED=n`. Of the operations of a first start, every KAFKA_WORLD_STEPth.

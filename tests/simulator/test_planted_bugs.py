@@ -1,4 +1,4 @@
-"""Would the simulator have noticed? Bugs are planted in the real code, and each must be found.
+"""Planted bugs: each bug planted into the real code must be found by the simulator.
 
 Every one is a mistake that this kind of code invites. The number of seeds that it takes is the
 measure of the checkers and of the weather: it is bounded here, so that neither gets worse unseen.

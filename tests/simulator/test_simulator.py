@@ -1,4 +1,4 @@
-"""Whatever happens to the node, its disk, the network and the clients: are all promises kept?
+"""Simulator: all promises are kept, whatever happens to node, disk, network and clients.
 
 Two hundred worlds, each from its seed, and those that failed once (seeds.txt). See checkers.py for
 the promises; a failure names its seed, and `make sim SEED=n` tells the story again.

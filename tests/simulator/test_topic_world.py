@@ -1,4 +1,4 @@
-"""Topics on a disk that stops at any moment: what was acknowledged is served after every start.
+"""Topic world: topics on a disk that fails at any moment; acknowledged records are served.
 
 TOPIC_WORLDS seeds (40), `make long-model` thousands; CRASH_IMAGES power failures (200), each with
 what was not synced dropped or torn, `make long-crash-images` 1,000. A seed that fails:

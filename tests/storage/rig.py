@@ -1,4 +1,4 @@
-"""The words that the tests of storage share: records and batches, a store and its journal."""
+"""Storage fixtures: records and batches, a store and its journal."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

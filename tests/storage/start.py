@@ -1,4 +1,4 @@
-"""A start of the daemon as far as its logs go: what it opens, repairs and warns of."""
+"""Start of the logs: what a start of the daemon opens, repairs and warns of."""
 
 from broker.observe.log_lines import LogFields, LogLine
 from broker.observe.storage_lines import STORAGE_LINES

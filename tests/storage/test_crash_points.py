@@ -1,4 +1,4 @@
-"""The power goes before every single write, sync, rename and allocation, and once more in recovery.
+"""Crash points: the power fails before every write, sync, rename and allocation, also in recovery.
 
 One load that rolls segments and passes both journal files several times, told again and again from
 a seed, each time with the power cut one operation later. What unsynced bytes, torn sectors and

@@ -1,4 +1,4 @@
-"""A fresh data plane for every test."""
+"""Fixtures: a fresh data plane for every test."""
 
 import pytest
 

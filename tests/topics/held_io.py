@@ -1,4 +1,4 @@
-"""An executor that does nothing before it is told to: between a request and its disk work."""
+"""Held executor: runs nothing until the test releases it, between a request and its disk work."""
 
 from collections import deque
 from collections.abc import Callable

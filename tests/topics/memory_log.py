@@ -1,4 +1,4 @@
-"""What does a log look like from above? Lists in memory that keep the promises of storage/api.py.
+"""Memory log: lists that keep the promises of storage/api.py.
 
 For tests of the data plane, and of whoever else wants a TopicLog without a disk. A log can be told
 to fail; `journaled` logs show nothing to readers until their high watermark is moved.

@@ -1,4 +1,4 @@
-"""A data plane on a disk of memory, under a clock of one's own, with the words that tests speak.
+"""Data plane for tests: a disk in memory, a clock of the test, and short forms of requests.
 
 `restart` makes a new data plane on the same disk: after `close` a clean stop, without it kill -9.
 No event loop, no sockets, no sleeping.

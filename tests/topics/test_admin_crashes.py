@@ -1,4 +1,4 @@
-"""Changes of topics, cut short at every step of the disk: by a kill, by the power, by an error.
+"""Admin crashes: changes of topics, interrupted at every disk operation by a kill or an error.
 
 Whatever was cut short is either done or not done at the next start; that start succeeds, also when
 it is killed itself, and says the same when it is repeated; every record of the other topics is

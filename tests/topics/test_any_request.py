@@ -1,4 +1,4 @@
-"""Any request of the data plane, with any values that a frame can hold: is it answered?
+"""Random requests of the data plane: with any values that a frame can hold: it is answered.
 
 The counterpart of tests/coordinator/test_any_request.py, with the same frames of chance.
 """

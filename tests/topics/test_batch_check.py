@@ -1,4 +1,4 @@
-"""Which record batches of producers may be stored: Kafka's checks, one by one.
+"""Batch check: which record batches of producers may be stored: Kafka's checks, one by one.
 
 The batches are made by client libraries; where no library makes such a batch, one is damaged by
 hand. Each damaged batch has a checksum that holds, or its refusal would prove nothing.

@@ -1,4 +1,4 @@
-"""Leader epochs while retention moves the start of a log: no consumer is sent elsewhere by that."""
+"""Leader epochs: while retention moves the start of a log, no consumer is reset by that."""
 
 import pytest
 

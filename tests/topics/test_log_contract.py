@@ -1,4 +1,4 @@
-"""The log of memory that these tests stand on keeps the same promises as the one on the disk."""
+"""Log contract: the memory log of these tests keeps the same promises as the one on the disk."""
 
 from collections.abc import Callable
 from pathlib import Path

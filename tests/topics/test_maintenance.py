@@ -1,4 +1,4 @@
-"""What is done to topics although nobody asks: retention, late flushes, a clean stop."""
+"""Maintenance: retention, late flushes, expiry of producers, and a clean stop."""
 
 import errno
 

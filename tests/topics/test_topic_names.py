@@ -1,4 +1,4 @@
-"""What a topic may be called, and which names are the broker's own."""
+"""Topic names: which are valid, and which are the broker's own."""
 
 import pytest
 

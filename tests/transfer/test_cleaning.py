@@ -1,4 +1,4 @@
-"""What was imported and is not served outlives the cleaner byte for byte, and can go out again."""
+"""Cleaning of imports: records that are not served survive the cleaner byte for byte."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

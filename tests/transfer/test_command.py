@@ -1,4 +1,4 @@
-"""`rollcall offsets import` and `export` as an operator meets them: reports and exit codes."""
+"""Offsets commands: `rollcall offsets import` and `export`: reports and exit codes."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""An import is there as a whole or not at all, wherever in it the power goes.
+"""Import crashes: an import is complete or absent, wherever the power fails.
 
 The same import runs again and again on a simulated disk; each time the power is cut one operation
 later, and the disk forgets what a real one may forget. Then the directory is opened as a daemon

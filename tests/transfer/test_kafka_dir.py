@@ -1,4 +1,4 @@
-"""What stands in a stopped Kafka's log directory after an export, byte by byte as it reads it."""
+"""Kafka directory: a stopped Kafka's log directory after an export, byte by byte."""
 
 import json
 import os

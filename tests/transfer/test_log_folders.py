@@ -1,4 +1,4 @@
-"""Every shape in which a Kafka leaves its log is read as a start of that Kafka would read it."""
+"""Log folders: every state in which a Kafka leaves its log is read as Kafka would read it."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Whose word counts where the target has groups already? And what a Kafka must not be given."""
+"""Plan: which offsets win where the target has groups already, and what a Kafka must not get."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""CSV as Kafka's tool has it, and JSON with everything that an offset has."""
+"""Text files: CSV as Kafka's tool has it, and JSON with every field of an offset."""
 
 import errno
 import json

@@ -1,4 +1,4 @@
-"""After an import the history of groups can say who moved which offsets, and from where."""
+"""Import history: after an import the history says who moved which offsets."""
 
 import random
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""log.cleaner.io.max.bytes.per.second: an average that holds; without a limit nobody waits."""
+"""I/O throttle: log.cleaner.io.max.bytes.per.second as an average; no limit, no wait."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The daemon's side of the cleaner, look by look: a disk in memory, the pass in the test's process.
+"""Daemon's side of the log cleaner: a disk in memory, the pass in the test's process.
 
 Under real clients and kills: tests/interop/test_compacted_topics.py.
 """

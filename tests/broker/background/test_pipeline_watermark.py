@@ -1,4 +1,4 @@
-"""Is a log kept from the cleaner until the pipeline has read it, and no longer than it may be?
+"""Pipeline watermark: a log is kept from the cleaner until the pipeline has read it, up to a limit.
 
 The look of the daemon's cleaner is that of test_cleaning.py; over real clients and a restart:
 tests/pipeline/test_acknowledge.py.

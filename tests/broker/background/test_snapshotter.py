@@ -1,4 +1,4 @@
-"""When snapshots are taken, what a failure costs, and what a daemon starts from.
+"""Snapshotter: when snapshots are taken, what a failure costs, and what a start uses.
 
 The first half drives the scheduler with logs that only have sizes; the second half the real daemon:
 it is killed and started again, with its snapshots, with damaged ones, and without any.

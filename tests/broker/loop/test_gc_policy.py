@@ -1,4 +1,4 @@
-"""The garbage collector leaves what is old alone, and may: no ring of objects is among ours."""
+"""GC policy: the collector leaves old objects alone, and none of ours form a cycle."""
 
 import gc
 import weakref

@@ -1,4 +1,4 @@
-"""No file is opened, written, synced or renamed on the event loop's thread after the start."""
+"""Loop guard: no file is opened, written, synced or renamed on the loop's thread after a start."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""What the daemon and the operating system say to each other."""
+"""Process: what the daemon and the operating system report to each other."""
 
 import asyncio
 import contextlib

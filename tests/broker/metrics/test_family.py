@@ -1,4 +1,4 @@
-"""What a metric is called, and how its samples are written: the rules of Prometheus and our own."""
+"""Metric family: names, and how samples are written, by Prometheus' rules and our own."""
 
 import math
 import re

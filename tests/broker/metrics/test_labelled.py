@@ -1,4 +1,4 @@
-"""Which groups get series of their own, which do not, and what is said of those."""
+"""Labelled groups: which groups get series of their own, and what is shown of the rest."""
 
 from collections.abc import Iterable, Iterator
 

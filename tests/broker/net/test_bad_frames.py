@@ -1,4 +1,4 @@
-"""What does a peer get that does not speak as it should? What a real Kafka 4.3.1 gives: nothing.
+"""Bad frames: a peer that breaks the protocol gets what Kafka 4.3.1 gives it: nothing.
 
 Every case runs beside a healthy connection, which must not notice, and leaves a named cause.
 """

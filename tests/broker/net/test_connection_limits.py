@@ -1,4 +1,4 @@
-"""What may a client cost us? Silence, greed, deafness and crowds, each with its limit."""
+"""Connection limits: idle, greedy, not reading and too many clients, each with its limit."""
 
 import asyncio
 from collections.abc import Callable

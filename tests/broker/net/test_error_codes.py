@@ -1,4 +1,4 @@
-"""Errors are counted wherever they stand in an answer."""
+"""Error codes: they are counted wherever they are in an answer."""
 
 from broker.net.error_codes import errors_in
 from protocol.messages.api_versions import ApiVersionsResponse

@@ -1,4 +1,4 @@
-"""A live daemon and clients that mean harm, or were written badly: nobody else may notice."""
+"""Hostile clients: a live daemon and malicious or broken clients; no other client notices."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""How far a load is, and how long it will take: the arithmetic, and the words."""
+"""Load progress: how far a load is, how long it will take, and its text."""
 
 from broker.observe.events import LoadProgressed
 from broker.observe.node_lines import NODE_LINES

@@ -1,4 +1,4 @@
-"""A log with transactions in it, put under a daemon: what does the daemon answer with?
+"""Loaded transactions: a log with transactions in it, served by a daemon.
 
 Nobody writes such a log here yet; a Kafka's own files, moved as they are, hold them. What an open
 or an aborted transaction wrote was never committed, and no client may read it.

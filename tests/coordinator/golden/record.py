@@ -1,4 +1,4 @@
-"""What does the real Kafka write into `__consumer_offsets`, and what does it read there?
+"""Golden records: what a real Kafka writes into `__consumer_offsets`, and what it reads there.
 
     python -m tests.coordinator.golden.record --driver path/to/kafka [--port 19092]
 

@@ -1,4 +1,4 @@
-"""The recorded files as objects, and a decoded record in the words of Kafka's own tool."""
+"""Recorded files: as objects, and a decoded record in the form of Kafka's own tool."""
 
 import json
 import re

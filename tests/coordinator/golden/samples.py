@@ -1,4 +1,4 @@
-"""One or more records of every type and every value version, made by our schemas.
+"""Sample records: every type and every value version, encoded by our schemas.
 
 `record.py` has the real Kafka read them; test_records_golden.py asks whether it read what we said.
 """

@@ -1,4 +1,4 @@
-"""Who came, who was replaced, who went together, who deleted a topic: by name, in virtual time."""
+"""Attribution: which client joined, replaced another, expired with others, or deleted a topic."""
 
 from coordinator.member_identity import MemberIdentity
 from coordinator.settings import GroupSettings

@@ -1,4 +1,4 @@
-"""Each rebalance has one named cause, the right one, and a trigger; in virtual time.
+"""Causes: each rebalance has one named cause, the right one, and a trigger; in virtual time.
 
 Drives the real coordinator. What several things brought about is named by what began it, with two
 exceptions: a rebalance that lasted until its timeout, and the first one after a restart that cut

@@ -1,4 +1,4 @@
-"""Who moved my offsets? Whatever moved them that is no member's commit, with old and new."""
+"""Offset changes: all that moves offsets except members' commits, with old and new offset."""
 
 from itertools import pairwise
 

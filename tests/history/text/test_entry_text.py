@@ -1,4 +1,4 @@
-"""The lines of `rollcall history`, the moves of partitions, and the texts of a restart."""
+"""Entry text: the lines of `rollcall history`, moves of partitions, texts of a restart."""
 
 import pytest
 from msgspec.structs import replace

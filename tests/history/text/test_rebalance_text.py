@@ -1,4 +1,4 @@
-"""What people and programs read of a rebalance, and of a group that waits."""
+"""Rebalance text: what people and programs read of a rebalance, and of a group that waits."""
 
 import pytest
 from msgspec.structs import replace

@@ -1,4 +1,4 @@
-"""Record segments of `__consumer_offsets` from a real Kafka: tests/pipeline/golden/{before,after}/.
+"""Golden segments: `__consumer_offsets` of a real Kafka, tests/pipeline/golden/{before,after}/.
 
     .venv/bin/python -m tests.pipeline.golden.make_golden --driver DRIVER [--port 21910]
 

@@ -1,4 +1,4 @@
-"""Our structs as the JSON that Kafka's converters read, and back again."""
+"""Kafka's JSON: our structs in the form that Kafka's converters read, and back."""
 
 from base64 import b64decode, b64encode, urlsafe_b64decode, urlsafe_b64encode
 from typing import Any

@@ -1,4 +1,4 @@
-"""A message's declaration as text, one field a line: to compare ours with Kafka's.
+"""Listing: a message's declaration as text, one field a line, to compare ours with Kafka's.
 
     HeartbeatRequest 0-4, flexible 4-4
       group_id string 0-4 default=''

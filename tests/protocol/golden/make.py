@@ -1,4 +1,4 @@
-"""Record what Kafka 4.3.1 says its messages are, and how its own classes write them.
+"""Golden bytes: records Kafka 4.3.1's declarations of messages, and how its classes write them.
 
     python -m tests.protocol.golden.make LIBS    # LIBS: the libs directory of a Kafka 4.3.1
 

@@ -1,4 +1,4 @@
-"""A pass and its swap, stopped before every single operation: what is left is the log, whole.
+"""Cleaner crashes: a pass and its swap, stopped before every operation; the log stays whole.
 
 Before each write, rename, sync and removal the power is cut (of what was not synced some survives,
 by seed) or the process is killed (all of it does). The next start must find a log that says the

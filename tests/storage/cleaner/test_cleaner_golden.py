@@ -1,4 +1,4 @@
-"""The same segments through a real Kafka's cleaner and ours: the same batches are left.
+"""Golden cleaning: the same segments through a real Kafka's cleaner and ours give the same batches.
 
 `golden/cleaner/` was recorded by `golden/make_cleaner.py`. All is compared byte for byte, but what
 a codec makes of the same records.

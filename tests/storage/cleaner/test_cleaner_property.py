@@ -1,4 +1,4 @@
-"""Whatever is written, cleaned, and broken off in between: the newest value of a key is never lost.
+"""Cleaner properties: whatever is written, cleaned and interrupted, no newest value is lost.
 
 A state machine writes batches, rolls, syncs, cleans with maps large and tiny at times early and
 late, reads on with an iterator that it began long ago, and crashes in the middle of any of it. Its

@@ -1,4 +1,4 @@
-"""What a pass keeps, rule by rule: one small log for each. Kafka's own code is the authority.
+"""Cleaner rules: what a pass keeps, one small log per rule. Kafka's own code is the authority.
 
 The same rules against the real cleaner: test_cleaner_golden.py.
 """

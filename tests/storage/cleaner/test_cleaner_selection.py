@@ -1,4 +1,4 @@
-"""Which part of a log may be cleaned, and which log needs it most: numbers in, numbers out."""
+"""Cleaner selection: which part of a log may be cleaned, and which log needs it most."""
 
 import pytest
 from msgspec.structs import replace

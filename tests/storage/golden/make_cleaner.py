@@ -1,4 +1,4 @@
-"""Record what a real Kafka's cleaner makes of a log: tests/storage/golden/cleaner/.
+"""Golden cleaning: records what a real Kafka's cleaner does: tests/storage/golden/cleaner/.
 
     .venv/bin/python -m tests.storage.golden.make_cleaner --driver DRIVER [--port 21180]
 

@@ -1,4 +1,4 @@
-"""Record the folders that a real Kafka leaves behind: tests/storage/golden/folders.tar.gz.
+"""Golden folders: records those that a real Kafka leaves: tests/storage/golden/folders.tar.gz.
 
     .venv/bin/python -m tests.storage.golden.make_folders --driver DRIVER [--port 21180]
 

@@ -1,4 +1,4 @@
-"""Record the golden segments beside this file from a real Kafka broker.
+"""Golden segments: records the files beside this one from a real Kafka broker.
 
     python tests/storage/golden/make_golden.py BOOTSTRAP LOG_DIR
 

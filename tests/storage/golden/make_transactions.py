@@ -1,4 +1,4 @@
-"""Record a topic with transactions, and who reads what of it: tests/storage/golden/transactions/.
+"""Golden transactions: what readers get of a topic: tests/storage/golden/transactions/.
 
     .venv/bin/python -m tests.storage.golden.make_transactions --driver DRIVER [--port 21180]
 

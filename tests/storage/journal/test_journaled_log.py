@@ -1,4 +1,4 @@
-"""What the journal promises to whoever writes two logs at once, and to whoever wants room back."""
+"""Journaled log: atomic appends to two logs, and retention."""
 
 import random
 import threading

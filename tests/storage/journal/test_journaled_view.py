@@ -1,4 +1,4 @@
-"""Readers of a journaled partition see what is stored, and change nothing."""
+"""Journaled view: readers of a journaled partition see what is stored, and change nothing."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A topic's folder that came from a Kafka 4.3.1: which transactions were aborted, told as there.
+"""Aborted transactions: a topic's folder from Kafka 4.3.1 gives the same list as there.
 
 golden/transactions is that folder, and what the broker gave its own consumers; made by
 golden/make_transactions.py.

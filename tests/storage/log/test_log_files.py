@@ -1,4 +1,4 @@
-"""The files of a log as the worker process reads them: batch by batch, in pieces of any size."""
+"""Log files: as the worker process reads them, batch by batch, in pieces of any size."""
 
 import pytest
 from hypothesis import given, settings

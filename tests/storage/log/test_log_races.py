@@ -1,4 +1,4 @@
-"""What another thread does to a log in the middle of a step, step by step and without threads.
+"""Log races: what another thread does to a log in the middle of a step, without threads.
 
 The appender, the checkpointer, the sealed flush, retention and readers meet in one PartitionLog.
 Each test lets one of them run at the point in another's step where the two would hurt each other.

@@ -1,4 +1,4 @@
-"""Which folder names are partitions, and what the others are."""
+"""Partition folders: which folder names are partitions, and what the others are."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Readers while segments are exchanged, swaps that come too late, and what waits to be removed."""
+"""Segment swap: readers during a swap, swaps that come too late, and files to be removed."""
 
 from collections.abc import Iterator
 from pathlib import Path

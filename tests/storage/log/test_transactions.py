@@ -1,4 +1,4 @@
-"""A transaction's records count from its commit marker on, and never if it aborts or stays open."""
+"""Transactions: records count from their commit marker on, and never if aborted or still open."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""A repair may be killed at every operation: the next start goes on with it, asked or not.
+"""Repair crashes: a repair killed at every operation is continued by the next start.
 
 Whatever is left of the disk, no offset that was lost is given to another record, nothing is shown
 that the repair would not have shown, and what was cut is kept. REPAIR_CRASH_SEEDS says how often
