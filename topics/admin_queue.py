@@ -1,9 +1,9 @@
-"""Admin queue: changes of topics, one after the other, with their disk work off the event loop.
+"""Admin queue: runs changes of topics one at a time, with their disk work off the event loop.
 
-An operation is a generator. It decides when its turn comes, on the loop, from the tables as they
-are then; it yields what the disk has to do, and goes on, on the loop again, once that is done. A
-disk that refuses raises OSError at the yield. Until it has ended no other operation begins: so of
-two that create one name the second finds the topic there.
+An operation is a generator. It starts on the loop and decides by the tables as they are then. It
+yields its disk work, and continues on the loop when that is done. An error of the disk is raised as
+OSError at the yield. The next operation starts when this one has ended: of two operations that
+create one name, the second finds the topic.
 Kafka's counterpart: the event queue of `QuorumController`.
 """
 

@@ -1,4 +1,4 @@
-"""What does a refusal of an admin request consist of? A code, and words where Kafka has some.
+"""API error: the error code and the message of a failed admin request.
 
 Kafka's counterpart: `ApiError`, and the default messages of `Errors`.
 """

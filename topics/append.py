@@ -1,10 +1,9 @@
-"""Append: is this batch fit for its partition's log, and at which offset does it lie?
+"""Append: checks a produced batch and appends it to its partition's log, off the event loop.
 
-The part of a Produce that runs beside the event loop. `prepare` checks the batch
-(`batch_check.py`) and reads what must be read to know the partition's producers; it changes nothing
-and may run in any thread. `append` asks for the producer's sequence numbers (`producers.py`),
-appends, and flushes if `flush.messages` says so; the data plane's appender alone runs it, and so
-owns the state of producers and what is unflushed.
+`prepare` checks the batch (`batch_check.py`) and reads the log as far as the partition's producer
+states need it. It changes nothing and may run in any thread. `append` checks the sequence numbers
+(`producers.py`), appends, and flushes if `flush.messages` requires it. It runs only in the data
+plane's appender thread, which therefore owns the producer states and the unflushed records.
 Kafka's counterpart: `UnifiedLog.append`.
 """
 

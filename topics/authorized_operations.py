@@ -1,7 +1,7 @@
-"""What may a client do? Everything, as far as it asks: there is no authorizer.
+"""Authorized operations: what a client may do. Everything, because there is no authorizer.
 
-The sets of authorized operations that Metadata, DescribeCluster and DescribeTopicPartitions tell,
-as bit fields of Kafka's `AclOperation` codes. Kafka's counterpart: `AuthHelper`.
+Bit fields of Kafka's `AclOperation` codes, for Metadata, DescribeCluster and
+DescribeTopicPartitions. Kafka's counterpart: `AuthHelper`.
 """
 
 from typing import Final

@@ -1,9 +1,9 @@
-"""May this record batch of a producer be stored, and what exactly is stored? Kafka's checks.
+"""Batch validation: checks a produced record batch, and returns the bytes to be stored.
 
-Pure: bytes and settings in, bytes or a refusal out, the checks in Kafka's order. `check_request` is
-what it asks of a request's bytes before it looks at the topic, `check_batch` what it asks then. A
-batch is stored as it came but for two fields of its header, unless the topic asks for another
-compression.
+Pure: bytes and settings in; bytes or an error out, with the checks in Kafka's order.
+`check_request` checks the records of a request before the topic is known, `check_batch` the rest. A
+batch is stored as received but for two fields of its header, unless the topic has another
+compression type.
 Kafka's counterpart: `ProduceRequest.validateRecords`, `UnifiedLog.analyzeAndValidateRecords`,
 `LogValidator`.
 """

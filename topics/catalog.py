@@ -1,9 +1,8 @@
-"""Topic catalog: which topics are there, with which ids, partitions and configs?
+"""Topic catalog: the file with all topics, their ids, partitions and configs.
 
-One JSON file, because people look into it. Written as a whole before a change takes effect, so that
-after a crash a topic either is there or is not. The same file reserves producer ids, which must
-never be given out twice. Kafka's counterpart: the topic, config and producer id records of the
-metadata log.
+It is JSON, so that people can read it. It is written as a whole before a change takes effect: after
+a crash a topic either exists or does not. It also reserves producer ids, which must never be
+assigned twice. Kafka's counterpart: the topic, config and producer id records of the metadata log.
 """
 
 import json

@@ -1,12 +1,13 @@
-"""Adoption: which topics does a start make of the catalog and of the folders that are there?
+"""Catalog recovery: which topics a start makes of the catalog and the partition folders.
 
-The catalog decides about the topics that it knows. Folders that it does not know are kept, as
-topics, for to delete records is never a guess: it was lost, or they were put here. Nothing is done
-here but to plan; `registry.py` carries it out, in an order that a crash may interrupt anywhere.
+For topics that it contains, the catalog decides. Unknown folders are kept as topics, because
+records are never deleted on a guess: the catalog may be lost, or the folders restored from a copy.
+This module only plans; `registry.py` executes the plan, in an order that may be interrupted by a
+crash anywhere.
 
-A folder whose topic id is another than its topic's is not served, and neither is a log put in its
-place: clients would take that for a partition that begins anew. With a repair it is set aside.
-Kafka differs: it renames such a folder to `-stray` and begins the partition anew.
+A folder with another topic id than its topic's is not served, and no new log replaces it: clients
+would take that for a partition that restarts at offset 0. With a repair it is renamed to `-stray`.
+Kafka differs: it renames such a folder to `-stray` and starts an empty partition.
 """
 
 from collections import Counter

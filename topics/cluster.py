@@ -1,7 +1,7 @@
-"""What does the data plane have to know of the node that it runs in?
+"""Cluster view: what the data plane knows of its node: ids, rack, addresses, configuration.
 
-`ClusterView` is the shell's promise: `broker/` implements it, tests make their own. The data plane
-never learns how a client is connected, only which address that client may be told.
+`broker/cluster_view.py` implements `ClusterView`; tests have their own. The data plane knows only
+the address that a client may be given, not how the client is connected.
 """
 
 from collections.abc import Sequence

@@ -1,9 +1,9 @@
-"""What may be set for a topic, and what holds for one? The table of topic configs and its use.
+"""Topic configs: the keys that a topic may set, and the values in effect.
 
 A topic's value is its own, or the broker's by one of the key's synonyms, or Kafka's default.
-`TopicConfigs` answers for one topic: the values that the data plane obeys (`effective`), and how
-they came about, for DescribeConfigs and CreateTopics. Configs that Rollcall has no use for (tiered
-storage, replication throttles) are kept and shown, as one node without them would.
+`TopicConfigs` resolves the configs of one topic: the values in effect (`effective`), and their
+sources for DescribeConfigs and CreateTopics. Configs without use in Rollcall (tiered storage,
+replication throttles) are kept and shown, as by a Kafka of one node without tiered storage.
 Kafka's counterpart: `LogConfig`, `ServerTopicConfigSynonyms`, `KafkaConfigSchema`.
 """
 

@@ -1,8 +1,8 @@
-"""Who answers a request about topics and their records? The facade that the shell talks to.
+"""Data plane: topics, partitions and their records; the facade for the broker.
 
-Route: dispatch -> `handlers` -> the file of that API -> reply. Every request is answered
-exactly once: at once, or, for a Fetch that waits, when records arrive, its time is up, or the
-daemon stops. The shell calls `tick` at `next_deadline_ms`, and tells which clients have left.
+Route: dispatch -> `handlers` -> the file of that API -> reply. Every request is answered exactly
+once: at once, or, for a Fetch that waits, when records arrive, its time is up, or the daemon stops.
+The broker calls `tick` at `next_deadline_ms`, and `disconnected` when a client has left.
 Kafka's counterpart: `KafkaApis` and `ReplicaManager`, as far as they serve topics.
 """
 

@@ -1,8 +1,8 @@
-"""The one kind of waiting in the data plane: for enough bytes to be readable.
+"""Delayed fetch: a Fetch that waits until enough bytes can be read.
 
-An op is a question plus a deadline; `Purgatory` owns the bookkeeping. It is asked again whenever
-one of its partitions gained records or was deleted, and compares two readings of each partition's
-count of written bytes: what was readable when it was parked, and what has come since.
+It is checked again whenever one of its partitions gained records or was deleted. It compares two
+values of each partition's count of written bytes: when it was parked, and now. `Purgatory` watches
+it and expires it.
 Kafka's counterpart: `DelayedFetch`.
 """
 

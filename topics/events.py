@@ -1,7 +1,7 @@
-"""What happened to topics and their records? Facts, for log lines, metrics and the coordinator.
+"""Topic events: what happened to topics and their records, for log lines, metrics and the coordinator.
 
-`broker/observe/observer.py` words and counts them. The first three are also what listeners of the
-registry hear, such as the coordinator, which forgets the offsets of a deleted topic.
+`broker/observe/observer.py` logs and counts them. Listeners of the registry get the events of
+`TopicChange`: the coordinator deletes the offsets of a deleted topic.
 """
 
 from msgspec import Struct

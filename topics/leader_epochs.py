@@ -1,7 +1,7 @@
-"""Does a client's leader epoch stand, and where did an epoch end?
+"""Leader epochs: whether a client's epoch is current, and where an epoch ended.
 
-The current epoch ends where the log does. Of earlier ones the batches tell: each bears the epoch it
-was written in, and epochs only rise, so the end of one is found by halving, in a few reads.
+The current epoch ends at the log's end. For earlier ones the batches are read: each has the epoch
+it was written in, and epochs only rise, so a binary search finds the end in a few reads.
 Kafka's counterpart: `Partition.checkCurrentLeaderEpoch`, `LeaderEpochFileCache`.
 """
 

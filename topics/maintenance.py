@@ -1,8 +1,8 @@
-"""What has to be done to topics although nobody asks? Retention, late flushes, old producers.
+"""Maintenance: periodic work on topics: retention, delayed flushes, expiry of producers.
 
-Each chore has its own next time on the monotonic clock; the data plane's tick runs those that are
-due. The work itself is the appender's, which owns what it changes. A fault of one partition is told
-and does not keep the others waiting.
+Each task has its own next time on the monotonic clock; the data plane's tick runs those that are
+due. The work itself runs in the appender, which owns what it changes. An error of one partition is
+reported and does not delay the others.
 Kafka's counterpart: the tasks that `LogManager.startup` schedules.
 """
 

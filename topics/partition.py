@@ -1,10 +1,10 @@
-"""What does the data plane know of one partition? Its log, its producers, what is unflushed.
+"""Partition: the state of one partition: its log, its producers, what is not flushed yet.
 
-Mutable, owned by `registry.py`, used by produce, fetch and the upkeep. A partition of the offsets
-topic has no log until the shell attaches the one that the coordinator writes.
+Mutable, owned by `registry.py`, used by produce, fetch and maintenance. A partition of the offsets
+topic has no log until the broker attaches the one that the coordinator writes.
 
 The data plane's appender, a thread of its own in the daemon, writes `producers`, `offline`, what is
-unflushed and, of logs that it appends to, `written_bytes`; everybody else only reads those.
+unflushed and, for logs that it appends to, `written_bytes`. Other threads only read those.
 """
 
 from typing import Final

@@ -1,7 +1,7 @@
-"""Can replicas be placed as a request asks? On one node a partition has one replica, here.
+"""Replica placement: whether replicas can be placed as requested. One node holds one replica.
 
-The checks and words of manual assignments and replication factors that CreateTopics and
-CreatePartitions share. Kafka's counterpart: `StripedReplicaPlacer`,
+The checks and error messages of manual assignments and replication factors, for CreateTopics and
+CreatePartitions. Kafka's counterpart: `StripedReplicaPlacer`,
 `ReplicationControlManager.validateManualPartitionAssignment`.
 """
 

@@ -1,8 +1,8 @@
-"""Producer ids: which one comes next? Never one that was given out, not even after kill -9.
+"""Producer ids: assigns the next id, never one that was assigned before, not even after kill -9.
 
-Ids are reserved in blocks: the end of a block is on the disk before its first id is given out, and
-what a crash leaves of a block is skipped. The next block is reserved before this one is used up, so
-that hardly any request waits for the disk. Kafka's counterpart: `RPCProducerIdManager`.
+Ids are reserved in blocks. The end of a block is on the disk before its first id is assigned, and a
+crash skips the rest of a block. The next block is reserved before this one is used up, so that few
+requests wait for the disk. Kafka's counterpart: `RPCProducerIdManager`.
 """
 
 from collections.abc import Callable

@@ -1,17 +1,17 @@
-"""Producer snapshot: what producers had sent by an offset, kept so that a start need not read logs.
+"""Producer snapshot: the producer states at an offset of each log, so that a start need not read logs.
 
-One file for all partitions. It begins with a whole picture, and every save appends what changed
-since the last one; when that has become more than the picture, the next save writes the file anew.
-Each frame has a checksum, so what a crash tore off at the end is not taken for something. A
-partition without producers has its entry too: it says up to where there were none.
+One file for all partitions. It begins with the full state, and every save appends what changed
+since the last one. When the changes are larger than the full state, the next save rewrites the
+file. Each frame has a checksum, so a torn end is not read. A partition without producers has an
+entry too: it says up to which offset there were none.
 
 A partition's state is needed when its first idempotent batch arrives: the entry and the batches
-behind it, or all of the log if there is no entry. An entry may lie below the log's start, for
-retention does not end what is known of a producer; it never lies beyond the log's end, which
-`drop_beyond` sees to at each start, before anything is appended.
+after it, or the whole log if there is no entry. An entry may be below the log's start, because
+retention does not remove the state of a producer. It is never beyond the log's end: `drop_beyond`
+ensures that at each start, before anything is appended.
 
-`must_read` and `restore` may be called from any thread. All else belongs to the data plane's
-appender, but for `write`, of which one at a time may run beside it.
+`must_read` and `restore` may be called from any thread. Everything else belongs to the data plane's
+appender, except `write`: one at a time may run concurrently with it.
 Kafka's counterpart: the `.snapshot` files and `ProducerStateManager.truncateAndReload`.
 """
 

@@ -1,9 +1,9 @@
-"""Has this producer sent this batch before, and is it the next one? Sequence numbers, by partition.
+"""Producer state: the sequence numbers of idempotent producers, per partition.
 
 An idempotent producer numbers its records per partition. The last five batches of each producer are
-remembered: one that comes again is answered with the offsets it got, one that leaves a gap is
-refused. Pure bookkeeping: `append.py` asks before it appends and tells afterwards; after a restart
-the same is learnt from a snapshot and the batches behind it.
+kept: a repeated batch is answered with its offsets, one that leaves a gap is refused. Pure:
+`append.py` calls `check` before an append and `appended` after it. After a restart the state is
+restored from a snapshot and the batches after it.
 Kafka's counterpart: `ProducerStateManager`, `ProducerAppendInfo`, `ProducerStateEntry`.
 """
 

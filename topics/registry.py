@@ -1,9 +1,9 @@
-"""Topic registry: the one table of topics, with their ids, partitions, configs and logs.
+"""Topic registry: the table of topics, with their ids, partitions, configs and logs.
 
-Every change is saved in the catalog before it is made, so a crash leaves it done or not done; then
-the logs follow, then the listeners are told. A change is an operation of the admin queue: it yields
-its disk work, and the table changes on the loop. At the start the catalog and what lies on the disk
-are brought together, as `catalog_recovery.py` plans it.
+Every change is saved in the catalog first, so after a crash it is made or not made. Then the logs
+are created or deleted, and then the listeners are called. A change is an operation of the admin
+queue: it yields its disk work, and the table changes on the loop. A start reconciles the catalog
+with the folders on the disk, as `catalog_recovery.py` plans it.
 Kafka's counterpart: `ReplicationControlManager` for the table, `LogManager` for the logs.
 """
 

@@ -1,8 +1,8 @@
-"""Which limits does the data plane obey? All of them, named as Kafka names them.
+"""Data plane settings: all its limits, by Kafka's names.
 
-`config/keys.py` fills this in from the configuration; the defaults are Kafka 4.3.1's. Durations
-are in ms. What a topic may set for itself is not here but in `configs.py`: `broker_properties`
-holds the broker's own keys as they were set, and a topic's defaults are derived from those.
+`config/settings.py` makes them from the configuration; the defaults are Kafka 4.3.1's. Durations
+are in ms. What a topic may set for itself is in `configs.py`: `broker_properties` has the broker's
+keys as they were set, and the defaults of topics are derived from those.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
-"""Which id does a new topic get? A random one that Kafka's tools can take on a command line.
+"""Topic ids: random ids that Kafka's tools accept on a command line.
 
-Ids are shown in base64, and one that began with a dash would be read as an option.
+Ids are shown in base64, and one that begins with a dash would be read as an option.
 Kafka's counterpart: `Uuid.randomUuid`.
 """
 

@@ -1,7 +1,7 @@
-"""May a topic be called this? Kafka's rules for names, and which names belong to the broker itself.
+"""Topic names: Kafka's rules for names, and the names of internal topics.
 
-Pure functions of the name. Read by `create_topics.py`, by automatic creation in `metadata.py` and
-by everything that says whether a topic is internal. Kafka's counterpart: `Topic`.
+Pure functions of the name, used by CreateTopics, by automatic creation in Metadata, and wherever it
+matters whether a topic is internal. Kafka's counterpart: `Topic`.
 """
 
 from typing import Final

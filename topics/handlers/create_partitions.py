@@ -1,4 +1,4 @@
-"""CreatePartitions: let these topics have so many partitions, more than they have.
+"""CreatePartitions: increases the number of partitions of topics.
 
 Kafka's counterpart: `ReplicationControlManager.createPartitions`, `ControllerApis`.
 """

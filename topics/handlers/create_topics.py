@@ -1,7 +1,7 @@
-"""CreateTopics: make these topics, or say of each why not.
+"""CreateTopics: creates topics, or says for each why not.
 
-Each topic is judged for itself, in Kafka's order: name, existence, configs, then partitions and
-replicas; those found fit are made together, so that they cost one save of the catalog.
+Each topic is checked by itself, in Kafka's order: name, existence, configs, then partitions and
+replicas. The valid ones are created together, with one save of the catalog.
 Kafka's counterpart: `ControllerApis.createTopics`, `ReplicationControlManager.createTopics`.
 """
 

@@ -1,6 +1,6 @@
-"""DeleteTopics: remove these topics, called by name or by id, with their records.
+"""DeleteTopics: deletes topics, by name or by id, with their records.
 
-What is asked for twice, or by both name and id, is refused rather than guessed at.
+A topic that is named twice, or by both name and id, is refused.
 Kafka's counterpart: `ControllerApis.deleteTopics`, `ReplicationControlManager.deleteTopics`.
 """
 

@@ -1,4 +1,4 @@
-"""DescribeCluster: which nodes are there? This one, at the address of the client's listener.
+"""DescribeCluster: the nodes of the cluster: this one, at the address of the client's listener.
 
 Kafka's counterpart: `AuthHelper.computeDescribeClusterResponse`.
 """

@@ -1,7 +1,7 @@
-"""DescribeConfigs: which settings hold for this topic or this broker, and who set them?
+"""DescribeConfigs: the configs in effect for topics and the broker, with their sources.
 
-A topic's configs come from its own and the broker's (`configs.py`); the broker's from the shell.
-Of dynamic configs, loggers, client metrics and groups there is nothing to tell: none can be set.
+A topic's configs are resolved from its own and the broker's (`configs.py`); the broker's come from
+`ClusterView`. Dynamic configs, loggers, client metrics and groups have none: they cannot be set.
 Kafka's counterpart: `ConfigHelper`.
 """
 

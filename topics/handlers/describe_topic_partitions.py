@@ -1,7 +1,7 @@
-"""DescribeTopicPartitions: the partitions of topics, a page at a time.
+"""DescribeTopicPartitions: the partitions of topics, one page per request.
 
-Topics come in the order of their names. A page ends after so many partitions; its cursor names the
-topic and the partition that the next page begins with.
+Topics are in the order of their names. A page has a limited number of partitions; its cursor names
+the topic and the partition that the next page begins with.
 Kafka's counterpart: `DescribeTopicPartitionsRequestHandler`, `KRaftMetadataCache`.
 """
 

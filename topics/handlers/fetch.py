@@ -1,13 +1,13 @@
-"""Fetch: the record batches from these offsets on, now or once there are enough of them.
+"""Fetch: reads record batches from given offsets on, now or when there are enough of them.
 
-Route: dispatch -> Fetching.handle -> TopicLog.read -> reply, or through the
-purgatory until bytes arrive or the wait is over. A request is read in its order: the first batch of
-the first partition that has any comes whole, whatever the limits say, so that no consumer is stuck
-before a large batch; after it the limits hold. What lies in a file that is open, as the segment
-that is written to is, is read at once; otherwise the reader's thread reads all of the request.
+Route: dispatch -> FetchHandler.handle -> TopicLog.read -> reply, or through the purgatory until
+bytes arrive or the wait is over. Partitions are read in the order of the request. The first batch
+of the first partition that has any is returned whole, whatever the limits, so that no consumer is
+stuck before a large batch; the limits hold for everything after it. Data in a file that is open,
+such as the active segment, is read at once. Otherwise the reader thread reads the whole request.
 
-Fetch sessions are answered with session id 0, which keeps every client on full requests; a request
-within a session is told that there is none. One replica: a follower's fetch is refused.
+Fetch sessions are answered with session id 0, so every client sends full requests; a request within
+a session gets FETCH_SESSION_ID_NOT_FOUND. There is one replica: a follower's fetch is refused.
 Kafka's counterpart: `KafkaApis.handleFetchRequest`, `ReplicaManager.fetchMessages`, `DelayedFetch`.
 """
 

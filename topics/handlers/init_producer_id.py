@@ -1,8 +1,8 @@
-"""InitProducerId: by which id may an idempotent producer number its records?
+"""InitProducerId: assigns an id to an idempotent producer.
 
-Every request gets an id that nobody had before, even one that names an id it already has: as in
-Kafka, whose transaction coordinator alone bumps epochs. Transactions are not served yet; a
-transactional id is told UNSUPPORTED_VERSION, which clients take as final and say so.
+Every request gets a new id, even one that names the id it has: as in Kafka, where only the
+transaction coordinator increments epochs. Transactions are not served yet: a transactional id gets
+UNSUPPORTED_VERSION, which clients take as final and report.
 Kafka's counterpart: `KafkaApis.handleInitProducerIdRequest`, `TransactionCoordinator`.
 """
 

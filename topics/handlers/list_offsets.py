@@ -1,8 +1,8 @@
-"""ListOffsets: which offset has this time, or is the first, or comes next?
+"""ListOffsets: the offset of a timestamp, the first offset, or the next one.
 
-Negative timestamps are questions of their own, each since its version. A record at or after the
-high watermark does not exist yet for a consumer. An answer that needs a look into a log is given in
-the reader's thread. Kafka's counterpart: `ReplicaManager.fetchOffset`.
+Negative timestamps are special queries, each since its version. For a consumer, records at or after
+the high watermark do not exist yet. Queries that need a log to be read are answered in the reader
+thread. Kafka's counterpart: `ReplicaManager.fetchOffset`.
 """
 
 from collections import Counter

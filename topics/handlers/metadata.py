@@ -1,8 +1,8 @@
-"""Metadata: where are the partitions of these topics, and is a missing topic to be created?
+"""Metadata: the nodes, and the partitions of topics; may create missing topics.
 
-One node leads everything. A topic that a client names and nobody created is made on the spot, if
-both the client and `auto.create.topics.enable` want it, and is in this very answer.
-Kafka differs: it answers UNKNOWN_TOPIC_OR_PARTITION once, for its controller is still at work.
+One node leads all partitions. A topic that a client names and that does not exist is created at
+once, if both the client and `auto.create.topics.enable` allow it, and is in this response.
+Kafka differs: it answers UNKNOWN_TOPIC_OR_PARTITION first, while its controller creates the topic.
 Kafka's counterpart: `KafkaApis.handleTopicMetadataRequest`, `AutoTopicCreationManager`.
 """
 

@@ -1,6 +1,6 @@
-"""OffsetForLeaderEpoch: where did this leader epoch end? A consumer learns whether its log was cut.
+"""OffsetForLeaderEpoch: the end offset of a leader epoch, by which a consumer detects truncation.
 
-Answered in the reader's thread, for the end of an earlier epoch is read from the log.
+Answered in the reader thread, because the end of an earlier epoch is read from the log.
 Kafka's counterpart: `ReplicaManager.lastOffsetForLeaderEpoch`.
 """
 

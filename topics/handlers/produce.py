@@ -1,13 +1,13 @@
-"""Produce: are these records taken, and at which offsets do they lie?
+"""Produce: appends record batches to partitions, and answers with their offsets.
 
-Route: dispatch -> Producing.handle -> the appender's thread (`append.py`) -> reply. Each partition
-is decided for itself: here what the request and the topic say, there the batch, the producer's
-sequence numbers and the append. A request whose check takes long, or that needs a log to be read
-first, is prepared in the checker's thread, so that others are not kept waiting by it. Records are
-in the page cache when the producer is answered, and on the disk if `flush.messages` says so; with
-one replica acks=all asks for no more than acks=1.
+Route: dispatch -> ProduceHandler.handle -> the appender thread (`append.py`) -> reply. Each
+partition is decided by itself: here by the request and the topic, there by the batch, the sequence
+numbers and the append. A request whose check takes long, or that needs a log to be read first, is
+prepared in the checker thread, so that others do not wait for it. When the producer is answered the
+records are in the page cache, and on the disk if `flush.messages` says so. With one replica,
+acks=all is the same as acks=1.
 
-What a client sends behind a Produce is not looked at before the answer (`broker/net/dispatch.py`),
+The requests that follow a Produce on its connection wait for its answer (`broker/net/dispatch.py`),
 so its batches stay in order.
 
 Transactions are not served yet. A transactional batch is answered as by a broker that does not know
