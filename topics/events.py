@@ -1,4 +1,4 @@
-"""Topic events: what happened to topics and their records, for log lines, metrics and the coordinator.
+"""Topic events: what happened to topics and records, for log lines, metrics and the coordinator.
 
 `broker/observe/observer.py` logs and counts them. Listeners of the registry get the events of
 `TopicChange`: the coordinator deletes the offsets of a deleted topic.

@@ -1,4 +1,4 @@
-"""Producer snapshot: the producer states at an offset of each log, so that a start need not read logs.
+"""Producer snapshot: producer states at an offset of each log, so that a start need not read logs.
 
 One file for all partitions. It begins with the full state, and every save appends what changed
 since the last one. When the changes are larger than the full state, the next save rewrites the
