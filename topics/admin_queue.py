@@ -22,31 +22,31 @@ Steps = Generator[DiskWork, None, T]
 
 
 class AdminQueue:
-    """Belongs to the loop's thread."""
+    """Used on the loop's thread only."""
 
     def __init__(self, io: IoExecutor) -> None:
         self._io = io
-        self._waiting: deque[tuple[Callable[[], Steps[None]], Callable[[], None]]] = deque()
+        self._queued: deque[tuple[Callable[[], Steps[None]], Callable[[], None]]] = deque()
         self._is_busy = False
         self._is_closed = False
 
     def run(self, begin: Callable[[], Steps[None]], failed: Callable[[], None]) -> None:
-        """Do it when its turn comes; `failed` hears if it ended by a fault of ours."""
+        """Run the operation after those before it; `failed` is called if it ended by a bug."""
         if not self._is_closed:
-            self._waiting.append((begin, failed))
-            self._go_on()
+            self._queued.append((begin, failed))
+            self._start_next()
 
-    def _go_on(self) -> None:
-        while self._waiting and not self._is_busy:
-            begin, failed = self._waiting.popleft()
+    def _start_next(self) -> None:
+        while self._queued and not self._is_busy:
+            begin, failed = self._queued.popleft()
             self._is_busy = True
             self._advance(begin(), failed, None)
 
     def close(self) -> None:
-        """The daemon stops: nothing begins any more, and what has begun stops at its next step,
-        as if the process had been killed there. The next start finishes it."""
+        """The daemon stops: no operation starts any more, and a running one stops at its next step,
+        as if the process had been killed there. The next start completes it."""
         self._is_closed = True
-        self._waiting.clear()
+        self._queued.clear()
 
     def _advance(
         self, steps: Steps[None], failed: Callable[[], None], result: Exception | None
@@ -72,11 +72,11 @@ class AdminQueue:
         try:
             self._advance(steps, failed, result)
         finally:
-            self._go_on()
+            self._start_next()
 
 
 def run_now(steps: Steps[T]) -> T:
-    """All of it, with its disk work, in the caller's thread; what it returns."""
+    """Run a whole operation with its disk work in the caller's thread; its result."""
     try:
         work = next(steps)
         while True:

@@ -31,7 +31,7 @@ MALFORMED_BY_CLIENT: Final = ApiError(
 
 
 def disk_error(fault: OSError) -> ApiError:
-    """The disk refused: what failed, in words that an operator can use."""
+    """The error of a disk that failed, with the system's message."""
     return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"The disk refused: {fault.strerror or fault}")
 
 

@@ -22,21 +22,21 @@ from topics.partition import Partition
 from topics.producer_snapshot import ProducerSnapshots
 from topics.producers import ProducerStates, SentBatch
 
-NO_TIMESTAMP: Final = -1
+_NO_TIMESTAMP: Final = -1
 
 
 class AppendResult(NamedTuple):
-    """Where a batch lies; `timestamp_ms` is told where the log, not the producer, gave the time."""
+    """Where a batch is stored; `timestamp_ms` is set with LogAppendTime only."""
 
     base_offset: int
     log_start_offset: int
-    timestamp_ms: int = NO_TIMESTAMP
-    is_new: bool = True  # not a batch that was sent before
+    timestamp_ms: int = _NO_TIMESTAMP
+    is_new: bool = True  # not a repeated batch
     is_flushed: bool = False
 
 
 class AppendFailed(NamedTuple):
-    """The disk refused, or returned what it should not."""
+    """The disk failed, or returned invalid data."""
 
     reason: str
 
@@ -45,7 +45,7 @@ AppendOutcome = AppendResult | RejectedBatch | AppendFailed
 
 
 class AppendJob(Struct):
-    """A batch on its way to a log."""
+    """A batch to be appended to a log."""
 
     partition: Partition
     log: TopicLog
@@ -62,13 +62,13 @@ class LogAppender:
         self._snapshots = snapshots
 
     def must_read(self, job: AppendJob) -> bool:
-        """Has the log to be read before the producer's numbers can be judged?"""
+        """Whether the log must be read before sequence numbers can be checked."""
         if job.header.producer_id == NO_PRODUCER_ID or job.partition.producers is not None:
             return False
         return self._snapshots.must_read(job.log)
 
     def prepare(self, job: AppendJob, pause: Callable[[], None] | None) -> None:
-        """Do what takes long and changes nothing; `pause` is called now and then."""
+        """Do what takes long and changes nothing; `pause` is called regularly."""
         try:
             job.checked = check_batch(
                 job.records,
@@ -81,12 +81,12 @@ class LogAppender:
             if isinstance(job.checked, ValidatedBatch) and self.must_read(job):
                 job.restored = self._snapshots.restore(job.log)
         except _DISK_FAULTS as fault:
-            job.checked = AppendFailed(_words(fault))
-        except Exception as error:  # noqa: BLE001 - our mistake fails one batch
-            job.checked = _mistake(error)
+            job.checked = AppendFailed(_reason(fault))
+        except Exception as error:  # noqa: BLE001 - a bug fails one batch
+            job.checked = _bug(error)
 
     def append(self, job: AppendJob) -> AppendOutcome:
-        """In the appender: see the module's text."""
+        """In the appender: check sequence numbers, append, flush."""
         if job.checked is None:
             self.prepare(job, None)
         checked = job.checked
@@ -96,45 +96,45 @@ class LogAppender:
         try:
             return self._append(job, checked)
         except _DISK_FAULTS as fault:
-            return AppendFailed(_words(fault))
+            return AppendFailed(_reason(fault))
         except Exception as error:  # noqa: BLE001 - as above
-            return _mistake(error)
+            return _bug(error)
 
     def _append(self, job: AppendJob, checked: ValidatedBatch) -> AppendOutcome:
-        """Append, unless the producer's numbers say that it was done before or is out of turn."""
+        """Append, unless the sequence numbers are repeated or out of order."""
         partition, log, header = job.partition, job.log, checked.header
         if partition.offline:
             return AppendFailed("the partition is offline")
-        self._know_producers(job)
+        self._restore_producers(job)
         producers = partition.producers
         if header.producer_id != NO_PRODUCER_ID:
             assert producers is not None, "restored above"
-            verdict = producers.check(header)
-            if isinstance(verdict, SentBatch):
-                # It may come again because its flush had failed.
+            checked_sequence = producers.check(header)
+            if isinstance(checked_sequence, SentBatch):
+                # It may be repeated because its flush failed.
                 _flush_if_due(partition, job.config)
-                first, at_ms = verdict.first_offset, verdict.timestamp_ms
+                first, at_ms = checked_sequence.first_offset, checked_sequence.timestamp_ms
                 return AppendResult(first, log.log_start_offset, at_ms, is_new=False)
-            if verdict is not None:
-                return RejectedBatch(verdict.error_code, verdict.reason)
+            if checked_sequence is not None:
+                return RejectedBatch(checked_sequence.error_code, checked_sequence.reason)
         base_offset = log.append(checked.batch, job.now.wall_ms)
         partition.appended(header.records_count, header.size, job.now.mono_ms)
         if producers is not None:
             producers.appended(header, base_offset, checked.max_timestamp)
         is_flushed = _flush_if_due(partition, job.config)
-        append_time_ms = job.now.wall_ms if job.config.log_append_time else NO_TIMESTAMP
+        append_time_ms = job.now.wall_ms if job.config.log_append_time else _NO_TIMESTAMP
         return AppendResult(
             base_offset, log.log_start_offset, append_time_ms, is_flushed=is_flushed
         )
 
-    def _know_producers(self, job: AppendJob) -> None:
-        """Have the partition's producers at hand if this batch asks for them, or if it is free."""
+    def _restore_producers(self, job: AppendJob) -> None:
+        """Restore the producer states if this batch needs them, or if no log must be read."""
         partition, log = job.partition, job.log
         if partition.producers is not None:
             return
         restored = job.restored
         if restored is not None:
-            if restored.offset < log.log_end_offset:  # others have appended meanwhile
+            if restored.offset < log.log_end_offset:  # other batches were appended meanwhile
                 restored.replay(log.batches(restored.offset))
         elif job.header.producer_id != NO_PRODUCER_ID or not self._snapshots.must_read(log):
             restored = self._snapshots.restore(log)
@@ -144,7 +144,7 @@ class LogAppender:
 
 
 def _flush_if_due(partition: Partition, config: EffectiveConfig) -> bool:
-    """Keep the promise of flush.messages; was anything due? Raises OSError."""
+    """Flush if flush.messages requires it; whether it did. Raises OSError."""
     is_due = partition.unflushed_records >= config.flush_messages
     if is_due:
         partition.flush()
@@ -154,9 +154,9 @@ def _flush_if_due(partition: Partition, config: EffectiveConfig) -> bool:
 _DISK_FAULTS: Final = (OSError, LogClosed, Corrupt, InvalidBatch, IndexError)
 
 
-def _words(fault: Exception) -> str:
+def _reason(fault: Exception) -> str:
     return f"{type(fault).__name__}: {fault}"
 
 
-def _mistake(error: Exception) -> RejectedBatch:
-    return RejectedBatch(ErrorCode.UNKNOWN_SERVER_ERROR, repr(error), tells_log_start=False)
+def _bug(error: Exception) -> RejectedBatch:
+    return RejectedBatch(ErrorCode.UNKNOWN_SERVER_ERROR, repr(error), has_log_start=False)

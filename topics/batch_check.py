@@ -37,22 +37,22 @@ _HEADER: Final = Struct(">qiibIhiqqqhii")
 _EXTENT: Final = Struct(">qiib")  # offset, length, leader epoch, magic: the same in all formats
 _LEAST_LENGTH: Final = 14  # of a record of the oldest format
 _MAGIC: Final = 2
-_EVER: Final = -(1 << 63)
+_LONG_MIN: Final = -(1 << 63)
 _UNCOMPRESSED: Final = "uncompressed"
 
 
 class RejectedBatch(msgspec.Struct, frozen=True):
-    """Why records are not taken. `message` and `record_errors` go to the client, `reason` to us."""
+    """Why records are refused. `message` and `record_errors` are for the client."""
 
     error_code: ErrorCode
     reason: str
     message: str | None = None
     record_errors: Sequence[BatchIndexAndErrorMessage] = ()
-    tells_log_start: bool = True  # Kafka tells the log's start with some refusals, not with all
+    has_log_start: bool = True  # Kafka returns it with some errors, not with all
 
 
 class ValidatedBatch(msgspec.Struct, frozen=True):
-    """A batch fit to be appended; `header` is of `batch` as it will be stored."""
+    """A valid batch; `header` is of `batch` as it will be stored."""
 
     batch: bytes
     header: BatchHeader
@@ -60,7 +60,7 @@ class ValidatedBatch(msgspec.Struct, frozen=True):
 
 
 def check_request(records: bytes | None, api_version: int) -> BatchHeader | RejectedBatch:
-    """The header of the one batch of a partition, not yet checked itself."""
+    """The header of the one batch of a partition; its contents are not checked yet."""
     if not records:
         return _early(ErrorCode.INVALID_RECORD, "no record batch")
     header = _header_at(records, 0)
@@ -72,7 +72,7 @@ def check_request(records: bytes | None, api_version: int) -> BatchHeader | Reje
         return _early(ErrorCode.INVALID_RECORD, f"magic {header.magic}")
     if header.compression == ZSTD and api_version < FIRST_ZSTD_VERSION:
         return _early(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd in version {api_version}")
-    # What is left after it may be a torn batch, which Kafka cuts off in silence.
+    # The bytes after it may be a torn batch, which Kafka truncates silently.
     second = _header_at(records, header.size)
     if isinstance(second, RejectedBatch):
         return second
@@ -89,9 +89,9 @@ def check_batch(
     now_ms: int,
     pause: Callable[[], None] | None = None,
 ) -> ValidatedBatch | RejectedBatch:
-    """What is to be appended, or the first reason against it.
+    """The batch to append, or the first reason against it.
 
-    `pause` is called now and then while records are walked.
+    `pause` is called regularly while records are read.
     """
     refusal = _header_fault(records, header, config)
     if refusal is not None:
@@ -101,8 +101,8 @@ def check_batch(
     try:
         walked = check_records(batch, header, rules, pause)
     except InvalidBatch as fault:
-        # Kafka differs: for what cannot be decompressed it answers UNKNOWN_SERVER_ERROR, and a
-        # compressed batch with other offsets it writes anew, which no client of this format sends.
+        # Kafka differs: it answers UNKNOWN_SERVER_ERROR where decompression fails, and rewrites a
+        # compressed batch with other offsets, which no client of this format sends.
         return _invalid(fault.reason)
     if walked.fault_count:
         return _refuse_records(walked, rules, topic_partition)
@@ -129,7 +129,7 @@ def _header_at(records: bytes, position: int) -> BatchHeader | RejectedBatch | N
     if left < length + LOG_OVERHEAD:
         return None
     if left < HEADER_BYTES or magic < _MAGIC:
-        # Too short for a header of ours, or of another format: whoever asks refuses it anyway.
+        # Too short for a header of format 2, or of another format: the caller refuses it.
         return BatchHeader(0, length, 0, magic, 0, 0, 0, 0, 0, 0, 0, 0, 0)
     return BatchHeader._make(_HEADER.unpack_from(records, position))
 
@@ -143,11 +143,11 @@ def _header_fault(
         return RejectedBatch(
             ErrorCode.MESSAGE_TOO_LARGE,
             f"{header.size} bytes, max.message.bytes is {config.max_message_bytes}",
-            tells_log_start=False,
+            has_log_start=False,
         )
     if header.size < HEADER_BYTES or computed_crc(records, 0, header.size) != header.crc:
         return RejectedBatch(
-            ErrorCode.CORRUPT_MESSAGE, "the checksum does not match", tells_log_start=False
+            ErrorCode.CORRUPT_MESSAGE, "the checksum does not match", has_log_start=False
         )
     count = header.last_offset_delta + 1
     if count <= 0 or header.records_count <= 0 or count != header.records_count:
@@ -162,13 +162,13 @@ def _header_fault(
 
 
 def _rules(header: BatchHeader, config: EffectiveConfig, now_ms: int) -> Rules:
-    """What each record has to keep to. The log's own time needs no limits."""
+    """The rules for each record. With the log's own timestamps there are no limits of time."""
     before, after = config.timestamp_before_max_ms, config.timestamp_after_max_ms
     has_no_time = header.max_timestamp == NO_TIMESTAMP
     return Rules(
         needs_keys=config.compact,
-        earliest=_EVER if config.log_append_time else now_ms - before,
-        latest=-_EVER if config.log_append_time else now_ms + after,
+        earliest=_LONG_MIN if config.log_append_time else now_ms - before,
+        latest=-_LONG_MIN if config.log_append_time else now_ms + after,
         refuses_append_time=header.log_append_time and (config.log_append_time or has_no_time),
         in_order=bool(header.compression),
     )
@@ -176,16 +176,16 @@ def _rules(header: BatchHeader, config: EffectiveConfig, now_ms: int) -> Rules:
 
 def _refuse_records(walked: Walked, rules: Rules, topic_partition: TopicPartition) -> RejectedBatch:
     errors = [
-        BatchIndexAndErrorMessage(one.index, _fault_text(one, rules, topic_partition))
-        for one in walked.faults
+        BatchIndexAndErrorMessage(fault.index, _fault_text(fault, rules, topic_partition))
+        for fault in walked.faults
     ]
     reason = errors[0].batch_index_error_message or ""
     if walked.about_time:
         message = "One or more records have been rejected due to invalid timestamp"
         return RejectedBatch(ErrorCode.INVALID_TIMESTAMP, reason, message, errors)
     shown = ", ".join(
-        f"RecordError(batchIndex={one.batch_index}, message='{one.batch_index_error_message}')"
-        for one in errors[:3]
+        f"RecordError(batchIndex={fault.batch_index}, message='{fault.batch_index_error_message}')"
+        for fault in errors[:3]
     )
     message = (
         f"One or more records have been rejected due to {walked.fault_count} record errors in "
@@ -195,7 +195,7 @@ def _refuse_records(walked: Walked, rules: Rules, topic_partition: TopicPartitio
 
 
 def _fault_text(fault: RecordFault, rules: Rules, topic_partition: TopicPartition) -> str:
-    """In Kafka's words."""
+    """Kafka's error text."""
     match fault.broken:
         case Broken.KEYLESS:
             where = f"{topic_partition.topic}-{topic_partition.partition}"
@@ -237,19 +237,19 @@ def _stored_form(
             return RejectedBatch(
                 ErrorCode.MESSAGE_TOO_LARGE,
                 f"{header.size} bytes as {wanted}, max.message.bytes is {config.max_message_bytes}",
-                tells_log_start=False,
+                has_log_start=False,
             )
     if header.size > config.segment_bytes:
         return RejectedBatch(
             ErrorCode.RECORD_LIST_TOO_LARGE,
             f"{header.size} bytes, segment.bytes is {config.segment_bytes}",
-            tells_log_start=False,
+            has_log_start=False,
         )
     return ValidatedBatch(batch, header, max_timestamp)
 
 
 def _early(error_code: ErrorCode, reason: str, message: str | None = None) -> RejectedBatch:
-    return RejectedBatch(error_code, reason, message, tells_log_start=False)
+    return RejectedBatch(error_code, reason, message, has_log_start=False)
 
 
 def _invalid(reason: str) -> RejectedBatch:

@@ -21,14 +21,14 @@ from topics.topic_names import name_fault
 CATALOG_FORMAT: Final = 1
 
 _CHECKSUM: Final = "crc32"
-"""A digit that the disk changed can be a sound catalog: of another number of offsets partitions,
-and then no group would find its offsets."""
+"""A flipped bit may leave valid JSON: with another number of offsets partitions, for example, no
+group would find its offsets."""
 
 _PRODUCER_IDS_END: Final = 1 << 63  # an int64 on the wire
 
 
 class CatalogDamaged(Corrupt):
-    """Topics that are in use would seem to be gone."""
+    """Without a catalog, existing topics would seem to be deleted."""
 
     remedy = (
         "restore the file from a copy, or start once with --repair, which keeps it as "
@@ -42,16 +42,16 @@ class CatalogFile(Protocol):
 
     @property
     def name(self) -> str:
-        """As people know it."""
+        """Its name in error messages."""
 
     def load(self) -> bytes | None:
-        """The content as last saved; None if it never was."""
+        """The content as last saved; None if there is none."""
 
     def save(self, content: bytes) -> None:
         """Replace the content: atomically, and durably before it returns. Raises OSError."""
 
     def keep_copy(self) -> str:
-        """Copy the content aside, durably; the copy's name. Raises OSError."""
+        """Copy the content to another file, durably; the copy's name. Raises OSError."""
 
 
 class TopicEntry(Struct, frozen=True):
@@ -60,8 +60,8 @@ class TopicEntry(Struct, frozen=True):
     partitions: int
     configs: dict[str, str] = field(default_factory=dict)
     missing: tuple[int, ...] = ()
-    """Of a topic that was found on the disk: the partitions that were not there, or unreadable.
-    They are not made: their records may be elsewhere."""
+    """Of a topic that was found on the disk: the partitions that were absent or unreadable. They
+    are not created: their records may be elsewhere."""
 
     def plain(self) -> dict[str, object]:
         plain: dict[str, object] = {
@@ -76,10 +76,10 @@ class TopicEntry(Struct, frozen=True):
 class Catalog(Struct):
     topics: list[TopicEntry] = field(default_factory=list)
     deleting: dict[TopicId, TopicName] = field(default_factory=dict)
-    """Topics that are gone, whose folders may still be there after a crash."""
+    """Deleted topics whose folders may still exist after a crash."""
     next_producer_id: int = 0
     forgetting: dict[TopicId, TopicName] = field(default_factory=dict)
-    """Topics that are gone, whose committed offsets may still be there."""
+    """Deleted topics whose committed offsets may still exist."""
 
     def dump(self) -> bytes:
         document = {
@@ -97,8 +97,8 @@ class Catalog(Struct):
 
     @classmethod
     def read(cls, content: bytes, name: str) -> "Catalog":
-        """The catalog in a file. Raises Corrupt, for to go on without it would lose topics; and
-        NewerFormat, which no repair helps against."""
+        """The catalog in a file. Raises Corrupt, because going on without it would lose topics, and
+        NewerFormat, which no repair can fix."""
         try:
             document = json.loads(content)
             _check_format(document["format"], name)
@@ -118,7 +118,7 @@ class Catalog(Struct):
         return catalog
 
     def _check(self) -> None:
-        """Raises ValueError for what no catalog of ours says."""
+        """Raises ValueError for values that we never write."""
         for values in ([t.name for t in self.topics], [t.topic_id for t in self.topics]):
             if len(set(values)) < len(values):
                 raise ValueError("two topics have the same name or id")
@@ -155,12 +155,12 @@ def expected_partitions(
 
 
 def _checksum(document: Mapping[str, object]) -> int:
-    """Of what the document says, however it is laid out."""
+    """Of the values, independent of layout."""
     return zlib.crc32(json.dumps(document, sort_keys=True, separators=(",", ":")).encode())
 
 
 def _check_sum(document: dict[str, object]) -> None:
-    """Raises ValueError. A catalog of before has none; one that a person edits may go without."""
+    """Raises ValueError. Older catalogs have no checksum; one that was edited need not have it."""
     found = document.pop(_CHECKSUM, None)
     if found is not None and found != _checksum(document):
         raise ValueError(
@@ -176,7 +176,7 @@ def _check_format(found: object, name: str) -> None:
 
 
 def _deleting(ids: list[str], names: list[str]) -> dict[TopicId, TopicName]:
-    """Catalogs of before have no names."""
+    """Older catalogs have no names."""
     padded = [*names, *[""] * len(ids)]
     return {UUID(text): TopicName(str(name)) for text, name in zip(ids, padded, strict=False)}
 

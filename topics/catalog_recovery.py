@@ -40,23 +40,23 @@ class _Folder(NamedTuple):
 
 
 class RecoveryPlan(Struct):
-    """What a start has to do before it serves anything."""
+    """What a start does before it serves requests."""
 
     entries: list[TopicEntry] = field(default_factory=list)
     leftovers: list[TopicPartition] = field(default_factory=list)
-    """Folders of topics that were deleted, or not made in the end: they go."""
+    """Folders of deleted topics, or of creations that failed: they are deleted."""
     strays: list[TopicPartition] = field(default_factory=list)
-    """Folders that no topic owns, or not this one: they are set aside."""
+    """Folders that no topic owns, or another one: they are renamed to `-stray`."""
     offline: dict[TopicPartition, str] = field(default_factory=dict)
-    """Partitions that have a folder, and cannot be served from it; why."""
-    adopted: list[TopicPartition] = field(default_factory=list)
-    """Logs of which nobody has looked who has written to them."""
-    begun: list[PartitionsRecreated] = field(default_factory=list)
-    """What had been missing, and a repair makes."""
+    """Partitions whose folder cannot be served, with the reason."""
+    recovered: list[TopicPartition] = field(default_factory=list)
+    """Logs that were not in the catalog: their producer ids are not known yet."""
+    recreated: list[PartitionsRecreated] = field(default_factory=list)
+    """Missing partitions that a repair creates."""
     events: list[TopicEvent] = field(default_factory=list)
 
-    def give_up(self, key: TopicPartition, reason: str) -> None:
-        """An adopted log cannot be read: it counts as missing until it can."""
+    def mark_missing(self, key: TopicPartition, reason: str) -> None:
+        """A recovered log cannot be read: it counts as missing until it can."""
         self.offline[key] = reason
         for place, entry in enumerate(self.entries):
             if entry.name == key.topic:
@@ -76,19 +76,19 @@ class CatalogRecovery:
         repair: bool,
         is_lost: bool,
     ) -> None:
-        """`is_lost`: there is no catalog, or none that can be read."""
+        """`is_lost`: there is no readable catalog."""
         self._settings = settings
         self._new_topic_id = new_topic_id
         self._repair = repair
-        self._own = {OFFSETS_TOPIC, *settings.internal_topics}
+        self._internal_names = {OFFSETS_TOPIC, *settings.internal_topics}
         self._plan = RecoveryPlan()
         self._ids: set[TopicId] = set()
         self._folders: dict[str, dict[int, _Folder]] = {}
         for key, log in store.partitions().items():
             self._folders.setdefault(key.topic, {})[key.partition] = _Folder(log.topic_id, log)
-        self._gone: dict[str, set[int]] = {}  # partitions that were here once
+        self._lost: dict[str, set[int]] = {}  # partitions that existed
         for key in store.unexpected if is_lost else ():
-            self._gone.setdefault(key.topic, set()).add(key.partition)
+            self._lost.setdefault(key.topic, set()).add(key.partition)
         for key, topic_id in store.unserved().items():
             self._folders.setdefault(key.topic, {})[key.partition] = _Folder(topic_id, None)
 
@@ -98,13 +98,13 @@ class CatalogRecovery:
         for entry in catalog.topics:
             plan.entries.append(self._known(entry, self._folders.pop(entry.name, {})))
         self._ids = {entry.topic_id for entry in plan.entries}
-        # The most folders first: of two topics with one id the smaller is taken for the copy.
+        # The largest first: of two topics with one id the smaller one is taken for a copy.
         rest = sorted(self._folders.items(), key=lambda item: (-len(item[1]), item[0]))
         found = [self._unknown(TopicName(name), folders) for name, folders in rest]
         plan.entries += sorted(filter(None, found), key=lambda entry: entry.name)
         for name, topic in self._internal(offsets_configs).items():
             self._place_internal(name, topic)
-        plan.events += plan.begun
+        plan.events += plan.recreated
         for entry in plan.entries:
             if entry.missing:
                 plan.events.append(PartitionsFoundMissing(entry.name, entry.missing))
@@ -112,7 +112,7 @@ class CatalogRecovery:
 
     def _leave_out_deleted(self, catalog: Catalog) -> None:
         known = {entry.name for entry in catalog.topics}
-        # A crash may have taken the id from a folder: then its name says whose it was.
+        # A crash may have lost the id of a folder: then its name identifies the topic.
         names = set(catalog.deleting.values()) - known
         for name, folders in self._folders.items():
             for index, folder in tuple(folders.items()):
@@ -127,15 +127,15 @@ class CatalogRecovery:
             key = TopicPartition(entry.name, index)
             is_same = folder.topic_id == entry.topic_id
             if entry.name == OFFSETS_TOPIC:
-                continue  # its logs are the coordinator's
+                continue  # the coordinator owns its logs
             if index >= entry.partitions and is_same and not folder.is_empty:
                 missing |= {*range(partitions, index)}
                 partitions = index + 1
                 self._take(key, folder, missing)
             elif index >= entry.partitions and is_same:
-                plan.leftovers.append(key)  # more partitions were wanted, and not made
+                plan.leftovers.append(key)  # a failed CreatePartitions
             elif index >= entry.partitions:
-                self._set_aside(key)
+                self._mark_stray(key)
             elif is_same or folder.topic_id == ZERO_TOPIC_ID:
                 if index in missing:
                     self._take(key, folder, missing)
@@ -144,26 +144,26 @@ class CatalogRecovery:
         if self._repair and missing.intersection(entry.missing):
             made = tuple(sorted(missing.intersection(entry.missing)))
             missing.difference_update(made)
-            plan.begun.append(PartitionsRecreated(entry.name, made))
-        if entry.name in self._own:
-            missing.clear()  # who writes them makes them
+            plan.recreated.append(PartitionsRecreated(entry.name, made))
+        if entry.name in self._internal_names:
+            missing.clear()  # their writer creates them
         return replace(entry, partitions=partitions, missing=tuple(sorted(missing)))
 
     def _take(self, key: TopicPartition, folder: _Folder, missing: set[int]) -> None:
-        """Serve a log that was not known; one that cannot be read counts as missing till then."""
+        """Serve an unknown log. One that cannot be read counts as missing."""
         if folder.log is None:
             missing.add(key.partition)
         else:
             missing.discard(key.partition)
-            self._plan.adopted.append(key)
+            self._plan.recovered.append(key)
 
     def _refuse(self, key: TopicPartition, folder: _Folder, wanted: TopicId) -> None:
         if self._repair:
-            self._set_aside(key)
+            self._mark_stray(key)
         else:
             self._plan.offline[key] = _NOT_OURS.format(found=folder.topic_id, wanted=wanted)
 
-    def _set_aside(self, *keys: TopicPartition) -> None:
+    def _mark_stray(self, *keys: TopicPartition) -> None:
         self._plan.strays.extend(keys)
 
     def _unknown(self, name: TopicName, folders: Mapping[int, _Folder]) -> TopicEntry | None:
@@ -175,10 +175,10 @@ class CatalogRecovery:
         )
         topic_id = ids.most_common(1)[0][0] if ids else self._new_topic_id()
         if name_fault(name) is not None or topic_id in self._ids:
-            self._set_aside(*keys)
+            self._mark_stray(*keys)
             return None
         self._ids.add(topic_id)
-        partitions = max(*folders, *self._gone.get(name, ()), 0) + 1
+        partitions = max(*folders, *self._lost.get(name, ()), 0) + 1
         missing = {*range(partitions)} - folders.keys()
         for key in keys:
             folder = folders[key.partition]
@@ -187,9 +187,9 @@ class CatalogRecovery:
             else:
                 self._take(key, folder, missing)
         if name == OFFSETS_TOPIC and missing:
-            # The count is part of the hash that finds a group, and nothing here tells it.
+            # The count is part of the hash that locates a group, and the folders do not show it.
             partitions = max(partitions, self._settings.offsets_topic_num_partitions)
-        if name in self._own:
+        if name in self._internal_names:
             missing.clear()
         self._plan.events.append(TopicRecovered(name, topic_id, partitions))
         return TopicEntry(name, topic_id, partitions, {}, tuple(sorted(missing)))
@@ -200,7 +200,7 @@ class CatalogRecovery:
         return {OFFSETS_TOPIC: offsets, **self._settings.internal_topics}
 
     def _place_internal(self, name: TopicName, topic: InternalTopic) -> None:
-        """Its configs are the daemon's, which may have changed; partitions are never taken away."""
+        """Its configs are the daemon's, which may have changed; partitions are never removed."""
         entries = self._plan.entries
         for place, entry in enumerate(entries):
             if entry.name == name:

@@ -15,7 +15,7 @@ from seams.reply_token import ReplyToken
 
 
 class Node(NamedTuple):
-    """Where to find the node, in the words of one listener."""
+    """The node's id and its address by one listener."""
 
     node_id: int
     host: str
@@ -23,7 +23,7 @@ class Node(NamedTuple):
 
 
 class BrokerConfig(Struct, frozen=True):
-    """One key of the broker's configuration, as DescribeConfigs tells it."""
+    """One key of the broker's configuration, for DescribeConfigs."""
 
     name: str
     value: str | None
@@ -45,7 +45,7 @@ class ClusterView(Protocol):
     def rack(self) -> str | None: ...
 
     def endpoint(self, token: ReplyToken) -> Node:
-        """The node's address by the listener that this request came through."""
+        """The node's address by the listener that received the request."""
 
     def broker_configs(self) -> Sequence[BrokerConfig]:
-        """Every key that the broker serves, with its value."""
+        """Every key of the broker, with its value."""

@@ -38,13 +38,13 @@ _DAY_MS: Final = 86_400_000
 
 
 class Synonym(Struct, frozen=True):
-    """A broker's key that sets a topic's default, and what one of its units is in the topic's."""
+    """A broker's key that sets a topic's default; `factor` converts its unit to the topic's."""
 
     name: str
     factor: int = 1
 
     def converted(self, text: str) -> str:
-        """The broker's text as the topic's key has it."""
+        """The broker's value in the unit of the topic's key."""
         return text if self.factor == 1 else str(int(text) * self.factor)
 
     def unconverted(self, text: str) -> str:
@@ -70,7 +70,7 @@ class ThrottledReplicaList(Struct, frozen=True):
 class TopicConfigKey(ConfigKey, frozen=True):
     default: str | None
     synonyms: tuple[Synonym, ...] = ()
-    internal: bool = False  # shown only where it is set
+    internal: bool = False  # shown only if it is set
 
 
 def _key(
@@ -95,7 +95,7 @@ def _key(
 
 _T = ConfigType
 
-# In the order in which Kafka declares them: of two bad values the earlier one is complained of.
+# In the order of Kafka's declarations: of two invalid values the first one is reported.
 KEYS: Final[Mapping[str, TopicConfigKey]] = {
     key.name: key
     for key in (
@@ -269,7 +269,7 @@ KEYS: Final[Mapping[str, TopicConfigKey]] = {
 
 
 class EffectiveConfig(Struct, frozen=True):
-    """The values that the data plane obeys, typed."""
+    """The values in effect, typed."""
 
     max_message_bytes: int
     segment_bytes: int
@@ -285,7 +285,7 @@ class EffectiveConfig(Struct, frozen=True):
 
 
 class ConfigEntry(Struct, frozen=True):
-    """A value and where it comes from."""
+    """A value and its source."""
 
     key: TopicConfigKey
     text: str
@@ -302,7 +302,7 @@ class TopicConfigs:
         }
 
     def validate(self, overrides: Mapping[str, str]) -> None:
-        """Refuse what Kafka refuses, with its words; ConfigException for INVALID_CONFIG."""
+        """Raises ConfigException, with Kafka's message, for what Kafka refuses."""
         for name in overrides:
             if name not in KEYS:
                 raise ConfigException(f"Unknown topic config name: {name}")
@@ -327,7 +327,7 @@ class TopicConfigs:
             )
 
     def effective(self, overrides: Mapping[str, str]) -> EffectiveConfig:
-        """What holds for a topic with these configs of its own; they were validated before."""
+        """The values in effect for a topic with these configs of its own, validated before."""
         return _effective(self._values(overrides))
 
     def entries(self, overrides: Mapping[str, str]) -> list[ConfigEntry]:
@@ -344,8 +344,8 @@ class TopicConfigs:
     def broker_synonyms(self, key: TopicConfigKey) -> list[tuple[str, str, ConfigSource]]:
         """(name, text, source) of the broker's keys behind a topic's, the strongest first.
 
-        As Kafka tells it: what stands before the first synonym's own name is left out, so a value
-        that only `log.retention.hours` gives has no synonym at all.
+        As in Kafka, those before the first synonym are left out, so a value that only
+        `log.retention.hours` sets has no synonym at all.
         """
         if not key.synonyms or key.default is None:
             return []
@@ -354,7 +354,7 @@ class TopicConfigs:
             for synonym in key.synonyms
             if synonym.name in self._properties
         ]
-        coarsest = key.synonyms[-1]  # the one with a default; the finer ones have none
+        coarsest = key.synonyms[-1]  # it has a default; the finer ones have none
         found.append(
             (coarsest.name, coarsest.unconverted(key.default), ConfigSource.DEFAULT_CONFIG)
         )
@@ -384,7 +384,7 @@ class TopicConfigs:
 
 
 def displayed_value(entry: ConfigEntry) -> str:
-    """A value as DescribeConfigs shows it: read and written again, so that ` 5` is `5`."""
+    """A value as DescribeConfigs shows it: parsed and written, so that ` 5` is `5`."""
     return convert_to_string(entry.key.parse(entry.text))
 
 
@@ -404,7 +404,7 @@ def _effective(values: Mapping[str, ConfigValue]) -> EffectiveConfig:
     )
     segment_ms = number("segment.ms")
     if compact:
-        # What is not rolled cannot be compacted, so the lag bounds the age of the open file too.
+        # The active segment is not compacted, so the lag limits its age too.
         segment_ms = min(segment_ms, number("max.compaction.lag.ms"))
     flush_ms = number("flush.ms")
     return EffectiveConfig(

@@ -51,17 +51,16 @@ from topics.topic_ids import random_topic_id
 
 
 class DataPlane:
-    """Not thread-safe: one owner, one thread. `reply(token, None)` is a Produce with acks=0.
+    """Not thread-safe: used on one thread. `reply(token, None)` ends a Produce with acks=0.
 
-    `hang_up` closes the connection of a Produce with acks=0 that was refused, as Kafka does, or of
-    a client that a mistake of ours left without an answer; without it such a client learns nothing.
-    Without `producer_snapshot` the state of idempotent producers is read from the whole log after a
-    restart.
+    `hang_up` closes the connection of a refused Produce with acks=0, as Kafka does, or of a client
+    that a bug left without an answer. Without `producer_snapshot` the producer states are read from
+    the whole log after a restart.
 
-    `appender` changes the logs: appends, flushes, retention, the state of producers. `checker` does
-    what a Produce needs before that and takes long. `reader` reads segments whose files must be
-    opened first. `admin` makes and removes topics and saves the small files. By default all of it
-    runs at once, in the caller's thread.
+    `appender` changes the logs: appends, flushes, retention, producer states. `checker` runs the
+    slow checks of a Produce before the append. `reader` reads segments whose files must be opened.
+    `admin` creates and deletes topics and saves the small files. By default everything runs at
+    once, in the caller's thread.
     """
 
     def __init__(
@@ -102,10 +101,10 @@ class DataPlane:
         self._cluster = cluster
         self.cluster_id = cluster.cluster_id
         self._reply = reply
-        self._upkeep = TopicMaintenance(
-            self.registry, snapshots, settings, observe, appender=appender, keeper=admin
+        self._maintenance = TopicMaintenance(
+            self.registry, snapshots, settings, observe, appender=appender, snapshot_writer=admin
         )
-        self._upkeep.start()
+        self._maintenance.start()
         self._producer_ids = ProducerIds(self.registry, observe)
         self._fetching = FetchHandler(
             self.registry,
@@ -119,7 +118,7 @@ class DataPlane:
         self._producing = ProduceHandler(
             self.registry,
             snapshots,
-            self._upkeep,
+            self._maintenance,
             appender=appender,
             checker=checker,
             reply=reply,
@@ -180,8 +179,8 @@ class DataPlane:
 
     def _topic_metadata(self, request: Request, token: ReplyToken, _now: Now) -> None:
         assert isinstance(request, MetadataRequest)
-        if self._metadata.wants_topics(request, token):
-            self._queued(token, lambda: self._create_and_answer(request, token))
+        if self._metadata.creates_topics(request, token):
+            self._run_in_queue(token, lambda: self._create_and_answer(request, token))
         else:
             self._reply(token, self._metadata.answer(request, token))
 
@@ -207,22 +206,22 @@ class DataPlane:
 
     def _create_topics(self, request: Request, token: ReplyToken, _now: Now) -> None:
         assert isinstance(request, CreateTopicsRequest)
-        self._queued(token, lambda: self._creation.answer(request))
+        self._run_in_queue(token, lambda: self._creation.answer(request))
 
     def _delete_topics(self, request: Request, token: ReplyToken, _now: Now) -> None:
         assert isinstance(request, DeleteTopicsRequest)
         enabled = self._settings.delete_topic_enable
-        self._queued(
+        self._run_in_queue(
             token, lambda: answer_delete_topics(request, token, self.registry, enabled=enabled)
         )
 
     def _create_partitions(self, request: Request, token: ReplyToken, _now: Now) -> None:
         assert isinstance(request, CreatePartitionsRequest)
         node_id = self._cluster.node_id
-        self._queued(token, lambda: answer_create_partitions(request, self.registry, node_id))
+        self._run_in_queue(token, lambda: answer_create_partitions(request, self.registry, node_id))
 
-    def _queued(self, token: ReplyToken, answer: Callable[[], Steps[Response]]) -> None:
-        """Decide and answer when its turn comes."""
+    def _run_in_queue(self, token: ReplyToken, answer: Callable[[], Steps[Response]]) -> None:
+        """Run the operation in the admin queue, and answer with its result."""
 
         def steps() -> Steps[None]:
             self._reply(token, (yield from answer()))
@@ -234,14 +233,14 @@ class DataPlane:
         ids = self._producer_ids
         answer = answer_init_producer_id(request, ids)
         if answer is None:
-            self._queued(token, lambda: reserve_and_answer(ids))
+            self._run_in_queue(token, lambda: reserve_and_answer(ids))
             return
         self._reply(token, answer)
         if ids.are_few:
             self._reserve_ahead()
 
     def _reserve_ahead(self) -> None:
-        """So that who asks next need not wait; if the disk refuses, the last id asks again."""
+        """So that the next request need not wait. If the disk fails, the last id retries."""
 
         def steps() -> Steps[None]:
             try:
@@ -257,21 +256,21 @@ class DataPlane:
     @property
     def next_deadline_ms(self) -> int | None:
         parked_ms = self._fetching.purgatory.next_deadline_ms
-        upkeep_ms = self._upkeep.next_deadline_ms
-        return upkeep_ms if parked_ms is None else min(parked_ms, upkeep_ms)
+        maintenance_ms = self._maintenance.next_deadline_ms
+        return maintenance_ms if parked_ms is None else min(parked_ms, maintenance_ms)
 
     def tick(self, now: Now) -> None:
-        """Answer the fetches whose time is up; do the chores that are due."""
+        """Answer the fetches whose time is up; run the maintenance that is due."""
         self._fetching.expire(now)
-        if self._upkeep.next_deadline_ms <= now.mono_ms:
-            self._upkeep.tick(now)
+        if self._maintenance.next_deadline_ms <= now.mono_ms:
+            self._maintenance.tick(now)
 
     def disconnected(self, token: ReplyToken, now: Now) -> None:  # noqa: ARG002 - as of every core
-        """The client left: forget its fetch."""
+        """The client left: cancel its fetch."""
         self._fetching.disconnected(token)
 
     def attach(self, log: TopicLog) -> None:
-        """Serve reads of a log that somebody else writes: a partition of the offsets topic."""
+        """Serve reads of a log that the coordinator writes: a partition of the offsets topic."""
         self.registry.attach(log)
 
     def advanced(self, topic_partition: TopicPartition, now: Now) -> None:  # noqa: ARG002
@@ -280,23 +279,23 @@ class DataPlane:
 
     @property
     def delayed_fetches(self) -> int:
-        """How many fetches wait (Kafka's NumDelayedOperations of Fetch)."""
+        """Delayed fetches (Kafka's NumDelayedOperations of Fetch)."""
         return self._fetching.purgatory.delayed
 
     @property
     def watched_fetches(self) -> int:
-        """How many (partition, fetch) pairs are watched (Kafka's PurgatorySize of Fetch)."""
+        """Watched (partition, fetch) pairs (Kafka's PurgatorySize of Fetch)."""
         purgatory = self._fetching.purgatory
         return purgatory.watched - purgatory.delayed  # each is watched by its token as well
 
     def answer_all(self) -> None:
-        """The daemon stops, and no more requests come: answer the fetches that wait."""
+        """The daemon stops and takes no more requests: answer the delayed fetches."""
         self._fetching.answer_all()
 
     def close(self) -> None:
-        """Then, once nothing is under way: bring records and producers to the disk."""
+        """When nothing is pending any more: flush records and save the producer states."""
         self._queue.close()
-        self._upkeep.close()
+        self._maintenance.close()
 
     def _changed(self, change: TopicChange) -> None:
         if isinstance(change, TopicDeleted):

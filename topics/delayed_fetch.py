@@ -17,7 +17,7 @@ from topics.partition import Partition
 
 
 class FetchPartitionStatus(NamedTuple):
-    """One partition of a parked fetch, as it was when the fetch was parked."""
+    """One partition of a delayed fetch, as it was when the fetch was parked."""
 
     partition: Partition
     readable_bytes: int
@@ -26,14 +26,14 @@ class FetchPartitionStatus(NamedTuple):
 
 
 class CompleteFetch(NamedTuple):
-    """The command: read what there is now, and answer."""
+    """The command: read again, and answer."""
 
     request: FetchRequest
     token: ReplyToken
 
 
 class DelayedFetch(Struct, frozen=True, eq=False):
-    """Waits for `min_bytes`; keyed by its partitions, and by its token should the client leave."""
+    """Waits for `min_bytes`. Its keys are its partitions, and its token, for a disconnect."""
 
     request: FetchRequest
     token: ReplyToken
@@ -43,7 +43,7 @@ class DelayedFetch(Struct, frozen=True, eq=False):
 
     @property
     def keys(self) -> tuple[Hashable, ...]:
-        return (self.token, *(one.partition.topic_partition for one in self.awaited))
+        return (self.token, *(status.partition.topic_partition for status in self.awaited))
 
     def try_complete(self) -> CompleteFetch | None:
         readable = 0

@@ -14,11 +14,11 @@ class TopicCreated(Struct, frozen=True):
     name: TopicName
     topic_id: TopicId
     partitions: int
-    automatic: bool = False  # a client asked for its metadata, nobody for its creation
+    automatic: bool = False  # created by a Metadata request
 
 
 class TopicDeleted(Struct, frozen=True):
-    """The client is the one whose DeleteTopics it was."""
+    """The client is the one that sent DeleteTopics."""
 
     name: TopicName
     topic_id: TopicId
@@ -35,7 +35,7 @@ class PartitionsAdded(Struct, frozen=True):
 
 
 class TopicRecovered(Struct, frozen=True):
-    """Logs lay on the disk that the catalog did not know: they are kept, as a topic."""
+    """The disk had logs that are not in the catalog: they are kept, as a topic."""
 
     name: TopicName
     topic_id: TopicId
@@ -43,41 +43,41 @@ class TopicRecovered(Struct, frozen=True):
 
 
 class PartitionsFoundMissing(Struct, frozen=True):
-    """A topic that was found on the disk has no logs for these: they are not served, nor made."""
+    """A recovered topic has no logs for these: they are neither served nor created."""
 
     name: TopicName
     partitions: tuple[int, ...]
 
 
 class PartitionsRecreated(Struct, frozen=True):
-    """A repair makes what had been missing; whatever it held elsewhere is given up."""
+    """A repair creates missing partitions, empty; records that exist elsewhere are given up."""
 
     name: TopicName
     partitions: tuple[int, ...]
 
 
 class StrayFolderRenamed(Struct, frozen=True):
-    """No topic owns it; nothing in it was touched."""
+    """No topic owns it; its content is unchanged."""
 
     path: str
 
 
 class CatalogRebuilt(Struct, frozen=True):
-    """It was damaged; what the folders say has taken its place."""
+    """It was damaged, and was rebuilt from the folders."""
 
     kept_as: str
     topics: tuple[TopicName, ...]
 
 
 class ConfigsLost(Struct, frozen=True):
-    """The catalog had configs of a topic that make no sense; the broker's hold from now on."""
+    """The catalog had invalid configs of a topic; the broker's defaults apply from now on."""
 
     name: TopicName
     reason: str
 
 
 class AutoCreationFailed(Struct, frozen=True):
-    """A client asked for a topic that cannot be made; told once, however often it asks."""
+    """A client requested a topic that cannot be created; reported once per topic."""
 
     name: TopicName
     reason: str
@@ -101,7 +101,7 @@ class ProduceRefused(Struct, frozen=True):
 
 
 class SegmentsDeleted(Struct, frozen=True):
-    """Retention dropped whole files."""
+    """Retention deleted whole segments."""
 
     topic_partition: TopicPartition
     segments: int
@@ -109,7 +109,7 @@ class SegmentsDeleted(Struct, frozen=True):
 
 
 class PartitionFailed(Struct, frozen=True):
-    """The disk refused or returned what it should not; `offline` if the partition is given up."""
+    """The disk failed or returned invalid data; `offline` if the partition is given up."""
 
     topic_partition: TopicPartition
     reason: str
@@ -117,7 +117,7 @@ class PartitionFailed(Struct, frozen=True):
 
 
 class ProducerIdsReserved(Struct, frozen=True):
-    """A block of ids that no later start can give out again."""
+    """A block of ids that no later start can assign again."""
 
     first: ProducerId
     last: ProducerId

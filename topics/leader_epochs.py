@@ -19,7 +19,7 @@ NO_OFFSET: Final = -1
 
 
 def epoch_error(log: TopicLog, current_leader_epoch: int) -> ErrorCode | None:
-    """Why a client that believes in this epoch must refresh its metadata; None if it need not."""
+    """The error of a client with this epoch, so that it refreshes its metadata; None if current."""
     if current_leader_epoch in (NO_EPOCH, log.leader_epoch):
         return None
     if current_leader_epoch < log.leader_epoch:
@@ -28,24 +28,24 @@ def epoch_error(log: TopicLog, current_leader_epoch: int) -> ErrorCode | None:
 
 
 def end_of_epoch(log: TopicLog, leader_epoch: int) -> tuple[int, int]:
-    """(epoch, end offset) of the latest epoch up to this one; (-1, -1) for one yet to come."""
+    """(epoch, end offset) of the latest epoch up to this one; (-1, -1) for a future one."""
     if leader_epoch == log.leader_epoch:
         return leader_epoch, log.log_end_offset
     if not NO_EPOCH < leader_epoch < log.leader_epoch:
         return NO_EPOCH, NO_OFFSET
-    return while_start_moves(log, lambda: _search(log, leader_epoch))
+    return retry_while_start_moves(log, lambda: _search(log, leader_epoch))
 
 
-def while_start_moves(log: TopicLog, look: Callable[[], T]) -> T:
-    """Look again if that failed because retention moved the log's start meanwhile.
+def retry_while_start_moves(log: TopicLog, lookup: Callable[[], T]) -> T:
+    """Repeat a lookup that failed because retention moved the log's start meanwhile.
 
-    Kafka's lookups work on files that stay for file.delete.delay.ms: they never fail for that.
-    Raises IndexError if the start is where it was.
+    Kafka's lookups never fail for that: deleted files remain for file.delete.delay.ms.
+    Raises IndexError if the start has not moved.
     """
     while True:
         start = log.log_start_offset
         try:
-            return look()
+            return lookup()
         except IndexError:
             if log.log_start_offset == start:
                 raise
@@ -53,7 +53,7 @@ def while_start_moves(log: TopicLog, look: Callable[[], T]) -> T:
 
 def _search(log: TopicLog, leader_epoch: int) -> tuple[int, int]:
     start, end = log.log_start_offset, log.high_watermark
-    low, high = start, end  # the first batch of a later epoch lies in low..high
+    low, high = start, end  # the first batch of a later epoch is in low..high
     while low < high:
         middle = (low + high) // 2
         header = _batch_at(log, middle)
@@ -64,7 +64,7 @@ def _search(log: TopicLog, leader_epoch: int) -> tuple[int, int]:
     later = _batch_at(log, low)
     end_offset = log.log_end_offset if later is None else max(later.base_offset, start)
     if low == start:
-        return leader_epoch, end_offset  # all that the log still holds is of later epochs
+        return leader_epoch, end_offset  # all remaining records are of later epochs
     return epoch_at(log, low - 1), end_offset
 
 
@@ -75,6 +75,6 @@ def epoch_at(log: TopicLog, offset: int) -> int:
 
 
 def _batch_at(log: TopicLog, offset: int) -> BatchHeader | None:
-    """The batch that holds the offset, or the next one where compaction left a gap."""
+    """The batch with the offset, or the next one after a gap of compaction."""
     batch = log.read(offset, 0, up_to=log.high_watermark, at_least_one=True)
     return read_header(batch) if batch else None

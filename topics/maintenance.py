@@ -8,8 +8,9 @@ Kafka's counterpart: the tasks that `LogManager.startup` schedules.
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from protocol.names import OFFSETS_TOPIC
 from seams.io_executor import IoExecutor
@@ -23,17 +24,16 @@ from topics.registry import TopicRegistry
 from topics.settings import TopicSettings
 
 RETAINED_AT_ONCE: Final = 50
-"""Partitions whose retention is one piece of work: appends wait for no more."""
+"""Partitions of one retention job: appends wait for no more than these."""
 
 FLUSH_AGAIN_MS: Final = 1_000
-"""After this long a late flush is tried again that found the disk full, or no file descriptor."""
+"""Delay until a flush is retried that failed by a full disk or without a file descriptor."""
 
 _SNAPSHOT: Final = "producer snapshot"
 
 
-@dataclass(slots=True)
-class MaintenanceTask:
-    """Done every so often; the first time one interval after the first tick."""
+class MaintenanceTask(Struct):
+    """A periodic task; it runs first one interval after the first tick."""
 
     interval_ms: int
     run: Callable[[Now], None]
@@ -49,24 +49,26 @@ class TopicMaintenance:
         observe: Callable[[TopicEvent], None],
         *,
         appender: IoExecutor,
-        keeper: IoExecutor,
+        snapshot_writer: IoExecutor,
     ) -> None:
-        """`appender` does what concerns logs and producers, `keeper` writes the snapshot."""
+        """`appender` works on logs and producers, `snapshot_writer` writes the snapshot."""
         self._registry = registry
         self._snapshots = snapshots
         self._expiration_ms = settings.producer_id_expiration_ms
         self._observe = observe
         self._appender = appender
-        self._keeper = keeper
-        self._chores = (
+        self._snapshot_writer = snapshot_writer
+        self._tasks = (
             MaintenanceTask(settings.log_retention_check_interval_ms, self._enforce_retention),
             MaintenanceTask(
                 settings.producer_id_expiration_check_interval_ms, self._expire_producers
             ),
             MaintenanceTask(settings.producer_snapshot_interval_ms, self._save_producers),
         )
-        self._flush_at_ms: dict[Partition, int] = {}  # topics with a flush.ms of their own
-        self._saves: deque[Callable[[], None]] = deque()  # what follows each; the first one runs
+        self._flush_at_ms: dict[Partition, int] = {}  # of topics with flush.ms
+        self._saves: deque[Callable[[], None]] = (
+            deque()
+        )  # what follows each save; the first save is running
         self.next_deadline_ms = 0
 
     def start(self) -> None:
@@ -77,52 +79,54 @@ class TopicMaintenance:
             self._observe(SaveFailed(_SNAPSHOT, str(fault)))
 
     def flush_by(self, partition: Partition, deadline_ms: int) -> None:
-        """A partition has records that must be on the disk by then."""
+        """A partition has records that must be on the disk at the deadline."""
         self._flush_at_ms.setdefault(partition, deadline_ms)
         self.next_deadline_ms = min(self.next_deadline_ms, self._flush_at_ms[partition])
 
     def tick(self, now: Now) -> None:
-        for chore in self._chores:
-            if chore.next_ms <= now.mono_ms:
-                if chore.next_ms:
-                    chore.run(now)
-                chore.next_ms = now.mono_ms + chore.interval_ms
-        self._flush_late(now)
+        for task in self._tasks:
+            if task.next_ms <= now.mono_ms:
+                if task.next_ms:
+                    task.run(now)
+                task.next_ms = now.mono_ms + task.interval_ms
+        self._flush_due(now)
         self.next_deadline_ms = min(
-            *(chore.next_ms for chore in self._chores), *self._flush_at_ms.values()
+            *(task.next_ms for task in self._tasks), *self._flush_at_ms.values()
         )
 
     def close(self) -> None:
-        """Leave everything on the disk as a clean stop should, once the appender got round to it.
+        """Flush everything for a clean stop; done when the appender has done its work.
 
-        Both executors must still be there, and nothing else may be under way.
+        Both executors must still run, and no other work may be pending.
         """
         partitions = tuple(self._registry.partitions())
         self._flush_at_ms.clear()
-        self._in_appender(lambda: [self._flush(one) for one in partitions], self._tell_all)
+        self._in_appender(
+            lambda: [self._flush(partition) for partition in partitions], self._report
+        )
         self._save(lambda: None)
 
     # Retention
 
     def _enforce_retention(self, now: Now) -> None:
-        """First the snapshot: what is known of producers must not go with their records."""
+        """The snapshot first: producer states must not be deleted with the records."""
         partitions = [
             partition
             for partition in self._registry.partitions()
-            if partition.topic_partition.topic != OFFSETS_TOPIC  # the coordinator's
+            if partition.topic_partition.topic != OFFSETS_TOPIC  # owned by the coordinator
         ]
 
         def retain(events: list[TopicEvent | None]) -> None:
-            self._tell_all(events)
+            self._report(events)
             self._save(lambda: self._retain(partitions, now))
 
         self._in_appender(
-            lambda: [self._know_producers(partition, now) for partition in partitions],
+            lambda: [self._restore_producers(partition, now) for partition in partitions],
             retain,
         )
 
-    def _know_producers(self, partition: Partition, now: Now) -> TopicEvent | None:
-        """In the appender: read what a killed daemon has appended behind the last snapshot."""
+    def _restore_producers(self, partition: Partition, now: Now) -> TopicEvent | None:
+        """In the appender: read what a killed daemon appended after the last snapshot."""
         log = partition.log
         if log is None or partition.offline or not self._snapshots.is_behind(partition):
             return None
@@ -133,17 +137,19 @@ class TopicMaintenance:
         return None
 
     def _retain(self, partitions: list[Partition], now: Now) -> None:
-        """A few at a time, so that producers are not kept waiting for all of it."""
+        """A few partitions at a time, so that producers do not wait for all of it."""
         some, rest = partitions[:RETAINED_AT_ONCE], partitions[RETAINED_AT_ONCE:]
 
         def done(events: list[TopicEvent | None]) -> None:
-            self._tell_all(events)
+            self._report(events)
             if rest:
                 self._retain(rest, now)
 
-        self._in_appender(lambda: [self._retain_one(one, now) for one in some], done)
+        self._in_appender(
+            lambda: [self._retain_partition(partition, now) for partition in some], done
+        )
 
-    def _retain_one(self, partition: Partition, now: Now) -> TopicEvent | None:
+    def _retain_partition(self, partition: Partition, now: Now) -> TopicEvent | None:
         """In the appender."""
         log = partition.log
         if log is None or partition.offline or partition.deleted:
@@ -167,16 +173,16 @@ class TopicMaintenance:
                     partition.producers.expire(now.wall_ms, self._expiration_ms)
             return []
 
-        self._in_appender(expire, self._tell_all)
+        self._in_appender(expire, self._report)
 
-    def _save_producers(self, now: Now) -> None:  # noqa: ARG002 - as of every chore
+    def _save_producers(self, now: Now) -> None:  # noqa: ARG002 - as of every task
         self._save(lambda: None)
 
     def _save(self, then: Callable[[], None]) -> None:
-        """Write down what has changed of the producers by now; then do `then`, in any case."""
-        runs_already = bool(self._saves)
+        """Save the changes of producer states; then call `then`, even if that failed."""
+        is_running = bool(self._saves)
         self._saves.append(then)
-        if not runs_already:
+        if not is_running:
             self._begin_save()
 
     def _begin_save(self) -> None:
@@ -185,7 +191,7 @@ class TopicMaintenance:
 
     def _write(self, changes: SnapshotChanges | Exception | None) -> None:
         if isinstance(changes, SnapshotChanges):
-            self._keeper.submit(lambda: self._snapshots.write(changes), self._saved)
+            self._snapshot_writer.submit(lambda: self._snapshots.write(changes), self._saved)
         else:
             self._saved(changes)
 
@@ -195,25 +201,29 @@ class TopicMaintenance:
         then = self._saves.popleft()
         try:
             then()
-        finally:  # a mistake in one chore must not end the saves
+        finally:  # a bug in one task must not end the saves
             if self._saves:
                 self._begin_save()
 
     # Flushes
 
-    def _flush_late(self, now: Now) -> None:
-        late = [one for one, deadline_ms in self._flush_at_ms.items() if deadline_ms <= now.mono_ms]
-        for partition in late:
+    def _flush_due(self, now: Now) -> None:
+        due = [
+            partition
+            for partition, deadline_ms in self._flush_at_ms.items()
+            if deadline_ms <= now.mono_ms
+        ]
+        for partition in due:
             del self._flush_at_ms[partition]
 
         def then(events: list[TopicEvent | None]) -> None:
-            for partition, event in zip(late, events, strict=True):
+            for partition, event in zip(due, events, strict=True):
                 if event is not None and not partition.offline:
                     self.flush_by(partition, now.mono_ms + FLUSH_AGAIN_MS)
-            self._tell_all(events)
+            self._report(events)
 
-        if late:
-            self._in_appender(lambda: [self._flush(one) for one in late], then)
+        if due:
+            self._in_appender(lambda: [self._flush(partition) for partition in due], then)
 
     def _flush(self, partition: Partition) -> TopicEvent | None:
         """In the appender."""
@@ -239,7 +249,7 @@ class TopicMaintenance:
 
         self._appender.submit(work, done)
 
-    def _tell_all(self, events: list[TopicEvent | None]) -> None:
+    def _report(self, events: list[TopicEvent | None]) -> None:
         for event in events:
             if event is not None:
                 self._observe(event)
@@ -247,6 +257,6 @@ class TopicMaintenance:
 
 def _failed(partition: Partition, fault: Exception) -> PartitionFailed | None:
     if partition.deleted:
-        return None  # while it was worked on
+        return None  # meanwhile
     reason = f"{type(fault).__name__}: {fault}"
     return PartitionFailed(partition.topic_partition, reason, partition.offline)

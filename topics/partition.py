@@ -14,7 +14,7 @@ from storage.api import SyncFailed, TopicLog, TopicPartition
 from topics.producers import ProducerStates
 
 NO_LEADER: Final = -1
-"""Of a partition that is offline, in what clients are told."""
+"""The leader of an offline partition, in responses."""
 
 
 class Partition:
@@ -35,11 +35,11 @@ class Partition:
         self.log = log
         self.producers: ProducerStates | None = None  # read from the log when first needed
         self.deleted = False
-        self.offline = False  # its disk failed: an fsync that failed is not tried again
-        # Bytes that became readable since the start, never falling: a parked fetch compares two
-        # readings, where the log's size would be upset by retention.
+        self.offline = False  # its disk failed; a failed fsync is not retried
+        # Bytes that became readable since the start. It never falls: a delayed fetch compares two
+        # values of it, which retention would change of the log's size.
         self.written_bytes = 0
-        # Size and high watermark of an attached log when last looked at; None for our own logs.
+        # Size and high watermark of an attached log when last read; None for our own logs.
         self.seen: tuple[int, int] | None = None
         self.unflushed_records = 0
         self.dirty_since_ms: int | None = None
@@ -53,38 +53,38 @@ class Partition:
         return 0 if self.log is None else self.log.leader_epoch
 
     def usable_log(self) -> TopicLog | ErrorCode:
-        """The log, or why there is none to use."""
+        """The log, or the error if there is none to use."""
         if self.offline:
             return ErrorCode.KAFKA_STORAGE_ERROR
         if self.log is None:
-            # The coordinator has not loaded it yet: clients look for the leader again, and find us.
+            # The coordinator has not loaded it yet: clients refresh their metadata and retry.
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         return self.log
 
     def read_error(self) -> ErrorCode:
-        """What to answer where the log could not be read."""
+        """The error if the log could not be read."""
         if self.deleted:
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION  # at this moment
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION  # deleted meanwhile
         return ErrorCode.KAFKA_STORAGE_ERROR
 
     def appended(self, records: int, size: int, now_ms: int) -> None:
-        """Count an append of the data plane's own, which readers may have seen already."""
+        """Count an append of the data plane; readers may have read it already."""
         self.written_bytes += size
         self.unflushed_records += records
         if self.dirty_since_ms is None:
             self.dirty_since_ms = now_ms
 
-    def look(self) -> None:
-        """Count what somebody else appended to an attached log and what is readable now."""
+    def update_written_bytes(self) -> None:
+        """Count what the coordinator appended to an attached log and is readable now."""
         if self.log is None or self.seen is None or self.log.high_watermark == self.seen[1]:
             return
         size = self.log.size_bytes
-        # At least a byte: compaction may have taken away more than was added.
+        # At least one byte: compaction may have removed more than was added.
         self.written_bytes += max(size - self.seen[0], 1)
         self.seen = (size, self.log.high_watermark)
 
     def flush(self) -> None:
-        """fsync. Raises OSError; once an fsync has failed the partition is offline for good."""
+        """fsync. Raises OSError; after a failed fsync the partition is offline until a restart."""
         if self.log is None or self.dirty_since_ms is None:
             return
         try:

@@ -12,7 +12,7 @@ from topics.api_error import ApiError
 
 
 def factor_fault(replication_factor: int) -> ApiError | None:
-    """Why so many replicas cannot be placed; -1, Kafka's word for a default, is one."""
+    """The error if there are not as many brokers; -1 is the default, one."""
     if replication_factor in (-1, 1):
         return None
     return ApiError(
@@ -24,7 +24,7 @@ def factor_fault(replication_factor: int) -> ApiError | None:
 
 
 def assignment_fault(broker_ids: Sequence[int], node_id: int) -> ApiError | None:
-    """Why a partition cannot lie on these brokers."""
+    """The error if a partition cannot be assigned to these brokers."""
     if not broker_ids:
         return _fault("includes an empty replica list.")
     previous: int | None = None

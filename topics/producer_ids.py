@@ -17,7 +17,7 @@ BLOCK: Final = 1_000
 """Kafka's ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE."""
 
 FEW: Final = BLOCK // 10
-"""With so many left the next block is asked for; Kafka does at a tenth, too."""
+"""With this many left the next block is reserved; at a tenth, as in Kafka."""
 
 
 class ProducerIds:
@@ -25,7 +25,7 @@ class ProducerIds:
         self._registry = registry
         self._observe = observe
         self._next = self._end = 0
-        self._spare: ProducerId | None = None  # where the next block begins
+        self._spare: ProducerId | None = None  # the first id of the next block
 
     def take(self) -> ProducerId | None:
         """A new id; None if a block must be reserved first."""
@@ -39,7 +39,7 @@ class ProducerIds:
 
     @property
     def are_few(self) -> bool:
-        """Is it time to reserve a block, if none was asked for?"""
+        """Whether the next block should be reserved."""
         return self._spare is None and self._end - self._next <= FEW
 
     def reserve(self) -> Steps[None]:

@@ -33,10 +33,10 @@ MAGIC: Final = b"rollcall producers 2\n"
 OLD_FORMAT: Final = 1  # one JSON document, written until version 2
 
 FRAME_PRODUCERS_MAX: Final = 500
-"""Producers in one frame: it is encoded without letting go of the interpreter, in a millisecond."""
+"""Producers in one frame: encoding holds the interpreter lock for about a millisecond."""
 
 CHANGES_BYTES_MIN: Final = 1 << 20
-"""So much may be appended whatever the size of the picture, before the file is written anew."""
+"""Changes up to this size never cause a rewrite of the file."""
 
 _FRAME: Final = Layout(">II")  # bytes of the content, CRC-32 of it
 
@@ -53,26 +53,26 @@ class ProducerFile(Protocol):
         """Replace the content, atomically."""
 
     def append(self, content: bytes, position: int) -> None:
-        """Write behind what there is, which is `position` bytes; a crash may leave a part of it."""
+        """Append after the first `position` bytes; a crash may leave a part of it."""
 
     def discard(self) -> None:
         """Remove the file, durably."""
 
 
 class SnapshotFrame(Struct, frozen=True, array_like=True):
-    """What is known of one partition's producers at an offset, or what of it has changed."""
+    """The producer states of one partition at an offset, or what changed of them."""
 
     topic_id: str
     partition: int
     offset: int
-    is_whole: bool  # what was known before does not count
-    has_more: bool  # the next frame goes on with it
+    is_whole: bool  # replaces the state before it
+    has_more: bool  # the next frame continues it
     producers: list[tuple[int, int, int, list[SentBatch]]]  # id, epoch, last timestamp, batches
-    gone: list[int]
+    removed: list[int]
 
 
 class SnapshotChanges(NamedTuple):
-    """What a save has to write."""
+    """What a save writes."""
 
     frames: list[SnapshotFrame]
     is_whole: bool
@@ -86,29 +86,29 @@ class SavedState(NamedTuple):
 
 
 class ProducerSnapshots:
-    """Restores the producers of partitions, and keeps the file."""
+    """Restores the producer states of partitions, and writes the file."""
 
     def __init__(self, file: ProducerFile | None, producer_id_expiration_ms: int) -> None:
         self._file = file
         self._expiration_ms = producer_id_expiration_ms
         content = None if file is None else file.load()
         found = _read(content or b"")
-        self._saved = found.states  # of partitions that were not asked for since the start
-        self._file_bytes = found.sound_bytes
-        self._whole_bytes = 0  # of it, the picture that it began with
-        self._must_rewrite = not found.is_sound
-        self._is_stale = bool(content) and not found.is_sound  # write it though nothing changed
+        self._saved = found.states  # of partitions not restored since the start
+        self._file_bytes = found.valid_bytes
+        self._whole_bytes = 0  # of the full state that it begins with
+        self._must_rewrite = not found.is_valid
+        self._is_stale = bool(content) and not found.is_valid  # write it even without changes
 
     @property
     def greatest_producer_id(self) -> int:
-        """Of all that are saved; -1 if there is none. Asked at the start."""
-        return max((one for saved in self._saved.values() for one in saved.entries), default=-1)
+        """Of all saved producers; -1 if there is none. Used at the start."""
+        return max((entry for saved in self._saved.values() for entry in saved.entries), default=-1)
 
     def drop_beyond(self, partitions: Iterable[Partition]) -> None:
-        """At a start: forget entries beyond the end of their log, which a power failure cut.
+        """At a start: drop entries beyond the end of their log, which a power failure truncated.
 
-        Durably, before anything is appended: once the log is as long again, such an entry would
-        tell of other batches than those that lie there. Raises OSError.
+        Durably, before anything is appended: when the log has grown as long again, such an entry
+        would describe other batches than the stored ones. Raises OSError.
         """
         logs = [partition.log for partition in partitions]
         there = {_key(log): log for log in logs if log is not None}
@@ -126,15 +126,15 @@ class ProducerSnapshots:
             try:
                 self.write(SnapshotChanges(list(self._frames_of_saved()), is_whole=True))
             except OSError:
-                self._file.discard()  # needs no room; until the next save the logs know it all
+                self._file.discard()  # needs no disk space; the logs still have it all
                 raise
 
     def must_read(self, log: TopicLog) -> bool:
-        """Has the log anything to tell that is not known?"""
+        """Whether the log has batches after the known offset."""
         return self._known_to(log) < log.log_end_offset
 
     def is_behind(self, partition: Partition) -> bool:
-        """Is there an entry of a partition whose log has gone on since, and was not read yet?"""
+        """Whether a partition has an entry, and a longer log that was not read yet."""
         log = partition.log
         return (
             log is not None
@@ -144,24 +144,26 @@ class ProducerSnapshots:
         )
 
     def restore(self, log: TopicLog) -> ProducerStates:
-        """The producers as of the log's end. Raises what reading a log raises."""
+        """The producer states as of the log's end. Raises what reading a log raises."""
         producers = ProducerStates(self._known_to(log))
         saved = self._saved.get(_key(log))
         if saved is not None:
             producers.entries = {
-                producer_id: ProducerEntry(one.epoch, one.last_timestamp_ms, list(one.batches))
-                for producer_id, one in saved.entries.items()
+                producer_id: ProducerEntry(
+                    entry.epoch, entry.last_timestamp_ms, list(entry.batches)
+                )
+                for producer_id, entry in saved.entries.items()
             }
             producers.saved_offset = saved.offset
-        end = log.log_end_offset  # before: the appender may go on meanwhile
+        end = log.log_end_offset  # first: the appender may append meanwhile
         if producers.offset < end:
             producers.replay(log.batches(producers.offset))
-            # Where compaction took the last batches, nothing tells of these offsets.
+            # If compaction removed the last batches, no batch has these offsets.
             producers.offset = max(producers.offset, end)
         return producers
 
     def install(self, partition: Partition, producers: ProducerStates, now_ms: int) -> None:
-        """From here on the partition knows its producers, and its entry is not needed here."""
+        """Hand the producer states to the partition; the entry is not needed here any more."""
         producers.expire(now_ms, self._expiration_ms)
         partition.producers = producers
         if partition.log is not None:
@@ -174,7 +176,7 @@ class ProducerSnapshots:
     # Saving
 
     def changes(self, partitions: Iterable[Partition]) -> SnapshotChanges | None:
-        """What has changed since it was last asked, for `write`; None if nothing has."""
+        """The changes since the last call, for `write`; None if there are none."""
         if self._file is None:
             return None
         is_whole = self._must_rewrite or (
@@ -202,7 +204,7 @@ class ProducerSnapshots:
         return SnapshotChanges(frames, is_whole)
 
     def write(self, changes: SnapshotChanges) -> None:
-        """Raises OSError; then the next changes are a whole picture."""
+        """Raises OSError; then the next changes are the full state."""
         if self._file is None:
             return
         content = b"".join([b"" if not changes.is_whole else MAGIC, *map(_encoded, changes.frames)])
@@ -236,7 +238,7 @@ def _frames(
     *,
     is_whole: bool,
 ) -> Iterator[SnapshotFrame]:
-    """Copies: the entries go on to change. None stands for a producer that was forgotten."""
+    """Copies, because the entries keep changing. None stands for a removed producer."""
     ids = list(entries)
     for first in range(0, len(ids) or 1, FRAME_PRODUCERS_MAX):
         part = ids[first : first + FRAME_PRODUCERS_MAX]
@@ -247,11 +249,11 @@ def _frames(
             is_whole=is_whole and not first,
             has_more=first + FRAME_PRODUCERS_MAX < len(ids),
             producers=[
-                (producer_id, one.epoch, one.last_timestamp_ms, list(one.batches))
-                for producer_id, one in found
-                if one is not None
+                (producer_id, entry.epoch, entry.last_timestamp_ms, list(entry.batches))
+                for producer_id, entry in found
+                if entry is not None
             ],
-            gone=[producer_id for producer_id, one in found if one is None],
+            removed=[producer_id for producer_id, entry in found if entry is None],
         )
 
 
@@ -262,18 +264,18 @@ def _encoded(frame: SnapshotFrame) -> bytes:
 
 class _Content(NamedTuple):
     states: dict[_PartitionKey, SavedState]
-    sound_bytes: int
-    is_sound: bool  # all of it, and of this format: more may be appended
+    valid_bytes: int
+    is_valid: bool  # complete and of this format: more may be appended
 
 
 def _read(content: bytes) -> _Content:
-    """What the file says; nothing if it is not ours to read, for the logs know it all."""
+    """The content of the file; empty if it cannot be read, because the logs have it all."""
     if not content.startswith(MAGIC):
-        return _Content(_read_old(content), len(content), is_sound=False)
+        return _Content(_read_old(content), len(content), is_valid=False)
     decode: Callable[[memoryview], SnapshotFrame] = msgspec.msgpack.Decoder(SnapshotFrame).decode
     view, at = memoryview(content), len(MAGIC)
     states: dict[_PartitionKey, SavedState] = {}
-    begun: list[SnapshotFrame] = []
+    pending: list[SnapshotFrame] = []
     while at < len(content):
         if len(content) - at < _FRAME.size:
             break
@@ -282,14 +284,14 @@ def _read(content: bytes) -> _Content:
         if len(blob) < size or crc32(blob) != checksum:
             break
         try:
-            begun.append(decode(blob))
+            pending.append(decode(blob))
         except msgspec.MsgspecError:
             break
         at += _FRAME.size + size
-        if not begun[-1].has_more:
-            _apply(states, begun)
-            begun = []
-    return _Content(states, at, is_sound=at == len(content) and not begun)
+        if not pending[-1].has_more:
+            _apply(states, pending)
+            pending = []
+    return _Content(states, at, is_valid=at == len(content) and not pending)
 
 
 def _apply(states: dict[_PartitionKey, SavedState], frames: list[SnapshotFrame]) -> None:
@@ -298,7 +300,7 @@ def _apply(states: dict[_PartitionKey, SavedState], frames: list[SnapshotFrame])
     known = states.get(key)
     entries = {} if first.is_whole or known is None else known.entries
     for frame in frames:
-        for producer_id in frame.gone:
+        for producer_id in frame.removed:
             entries.pop(ProducerId(producer_id), None)
         for producer_id, epoch, last_timestamp_ms, batches in frame.producers:
             entries[ProducerId(producer_id)] = ProducerEntry(epoch, last_timestamp_ms, batches)
@@ -306,7 +308,7 @@ def _apply(states: dict[_PartitionKey, SavedState], frames: list[SnapshotFrame])
 
 
 def _read_old(content: bytes) -> dict[_PartitionKey, SavedState]:
-    """What an earlier version has left: a JSON document, or nothing that is known."""
+    """The file of an earlier version, a JSON document; empty for any other content."""
     try:
         document = json.loads(content)
         if document["format"] != OLD_FORMAT:

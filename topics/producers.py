@@ -22,7 +22,7 @@ SEQUENCE_MAX: Final = 2**31 - 1
 
 
 class SentBatch(NamedTuple):
-    """A batch that was appended: the range of its sequence numbers and where it lies."""
+    """An appended batch: the range of its sequence numbers, and its offset."""
 
     first_sequence: int
     last_sequence: int
@@ -31,7 +31,7 @@ class SentBatch(NamedTuple):
 
 
 class ProducerEntry(Struct):
-    """What is remembered of one producer in one partition."""
+    """The state of one producer in one partition."""
 
     epoch: int
     last_timestamp_ms: int
@@ -44,12 +44,12 @@ class RejectedSequence(NamedTuple):
 
 
 def last_sequence(first: int, last_offset_delta: int) -> int:
-    """Sequence numbers go on from 2^31 - 1 to 0."""
+    """The last sequence number of a batch; 2^31 - 1 is followed by 0."""
     return (first + last_offset_delta) & SEQUENCE_MAX
 
 
 class ProducerStates:
-    """The producers of one partition; `offset` is the log end that they are known up to."""
+    """The producers of one partition, as of the offset `offset`."""
 
     def __init__(self, offset: int) -> None:
         self.offset = offset
@@ -58,10 +58,10 @@ class ProducerStates:
         self._changed: set[ProducerId] = set()  # since then
 
     def check(self, header: BatchHeader) -> SentBatch | RejectedSequence | None:
-        """The batch it repeats, or why it is refused; None if it may be appended."""
+        """The batch that it repeats, or the error; None if it may be appended."""
         entry = self.entries.get(ProducerId(header.producer_id))
         if entry is None:
-            # Unknown, perhaps because retention took its records: any number will do.
+            # Unknown, or its records were removed by retention: any number is accepted.
             return None
         first = header.base_sequence
         if header.producer_epoch == entry.epoch:
@@ -72,7 +72,7 @@ class ProducerStates:
         return _check_order(header, entry)
 
     def appended(self, header: BatchHeader, first_offset: int, timestamp_ms: int) -> None:
-        """Remember a batch that lies in the log now."""
+        """Record a batch that was appended."""
         self.offset = first_offset + header.last_offset_delta + 1
         if header.producer_id == NO_PRODUCER_ID or header.is_control:
             return
@@ -90,26 +90,26 @@ class ProducerStates:
         del entry.batches[:-BATCHES_REMEMBERED]
 
     def replay(self, batches: Iterable[bytes]) -> None:
-        """Learn from stored batches; those before `offset` are known already."""
+        """Update from stored batches; those before `offset` are known already."""
         for batch in batches:
             header = read_header(batch)
             if header.base_offset >= self.offset:
                 self.appended(header, header.base_offset, header.max_timestamp)
 
     def expire(self, now_ms: int, producer_id_expiration_ms: int) -> int:
-        """Forget who has been silent for so long; how many that were."""
-        silent = [
+        """Remove producers that were idle for this long; how many."""
+        idle = [
             producer_id
             for producer_id, entry in self.entries.items()
             if now_ms - entry.last_timestamp_ms >= producer_id_expiration_ms
         ]
-        for producer_id in silent:
+        for producer_id in idle:
             del self.entries[producer_id]
-        self._changed.update(silent)
-        return len(silent)
+        self._changed.update(idle)
+        return len(idle)
 
     def take_changes(self) -> set[ProducerId] | None:
-        """Who has changed or is gone since this was last asked; None if nothing is new at all."""
+        """The producers changed or removed since the last call; None if nothing changed."""
         if not self._changed and self.offset == self.saved_offset:
             return None
         changed, self._changed = self._changed, set()
@@ -118,22 +118,22 @@ class ProducerStates:
 
 def _check_order(header: BatchHeader, entry: ProducerEntry) -> RejectedSequence | None:
     first = header.base_sequence
-    who = f"producer {header.producer_id}"
+    producer = f"producer {header.producer_id}"
     if header.producer_epoch < entry.epoch:
         return RejectedSequence(
             ErrorCode.INVALID_PRODUCER_EPOCH,
-            f"{who} has epoch {header.producer_epoch}, {entry.epoch} was seen",
+            f"{producer} has epoch {header.producer_epoch}, {entry.epoch} was seen",
         )
     if header.producer_epoch > entry.epoch:
         if first == 0:
             return None
         return RejectedSequence(
             ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-            f"{who} begins epoch {header.producer_epoch} with sequence number {first}, not 0",
+            f"{producer} begins epoch {header.producer_epoch} with sequence number {first}, not 0",
         )
     if not entry.batches or first == last_sequence(entry.batches[-1].last_sequence, 1):
         return None
     return RejectedSequence(
         ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-        f"{who} sent sequence number {first} after {entry.batches[-1].last_sequence}",
+        f"{producer} sent sequence number {first} after {entry.batches[-1].last_sequence}",
     )

@@ -39,12 +39,12 @@ from topics.topic_ids import random_topic_id
 from topics.topic_names import collision_key, is_internal
 
 LOST_CATALOG_SKIP: Final = 1_000_000
-"""Producer ids left out when the catalog is lost: the logs show the greatest that was written with,
-but producers may hold greater ones that they have not used yet."""
+"""Producer ids skipped when the catalog is lost: the logs have the greatest one that was used, but
+producers may hold greater ones that they have not used yet."""
 
 
 class Topic(Struct):
-    """One topic. `configs` are its own; `effective` is what holds with the broker's."""
+    """One topic. `configs` are its own; `effective` has the values in effect with the broker's."""
 
     name: TopicName
     topic_id: TopicId
@@ -55,12 +55,12 @@ class Topic(Struct):
 
 
 FORGETTING_MAX: Final = 100_000
-"""Deleted topics that are remembered, some 200 bytes each: as long as a partition of the offsets
-topic cannot be loaded, none of them is forgotten."""
+"""Deleted topics whose offsets may still exist, some 200 bytes each. There are many only while a
+partition of the offsets topic cannot be loaded."""
 
 
 class NewTopic(Struct, frozen=True):
-    """A topic that was found fit to be created."""
+    """A validated topic to be created."""
 
     name: TopicName
     topic_id: TopicId
@@ -69,7 +69,7 @@ class NewTopic(Struct, frozen=True):
 
 
 class TopicRegistry:
-    """Implements TopicsView. A change raises OSError if the disk refuses; then nothing changed."""
+    """Implements TopicsView. A change raises OSError if the disk fails; then nothing changed."""
 
     def __init__(
         self,
@@ -82,8 +82,8 @@ class TopicRegistry:
         greatest_producer_id: int = -1,
         repair: bool = False,
     ) -> None:
-        """`greatest_producer_id`: of those that others remember. With `repair` a damaged catalog
-        is set aside and made anew of what the folders say. Raises Corrupt, OSError."""
+        """`greatest_producer_id`: the greatest of the producer snapshot. With `repair` a damaged
+        catalog is kept as a copy and rebuilt from the folders. Raises Corrupt, OSError."""
         self.configs = TopicConfigs(settings.broker_properties)
         self.new_topic_id = new_topic_id
         self._store = store
@@ -94,16 +94,16 @@ class TopicRegistry:
         self._by_id: dict[TopicId, Topic] = {}
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._entries: dict[TopicName, TopicEntry] = {}
-        # Gone from the table; whether their folders are gone is not known.
+        # Deleted; their folders may still exist.
         self._deleting: dict[TopicId, TopicName] = {}
-        # Gone; whether the coordinator has forgotten their offsets is not known.
+        # Deleted; the coordinator may still have their offsets.
         self._forgetting: dict[TopicId, TopicName] = {}
         self._next_producer_id = greatest_producer_id + 1
         self.was_repaired = False
-        self._damaged: frozenset[TopicPartition] = frozenset()  # no log to show, but a folder
+        self._damaged: frozenset[TopicPartition] = frozenset()  # a folder without a readable log
         self._load(settings, repair=repair)
 
-    # Questions
+    # Queries
 
     def partition_count(self, name: TopicName) -> int | None:
         topic = self._by_name.get(name)
@@ -133,7 +133,7 @@ class TopicRegistry:
         return iter(tuple(self._partitions.values()))
 
     def colliding(self, name: TopicName) -> TopicName | None:
-        """The topic whose name differs only in dots and underscores, or is this very name."""
+        """The topic whose name is the same but for dots and underscores, or this name itself."""
         key = collision_key(name)
         if key is None:
             return None
@@ -142,18 +142,20 @@ class TopicRegistry:
     # Changes
 
     def subscribe(self, listener: Callable[[TopicChange], None]) -> None:
-        """Be told of every change, once it is made; in the order of subscription."""
+        """Call `listener` after every change; listeners are called in this order."""
         self._listeners.append(listener)
 
     def create(self, new: Sequence[NewTopic], *, automatic: bool = False) -> Steps[None]:
         """Add topics that do not exist yet: all of them or none."""
-        topics = [self._topic(one.name, one.topic_id, one.configs) for one in new]
+        topics = [
+            self._topic(new_topic.name, new_topic.topic_id, new_topic.configs) for new_topic in new
+        ]
         entries = [TopicEntry(t.name, t.topic_id, t.partitions, t.configs) for t in new]
         logs: dict[TopicName, Sequence[TopicLog]] = {}
 
         def work() -> None:
-            for topic, one in zip(topics, new, strict=True):
-                keys = [TopicPartition(topic.name, index) for index in range(one.partitions)]
+            for topic, new_topic in zip(topics, new, strict=True):
+                keys = [TopicPartition(topic.name, index) for index in range(new_topic.partitions)]
                 logs[topic.name] = self._store.create_all(keys, topic.topic_id, topic.effective.log)
 
         def undo() -> None:
@@ -168,10 +170,10 @@ class TopicRegistry:
         for topic in topics:
             self._add(topic)
             self._serve(topic, logs[topic.name])
-            self._tell(TopicCreated(topic.name, topic.topic_id, len(topic.partitions), automatic))
+            self._notify(TopicCreated(topic.name, topic.topic_id, len(topic.partitions), automatic))
 
     def add_partitions(self, topic: Topic, count: int) -> Steps[None]:
-        """Let a topic have `count` partitions, more than it has."""
+        """Add partitions, so that the topic has `count`."""
         before = len(topic.partitions)
         keys = [TopicPartition(topic.name, index) for index in range(before, count)]
         logs: list[TopicLog] = []
@@ -180,10 +182,10 @@ class TopicRegistry:
             logs.extend(self._store.create_all(keys, topic.topic_id, topic.effective.log))
 
         entry = replace(self._entries[topic.name], partitions=count)
-        # Folders that are left go at the next start: they are empty, and beyond the topic's count.
+        # The next start deletes leftover folders: they are empty, and beyond the topic's count.
         yield from self._change({**self._entries, topic.name: entry}, work, _nothing)
         self._serve(topic, logs)
-        self._tell(PartitionsAdded(topic.name, topic.topic_id, before, count))
+        self._notify(PartitionsAdded(topic.name, topic.topic_id, before, count))
 
     def _change(
         self,
@@ -192,9 +194,9 @@ class TopicRegistry:
         undo: Callable[[], None],
         deleted: Mapping[TopicId, TopicName] | None = None,
     ) -> Steps[None]:
-        """Save the catalog, then do the work; if that fails, the catalog is as it was before.
+        """Save the catalog, then do the work; if that fails, the catalog is restored.
 
-        If not even that can be saved, a start finds the change made. The table goes without it.
+        If it cannot be restored either, a start finds the change made; the table does not have it.
         """
         before, after = self._catalog(), self._catalog(entries)
         before.deleting.update(deleted or {})
@@ -235,9 +237,9 @@ class TopicRegistry:
         self._forgetting = self._with_forgetting(deleted)
         own, others = self._folders_of(topics)
         for topic in topics:
-            self._forget(topic)
+            self._remove(topic)
             count = len(topic.partitions)
-            self._tell(TopicDeleted(topic.name, topic.topic_id, count, client_id, client_host))
+            self._notify(TopicDeleted(topic.name, topic.topic_id, count, client_id, client_host))
 
         def work() -> None:
             self._store.delete(*own)
@@ -246,12 +248,12 @@ class TopicRegistry:
         try:
             yield work
         except OSError as fault:
-            # They are gone all the same: the next start removes what is left of them.
+            # The topics are deleted all the same: the next start removes the remaining folders.
             self._observe(SaveFailed("deletion of partitions", str(fault)))
         else:
             for topic_id in deleted:
                 del self._deleting[topic_id]
-            # Or a start would delete a folder that somebody brings back from a copy.
+            # Otherwise a start would delete a folder that was restored from a copy.
             with suppress(OSError):
                 yield from self._save(self._catalog())
 
@@ -261,17 +263,17 @@ class TopicRegistry:
 
     @property
     def forgetting(self) -> list[tuple[TopicName, TopicId]]:
-        """Deleted topics whose committed offsets may still be there."""
+        """Deleted topics whose committed offsets may still exist."""
         return [(name, topic_id) for topic_id, name in self._forgetting.items()]
 
     def offsets_forgotten(self, topic_id: TopicId) -> None:
-        """No offsets are left of a deleted topic. The file may still name it: that does no harm."""
+        """The offsets of a deleted topic are removed. The file may still name it: no harm."""
         self._forgetting.pop(topic_id, None)
 
     def _folders_of(
         self, topics: Sequence[Topic]
     ) -> tuple[list[TopicPartition], list[TopicPartition]]:
-        """Partitions that have a folder, and those whose folder is another topic's."""
+        """Partitions that have a folder, and those whose folder belongs to another topic."""
         logs = self._store.partitions()
         own: list[TopicPartition] = []
         others: list[TopicPartition] = []
@@ -285,12 +287,12 @@ class TopicRegistry:
         return own, others
 
     def attach(self, log: TopicLog) -> None:
-        """Take the log of a partition that somebody else writes: the offsets topic's."""
+        """Use the log of a partition of the offsets topic, which the coordinator writes."""
         partition = self._partitions[log.topic_partition]
         partition.attach(log)
 
     def reserve_producer_ids(self, count: int) -> Steps[ProducerId]:
-        """The first of `count` ids that nobody was given and nobody will be, not after a crash."""
+        """The first of `count` ids that were never assigned, and will not be after a crash."""
         first = self._next_producer_id
         catalog = self._catalog()
         catalog.next_producer_id = first + count
@@ -324,10 +326,10 @@ class TopicRegistry:
         plan = adoption.plan(catalog, offsets_configs)
         for event in plan.events:
             self._observe(event)
-        self.was_repaired = repair and bool(kept_as or plan.strays or plan.begun)
+        self.was_repaired = repair and bool(kept_as or plan.strays or plan.recreated)
         self._find_next_producer_id(catalog, plan, is_lost=is_lost)
-        self._clear_away(catalog, plan)
-        # The offsets topic's are those of this start, which may be a command's rehearsal.
+        self._remove_leftovers(catalog, plan)
+        # The offsets topic's configs are those of this start, which may be an offline command's.
         configs = {OFFSETS_TOPIC: offsets_configs}
         entries = [
             self._added(entry, configs.get(entry.name, entry.configs), repair=repair)
@@ -339,7 +341,7 @@ class TopicRegistry:
         elif catalog.deleting and not self._deleting:
             try:
                 self._file.save(self._catalog().dump())
-            except OSError as fault:  # as it was, it serves as well
+            except OSError as fault:  # the old one is as good
                 self._observe(SaveFailed("topic catalog", str(fault)))
         if kept_as is not None:
             self._observe(CatalogRebuilt(kept_as, tuple(self._entries)))
@@ -348,7 +350,7 @@ class TopicRegistry:
             self._open_logs(self._by_name[entry.name], entry, plan.offline)
 
     def _read_catalog(self, content: bytes | None, *, repair: bool) -> tuple[Catalog, str | None]:
-        """The catalog, empty if there is none; and the copy of a damaged one that was set aside."""
+        """The catalog, empty if there is none; and the name of the copy of a damaged one."""
         if content is None:
             return Catalog(), None
         try:
@@ -363,23 +365,23 @@ class TopicRegistry:
     def _find_next_producer_id(
         self, catalog: Catalog, plan: RecoveryPlan, *, is_lost: bool
     ) -> None:
-        """A new producer under an old one's id would be taken for it, its batches for repeated."""
+        """With a reused id, a new producer's batches would be taken for repeated ones."""
         logs = self._store.partitions()
         taken = [log.last_producer_id for log in logs.values()]
-        for key in plan.adopted:
+        for key in plan.recovered:
             try:
                 taken.append(logs[key].greatest_producer_id())
             except Corrupt as damage:
                 if key.topic == OFFSETS_TOPIC:
                     raise
-                plan.give_up(key, str(damage))
+                plan.mark_missing(key, str(damage))
         ours = max(catalog.next_producer_id, self._next_producer_id)
         self._next_producer_id = max(ours, max(taken, default=-1) + 1)
-        if is_lost and plan.adopted:
+        if is_lost and plan.recovered:
             self._next_producer_id += LOST_CATALOG_SKIP
 
-    def _clear_away(self, catalog: Catalog, plan: RecoveryPlan) -> None:
-        """A disk that refuses does not forbid the start: what is left is served to nobody."""
+    def _remove_leftovers(self, catalog: Catalog, plan: RecoveryPlan) -> None:
+        """A disk error does not prevent the start: leftovers are not served."""
         self._deleting = dict(catalog.deleting)
         self._forgetting = dict(catalog.forgetting)
         try:
@@ -394,7 +396,7 @@ class TopicRegistry:
             self._observe(SaveFailed("folders that no topic owns", str(fault)))
 
     def _added(self, entry: TopicEntry, configs: dict[str, str], *, repair: bool) -> TopicEntry:
-        """Put a topic of the catalog into the table; its entry, perhaps without its configs."""
+        """Add a topic of the catalog; its entry, without configs if they are invalid."""
         try:
             self._add(self._topic(entry.name, entry.topic_id, configs))
         except (ConfigException, ValueError) as fault:
@@ -409,21 +411,21 @@ class TopicRegistry:
     def _open_logs(
         self, topic: Topic, entry: TopicEntry, offline: Mapping[TopicPartition, str]
     ) -> None:
-        """Of a topic that the start found. A log that is missing without a reason is made: its
-        creation was cut short."""
+        """The logs of an existing topic. A log that is missing without a reason is created: its
+        creation was interrupted."""
         logs = self._store.partitions()
         missing = set(entry.missing)
         for index in range(entry.partitions):
             key = TopicPartition(topic.name, index)
             log = logs.get(key)
             if topic.name == OFFSETS_TOPIC:
-                log = None  # the coordinator's, which attaches them
+                log = None  # the coordinator attaches its logs
             elif index in missing or key in offline:
                 log = None
                 if key in offline:
                     self._observe(PartitionFailed(key, offline[key], offline=True))
             elif key in self._damaged or log is None or log.topic_id == ZERO_TOPIC_ID:
-                # A log without an id is one whose small files a crash took: it gets them again.
+                # A log without an id lost its small files in a crash: they are written again.
                 log = self._create_log(topic, key)
             if log is not None:
                 log.settings = topic.effective.log
@@ -433,7 +435,7 @@ class TopicRegistry:
             self._partitions[key] = partition
 
     def _create_log(self, topic: Topic, key: TopicPartition) -> TopicLog | None:
-        """A new log; None where a damaged one lies, or where the disk refuses, until a restart."""
+        """A new log; None until a restart if a damaged one is there or the disk fails."""
         try:
             return self._store.create(key, topic.topic_id, topic.effective.log)
         except (Corrupt, OSError) as fault:
@@ -455,14 +457,14 @@ class TopicRegistry:
             topic.partitions.append(partition)
             self._partitions[log.topic_partition] = partition
 
-    def _forget(self, topic: Topic) -> None:
+    def _remove(self, topic: Topic) -> None:
         del self._by_name[topic.name]
         del self._by_id[topic.topic_id]
         for partition in topic.partitions:
             partition.deleted = True
             del self._partitions[partition.topic_partition]
 
-    def _tell(self, change: TopicChange) -> None:
+    def _notify(self, change: TopicChange) -> None:
         self._observe(change)
         for listener in self._listeners:
             listener(change)
@@ -473,13 +475,13 @@ def _nothing() -> None:
 
 
 def offsets_topic_configs(settings: TopicSettings) -> dict[str, str]:
-    """As this start has them, whatever an earlier one had: its logs go by them from now on."""
+    """The configs of the offsets topic, by the settings of this start."""
     size = settings.offsets_topic_segment_bytes
     return {
         "cleanup.policy": "compact",
         "compression.type": "producer",
-        # The broker's key may be smaller than a topic's own, which has a least value.
+        # The broker's key may be smaller than the minimum of a topic's own.
         (INTERNAL_SEGMENT_BYTES if size < 1 << 20 else "segment.bytes"): str(size),
-        # Its own key, whatever the broker's says: shown is what the cleaner goes by.
+        # Not the broker's key: DescribeConfigs shows what the cleaner uses.
         "min.compaction.lag.ms": str(settings.offsets_history_ms),
     }

@@ -17,12 +17,12 @@ MAX_PARTITIONS_PER_REQUEST: Final = 10_000
 
 
 TOPIC_PARTITIONS_MAX: Final = 100_000
-"""Of one topic, whoever asks: each has an entry in the table, a line in every Metadata answer and,
-with its first record, an open file. Kafka names no limit; its clusters end near there."""
+"""Of one topic. Each has an entry in the table, in every Metadata response and, with its first
+record, an open file. Kafka has no limit; its clusters end near there."""
 
 
 class InternalTopic(NamedTuple):
-    """A topic that the daemon itself writes; made at a start, with these configs from then on."""
+    """A topic that the daemon itself writes; created at a start, with these configs."""
 
     partitions: int
     configs: dict[str, str]
@@ -45,6 +45,6 @@ class TopicSettings(Struct, frozen=True):
     # read, by time: after kill -9 the batches of the last minute are read again.
     producer_snapshot_interval_ms: int = 60_000
     internal_topics: Mapping[TopicName, InternalTopic] = field(default_factory=dict)
-    """Besides the offsets topic. Each is read through the log that the shell attaches."""
+    """Besides the offsets topic. Each is read through the log that the broker attaches."""
     broker_properties: Mapping[str, str] = field(default_factory=dict)
-    """The broker's keys that some source set, as text: `log.retention.hours` -> `24`."""
+    """The broker's keys that are set, as text: `log.retention.hours` -> `24`."""

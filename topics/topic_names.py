@@ -22,7 +22,7 @@ def is_internal(name: str) -> bool:
 
 
 def name_fault(name: str) -> str | None:
-    """Why a topic cannot have this name, in Kafka's words; None if it can."""
+    """Kafka's error for an invalid name; None if it is valid."""
     reason = _fault(name)
     return None if reason is None else f"Topic name is invalid: {reason}"
 
@@ -43,7 +43,7 @@ def _fault(name: str) -> str | None:
 
 
 def collision_key(name: str) -> str | None:
-    """What two names must not share: metrics write '.' as '_'. None for names with neither."""
+    """Names must not share this key: metrics write '.' as '_'. None for names with neither."""
     if "." in name or "_" in name:
         return name.replace(".", "_")
     return None

@@ -202,7 +202,7 @@ class LogCleaner:
         return found
 
     def _roll_old(self, logs: Sequence[tuple[TopicPartition, PartitionLog]], now_ms: int) -> None:
-        """Roll a quiet journaled log's segment at its age (for topics: upkeep.py). One at a time:
+        """Roll a quiet journaled log's segment at its age (topics: maintenance.py). One at a time:
         it costs two fsyncs in the thread that all commits wait for."""
         views = self._store.partitions()
         journaled = [log for key, log in logs if isinstance(views.get(key), JournaledView)]

@@ -104,7 +104,7 @@ def test_there_must_be_a_batch() -> None:
     for nothing in (b"", b"\x00" * 11, batch()[:-1]):
         refusal = refused(nothing)
         assert refusal.error_code is ErrorCode.INVALID_RECORD
-        assert not refusal.tells_log_start
+        assert not refusal.has_log_start
 
 
 def test_there_must_be_one_batch_only() -> None:
@@ -148,7 +148,7 @@ def test_a_batch_above_max_message_bytes_is_too_large() -> None:
     large = batch(b"x" * 1_000)
     refusal = refused(large, max_message_bytes=str(len(large) - 1))
     assert refusal.error_code is ErrorCode.MESSAGE_TOO_LARGE
-    assert not refusal.tells_log_start
+    assert not refusal.has_log_start
     assert stored(large, max_message_bytes=str(len(large))) == large
 
 
@@ -188,7 +188,7 @@ def test_a_header_that_no_producer_may_send_is_an_invalid_record(fields: dict[st
     refusal = refused(damaged(batch(timestamp=NOW_MS), **fields))
     assert refusal.error_code is ErrorCode.INVALID_RECORD
     assert refusal.message is None
-    assert refusal.tells_log_start
+    assert refusal.has_log_start
 
 
 def test_a_count_below_the_records_that_are_there_is_an_invalid_record() -> None:

@@ -110,17 +110,17 @@ def test_a_late_flush_that_met_a_shortage_is_made_up_for(plane: Plane) -> None:
 
 def test_a_mistake_behind_one_save_of_the_producers_does_not_end_the_others() -> None:
     appender = HeldIo()
-    upkeep = Plane(appender=appender).data._upkeep
+    maintenance = Plane(appender=appender).data._maintenance
     done: list[str] = []
 
     def mistaken() -> None:
         raise ZeroDivisionError
 
-    upkeep._save(mistaken)
-    upkeep._save(lambda: done.append("second"))
+    maintenance._save(mistaken)
+    maintenance._save(lambda: done.append("second"))
     with pytest.raises(ZeroDivisionError):
         appender.run()
-    upkeep._save(lambda: done.append("third"))
+    maintenance._save(lambda: done.append("third"))
     appender.run()
     assert done == ["second", "third"]
 

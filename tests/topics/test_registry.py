@@ -202,8 +202,8 @@ def test_a_repair_begins_anew_what_is_missing(plane: Plane) -> None:
 def test_without_a_catalog_the_checkpoints_tell_of_partitions_that_are_gone(plane: Plane) -> None:
     plane.given("a", 4)
     plane.store.unexpected = [TopicPartition("a", 3), TopicPartition("other", 1)]
-    for gone in (1, 3):
-        del plane.store.logs[TopicPartition("a", gone)]
+    for removed in (1, 3):
+        del plane.store.logs[TopicPartition("a", removed)]
     plane.catalog.content = None
     plane.restart()
     assert plane.data.registry.partition_count(TopicName("a")) == 4
@@ -524,16 +524,16 @@ def delete(plane: Plane, name: str) -> ErrorCode:
 def test_a_deleted_topic_is_remembered_until_its_offsets_are_forgotten(plane: Plane) -> None:
     plane.given("a")
     plane.given("b")
-    gone = [plane.topic_id(name) for name in ("a", "b")]
+    removed = [plane.topic_id(name) for name in ("a", "b")]
     delete(plane, "a")
     plane.given("a")  # a namesake changes nothing about it
     delete(plane, "b")
-    remembered = [(TopicName("a"), gone[0]), (TopicName("b"), gone[1])]
+    remembered = [(TopicName("a"), removed[0]), (TopicName("b"), removed[1])]
     assert plane.data.registry.forgetting == remembered
     plane.restart()
     assert plane.data.registry.forgetting == remembered
 
-    plane.data.registry.offsets_forgotten(gone[0])
+    plane.data.registry.offsets_forgotten(removed[0])
     plane.given("c")  # whatever saves the catalog
     plane.restart()
     assert plane.data.registry.forgetting == remembered[1:]

@@ -35,63 +35,69 @@ def answer_create_partitions(
     results = [
         CreatePartitionsTopicResult(name, *DUPLICATE_TOPIC) for name, n in times.items() if n > 1
     ]
-    for asked in request.topics:
-        if times[asked.name] == 1:
-            error = yield from _grow(asked, registry, node_id, validate_only=request.validate_only)
-            results.append(CreatePartitionsTopicResult(asked.name, *error))
+    for requested in request.topics:
+        if times[requested.name] == 1:
+            error = yield from _grow(
+                requested, registry, node_id, validate_only=request.validate_only
+            )
+            results.append(CreatePartitionsTopicResult(requested.name, *error))
     return CreatePartitionsResponse(results=results)
 
 
 def _grow(
-    asked: CreatePartitionsTopic, registry: TopicRegistry, node_id: int, *, validate_only: bool
+    requested: CreatePartitionsTopic, registry: TopicRegistry, node_id: int, *, validate_only: bool
 ) -> Steps[ApiError]:
-    topic = registry.by_name(asked.name)
+    topic = registry.by_name(requested.name)
     if topic is None:
         return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    fault = _count_fault(asked, len(topic.partitions)) or _assignments_fault(
-        asked, len(topic.partitions), node_id
+    fault = _count_fault(requested, len(topic.partitions)) or _assignments_fault(
+        requested, len(topic.partitions), node_id
     )
     if fault is not None:
         return fault
     if topic.is_internal:
-        # The offsets topic's count is part of the hash that finds a group.
+        # The offsets topic's count is part of the hash that locates a group.
         return internal_topic_error(topic.name, "given more partitions")
     if validate_only:
         return _DONE
     try:
-        yield from registry.add_partitions(topic, asked.count)
+        yield from registry.add_partitions(topic, requested.count)
     except OSError as error:
         return disk_error(error)
     return _DONE
 
 
-def _count_fault(asked: CreatePartitionsTopic, present: int) -> ApiError | None:
-    if asked.count == present:
+def _count_fault(requested: CreatePartitionsTopic, present: int) -> ApiError | None:
+    if requested.count == present:
         text = f"Topic already has {present} partition(s)."
         return ApiError(ErrorCode.INVALID_PARTITIONS, text)
-    if asked.count < present:
+    if requested.count < present:
         text = (
-            f"The topic {asked.name} currently has {present} partition(s); "
-            f"{asked.count} would not be an increase."
+            f"The topic {requested.name} currently has {present} partition(s); "
+            f"{requested.count} would not be an increase."
         )
         return ApiError(ErrorCode.INVALID_PARTITIONS, text)
-    if asked.count - present > MAX_PARTITIONS_PER_REQUEST:
+    if requested.count - present > MAX_PARTITIONS_PER_REQUEST:
         return TOO_MANY_PARTITIONS
-    if asked.count > TOPIC_PARTITIONS_MAX:
-        text = f"A topic can have {TOPIC_PARTITIONS_MAX} partitions, not {asked.count}."
+    if requested.count > TOPIC_PARTITIONS_MAX:
+        text = f"A topic can have {TOPIC_PARTITIONS_MAX} partitions, not {requested.count}."
         return ApiError(ErrorCode.INVALID_PARTITIONS, text)
     return None
 
 
-def _assignments_fault(asked: CreatePartitionsTopic, present: int, node_id: int) -> ApiError | None:
-    if asked.assignments is None:
+def _assignments_fault(
+    requested: CreatePartitionsTopic, present: int, node_id: int
+) -> ApiError | None:
+    if requested.assignments is None:
         return None
-    additional = asked.count - present
-    if len(asked.assignments) != additional:
+    additional = requested.count - present
+    if len(requested.assignments) != additional:
         text = (
             f"Attempted to add {additional} additional partition(s), "
-            f"but only {len(asked.assignments)} assignment(s) were specified."
+            f"but only {len(requested.assignments)} assignment(s) were specified."
         )
         return ApiError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
-    faults = (assignment_fault(one.broker_ids, node_id) for one in asked.assignments)
+    faults = (
+        assignment_fault(assignment.broker_ids, node_id) for assignment in requested.assignments
+    )
     return next((fault for fault in faults if fault is not None), None)

@@ -39,23 +39,22 @@ class CreateTopicsHandler:
     def answer(self, request: CreateTopicsRequest) -> Steps[CreateTopicsResponse]:
         times = Counter(topic.name for topic in request.topics)
         prohibited = TopicName(CLUSTER_METADATA_TOPIC)
-        asked = [t for t in request.topics if times[t.name] == 1 and t.name != prohibited]
-        too_many = sum(map(self._partitions_asked, asked)) > MAX_PARTITIONS_PER_REQUEST
-        judged = [
-            (topic.name, TOO_MANY_PARTITIONS if too_many else self._judge(topic)) for topic in asked
+        requested = [t for t in request.topics if times[t.name] == 1 and t.name != prohibited]
+        too_many = sum(map(self._requested_partitions, requested)) > MAX_PARTITIONS_PER_REQUEST
+        results_by_name = [
+            (topic.name, TOO_MANY_PARTITIONS if too_many else self._validate(topic))
+            for topic in requested
         ]
-        fit = [verdict for _, verdict in judged if isinstance(verdict, NewTopic)]
+        valid = [result for _, result in results_by_name if isinstance(result, NewTopic)]
         disk: ApiError | None = None
-        if fit and not request.validate_only:
+        if valid and not request.validate_only:
             try:
-                yield from self._registry.create(fit)
+                yield from self._registry.create(valid)
             except OSError as fault:
                 disk = disk_error(fault)
         results = [
-            _refusal(name, verdict)
-            if isinstance(verdict, ApiError)
-            else self._created(verdict, disk)
-            for name, verdict in judged
+            _refusal(name, result) if isinstance(result, ApiError) else self._created(result, disk)
+            for name, result in results_by_name
         ]
         results += [_refusal(name, DUPLICATE_TOPIC) for name, n in times.items() if n > 1]
         if times[prohibited] == 1:
@@ -63,15 +62,15 @@ class CreateTopicsHandler:
             results.append(_refusal(prohibited, ApiError(ErrorCode.INVALID_REQUEST, text)))
         return CreateTopicsResponse(topics=results)
 
-    def _partitions_asked(self, topic: CreatableTopic) -> int:
+    def _requested_partitions(self, topic: CreatableTopic) -> int:
         if topic.assignments:
             return len(topic.assignments)
         if topic.num_partitions == DEFAULT:
             return self._settings.num_partitions
         return max(topic.num_partitions, 0)
 
-    def _judge(self, topic: CreatableTopic) -> NewTopic | ApiError:
-        """The topic that can be created, or the first reason against it."""
+    def _validate(self, topic: CreatableTopic) -> NewTopic | ApiError:
+        """The topic to create, or the first error."""
         fault = self._name_fault(topic.name) or self._configs_fault(topic)
         if fault is not None:
             return fault
@@ -107,9 +106,9 @@ class CreateTopicsHandler:
         return None
 
     def _place(self, topic: CreatableTopic) -> int | ApiError:
-        """How many partitions the topic gets, all of them here."""
+        """The number of partitions, all of them on this node."""
         if topic.assignments:
-            return self._place_by_hand(topic)
+            return self._place_manually(topic)
         if topic.replication_factor < DEFAULT or topic.replication_factor == 0:
             return ApiError(
                 ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -123,9 +122,9 @@ class CreateTopicsHandler:
         factor = topic.replication_factor
         if factor == DEFAULT:
             factor = self._settings.default_replication_factor
-        return factor_fault(factor) or self._partitions_asked(topic)
+        return factor_fault(factor) or self._requested_partitions(topic)
 
-    def _place_by_hand(self, topic: CreatableTopic) -> int | ApiError:
+    def _place_manually(self, topic: CreatableTopic) -> int | ApiError:
         for value, name in (
             (topic.replication_factor, "replication factor"),
             (topic.num_partitions, "numPartitions"),

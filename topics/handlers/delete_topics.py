@@ -42,7 +42,7 @@ _SAME_TOPIC: Final = ApiError(
 def answer_delete_topics(
     request: DeleteTopicsRequest, token: ReplyToken, registry: TopicRegistry, *, enabled: bool
 ) -> Steps[DeleteTopicsResponse]:
-    """Those that can be deleted go together, so that they cost one save of the catalog."""
+    """All valid topics are deleted together, with one save of the catalog."""
     if not enabled:
         return _disabled(request, token.api_version)
     deleted: dict[TopicId, Topic] = {}
@@ -68,18 +68,18 @@ def answer_delete_topics(
 def _refused(
     request: DeleteTopicsRequest, registry: TopicRegistry, deleted: dict[TopicId, Topic]
 ) -> Iterator[DeletableTopicResult]:
-    """Why some are not to be deleted; the others go to `deleted`."""
+    """The results of refused topics; the others are added to `deleted`."""
     names: Counter[TopicName] = Counter(request.topic_names)
     ids: Counter[TopicId] = Counter()
-    for asked in request.topics:
-        if asked.name is None and asked.topic_id == ZERO_TOPIC_ID:
+    for requested in request.topics:
+        if requested.name is None and requested.topic_id == ZERO_TOPIC_ID:
             yield _result(None, ZERO_TOPIC_ID, _NEITHER)
-        elif asked.name is None:
-            ids[asked.topic_id] += 1
-        elif asked.topic_id == ZERO_TOPIC_ID:
-            names[asked.name] += 1
+        elif requested.name is None:
+            ids[requested.topic_id] += 1
+        elif requested.topic_id == ZERO_TOPIC_ID:
+            names[requested.name] += 1
         else:
-            yield _result(asked.name, asked.topic_id, _BOTH)
+            yield _result(requested.name, requested.topic_id, _BOTH)
     for topic_id, times in ids.items():
         topic = registry.by_id(topic_id)
         if times > 1:
@@ -107,7 +107,8 @@ def _disabled(request: DeleteTopicsRequest, api_version: int) -> DeleteTopicsRes
         error_code = ErrorCode.INVALID_REQUEST
     results = [DeletableTopicResult(name, error_code=error_code) for name in request.topic_names]
     results += [
-        DeletableTopicResult(asked.name, asked.topic_id, error_code) for asked in request.topics
+        DeletableTopicResult(requested.name, requested.topic_id, error_code)
+        for requested in request.topics
     ]
     return DeleteTopicsResponse(responses=results)
 

@@ -15,14 +15,14 @@ from seams.reply_token import ReplyToken
 from topics.authorized_operations import CLUSTER_OPERATIONS
 from topics.cluster import ClusterView
 
-BROKERS: Final = 1
-CONTROLLERS: Final = 2
+_BROKERS: Final = 1
+_CONTROLLERS: Final = 2
 
 
 def answer_describe_cluster(
     request: DescribeClusterRequest, token: ReplyToken, cluster: ClusterView
 ) -> DescribeClusterResponse:
-    if request.endpoint_type == CONTROLLERS:
+    if request.endpoint_type == _CONTROLLERS:
         return DescribeClusterResponse(
             error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
             error_message=(
@@ -30,7 +30,7 @@ def answer_describe_cluster(
                 "but we wanted an endpoint of type CONTROLLER"
             ),
         )
-    if request.endpoint_type != BROKERS:
+    if request.endpoint_type != _BROKERS:
         return DescribeClusterResponse(
             error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
             error_message=f"Unsupported endpoint type {request.endpoint_type}",

@@ -41,7 +41,7 @@ _NAMELESS: Final = {
 }
 
 Entries = Iterable[DescribeConfigsResourceResult]
-Shown = tuple[Sequence[DescribeConfigsResourceResult], int]
+_Shown = tuple[Sequence[DescribeConfigsResourceResult], int]
 """What of the entries was asked for, and about how many bytes that takes in an answer."""
 
 _ENTRY_BYTES: Final = 20
@@ -51,7 +51,7 @@ class _Described(NamedTuple):
     """In one answer, so far: most topics have the same configs, and are not looked at each."""
 
     room: AnswerBudget
-    configs: dict[Hashable, Shown]
+    configs: dict[Hashable, _Shown]
 
 
 class DescribeConfigsHandler:
@@ -64,11 +64,11 @@ class DescribeConfigsHandler:
     def answer(self, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
         if any(r.resource_type not in _RESOURCE_TYPES for r in request.resources):
             return DescribeConfigsResponse(
-                results=[_refused(one, MALFORMED_BY_CLIENT) for one in request.resources]
+                results=[_refused(resource, MALFORMED_BY_CLIENT) for resource in request.resources]
             )
         described = _Described(AnswerBudget(), {})
         return DescribeConfigsResponse(
-            results=[self._result(one, request, described) for one in request.resources]
+            results=[self._result(resource, request, described) for resource in request.resources]
         )
 
     def _result(
@@ -183,7 +183,7 @@ def _broker_entry(config: BrokerConfig) -> DescribeConfigsResourceResult:
     )
 
 
-def _shown(entries: Entries, wanted: AbstractSet[str], request: DescribeConfigsRequest) -> Shown:
+def _shown(entries: Entries, wanted: AbstractSet[str], request: DescribeConfigsRequest) -> _Shown:
     configs = [entry for entry in entries if not wanted or entry.name in wanted]
     size = 0
     for entry in configs:
@@ -193,7 +193,7 @@ def _shown(entries: Entries, wanted: AbstractSet[str], request: DescribeConfigsR
             entry.documentation = None
         size += _ENTRY_BYTES + sum(map(len, (entry.name, entry.value or "")))
         size += len(entry.documentation or "")
-        size += sum(len(one.name) + len(one.value or "") for one in entry.synonyms)
+        size += sum(len(synonym.name) + len(synonym.value or "") for synonym in entry.synonyms)
     return configs, size
 
 

@@ -40,15 +40,15 @@ from topics.partition import Partition
 from topics.registry import TopicRegistry
 
 READ_COMMITTED: Final = 1
-NO_OFFSET: Final = -1
+_NO_OFFSET: Final = -1
 FULL_SESSION_EPOCHS: Final = (0, -1)  # begin a session; do without one
-FIRST_VERSION_WITH_IDS: Final = 13
+_FIRST_VERSION_WITH_IDS: Final = 13
 FIRST_VERSION_WITH_HINTS: Final = 16
 LAST_VERSION_WITHOUT_STORAGE_ERROR: Final = 5
 
 
 class RequestedPartition(NamedTuple):
-    """One partition of a request, and what the request may call it by."""
+    """One partition of a request, with the topic's name and id."""
 
     name: TopicName | None
     topic_id: TopicId
@@ -60,18 +60,18 @@ class RequestedPartition(NamedTuple):
 
 
 class ReadablePartition(NamedTuple):
-    """A partition to be read, as it was when the request was looked at."""
+    """A partition to be read, as it was when the request was validated."""
 
-    wanted: RequestedPartition
+    requested: RequestedPartition
     partition: Partition
     log: TopicLog
-    written_bytes: int  # before the read: what becomes readable meanwhile must count as new
+    written_bytes: int  # before the read: later bytes count as new
 
 
 class LogReadResult(NamedTuple):
-    """What reading one partition came to; `partition` is None where there was nothing to read."""
+    """The result of reading one partition; `partition` is None if it is unknown."""
 
-    wanted: RequestedPartition
+    requested: RequestedPartition
     data: PartitionData
     partition: Partition | None = None
     written_bytes: int = 0
@@ -87,7 +87,7 @@ class LogReadResult(NamedTuple):
 
 
 class FetchHandler:
-    """Answers Fetch; holds the fetches that wait."""
+    """Answers Fetch; holds the delayed fetches."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class FetchHandler:
         self._observe = observe
         self._reader = reader
         self._reading: set[ReplyToken] = set()  # in the reader's thread
-        self._stops = False
+        self._is_stopping = False
         self.purgatory: Purgatory[CompleteFetch] = Purgatory()
 
     def handle(self, request: Request, token: ReplyToken, now: Now) -> None:
@@ -117,14 +117,14 @@ class FetchHandler:
             error_code = ErrorCode.FETCH_SESSION_ID_NOT_FOUND
             self._reply(token, FetchResponse(error_code=error_code))
             return
-        self._begin(request, token, now.mono_ms + max(request.max_wait_ms, 0))
+        self._start(request, token, now.mono_ms + max(request.max_wait_ms, 0))
 
-    def _begin(self, request: FetchRequest, token: ReplyToken, deadline_ms: int | None) -> None:
-        """Read, here or in the thread; None for a deadline: answer with what there is."""
+    def _start(self, request: FetchRequest, token: ReplyToken, deadline_ms: int | None) -> None:
+        """Read, here or in the reader thread. Without a deadline, answer with what there is."""
         targets = self._targets(request, token)
         reads = self._read(request, targets, may_open=False)
         if reads is not None:
-            self._go_on(request, token, reads, deadline_ms)
+            self._answer_or_park(request, token, reads, deadline_ms)
             return
         self._reading.add(token)
 
@@ -135,25 +135,25 @@ class FetchHandler:
             if reads is None or isinstance(reads, Exception):
                 self._hang_up(token)
                 raise reads or AssertionError("nothing was read")
-            self._go_on(request, token, reads, deadline_ms)
+            self._answer_or_park(request, token, reads, deadline_ms)
 
         self._reader.submit(lambda: self._read(request, targets, may_open=True), done)
 
-    def _go_on(
+    def _answer_or_park(
         self,
         request: FetchRequest,
         token: ReplyToken,
         reads: list[LogReadResult],
         deadline_ms: int | None,
     ) -> None:
-        """Answer, or wait for more."""
-        reads = [self._settled(read) for read in reads]
+        """Answer, or park the fetch until there is more."""
+        reads = [self._checked_again(read) for read in reads]
         max_bytes = min(request.max_bytes, self._fetch_max_bytes)
         min_bytes = min(request.min_bytes, max_bytes)
         if (
             deadline_ms is None
             or request.max_wait_ms <= 0
-            or self._stops
+            or self._is_stopping
             or not any(read.partition for read in reads)
             or sum(read.size for read in reads) >= min_bytes
             or any(read.ends_waiting for read in reads if read.partition)
@@ -163,25 +163,25 @@ class FetchHandler:
         awaited = tuple(_awaited(read, read.partition) for read in reads if read.partition)
         op = DelayedFetch(request, token, awaited, min_bytes, deadline_ms)
         command = self.purgatory.try_complete_else_watch(op)
-        if command is not None:  # more has come while it was read
+        if command is not None:  # more was appended while it was read
             self._complete([command])
 
-    def _settled(self, read: LogReadResult) -> LogReadResult:
-        """What a thread has read, once the loop knows better."""
+    def _checked_again(self, read: LogReadResult) -> LogReadResult:
+        """The result of the reader thread, checked against the state on the loop."""
         if read.partition is None or read.fault is None:
             return read
         if read.partition.deleted:
-            return _refused(read.wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return _refused(read.requested, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         self._observe(PartitionFailed(read.partition.topic_partition, read.fault, offline=False))
         return read
 
     def readable(self, topic_partition: TopicPartition) -> None:
-        """A partition gained records, or went away: ask those who wait for it."""
+        """A partition gained records or was deleted: check the fetches that wait for it."""
         if not self.purgatory.watching(topic_partition):
-            return  # as it is with most offset commits, which all pass here
+            return  # the usual case of offset commits, which all pass here
         partition = self._registry.partition(*topic_partition)
         if partition is not None:
-            partition.look()
+            partition.update_written_bytes()
         self._complete(self.purgatory.check_and_complete(topic_partition))
 
     def expire(self, now: Now) -> None:
@@ -192,8 +192,8 @@ class FetchHandler:
         self.purgatory.cancel(token)
 
     def answer_all(self) -> None:
-        """The daemon stops: answer everybody with what there is."""
-        self._stops = True
+        """The daemon stops: answer all delayed fetches with what there is."""
+        self._is_stopping = True
         last_ms = self.purgatory.next_deadline_ms
         while last_ms is not None:
             self._complete(self.purgatory.expire_due(last_ms))
@@ -201,25 +201,25 @@ class FetchHandler:
 
     def _complete(self, commands: list[CompleteFetch]) -> None:
         for request, token in commands:
-            self._begin(request, token, None)
+            self._start(request, token, None)
 
     # Reading
 
     def _targets(
         self, request: FetchRequest, token: ReplyToken
     ) -> list[ReadablePartition | LogReadResult]:
-        """Every partition of the request in its order, those that nobody knows at the end."""
+        """Every partition of the request in its order, unknown ones last."""
         known: list[ReadablePartition | LogReadResult] = []
         unknown: list[ReadablePartition | LogReadResult] = []
-        for wanted in self._wanted(request, token.api_version):
-            if wanted.name is None:
-                unknown.append(_refused(wanted, ErrorCode.UNKNOWN_TOPIC_ID))
+        for requested in self._requested(request, token.api_version):
+            if requested.name is None:
+                unknown.append(_refused(requested, ErrorCode.UNKNOWN_TOPIC_ID))
                 continue
-            partition = self._registry.partition(wanted.name, wanted.asked.partition)
+            partition = self._registry.partition(requested.name, requested.asked.partition)
             if partition is None:
-                unknown.append(_refused(wanted, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+                unknown.append(_refused(requested, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
                 continue
-            known.append(_target(request, wanted, partition))
+            known.append(_target(request, requested, partition))
         return known + unknown
 
     def _read(
@@ -229,7 +229,7 @@ class FetchHandler:
         *,
         may_open: bool,
     ) -> list[LogReadResult] | None:
-        """Read them all, in any thread; None where a file must be opened and may not."""
+        """Read all, in any thread; None if a file must be opened and may not."""
         room = min(request.max_bytes, self._fetch_max_bytes)
         at_least_one = True
         reads: list[LogReadResult] = []
@@ -248,15 +248,15 @@ class FetchHandler:
                 room -= read.size
         return reads
 
-    def _wanted(self, request: FetchRequest, api_version: int) -> Iterator[RequestedPartition]:
-        """The partitions asked for; of one that is asked for twice the later question counts."""
-        by_id = api_version >= FIRST_VERSION_WITH_IDS
+    def _requested(self, request: FetchRequest, api_version: int) -> Iterator[RequestedPartition]:
+        """The requested partitions; of one that is requested twice the later one counts."""
+        by_id = api_version >= _FIRST_VERSION_WITH_IDS
         found: dict[tuple[TopicName | None, TopicId, int], RequestedPartition] = {}
         for topic in request.topics:
             name = self._registry.topic_name(topic.topic_id) if by_id else topic.topic
             for asked in topic.partitions:
-                wanted = RequestedPartition(name, topic.topic_id, asked)
-                found[wanted.key] = wanted
+                requested = RequestedPartition(name, topic.topic_id, asked)
+                found[requested.key] = requested
         return iter(found.values())
 
     # Answering
@@ -266,13 +266,13 @@ class FetchHandler:
         partitions: list[PartitionData] = []
         hinted = False
         previous: tuple[TopicName | None, TopicId] | None = None
-        for wanted, data, partition, *_ in reads:
-            if (wanted.name, wanted.topic_id) != previous:
-                previous = (wanted.name, wanted.topic_id)
+        for requested, data, partition, *_ in reads:
+            if (requested.name, requested.topic_id) != previous:
+                previous = (requested.name, requested.topic_id)
                 partitions = []
                 topics.append(
                     FetchableTopicResponse(
-                        wanted.name or TopicName(""), wanted.topic_id, partitions
+                        requested.name or TopicName(""), requested.topic_id, partitions
                     )
                 )
             if partition is not None:
@@ -284,7 +284,7 @@ class FetchHandler:
         self._reply(token, FetchResponse(responses=topics, node_endpoints=endpoints))
 
     def _finish(self, token: ReplyToken, data: PartitionData, partition: Partition) -> bool:
-        """Add what depends on the version; True if the answer must name the leader's address."""
+        """Adapt the result to the version; True if the response must have the leader's address."""
         if data.records:
             self._observe(RecordsFetched(partition.topic_partition, len(data.records)))
             return False
@@ -304,19 +304,19 @@ class FetchHandler:
 
 
 def _target(
-    request: FetchRequest, wanted: RequestedPartition, partition: Partition
+    request: FetchRequest, requested: RequestedPartition, partition: Partition
 ) -> ReadablePartition | LogReadResult:
-    """The partition to be read, or why it is not."""
+    """The partition to be read, or its error."""
     log = partition.usable_log()
     if isinstance(log, ErrorCode):
-        return _failed(wanted, partition, log)
-    partition.look()
-    error_code = epoch_error(log, wanted.asked.current_leader_epoch)
+        return _failed(requested, partition, log)
+    partition.update_written_bytes()
+    error_code = epoch_error(log, requested.asked.current_leader_epoch)
     if error_code is None and _is_follower(request):
         error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
     if error_code is not None:
-        return _failed(wanted, partition, error_code)
-    return ReadablePartition(wanted, partition, log, partition.written_bytes)
+        return _failed(requested, partition, error_code)
+    return ReadablePartition(requested, partition, log, partition.written_bytes)
 
 
 def _read_partition(
@@ -327,11 +327,11 @@ def _read_partition(
     at_least_one: bool,
     may_open: bool,
 ) -> LogReadResult | None:
-    """In any thread; None where a file must be opened and may not."""
-    wanted, partition, log, written_bytes = target
-    asked = wanted.asked
+    """In any thread; None if a file must be opened and may not."""
+    requested, partition, log, written_bytes = target
+    asked = requested.asked
     if not may_open and asked.last_fetched_epoch not in (NO_EPOCH, log.leader_epoch):
-        return None  # where an earlier epoch ended is read from the log
+        return None  # the end of an earlier epoch is read from the log
     try:
         diverging = _diverging(log, asked)
         records: bytes | None = b""
@@ -342,18 +342,18 @@ def _read_partition(
                 asked.fetch_offset, max_bytes, up_to=log.high_watermark, at_least_one=at_least_one
             )
     except IndexError:
-        return _failed(wanted, partition, ErrorCode.OFFSET_OUT_OF_RANGE)
+        return _failed(requested, partition, ErrorCode.OFFSET_OUT_OF_RANGE)
     except (Corrupt, OSError) as fault:
         reason = f"{type(fault).__name__}: {fault}"
-        return _failed(wanted, partition, ErrorCode.KAFKA_STORAGE_ERROR, reason)
+        return _failed(requested, partition, ErrorCode.KAFKA_STORAGE_ERROR, reason)
     if records is None:
         return None
-    data = _found(request, wanted, log, records, diverging)
-    return LogReadResult(wanted, data, partition, written_bytes)
+    data = _found(request, requested, log, records, diverging)
+    return LogReadResult(requested, data, partition, written_bytes)
 
 
 def _awaited(read: LogReadResult, partition: Partition) -> FetchPartitionStatus:
-    max_bytes = read.wanted.asked.partition_max_bytes
+    max_bytes = read.requested.asked.partition_max_bytes
     return FetchPartitionStatus(partition, read.size, read.written_bytes, max_bytes)
 
 
@@ -365,7 +365,7 @@ def _is_follower(request: FetchRequest) -> bool:
 
 
 def _diverging(log: TopicLog, asked: FetchPartition) -> EpochEndOffset | None:
-    """Where the consumer's last epoch ended, if it read beyond that; IndexError if unknown."""
+    """The end of the consumer's last epoch, if it read beyond that. IndexError if unknown."""
     if asked.last_fetched_epoch == NO_EPOCH:
         return None
     epoch, end_offset = end_of_epoch(log, asked.last_fetched_epoch)
@@ -378,14 +378,14 @@ def _diverging(log: TopicLog, asked: FetchPartition) -> EpochEndOffset | None:
 
 def _found(
     request: FetchRequest,
-    wanted: RequestedPartition,
+    requested: RequestedPartition,
     log: TopicLog,
     records: bytes,
     diverging: EpochEndOffset | None,
 ) -> PartitionData:
     high_watermark = log.high_watermark
     return PartitionData(
-        partition_index=wanted.asked.partition,
+        partition_index=requested.asked.partition,
         high_watermark=high_watermark,
         last_stable_offset=high_watermark,  # nobody here ends a transaction: none is waited for
         log_start_offset=log.log_start_offset,
@@ -405,26 +405,26 @@ def _aborted(log: TopicLog, records: bytes) -> Sequence[AbortedTransaction]:
     ]
 
 
-def _refused(wanted: RequestedPartition, error_code: ErrorCode) -> LogReadResult:
-    return LogReadResult(wanted, _error(wanted, error_code, ()))
+def _refused(requested: RequestedPartition, error_code: ErrorCode) -> LogReadResult:
+    return LogReadResult(requested, _error(requested, error_code, ()))
 
 
 def _failed(
-    wanted: RequestedPartition,
+    requested: RequestedPartition,
     partition: Partition,
     error_code: ErrorCode,
     fault: str | None = None,
 ) -> LogReadResult:
-    return LogReadResult(wanted, _error(wanted, error_code, None), partition, fault=fault)
+    return LogReadResult(requested, _error(requested, error_code, None), partition, fault=fault)
 
 
 def _error(
-    wanted: RequestedPartition, error_code: ErrorCode, aborted: tuple[()] | None
+    requested: RequestedPartition, error_code: ErrorCode, aborted: tuple[()] | None
 ) -> PartitionData:
     return PartitionData(
-        partition_index=wanted.asked.partition,
+        partition_index=requested.asked.partition,
         error_code=error_code,
-        high_watermark=NO_OFFSET,
+        high_watermark=_NO_OFFSET,
         aborted_transactions=aborted,
         records=b"",
     )

@@ -13,35 +13,35 @@ from protocol.names import ErrorCode, ProducerId
 from topics.admin_queue import Steps
 from topics.producer_ids import ProducerIds
 
-NO_PRODUCER_ID: Final = -1
-NO_EPOCH: Final = -1
+_NO_PRODUCER_ID: Final = -1
+_NO_EPOCH: Final = -1
 
 
 def answer_init_producer_id(
     request: InitProducerIdRequest, producer_ids: ProducerIds
 ) -> InitProducerIdResponse | None:
-    """None if the disk must reserve ids first: then `reserve_and_answer`, in the admin queue."""
-    if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_EPOCH):
+    """None if ids must be reserved first: then `reserve_and_answer`, in the admin queue."""
+    if (request.producer_id == _NO_PRODUCER_ID) != (request.producer_epoch == _NO_EPOCH):
         return _refused(ErrorCode.INVALID_REQUEST)
     if request.transactional_id == "":
         return _refused(ErrorCode.INVALID_REQUEST)
     if request.transactional_id is not None:
         return _refused(ErrorCode.UNSUPPORTED_VERSION)
-    return _given(producer_ids)
+    return _assigned(producer_ids)
 
 
 def reserve_and_answer(producer_ids: ProducerIds) -> Steps[InitProducerIdResponse]:
-    """For a request that was found fit. Others before it may have used up a block meanwhile."""
-    while (answer := _given(producer_ids)) is None:
+    """For a valid request. Others before it may have used up a block meanwhile."""
+    while (answer := _assigned(producer_ids)) is None:
         try:
             yield from producer_ids.reserve()
         except OSError:
-            # What Kafka says while it has no ids to give: the client asks again.
+            # Kafka's error while it has no ids: the client retries.
             return _refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     return answer
 
 
-def _given(producer_ids: ProducerIds) -> InitProducerIdResponse | None:
+def _assigned(producer_ids: ProducerIds) -> InitProducerIdResponse | None:
     producer_id = producer_ids.take()
     if producer_id is None:
         return None
@@ -50,5 +50,5 @@ def _given(producer_ids: ProducerIds) -> InitProducerIdResponse | None:
 
 def _refused(error_code: ErrorCode) -> InitProducerIdResponse:
     return InitProducerIdResponse(
-        error_code=error_code, producer_id=ProducerId(NO_PRODUCER_ID), producer_epoch=NO_EPOCH
+        error_code=error_code, producer_id=ProducerId(_NO_PRODUCER_ID), producer_epoch=_NO_EPOCH
     )

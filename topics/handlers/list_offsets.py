@@ -18,7 +18,7 @@ from protocol.messages.list_offsets import (
 )
 from protocol.names import ErrorCode, TopicName
 from storage.api import Corrupt, TopicLog
-from topics.leader_epochs import epoch_at, epoch_error, while_start_moves
+from topics.leader_epochs import epoch_at, epoch_error, retry_while_start_moves
 from topics.registry import TopicRegistry
 
 LATEST: Final = -1
@@ -37,12 +37,12 @@ FIRST_VERSION: Final[Mapping[int, int]] = {
     EARLIEST_PENDING_UPLOAD: 11,
 }
 FIRST_VERSION_WITH_EPOCHS: Final = 4
-CONSUMER: Final = -1
-NONE: Final = -1
+_CONSUMER: Final = -1
+_NONE: Final = -1
 
 
 def reads_nothing(request: ListOffsetsRequest) -> bool:
-    """Can it be answered without a look into a log? Most ask for the end alone."""
+    """Whether no log must be read. Most requests are for the end offset alone."""
     return all(
         partition.timestamp in (LATEST, LATEST_TIERED, EARLIEST_PENDING_UPLOAD)
         for topic in request.topics
@@ -53,7 +53,7 @@ def reads_nothing(request: ListOffsetsRequest) -> bool:
 def answer_list_offsets(
     request: ListOffsetsRequest, api_version: int, registry: TopicRegistry
 ) -> ListOffsetsResponse:
-    asked = Counter(
+    requested = Counter(
         (topic.name, partition.partition_index)
         for topic in request.topics
         for partition in topic.partitions
@@ -63,7 +63,7 @@ def answer_list_offsets(
         answers = topics.setdefault(topic.name, {})
         for partition in topic.partitions:
             index = partition.partition_index
-            if asked[topic.name, index] > 1:
+            if requested[topic.name, index] > 1:
                 answers[index] = _refused(index, ErrorCode.INVALID_REQUEST)
             else:
                 answers[index] = _answer(request, topic.name, partition, api_version, registry)
@@ -78,11 +78,11 @@ def answer_list_offsets(
 def _answer(
     request: ListOffsetsRequest,
     name: TopicName,
-    asked: ListOffsetsPartition,
+    requested: ListOffsetsPartition,
     api_version: int,
     registry: TopicRegistry,
 ) -> ListOffsetsPartitionResponse:
-    index, timestamp = asked.partition_index, asked.timestamp
+    index, timestamp = requested.partition_index, requested.timestamp
     if timestamp < 0 and api_version < FIRST_VERSION.get(timestamp, api_version + 1):
         return _refused(index, ErrorCode.UNSUPPORTED_VERSION)
     partition = registry.partition(name, index)
@@ -91,31 +91,31 @@ def _answer(
     log = partition.usable_log()
     if isinstance(log, ErrorCode):
         return _refused(index, log)
-    error_code = epoch_error(log, asked.current_leader_epoch)
+    error_code = epoch_error(log, requested.current_leader_epoch)
     if error_code is not None:
         return _refused(index, error_code)
-    # Only a consumer is bound to the high watermark; tools that debug see the end of the log.
-    end = log.high_watermark if request.replica_id == CONSUMER else log.log_end_offset
+    # Only a consumer is limited to the high watermark; debugging clients see the log's end.
+    end = log.high_watermark if request.replica_id == _CONSUMER else log.log_end_offset
     try:
-        found = while_start_moves(log, lambda: _find(log, timestamp, end))
+        found = retry_while_start_moves(log, lambda: _find(log, timestamp, end))
     except (Corrupt, OSError, IndexError):
         return _refused(index, partition.read_error())
     if found is None:
         return ListOffsetsPartitionResponse(index)
     found_timestamp, offset, epoch = found
     if api_version < FIRST_VERSION_WITH_EPOCHS:
-        epoch = NONE
+        epoch = _NONE
     return ListOffsetsPartitionResponse(index, ErrorCode.NONE, found_timestamp, offset, epoch)
 
 
 def _find(log: TopicLog, timestamp: int, end: int) -> tuple[int, int, int] | None:
-    """(timestamp, offset, leader epoch); None if no record answers the question."""
+    """(timestamp, offset, leader epoch); None if there is no such record."""
     if timestamp == LATEST:
-        return NONE, end, log.leader_epoch
+        return _NONE, end, log.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         start = log.log_start_offset
         epoch = epoch_at(log, start) if start < log.high_watermark else log.leader_epoch
-        return NONE, start, epoch
+        return _NONE, start, epoch
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return None  # there is no tiered storage
     found = (

@@ -40,7 +40,7 @@ AUTO_CREATION_FAILURES_MAX: Final = 1_000
 
 
 class MetadataHandler:
-    """Answers Metadata; creates topics on the way."""
+    """Answers Metadata; creates missing topics."""
 
     def __init__(
         self,
@@ -55,35 +55,37 @@ class MetadataHandler:
         self._observe = observe
         self._logged: set[TopicName] = set()  # of which topics it was told that they cannot be made
 
-    def wants_topics(self, request: MetadataRequest, token: ReplyToken) -> bool:
-        """Does it name topics that are to be made first? Then `create` comes before `answer`."""
-        return not _mixes_ids_and_names(request, token.api_version) and bool(self._wanted(request))
+    def creates_topics(self, request: MetadataRequest, token: ReplyToken) -> bool:
+        """Whether it names topics to be created first: `create` is called before `answer`."""
+        return not _mixes_ids_and_names(request, token.api_version) and bool(
+            self._topics_to_create(request)
+        )
 
     def create(self, request: MetadataRequest) -> Steps[None]:
-        """Make the topics that it names and nobody has made meanwhile. In the admin queue."""
-        for name in self._wanted(request):
+        """Create the topics that it names and that still do not exist. In the admin queue."""
+        for name in self._topics_to_create(request):
             yield from self._create(name)
 
-    def _wanted(self, request: MetadataRequest) -> list[TopicName]:
+    def _topics_to_create(self, request: MetadataRequest) -> list[TopicName]:
         if not (request.allow_auto_topic_creation and self._settings.auto_create_topics_enable):
             return []
-        # Once one is named by its id, all are.
+        # If one topic is named by its id, all are.
         if not request.topics or any(t.topic_id != ZERO_TOPIC_ID for t in request.topics):
             return []
         names = dict.fromkeys(t.name for t in request.topics if t.name is not None)
-        return [name for name in names if self._may_be_made(name)]
+        return [name for name in names if self._can_create(name)]
 
-    def _may_be_made(self, name: TopicName) -> bool:
+    def _can_create(self, name: TopicName) -> bool:
         if self._registry.by_name(name) is not None or name_fault(name) is not None:
             return False
         if is_internal(name):
-            return False  # made by the coordinators that own them, or not at all
+            return False  # created by their coordinators, or not at all
         fault = factor_fault(self._settings.default_replication_factor)
         colliding = self._registry.colliding(name)
         if colliding is not None:
-            self._cannot_create(name, f"it collides with {colliding}")
+            self._report_failure(name, f"it collides with {colliding}")
         elif fault is not None:
-            self._cannot_create(name, f"default.replication.factor: {fault.message}")
+            self._report_failure(name, f"default.replication.factor: {fault.message}")
         return colliding is None and fault is None
 
     def answer(self, request: MetadataRequest, token: ReplyToken) -> MetadataResponse:
@@ -117,7 +119,7 @@ class MetadataHandler:
         if topic_ids:
             yield from self._by_ids(topic_ids, operations)
             return
-        # A name that is asked for twice is answered once.
+        # A repeated name is answered once.
         for name in dict.fromkeys(t.name for t in request.topics if t.name is not None):
             found = self._registry.by_name(name)
             if found is None:
@@ -136,16 +138,16 @@ class MetadataHandler:
                 yield self._known(topic, operations)
 
     def _create(self, name: TopicName) -> Steps[None]:
-        if not self._may_be_made(name):
-            return  # it collides with the one that was made just now
+        if not self._can_create(name):
+            return  # it exists or collides meanwhile
         fresh = NewTopic(name, self._registry.new_topic_id(), self._settings.num_partitions)
         try:
             yield from self._registry.create([fresh], automatic=True)
         except OSError as refusal:
-            self._cannot_create(name, str(refusal))
+            self._report_failure(name, str(refusal))
 
-    def _cannot_create(self, name: TopicName, reason: str) -> None:
-        """Tell it once: a client asks again every few hundred milliseconds."""
+    def _report_failure(self, name: TopicName, reason: str) -> None:
+        """Report it once: a client retries every few hundred milliseconds."""
         if name not in self._logged and len(self._logged) < AUTO_CREATION_FAILURES_MAX:
             self._logged.add(name)
             self._observe(AutoCreationFailed(name, reason))
@@ -172,7 +174,7 @@ class MetadataHandler:
 
 
 def _mixes_ids_and_names(request: MetadataRequest, api_version: int) -> bool:
-    """Versions 10 and 11 have ids in the answer only; later ones need a name or an id."""
+    """Versions 10 and 11 have ids in the response only; later ones need a name or an id."""
     return any(
         (topic.name is None and topic.topic_id == ZERO_TOPIC_ID)
         or (api_version < FIRST_VERSION_BY_ID and topic.topic_id != ZERO_TOPIC_ID)

@@ -24,7 +24,7 @@ def answer_offset_for_leader_epoch(
         topics=[
             OffsetForLeaderTopicResult(
                 topic.topic,
-                [_answer(topic.topic, asked, registry) for asked in topic.partitions],
+                [_answer(topic.topic, requested, registry) for requested in topic.partitions],
             )
             for topic in request.topics
         ]
@@ -32,19 +32,19 @@ def answer_offset_for_leader_epoch(
 
 
 def _answer(
-    name: TopicName, asked: OffsetForLeaderPartition, registry: TopicRegistry
+    name: TopicName, requested: OffsetForLeaderPartition, registry: TopicRegistry
 ) -> EpochEndOffset:
-    partition = registry.partition(name, asked.partition)
+    partition = registry.partition(name, requested.partition)
     if partition is None:
-        return EpochEndOffset(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, asked.partition)
+        return EpochEndOffset(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, requested.partition)
     log = partition.usable_log()
     if isinstance(log, ErrorCode):
-        return EpochEndOffset(log, asked.partition)
-    error_code = epoch_error(log, asked.current_leader_epoch)
+        return EpochEndOffset(log, requested.partition)
+    error_code = epoch_error(log, requested.current_leader_epoch)
     if error_code is not None:
-        return EpochEndOffset(error_code, asked.partition)
+        return EpochEndOffset(error_code, requested.partition)
     try:
-        epoch, end_offset = end_of_epoch(log, asked.leader_epoch)
+        epoch, end_offset = end_of_epoch(log, requested.leader_epoch)
     except (Corrupt, OSError, IndexError):
-        return EpochEndOffset(partition.read_error(), asked.partition)
-    return EpochEndOffset(ErrorCode.NONE, asked.partition, epoch, end_offset)
+        return EpochEndOffset(partition.read_error(), requested.partition)
+    return EpochEndOffset(ErrorCode.NONE, requested.partition, epoch, end_offset)

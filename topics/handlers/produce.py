@@ -41,37 +41,37 @@ from topics.maintenance import TopicMaintenance
 from topics.producer_snapshot import ProducerSnapshots
 from topics.registry import Topic, TopicRegistry
 
-NO_OFFSET: Final = -1
-FIRST_VERSION_WITH_IDS: Final = 13
+_NO_OFFSET: Final = -1
+_FIRST_VERSION_WITH_IDS: Final = 13
 
 CHECKED_RECORDS_MAX: Final = 10_000
-"""Records of a request that the appender checks itself: about ten milliseconds."""
+"""Records of a request that the appender checks itself, in about ten milliseconds."""
 
 CHECKED_BYTES_MAX: Final = 2 << 20
-"""And bytes of it: a checksum and a copy of them take a millisecond."""
+"""Bytes of a request that the appender checks: checksum and copy take a millisecond."""
 
 _UNKNOWN = RejectedBatch(
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "no such partition", tells_log_start=False
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "no such partition", has_log_start=False
 )
-_UNKNOWN_ID = RejectedBatch(ErrorCode.UNKNOWN_TOPIC_ID, "no such topic id", tells_log_start=False)
+_UNKNOWN_ID = RejectedBatch(ErrorCode.UNKNOWN_TOPIC_ID, "no such topic id", has_log_start=False)
 _BAD_ACKS = RejectedBatch(
-    ErrorCode.INVALID_REQUIRED_ACKS, "acks is none of 0, 1 and -1", tells_log_start=False
+    ErrorCode.INVALID_REQUIRED_ACKS, "acks is none of 0, 1 and -1", has_log_start=False
 )
 _INTERNAL = RejectedBatch(
-    ErrorCode.INVALID_TOPIC_EXCEPTION, "clients do not write to it", tells_log_start=False
+    ErrorCode.INVALID_TOPIC_EXCEPTION, "clients do not write to it", has_log_start=False
 )
 _TRANSACTION_UNKNOWN = RejectedBatch(
-    ErrorCode.INVALID_PRODUCER_ID_MAPPING, "transactions are not served", tells_log_start=False
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING, "transactions are not served", has_log_start=False
 )
 _TRANSACTION_UNNAMED = RejectedBatch(
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     "a transactional batch without a transactional id",
-    tells_log_start=False,
+    has_log_start=False,
 )
 
 
 class PartitionAppend(Struct):
-    """One partition of a request; `outcome` once it is known."""
+    """One partition of a request, and its outcome."""
 
     topic_partition: TopicPartition
     outcome: AppendOutcome | None
@@ -79,7 +79,7 @@ class PartitionAppend(Struct):
 
 
 class PendingProduce(Struct):
-    """A request on its way, its partitions in its order by topic."""
+    """A request in progress; its partitions in its order, by topic."""
 
     request: ProduceRequest
     token: ReplyToken
@@ -98,7 +98,7 @@ class ProduceHandler:
         self,
         registry: TopicRegistry,
         snapshots: ProducerSnapshots,
-        upkeep: TopicMaintenance,
+        maintenance: TopicMaintenance,
         *,
         appender: IoExecutor,
         checker: IoExecutor,
@@ -111,7 +111,7 @@ class ProduceHandler:
         self._appending = LogAppender(snapshots)
         self._appender = appender
         self._checker = checker
-        self._upkeep = upkeep
+        self._maintenance = maintenance
         self._reply = reply
         self._hang_up = hang_up
         self._readable = readable
@@ -119,49 +119,51 @@ class ProduceHandler:
 
     def handle(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, ProduceRequest)
-        asked = PendingProduce(request, token, now)
-        by_id = token.api_version >= FIRST_VERSION_WITH_IDS
+        pending = PendingProduce(request, token, now)
+        by_id = token.api_version >= _FIRST_VERSION_WITH_IDS
         for data in request.topic_data:
             topic = (
                 self._registry.by_id(data.topic_id) if by_id else self._registry.by_name(data.name)
             )
             name = data.name if topic is None else topic.name
             parts = []
-            for one in data.partition_data:
-                topic_partition = TopicPartition(name, one.index)
+            for partition_data in data.partition_data:
+                topic_partition = TopicPartition(name, partition_data.index)
                 if topic is None:
                     parts.append(
                         PartitionAppend(topic_partition, _UNKNOWN_ID if by_id else _UNKNOWN)
                     )
                 else:
-                    parts.append(self._part(topic, topic_partition, one, asked))
-            asked.topics.append((data, parts))
-        jobs = [part.job for part in asked.jobs if part.job is not None]
+                    parts.append(
+                        self._partition_append(topic, topic_partition, partition_data, pending)
+                    )
+            pending.topics.append((data, parts))
+        jobs = [part.job for part in pending.jobs if part.job is not None]
         if not jobs:
-            self._answer(asked)
+            self._answer(pending)
         elif self._takes_long(jobs):
-            self._checker.submit(lambda: self._prepare(jobs), lambda _: self._append(asked, jobs))
+            self._checker.submit(lambda: self._prepare(jobs), lambda _: self._append(pending, jobs))
         else:
-            self._append(asked, jobs)
+            self._append(pending, jobs)
 
-    def _part(
+    def _partition_append(
         self,
         topic: Topic,
         topic_partition: TopicPartition,
         data: PartitionProduceData,
-        asked: PendingProduce,
+        pending: PendingProduce,
     ) -> PartitionAppend:
-        """The batch to be appended, or why there is none."""
+        """The batch to be appended, or the error."""
         partition = self._registry.partition(*topic_partition)
         if partition is None:
             return PartitionAppend(topic_partition, _UNKNOWN)
-        header = check_request(data.records, asked.token.api_version)
+        header = check_request(data.records, pending.token.api_version)
         if isinstance(header, RejectedBatch):
             return PartitionAppend(topic_partition, header)
-        if asked.request.acks not in (-1, 0, 1):
+        if pending.request.acks not in (-1, 0, 1):
             return PartitionAppend(topic_partition, _BAD_ACKS)
         if header.is_transactional:
-            known = asked.request.transactional_id is not None
+            known = pending.request.transactional_id is not None
             return PartitionAppend(
                 topic_partition, _TRANSACTION_UNKNOWN if known else _TRANSACTION_UNNAMED
             )
@@ -170,12 +172,12 @@ class ProduceHandler:
         log = partition.usable_log()
         if isinstance(log, ErrorCode):
             text = "the partition is not available"
-            return PartitionAppend(topic_partition, RejectedBatch(log, text, tells_log_start=False))
+            return PartitionAppend(topic_partition, RejectedBatch(log, text, has_log_start=False))
         assert data.records is not None
-        job = AppendJob(partition, log, topic.effective, data.records, header, asked.now)
+        job = AppendJob(partition, log, topic.effective, data.records, header, pending.now)
         return PartitionAppend(topic_partition, None, job)
 
-    # The way through the threads
+    # Threads
 
     def _takes_long(self, jobs: list[AppendJob]) -> bool:
         return (
@@ -188,15 +190,16 @@ class ProduceHandler:
         for job in jobs:
             self._appending.prepare(job, self._checker.pause)
 
-    def _append(self, asked: PendingProduce, jobs: list[AppendJob]) -> None:
+    def _append(self, pending: PendingProduce, jobs: list[AppendJob]) -> None:
         append = self._appending.append
         self._appender.submit(
-            lambda: [append(job) for job in jobs], lambda outcomes: self._appended(asked, outcomes)
+            lambda: [append(job) for job in jobs],
+            lambda outcomes: self._appended(pending, outcomes),
         )
 
-    def _appended(self, asked: PendingProduce, outcomes: list[AppendOutcome] | Exception) -> None:
-        assert not isinstance(outcomes, Exception), "a fault is the outcome of its batch"
-        for part, outcome in zip(asked.jobs, outcomes, strict=True):
+    def _appended(self, pending: PendingProduce, outcomes: list[AppendOutcome] | Exception) -> None:
+        assert not isinstance(outcomes, Exception), "an error is the outcome of its batch"
+        for part, outcome in zip(pending.jobs, outcomes, strict=True):
             part.outcome = outcome
             assert part.job is not None
             if isinstance(outcome, AppendFailed):
@@ -208,25 +211,25 @@ class ProduceHandler:
                 )
                 flush_ms = part.job.config.flush_ms
                 if flush_ms is not None and not outcome.is_flushed:
-                    self._upkeep.flush_by(part.job.partition, asked.now.mono_ms + flush_ms)
-        self._answer(asked)
+                    self._maintenance.flush_by(part.job.partition, pending.now.mono_ms + flush_ms)
+        self._answer(pending)
 
     def _failed(self, job: AppendJob, fault: AppendFailed) -> RejectedBatch:
         partition = job.partition
         if partition.deleted:
-            return _UNKNOWN  # while the batch was on its way
+            return _UNKNOWN  # deleted meanwhile
         self._observe(
             PartitionFailed(partition.topic_partition, fault.reason, offline=partition.offline)
         )
-        return RejectedBatch(ErrorCode.KAFKA_STORAGE_ERROR, fault.reason, tells_log_start=False)
+        return RejectedBatch(ErrorCode.KAFKA_STORAGE_ERROR, fault.reason, has_log_start=False)
 
-    # The answer
+    # Response
 
-    def _answer(self, asked: PendingProduce) -> None:
+    def _answer(self, pending: PendingProduce) -> None:
         written: list[TopicPartition] = []
         refused = False
         responses = []
-        for data, parts in asked.topics:
+        for data, parts in pending.topics:
             answers = []
             for part in parts:
                 outcome = part.outcome
@@ -245,13 +248,13 @@ class ProduceHandler:
                 )
                 written.append(part.topic_partition)
             responses.append(TopicProduceResponse(data.name, data.topic_id, answers))
-        if asked.request.acks != 0:
-            self._reply(asked.token, ProduceResponse(responses))
+        if pending.request.acks != 0:
+            self._reply(pending.token, ProduceResponse(responses))
         elif refused:
-            # Nobody waits for an answer; only a closed connection makes such a producer look again.
-            self._hang_up(asked.token)
+            # Without a response, only a closed connection makes the producer refresh its metadata.
+            self._hang_up(pending.token)
         else:
-            self._reply(asked.token, None)
+            self._reply(pending.token, None)
         for topic_partition in written:
             self._readable(topic_partition)
 
@@ -259,15 +262,15 @@ class ProduceHandler:
         self, topic_partition: TopicPartition, refusal: RejectedBatch
     ) -> PartitionProduceResponse:
         self._observe(ProduceRefused(topic_partition, refusal.error_code, refusal.reason))
-        log_start_offset = NO_OFFSET
-        if refusal.tells_log_start:
+        log_start_offset = _NO_OFFSET
+        if refusal.has_log_start:
             partition = self._registry.partition(*topic_partition)
             if partition is not None and partition.log is not None:
                 log_start_offset = partition.log.log_start_offset
         return PartitionProduceResponse(
             index=topic_partition.partition,
             error_code=refusal.error_code,
-            base_offset=NO_OFFSET,
+            base_offset=_NO_OFFSET,
             log_start_offset=log_start_offset,
             record_errors=refusal.record_errors,
             error_message=refusal.message,
