@@ -405,7 +405,7 @@ class World:
         instances: Sequence[str | None] | None = None,
         **offer: object,
     ) -> list[JoinGroupResponse]:
-        """A group in CompletingRebalance: everybody has joined, nobody has synced. Leader first."""
+        """A group in CompletingRebalance: all have joined, none has synced. Leader first."""
         named = [None] * members if instances is None else list(instances)
         asked = []
         for instance in named:
@@ -433,7 +433,7 @@ class World:
         return group
 
     def sync_all(self, group_id: str, answers: Iterable[JoinGroupResponse]) -> list[Asked]:
-        """Everybody syncs, the leader last; member n is assigned b"n"."""
+        """All members sync, the leader last; member n is assigned b"n"."""
         answers = list(answers)
         assignments: dict[str, bytes] = {a.member_id: b"%d" % n for n, a in enumerate(answers)}
         asked = []

@@ -275,7 +275,7 @@ def _positions(path: str, content: bytes) -> list[int]:
 
 
 def _is_bare(path: str, content: bytes, at: int) -> bool:
-    """Does it lie in the front of a batch, which no checksum covers?"""
+    """Is it in the front of a batch, which no checksum covers?"""
     if not path.endswith(".log"):
         return False
     return any(start <= at < start + BARE_BYTES for start, _ in iter_batches(content))
@@ -366,14 +366,14 @@ def is_beyond_notice(damage: Damage) -> bool:
 
 def _check_refusal(refusal: str, damage: Damage) -> None:
     assert "\n" not in refusal
-    # A checkpoint that lies is noticed by the log that contradicts it.
+    # A wrong checkpoint is noticed by the log that contradicts it.
     is_named = Path(damage.path).name in refusal or "/data/" in refusal
     assert is_named, f"names no file: {refusal}"
     assert any(word in refusal for word in REMEDIES), f"no remedy: {refusal}"
 
 
 def _check_loss(outcome: Outcome, damage: Damage, expected: Served) -> None:
-    """What is not served any more was told of by a warning that says where."""
+    """A warning has named the place of everything that is not served any more."""
     assert "Traceback" not in outcome.log
     told = "\n".join(outcome.warnings)
     lost = {

@@ -39,7 +39,7 @@ ASSIGNMENT = b"what the leader says"
 
 
 async def make_topic(client: Client, name: str = "t") -> None:
-    """Ask for its metadata until it is there: the daemon creates it for whoever asks."""
+    """Ask for its metadata until it is there: the daemon creates it on request."""
     request = MetadataRequest(topics=[MetadataRequestTopic(name=TopicName(name))])
     answer = await client.call(request)
     assert isinstance(answer, MetadataResponse)

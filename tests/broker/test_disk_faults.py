@@ -236,7 +236,7 @@ async def test_a_failed_disk_ends_the_process_with_exit_code_1(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """Whoever watches the process starts it again; what waits is answered on the way."""
+    """The process monitor starts it again; what waits is answered first."""
     monkeypatch.setattr("broker.main.STOP_AFTER_FAULT_S", 3_600.0)  # it would end this process
     config = Config(
         log_dirs=(str(tmp_path / "data"),),

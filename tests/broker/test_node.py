@@ -185,7 +185,7 @@ def _is_waiting(node: Node, kind: str) -> bool:
 
 
 async def test_the_history_reads_its_log_as_it_is_shown_now(tmp_path: Path) -> None:
-    """After topics came, and the journal opened the log anew: as when a full disk has room."""
+    """After topics came, and the journal reopened the log: as when a full disk has room."""
     async with Node(tmp_path) as node:
         await make_topic(await node.client())
         assert node.daemon.history is not None

@@ -96,7 +96,7 @@ async def test_the_offsets_topic_keeps_its_number_of_partitions(tmp_path: Path) 
 
 
 def _left_by_a_kill(tmp_path: Path, partition: int) -> Path:
-    """A copy of the data, as it lies there now, with a torn segment; which one."""
+    """A copy of the data in its current state, with a torn segment; which one."""
     data, left = tmp_path / "data", tmp_path / "left" / "data"
     for path in data.rglob("*"):
         if path.is_file() and path.name != ".lock":

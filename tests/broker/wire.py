@@ -32,7 +32,7 @@ READ_BYTES = 65_536
 """As much arrives at one time, at most."""
 
 KERNEL_BYTES = 32_768
-"""As much of its answers may lie between the server and a client that does not read."""
+"""So much of its answers may be between the server and a client that does not read."""
 
 PASSES_MAX = 100_000
 """A loop that still has work after so many passes never comes to rest."""

@@ -1,6 +1,6 @@
 """A signal during the start: at any moment it ends the process, quietly and with exit code 0.
 
-The moments are those at which the interpreter tells of an import (-X importtime) or the daemon of a
+The moments are those at which the interpreter reports an import (-X importtime) or the daemon of a
 step: where an exception out of a signal handler would be lost, or shown as a traceback.
 START_SIGNALS moments (30), `make long-signals` more.
 """

@@ -58,7 +58,7 @@ class Day:
         return Consumer(given)
 
     def together(self, members: Sequence[Consumer]) -> None:
-        """Poll until each owns something, and nobody's share changes any more."""
+        """Poll until each owns something, and no share changes any more."""
         still = 0
         last: list[list[TopicPartition]] = []
         deadline = time.monotonic() + WAIT_S

@@ -1,4 +1,4 @@
-"""Fixtures and versions: where the fixtures lie, and how the code of a version is run on them.
+"""Fixtures and versions: where the fixtures are, and how the code of a version is run on them.
 
 with unpacked("killed", tmp_path) as data_dir: ...
 TODAY.daemon(folder, at_ms)             a daemon of this checkout

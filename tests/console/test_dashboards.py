@@ -139,7 +139,7 @@ def test_the_dashboard_can_be_imported() -> None:
     titles = [panel["title"] for panel in board["panels"] if panel["type"] == "row"]
     for wanted in ("Overview", "Groups", "Rebalances by cause", "Lag", "Commits", "Durability"):
         assert wanted in titles
-    # Whoever imports it chooses the data source; nothing is tied to one.
+    # The data source is chosen at the import; nothing is tied to one.
     sources = {
         json.dumps(panel["datasource"]) for panel in board["panels"] if "datasource" in panel
     }

@@ -132,7 +132,7 @@ async def test_a_scraper_that_does_not_read_is_cut_off(
         scraper = await Scraper.ask(port)
         await scraper.head()
         async with asyncio.timeout(WAIT_S):
-            while opened.scrapers:  # noqa: ASYNC110 - nobody tells of it
+            while opened.scrapers:  # noqa: ASYNC110 - no event reports it
                 await asyncio.sleep(0.01)
         whole = await scraper.rest()
         assert not whole.endswith(b"0\r\n\r\n")
@@ -154,7 +154,7 @@ async def test_scrapers_that_do_not_read_give_their_places_up_soon(
             await scraper.head()  # and reads no more
         assert opened.scrapers == app.SCRAPERS_MAX
         async with asyncio.timeout(app.SCRAPE_TIMEOUT_S / 2):
-            while opened.scrapers:  # noqa: ASYNC110 - nobody tells of it
+            while opened.scrapers:  # noqa: ASYNC110 - no event reports it
                 await asyncio.sleep(0.01)
         next_one = await Scraper.ask(port)
         assert (await next_one.head()).startswith("HTTP/1.1 200 ")

@@ -25,7 +25,7 @@ LARGE: Final = int(os.environ.get("FUZZ_ELEMENTS", "2000"))
 
 
 class Play:
-    """One world, and strangers who ask it anything."""
+    """One world, and unknown clients that send anything."""
 
     def __init__(self, random: Random) -> None:
         self.random = random
@@ -69,7 +69,7 @@ class Play:
         self.look()
 
     def settle(self) -> None:
-        """What sound clients do: everybody rejoins, and the leader hands in its assignments."""
+        """What sound clients do: all rejoin, and the leader hands in its assignments."""
         for group in tuple(self.world.coordinator.groups()):
             if group.state is GroupState.PREPARING_REBALANCE:
                 for member in tuple(group.members.values()):
@@ -123,7 +123,7 @@ class Play:
         self.frames.know(member_ids, generations)
 
     def end(self) -> None:
-        """Left in peace, everybody who waits is answered, and the log can be loaded."""
+        """Without further requests, all that wait are answered, and the log can be loaded."""
         self.world.storing = True
         self.world.store()
         self.world.advance(700_000)
@@ -141,7 +141,7 @@ def play(random: Random, steps: int, large: int = 0) -> None:
     one.end()
 
 
-@pytest.mark.timeout(120)  # no request may hold everybody up for long
+@pytest.mark.timeout(120)  # no request may delay all others for long
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_whatever_is_asked_is_answered_and_harms_nobody(seed: int) -> None:
     play(Random(seed), STEPS, LARGE if seed % 4 == 0 else 0)

@@ -132,7 +132,7 @@ def test_assignments_that_are_not_stored_in_time_are_refused_to_all_who_wait(
         f"(member: {leader.member_id})."
     )
 
-    # What is stored after that is handed out to nobody, and the members begin anew.
+    # What is stored after that is handed out to nobody, and the members rejoin.
     world.store()
     assert not world.events_of(GroupStabilized)
     world.storing = True

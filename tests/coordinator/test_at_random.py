@@ -24,7 +24,7 @@ OFFERS: tuple[Protocols, ...] = (
 
 
 class Chaos:
-    """Whoever asks for anything, from whatever it believes to know."""
+    """A client that sends anything, from whatever it believes to know."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -113,7 +113,7 @@ class Chaos:
         self.world.crash()
 
     def hear(self) -> None:
-        """What clients were told of generations, since the last time."""
+        """The generations that clients got, since the last time."""
         for asked in self.asked:
             answers = [a for a in asked.token.answers if isinstance(a, JoinGroupResponse)]
             if asked.token in self.heard or not answers:

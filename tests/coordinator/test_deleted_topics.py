@@ -48,7 +48,7 @@ def delete(world: World) -> TopicId:
 
 
 def imported(world: World, group_id: str, with_id: TopicId) -> None:
-    """A commit that came by another road than a client."""
+    """A commit that came in another way than from a client."""
     records: list[RecordPair] = []
     commit = CommittedOffset(7, committed_at_ms=1, topic_id=with_id)
     add_offset_commits(records, GroupId(group_id), T, {0: commit}, 4)

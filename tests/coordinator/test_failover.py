@@ -39,7 +39,7 @@ def test_step_1_the_rebalance_has_begun_and_nobody_knows(world: World) -> None:
     world.leave("g", two)  # answered: two is gone for itself
     world.crash()
 
-    # The old generation stands, and whoever is silent in it expires.
+    # The old generation stands, and a member that is silent in it expires.
     assert world.beat("g", one, 1).error is ErrorCode.NONE
     check_commits(world, 7)
     world.advance(SESSION_TIMEOUT_MS - 1)

@@ -56,7 +56,7 @@ def test_while_a_rebalance_is_prepared_the_parked_joins_are_counted() -> None:
     newcomer = world.join("g", version=3)
     assert newcomer.waits
 
-    # The follower knocks too late: it is not parked, and two others are.
+    # The follower joins too late: it is not parked, and two others are.
     late = world.join("g", follower)
     assert late.error is ErrorCode.GROUP_MAX_SIZE_REACHED
     assert newcomer.joined.generation_id == 2

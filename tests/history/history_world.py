@@ -127,7 +127,7 @@ class ToldWorld(World):
     def assign(
         self, answers: Sequence[JoinGroupResponse], *, late: Sequence[str] = ()
     ) -> list[Asked]:
-        """Everybody but the `late` syncs, the leader last; partitions go round by member id."""
+        """All but the `late` sync, the leader last; partitions go round by member id."""
         ids = sorted(answer.member_id for answer in answers)
         shares = {
             member_id: assignment(t=[n for n in range(4) if n % len(ids) == at])

@@ -1,6 +1,6 @@
 """Streaming: a stream that is killed and restarted has every row once, equal to an oracle's.
 
-`make test` kills it amid the rows of a table, then between two writes to the topic; with
+`make test` kills it between the rows of a table, then between two writes to the topic; with
 ROLLCALL_STREAM_KILLS=1 at every point, and beside a stream that ran at once.
 """
 
@@ -284,7 +284,7 @@ def test_a_stream_that_is_told_to_stop_stops_and_goes_on_later(
 
 
 class Shelf:
-    """In a broker's place: what is written lies there, unless the power fails."""
+    """In a broker's place: what is written stays there, unless the power fails."""
 
     bootstrap = "shelf"
 

@@ -136,7 +136,7 @@ def test_a_spark_connect_that_is_not_there_is_named_at_once(
 
 
 class OverConnect:
-    """As Spark Connect's session answers whoever wants its Java."""
+    """As Spark Connect's session answers code that needs its Java."""
 
     @property
     def _jvm(self) -> object:

@@ -96,7 +96,7 @@ def test_what_is_not_utf8_is_replaced_as_java_does(raw: str, text: str) -> None:
 
 
 def replaced_one_by_one(raw: bytes) -> str:
-    """The same, by the slow road: Python names each fault, and one mark stands for it."""
+    """The same, in the slow way: Python names each fault, and one mark stands for it."""
     text, pos = "", 0
     while pos < len(raw):
         try:

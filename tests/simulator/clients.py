@@ -445,7 +445,7 @@ class Pipeliner(Client):
         self.wake(ANSWER_WITHIN_MS, self._look)
 
     def _look(self) -> None:
-        """Patient while the connection stands; once it is cut, begin anew."""
+        """Patient while the connection stands; once it is cut, start over."""
         if self._connection is not None and self._connection.open:
             self.wake(ANSWER_WITHIN_MS, self._look)
         else:

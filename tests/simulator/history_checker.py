@@ -1,8 +1,8 @@
 """History checker: the history and the offsets log agree after every crash.
 
-The offsets log and the history are read as they lie on the disk: each generation that was stored
+The offsets log and the history are read from the disk: each generation that was stored
 with its members has been told exactly once, in the flush that stored it, and none has been told
-that was not stored. And each generation that a client was told of in a JoinGroup answer came of
+that was not stored. And each generation that a client got in a JoinGroup answer came of
 exactly one rebalance.
 """
 
@@ -30,7 +30,7 @@ Generation = tuple[GroupId, GenerationId]
 def check_history(
     node: Node, told: Collection[Generation], cleaned: Collection[Generation]
 ) -> None:
-    """`told`: the generations that clients were told of; `cleaned`: those that were stored when
+    """`told`: the generations that clients got; `cleaned`: those that were stored when
     the cleaner came. Raises Broken."""
     events = list(_events(node))
     assigned = Counter(

@@ -1,4 +1,4 @@
-"""Kafka folders: what lies in the folders that a real Kafka left, and what its consumers read.
+"""Kafka folders: what is in the folders that a real Kafka left, and what its consumers read.
 
 Recorded by tests/storage/golden/make_folders.py: one image as after kill -9, one as after a clean
 stop. A topic's folders are told by name, with the content that a consumer was given there.
@@ -47,7 +47,7 @@ class KafkaFolder(Struct, frozen=True):
     greatest_producer_id: int
 
     def kept(self) -> Kept:
-        """What whoever serves this folder has to serve; one of its own for each who asks."""
+        """What must be served from this folder; a new copy for each caller."""
         read = _recorded().partitions[f"{self.topic}-{self.index}"]
         rows = [*read.below_start, *read.records]
         written = [

@@ -4,8 +4,8 @@ In half of the worlds the data directory of the first start consists of these fo
 without the checkpoint files of that Kafka; in all of them folders that are not there yet are put in
 between two starts. From then on they are topics like any other. The rule is the same, with what a
 consumer read from that Kafka as what was acknowledged. Besides: no producer id that its files hold
-is given out again, and every offset and every time is found by way of its indexes, whoever made
-them.
+is given out again, and every offset and every time is found through the indexes, whichever broker
+made them.
 """
 
 import sys

@@ -27,10 +27,10 @@ class Kept(Struct):
 
     records: dict[int, Written] = field(default_factory=dict)
     doubted: list[list[Written]] = field(default_factory=list)
-    """Batches that nobody was told of: a prefix of them may be there, each whole."""
+    """Batches that were never acknowledged: a prefix of them may be there, each whole."""
     end: int = 0
     durable_to: int = 0
-    """What lies below it survives a power failure."""
+    """What is below it survives a power failure."""
     start: int = 0
     """Below it a policy may have taken what it wants."""
     is_cleaned: bool = False
@@ -54,7 +54,7 @@ class Kept(Struct):
             self._check_origin(served)
             self._check_presence(served, limit)
             assert log.log_end_offset >= limit, f"ends at {log.log_end_offset}, told of {limit}"
-        # Without its log start a log may show again what lies below it.
+        # Without its log start a log may show again what is below it.
         below = {offset: one for offset, one in self.records.items() if offset < self.start}
         self.records = {**below, **served}
         self.doubted = []

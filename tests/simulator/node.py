@@ -198,7 +198,7 @@ class Node:
         self._next_slice(partition, slices)
 
     def _restore_slice(self, partition: int, memory: tuple[int, int]) -> None:
-        """Groups are ready one by one; whoever is asked for comes first."""
+        """Groups are ready one by one; a requested one comes first."""
         if memory != self.memory:
             return  # it is loaded once more
         if self.coordinator.restore_slice(partition, self.now, RESTORE_BUDGET):

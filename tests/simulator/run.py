@@ -147,7 +147,7 @@ class Run:
     # ------------------------------------------------------------ the end
 
     def heal(self) -> None:
-        """No more trouble: everybody finds back, and everything that was asked is answered."""
+        """No more faults: all clients recover, and every request is answered."""
         self.operator.heal()
         self._healed_ms = self.sim.now_ms
         for member in self.members:

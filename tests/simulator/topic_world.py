@@ -461,7 +461,7 @@ class TopicWorld:
         self.disk.cut_power_at = None
         if self.dice.random() < 0.2:
             self._lose_a_file()
-        elif self.dice.random() < 0.15:  # with the catalog nothing would tell of what is away
+        elif self.dice.random() < 0.15:  # with the catalog nothing would report what is missing
             self._move_out()
         if self.dice.random() < 0.25:
             self._move_in()
@@ -529,7 +529,7 @@ class TopicWorld:
             self._put_in(folder)
 
     def _has_place_for(self, folder: Folder) -> bool:
-        """Not in a topic of another id, and not beside what began anew in its place."""
+        """Not in a topic of another id, and not beside what replaced it."""
         if self.disk.exists(f"{DATA}/{folder.topic}-{folder.index}"):
             return False
         expected = self.topics.get(folder.topic)

@@ -1,6 +1,6 @@
 """Memory log: lists that keep the promises of storage/api.py.
 
-For tests of the data plane, and of whoever else wants a TopicLog without a disk. A log can be told
+For tests of the data plane, and of others that need a TopicLog without a disk. A log can be told
 to fail; `journaled` logs show nothing to readers until their high watermark is moved.
 """
 
@@ -39,7 +39,7 @@ class MemoryLog:
         self.last_producer_id = -1
         self.flushes = 0
         self.closed = False
-        self.cold_before = 0  # what lies below is in files that are not open
+        self.cold_before = 0  # what is below is in files that are not open
         self.fail_next: Exception | None = None
         self._journaled = journaled
         self._high_watermark = 0

@@ -222,7 +222,7 @@ def test_a_change_that_the_disk_refuses_is_answered_and_harms_nobody(name: str) 
         assert plane.topics() == (after if answer is ErrorCode.NONE else GIVEN)
         assert plane.records("kept") == 4
 
-        # What is left of it is in nobody's way, neither now nor after a kill.
+        # What is left of it disturbs nothing, neither now nor after a kill.
         left = started(plane.disk.after_kill())
         assert left is not None
         check(left, after)

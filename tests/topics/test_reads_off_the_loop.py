@@ -32,7 +32,7 @@ def reader() -> HeldIo:
 
 @pytest.fixture
 def plane(reader: HeldIo) -> Plane:
-    """A topic of four records, of which two lie in files that are not open."""
+    """A topic of four records, of which two are in files that are not open."""
     plane = Plane(reader=reader)
     plane.given("a")
     plane.given_records("a", 4)

@@ -246,7 +246,7 @@ def test_a_folder_with_another_topic_id_is_not_served_and_nothing_in_its_place(
     assert str(other) in event.reason
     assert "--repair" in event.reason
 
-    # With a repair it is set aside, and the partition begins anew.
+    # With a repair it is set aside, and the partition starts empty.
     plane.repair = True
     plane.restart()
     assert plane.store.strays == [TopicPartition("a", 0)]
@@ -546,7 +546,7 @@ def test_a_catalog_that_says_something_else_than_was_saved_is_damaged(plane: Pla
     plane.catalog.content = content.replace(b'"partitions": 50', b'"partitions": 54')
     with pytest.raises(Corrupt, match="crc32 does not fit"):
         plane.restart()
-    # Who edits it on purpose leaves the checksum out, and may lay it out anew.
+    # An editor may leave the checksum out, and may format it differently.
     document = json.loads(content)
     del document["crc32"]
     plane.catalog.content = json.dumps(document).encode()

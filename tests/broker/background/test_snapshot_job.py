@@ -1,7 +1,7 @@
 """Snapshots of a real log: they say what the log says, whatever happened in it and to the disk.
 
 Histories are drawn at random, with everything that a log may hold: all versions of values, groups
-that end and begin anew, generations without assignments, transactions, types that nobody knows. At
+that end and begin again, generations without assignments, transactions, types that nobody knows. At
 any cut the snapshot and the log since then must give what the whole log gives; and wherever the
 power goes while a snapshot is taken or the older one removed, a start finds the same.
 """

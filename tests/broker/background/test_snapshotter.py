@@ -43,7 +43,7 @@ class Rig:
         self.sizes = [LoadSize(size, 0) for size in log_bytes]
         self.writes_are_refused = False
         self.jobs: list[int] = []
-        self.ended: list[object] = []  # what the jobs were told of the ones before them
+        self.ended: list[object] = []  # what the jobs got of the ones before them
         self.events: list[SnapshotTaken | SnapshotFailed | PartFailed] = []
         self.failure: JobFailed | None = None
         self.falls_short = 0

@@ -92,7 +92,7 @@ def live_well(watched: Watched, world: ToldWorld, seconds: int) -> None:
 
 
 def settle(world: ToldWorld, members: list[str], *, newcomers: list[str]) -> list[str]:
-    """Everybody rejoins and is assigned; the ids of the generation."""
+    """All members rejoin and are assigned; the ids of the generation."""
     asked = [world.newcomer(client_id) for client_id in newcomers]
     asked += [world.rejoin(member_id) for member_id in members]
     while asked[0].waits:
@@ -314,7 +314,7 @@ def test_a_group_does_not_inherit_the_verdict_of_its_namesake(is_told: bool) -> 
     watched.inspect(world.coordinator, world.now)
     assert watched.found == [VerdictKind.TWO_OWNERS]
 
-    # It is deleted, and created anew, between two rounds.
+    # It is deleted, and created again, between two rounds.
     for member_id in members:
         world.leave("g", member_id)
     world.ask(DeleteGroupsRequest([GroupId("g")]), version=2)

@@ -28,7 +28,7 @@ def test_no_name_is_declared_twice() -> None:
 
 @pytest.mark.parametrize("family", OWN, ids=lambda family: family.name)
 def test_own_names_keep_the_conventions(family: Family) -> None:
-    """What promtool's linter asks for, and the prefixes of the house."""
+    """What promtool's linter requires, and the project's prefixes."""
     name = family.name
     assert re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name)
     assert name.startswith(("group_coordinator_", "rollcall_", "process_", "python_"))

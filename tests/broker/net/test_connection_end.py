@@ -63,7 +63,7 @@ async def test_what_a_client_sent_before_it_closed_is_handled() -> None:
         client.close()
         await shell.core.until(lambda: len(shell.core.asked) == 20 * MANY)
         async with asyncio.timeout(WAIT_S):
-            while shell.server.connections:  # noqa: ASYNC110 - nobody tells of it
+            while shell.server.connections:  # noqa: ASYNC110 - no event reports it
                 await asyncio.sleep(0.001)
 
 
@@ -81,7 +81,7 @@ async def test_what_was_produced_without_acks_before_a_close_is_in_the_log(tmp_p
         await producer.writer.drain()
         producer.close()
         async with asyncio.timeout(WAIT_S):
-            while await _log_end(reader) < 2_000:  # noqa: ASYNC110 - nobody tells of it
+            while await _log_end(reader) < 2_000:  # noqa: ASYNC110 - no event reports it
                 await asyncio.sleep(0.001)
 
 

@@ -3,7 +3,7 @@
 Each seed is a world of three connections to the real Server in virtual time. Clients pipeline
 requests that are answered at once (small and large), after the disk, after people, never (acks=0),
 or by a hang-up; they read slowly or not at all, are cut off, or send a FIN and go on reading. The
-core answers what waits in any order. At the end everybody reads, and what must be there is.
+core answers what waits in any order. At the end all clients read, and what must be there is.
 """
 
 import random
@@ -133,7 +133,7 @@ class Mix:
                 self.wire.loop.run_pass()
 
     def finish(self) -> None:
-        """Everybody reads, and everything that waits is answered, until nothing is left."""
+        """All clients read, and everything that waits is answered, until nothing is left."""
         self.wire.settle()
         while self.owed:
             self._answer(len(self.owed))

@@ -1,4 +1,4 @@
-"""Limits on all connections together: one client's share may not make the server deaf to others.
+"""Limits on all connections together: no client's share may keep the server from reading others.
 
 In virtual time, on the real Server: bytes of requests (queued.max.request.bytes) and of answers
 that nobody reads (rollcall.connections.unsent.max.bytes).

@@ -176,7 +176,7 @@ def test_a_log_that_cannot_be_written_stops_nothing(stream: io.StringIO) -> None
 def test_rebalances_are_counted_by_cause_and_timed_to_their_end(stream: io.StringIO) -> None:
     observer = Observer(open_log("json", "error", stream))
     observer(rebalance_begun(1_000))
-    observer(rebalance_begun(2_000))  # begun anew before it ended: it is one for its clients
+    observer(rebalance_begun(2_000))  # begun again before it ended: it is one for its clients
     observer(
         groups.GroupStabilized(
             group_id=G,

@@ -178,7 +178,7 @@ def test_rates_are_over_the_windows_time() -> None:
     now_ms = START + 3 * MINUTE
     reading = Reading("t", 0, 180, now_ms, 0, 420)
     assert lag_rates(made, ends, reading, now_ms, FULL)[:2] == (1.0, 2.0)
-    # Within a shorter time only what lies in it counts.
+    # Within a shorter time only what is in it counts.
     assert lag_rates(made, ends, reading, now_ms, WindowLimits(4, MINUTE))[:2] == (1.0, 2.0)
 
 

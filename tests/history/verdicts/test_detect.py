@@ -387,7 +387,7 @@ def test_members_that_subscribe_differently_for_long() -> None:
     assert verdict.kind is VerdictKind.MIXED_SUBSCRIPTIONS
     assert "t + u" in verdict.summary
     assert inspect(past, healthy(START + LIMITS.grace_ms)) == []
-    assert inspect(past, replace(mixed, at_ms=START + 2 * LIMITS.grace_ms)) == []  # anew
+    assert inspect(past, replace(mixed, at_ms=START + 2 * LIMITS.grace_ms)) == []  # again
 
 
 def test_eager_and_cooperative_members_in_one_group() -> None:
@@ -522,7 +522,7 @@ def test_a_member_with_far_more_than_its_share() -> None:
     assert verdict.kind is VerdictKind.SKEWED_ASSIGNMENT
     assert (verdict.evidence["partitions"], verdict.evidence["fair"]) == (10, 5)
     assert "cooperative-sticky" in verdict.remedy
-    # More members than partitions: somebody has none, and that is nobody's fault.
+    # More members than partitions: some have none, and that is no problem.
     one = group(member(ANN, 0), member(BOB), partition_counts={"t": 1})
     assert inspect(RecentActivity(), one) == []
 

@@ -1,4 +1,4 @@
-"""`clean_folder`: all of it in one call, for whoever has a folder to himself."""
+"""`clean_folder`: all of it in one call, on a folder that no daemon uses."""
 
 import pytest
 from msgspec.structs import replace

@@ -74,7 +74,7 @@ def test_what_is_not_stable_at_all_leaves_nothing_to_clean() -> None:
 
 
 def test_a_segment_with_a_young_record_and_all_after_it_wait() -> None:
-    # The greatest timestamps lie 4, 3, 2, 1 minutes back.
+    # The greatest timestamps are 4, 3, 2, 1 minutes old.
     for lag_minutes, end in ((5, 0), (4.5, 0), (3.5, 10), (1.5, 30), (0.5, 40), (0, 40)):
         settings = replace(SETTINGS, min_compaction_lag_ms=int(lag_minutes * MINUTE))
         assert found(settings).first_uncleanable == end, lag_minutes

@@ -62,7 +62,7 @@ PROPERTIES = (
 )
 SMALL = {
     "internal.segment.bytes": "1200",
-    "segment.index.bytes": "240",  # preallocated so long as the segment is the active one
+    "segment.index.bytes": "240",  # preallocated while the segment is the active one
     "index.interval.bytes": "150",
     "retention.ms": "-1",
 }

@@ -460,7 +460,7 @@ def test_the_thread_looks_for_room_by_itself(tmp_path: object) -> None:
     _until(lambda: bool(node.failures))
     assert node.journal.is_full
     disk.full_for = ""
-    assert not node.reopened.wait(0.05)  # not before everybody has let go of the old logs
+    assert not node.reopened.wait(0.05)  # not before all have released the old logs
     node.journal.failure_delivered()
     assert node.reopened.wait(60)
     with pytest.raises(LogClosed):

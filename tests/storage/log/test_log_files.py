@@ -73,7 +73,7 @@ def test_damage_is_named_by_its_batch_and_what_comes_before_it_is_told(
 ) -> None:
     where = max(n for n in range(3) if STARTS[n] <= byte)
     if not 8 <= byte - STARTS[where] < 12 and byte - STARTS[where] < 16:
-        return  # the offset and the leader's epoch lie outside of the checksum
+        return  # the offset and the leader's epoch are outside the checksum
     content = bytearray(WHOLE)
     content[byte] ^= change
     told: list[tuple[bytes, int]] = []

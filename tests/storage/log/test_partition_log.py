@@ -576,7 +576,7 @@ def test_records_without_a_time_roll_by_the_age_of_their_segment() -> None:
     assert segments(disk) == [0]
     log.append(batch("old", timestamp_ms=-1), NOW_MS + 1_001)
     assert segments(disk) == [0, 3]
-    # As in Kafka, a start begins to count anew: a file does not say when it was made.
+    # As in Kafka, a start counts from zero: a file does not say when it was made.
     log.close()
     again = PartitionLog(disk, PATH, KEY, settings)
     again.open(EVERYTHING)

@@ -194,7 +194,7 @@ def test_a_tail_of_other_bytes_is_cut_at_every_byte() -> None:
     last = segment.position_of(BASE + 3)
     for position in range(last, len(whole)):
         if position in range(last + 12, last + 16):
-            continue  # the leader epoch lies outside the checksum
+            continue  # the leader epoch is outside the checksum
         file = disk.open(segment.path)
         file.pwrite(whole, 0)
         file.pwrite(bytes((whole[position] ^ 0x55,)), position)

@@ -223,7 +223,7 @@ def test_a_deleted_topic_is_not_missed_and_one_in_the_catalog_stands_aside() -> 
     (damage,) = start.store.damaged.values()
     assert str(damage).startswith(f"{DATA}/orders-0 at byte 0: the folder is missing, though")
     assert "A partition is damaged and not served" in start.warnings()
-    # It can be deleted, and a repair makes it anew behind the offsets that were given out.
+    # It can be deleted, and a repair creates it again above the offsets that were given out.
     start.store.delete(TopicPartition("orders", 0))
     repaired = start_of(with_a_topic("orders"), catalog=catalog, repair=True)
     log = repaired.store.partition_log(TopicPartition("orders", 0))

@@ -163,7 +163,7 @@ def test_a_killed_repair_is_finished_by_the_next_start(
 
 
 def with_the_journal_alone() -> tuple[SimulatedDisk, int]:
-    """What lies behind a damaged group, and in no segment any more."""
+    """What is behind a damaged group, and in no segment any more."""
     disk = journaled()
     _damage_group(disk, 5)
     disk.open(segments(disk)[0]).truncate(0)

@@ -1,4 +1,4 @@
-"""Produce: which records are taken, where they lie, and when the producer is told."""
+"""Produce: which records are accepted, at which offsets, and when the producer is answered."""
 
 from uuid import UUID
 
