@@ -28,7 +28,7 @@ from broker.background.jobs import CLEAN_LOG
 from broker.background.worker import WorkerProcess
 from storage.api import LogSettings, Record, TopicPartition
 from storage.batch.record_batch import encode_batch
-from storage.cleaner.cleaner import finish, plan, survey
+from storage.cleaner.cleaner import inspect_log, plan_pass, swap_in_pass
 from storage.cleaner.messages import PassResult
 from storage.disk import RealDisk
 from storage.log.partition_log import PartitionLog
@@ -85,11 +85,11 @@ async def ours(folder: Path, worker: WorkerProcess) -> tuple[float, PassResult]:
     now_ms = int(time.time() * 1000)
     started = time.perf_counter()
     end = log.log_end_offset
-    found = survey(log, checkpoint=None, stable_to=end, now_ms=now_ms).found
-    job = plan(log, found, stable_to=end, now_ms=now_ms, producers={})
+    found = inspect_log(log, checkpoint=None, stable_to=end, now_ms=now_ms).found
+    job = plan_pass(log, found, stable_to=end, now_ms=now_ms, producers={})
     arguments = {"pass": job.to_message(), "io_max_bytes_per_second": sys.float_info.max}
     result = PassResult.from_message(await worker.run(CLEAN_LOG, arguments))
-    remove_deleted(disk, log, finish(disk, log, result))
+    remove_deleted(disk, log, swap_in_pass(disk, log, result))
     seconds = time.perf_counter() - started
     log.abandon("measured")
     return seconds, result

@@ -38,7 +38,7 @@ from storage.api import LogSettings, RecordPair, StoredRecord, TopicPartition
 from storage.batch.record_batch import encode_batch
 from storage.disk import RealDisk
 from storage.log.partition_log import PartitionLog
-from storage.snapshot import forget_before
+from storage.snapshot import delete_snapshots_before
 
 GROUP = GroupId("orders-consumers")
 MEMBER = MemberId("rdkafka-1f0c6c9e-7a4e-4d0f-9f6b-2b7a51a0b3c5")
@@ -204,7 +204,7 @@ def measure_fold(partitions: int, commits: int) -> None:
         job = {"folder": folder, "up_to": end, "topic_id": str(TOPIC_ID), "now_ms": 0}
 
         def fold_again() -> None:
-            forget_before(RealDisk(), folder, end + 1)
+            delete_snapshots_before(RealDisk(), folder, end + 1)
             take_snapshot(RealDisk(), dict(job))
 
         print(f"fold, {partitions:2d} partitions: {best_us(fold_again, 1) / end:.2f} µs per record")

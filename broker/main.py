@@ -33,7 +33,7 @@ from config.storage_settings import storage_settings
 from rollcall import __version__
 from storage.api import Corrupt
 from storage.data_dir import DataDir, DataDirRefused
-from storage.repair.repair import choice
+from storage.repair.repair import repair_hint
 
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1
@@ -101,7 +101,7 @@ def run_daemon(
     try:
         return uvloop.run(_run(config, observer, data_dir, ports, open_console, repair=repair))
     except Corrupt as damage:
-        return _refuse(f"cannot start on {data_dir.path}: {choice(damage)}", EXIT_FAILED)
+        return _refuse(f"cannot start on {data_dir.path}: {repair_hint(damage)}", EXIT_FAILED)
     except OSError as error:
         return _refuse(f"cannot start on {data_dir.path}: {error}", EXIT_FAILED)
     finally:

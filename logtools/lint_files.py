@@ -29,8 +29,8 @@ from storage.log.checkpoints import (
     read_topic_id,
 )
 from storage.open import TOPICS_FILE
-from storage.snapshot import SUFFIX as GROUPS_SUFFIX
-from storage.snapshot import Snapshot, Unsound
+from storage.snapshot import SNAPSHOT_SUFFIX as GROUPS_SUFFIX
+from storage.snapshot import InvalidSnapshot, Snapshot
 
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 
@@ -72,7 +72,7 @@ def look_before(folder: Path) -> Before:
         try:
             about = Snapshot(str(path), path.read_bytes()).about
             before.snapshots.append((str(path), about.position))
-        except Unsound as fault:
+        except InvalidSnapshot as fault:
             before.findings.append(Finding(str(path), None, "snapshot", str(fault)))
     return before
 

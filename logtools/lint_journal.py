@@ -17,7 +17,7 @@ from storage.api import Corrupt, TopicPartition
 from storage.batch.record_batch import InvalidBatch, check_crc
 from storage.journal import write_ahead
 from storage.journal.write_ahead import Declared
-from storage.journal.write_ahead_pair import FILE_NAMES, Promise, WriteAheadPair
+from storage.journal.write_ahead_pair import FILE_NAMES, RecoveredGroup, WriteAheadPair
 from storage.log.checkpoints import RECOVERY_POINTS, read_offsets
 from storage.log.log_store import CLEAN_SHUTDOWN
 
@@ -58,7 +58,7 @@ def lint_journal(data_dir: Path, known: Known, tally: Tally) -> Findings:
 
 
 def _group(
-    promise: Promise,
+    promise: RecoveredGroup,
     declared: dict[tuple[int, int], TopicPartition],
     promised: dict[TopicPartition, _Promised],
 ) -> Findings:

@@ -19,17 +19,19 @@ from logtools.walk import Batch, Damage, walk
 from protocol.names import OFFSETS_TOPIC
 from storage.batch.record_batch import (
     COMPRESSION_MASK,
-    CONTROL,
-    DELETE_HORIZON,
+    CONTROL_FLAG,
+    DELETE_HORIZON_FLAG,
     LOG_APPEND_TIME,
-    TRANSACTIONAL,
+    TRANSACTIONAL_FLAG,
     BatchHeader,
     InvalidBatch,
     RecordFields,
     read_records,
 )
 
-_KNOWN_ATTRIBUTES = COMPRESSION_MASK | LOG_APPEND_TIME | TRANSACTIONAL | CONTROL | DELETE_HORIZON
+_KNOWN_ATTRIBUTES = (
+    COMPRESSION_MASK | LOG_APPEND_TIME | TRANSACTIONAL_FLAG | CONTROL_FLAG | DELETE_HORIZON_FLAG
+)
 _FAULTS_PER_SEGMENT = 1_000  # a file that is wrong throughout needs no line for each record
 
 EpochAt = Callable[[int], int | None]

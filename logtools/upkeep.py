@@ -14,7 +14,7 @@ from logtools.layout import DataPlace, PartitionPlace, SegmentFile
 from logtools.read_only import ReadOnlyDisk
 from logtools.walk import Batch, walk
 from storage.api import Corrupt, LogSettings
-from storage.cleaner.selection import SegmentFacts, cleanable_range, dirt_in
+from storage.cleaner.selection import SegmentSummary, cleanable_range, dirty_ratio_of
 from storage.journal.write_ahead_pair import FILE_NAMES
 from storage.log.checkpoints import CLEAN_OFFSETS, RECOVERY_POINTS, read_offsets
 
@@ -83,18 +83,18 @@ def cleanable(
         stable_to=stable_to,
         now_ms=now_ms,
     )
-    dirt = dirt_in(facts, found, settings, now_ms)
-    is_due = dirt.is_enough(settings) and found.first_uncleanable > found.first_dirty
-    return Cleanable(found.first_uncleanable, dirt.ratio, is_due)
+    dirty = dirty_ratio_of(facts, found, settings, now_ms)
+    is_due = dirty.is_enough(settings) and found.first_uncleanable > found.first_dirty
+    return Cleanable(found.first_uncleanable, dirty.ratio, is_due)
 
 
-def _facts(segment: SegmentFile) -> SegmentFacts:
+def _facts(segment: SegmentFile) -> SegmentSummary:
     first, size = -1, segment.path.stat().st_size
     for found in walk(segment.path):
         if isinstance(found, Batch):
             first = found.header.max_timestamp
             break
-    return SegmentFacts(segment.base_offset, size, first, max(first, _latest(segment)))
+    return SegmentSummary(segment.base_offset, size, first, max(first, _latest(segment)))
 
 
 def _latest(segment: SegmentFile) -> int:

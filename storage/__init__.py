@@ -1,1 +1,1 @@
-"""Logs of record batches. Knows bytes, keys and values, not groups."""
+"""Storage: logs of record batches on disk. Knows bytes, keys and values, not groups."""

@@ -1,8 +1,8 @@
-"""What may the rest of the house know of the disk? Records, positions and two kinds of log.
+"""Storage API: records, positions and the two kinds of log that the other packages may use.
 
 `Log` is what a coordinator shard appends to: its answers wait until a position is stored.
 `TopicLog` is what the data plane appends whole record batches to and what Fetch reads, the offsets
-topic included. Implementations live beside this file; nothing above `broker/` may import them.
+topic included. The implementations are beside this file; only the shell imports them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ Position = int
 
 
 JOURNALED_BATCH_BYTES_MAX = 8 << 20
-"""No append of a coordinator's is larger: what would be is answered with an error instead."""
+"""Largest append of a coordinator; a request that needs a larger one gets an error."""
 
 
 class TopicPartition(NamedTuple):
@@ -32,7 +32,7 @@ class Record(NamedTuple):
 
 
 RecordPair = tuple[bytes, bytes | None]
-"""What a log takes for a record: a `Record`, or a plain pair, made in a quarter of the time."""
+"""A record as a log takes it: a `Record`, or a plain pair, four times as fast to make."""
 
 
 class StoredRecord(NamedTuple):
@@ -57,7 +57,7 @@ class LogClosed(Exception):
 
 
 class SyncFailed(OSError):
-    """An fsync failed: what it covered may be on the disk or not, and asking again would lie."""
+    """An fsync failed: its bytes may be lost, and a second fsync would succeed without them."""
 
 
 class Corrupt(Exception):
@@ -75,8 +75,8 @@ class Corrupt(Exception):
         self.reason = reason
 
 
-class Shrunken(Corrupt):
-    """Offsets that were durable are not there any more, though nothing that is there is damaged."""
+class TruncatedLog(Corrupt):
+    """Offsets that were durable are missing, though no byte that is left is damaged."""
 
     def __init__(
         self,
@@ -86,8 +86,8 @@ class Shrunken(Corrupt):
         offsets: tuple[int, int],
         evidence: tuple[str, ...] = (),
     ) -> None:
-        """`offsets`: the first and the last that are missing. `evidence`: files that tell of them
-        and that a repair removes."""
+        """`offsets`: the first and the last that are missing. `evidence`: files that prove it and
+        that a repair removes."""
         super().__init__(path, position, reason)
         self.offsets = offsets
         self.evidence = evidence
@@ -118,7 +118,7 @@ class Log(Protocol):
         """Everything before this position is as durable as `rollcall.flush` promises."""
 
     def has_room(self) -> bool:
-        """False while the journal's queue is full or closed: decide nothing that needs a write."""
+        """False while the journal is full or closed: then decide nothing that needs a write."""
 
     def append(self, records: Sequence[RecordPair], timestamp_ms: int) -> Position:
         """Queue one atomic batch, all with one timestamp; returns the position after it.
@@ -128,7 +128,7 @@ class Log(Protocol):
 
 
 class LogSettings(Struct, frozen=True):
-    """How one partition's files are cut: Kafka's topic configs of the same names."""
+    """Settings of one log: Kafka's topic configs of the same names."""
 
     segment_bytes: int = 1_073_741_824
     segment_ms: int = 604_800_000
@@ -201,10 +201,10 @@ class TopicLog(Protocol):
     def read_open(
         self, offset: int, max_bytes: int, *, up_to: int, at_least_one: bool
     ) -> bytes | None:
-        """The same, for who must not wait: None where a file would have to be opened first."""
+        """As `read`, for the event loop: None if a file would have to be opened first."""
 
     def aborted_among(self, batches: bytes) -> Sequence[AbortedTransaction]:
-        """Those that overlap with batches that were read; a consumer may ask to be told of them."""
+        """Those that overlap with batches that were read, for a consumer that asks for them."""
 
     def batches(self, from_offset: int) -> Iterator[bytes]:
         """Every stored batch from the one holding `from_offset` on, in order, one at a time."""
@@ -252,7 +252,7 @@ class LogStore(Protocol):
 
     def delete(self, *topic_partitions: TopicPartition) -> None:
         """Rename each folder to `<topic>-<n>.<hex>-delete`, then remove it; and durably forget
-        where the logs began and how much of them was sound, for others may get their names."""
+        the log starts and recovery points, because other partitions may get these names."""
 
     def mark_stray(self, *topic_partitions: TopicPartition) -> Sequence[str]:
-        """Rename each folder to `<topic>-<n>.<hex>-stray` and let go of it; the new paths."""
+        """Rename each folder to `<topic>-<n>.<hex>-stray` and close its log; the new paths."""

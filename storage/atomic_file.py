@@ -1,4 +1,4 @@
-"""How is a small file kept that is always written as a whole? By a new one that takes its name.
+"""Atomic file: a small file that is always replaced as a whole, by a rename.
 
 The seam between the data plane's files and the disk. Implements `topics.catalog.CatalogFile` and
 `topics.producer_snapshot.ProducerFile`.

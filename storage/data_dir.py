@@ -1,11 +1,11 @@
 """Data directory: its lock, its identity, and why it may be refused.
 
-`broker/main.py` locks it first of all: it makes the directory, takes the lock (one daemon at a
-time) and reads or writes `meta.properties`, Kafka's file with one key of our own, so that cluster
-id and node id stay the same over restarts. The lock is on the directory itself, so it holds when
-somebody removes `.lock`, the file that names the holder. Each refusal is an exception with a
-message of one line for the operator; the daemon prints it and exits. A refused start leaves
-nothing behind: `withdraw` removes what was made here.
+The daemon opens it first: it makes the directory, takes the lock (one daemon at a time) and reads
+or writes `meta.properties`, Kafka's file with one key of our own, so that cluster id and node id
+stay the same over restarts. The lock is on the directory itself, so it holds when somebody removes
+`.lock`, the file that names the holder. Each refusal is an exception with a message of one line for
+the operator; the daemon prints it and exits. A refused start leaves nothing behind: `withdraw`
+removes what was made here.
 Kafka's counterparts: LogManager.lockLogDirs, MetaProperties, MetaPropertiesEnsemble.
 """
 
@@ -99,10 +99,10 @@ class DataDir:
         self._made: list[str] = []
         self._fds: list[int] = []
         self._is_alive = False  # a daemon's, by `touch`
-        self.alive_at_ms: int | None = None  # when a daemon had it last; None: never, as is known
+        self.alive_at_ms: int | None = None  # when a daemon last used it; None if none is known
         disk = disk or RealDisk()
         try:
-            # Before anything is written: another's directory is to stay as it is.
+            # Before anything is written: a directory of another node must stay unchanged.
             known = _read_identity(disk, path, node_id)
             self.is_new = known is None
             self._make_dirs()
@@ -117,13 +117,13 @@ class DataDir:
             raise
 
     def touch(self) -> None:
-        """Its daemon runs: the time of `.lock` says so. Raises OSError."""
+        """Record in the time of `.lock` that a daemon uses the directory. Raises OSError."""
         self._is_alive = True
         if self._fds:
             os.utime(self._fds[-1])
 
     def close(self) -> None:
-        """Let another daemon have it."""
+        """Release the lock."""
         if self._is_alive:
             with contextlib.suppress(OSError):
                 self.touch()
@@ -131,7 +131,7 @@ class DataDir:
             os.close(self._fds.pop())
 
     def withdraw(self) -> None:
-        """Remove what the constructor made, then close; for a start that is refused."""
+        """Remove what the constructor made, then close: for a start that is refused."""
         while self._made:
             made = self._made.pop()
             with contextlib.suppress(OSError):  # not there, or no longer empty
@@ -151,7 +151,7 @@ class DataDir:
     def _lock(self) -> None:
         """Lock the directory, and `.lock` in it, which stays behind unlocked at the end.
 
-        The file's own lock is for what looks at the file alone: an earlier Rollcall.
+        The file's own lock is for an earlier Rollcall, which locks the file alone.
         """
         file = f"{self.path}/{LOCK}"
         directory = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -165,13 +165,13 @@ class DataDir:
                 self._made.append(file)
             _flock(fd)
         except BlockingIOError:
-            self._made = []  # the holder's
+            self._made = []  # they belong to the holder
             raise DataDirLocked(self.path, _holder(file)) from None
         before = os.fstat(fd)
         os.ftruncate(fd, 0)
         os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
         if not is_missing:
-            # A command that has it for a while is no sign of life of a daemon.
+            # A command that uses the directory must not look like a daemon.
             self.alive_at_ms = before.st_mtime_ns // 1_000_000
             os.utime(fd, ns=(before.st_atime_ns, before.st_mtime_ns))
 
@@ -219,7 +219,7 @@ def _holder(file: str) -> int | None:
 
 
 def _read_identity(disk: Disk, path: str, node_id: int) -> Identity | None:
-    """Whose directory it is; None if nobody's yet."""
+    """The identity in `meta.properties`; None if there is no such file."""
     file = f"{path}/{META_PROPERTIES}"
     if not disk.exists(file):
         return None

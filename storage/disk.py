@@ -1,11 +1,11 @@
-"""What does the log ask of a disk? The seam below everything in storage, and the real disk.
+"""Disk: the seam below everything in storage, and the real disk.
 
 `Disk` is as small as the log allows, so that a simulated one (`tests/simulator/disk.py`) can lose
-what was not synced, tear a write, fill up or fail an fsync, and the very same log runs above it.
-Paths are strings; errors are OSError, as the system raises them, and a failed fsync is told apart
-as SyncFailed. Nothing here retries.
+what was not synced, tear a write, fill up or fail an fsync, with the same log above it. Paths are
+strings. Errors are OSError, as the system raises them; a failed fsync is a SyncFailed. Nothing here
+retries.
 
-Only the data dir's lock (`data_dir.py`) goes past this seam: a lock is about processes.
+Only the data directory's lock (`data_dir.py`) bypasses this seam: a lock is about processes.
 """
 
 import errno
@@ -60,8 +60,8 @@ class Disk(Protocol):
 
     def remove(self, path: str) -> None: ...
 
-    def keep_time(self, path: str, copy: str) -> None:
-        """Say of a copy that it was last modified when the other file was."""
+    def copy_mtime(self, path: str, copy: str) -> None:
+        """Give a copy the modification time of the original."""
 
     def modified_ms(self, path: str) -> int:
         """When the file was last written to, by the clock of its file system."""
@@ -70,7 +70,7 @@ class Disk(Protocol):
         """The directory must be empty."""
 
     def sync_dir(self, path: str) -> None:
-        """Make the names in a directory durable: what came, went or moved. Raises SyncFailed."""
+        """Make created, removed and renamed names in a directory durable. Raises SyncFailed."""
 
     def free_bytes(self, path: str) -> int:
         """How much more fits into the file system that holds this path."""
@@ -132,8 +132,8 @@ class RealFile:
             os.close(fd)
 
     def __del__(self) -> None:
-        # A reader may still hold a segment's file when the flusher lets go of it: whoever drops the
-        # last reference closes it, and no lock is needed between them.
+        # A reader may still use a segment's file when the flusher releases it: the last reference
+        # closes it, so that no lock is needed between them.
         self.close()
 
 
@@ -167,7 +167,7 @@ class RealDisk:
         self._guard.check("remove", path)
         os.unlink(path)  # noqa: PTH108
 
-    def keep_time(self, path: str, copy: str) -> None:
+    def copy_mtime(self, path: str, copy: str) -> None:
         self._guard.check("set the time of", copy)
         found = os.stat(path)  # noqa: PTH116
         os.utime(copy, ns=(found.st_atime_ns, found.st_mtime_ns))
@@ -195,9 +195,9 @@ class RealDisk:
 
 
 def lacks_room(failure: Exception) -> bool:
-    """Was this refused for want of room alone, so that it may succeed when there is some?
+    """Whether disk space alone was short, so that a retry may succeed once there is some.
 
-    Not if an fsync says so: then it is unknown what became of bytes that were taken already.
+    False if an fsync says so: bytes that were accepted before may be lost.
     """
     if not isinstance(failure, OSError) or isinstance(failure, SyncFailed):
         return False
@@ -205,9 +205,9 @@ def lacks_room(failure: Exception) -> bool:
 
 
 def shortage(failure: Exception) -> str | None:
-    """What was lacking, in words, if the same may succeed later; None for any other failure.
+    """The resource that was short, if a retry may succeed later; None for any other failure.
 
-    Room, file descriptors or memory: nobody was promised anything yet, and nothing is in doubt.
+    Disk space, file descriptors or memory: nothing was acknowledged, and no write is in doubt.
     """
     if lacks_room(failure):
         return "disk full"
@@ -222,12 +222,12 @@ def shortage(failure: Exception) -> str | None:
 
 
 class Reserve:
-    """Room that is left to others: whoever asks here first fails early, with nothing half done."""
+    """Disk space left to others: a caller that checks first fails early, with nothing half done."""
 
     __slots__ = ("_checked_at", "_disk", "_path", "_pause_s", "reserve_bytes")
 
     def __init__(self, disk: Disk, path: str, reserve_bytes: int, *, pause_s: float = 0.5) -> None:
-        """Looks at the disk once in `pause_s`; with no reserve, never."""
+        """Asks the disk at most once in `pause_s`; with no reserve, never."""
         self._disk = disk
         self._path = path
         self._pause_s = pause_s
@@ -257,7 +257,7 @@ def read_file(disk: Disk, path: str) -> bytes:
 
 
 TEMPORARY: Final = ".tmp"
-"""What a small file's name ends with while it is written."""
+"""Suffix of a small file while it is written."""
 
 
 def overwrite(disk: Disk, path: str, content: bytes) -> None:

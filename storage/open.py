@@ -28,7 +28,7 @@ from storage.journal.recovery import Recovered
 from storage.log.log_store import Expects, LogStore, StoreOpened, expects_nothing
 from storage.log.partition_log import PartitionLog
 from storage.log.segment import IndexRebuilt, TailCut
-from storage.repair.repair_plan import Lost, RepairBook, Repaired
+from storage.repair.repair_plan import Lost, Repaired, RepairPlan
 
 TOPICS_FILE: Final = "rollcall-topics.json"
 PRODUCERS_FILE: Final = "rollcall-producers.snapshot"
@@ -201,7 +201,7 @@ def open_storage(
     `expects` names the partitions that must be there. With `repair` what is damaged is cut, kept
     aside, and reported in full; a repair that was interrupted is finished, asked or not.
     """
-    if not may_resume_repair and RepairBook(disk, path).is_open:
+    if not may_resume_repair and RepairPlan(disk, path).is_open:
         raise RepairUnfinished(path)
     callbacks = callbacks or JournalCallbacks()
     store = LogStore(disk, path, reserve_bytes=settings.journal.reserve_bytes)
@@ -258,10 +258,10 @@ def open_logs(
         _begin_epochs(store, settings)
     for reason in store.damaged.values():
         observe(PartitionSetAside(str(reason)))
-    for folder in store.left_alone:
+    for folder in store.ignored_folders:
         observe(FolderIgnored(folder))
     for log in _logs(store):
-        if log.aborted.is_news:
+        if log.aborted.is_newly_read:
             found_open = log.aborted.found_open
             observe(TransactionsRead(log.path, len(log.aborted) - found_open, found_open))
     return opened
@@ -276,7 +276,7 @@ def _begin_epochs(store: LogStore, settings: StorageSettings) -> None:
     for log in _logs(store):
         if log.topic_partition.topic not in settings.required:
             try:
-                log.begin_epoch()
+                log.begin_leader_epoch()
             except Corrupt as damage:  # of a sealed segment, which opening has not read
                 store.fail(log.topic_partition, damage)
 

@@ -1,17 +1,17 @@
-"""What did all groups of a partition look like at a position of its log? Kept beside the segments.
+"""Snapshot: all groups of a partition as of a position of its log, in a file beside the segments.
 
 A snapshot is one file, `<position>.groups`: everything that the records before that position say,
-so that a start reads it and the log from there on. It is derived: without it the log is read, and
-deleting it is always harmless. Written by `broker/background/snapshot_job.py`, read when a
+so that a start reads it and then the log from there on. It is derived: without it the whole log is
+read, and deleting it does no harm. Written by `broker/background/snapshot_job.py`, read when a
 partition is loaded.
 
     magic "RollSnp1", crc32c u32 of all that follows, header length u32, header, blobs
-    header: a msgpack map: what is said of the whole, and each group's id and the length of its blob
+    header: a msgpack map: fields of the whole, and each group's id and the length of its blob
     blob:   a group in msgpack, in the order of the header, back to back
 
 So one group can be decoded without the others. The checksum covers every byte, and a file is used
-as a whole or not at all: one that is torn, too new (the log ends before it), of another topic or of
-another meaning is passed over, and the reason told.
+as a whole or not at all. A file that is torn, too new (the log ends before it), of another topic or
+of another meaning is skipped, and the reason reported.
 """
 
 from collections.abc import Iterable
@@ -26,8 +26,8 @@ import msgspec
 
 from storage.disk import Disk, read_file, replace_file
 
-SUFFIX: Final = ".groups"
-NEEDED: Final = "rollcall-snapshot-needed"
+SNAPSHOT_SUFFIX: Final = ".groups"
+NEEDED_FILE: Final = "rollcall-snapshot-needed"
 """An empty file beside the snapshots of a log that a repair could not restore."""
 
 
@@ -37,18 +37,18 @@ _CRC_START: Final = 12
 _NAME_DIGITS: Final = 20
 
 
-class Unsound(Exception):
+class InvalidSnapshot(Exception):
     """This file is not used; the text says why."""
 
 
-class Ignored(NamedTuple):
+class SkippedSnapshot(NamedTuple):
     """A snapshot that was passed over."""
 
     path: str
     reason: str
 
 
-class About(msgspec.Struct, frozen=True):
+class SnapshotHeader(msgspec.Struct, frozen=True):
     """What a snapshot says of itself as a whole."""
 
     position: int  # the offset of the first record that is not in it
@@ -71,14 +71,14 @@ class Snapshot:
         try:
             magic, crc, header_bytes = _FRONT.unpack_from(content)
         except struct_error:
-            raise Unsound("it is too short") from None
+            raise InvalidSnapshot("it is too short") from None
         if magic != _MAGIC:
-            raise Unsound("it is no snapshot, or of another version")
+            raise InvalidSnapshot("it is no snapshot, or of another version")
         if google_crc32c.value(content[_CRC_START:]) != crc:
-            raise Unsound("the checksum does not match")
+            raise InvalidSnapshot("the checksum does not match")
         header = _unpack(self._content[_FRONT.size : _FRONT.size + header_bytes])
         fields = cast("dict[str, object]", header)
-        self.about = About(
+        self.about = SnapshotHeader(
             cast("int", fields["position"]),
             UUID(bytes=cast("bytes", fields["topic_id"])),
             cast("int", fields["leader_epoch"]),
@@ -93,7 +93,7 @@ class Snapshot:
             self._places[name] = (at, at + length)
             at += length
         if at != len(content):
-            raise Unsound(f"it ends at byte {len(content)} instead of {at}")
+            raise InvalidSnapshot(f"it ends at byte {len(content)} instead of {at}")
 
     @property
     def size_bytes(self) -> int:
@@ -124,37 +124,41 @@ def pack(plain: object) -> bytes:
 
 
 def snapshot_path(folder: str, position: int) -> str:
-    return f"{folder}/{position:0{_NAME_DIGITS}d}{SUFFIX}"
+    return f"{folder}/{position:0{_NAME_DIGITS}d}{SNAPSHOT_SUFFIX}"
 
 
-def positions(disk: Disk, folder: str) -> list[int]:
-    """Of the snapshots in a partition's folder, rising."""
-    stems = (name.removesuffix(SUFFIX) for name in disk.listdir(folder) if name.endswith(SUFFIX))
+def snapshot_positions(disk: Disk, folder: str) -> list[int]:
+    """The positions of the snapshots in a partition's folder, rising."""
+    stems = (
+        name.removesuffix(SNAPSHOT_SUFFIX)
+        for name in disk.listdir(folder)
+        if name.endswith(SNAPSHOT_SUFFIX)
+    )
     return sorted(int(stem) for stem in stems if len(stem) == _NAME_DIGITS and stem.isdecimal())
 
 
-def read_newest(
+def read_newest_snapshot(
     disk: Disk, folder: str, *, log_end: int, topic_id: UUID, meaning: int
-) -> tuple[Snapshot | None, list[Ignored]]:
+) -> tuple[Snapshot | None, list[SkippedSnapshot]]:
     """The newest snapshot that can be used, and what was passed over on the way to it."""
-    ignored: list[Ignored] = []
-    for position in reversed(positions(disk, folder)):
+    ignored: list[SkippedSnapshot] = []
+    for position in reversed(snapshot_positions(disk, folder)):
         path = snapshot_path(folder, position)
         reason: str | None = f"the log ends at {log_end} already"
         if position <= log_end:
             try:
                 snapshot = Snapshot(path, read_file(disk, path))
-            except (Unsound, OSError) as fault:
+            except (InvalidSnapshot, OSError) as fault:
                 reason = str(fault)
             else:
                 reason = _other_than(snapshot.about, position, topic_id, meaning)
                 if reason is None:
                     return snapshot, ignored
-        ignored.append(Ignored(path, str(reason)))
+        ignored.append(SkippedSnapshot(path, str(reason)))
     return None, ignored
 
 
-def _other_than(about: About, position: int, topic_id: UUID, meaning: int) -> str | None:
+def _other_than(about: SnapshotHeader, position: int, topic_id: UUID, meaning: int) -> str | None:
     """What kind of snapshot this is, if it is not the one that is wanted."""
     if about.position != position:
         return f"it is one of position {about.position}"
@@ -165,8 +169,10 @@ def _other_than(about: About, position: int, topic_id: UUID, meaning: int) -> st
     return None
 
 
-def write(disk: Disk, folder: str, about: About, blobs: Iterable[tuple[str, bytes]]) -> int:
-    """Durable, whole and alone under its name when this returns; how many bytes. Raises OSError."""
+def write_snapshot(
+    disk: Disk, folder: str, about: SnapshotHeader, blobs: Iterable[tuple[str, bytes]]
+) -> int:
+    """Write a snapshot, atomically and durably; returns its bytes. Raises OSError."""
     names, packed = [], []
     for name, blob in blobs:
         names.append(name)
@@ -189,33 +195,33 @@ def write(disk: Disk, folder: str, about: About, blobs: Iterable[tuple[str, byte
     return len(front) + len(content)
 
 
-def need(disk: Disk, folder: str) -> None:
-    """From here on the log does not say all that its snapshots say, durably: records were lost.
+def mark_needed(disk: Disk, folder: str) -> None:
+    """Mark, durably, that snapshots have more than the log has: records of it were lost.
 
     The cleaner keeps the newest snapshot then: it waits for one that covers what it cleans.
     """
-    replace_file(disk, f"{folder}/{NEEDED}", b"")
+    replace_file(disk, f"{folder}/{NEEDED_FILE}", b"")
 
 
-def covers(disk: Disk, folder: str, position: int) -> bool:
-    """May the log be cleaned up to here, and older snapshots go?"""
-    if not disk.exists(f"{folder}/{NEEDED}"):
+def covers_up_to(disk: Disk, folder: str, position: int) -> bool:
+    """Whether the log may be cleaned up to here, and older snapshots removed."""
+    if not disk.exists(f"{folder}/{NEEDED_FILE}"):
         return True
-    return max(positions(disk, folder), default=position) >= position
+    return max(snapshot_positions(disk, folder), default=position) >= position
 
 
-def forget_before(disk: Disk, folder: str, position: int) -> int:
+def delete_snapshots_before(disk: Disk, folder: str, position: int) -> int:
     """Remove the snapshots of earlier positions, durably; how many.
 
     The log cleaner calls this before it drops tombstones below `position`: with such a snapshot and
     without the tombstones, a load would bring back what was deleted.
     """
-    return _remove(disk, folder, [one for one in positions(disk, folder) if one < position])
+    return _remove(disk, folder, [at for at in snapshot_positions(disk, folder) if at < position])
 
 
-def forget_beyond(disk: Disk, folder: str, log_end: int) -> int:
-    """Remove the snapshots of a log that was longer, durably, before it grows anew; how many."""
-    return _remove(disk, folder, [one for one in positions(disk, folder) if one > log_end])
+def delete_snapshots_after(disk: Disk, folder: str, log_end: int) -> int:
+    """Remove the snapshots of a log that was longer, durably, before it grows again; how many."""
+    return _remove(disk, folder, [at for at in snapshot_positions(disk, folder) if at > log_end])
 
 
 def _remove(disk: Disk, folder: str, gone: list[int]) -> int:

@@ -27,7 +27,13 @@ from storage.batch.record_batch import (
     InvalidBatch,
     computed_crc,
 )
-from storage.batch.record_check import Broken, RecordFault, Rules, Walked, check_records
+from storage.batch.record_check import (
+    BrokenRule,
+    RecordCheck,
+    RecordFault,
+    RecordRules,
+    check_records,
+)
 from storage.batch.rewrite import recompressed, restamped
 from topics.configs import EffectiveConfig
 
@@ -161,11 +167,11 @@ def _header_fault(
     return None
 
 
-def _rules(header: BatchHeader, config: EffectiveConfig, now_ms: int) -> Rules:
+def _rules(header: BatchHeader, config: EffectiveConfig, now_ms: int) -> RecordRules:
     """The rules for each record. With the log's own timestamps there are no limits of time."""
     before, after = config.timestamp_before_max_ms, config.timestamp_after_max_ms
     has_no_time = header.max_timestamp == NO_TIMESTAMP
-    return Rules(
+    return RecordRules(
         needs_keys=config.compact,
         earliest=_LONG_MIN if config.log_append_time else now_ms - before,
         latest=-_LONG_MIN if config.log_append_time else now_ms + after,
@@ -174,7 +180,9 @@ def _rules(header: BatchHeader, config: EffectiveConfig, now_ms: int) -> Rules:
     )
 
 
-def _refuse_records(walked: Walked, rules: Rules, topic_partition: TopicPartition) -> RejectedBatch:
+def _refuse_records(
+    walked: RecordCheck, rules: RecordRules, topic_partition: TopicPartition
+) -> RejectedBatch:
     errors = [
         BatchIndexAndErrorMessage(fault.index, _fault_text(fault, rules, topic_partition))
         for fault in walked.faults
@@ -194,18 +202,18 @@ def _refuse_records(walked: Walked, rules: Rules, topic_partition: TopicPartitio
     return RejectedBatch(ErrorCode.INVALID_RECORD, reason, message, errors)
 
 
-def _fault_text(fault: RecordFault, rules: Rules, topic_partition: TopicPartition) -> str:
+def _fault_text(fault: RecordFault, rules: RecordRules, topic_partition: TopicPartition) -> str:
     """Kafka's error text."""
     match fault.broken:
-        case Broken.KEYLESS:
+        case BrokenRule.MISSING_KEY:
             where = f"{topic_partition.topic}-{topic_partition.partition}"
             return f"Compacted topic cannot accept message without key in topic partition {where}"
-        case Broken.UNTIMELY:
+        case BrokenRule.TIMESTAMP_OUT_OF_RANGE:
             return (
                 f"Timestamp {fault.timestamp} of message with offset {fault.offset} is out of "
                 f"range. The timestamp should be within [{rules.earliest}, {rules.latest}]"
             )
-        case Broken.APPEND_TIME:
+        case BrokenRule.APPEND_TIME:
             return (
                 f"Invalid timestamp type in message DefaultRecord(offset={fault.offset}, "
                 f"timestamp={fault.timestamp}, key={max(fault.key_bytes, 0)} bytes, "

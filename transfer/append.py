@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 from protocol.names import OFFSETS_TOPIC
 from storage.api import TopicPartition
-from storage.batch.timed_batches import TimedRecord, batches_of
+from storage.batch.timed_batches import TimedRecord, timed_batches
 from storage.disk import Disk
 from storage.log.partition_log import PartitionLog
 from storage.repair import undo
@@ -63,16 +63,16 @@ def apply_plan(target: Target, plan: Plan, now_ms: int, beside: Sequence[Beside]
     batches = size = 0
     for partition in partitions:
         log = target.log(partition)
-        for batch, _count in batches_of(per_partition[partition]):
+        for batch, _count in timed_batches(per_partition[partition]):
             log.append(batch, now_ms)
             batches += 1
             size += len(batch)
     for log, records in beside:
-        for batch, _count in batches_of(records):
+        for batch, _count in timed_batches(records):
             log.append(batch, now_ms)
     for log in [target.log(partition) for partition in partitions] + [one.log for one in beside]:
         log.flush()
-    undo.finish(target.disk, target.path)
+    undo.delete_journal(target.disk, target.path)
     return Appended(len(partitions), plan.records, batches, size)
 
 
@@ -87,4 +87,4 @@ def _begin(target: Target, partitions: Sequence[int], others: Sequence[Partition
             found.flush()  # a killed process may have left it in the page cache
         key = TopicPartition(OFFSETS_TOPIC, partition)
         ends[key] = 0 if found is None else found.log_end_offset
-    undo.begin(target.disk, target.path, ends, target.stamp(partitions))
+    undo.write_journal(target.disk, target.path, ends, target.stamp(partitions))

@@ -61,7 +61,7 @@ class KafkaDir:
             raise
 
     def _open(self) -> None:
-        interrupted = undo.unfinished(self.disk, self.path)
+        interrupted = undo.read_journal(self.disk, self.path)
         is_ours = interrupted is not None and is_as_stamped(Path(self.path), interrupted.stamp)
         marker = f"{self.path}/{CLEAN_SHUTDOWN}"
         if not is_ours and not self.disk.exists(marker):
@@ -75,12 +75,12 @@ class KafkaDir:
             log.open(EVERYTHING)
         if interrupted is not None and is_ours:
             undo.roll_back(interrupted.log_ends, lambda key: self._logs.get(key.partition))
-            undo.finish(self.disk, self.path)
+            undo.delete_journal(self.disk, self.path)
             self._save_checkpoints()
             replace_file(self.disk, marker, _MARKER)
             self.note = "an interrupted export was rolled back"
         elif interrupted is not None:
-            undo.finish(self.disk, self.path)
+            undo.delete_journal(self.disk, self.path)
             self.note = (
                 "an export was interrupted and the broker has run since: the records that it had "
                 "written stay, nothing is rolled back"

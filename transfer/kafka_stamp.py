@@ -15,13 +15,15 @@ from typing import Final
 
 from storage.data_dir import LOCK
 from storage.log.log_store import CLEAN_SHUTDOWN
-from storage.repair.undo import UNDO_FILE
+from storage.repair.undo import ROLLBACK_JOURNAL_FILE
 
 Stamp = dict[str, dict[str, list[int]]]
 
 _UNCHANGED: Final = "unchanged"  # file -> [size, modification time in ns]
 _GROWING: Final = "growing"  # file -> [size]; it has at least that
-_OURS: Final = frozenset((UNDO_FILE, f"{UNDO_FILE}.tmp", LOCK, CLEAN_SHUTDOWN))
+_OURS: Final = frozenset(
+    (ROLLBACK_JOURNAL_FILE, f"{ROLLBACK_JOURNAL_FILE}.tmp", LOCK, CLEAN_SHUTDOWN)
+)
 _SEGMENT: Final = re.compile(r"(?P<base_offset>[0-9]{20})\.log")
 _METADATA_LOG: Final = "__cluster_metadata-0"
 

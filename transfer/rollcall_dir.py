@@ -114,7 +114,7 @@ class RollcallDir:
 
     def stamp(self, _partitions: Sequence[int]) -> dict[str, object]:
         """A daemon that starts here rolls back what is unfinished, but for what a Kafka did."""
-        return undo.stamp(self.disk, self.path)
+        return undo.broker_stamp(self.disk, self.path)
 
     @property
     def logs(self) -> list[PartitionLog]:

@@ -1,7 +1,7 @@
 """Log cleaner, the daemon's side: decides which log is cleaned, and when.
 
 Every log.cleaner.backoff.ms, and again at once after a log was cleaned: sealed segments of topics
-are synced (Kafka does that when it rolls), every compacted log is surveyed, and the dirtiest of
+are synced (Kafka does that when it rolls), every compacted log is inspected, and the dirtiest of
 those that need it is cleaned. The pass is a job of the worker process, which does all the reading
 and writing. The swap runs in a thread, because it waits for the disk. The event loop only decides.
 
@@ -38,21 +38,21 @@ from protocol.names import TopicName
 from seams.now import Now
 from storage.api import Corrupt, TopicPartition
 from storage.cleaner.cleaner import (
-    Survey,
-    finish,
-    plan,
+    LogToClean,
+    inspect_log,
+    plan_pass,
     read_clean_offsets,
-    survey,
+    swap_in_pass,
 )
 from storage.cleaner.messages import LastOfProducer, PassResult
-from storage.cleaner.selection import Unread, dirtiest
+from storage.cleaner.selection import Unread, filthiest
 from storage.disk import Disk
 from storage.journal.journal import Journal
 from storage.journal.journaled_view import JournaledView
 from storage.log.log_store import LogStore
 from storage.log.partition_log import PartitionLog
 from storage.log.segment_swap import SwapRefused, remove_cleaned, remove_deleted
-from storage.snapshot import covers
+from storage.snapshot import covers_up_to
 from topics.producers import SEQUENCE_MAX, ProducerEntry
 from topics.registry import TopicRegistry
 from topics.topic_names import is_internal
@@ -85,11 +85,11 @@ class CleanerStats(Struct):
     pipeline_overtaken: int = 0
 
 
-class Surveyed(NamedTuple):
+class Candidate(NamedTuple):
     key: TopicPartition
     log: PartitionLog
     stable_to: int
-    survey: Survey
+    survey: LogToClean
     unread: Unread | None
 
 
@@ -183,8 +183,8 @@ class LogCleaner:
         logs = self._compacted()
         self._roll_old(logs, now.wall_ms)
         marks = self._marks([key for key, _ in logs])
-        surveyed = await self._in_thread(self._survey_all, logs, now.wall_ms, marks)
-        chosen = self._choose(surveyed)
+        inspected = await self._in_thread(self._survey_all, logs, now.wall_ms, marks)
+        chosen = self._choose(inspected)
         return chosen is not None and await self._clean(chosen, now)
 
     def _compacted(self) -> list[tuple[TopicPartition, PartitionLog]]:
@@ -214,25 +214,25 @@ class LogCleaner:
         if journaled:
             self._journal.run_on_flusher(roll_one)
 
-    def _choose(self, surveyed: Sequence[Surveyed]) -> Surveyed | None:
+    def _choose(self, inspected: Sequence[Candidate]) -> Candidate | None:
         stats = self.stats
         stats.uncleanable_bytes = sum(
-            candidate.survey.dirt.cleanable_bytes
-            for candidate in surveyed
+            candidate.survey.dirty.cleanable_bytes
+            for candidate in inspected
             if candidate.log in self.uncleanable
         )
-        stats.kept_for_pipeline_bytes = sum(candidate.survey.kept_bytes for candidate in surveyed)
+        stats.kept_for_pipeline_bytes = sum(candidate.survey.kept_bytes for candidate in inspected)
         candidates = [
             candidate
-            for candidate in surveyed
+            for candidate in inspected
             if candidate.log not in self.uncleanable
             and self._blocked.get(candidate.log) != candidate.survey.found.first_uncleanable
         ]
-        levels = [candidate.survey.dirt for candidate in candidates]
+        levels = [candidate.survey.dirty for candidate in candidates]
         stats.max_dirty_ratio = max([level.ratio for level in levels], default=0.0)
         stats.max_delay_ms = max([level.delay_ms for level in levels], default=0)
-        place = dirtiest(
-            (candidate.survey.dirt, candidate.log.settings) for candidate in candidates
+        place = filthiest(
+            (candidate.survey.dirty, candidate.log.settings) for candidate in candidates
         )
         return None if place is None else candidates[place]
 
@@ -243,10 +243,10 @@ class LogCleaner:
         logs: Sequence[tuple[TopicPartition, PartitionLog]],
         now_ms: int,
         marks: Mapping[TopicPartition, Unread],
-    ) -> list[Surveyed]:
+    ) -> list[Candidate]:
         self._sync_sealed(logs)
         offsets = self._read_offsets()
-        surveyed: list[Surveyed] = []
+        inspected: list[Candidate] = []
         resets: dict[PartitionLog, int] = {}
         for key, log in logs:
             view = self._store.partitions().get(key)
@@ -255,7 +255,7 @@ class LogCleaner:
             stable_to = min(self._store.durable_to(log), view.high_watermark)
             unread = marks.get(key)
             try:
-                one = survey(
+                one = inspect_log(
                     log,
                     checkpoint=offsets.get(key),
                     stable_to=stable_to,
@@ -265,17 +265,17 @@ class LogCleaner:
             except (OSError, Corrupt) as fault:
                 self._call_on_loop(self._mark, key, log, str(fault))
                 continue
-            if not covers(self._disk, log.path, one.found.first_uncleanable):
+            if not covers_up_to(self._disk, log.path, one.found.first_uncleanable):
                 continue  # not before there is a newer snapshot
             if one.found.reset_because is not None:
                 resets[log] = one.found.first_dirty
                 if not log.settings.cleanup_delete:  # there retention moves the start often
                     reset = CleanOffsetReset(key, one.found.reset_because)
                     self._call_on_loop(self._observe, reset)
-            surveyed.append(Surveyed(key, log, stable_to, one, unread))
+            inspected.append(Candidate(key, log, stable_to, one, unread))
         if resets:
             self._store.set_clean_offsets(resets)
-        return surveyed
+        return inspected
 
     def _sync_sealed(self, logs: Sequence[tuple[TopicPartition, PartitionLog]]) -> None:
         views, is_any = self._store.partitions(), False
@@ -303,7 +303,7 @@ class LogCleaner:
             return {}
 
     def _swap(self, log: PartitionLog, result: PassResult) -> list[str]:
-        replaced = finish(self._disk, log, result)
+        replaced = swap_in_pass(self._disk, log, result)
         self._store.set_clean_offsets({log: result.end_offset})
         return replaced
 
@@ -316,14 +316,14 @@ class LogCleaner:
 
     # --- one log -------------------------------------------------------------------------------
 
-    async def _clean(self, chosen: Surveyed, now: Now) -> bool:
-        key, log, stable_to, (found, dirt, _), unread = chosen
+    async def _clean(self, chosen: Candidate, now: Now) -> bool:
+        key, log, stable_to, (found, dirty, _), unread = chosen
         self._observe(
             CleaningBegun(
-                key, found.first_dirty, found.first_uncleanable, dirt.ratio, dirt.delay_ms > 0
+                key, found.first_dirty, found.first_uncleanable, dirty.ratio, dirty.delay_ms > 0
             )
         )
-        job = plan(
+        job = plan_pass(
             log,
             found,
             stable_to=stable_to,

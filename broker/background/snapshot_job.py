@@ -17,9 +17,9 @@ from storage import snapshot
 from storage.api import StoredRecord
 from storage.batch.record_batch import read_header, read_keys, read_sole_key, stored_records
 from storage.disk import Disk
-from storage.log.log_files import LogFiles, Place
+from storage.log.log_files import FilePosition, LogFiles
 from storage.log.transactions import CommittedRecords, Withheld
-from storage.snapshot import About, Ignored, Snapshot, pack
+from storage.snapshot import SkippedSnapshot, Snapshot, SnapshotHeader, pack
 
 KEYS_KEPT_MAX: Final = 100_000
 """Keys of commits that are kept in memory; beyond that all are applied, and the set is cleared."""
@@ -33,9 +33,11 @@ class SnapshotAbandoned(Exception):
 
 def read_snapshot(
     disk: Disk, folder: str, *, log_end: int, topic_id: UUID
-) -> tuple[Snapshot | None, list[Ignored]]:
+) -> tuple[Snapshot | None, list[SkippedSnapshot]]:
     """The newest one that a load, or the next snapshot, may begin with; and the ignored ones."""
-    return snapshot.read_newest(disk, folder, log_end=log_end, topic_id=topic_id, meaning=MEANING)
+    return snapshot.read_newest_snapshot(
+        disk, folder, log_end=log_end, topic_id=topic_id, meaning=MEANING
+    )
 
 
 def log_read_state(base: Snapshot | None) -> tuple[list[RecordSkipped], CommittedRecords]:
@@ -87,7 +89,9 @@ def _take_snapshot(disk: Disk, arguments: dict[str, object]) -> dict[str, object
         header = read_header(last)
         position, epoch = header.next_offset, header.partition_leader_epoch
     taken_at_ms = int(str(arguments["now_ms"]))
-    about = About(position, topic_id, epoch, taken_at_ms, MEANING, _notes(image, committed))
+    about = SnapshotHeader(
+        position, topic_id, epoch, taken_at_ms, MEANING, _notes(image, committed)
+    )
     blobs = {group_id: pack(plain_of(group)) for group_id, group in image.read()}
     if base is not None:
         blobs.update((group_id, base.raw(group_id)) for group_id in image.unread())
@@ -95,8 +99,8 @@ def _take_snapshot(disk: Disk, arguments: dict[str, object]) -> dict[str, object
             raise SnapshotAbandoned(f"{base.path} was removed meanwhile")
     if not files.is_unchanged():
         raise SnapshotAbandoned(f"segments of {folder} were replaced meanwhile")
-    size = snapshot.write(disk, folder, about, blobs.items())
-    snapshot.forget_before(disk, folder, position)
+    size = snapshot.write_snapshot(disk, folder, about, blobs.items())
+    snapshot.delete_snapshots_before(disk, folder, position)
     return {
         "position": position,
         "groups": len(blobs),
@@ -107,10 +111,10 @@ def _take_snapshot(disk: Disk, arguments: dict[str, object]) -> dict[str, object
     }
 
 
-def _end_of_last(arguments: dict[str, object], position: int) -> Place | None:
+def _end_of_last(arguments: dict[str, object], position: int) -> FilePosition | None:
     """Where in the files the last job ended, if this one begins with its snapshot."""
-    ended = cast("tuple[int, Place] | None", arguments.get("ended"))
-    return None if ended is None or ended[0] != position else Place._make(ended[1])
+    ended = cast("tuple[int, FilePosition] | None", arguments.get("ended"))
+    return None if ended is None or ended[0] != position else FilePosition._make(ended[1])
 
 
 class _NewestCommits:

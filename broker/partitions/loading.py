@@ -14,7 +14,7 @@ from broker.observe.events import SnapshotIgnored
 from broker.partitions.load_progress import LoadProgress
 from coordinator.image import LoadStart
 from storage.api import Log, StoredRecord, TopicLog
-from storage.snapshot import Ignored, Snapshot
+from storage.snapshot import SkippedSnapshot, Snapshot
 
 SLICE_RECORDS: Final = 500
 """Records that the coordinator replays in one slice: about two milliseconds of the loop."""
@@ -42,7 +42,7 @@ class OwnedLogs(Protocol):
     def load_sizes(self, partitions: Iterable[int]) -> dict[int, LoadSize]:
         """How much there is to load; reads no content. In a thread. Raises OSError."""
 
-    def snapshot(self, partition: int) -> tuple[Snapshot | None, list[Ignored]]:
+    def snapshot(self, partition: int) -> tuple[Snapshot | None, list[SkippedSnapshot]]:
         """The newest usable one, and those that cannot be used. In a thread."""
 
     def stands(self, snapshot: Snapshot) -> bool:

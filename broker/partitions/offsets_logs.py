@@ -19,7 +19,14 @@ from storage.journal.journal import Journal
 from storage.log.checkpoints import NO_TOPIC_ID
 from storage.log.log_store import LogStore
 from storage.log.partition_log import PartitionLog
-from storage.snapshot import SUFFIX, Ignored, Snapshot, forget_beyond, positions, snapshot_path
+from storage.snapshot import (
+    SNAPSHOT_SUFFIX,
+    SkippedSnapshot,
+    Snapshot,
+    delete_snapshots_after,
+    snapshot_path,
+    snapshot_positions,
+)
 
 
 class OffsetsLogs:
@@ -48,7 +55,7 @@ class OffsetsLogs:
         if log.topic_id == NO_TOPIC_ID:  # a crash, or a repair, has taken it
             self._store.create(key, self.topic_id, self._settings)
         log.settings = self._settings
-        return log.begin_epoch()
+        return log.begin_leader_epoch()
 
     def open(self, partition: int) -> tuple[Log, TopicLog]:
         """The end to append to, and the view to read. Raises OSError or Corrupt."""
@@ -67,7 +74,7 @@ class OffsetsLogs:
         log = self.log(partition)
         if log is None:
             return LoadSize(0, 0)
-        known = positions(self._disk, log.path)
+        known = snapshot_positions(self._disk, log.path)
         position = max((at for at in known if at <= log.log_end_offset), default=0)
         size = 0
         if position:
@@ -76,17 +83,19 @@ class OffsetsLogs:
             file.close()
         return LoadSize(log.bytes_from(position), size)
 
-    def snapshot(self, partition: int) -> tuple[Snapshot | None, list[Ignored]]:
+    def snapshot(self, partition: int) -> tuple[Snapshot | None, list[SkippedSnapshot]]:
         """The newest usable one, and those that were removed as unusable. Raises OSError."""
         log = self.log(partition)
         if log is None:
             return None, []
         end = log.log_end_offset
         # Before anything is appended: a snapshot beyond the end would match other records later.
-        forget_beyond(self._disk, log.path, end)
+        delete_snapshots_after(self._disk, log.path, end)
         snapshot, ignored = read_snapshot(self._disk, log.path, log_end=end, topic_id=self.topic_id)
         if snapshot is not None and not _has_epoch(log, snapshot):
-            ignored.append(Ignored(snapshot.path, "the log before it is of another leader epoch"))
+            ignored.append(
+                SkippedSnapshot(snapshot.path, "the log before it is of another leader epoch")
+            )
             snapshot = None
         for unused in ignored:
             self._disk.remove(unused.path)
@@ -100,7 +109,7 @@ class OffsetsLogs:
                 continue
             with suppress(OSError):  # then the next start removes it
                 for name in self._disk.listdir(log.path):
-                    if name.endswith(f"{SUFFIX}{TEMPORARY}"):
+                    if name.endswith(f"{SNAPSHOT_SUFFIX}{TEMPORARY}"):
                         self._disk.remove(f"{log.path}/{name}")
 
     def stands(self, snapshot: Snapshot) -> bool:

@@ -38,7 +38,7 @@ from pipeline.tables import (
     UNDECODABLE,
     Table,
 )
-from storage.batch.record_batch import CONTROL, TRANSACTIONAL
+from storage.batch.record_batch import CONTROL_FLAG, TRANSACTIONAL_FLAG
 
 _ONE_BY_ONE: Final[dict[str, few.Decode]] = {
     GROUP_METADATA.name: few.group_metadata,
@@ -163,8 +163,8 @@ def of_segment(
             np.full(len(found.offset), partition, np.int64),
             found.offset,
             found.timestamp_ms,
-            attributes & CONTROL != 0,
-            attributes & TRANSACTIONAL != 0,
+            attributes & CONTROL_FLAG != 0,
+            attributes & TRANSACTIONAL_FLAG != 0,
             found.of_batches("producer_id"),
             found.of_batches("producer_epoch"),
             found.batches.position[found.batch] + position,

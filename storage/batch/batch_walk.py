@@ -1,7 +1,7 @@
 """Batch walk: the batches of a file one after the other, read in large pieces.
 
-For whoever needs every byte: scans, repairs, readers that check. Where only headers matter a
-segment reads less (`Segment.headers`).
+For scans, repairs and readers that need every byte. Where only headers matter a segment reads less
+(`Segment.headers`).
 """
 
 from collections.abc import Iterator

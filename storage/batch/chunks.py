@@ -1,8 +1,8 @@
-"""How is a whole log file read quickly? In large pieces, each of whole batches.
+"""Chunked reads: a whole log file in large pieces, each of whole batches.
 
-What the log cleaner reads a segment with: one call for many batches, so that the loops which look
-at each batch stay in one function (a generator's step for each of a million batches would cost as
-much as looking at it). Damage is Corrupt, by file and position.
+The log cleaner reads segments with it: one call for many batches, so that the loops over the
+batches stay in one function (a generator's step for each of a million batches would cost as much
+as the work on it). Damage is Corrupt, with file and position.
 """
 
 from collections.abc import Callable
@@ -13,19 +13,19 @@ from storage.api import Corrupt
 from storage.batch.record_batch import HEADER_BYTES, InvalidBatch, peek_header
 from storage.disk import Disk
 
-CHUNK_BYTES: Final = 1 << 20
+READ_CHUNK_BYTES: Final = 1 << 20
 
-HEADER: Final = Struct(">qiibIhiqqqhii")
+BATCH_HEADER: Final = Struct(">qiibIhiqqqhii")
 """The 61 bytes before the records, as BatchHeader names them."""
 
 Throttle = Callable[[int], None]
 """Called with the bytes that were read or written; may hold the caller up."""
 
-Take = Callable[[bytes, int], int]
+ChunkReader = Callable[[bytes, int], int]
 """(chunk, its position in the file) -> bytes taken: up to the first batch that is not whole."""
 
 
-class Source(NamedTuple):
+class SegmentSource(NamedTuple):
     """A segment to read: its file, where its offsets begin, where the next one's do, its bytes."""
 
     path: str
@@ -38,8 +38,12 @@ def no_throttle(_bytes: int) -> None:
     """For tests and for people who wait."""
 
 
-def feed(
-    disk: Disk, source: Source, take: Take, throttle: Throttle, chunk_bytes: int = CHUNK_BYTES
+def read_chunks(
+    disk: Disk,
+    source: SegmentSource,
+    take: ChunkReader,
+    throttle: Throttle,
+    chunk_bytes: int = READ_CHUNK_BYTES,
 ) -> None:
     """Hand a segment's bytes to `take`, some batches at a time. Raises Corrupt, OSError."""
     path, size = source.path, source.size

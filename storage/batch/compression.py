@@ -1,9 +1,9 @@
-"""What is inside a compressed record batch? The four codecs that Kafka's clients use, with a limit.
+"""Compression: the four codecs of Kafka's record batches, with a limit on the decompressed size.
 
-The broker stores and returns compressed batches as they came; it looks inside only to check what a
-producer sent and to find a record by its time. So this decompresses, and never more than
-MAX_DECOMPRESSED_BYTES: a few kilobytes can claim to be gigabytes. Whatever is wrong with the input
-is a ValueError. Kafka's counterparts: CompressionType and the Compression classes.
+The broker stores and returns compressed batches as they came. It decompresses only to check what a
+producer sent and to find a record by its time, and never more than MAX_DECOMPRESSED_BYTES: a few
+kilobytes can claim to be gigabytes. Any fault of the input is a ValueError.
+Kafka's counterparts: CompressionType and the Compression classes.
 """
 
 import zlib

@@ -1,12 +1,12 @@
-"""What do the bytes of a record batch say, and how are a coordinator's records made into one?
+"""Record batch v2: reads the bytes of a batch, and encodes a coordinator's records as one.
 
 Kafka's record batch v2 (magic 2), the one format on disk and on the wire. Pure: bytes to bytes, no
-I/O and no clock. `storage/journal/journal.py` encodes what a shard appends; `topics/` checks what a
-producer sent; `segment.py` walks batches by their headers and never looks inside one.
+I/O and no clock. `storage/journal/journaled_log.py` encodes what a shard appends; `topics/` checks
+what a producer sent; `segment.py` walks batches by their headers and never reads the records.
 
-A header is a NamedTuple made straight from one `Struct.unpack_from`, and no object is made for a
-record on its way out: both stand on the road of an offset commit. Batches are read where they lie
-in a buffer (`position`), and copied only where a checksum or a decompressor needs bytes of its own.
+A header is a NamedTuple made directly from one `Struct.unpack_from`, and encoding makes no object
+for a record: both are on the path of an offset commit. Batches are read at their `position` in a
+buffer, and copied only where a checksum or a decompressor needs bytes of its own.
 
 The two older formats (message sets, magic 0 and 1) are refused by name: Kafka 4 neither takes them
 from clients nor keeps them. Kafka's counterpart: DefaultRecordBatch, DefaultRecord, MemoryRecords.
@@ -33,9 +33,9 @@ COORDINATOR_SEQUENCE = 0  # what Kafka's coordinators write, though without a pr
 
 COMPRESSION_MASK = 0x07
 LOG_APPEND_TIME = 0x08
-TRANSACTIONAL = 0x10
-CONTROL = 0x20
-DELETE_HORIZON = 0x40
+TRANSACTIONAL_FLAG = 0x10
+CONTROL_FLAG = 0x20
+DELETE_HORIZON_FLAG = 0x40
 
 Headers = tuple[tuple[bytes, bytes | None], ...]
 """A record's headers; keys as the bytes that they are (UTF-8 by convention, not by check)."""
@@ -121,22 +121,22 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_transactional(self) -> bool:
-        return self.attributes & TRANSACTIONAL != 0
+        return self.attributes & TRANSACTIONAL_FLAG != 0
 
     @property
     def is_control(self) -> bool:
-        return self.attributes & CONTROL != 0
+        return self.attributes & CONTROL_FLAG != 0
 
     @property
     def has_delete_horizon(self) -> bool:
-        return self.attributes & DELETE_HORIZON != 0
+        return self.attributes & DELETE_HORIZON_FLAG != 0
 
 
 # --- reading -----------------------------------------------------------------------------------
 
 
 def read_header(buffer: bytes, position: int = 0) -> BatchHeader:
-    """Parse the header at `position`; the batch must lie in the buffer as a whole."""
+    """Parse the header at `position`; the whole batch must be in the buffer."""
     remaining = len(buffer) - position
     if remaining >= HEADER_BYTES:
         header = BatchHeader._make(_HEADER.unpack_from(buffer, position))
@@ -151,13 +151,13 @@ def read_header(buffer: bytes, position: int = 0) -> BatchHeader:
 
 
 def _header_fault(buffer: bytes, position: int) -> InvalidBatch:
-    """Say why there is no v2 batch at `position`; apart, so that the good road stays short."""
+    """Say why there is no v2 batch at `position`; apart, to keep `read_header` short."""
     remaining = len(buffer) - position
     if remaining < _EXTENT.size:
         return TruncatedBatch(position, f"{remaining} bytes are too few for a header")
     _, batch_length, _, magic = _EXTENT.unpack_from(buffer, position)
     if magic != 2:
-        # The magic byte has stood at offset 16 since the first format, so this is safe to name.
+        # The magic byte has been at offset 16 since the first format, so this is safe to name.
         return OldFormat(position, f"magic {magic}, only magic 2 is supported")
     size = batch_length + LOG_OVERHEAD
     if size < HEADER_BYTES:
@@ -180,7 +180,7 @@ def peek_header(buffer: bytes, position: int) -> BatchHeader:
     raise _header_fault(buffer, position)
 
 
-def placing(batch: bytes) -> tuple[int, int, int]:
+def offsets_of(batch: bytes) -> tuple[int, int, int]:
     """(base offset, last offset, greatest timestamp) of a batch that is known to be sound."""
     if len(batch) < HEADER_BYTES:
         raise TruncatedBatch(0, f"{len(batch)} bytes are too few for a header")
@@ -205,7 +205,7 @@ def computed_crc(buffer: bytes, position: int, size: int) -> int:
 def check_crc(buffer: bytes, position: int = 0, header: BatchHeader | None = None) -> BatchHeader:
     """The header of the batch at `position`, whose checksum holds; raises BadChecksum otherwise.
 
-    Whoever parsed the header already gives it, here and to `read_records`.
+    A caller that has parsed the header passes it, here and to `read_records`.
     """
     header = header or read_header(buffer, position)
     crc = computed_crc(buffer, position, header.size)
@@ -220,7 +220,7 @@ def read_records(
     """Every record of one batch, decompressed; BadRecords if they are not what the header says."""
     header = header or read_header(batch, position)
     if not header.records_count and header.size == HEADER_BYTES:
-        return []  # all that the log cleaner left of it
+        return []  # the log cleaner has emptied it
     if header.compression == NONE:
         return _read_fields(bytes(batch), position + HEADER_BYTES, position, header)
     blob = bytes(batch[position + HEADER_BYTES : position + header.size])
@@ -232,7 +232,7 @@ def read_records(
 
 
 def stored_records(batch: bytes) -> list[StoredRecord]:
-    """The records of a batch as a shard's load wants them; a control batch holds none."""
+    """The records of a batch for the load of a shard; a control batch has none."""
     if read_header(batch).is_control:
         return []
     return [StoredRecord(*fields[:4]) for fields in read_records(batch)]
@@ -242,7 +242,7 @@ def read_keys(batch: bytes, count: int) -> list[bytes] | None:
     """The keys of a plain batch of so many records, if each has a key and a value; else None.
 
     Plain: not compressed, of no transaction, no control batch. A fraction of `read_records`, for
-    those who mostly need no more than the keys. None for lengths of 8 KiB and more too.
+    callers that mostly need the keys alone. None for lengths of 8 KiB and more too.
     """
     keys: list[bytes] = []
     after = HEADER_BYTES
@@ -269,14 +269,14 @@ def read_keys(batch: bytes, count: int) -> list[bytes] | None:
                 return None
             keys.append(batch[at:end])
     except IndexError:
-        return None  # `read_records` says what is wrong with it
+        return None  # `read_records` reports what is wrong
     return keys
 
 
 def read_sole_key(batch: bytes) -> bytes | None:
     """The same of a plain batch of one record, most of what a coordinator writes; or None.
 
-    Its key lies behind a length, three zeros and the key's own length.
+    Its key follows a length, three zeros and the key's own length.
     """
     try:
         at = 62 if batch[61] < 0x80 else 63
@@ -418,9 +418,9 @@ _FRAMES_CACHED = 4_096
 
 @lru_cache(maxsize=_FRAMES_CACHED)
 def _frame(delta_bytes: int, key_bytes: int, value_bytes: int) -> tuple[bytes, bytes, bytes]:
-    """What stands before a record's offset delta, before its key, and before its value.
+    """The bytes before a record's offset delta, before its key, and before its value.
 
-    By the lengths of these; that of a value which is null is -1.
+    For these lengths; a null value has length -1.
     """
     key_length, value_length = encode_varint(key_bytes), encode_varint(value_bytes)
     # Attributes and the timestamp's delta, two zeros, come first; a third one, no headers, is last.
@@ -480,7 +480,7 @@ def _framed(records: Sequence[RecordPair]) -> list[bytes]:
 
 
 def with_offsets(batch: bytes, base_offset: int, leader_epoch: int) -> bytes:
-    """The same batch at another offset; both fields lie outside the checksum."""
+    """The same batch at another offset; the checksum covers neither field."""
     return b"".join(
         (_BASE_OFFSET.pack(base_offset), batch[8:12], _LEADER_EPOCH.pack(leader_epoch), batch[16:])
     )

@@ -1,8 +1,11 @@
-"""Record check: do a batch's records keep to its header, and to the rules of its topic?
+"""Record check: whether a batch's records agree with its header and with the rules of their topic.
 
-Walks the records where they lie and keeps nothing of them: a few kilobytes may unpack to millions
-of records. `in_order` ends the walk at the first offset delta that is not the record's number. What
-a rule refuses is counted to the end, as Kafka counts it; the first FAULTS_KEPT are kept.
+Walks the records in place and keeps none of them: a few kilobytes may unpack to millions of
+records. `in_order` ends the walk at the first offset delta that is not the record's number. Records
+that break a rule are counted to the end, as Kafka does; the first FAULTS_KEPT are kept.
+
+`record_batch.py` reads the same format and returns the records; this walk is a loop of its own,
+because a tuple for each record would take most of the time.
 Kafka's counterpart: `LogValidator`, and `DefaultRecordBatch` with its iterators.
 """
 
@@ -31,7 +34,7 @@ _WALKED_AT_ONCE: Final = 500
 """Records between two pauses: half a millisecond."""
 
 
-class Rules(Struct, frozen=True):
+class RecordRules(Struct, frozen=True):
     """What a topic asks of each record."""
 
     needs_keys: bool
@@ -41,18 +44,18 @@ class Rules(Struct, frozen=True):
     in_order: bool
 
 
-class Broken(Enum):
+class BrokenRule(Enum):
     """Which rule a record breaks."""
 
-    KEYLESS = auto()
-    UNTIMELY = auto()
+    MISSING_KEY = auto()
+    TIMESTAMP_OUT_OF_RANGE = auto()
     APPEND_TIME = auto()
 
 
 class RecordFault(Struct, frozen=True):
     """A record that a rule refuses; a length is -1 of what is null."""
 
-    broken: Broken
+    broken: BrokenRule
     index: int
     offset: int
     timestamp: int
@@ -60,7 +63,7 @@ class RecordFault(Struct, frozen=True):
     value_bytes: int
 
 
-class Walked(Struct):
+class RecordCheck(Struct):
     """What a walk found; of `fault_count` faults the first are in `faults`."""
 
     max_timestamp: int | None = None
@@ -72,9 +75,9 @@ class Walked(Struct):
 def check_records(
     batch: bytes,
     header: BatchHeader,
-    rules: Rules,
+    rules: RecordRules,
     pause: Callable[[], None] | None = None,
-) -> Walked:
+) -> RecordCheck:
     """Walk all records; BadRecords if they are not what the header says.
 
     `pause` is called now and then, for a thread that must let others go on.
@@ -91,7 +94,7 @@ def check_records(
     if header.records_count * LEAST_RECORD_BYTES > end - position:
         text = f"{header.records_count} records in {end - position} bytes"
         raise BadRecords(0, text)
-    walked = Walked()
+    walked = RecordCheck()
     try:
         for first in range(0, header.records_count, _WALKED_AT_ONCE):
             stop = min(first + _WALKED_AT_ONCE, header.records_count)
@@ -113,9 +116,9 @@ def _walk(  # in one piece: a call for each varint would double its time
     at: int,
     end: int,
     header: BatchHeader,
-    rules: Rules,
+    rules: RecordRules,
     indexes: range,
-    walked: Walked,
+    walked: RecordCheck,
 ) -> int:
     """Check these records, the first of which begins at `at`; where the next one begins."""
     base_timestamp = header.base_timestamp
@@ -173,18 +176,18 @@ def _walk(  # in one piece: a call for each varint would double its time
     return at
 
 
-def _note(walked: Walked, rules: Rules, record: tuple[int, int, int, int, int]) -> None:
+def _note(walked: RecordCheck, rules: RecordRules, record: tuple[int, int, int, int, int]) -> None:
     """Count a record as a fault by the first rule that it breaks, if it breaks one."""
     _, _, timestamp, key_bytes, _ = record
     if key_bytes < 0 and rules.needs_keys:
-        broken = Broken.KEYLESS
+        broken = BrokenRule.MISSING_KEY
     elif not rules.earliest <= timestamp <= rules.latest and timestamp != NO_TIMESTAMP:
-        broken = Broken.UNTIMELY
+        broken = BrokenRule.TIMESTAMP_OUT_OF_RANGE
     elif rules.refuses_append_time:
-        broken = Broken.APPEND_TIME
+        broken = BrokenRule.APPEND_TIME
     else:
         return
-    walked.about_time |= broken is not Broken.KEYLESS
+    walked.about_time |= broken is not BrokenRule.MISSING_KEY
     walked.fault_count += 1
     if walked.fault_count <= FAULTS_KEPT:
         walked.faults.append(RecordFault(broken, *record))

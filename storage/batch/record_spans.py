@@ -1,8 +1,7 @@
-"""Where in a batch does each record lie, and what is its key? What the log cleaner asks.
+"""Record spans: the bytes and the key of each record in a batch, for the log cleaner.
 
-`record_batch.py` takes records apart for those who want their values and headers; who only keeps
-some records and drops others needs neither. A span says where a record's bytes are, so that what is
-kept is copied as it stands, whatever is in it.
+`record_batch.py` decodes values and headers too; a reader that keeps some records and drops others
+needs neither. A span says where a record's bytes are, so that records are copied unchanged.
 """
 
 from collections.abc import Iterable
@@ -18,18 +17,18 @@ from storage.batch.record_batch import (
 )
 
 
-class Span(NamedTuple):
+class RecordSpan(NamedTuple):
     start: int  # its length's first byte
     end: int
     timestamp_delta: int
     offset_delta: int
-    rest: int  # where the offset delta begins: from there on a new timestamp changes nothing
+    rest: int  # where the offset delta begins: a new timestamp changes only what precedes it
     key: bytes | None
     has_value: bool
 
 
 def records_of(batch: bytes, header: BatchHeader, position: int = 0) -> bytes:
-    """The bytes of a batch's records, decompressed; BadRecords if they cannot be had."""
+    """The bytes of a batch's records, decompressed; BadRecords if they cannot be read."""
     content = batch[position + HEADER_BYTES : position + header.size]
     if header.compression == NONE or not content:
         return content
@@ -39,7 +38,7 @@ def records_of(batch: bytes, header: BatchHeader, position: int = 0) -> bytes:
         raise BadRecords(position, str(fault)) from None
 
 
-def spans_in(records: bytes, count: int) -> list[Span]:
+def spans_in(records: bytes, count: int) -> list[RecordSpan]:
     """Every record; BadRecords unless these are exactly `count` records."""
     try:
         found, position = _walk(records, count)
@@ -50,8 +49,8 @@ def spans_in(records: bytes, count: int) -> list[Span]:
     return found
 
 
-def _walk(records: bytes, count: int) -> tuple[list[Span], int]:
-    found: list[Span] = []
+def _walk(records: bytes, count: int) -> tuple[list[RecordSpan], int]:
+    found: list[RecordSpan] = []
     position, end = 0, len(records)
     for _ in range(count):
         start = position
@@ -69,18 +68,20 @@ def _walk(records: bytes, count: int) -> tuple[list[Span], int]:
         value_size, position = read_varint(records, position)
         if position + max(value_size, 0) >= after:
             raise ValueError(f"a value of {value_size} bytes runs past its record")
-        found.append(Span(start, after, timestamp_delta, offset_delta, rest, key, value_size >= 0))
+        found.append(
+            RecordSpan(start, after, timestamp_delta, offset_delta, rest, key, value_size >= 0)
+        )
         position = after
     return found, position
 
 
-def joined(records: bytes, kept: Iterable[Span]) -> bytes:
+def joined(records: bytes, kept: Iterable[RecordSpan]) -> bytes:
     """The bytes of these records, back to back."""
     return b"".join([records[span.start : span.end] for span in kept])
 
 
-def moved(records: bytes, kept: Iterable[Span], shift_ms: int) -> bytes:
-    """The same with timestamps counted from a base that lies `shift_ms` later."""
+def moved(records: bytes, kept: Iterable[RecordSpan], shift_ms: int) -> bytes:
+    """The same with timestamps relative to a base that is `shift_ms` later."""
     parts: list[bytes] = []
     for span in kept:
         body = b"\x00" + encode_varint(span.timestamp_delta - shift_ms)

@@ -1,8 +1,8 @@
-"""How does a broker change a producer's batch: its timestamps, or its compression?
+"""Batch rewrite: the changes that a broker makes to a producer's batch, timestamps and compression.
 
-The only changes that Kafka makes besides offsets: the header tells the greatest timestamp that is
-really in the batch, or the time of the append; and a topic with a compression.type of its own has
-its batches recompressed. The records themselves stay as they came, byte for byte.
+Kafka makes only these besides offsets: the header gets the greatest timestamp that is really in the
+batch, or the time of the append; and a topic with a compression.type of its own has its batches
+recompressed. The records themselves stay as they came, byte for byte.
 Kafka's counterpart: `DefaultRecordBatch.setMaxTimestamp`, and `LogValidator` where it rebuilds.
 """
 
@@ -55,7 +55,7 @@ def recompressed(batch: bytes, header: BatchHeader, compression: int, level: int
 
 
 def assemble(header: BatchHeader, records: bytes) -> bytes:
-    """A batch of these fields and records; its checksum is computed anew."""
+    """A batch of these fields and records, with a new checksum."""
     covered = (
         _COVERED.pack(
             header.attributes, header.last_offset_delta, header.base_timestamp,

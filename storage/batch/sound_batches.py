@@ -1,6 +1,6 @@
-"""Sound batches: which whole batches can still be found in damaged bytes?
+"""Sound batches: the whole batches that can still be found in damaged bytes.
 
-For a repair, which says what they held, and for the copy of a torn tail.
+For a repair, which reports what they held, and for the copy of a torn tail.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
-"""How are records of many different times put into batches? As Kafka's cleaner leaves them.
+"""Timed batches: encodes records that each have a timestamp of their own.
 
-A coordinator's own batches have one timestamp for all their records; what is imported has kept its
-times, so these batches count each record's time from the first one's. Never larger than a broker
-takes, and a group's records follow one another.
+A coordinator's own batches have one timestamp for all their records. Imported records keep their
+timestamps, so these batches store each record's delta from the first one. No batch is larger than a
+broker accepts, and a group's records follow one another.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,7 +28,7 @@ class TimedRecord(NamedTuple):
     value: bytes | None
 
 
-BATCH_BYTES: Final = 512 << 10
+TIMED_BATCH_BYTES: Final = 512 << 10
 """A batch is closed when it would grow beyond this: half of what Kafka's default takes."""
 
 _PREFIX: Final = Struct(">qiibI")
@@ -37,22 +37,22 @@ _RECORD_OVERHEAD: Final = 32  # no record has more around its key and value
 _NO_SEQUENCE: Final = -1
 
 
-def batches_of(records: Iterable[TimedRecord]) -> Iterator[tuple[bytes, int]]:
+def timed_batches(records: Iterable[TimedRecord]) -> Iterator[tuple[bytes, int]]:
     """Batches that begin at offset 0, each with its number of records."""
     pending: list[TimedRecord] = []
     size = 0
     for record in records:
         bytes_more = len(record.key) + len(record.value or b"") + _RECORD_OVERHEAD
-        if pending and size + bytes_more > BATCH_BYTES:
-            yield encode(pending), len(pending)
+        if pending and size + bytes_more > TIMED_BATCH_BYTES:
+            yield encode_timed_batch(pending), len(pending)
             pending, size = [], 0
         pending.append(record)
         size += bytes_more
     if pending:
-        yield encode(pending), len(pending)
+        yield encode_timed_batch(pending), len(pending)
 
 
-def encode(records: Sequence[TimedRecord]) -> bytes:
+def encode_timed_batch(records: Sequence[TimedRecord]) -> bytes:
     """One uncompressed batch; at least one record."""
     base_ms = records[0].timestamp_ms
     parts = [b""]

@@ -1,10 +1,10 @@
-"""What does compaction leave of this record batch? Kafka's rules for one batch, byte for byte.
+"""Batch filter: what compaction leaves of one record batch, by Kafka's rules, byte for byte.
 
-A record stays if its offset lies behind the cleaned part, or if no newer record of its key is in
-the map, and, where it is a tombstone, until its horizon has passed. The horizon is stamped on a
-batch when a pass first keeps a tombstone in it: attribute bit 6, the base timestamp becomes the
-moment from which on the tombstone may go, and the records' times are counted from there. A
-marker whose transaction has left nothing else in the log is treated likewise.
+A record stays if its offset is at or after the end of the map, or if no newer record of its key is
+in the map, and, where it is a tombstone, until its delete horizon has passed. The horizon is
+stamped on a batch when a pass first keeps a tombstone in it: attribute bit 6, the base timestamp
+becomes the moment from which on the tombstone may be removed, and the records' times are counted
+from there. A marker whose transaction has nothing else left in the log is treated likewise.
 
 What stays keeps its offset, and the batch keeps its first and last offset, epoch, producer and
 sequence, so gaps appear. A batch of which all is kept is not touched. An empty one is kept as a
@@ -17,23 +17,23 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from storage.batch.record_batch import (
-    CONTROL,
-    DELETE_HORIZON,
+    CONTROL_FLAG,
+    DELETE_HORIZON_FLAG,
     HEADER_BYTES,
     LOG_APPEND_TIME,
     LOG_OVERHEAD,
     NO_TIMESTAMP,
-    TRANSACTIONAL,
+    TRANSACTIONAL_FLAG,
     BatchHeader,
     read_sole_key,
 )
-from storage.batch.record_spans import Span, joined, moved, records_of, spans_in
+from storage.batch.record_spans import RecordSpan, joined, moved, records_of, spans_in
 from storage.batch.rewrite import assemble, compress
 from storage.cleaner.messages import LastOfProducer
 from storage.cleaner.offset_map import NOT_PLAIN, OffsetMap
-from storage.log.transaction_ends import Transactions
+from storage.log.transaction_ends import CleanedTransactions
 
-KEPT_WHEN_EMPTY: Final = TRANSACTIONAL | CONTROL | LOG_APPEND_TIME
+KEPT_WHEN_EMPTY: Final = TRANSACTIONAL_FLAG | CONTROL_FLAG | LOG_APPEND_TIME
 
 
 class Filtered(NamedTuple):
@@ -58,7 +58,7 @@ class BatchFilter:
         delete_retention_ms: int,
         round_end: int,
         producers: Mapping[int, LastOfProducer],
-        transactions: Transactions,
+        transactions: CleanedTransactions,
     ) -> None:
         """`round_end` is the first offset that the round might not clean, full map or not."""
         self._offsets = offset_map.offsets
@@ -83,7 +83,7 @@ class BatchFilter:
         if header.is_control:
             discards = may_discard and self._is_past(header)
         keeps_empty = self._is_last_of_its_producer(header) or header.next_offset == self._round_end
-        kept: list[Span] = []
+        kept: list[RecordSpan] = []
         everything = False
         records = b""
         if not discards:
@@ -93,8 +93,10 @@ class BatchFilter:
             everything = len(kept) == len(spans)
         if not kept:
             return self._emptied(header) if keeps_empty else _NOTHING
-        is_tomb = (may_discard and header.is_control) or not all(span.has_value for span in kept)
-        if is_tomb and not header.has_delete_horizon:
+        needs_horizon = (may_discard and header.is_control) or not all(
+            span.has_value for span in kept
+        )
+        if needs_horizon and not header.has_delete_horizon:
             return self._rebuilt(header, records, kept, self._horizon_ms)
         if everything:
             return Filtered(batch, len(kept), header.max_timestamp)
@@ -112,7 +114,7 @@ class BatchFilter:
             return Filtered(batch, 1, header.max_timestamp)
         return None if offset + 1 == self._round_end else _NOTHING
 
-    def _kept(self, header: BatchHeader, spans: list[Span]) -> list[Span]:
+    def _kept(self, header: BatchHeader, spans: list[RecordSpan]) -> list[RecordSpan]:
         base, newest = header.base_offset, self._offsets
         is_past = self._is_past(header)
         kept = []
@@ -149,7 +151,7 @@ class BatchFilter:
         return Filtered(assemble(bare, b""), 0, header.max_timestamp)
 
     def _rebuilt(
-        self, header: BatchHeader, records: bytes, kept: list[Span], horizon_ms: int | None
+        self, header: BatchHeader, records: bytes, kept: list[RecordSpan], horizon_ms: int | None
     ) -> Filtered:
         """A batch of the kept records only; with a horizon, their times are counted from it."""
         old_base = header.base_timestamp
@@ -171,7 +173,7 @@ class BatchFilter:
             content = compress(content, header.compression, None)
         attributes = header.attributes
         if horizon_ms is not None:
-            attributes |= DELETE_HORIZON
+            attributes |= DELETE_HORIZON_FLAG
         changed = header._replace(
             batch_length=HEADER_BYTES - LOG_OVERHEAD + len(content),
             attributes=attributes,

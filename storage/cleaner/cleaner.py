@@ -1,38 +1,39 @@
-"""How is a log cleaned from choice to swap? The steps, for the daemon and for people offline.
+"""Log cleaning: the steps from the choice of a log to the swap, for the daemon and offline.
 
-The daemon takes them one by one (`broker/background/log_cleaner.py`): `survey` says what of a log
-is dirty, the
-worker process does the pass, `finish` swaps its segments in and writes the checkpoint down. For a
-folder that nobody else has open, `clean_folder` does all of it in one call.
+The daemon takes them one by one (`broker/background/log_cleaner.py`): `inspect_log` measures what
+of a log is dirty, the worker process does the pass, `swap_in_pass` swaps its segments in, and
+`write_clean_offsets` writes the checkpoint. `clean_folder` does all of it in one call, for a folder
+that no other process has open.
 
-    broker/background/log_cleaner.py          when, and which log; what an operator hears of it
-    storage/cleaner/cleaner.py          this file
-    storage/cleaner/selection.py  what is dirty, what may be cleaned
-    storage/cleaner/messages.py what a pass must know, and what it says at its end
-    storage/cleaner/cleaner_pass.py     the pass: reads segments, writes `.cleaned` files
-    storage/cleaner/offset_map.py       key -> newest offset
-    storage/cleaner/batch_filter.py     what is left of one batch
-    storage/log/transaction_ends.py which transactions were aborted
-    storage/log/segment_swap.py     `.cleaned` -> `.swap` -> segment, over any crash
+    broker/background/log_cleaner.py  when, and which log; log lines and metrics
+    storage/cleaner/cleaner.py        this file
+    storage/cleaner/selection.py      what is dirty, what may be cleaned
+    storage/cleaner/messages.py       input and result of a pass
+    storage/cleaner/cleaner_pass.py   the pass: reads segments, writes `.cleaned` files
+    storage/cleaner/offset_map.py     key -> newest offset
+    storage/cleaner/batch_filter.py   what is left of one batch
+    storage/log/transaction_ends.py   which transactions were aborted
+    storage/log/segment_swap.py       `.cleaned` -> `.swap` -> segment, crash-safe
 
 Kafka's counterparts: LogCleaner, LogCleanerManager, Cleaner.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
 
 from storage.api import LogSettings, TopicPartition
 from storage.batch.chunks import Throttle, no_throttle
 from storage.cleaner.messages import LastOfProducer, Pass, PassResult
 from storage.cleaner.selection import (
-    Dirt,
-    Range,
+    CleanableRange,
+    DirtyRatio,
     Unread,
     cleanable_range,
-    dirt_in,
-    extents_of,
-    facts_of,
+    dirty_ratio_of,
+    segment_extents,
+    summarize_segments,
 )
 from storage.disk import Disk, parent
 from storage.log.checkpoints import CLEAN_OFFSETS, LOG_STARTS, read_offsets, write_offsets
@@ -44,27 +45,27 @@ MAP_BYTES: Final = 128 << 20
 """Kafka's log.cleaner.dedupe.buffer.size."""
 
 
-class Survey(NamedTuple):
-    """What of a log is dirty, and what of that may be cleaned now."""
+class LogToClean(NamedTuple):
+    """What of a log is dirty, and what of that may be cleaned now: Kafka's LogToClean."""
 
-    found: Range
-    dirt: Dirt
+    found: CleanableRange
+    dirty: DirtyRatio
     kept_bytes: int = 0
-    """What could be cleaned if the pipeline had read it."""
+    """Bytes that could be cleaned if the pipeline had read them."""
 
 
-def survey(
+def inspect_log(
     log: PartitionLog,
     *,
     checkpoint: int | None,
     stable_to: int,
     now_ms: int,
     unread: Unread | None = None,
-) -> Survey:
+) -> LogToClean:
     """Reads no more than a header of each segment. Raises OSError, Corrupt."""
-    facts, settings = facts_of(log), log.settings
+    facts, settings = summarize_segments(log), log.settings
 
-    def cleanable(unread: Unread | None) -> Range:
+    def cleanable(unread: Unread | None) -> CleanableRange:
         return cleanable_range(
             facts,
             settings,
@@ -80,14 +81,16 @@ def survey(
     if unread is not None:
         all_read = cleanable(None).first_uncleanable
         kept_bytes = sum(
-            one.size for one in facts if found.first_uncleanable <= one.base_offset < all_read
+            segment.size
+            for segment in facts
+            if found.first_uncleanable <= segment.base_offset < all_read
         )
-    return Survey(found, dirt_in(facts, found, settings, now_ms), kept_bytes)
+    return LogToClean(found, dirty_ratio_of(facts, found, settings, now_ms), kept_bytes)
 
 
-def plan(
+def plan_pass(
     log: PartitionLog,
-    found: Range,
+    found: CleanableRange,
     *,
     stable_to: int,
     now_ms: int,
@@ -98,7 +101,7 @@ def plan(
     settings = log.settings
     return Pass(
         folder=log.path,
-        segments=extents_of(log, up_to=stable_to),
+        segments=segment_extents(log, up_to=stable_to),
         first_dirty=found.first_dirty,
         first_uncleanable=found.first_uncleanable,
         now_ms=now_ms,
@@ -111,15 +114,15 @@ def plan(
     )
 
 
-def finish(disk: Disk, log: PartitionLog, result: PassResult) -> list[str]:
+def swap_in_pass(disk: Disk, log: PartitionLog, result: PassResult) -> list[str]:
     """Swap in what a pass has written; the files of the replaced segments, for remove_deleted.
 
     Raises SwapRefused or OSError as `swap_in` does; groups before that one are swapped in, which is
     as good as a pass that had ended there. Only then is the log clean up to `result.end_offset`.
     """
     replaced: list[str] = []
-    for one in result.replacements:
-        replaced += swap_in(disk, log, one.base_offset, one.sources)
+    for replacement in result.replacements:
+        replaced += swap_in(disk, log, replacement.base_offset, replacement.sources)
     return replaced
 
 
@@ -132,8 +135,7 @@ def write_clean_offsets(disk: Disk, data_dir: str, offsets: Mapping[TopicPartiti
     write_offsets(disk, f"{data_dir}/{CLEAN_OFFSETS}", offsets)
 
 
-@dataclass(slots=True)
-class FolderCleaned:
+class FolderCleaned(Struct):
     """What `clean_folder` did, or would have done."""
 
     first_dirty: int
@@ -162,11 +164,11 @@ def clean_folder(
 
     All that may be cleaned is cleaned, whatever min.cleanable.dirty.ratio says; the compaction lag
     holds (`settings` says how long), and so does the active segment, unless `roll` seals it first.
-    Whoever calls this holds the data directory's lock. It must have been stopped cleanly, for what
-    is in the journal only is not in the segments yet; else `recovery_point` says up to where they
-    are known to be durable. With `dry_run` the log stays as it is, and `bytes_after` says what a
-    pass would leave; it needs room for the copy all the same. The checkpoint beside the folder is
-    kept. Raises Corrupt (a damaged batch: nothing was swapped in after it), OSError, SwapRefused.
+    The caller holds the data directory's lock. The directory was stopped cleanly (else the journal
+    alone has the last batches), or `recovery_point` says up to where the segments are durable.
+    With `dry_run` the log stays as it is, and `bytes_after` says what a pass would leave; it needs
+    room for the copy all the same. The checkpoint beside the folder is kept. Raises Corrupt (a
+    damaged batch: nothing was swapped in after it), OSError, SwapRefused.
     """
     data_dir = parent(folder)
     log = PartitionLog(disk, folder, topic_partition, settings)
@@ -196,7 +198,9 @@ def _clean(
     done: FolderCleaned | None = None
     while True:
         stable_to = min(log.recovery_point, log.log_end_offset)
-        found = survey(log, checkpoint=offsets.get(key), stable_to=stable_to, now_ms=now_ms).found
+        found = inspect_log(
+            log, checkpoint=offsets.get(key), stable_to=stable_to, now_ms=now_ms
+        ).found
         if done is None:
             size = log.size_bytes
             done = FolderCleaned(
@@ -204,21 +208,23 @@ def _clean(
             )
         if found.first_uncleanable <= found.first_dirty:
             return done
-        job = plan(log, found, stable_to=stable_to, now_ms=now_ms, map_bytes=map_bytes)
+        job = plan_pass(log, found, stable_to=stable_to, now_ms=now_ms, map_bytes=map_bytes)
         from storage.cleaner.cleaner_pass import run_pass  # a daemon has it in its worker process
 
         result = run_pass(disk, job, throttle)
         done.passes.append(result)
         if dry_run:
             sizes = {extent.base_offset: extent.size for extent in job.segments}
-            for one in result.replacements:
-                done.bytes_after += one.size - sum(sizes[base] for base in one.sources)
+            for replacement in result.replacements:
+                done.bytes_after += replacement.size - sum(
+                    sizes[base] for base in replacement.sources
+                )
             done.end_offset = result.end_offset
             remove_cleaned(disk, log.path)
             return done
         if result.end_offset <= found.first_dirty:
             return done
-        remove_deleted(disk, log, finish(disk, log, result))
+        remove_deleted(disk, log, swap_in_pass(disk, log, result))
         offsets[key] = done.end_offset = result.end_offset
         write_clean_offsets(disk, data_dir, offsets)
         done.bytes_after = log.size_bytes

@@ -1,14 +1,13 @@
-"""How is one log compacted? A pass: the map of newest offsets, then a copy without the rest.
+"""Cleaner pass: compacts one log; builds the map of newest offsets, then copies what it keeps.
 
 `run_pass` reads the sealed segments that a `Pass` names and writes `.cleaned` files beside them:
 nothing else, so it may be killed at any moment. The daemon runs it in its worker process
-(`broker/background/jobs.py`) and then swaps the files in (`segment_swap.py`); tests and the
-offline command
-call it where they are. Every batch that is copied was read whole and its checksum holds; a damaged
-one is Corrupt, and nothing is swapped.
+(`broker/background/jobs.py`) and then swaps the files in (`segment_swap.py`); tests and the offline
+command call it in their own process. Every batch that is copied was read whole and its checksum
+matches; a damaged one raises Corrupt, and nothing is swapped.
 
-Segments are put together as long as they fit into one (segment.bytes, the index, the range of
-offsets), so that a log of few live records does not become a folder of many small files.
+Segments are merged as long as they fit into one (segment.bytes, the index, the range of offsets),
+so that a log of few live records does not become a folder of many small files.
 Kafka's counterparts: Cleaner.doClean, cleanSegments, cleanInto, groupSegmentsBySize.
 """
 
@@ -18,7 +17,7 @@ from typing import Final
 
 import google_crc32c
 
-from storage.batch.chunks import HEADER, Source, Throttle, feed, no_throttle
+from storage.batch.chunks import BATCH_HEADER, SegmentSource, Throttle, no_throttle, read_chunks
 from storage.batch.record_batch import (
     CRC_START,
     HEADER_BYTES,
@@ -30,21 +29,21 @@ from storage.batch.record_batch import (
     read_header,
 )
 from storage.cleaner.batch_filter import BatchFilter
-from storage.cleaner.messages import Extent, LastOfProducer, Pass, PassResult, Replacement
+from storage.cleaner.messages import LastOfProducer, Pass, PassResult, Replacement, SegmentExtent
 from storage.cleaner.offset_map import NOT_PLAIN, OffsetMap, build_offset_map
 from storage.disk import Disk
 from storage.log.index import MAX_RELATIVE_OFFSET, OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES
 from storage.log.segment import LOG_SUFFIX, Placed, Segment
 from storage.log.segment_swap import CLEANED_SUFFIX, remove_cleaned
 from storage.log.transaction_ends import (
-    NO_ENDINGS,
-    Endings,
-    Transactions,
+    NO_OUTCOMES,
+    CleanedTransactions,
+    TransactionOutcomes,
     TransactionsFound,
-    find_endings,
+    find_outcomes,
 )
 
-_GLANCE: Final = Struct(">qi9xhi16xq6xi")
+_FIXED_FIELDS: Final = Struct(">qi9xhi16xq6xi")
 """Base offset, length, attributes, last offset delta, producer id, number of records."""
 
 _LENGTH_MIN: Final = HEADER_BYTES - LOG_OVERHEAD
@@ -58,11 +57,11 @@ def run_pass(disk: Disk, job: Pass, throttle: Throttle = no_throttle) -> PassRes
     remove_cleaned(disk, job.folder)
     sources = [_source(job.folder, extent) for extent in job.segments]
     round_end = job.first_uncleanable
-    endings = NO_ENDINGS
+    endings = NO_OUTCOMES
     try:
         offset_map = _map(disk, job, sources, round_end, None, throttle)
     except TransactionsFound:
-        endings = find_endings(disk, sources, job.first_dirty, throttle)
+        endings = find_outcomes(disk, sources, job.first_dirty, throttle)
         round_end = _stable_end(job, endings)
         offset_map = _map(disk, job, sources, round_end, endings, throttle)
     result = PassResult(
@@ -82,7 +81,7 @@ def run_pass(disk: Disk, job: Pass, throttle: Throttle = no_throttle) -> PassRes
         delete_retention_ms=job.delete_retention_ms,
         round_end=round_end,
         producers=producers,
-        transactions=Transactions(endings.aborted),
+        transactions=CleanedTransactions(endings.aborted),
     )
     copier = _Copier(disk, job, offset_map, batch_filter, round_end, throttle, result)
     for group in grouped(job, offset_map.end):
@@ -91,17 +90,17 @@ def run_pass(disk: Disk, job: Pass, throttle: Throttle = no_throttle) -> PassRes
     return result
 
 
-def _source(folder: str, extent: Extent) -> Source:
+def _source(folder: str, extent: SegmentExtent) -> SegmentSource:
     path = f"{folder}/{extent.base_offset:020d}{LOG_SUFFIX}"
-    return Source(path, extent.base_offset, extent.next_base, extent.size)
+    return SegmentSource(path, extent.base_offset, extent.next_base, extent.size)
 
 
 def _map(
     disk: Disk,
     job: Pass,
-    sources: Sequence[Source],
+    sources: Sequence[SegmentSource],
     round_end: int,
-    endings: Endings | None,
+    endings: TransactionOutcomes | None,
     throttle: Throttle,
 ) -> OffsetMap:
     return build_offset_map(
@@ -110,22 +109,24 @@ def _map(
         start=job.first_dirty,
         end=round_end,
         map_bytes=job.map_bytes,
-        transactions=None if endings is None else Transactions(endings.aborted),
+        transactions=None if endings is None else CleanedTransactions(endings.aborted),
         throttle=throttle,
     )
 
 
-def _stable_end(job: Pass, endings: Endings) -> int:
+def _stable_end(job: Pass, endings: TransactionOutcomes) -> int:
     """The first uncleanable offset, or the segment where an open transaction begins."""
     if endings.first_open is None or endings.first_open >= job.first_uncleanable:
         return job.first_uncleanable
-    bases = [one.base_offset for one in job.segments if one.base_offset <= endings.first_open]
+    bases = [
+        extent.base_offset for extent in job.segments if extent.base_offset <= endings.first_open
+    ]
     return max(bases[-1], job.first_dirty)
 
 
-def grouped(job: Pass, end_offset: int) -> Iterator[list[Extent]]:
+def grouped(job: Pass, end_offset: int) -> Iterator[list[SegmentExtent]]:
     """The segments that hold offsets below `end_offset`, in groups that become one each."""
-    group: list[Extent] = []
+    group: list[SegmentExtent] = []
     size = offset_entries = time_entries = 0
     for extent in job.segments:
         if extent.base_offset >= min(end_offset, job.first_uncleanable):
@@ -153,7 +154,7 @@ def grouped(job: Pass, end_offset: int) -> Iterator[list[Extent]]:
 
 
 def last_of_producers(
-    disk: Disk, sources: Sequence[Source], throttle: Throttle
+    disk: Disk, sources: Sequence[SegmentSource], throttle: Throttle
 ) -> dict[int, LastOfProducer]:
     """Every producer in the log and what it sent last: as if all of them were active."""
     last: dict[int, LastOfProducer] = {}
@@ -161,7 +162,7 @@ def last_of_producers(
     def take(chunk: bytes, _position: int) -> int:
         at, latest, end = 0, len(chunk) - HEADER_BYTES, len(chunk)
         while at <= latest:
-            after = at + HEADER.unpack_from(chunk, at)[1] + LOG_OVERHEAD
+            after = at + BATCH_HEADER.unpack_from(chunk, at)[1] + LOG_OVERHEAD
             if after > end:
                 break
             header = read_header(chunk, at)
@@ -175,7 +176,7 @@ def last_of_producers(
         return at
 
     for source in sources:
-        feed(disk, source, take, throttle)
+        read_chunks(disk, source, take, throttle)
     return last
 
 
@@ -206,7 +207,7 @@ class _Copier:
         self._is_changed = False
         self._unsynced_bytes = 0
 
-    def copy(self, group: Sequence[Extent]) -> None:
+    def copy(self, group: Sequence[SegmentExtent]) -> None:
         """One `.cleaned` segment out of these."""
         job, folder = self._job, self._job.folder
         base_offset = group[0].base_offset
@@ -217,13 +218,13 @@ class _Copier:
         self._output, self._is_changed = output, len(group) > 1
         for extent in group:
             self._next_offset = extent.base_offset
-            feed(self._disk, _source(folder, extent), self._take, self._throttle)
+            read_chunks(self._disk, _source(folder, extent), self._take, self._throttle)
         if not self._is_changed:
             output.remove()  # all of it stays: then so may the file
             return
         output.seal()
         output.sync()
-        self._disk.keep_time(_source(folder, group[-1]).path, output.path)
+        self._disk.copy_mtime(_source(folder, group[-1]).path, output.path)
         output.release()
         sources = tuple(extent.base_offset for extent in group)
         self._result.replacements.append(Replacement(base_offset, sources, output.size))
@@ -239,7 +240,7 @@ class _Copier:
             self._is_changed = True
         if placed:
             self._output.append(placed)
-            written = sum([len(one[0]) for one in placed])
+            written = sum([len(batch[0]) for batch in placed])
             result.bytes_written += written
             self._unsynced_bytes += written
             self._throttle(written)
@@ -250,7 +251,11 @@ class _Copier:
 
     def _filtered(self, chunk: bytes) -> tuple[int, list[Placed], bool]:
         """(bytes looked at, what stays of them, whether anything did not)."""
-        unpack, glance, crc32c = HEADER.unpack_from, _GLANCE.unpack_from, google_crc32c.value
+        unpack, fields_of, crc32c = (
+            BATCH_HEADER.unpack_from,
+            _FIXED_FIELDS.unpack_from,
+            google_crc32c.value,
+        )
         newest, mapped, round_end = self._newest, self._mapped, self._round_end
         next_offset = self._next_offset
         at, end, last = 0, len(chunk), len(chunk) - HEADER_BYTES
@@ -258,7 +263,7 @@ class _Copier:
         is_changed = False
         read = written = superseded = 0
         while at <= last:
-            base_offset, length, attributes, last_delta, producer_id, count = glance(chunk, at)
+            base_offset, length, attributes, last_delta, producer_id, count = fields_of(chunk, at)
             after = at + length + LOG_OVERHEAD
             if (
                 count == 1

@@ -1,26 +1,25 @@
-"""What does a pass of the cleaner have to know, and what does it say at its end?
+"""Pass messages: the input and the result of a cleaner pass.
 
-Plain values, as they go to the worker process and come back (`broker/background/jobs.py`). They
-stand apart
-from the pass itself (`cleaner_pass.py`), so that a daemon that starts need not load what only its
-worker runs.
+Plain values, as they go to the worker process and come back (`broker/background/jobs.py`). They are
+apart from the pass itself (`cleaner_pass.py`), so that a daemon's start does not import code that
+only its worker runs.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from typing import NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, field
+from msgspec.structs import asdict
 
 
 class LastOfProducer(NamedTuple):
-    """What an active producer sent last; without data, a marker of its epoch tells of it."""
+    """The last batch of an active producer; without data, a marker of its epoch."""
 
     last_offset: int | None
     producer_epoch: int
 
 
-class Extent(NamedTuple):
+class SegmentExtent(NamedTuple):
     """A segment as the log knows it."""
 
     base_offset: int
@@ -34,7 +33,7 @@ class Pass(Struct, frozen=True):
     """All that a pass must know of a log."""
 
     folder: str
-    segments: tuple[Extent, ...]
+    segments: tuple[SegmentExtent, ...]
     """Every segment from the log's start on; those at or after `first_uncleanable` are only looked
     at for the ends of transactions."""
     first_dirty: int
@@ -46,7 +45,7 @@ class Pass(Struct, frozen=True):
     index_interval_bytes: int
     map_bytes: int
     producers: Mapping[int, LastOfProducer] | None = None
-    """Active ones with what they sent last; None: not known, whoever is last in the log counts."""
+    """Active ones with what they sent last; None: unknown, so every producer in the log counts."""
 
     def to_message(self) -> dict[str, object]:
         """As msgpack carries it."""
@@ -61,11 +60,11 @@ class Pass(Struct, frozen=True):
         values: dict[str, object] = dict(message)
         segments, producers = values["segments"], values["producers"]
         assert isinstance(segments, Sequence)
-        values["segments"] = tuple(Extent(*extent) for extent in segments)
+        values["segments"] = tuple(SegmentExtent(*extent) for extent in segments)
         if producers is not None:
             assert isinstance(producers, Sequence)
             values["producers"] = {key: LastOfProducer(*last) for key, *last in producers}
-        # Of what types they are, the other process has said by making them.
+        # The other process made these values, so their types are right.
         return cls(**values)  # type: ignore[arg-type]
 
 
@@ -77,8 +76,7 @@ class Replacement(NamedTuple):
     size: int
 
 
-@dataclass(slots=True)
-class PassResult:
+class PassResult(Struct):
     """What a pass did: Kafka's CleanerStats, and what is to be swapped in."""
 
     end_offset: int  # the log is clean up to here once all is swapped in
@@ -103,5 +101,5 @@ class PassResult:
         values["replacements"] = [
             Replacement(base, tuple(sources), size) for base, sources, size in replacements
         ]
-        # Of what types they are, the other process has said by making them.
+        # The other process made these values, so their types are right.
         return cls(**values)  # type: ignore[arg-type]

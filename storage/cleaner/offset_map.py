@@ -1,29 +1,35 @@
-"""Which record of each key is the newest? The map that the log cleaner builds before it copies.
+"""Offset map: the newest offset of each key, built by the log cleaner before it copies.
 
 Reads the dirty part of a log once, checks every batch's checksum, and notes for each key the last
-offset it was written at. Memory is bounded by `map_bytes`: a map that is full ends with the batches
-that were read by then, and the pass cleans only up to there, as Kafka's does. Ours keeps the keys
-themselves where Kafka keeps their MD5: no two keys are ever taken for one, and an entry costs
-ENTRY_BYTES and its key instead of 24 bytes.
+offset it was written at. Memory is bounded by `map_bytes`: a full map ends with the batches that
+were read by then, and the pass cleans only up to there, as Kafka's does. Ours keeps the keys
+themselves where Kafka keeps their MD5: two keys never collide, and an entry costs ENTRY_BYTES and
+its key instead of 24 bytes.
 
-Records that nobody may read do not count: those of aborted transactions, and control records.
+Records that no reader may see do not count: those of aborted transactions, and control records.
 Kafka's counterparts: Cleaner.buildOffsetMap, SkimpyOffsetMap.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Final
 
 import google_crc32c
+from msgspec import Struct, field
 
-from storage.batch.chunks import CHUNK_BYTES, HEADER, Source, Throttle, feed
+from storage.batch.chunks import (
+    BATCH_HEADER,
+    READ_CHUNK_BYTES,
+    SegmentSource,
+    Throttle,
+    read_chunks,
+)
 from storage.batch.record_batch import (
     COMPRESSION_MASK,
-    CONTROL,
+    CONTROL_FLAG,
     CRC_START,
     HEADER_BYTES,
     LOG_OVERHEAD,
-    TRANSACTIONAL,
+    TRANSACTIONAL_FLAG,
     BadChecksum,
     BadRecords,
     BatchHeader,
@@ -32,7 +38,7 @@ from storage.batch.record_batch import (
 )
 from storage.batch.record_spans import records_of, spans_in
 from storage.disk import Disk
-from storage.log.transaction_ends import Transactions, TransactionsFound
+from storage.log.transaction_ends import CleanedTransactions, TransactionsFound
 
 ENTRY_BYTES: Final = 220
 """What CPython takes for an entry besides the key's bytes: a dict's slot, a bytes and an int
@@ -43,12 +49,11 @@ LOAD_FACTOR: Final = 0.9  # Kafka's log.cleaner.io.buffer.load.factor
 _SMALLEST_CHUNK: Final = 4 << 10
 _CHUNKS_IN_MAP: Final = 16  # so that what one chunk adds is little against the limit
 
-NOT_PLAIN: Final = COMPRESSION_MASK | TRANSACTIONAL | CONTROL
+NOT_PLAIN: Final = COMPRESSION_MASK | TRANSACTIONAL_FLAG | CONTROL_FLAG
 """Attributes of a batch that must be looked at more closely."""
 
 
-@dataclass(slots=True)
-class OffsetMap:
+class OffsetMap(Struct):
     """key -> last offset, of the records in [start, end)."""
 
     start: int
@@ -67,12 +72,12 @@ class OffsetMap:
 
 def build_offset_map(
     disk: Disk,
-    sources: Iterable[Source],
+    sources: Iterable[SegmentSource],
     *,
     start: int,
     end: int,
     map_bytes: int,
-    transactions: Transactions | None,
+    transactions: CleanedTransactions | None,
     throttle: Throttle,
 ) -> OffsetMap:
     """The map over [start, end), or over its first part if it gets full.
@@ -81,13 +86,13 @@ def build_offset_map(
     and OSError as well.
     """
     builder = _Builder(OffsetMap(start, start, map_bytes), transactions)
-    chunk_bytes = min(max(map_bytes // _CHUNKS_IN_MAP, _SMALLEST_CHUNK), CHUNK_BYTES)
+    chunk_bytes = min(max(map_bytes // _CHUNKS_IN_MAP, _SMALLEST_CHUNK), READ_CHUNK_BYTES)
     for source in sources:
         if source.next_base <= start or source.base_offset >= end:
             continue
         builder.next_offset = source.base_offset
         try:
-            feed(disk, source, builder.take, throttle, chunk_bytes)
+            read_chunks(disk, source, builder.take, throttle, chunk_bytes)
         except _MapFull:
             break
         # Also past a gap at the segment's end, which an earlier pass has left.
@@ -100,7 +105,7 @@ class _MapFull(Exception):
 
 
 class _Builder:
-    def __init__(self, offset_map: OffsetMap, transactions: Transactions | None) -> None:
+    def __init__(self, offset_map: OffsetMap, transactions: CleanedTransactions | None) -> None:
         self.map = offset_map
         self.next_offset = 0
         self._transactions = transactions
@@ -125,7 +130,7 @@ class _Builder:
 
     def _take(self, chunk: bytes) -> int:
         offsets, start = self.map.offsets, self.map.start
-        unpack, crc32c = HEADER.unpack_from, google_crc32c.value
+        unpack, crc32c = BATCH_HEADER.unpack_from, google_crc32c.value
         at, end, last = 0, len(chunk), len(chunk) - HEADER_BYTES
         next_offset = self.next_offset
         keys = key_bytes = records = 0
@@ -135,7 +140,7 @@ class _Builder:
             )
             after = at + length + LOG_OVERHEAD
             if magic != 2 or length < HEADER_BYTES - LOG_OVERHEAD or last_delta < 0 or count < 0:
-                read_header(chunk, at)  # says what is wrong
+                read_header(chunk, at)  # raises what is wrong
             if after > end:
                 break
             if crc32c(chunk[at + CRC_START : after]) != crc:
@@ -146,7 +151,7 @@ class _Builder:
             records += count
             if count == 1 and not last_delta and not attributes & NOT_PLAIN:
                 # Most of what a coordinator writes, and none of the rest may cost it anything: one
-                # record, whose key lies behind a length, three zeros and the key's own length.
+                # record, whose key follows a length, three zeros and the key's own length.
                 spot = at + (62 if chunk[at + 61] < 0x80 else 63)
                 if chunk.startswith(b"\0\0\0", spot):
                     spot += 4
@@ -175,7 +180,9 @@ class _Builder:
         """The keys of a batch of any kind."""
         offsets, start, base = self.map.offsets, self.map.start, header.base_offset
         try:
-            if header.attributes & (TRANSACTIONAL | CONTROL) and not self._counts(header, batch):
+            if header.attributes & (TRANSACTIONAL_FLAG | CONTROL_FLAG) and not self._counts(
+                header, batch
+            ):
                 return
             for span in spans_in(records_of(batch, header), header.records_count):
                 if base + span.offset_delta < start:

@@ -1,15 +1,15 @@
-"""Which log needs cleaning most, and which part of it may be cleaned? Kafka's rules, as numbers.
+"""Cleaner selection: which log is cleaned next, and which part of it may be cleaned.
 
     |-- clean --|-- dirty, cleanable --|-- may not be cleaned yet --|-- active --|
     log start   first dirty            first uncleanable            log end
 
-Dirty is what no pass has seen: it begins at the offset in `cleaner-offset-checkpoint`. Never
-cleaned are the active segment, what is younger than min.compaction.lag.ms, and what the journal may
-still write again after a crash: all that lies above the recovery point as the disk has it. Of the
-logs whose dirty share is above min.cleanable.dirty.ratio, or which hold something older than
-max.compaction.lag.ms, the dirtiest is cleaned first.
+Dirty is what no pass has read: it begins at the offset in `cleaner-offset-checkpoint`. Never
+cleaned are the active segment, records younger than min.compaction.lag.ms, and what the journal may
+write again after a crash: everything above the recovery point that the disk has. Of the logs whose
+dirty ratio is above min.cleanable.dirty.ratio, or which hold a record older than
+max.compaction.lag.ms, the one with the greatest ratio is cleaned first.
 
-`min_compaction_lag_max_bytes` is ours: so many bytes of a log's end the lag protects, and no more,
+`min_compaction_lag_max_bytes` is ours: the lag protects so many bytes of a log's end and no more,
 for the history of offsets must not fill the disk. So is `Unread`: what the data pipeline has yet to
 read. Kafka's counterpart: LogCleanerManager.
 """
@@ -19,14 +19,14 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from storage.api import LogSettings
-from storage.cleaner.messages import Extent
+from storage.cleaner.messages import SegmentExtent
 from storage.log.partition_log import PartitionLog
 
 NO_LAG: Final = 2**63 - 1
 """max.compaction.lag.ms where nobody has set it."""
 
 
-class Range(NamedTuple):
+class CleanableRange(NamedTuple):
     """Where the dirty part of a log begins, and where it may not be cleaned any more."""
 
     first_dirty: int
@@ -35,7 +35,7 @@ class Range(NamedTuple):
     """Why the checkpoint's offset was not taken."""
 
 
-class Dirt(NamedTuple):
+class DirtyRatio(NamedTuple):
     """How much cleaning a log needs."""
 
     clean_bytes: int
@@ -61,7 +61,7 @@ class Unread(NamedTuple):
     keep_bytes: int  # -1: no limit
 
 
-class SegmentFacts(NamedTuple):
+class SegmentSummary(NamedTuple):
     """What the choice needs of a segment; of the active one, the last, only where it begins."""
 
     base_offset: int
@@ -70,37 +70,41 @@ class SegmentFacts(NamedTuple):
     max_timestamp: int
 
 
-def facts_of(log: PartitionLog) -> list[SegmentFacts]:
+def summarize_segments(log: PartitionLog) -> list[SegmentSummary]:
     """Reads the first header of each segment if its time matters: raises OSError, Corrupt."""
     asks_age = log.settings.max_compaction_lag_ms < NO_LAG
     facts = []
-    for one in log.segments:
-        first_timestamp = one.first_timestamp() if asks_age else -1
-        if asks_age and one is not log.segments[-1] and not one.is_dirty:
-            one.release()
-        facts.append(SegmentFacts(one.base_offset, one.size, first_timestamp, one.max_timestamp))
+    for segment in log.segments:
+        first_timestamp = segment.first_timestamp() if asks_age else -1
+        if asks_age and segment is not log.segments[-1] and not segment.is_dirty:
+            segment.release()
+        facts.append(
+            SegmentSummary(
+                segment.base_offset, segment.size, first_timestamp, segment.max_timestamp
+            )
+        )
     return facts
 
 
-def extents_of(log: PartitionLog, *, up_to: int) -> tuple[Extent, ...]:
+def segment_extents(log: PartitionLog, *, up_to: int) -> tuple[SegmentExtent, ...]:
     """The log's segments for a pass; of the active one what lies below the offset `up_to`."""
     segments = log.segments
     extents = [
-        Extent(
-            one.base_offset, after.base_offset, one.size,
-            len(one.offset_index), len(one.time_index),
+        SegmentExtent(
+            segment.base_offset, after.base_offset, segment.size,
+            len(segment.offset_index), len(segment.time_index),
         )
-        for one, after in pairwise(segments)
+        for segment, after in pairwise(segments)
     ]  # fmt: skip
     if segments:
         active = segments[-1]
         size = active.position_of(up_to) if up_to > active.base_offset else 0
-        extents.append(Extent(active.base_offset, max(up_to, active.base_offset), size))
+        extents.append(SegmentExtent(active.base_offset, max(up_to, active.base_offset), size))
     return tuple(extents)
 
 
 def cleanable_range(
-    segments: Sequence[SegmentFacts],
+    segments: Sequence[SegmentSummary],
     settings: LogSettings,
     *,
     checkpoint: int | None,
@@ -109,7 +113,7 @@ def cleanable_range(
     stable_to: int,
     now_ms: int,
     unread: Unread | None = None,
-) -> Range:
+) -> CleanableRange:
     """What of a log may be cleaned; `stable_to` is where readers and the disk agree up to."""
     first_dirty, reason = log_start if checkpoint is None else checkpoint, None
     if first_dirty < log_start:
@@ -119,7 +123,7 @@ def cleanable_range(
         reason = f"the checkpointed offset {first_dirty} is above the log end {log_end}"
         first_dirty = log_start
     if not segments:
-        return Range(first_dirty, first_dirty, reason)
+        return CleanableRange(first_dirty, first_dirty, reason)
     bound = min(stable_to, segments[-1].base_offset)
     if settings.min_compaction_lag_ms > 0:
         horizon_ms = now_ms - settings.min_compaction_lag_ms
@@ -129,63 +133,69 @@ def cleanable_range(
         horizon_ms = -1 if unread.keep_ms < 0 else now_ms - unread.keep_ms
         begin = max(first_dirty, unread.begins_at)
         bound = min(bound, _first_kept(segments, begin, horizon_ms, unread.keep_bytes))
-    bases = [one.base_offset for one in segments if one.base_offset <= bound]
-    return Range(first_dirty, max(bases[-1] if bases else first_dirty, first_dirty), reason)
+    bases = [segment.base_offset for segment in segments if segment.base_offset <= bound]
+    return CleanableRange(
+        first_dirty, max(bases[-1] if bases else first_dirty, first_dirty), reason
+    )
 
 
 def _first_kept(
-    segments: Sequence[SegmentFacts], begin: int, horizon_ms: int, most_bytes: int
+    segments: Sequence[SegmentSummary], begin: int, horizon_ms: int, most_bytes: int
 ) -> int:
     """The base of the first segment that reaches beyond `begin` and is neither too old for it, nor
     too far from the log's end."""
     protected_from = _last_bytes(segments, most_bytes)
-    for one, after in pairwise(segments):
+    for segment, after in pairwise(segments):
         is_asked = after.base_offset > begin
-        if is_asked and one.max_timestamp > horizon_ms and one.base_offset >= protected_from:
-            return one.base_offset
+        if (
+            is_asked
+            and segment.max_timestamp > horizon_ms
+            and segment.base_offset >= protected_from
+        ):
+            return segment.base_offset
     return segments[-1].base_offset
 
 
-def _last_bytes(segments: Sequence[SegmentFacts], most: int) -> int:
+def _last_bytes(segments: Sequence[SegmentSummary], most: int) -> int:
     """The base of the first of the last segments that have at most so many bytes together."""
     if most < 0:
         return segments[0].base_offset
     protected_from = segments[-1].base_offset
     size = 0
-    for one in reversed(segments):
-        size += one.size
+    for segment in reversed(segments):
+        size += segment.size
         if size > most:
             break
-        protected_from = one.base_offset
+        protected_from = segment.base_offset
     return protected_from
 
 
-def dirt_in(
-    segments: Sequence[SegmentFacts], found: Range, settings: LogSettings, now_ms: int
-) -> Dirt:
+def dirty_ratio_of(
+    segments: Sequence[SegmentSummary], found: CleanableRange, settings: LogSettings, now_ms: int
+) -> DirtyRatio:
     """Counted in whole segments, as Kafka does."""
     clean = cleanable = 0
     oldest: int | None = None
-    for one, after in pairwise(segments):
+    for segment, after in pairwise(segments):
         if after.base_offset <= found.first_dirty:
-            clean += one.size
+            clean += segment.size
             continue
-        if one.base_offset < found.first_dirty:
-            clean += one.size  # partly clean: Kafka counts it on both sides
-        if one.base_offset < found.first_uncleanable > found.first_dirty:
-            cleanable += one.size
-        if one.first_timestamp > 0 and (oldest is None or one.first_timestamp < oldest):
-            oldest = one.first_timestamp
+        if segment.base_offset < found.first_dirty:
+            clean += segment.size  # partly clean: Kafka counts it on both sides
+        if segment.base_offset < found.first_uncleanable > found.first_dirty:
+            cleanable += segment.size
+        if segment.first_timestamp > 0 and (oldest is None or segment.first_timestamp < oldest):
+            oldest = segment.first_timestamp
     overdue_ms = now_ms - settings.max_compaction_lag_ms
     delay_ms = 0 if oldest is None else max(overdue_ms - oldest, 0)
-    return Dirt(clean, cleanable, delay_ms)
+    return DirtyRatio(clean, cleanable, delay_ms)
 
 
-def dirtiest(candidates: Iterable[tuple[Dirt, LogSettings]]) -> int | None:
-    """The place of the log to clean; None when none needs it."""
+def filthiest(candidates: Iterable[tuple[DirtyRatio, LogSettings]]) -> int | None:
+    """The index of the log to clean; None if none needs it. Kafka: grabFilthiestCompactedLog."""
     ratios = [
-        (dirt.ratio, -place)
-        for place, (dirt, settings) in enumerate(candidates)
-        if dirt.is_enough(settings)
+        (dirty.ratio, -place)
+        for place, (dirty, settings) in enumerate(candidates)
+        if dirty.is_enough(settings)
     ]
     return -max(ratios)[1] if ratios else None

@@ -1,12 +1,12 @@
-"""When may a write-ahead file begin anew? When the segments have, durably, all that it promised.
+"""Checkpoint: syncs the segments that a write-ahead file covers, so that the file can be reused.
 
 While commits go on in the other file, `Checkpointer` syncs the segments of every partition that the
-passed file speaks of, writes the recovery points down and lets the file begin its next pass. That
+passed file holds batches of, writes the recovery points and lets the file begin its next pass. That
 is some fifty fsyncs, so it has a thread of its own; without threads, `run` does it when called.
 `journal.py` starts one when a file has enough, and waits for it only before it needs the file.
 
-The disk is shared with the commits, whose fsyncs queue behind these: so the thread rests after each
-of its own for as long again and more, unless the flusher has begun to wait.
+The disk is shared with the commits, whose fsyncs queue behind these. So the thread pauses after
+each fsync for several times as long as it took, unless the flusher has begun to wait.
 """
 
 import threading
@@ -18,7 +18,7 @@ from storage.journal.write_ahead_pair import WriteAheadPair
 from storage.log.log_store import LogStore
 from storage.log.partition_log import PartitionLog
 
-_REST: Final = 4.0  # times as long as the sync took: a fifth of the disk's time is ours
+_REST: Final = 4.0  # times as long as the sync took: a fifth of the disk's time is used
 _REST_MAX_S: Final = 0.1
 
 
@@ -27,7 +27,7 @@ class Checkpointer:
 
     __slots__ = (
         "_files",
-        "_hurry",
+        "_is_awaited",
         "_is_due",
         "_on_end",
         "_store",
@@ -45,33 +45,33 @@ class Checkpointer:
         self._store = store
         self._on_end = on_end
         self._files: WriteAheadPair | None = None
-        self._hurry = threading.Event()
+        self._is_awaited = threading.Event()
         self._is_due = False
         self._thread: threading.Thread | None = None
         self.is_threaded = False
-        self.logs: dict[PartitionLog, None] = {}  # what the passed file speaks of
+        self.logs: dict[PartitionLog, None] = {}  # that the passed file has batches of
         self.failure: Exception | None = None
         self.checkpoints = 0
         self.seconds = 0.0
-        self.wait_seconds = 0.0  # by the flusher
+        self.wait_seconds = 0.0  # spent by the flusher
 
     @property
     def is_running(self) -> bool:
-        """Whether a thread is at it."""
+        """Whether a thread runs a checkpoint."""
         return self._is_due and self.failure is None and self._thread is not None
 
     def begin(self, files: WriteAheadPair, logs: dict[PartitionLog, None]) -> None:
-        """The file that was just passed speaks of these."""
-        assert not self._is_due, "a checkpoint within a checkpoint"
+        """Start the checkpoint of the file that was just passed, which covers these logs."""
+        assert not self._is_due, "one checkpoint at a time"
         self._files, self.logs = files, logs
         self._is_due = True
-        self._hurry.clear()
+        self._is_awaited.clear()
         if self.is_threaded:
             self._thread = threading.Thread(target=self.run, name="journal-checkpoint", daemon=True)
             self._thread.start()
 
     def run(self) -> bool:
-        """Do what is due; False if nothing is, or it fails."""
+        """Run the checkpoint that is due; False if none is, or if it fails."""
         if not self._is_due or self.failure is not None:
             return False
         assert self._files is not None
@@ -79,7 +79,7 @@ class Checkpointer:
         try:
             self.make_durable(self.logs, paced=self._thread is not None)
             self._files.renew_passed()
-        except Exception as failure:  # noqa: BLE001  whatever it is, the flusher must hear of it
+        except Exception as failure:  # noqa: BLE001  the flusher reports any failure
             self.failure = failure
             self._on_end()
             return False
@@ -90,7 +90,7 @@ class Checkpointer:
         return True
 
     def finish(self) -> None:
-        """Return when nothing is due any more. Raises what the checkpoint raised."""
+        """Wait until no checkpoint is due. Raises what the checkpoint raised."""
         if not self._is_due:
             return
         started = perf_counter()
@@ -102,21 +102,21 @@ class Checkpointer:
             raise self.failure
 
     def join(self) -> None:
-        """Wait for the thread, however it ends."""
-        self._hurry.set()
+        """Wait for the thread, whether it succeeds or fails."""
+        self._is_awaited.set()
         if self._thread is not None:
             self._thread.join()
             self._thread = None
 
     def forget(self) -> None:
-        """Everything was made durable by other means."""
+        """Drop the checkpoint: its logs were made durable by other means."""
         self.join()
         self._is_due = False
         self.logs = {}
         self.failure = None
 
     def make_durable(self, logs: Iterable[PartitionLog], *, paced: bool = False) -> None:
-        """Sync these logs, and write down that they are."""
+        """Sync these logs, then write their recovery points."""
         is_any = False
         for log in logs:
             started = perf_counter()
@@ -124,6 +124,6 @@ class Checkpointer:
             is_any = True
             if paced:
                 took_s = perf_counter() - started
-                self._hurry.wait(min(_REST * took_s, _REST_MAX_S))
+                self._is_awaited.wait(min(_REST * took_s, _REST_MAX_S))
         if is_any:
             self._store.write_checkpoints()

@@ -35,7 +35,7 @@ from storage.journal.checkpointer import Checkpointer
 from storage.journal.group_commit import ADAPTIVE, Defer, GroupCommit, run_at_once
 from storage.journal.journaled_log import Entry, JournaledLog
 from storage.journal.journaled_view import JournaledView
-from storage.journal.recovery import Recovered, recover, recover_what_is_left
+from storage.journal.recovery import Recovered, recover, salvage
 from storage.journal.write_ahead_pair import WriteAheadPair
 from storage.log.log_store import LogStore
 from storage.log.partition_log import PartitionLog
@@ -165,7 +165,7 @@ class Journal:
         if partition_log is None:
             raise self._store.damaged.get(topic_partition) or KeyError(topic_partition)
         log = JournaledLog(self, partition_log)
-        self._store.show_as(topic_partition, JournaledView(partition_log, log))
+        self._store.set_view(topic_partition, JournaledView(partition_log, log))
         return log
 
     @property
@@ -468,7 +468,7 @@ class Journal:
 
     def repair(self) -> Repaired | None:
         """Replaces `recover`: leave out what is damaged, and return what that was."""
-        logs, repaired = recover_what_is_left(
+        logs, repaired = salvage(
             self._disk, self._write_ahead, self._store, after_clean_stop=self._store.was_clean
         )
         self._checkpoint_all(logs)

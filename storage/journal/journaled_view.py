@@ -1,9 +1,9 @@
-"""What may a reader see of a partition that is written through the journal? What is stored.
+"""Journaled view: a partition that is written through the journal, as its readers may see it.
 
 Fetch and ListOffsets on `__consumer_offsets`, and a shard that loads, read a partition's segments
 through this `TopicLog`: up to the position that the journal reported stored, which is the high
-watermark. Nobody but the coordinator writes there, so an append is refused, and durability, rolling
-and cleaning are the journal's business. It may be read while the flusher's thread appends.
+watermark. Only the coordinator writes there, so an append is refused, and durability, rolling and
+cleaning are the journal's business. It may be read while the flusher's thread appends.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from storage.batch.record_batch import read_header
 from storage.log.partition_log import PartitionLog
 
 
-class Written(Protocol):
+class JournalPositions(Protocol):
     """The journal's end of the same log."""
 
     @property
@@ -32,7 +32,7 @@ class JournaledView:
 
     __slots__ = ("_log", "_partition_log")
 
-    def __init__(self, partition_log: PartitionLog, log: Written) -> None:
+    def __init__(self, partition_log: PartitionLog, log: JournalPositions) -> None:
         self._partition_log = partition_log
         self._log = log
 

@@ -1,14 +1,14 @@
-"""What did a crash leave undone? Brings the segments up to what the write-ahead file promised.
+"""Journal recovery: replays the write-ahead files into the segments after a crash.
 
 Runs once at a start, after `log_store.py` opened the partitions (which cuts torn tails) and before
 anything is appended; and again when a full disk has room. The last passes of the write-ahead files
-hold every batch since the partitions' recovery points; what the segments have of it is compared
-byte for byte and written once more, what they lack is appended, and nothing is accepted that would
-leave a gap.
+hold every batch since the partitions' recovery points. What the segments have of it is compared
+byte for byte and rewritten, what they lack is appended, and nothing is accepted that would leave a
+gap.
 
-Written once more, because a failed fsync may have gone before the stop: the kernel then holds pages
-that it takes for written though the disk has not got them, and only writing them again makes the
-next fsync mean them. Never below a recovery point, though: that was set after a sound fsync.
+Rewritten, because a failed fsync may have preceded the stop: the kernel then holds pages as clean
+that the disk has not got, and only another write makes the next fsync write them. Never below a
+recovery point, though: that was set after a successful fsync.
 """
 
 from collections.abc import Collection, Iterator
@@ -16,11 +16,11 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from storage.api import Corrupt, TopicPartition
-from storage.batch.record_batch import InvalidBatch, placing, read_header
+from storage.batch.record_batch import InvalidBatch, offsets_of, read_header
 from storage.disk import Disk, lacks_room
 from storage.journal import write_ahead
 from storage.journal.write_ahead import Declared
-from storage.journal.write_ahead_pair import Promise, WriteAheadPair
+from storage.journal.write_ahead_pair import RecoveredGroup, WriteAheadPair
 from storage.log.checkpoints import NO_TOPIC_ID
 from storage.log.log_store import LogStore
 from storage.log.partition_log import PartitionLog
@@ -32,7 +32,7 @@ _PORTIONS_PER_SEGMENT = 16  # appended in portions, so that segments roll near t
 
 
 class Recovered(NamedTuple):
-    """What a start re-applied, for the shell to log."""
+    """What a start replayed, for the shell to log."""
 
     groups: int
     batches: int  # seen in the journal
@@ -50,10 +50,10 @@ def recover(
     after_clean_stop: bool,
     dispensable: Collection[str] = (),
 ) -> tuple[Recovered, list[PartitionLog]]:
-    """Re-apply what counts; also returns the logs it speaks of, which need a sync before the
-    next passes may begin. Damaged partitions of `dispensable` topics are left out, and the journal
+    """Replay all whole groups; also returns their logs, which need a sync before the next passes
+    may begin. Damaged partitions of `dispensable` topics are left out, and the journal
     is copied first if there is room. Raises Corrupt, OSError."""
-    promises = _Promises(store, dispensable)
+    promises = _Replay(store, dispensable)
     groups = 0
     for promise in journal.groups(after_clean_stop=after_clean_stop):
         groups += 1
@@ -75,7 +75,7 @@ def recover(
 
 
 def _copies(disk: Disk, journal: WriteAheadPair, store: LogStore) -> tuple[str, ...]:
-    """None where the disk is full: what a start does without must not forbid it."""
+    """Copies of the journal; none on a full disk: tolerated damage must not stop a start."""
     try:
         kept = tuple(keep_copy(disk, path) for path in sorted(journal.paths))
         disk.sync_dir(store.path)
@@ -86,8 +86,8 @@ def _copies(disk: Disk, journal: WriteAheadPair, store: LogStore) -> tuple[str, 
     return kept
 
 
-class _Promises:
-    """The batches of each log that the groups speak of, in their order."""
+class _Replay:
+    """The batches of each log that the groups hold, in their order."""
 
     __slots__ = ("_dispensable", "_logs", "_store", "batches", "left_out")
 
@@ -98,16 +98,16 @@ class _Promises:
         self.left_out: set[TopicPartition] = set()
         self.batches: dict[PartitionLog, list[Placed]] = {}
 
-    def add(self, promise: Promise) -> None:
-        """Take a group in. Raises Corrupt if it makes no sense, or leaves a gap."""
+    def add(self, promise: RecoveredGroup) -> None:
+        """Add a group. Raises Corrupt if it is malformed, or leaves a gap."""
         path, _, group = promise
         try:
             for log, batch in self.entries(promise):
-                _follow(self.batches[log], batch)
+                _add_next(self.batches[log], batch)
         except (ValueError, KeyError, InvalidBatch) as fault:
             raise Corrupt(path, group.position, f"group {group.sequence}: {fault}") from None
 
-    def entries(self, promise: Promise) -> Iterator[tuple[PartitionLog, bytes]]:
+    def entries(self, promise: RecoveredGroup) -> Iterator[tuple[PartitionLog, bytes]]:
         """Each batch of a group with its log. Raises Corrupt, ValueError, KeyError."""
         _, epoch, group = promise
         for entry in write_ahead.read_entries(group.payload):
@@ -141,15 +141,15 @@ class _Promises:
         self._store.fail(key, damage)
 
 
-def recover_what_is_left(
+def salvage(
     disk: Disk, journal: WriteAheadPair, store: LogStore, *, after_clean_stop: bool
 ) -> tuple[list[PartitionLog], Repaired | None]:
-    """As `recover`, for a repair: what is damaged, or does not continue its log, is left out.
+    """As `recover`, for a repair: leaves out batches that are damaged or leave a gap in their log.
 
-    That is noted, durably, by the time it returns: the journal begins anew next.
+    What was left out is noted, durably, before it returns: the journal's next pass follows.
     """
-    promises = _Promises(store)
-    later: list[Promise] = []
+    promises = _Replay(store)
+    later: list[RecoveredGroup] = []
     damage: Corrupt | None = None
     try:
         for promise in journal.groups(after_clean_stop=after_clean_stop):
@@ -160,17 +160,17 @@ def recover_what_is_left(
     left_out: dict[PartitionLog, list[bytes]] = {}
     for log, placed in promises.batches.items():
         if placed and store.has_lost(log.topic_partition):
-            first = placing(placed[0][0])[0]
+            first = offsets_of(placed[0][0])[0]
             if log.log_end_offset < first:
-                log.roll(at=first)  # what was between them is noted as lost
+                log.roll(at=first)  # the offsets between them are noted as lost
         try:
             reconcile(log, placed, journal.paths[-1])
         except Corrupt as fault:
             damage = damage or fault
             left_out[log] = [batch for batch, last, _ in placed if last >= log.log_end_offset]
     for promise in later:
-        # A group whose partition was declared in the damaged one cannot be told apart: it is in
-        # the copy, and its batches are in their segments unless the power went as well.
+        # If the damaged group declared the partition, its batches cannot be assigned: they are in
+        # the copy, and in their segments unless the power failed as well.
         with suppress(ValueError, KeyError, InvalidBatch):
             for log, batch in promises.entries(promise):
                 if not _continue(log, batch):
@@ -194,18 +194,18 @@ def recover_what_is_left(
 
 def _continue(log: PartitionLog, batch: bytes) -> bool:
     """Append a batch that comes next in its log; False if something is missing before it."""
-    base_offset, last_offset, max_timestamp = placing(batch)
+    base_offset, last_offset, max_timestamp = offsets_of(batch)
     if base_offset == log.log_end_offset:
         _append(log, [(batch, last_offset, max_timestamp)])
     return last_offset < log.log_end_offset
 
 
 def _declared_log(store: LogStore, entry: Declared) -> PartitionLog:
-    """The partition that the journal speaks of; made again if a crash took its folder."""
+    """The partition of a declare entry; created again if a crash took its folder."""
     key = entry.topic_partition
     log = store.partition_log(key)
     if log is None:
-        # Raises if it is damaged: the journal has its tail, and so must not begin anew.
+        # Raises if it is damaged: the journal has its tail, so its next pass must not begin.
         log = store.create(key, entry.topic_id, store.settings_for(key))
     if log.topic_id == NO_TOPIC_ID:
         log.name_topic(entry.topic_id)
@@ -214,9 +214,9 @@ def _declared_log(store: LogStore, entry: Declared) -> PartitionLog:
     return log
 
 
-def _follow(batches: list[Placed], batch: bytes) -> None:
+def _add_next(batches: list[Placed], batch: bytes) -> None:
     """Add a partition's next batch; ValueError if it does not begin where the last one ended."""
-    base_offset, last_offset, max_timestamp = placing(batch)
+    base_offset, last_offset, max_timestamp = offsets_of(batch)
     if batches and base_offset != batches[-1][1] + 1:
         raise ValueError(f"offset {base_offset} follows {batches[-1][1]}")
     batches.append((batch, last_offset, max_timestamp))
@@ -227,17 +227,17 @@ def reconcile(log: PartitionLog, batches: list[Placed], journal_path: str) -> in
     batches = [placed for placed in batches if placed[1] >= log.recovery_point]
     if not batches:
         return 0
-    agreed, surplus = _write_again(log, batches)
+    agreed, surplus = _rewrite(log, batches)
     missing = batches[agreed:]
     if not missing:
-        return 0  # and if there was no fsync, the segments may be ahead: then they stay so
-    start = placing(missing[0][0])[0]
+        return 0  # without fsync the segments may be ahead of the journal: then they stay so
+    start = offsets_of(missing[0][0])[0]
     if surplus or log.log_end_offset > start:
-        # What stands there instead was never promised: an earlier crash brought it back. Or it is
-        # compacted, and the recovery points are lost: what is compacted stands in the journal.
+        # Other bytes there were never acknowledged: an earlier crash restored them. Or the log was
+        # compacted and the recovery points are lost: then the journal has the batches.
         log.truncate_to(start)
         if log.log_end_offset < start:
-            log.roll(at=start)  # the log went on behind it: a gap, and no lost tail
+            log.roll(at=start)  # the log went on after it: a gap, and no lost tail
     if log.log_end_offset != start:
         reason = f"{log.path} ends at offset {log.log_end_offset}, the journal goes on at {start}"
         raise Corrupt(journal_path, 0, reason)
@@ -252,18 +252,18 @@ def reconcile(log: PartitionLog, batches: list[Placed], journal_path: str) -> in
     return len(missing)
 
 
-def _write_again(log: PartitionLog, batches: list[Placed]) -> tuple[int, bool]:
+def _rewrite(log: PartitionLog, batches: list[Placed]) -> tuple[int, bool]:
     """Write what the log has of the batches in place; (how many, whether other bytes follow)."""
     agreed = 0
-    for segment in log.segments_from(placing(batches[0][0])[0]):
-        start = segment.position_of(placing(batches[agreed][0])[0])
+    for segment in log.segments_from(offsets_of(batches[0][0])[0]):
+        start = segment.position_of(offsets_of(batches[agreed][0])[0])
         content = segment.pread(start, segment.size)
         matched = 0
         while agreed < len(batches) and content.startswith(batches[agreed][0], matched):
             matched += len(batches[agreed][0])
             agreed += 1
         if matched:
-            segment.write_again(content[:matched], start)
+            segment.rewrite(content[:matched], start)
         if matched < len(content):
             return agreed, True
         if agreed == len(batches):

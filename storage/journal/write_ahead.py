@@ -1,8 +1,9 @@
-"""Which batches were promised before their segments were synced? The journal's write-ahead files.
+"""Write-ahead file: the format of the journal's files, and the scan of one at a start.
 
-There are two, each preallocated and written from the front in *passes*. While one file takes
-groups, what the other has promised is synced in the segments (a checkpoint); then that one begins
-a new pass at its front. Epochs order the passes of both files. Layout, all integers big-endian:
+The journal has two, each preallocated and written from the front in *passes*. While one file takes
+groups, a checkpoint syncs the segments of the batches that the other one holds; then that one
+begins a new pass at its front. Epochs order the passes of both files. Layout, all integers
+big-endian:
 
     byte 0 and 4096   two slots, written in turn; the whole one with the greater epoch counts:
                       magic "RollWAL1", epoch u64, is_synced u8, crc32c u32 of what precedes it
@@ -13,14 +14,14 @@ a new pass at its front. Epochs order the passes of both files. Layout, all inte
                         2 batch:   reference u32, length u32, a record batch v2 with its offsets
 
 A group is what one flush made durable: all of it counts or nothing. Bytes of an earlier pass carry
-an earlier epoch, so they never pass for groups of this one; the slots alternate so that a torn slot
-leaves the other. A group begins in a sector of its own, so that a torn write cannot reach into one
-that was promised before. Sequence numbers run on from one file to the other, so that a group that
-is missing at the end of a pass is missed.
+an earlier epoch, so they are never taken for groups of this one; the slots alternate so that a torn
+slot leaves the other. A group begins in a sector of its own, so that a torn write cannot reach into
+an acknowledged one. Sequence numbers run on from one file to the other, so that a group that is
+missing at the end of a pass is noticed.
 
-A group that is torn ends the scan: it was never promised. Where each group was synced before the
-next one was written (`is_synced`), a whole group *behind* a torn one, in this file or in the next
-pass, proves that a promised one was damaged: that is Corrupt, not a tail.
+A torn group ends the scan: it was never acknowledged. Where each group was synced before the next
+one was written (`is_synced`), a whole group *behind* a torn one, in this file or in the next pass,
+proves that an acknowledged group was damaged: that is Corrupt, not a torn tail.
 """
 
 from collections.abc import Iterator, Sequence
@@ -59,7 +60,7 @@ DECLARE_OVERHEAD = _DECLARE.size
 
 
 class Declared(NamedTuple):
-    """From here on in this pass, `reference` stands for this partition."""
+    """From here on in this pass, `reference` is this partition."""
 
     reference: int
     topic_partition: TopicPartition
@@ -67,7 +68,7 @@ class Declared(NamedTuple):
 
 
 class Journaled(NamedTuple):
-    """A batch of the partition that `reference` stands for."""
+    """A batch of the partition with this reference."""
 
     reference: int
     batch: bytes
@@ -108,8 +109,8 @@ def read_entries(payload: bytes) -> Iterator[Declared | Journaled]:
         raise ValueError("the last entry is cut short")
 
 
-class Group(NamedTuple):
-    """What one flush wrote: where it lies, its number, its entries."""
+class CommitGroup(NamedTuple):
+    """What one flush wrote: its position in the file, its sequence number, its entries."""
 
     position: int
     sequence: int
@@ -173,7 +174,7 @@ class WriteAhead:
         self._file.sync()
 
     def begin_pass(self, epoch: int) -> None:
-        """Forget every group: all of them are durable elsewhere. Durable when it returns."""
+        """Discard every group: the segments have them, durably. Durable when it returns."""
         assert epoch > self.epoch, "the epochs of passes rise"
         size = self._file.size()
         if size > self._capacity:
@@ -224,11 +225,11 @@ class WriteAhead:
             if self._group_at(FIRST_GROUP, first[1]) is None:
                 self.epoch = known
 
-    def groups(self, *, after_clean_stop: bool = False) -> Iterator[Group]:
+    def groups(self, *, after_clean_stop: bool = False) -> Iterator[CommitGroup]:
         """Each whole group of the last pass, in order; the first may have any number.
 
-        Corrupt where a promised group is damaged. Sets `tail` if the scan ended in a torn group.
-        A clean stop leaves no groups, and then what lies behind the first place is not searched.
+        Corrupt where an acknowledged group is damaged. Sets `tail` if the last group is torn.
+        A clean stop leaves no groups; then nothing behind the first position is searched.
         """
         position = FIRST_GROUP
         head = self._head_at(position)
@@ -241,7 +242,7 @@ class WriteAhead:
                     self._judge_tail(position, sequence, is_first=not found)
                 break
             found = True
-            yield Group(position, sequence, payload)
+            yield CommitGroup(position, sequence, payload)
             position = self.end_position = _next_sector(position + _GROUP.size + len(payload))
             sequence += 1
         self._chunk = b""
@@ -278,7 +279,7 @@ class WriteAhead:
         return self._chunk[start : start + size]
 
     def _judge_tail(self, position: int, sequence: int, *, is_first: bool) -> None:
-        """Nothing is wrong with a torn tail, unless a promised group lies behind it."""
+        """A torn tail is no damage, unless an acknowledged group follows it: then Corrupt."""
         length = self._length_at(position, sequence)
         if length is not None:
             self.tail = TailCut(self.path, position, length, f"group {sequence} is torn")
@@ -289,11 +290,11 @@ class WriteAhead:
             reason = f"{what} is damaged, though group {later.sequence} was written later"
             raise Corrupt(self.path, position, reason)
 
-    def all_groups(self) -> Iterator[Group]:
-        """Whole groups of this pass, whatever lies between them."""
+    def all_groups(self) -> Iterator[CommitGroup]:
+        """Whole groups of this pass, with any bytes between them."""
         yield from self.later_groups(FIRST_GROUP - _SECTOR_BYTES, -1)
 
-    def later_groups(self, position: int, sequence: int) -> Iterator[Group]:
+    def later_groups(self, position: int, sequence: int) -> Iterator[CommitGroup]:
         """Whole groups of this pass with greater numbers than this, anywhere behind `position`."""
         start = _next_sector(position + 1)
         while chunk := self._file.pread(_READ_BYTES, start):
@@ -306,13 +307,13 @@ class WriteAhead:
                 at = chunk.find(_GROUP_MAGIC_BYTES, at + 1)
             start += _READ_BYTES
 
-    def _later_group(self, position: int, sequence: int) -> Group | None:
+    def _later_group(self, position: int, sequence: int) -> CommitGroup | None:
         """The whole group of this pass at `position`, if it is a later one."""
         head = self._head_at(position) if not position % _SECTOR_BYTES else None
         if head is None or head[0] != self.epoch or head[1] <= sequence:
             return None
         payload = self._group_at(position, head[1])
-        return None if payload is None else Group(position, head[1], payload)
+        return None if payload is None else CommitGroup(position, head[1], payload)
 
 
 def _next_sector(position: int) -> int:

@@ -1,8 +1,8 @@
-"""How does the journal go on while a full file is being emptied? Two write-ahead files, in turn.
+"""Write-ahead pair: two write-ahead files, used in turn, so that commits go on during a checkpoint.
 
-One is active and takes groups. When it has enough of them the other becomes active (`switch`), and
-while that fills, all that the first one promised is made durable elsewhere, whereupon it may begin
-its next pass (`renew_passed`, from whichever thread did the syncing). Epochs rise from pass to pass
+One is active and takes groups. When it has enough of them the other becomes active (`switch`).
+While that fills, a checkpoint syncs the segments of all batches in the first one, which may then
+begin its next pass (`renew_passed`, from the checkpoint's thread). Epochs rise from pass to pass
 over both files and sequence numbers from group to group, so a start knows which came first, and
 that nothing between them is missing.
 """
@@ -12,18 +12,18 @@ from typing import NamedTuple
 
 from storage.api import Corrupt
 from storage.disk import Disk
-from storage.journal.write_ahead import Group, WriteAhead
+from storage.journal.write_ahead import CommitGroup, WriteAhead
 from storage.log.segment import TailCut
 
 FILE_NAMES = ("rollcall-journal.wal", "rollcall-journal-2.wal")
 
 
-class Promise(NamedTuple):
-    """A group that counts, and in which file and pass it lies: references hold within a pass."""
+class RecoveredGroup(NamedTuple):
+    """A group that a scan found, with its file and its pass: references are valid in one pass."""
 
     path: str
     epoch: int
-    group: Group
+    group: CommitGroup
 
 
 class WriteAheadPair:
@@ -48,46 +48,46 @@ class WriteAheadPair:
 
     # --- after a start -------------------------------------------------------------------------
 
-    def groups(self, *, after_clean_stop: bool = False) -> Iterator[Promise]:
-        """Each whole group of the last pass of each file, the older pass first. Raises Corrupt."""
+    def groups(self, *, after_clean_stop: bool = False) -> Iterator[RecoveredGroup]:
+        """The whole groups of the last pass of each file, the older pass first. Raises Corrupt."""
         for file in self._files:
             file.find_pass()
         self._files.sort(key=lambda file: file.epoch)
         older, newer = self._files
         follows: int | None = None
         for group in older.groups(after_clean_stop=after_clean_stop):
-            yield Promise(older.path, older.epoch, group)
+            yield RecoveredGroup(older.path, older.epoch, group)
             follows = group.sequence + 1
         self.tail = older.tail
         for group in newer.groups(after_clean_stop=after_clean_stop):
-            # A pass begins to be used when the one before it has groups, and not earlier.
+            # A pass gets its first group only after the pass before it has groups.
             if older.epoch and follows != group.sequence:
                 if newer.was_synced:
                     reason = f"what comes before group {group.sequence} in {newer.path} is missing"
                     raise Corrupt(older.path, older.end_position, reason)
-                return  # an unsynced file lost its tail: what follows it does not count
-            yield Promise(newer.path, newer.epoch, group)
+                return  # an unsynced file lost its tail: groups after it do not count
+            yield RecoveredGroup(newer.path, newer.epoch, group)
             follows = group.sequence + 1
         self.tail = self.tail or newer.tail
 
-    def groups_behind(self, damage: Corrupt) -> Iterator[Promise]:
-        """The whole groups that lie behind what `groups` raised, for a repair."""
+    def groups_behind(self, damage: Corrupt) -> Iterator[RecoveredGroup]:
+        """The whole groups after the damage that `groups` raised, for a repair."""
         older, newer = self._files
         if damage.path == older.path:
             for group in older.later_groups(damage.position, -1):
-                yield Promise(older.path, older.epoch, group)
+                yield RecoveredGroup(older.path, older.epoch, group)
             for group in newer.all_groups():
-                yield Promise(newer.path, newer.epoch, group)
+                yield RecoveredGroup(newer.path, newer.epoch, group)
         else:
             for group in newer.later_groups(damage.position, -1):
-                yield Promise(newer.path, newer.epoch, group)
+                yield RecoveredGroup(newer.path, newer.epoch, group)
 
     @property
     def paths(self) -> list[str]:
         return [file.path for file in self._files]
 
     def begin(self) -> None:
-        """All that was found is durable elsewhere: begin a new pass in both files."""
+        """Begin a new pass in both files: the segments have all that was found, durably."""
         self._files.sort(key=lambda file: file.epoch)
         self._epoch = max(file.epoch for file in self._files)
         for file in self._files:
@@ -123,7 +123,7 @@ class WriteAheadPair:
         self._active = self._other
 
     def renew_passed(self) -> None:
-        """What the file that is not active promised is durable elsewhere: forget it, durably."""
+        """Begin a new pass in the passed file: the segments have its batches, durably."""
         self._renew(self._other)
 
     def close(self) -> None:

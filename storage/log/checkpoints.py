@@ -1,8 +1,9 @@
-"""What do Kafka's small text files say? Offset checkpoints, leader epochs, partition.metadata.
+"""Checkpoint files: Kafka's text files of offsets, leader epochs and partition metadata.
 
 All are text that an operator can read and Kafka's own code can load. The offset checkpoints
-(`recovery-point-offset-checkpoint`, `log-start-offset-checkpoint`) lie in the data dir, a line per
-partition; `leader-epoch-checkpoint` and `partition.metadata` lie in each partition's folder.
+(`recovery-point-offset-checkpoint`, `log-start-offset-checkpoint`) are in the data directory, a
+line per partition; `leader-epoch-checkpoint` and `partition.metadata` are in each partition's
+folder.
 Kafka's counterparts: CheckpointFile, OffsetCheckpointFile, LeaderEpochCheckpointFile,
 PartitionMetadataFile.
 """
@@ -66,10 +67,10 @@ def sound_offsets(disk: Disk, path: str) -> dict[TopicPartition, int]:
 
 
 def forget_lines(disk: Disk, path: str, keys: Iterable[TopicPartition]) -> None:
-    """Let an offset checkpoint say nothing of these, durably."""
+    """Remove the lines of these from an offset checkpoint, durably."""
     lines, gone = sound_offsets(disk, path), set(keys)
     if not gone.isdisjoint(lines):
-        write_offsets(disk, path, {key: one for key, one in lines.items() if key not in gone})
+        write_offsets(disk, path, {key: offset for key, offset in lines.items() if key not in gone})
 
 
 def write_offsets(disk: Disk, path: str, offsets: Mapping[TopicPartition, int]) -> None:

@@ -1,13 +1,13 @@
-"""Where in a segment does an offset, or a moment, lie? The two sparse indexes beside a .log file.
+"""Segment indexes: the sparse offset index and time index beside a .log file.
 
 Kafka's formats: `.index` holds (offset - base: u32, file position: u32), `.timeindex` (timestamp:
 i64, offset - base: u32), both rising, one entry per more than index.interval.bytes of batches. An
 entry names the *last* offset of a batch and where that batch begins; a time entry says that no
 record up to that offset is later than its timestamp.
 
-Entries live in memory (8 and 12 bytes each) and reach the file at checkpoints and when a segment
-is sealed or closed, since `segment.py` rebuilds what a crash took. One thread appends while another
-may look up: an entry becomes visible by its last write, so readers need no lock.
+Entries are kept in memory (8 and 12 bytes each) and reach the file at checkpoints and when a
+segment is sealed or closed, since `segment.py` rebuilds what a crash took. One thread appends while
+another may look up: an entry becomes visible by its last write, so readers need no lock.
 Kafka's counterparts: OffsetIndex, TimeIndex.
 """
 
@@ -29,7 +29,7 @@ _TIME_ENTRY = Struct(">qI")
 
 
 class BadIndex(Exception):
-    """The file is no index of its segment; the segment rebuilds it."""
+    """The file is not an index of its segment; the segment rebuilds it."""
 
     def __init__(self, reason: str, last_offset: int = -1) -> None:
         """`last_offset`: of its last entry, where that points past the end of the log."""
@@ -48,7 +48,7 @@ class OffsetIndex:
         self._offsets = array("I")  # relative; appended to last, after the position is there
         self._positions = array("I")
         self._saved = 0  # entries that the file has
-        self._synced = 0  # and has for good; -1 while it has something else besides
+        self._synced = 0  # that were synced; -1 while the file has other bytes too
 
     def __len__(self) -> int:
         return len(self._offsets)
@@ -90,14 +90,13 @@ class OffsetIndex:
         if keep < self._saved:
             self._saved, self._synced = keep, -1
 
-    def forget(self) -> None:
-        """Begin anew, whatever the file has: the next save writes it as a whole."""
+    def clear(self) -> None:
+        """Drop all entries, whatever the file has: the next save writes the whole file."""
         del self._offsets[:], self._positions[:]
         self._saved, self._synced = 0, -1
 
-    def doubt(self) -> None:
-        """What was loaded may be in the page cache only, left there by a process that was killed:
-        the next save syncs it."""
+    def mark_unsynced(self) -> None:
+        """A killed process may have left it in the page cache only: the next save syncs it."""
         self._synced = -1
 
     def load(self, disk: Disk, log_bytes: int) -> None:
@@ -108,7 +107,7 @@ class OffsetIndex:
             words.byteswap()
         offsets, positions = words[0::2], words[1::2]
         while offsets and not offsets[-1] and not positions[-1]:
-            offsets.pop()  # room that Kafka preallocates, or that a crash left behind a write
+            offsets.pop()  # zeros that Kafka preallocates, or that a crash left
             positions.pop()
         if not _rises(offsets) or not _rises(positions):
             raise BadIndex(f"{self.path} does not rise")
@@ -144,7 +143,7 @@ class TimeIndex:
         self._timestamps = array("q")  # appended to last
         self._offsets = array("I")
         self._saved = 0  # entries that the file has
-        self._synced = 0  # and has for good; -1 while it has something else besides
+        self._synced = 0  # that were synced; -1 while the file has other bytes too
 
     def __len__(self) -> int:
         return len(self._timestamps)
@@ -180,14 +179,13 @@ class TimeIndex:
         if keep < self._saved:
             self._saved, self._synced = keep, -1
 
-    def forget(self) -> None:
-        """Begin anew, whatever the file has: the next save writes it as a whole."""
+    def clear(self) -> None:
+        """Drop all entries, whatever the file has: the next save writes the whole file."""
         del self._timestamps[:], self._offsets[:]
         self._saved, self._synced = 0, -1
 
-    def doubt(self) -> None:
-        """What was loaded may be in the page cache only, left there by a process that was killed:
-        the next save syncs it."""
+    def mark_unsynced(self) -> None:
+        """A killed process may have left it in the page cache only: the next save syncs it."""
         self._synced = -1
 
     def load(self, disk: Disk) -> None:
@@ -218,7 +216,7 @@ class TimeIndex:
 
 
 def _rises(numbers: "array[int]") -> bool:
-    """Asked of every entry at a start, so without a loop of our own."""
+    """Checked for every entry at a start, so without a Python loop."""
     return not numbers or (numbers[0] >= 0 and all(map(lt, numbers, islice(numbers, 1, None))))
 
 

@@ -1,4 +1,4 @@
-"""Kept copies: under which names do bytes that are cut off a log stay in its folder?
+"""Copies of cut bytes: the names under which bytes that are cut off a log stay in its folder.
 
 `*.damaged` files. A repair's copies stay until an operator removes them. What a start cuts off by
 itself (a tail that a crash tore) is kept under `<file>.cut-<position>.damaged`, the latest
@@ -36,10 +36,10 @@ def free_name(disk: Disk, path: str) -> str:
     return name
 
 
-def keep_tail(disk: Disk, path: str, position: int, *, is_worthless: bool) -> str:
+def keep_tail(disk: Disk, path: str, position: int, *, is_dispensable: bool) -> str:
     """Copy what follows `position` before it is cut off, durably; the copy's name.
 
-    Empty if nothing was kept: zeros, or a `worthless` tail (no whole batch in it) on a disk that
+    Empty if nothing was kept: zeros, or a dispensable tail (no whole batch in it) on a disk that
     has no room for a copy. Raises OSError.
     """
     file = disk.open(path)
@@ -62,7 +62,7 @@ def keep_tail(disk: Disk, path: str, position: int, *, is_worthless: bool) -> st
             disk.remove(name)
         if not lacks_room(failure):
             raise
-        if is_worthless:
+        if is_dispensable:
             return ""
         words = f"no room for a copy of the {size - position} bytes that a crash has damaged"
         raise OSError(failure.errno, words, path) from None

@@ -1,9 +1,9 @@
-"""What do the files of a partition hold, seen from outside the daemon that appends to them?
+"""Log files: a partition's batches as another process reads them while the daemon appends.
 
 The worker process reads a partition's log while the daemon goes on appending, rolling and cleaning:
 by names and sizes, opening files to read only, changing nothing. Batches come in the order of their
-offsets and each offset once, whatever is swapped meanwhile; whether anything was swapped the reader
-asks at the end (`is_unchanged`), for what it read may then be neither the old log nor the new one.
+offsets and each offset once, whatever is swapped meanwhile. At the end the reader asks
+`is_unchanged`: if segments were swapped, what it read may be neither the old log nor the new one.
 """
 
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import google_crc32c
 
 from storage.api import Corrupt
-from storage.batch.chunks import CHUNK_BYTES, HEADER
+from storage.batch.chunks import BATCH_HEADER, READ_CHUNK_BYTES
 from storage.batch.record_batch import (
     CRC_START,
     HEADER_BYTES,
@@ -28,7 +28,7 @@ from storage.log.segment import INDEX_SUFFIX, LOG_SUFFIX
 from storage.log.segment_swap import SWAP_SUFFIX
 
 
-class Place(NamedTuple):
+class FilePosition(NamedTuple):
     """Where in the files a batch begins."""
 
     segment: int  # its base offset
@@ -45,7 +45,7 @@ class LogFiles:
         self._folder = folder
         self._is_swapping = False  # was any list made while segments changed their names?
         self._segments = self._list()
-        self.end: Place | None = None  # of what `batches` has read
+        self.end: FilePosition | None = None  # of what `batches` has read
 
     def _list(self) -> list[tuple[int, int]]:
         """(base offset, size) of each segment, rising."""
@@ -78,7 +78,7 @@ class LogFiles:
         return now[: len(sealed)] == sealed and grown.get(last_base, -1) >= last_size
 
     def batches(
-        self, from_offset: int, up_to: int, begin: Place | None = None
+        self, from_offset: int, up_to: int, begin: FilePosition | None = None
     ) -> Iterator[tuple[bytes, int]]:
         """Each batch, its checksum checked, from the one that holds `from_offset` on.
 
@@ -86,11 +86,11 @@ class LogFiles:
         batch; else 0. Below the offset `up_to`. `begin` is where an earlier reading ended that came
         as far as `from_offset`; without it an index says roughly where. Raises Corrupt, OSError.
         """
-        unpack, crc32c = HEADER.unpack_from, google_crc32c.value
+        unpack, crc32c = BATCH_HEADER.unpack_from, google_crc32c.value
         for base, size in self._holding(from_offset, up_to):
             path = self._path(base)
             file = self._disk.open(path)
-            position, at, wanted = 0, 0, CHUNK_BYTES
+            position, at, wanted = 0, 0, READ_CHUNK_BYTES
             try:
                 position = self._position(file, base, size, from_offset, begin)
                 while position < size:
@@ -117,14 +117,14 @@ class LogFiles:
                         at = after
                         if next_offset == up_to:
                             return  # what comes next may be half written
-                    wanted = CHUNK_BYTES if at else _whole(chunk, size - position)
+                    wanted = READ_CHUNK_BYTES if at else _whole(chunk, size - position)
                     position, at = position + at, 0
             except InvalidBatch as fault:
                 if not self.is_unchanged():
                     return  # another file has taken its place
                 raise Corrupt(path, position + fault.position, fault.reason) from None
             finally:
-                self.end = Place(base, position + at)
+                self.end = FilePosition(base, position + at)
                 file.close()
 
     def _holding(self, from_offset: int, up_to: int) -> list[tuple[int, int]]:
@@ -137,7 +137,7 @@ class LogFiles:
         ]
 
     def _position(
-        self, file: File, base_offset: int, size: int, offset: int, begin: Place | None
+        self, file: File, base_offset: int, size: int, offset: int, begin: FilePosition | None
     ) -> int:
         """Where a segment's batches may be read from to find this offset."""
         if (

@@ -1,17 +1,17 @@
-"""What lies in a partition's folder? Reads it at a start, and clears up what a crash left in it.
+"""Log loader: reads a partition's folder at a start, and removes what a crash left half done.
 
-Opening tells three cases apart: closed cleanly (nothing is scanned), killed (what lies above the
-recovery point is scanned and torn tails are cut and kept aside), damaged (Corrupt, which fails this
-partition).
-`partition_log.py` takes over what is found. Kafka's counterpart: LogLoader.
+Opening distinguishes three cases: closed cleanly (nothing is scanned), killed (everything above the
+recovery point is scanned, and torn tails are cut and kept aside), damaged (Corrupt, which fails
+this partition).
+`partition_log.py` takes over the result. Kafka's counterpart: LogLoader.
 """
 
 from typing import NamedTuple
 from uuid import UUID
 
-from storage.api import Corrupt, Shrunken
+from storage.api import Corrupt, TruncatedLog
 from storage.disk import Disk
-from storage.log.aborted import AbortedTransactions, aborted_in_folder
+from storage.log.aborted import AbortedTransactions, load_aborted
 from storage.log.checkpoints import LEADER_EPOCHS, PARTITION_METADATA, read_epochs, read_topic_id
 from storage.log.segment import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, Repair, Segment
 from storage.log.segment_swap import complete_swaps
@@ -67,7 +67,7 @@ def load_folder(disk: Disk, path: str, index_interval_bytes: int, ends: KnownEnd
             raise Corrupt(segment.path, segment.size, f"runs past the next one, {next_base}")
         segment.release()
     _check_end(path, every, known_end, log_start)
-    aborted = aborted_in_folder(disk, path, names, every)
+    aborted = load_aborted(disk, path, names, every)
     return Loaded(topic_id, epochs, every, repairs, aborted)
 
 
@@ -76,10 +76,11 @@ def _bases(names: set[str]) -> list[int]:
 
 
 def _check_orphans(path: str, names: set[str], known_end: int) -> None:
-    """Indexes without their log, in the middle of what was durable: somebody took the log away.
+    """Refuse indexes without their log in the middle of durable offsets: the log was removed.
 
-    Raises Shrunken. Removing a segment goes from the oldest on, and a crash may leave its indexes:
-    so what lies before the first segment tells nothing, but in a topic that never loses its start.
+    Segments are removed from the oldest on, and a crash may leave the indexes of one. So indexes
+    before the first segment prove nothing, except in a topic that never loses its start. Raises
+    TruncatedLog.
     """
     bases = _bases(names)
     if not bases:
@@ -91,23 +92,23 @@ def _check_orphans(path: str, names: set[str], known_end: int) -> None:
             continue
         base = int(stem)
         if base < known_end and (base > bases[0] or never_loses_its_start):
-            last = min([one for one in bases if one > base], default=known_end) - 1
-            evidence = tuple(f"{path}/{stem}{one}" for one in _INDEX_SUFFIXES)
+            last = min([each for each in bases if each > base], default=known_end) - 1
+            evidence = tuple(f"{path}/{stem}{suffix}" for suffix in _INDEX_SUFFIXES)
             reason = f"the file is missing, though offsets up to {last} were durable"
-            raise Shrunken(f"{path}/{stem}{LOG_SUFFIX}", 0, reason, (base, last), evidence)
+            raise TruncatedLog(f"{path}/{stem}{LOG_SUFFIX}", 0, reason, (base, last), evidence)
 
 
 def _check_end(path: str, segments: list[Segment], known_end: int, log_start: int) -> None:
-    """Raises Shrunken."""
+    """Raises TruncatedLog."""
     end = segments[-1].next_offset if segments else 0
     if end < known_end and log_start < known_end:
         file, size = (segments[-1].path, segments[-1].size) if segments else (path, 0)
         reason = f"the log ends at offset {end}, though offsets up to {known_end - 1} were durable"
-        raise Shrunken(file, size, reason, (end, known_end - 1))
+        raise TruncatedLog(file, size, reason, (end, known_end - 1))
 
 
 def _sweep(disk: Disk, path: str, names: set[str]) -> set[str]:
-    """Remove what a crash left half done; returns the names that stay."""
+    """Remove files that a crash left half done; returns the names that stay."""
     kept = set(names)
     for name in sorted(names):
         stem, dot, suffix = name.partition(".")

@@ -1,9 +1,9 @@
-"""Which partitions lie in the data directory? Opens, creates and deletes their folders.
+"""Log store: the partitions of the data directory; opens, creates and deletes their folders.
 
-`storage/open.py` opens one store, then `journal.py` re-applies what its write-ahead file holds.
-Only after that are the logs complete. A damaged partition is set aside by name and the others open.
-The marker of a clean shutdown is written last at a close and removed first at an open, so that a
-crash at any moment in between makes the next open scan what lies above the recovery points.
+`storage/open.py` opens one store, then the journal replays what its write-ahead files hold; only
+after that are the logs complete. A damaged partition is left out by name and the others open. The
+marker of a clean shutdown is written last at a close and removed first at an open, so that after a
+crash at any moment in between the next open scans everything above the recovery points.
 Kafka's counterpart: LogManager.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from storage.api import Corrupt, LogSettings, Shrunken, TopicLog, TopicPartition
+from storage.api import Corrupt, LogSettings, TopicLog, TopicPartition, TruncatedLog
 from storage.disk import Disk, Reserve, replace_file
 from storage.log.checkpoints import (
     CLEAN_OFFSETS,
@@ -39,9 +39,14 @@ from storage.log.partition_folders import (
 from storage.log.partition_log import PartitionLog
 from storage.log.segment import EVERYTHING, Repair
 from storage.repair import undo
-from storage.repair.repair import admit_loss, offsets_or_aside, repair_partition, repair_topic_id
-from storage.repair.repair_plan import RepairBook, Repaired
-from storage.snapshot import forget_beyond, need, positions
+from storage.repair.repair import (
+    read_offsets_or_quarantine,
+    repair_partition,
+    repair_topic_id,
+    report_missing_offsets,
+)
+from storage.repair.repair_plan import Repaired, RepairPlan
+from storage.snapshot import delete_snapshots_after, mark_needed, snapshot_positions
 
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 
@@ -83,9 +88,9 @@ class LogStore:
         "_reserve",
         "_views",
         "damaged",
+        "ignored_folders",
         "is_repairing",
         "kept_import",
-        "left_alone",
         "path",
         "rolled",
         "rolled_back",
@@ -111,15 +116,15 @@ class LogStore:
         # The journal's thread writes the checkpoints, and so does the shell.
         self._checkpoint_lock = threading.Lock()
         self._durable_to: dict[PartitionLog, int] = {}  # recovery points as the disk has them
-        # What the checkpoints say of damaged partitions stays: it tells damage from a torn tail.
+        # The checkpoints keep the lines of damaged partitions: they tell damage from a torn tail.
         self._damaged_lines: dict[str, dict[TopicPartition, int]] = {}
-        self._repairs: RepairBook  # from `open` on
+        self._repairs: RepairPlan  # from `open` on
         self._reserve = Reserve(disk, path, reserve_bytes)
         self.path = path
         self.settings_for = settings_for
         self.damaged: dict[TopicPartition, Corrupt] = {}
-        self.left_alone: list[str] = []  # folders whose number no partition has
-        # Had records, say the checkpoints, and has no folder; of a topic that nobody expects.
+        self.ignored_folders: list[str] = []  # folders with a number that no partition has
+        # Has records by the checkpoints and no folder, and its topic is not expected.
         self.unexpected: list[TopicPartition] = []
         self.rolled: set[PartitionLog] = set()  # they may have sealed segments that are not synced
         self.was_clean = False
@@ -136,13 +141,13 @@ class LogStore:
         With `repair` every byte is read, and what is damaged is cut first (`repair.py`). Then, and
         if one that was killed has to go on, `finish_repair` must follow the journal's repair.
         """
-        book = self._repairs = RepairBook(self._disk, self.path)
+        book = self._repairs = RepairPlan(self._disk, self.path)
         repair = self.is_repairing = repair or book.is_open
         book.finish_cut()
         repaired: list[Repaired] = []
         names = self._disk.listdir(self.path)
         was_clean = self.was_clean = CLEAN_SHUTDOWN in names
-        interrupted, self.kept_import = undo.to_roll_back(
+        interrupted, self.kept_import = undo.pending_rollback(
             self._disk, self.path, was_clean=was_clean
         )
         if was_clean:
@@ -172,7 +177,7 @@ class LogStore:
                 if log is not None:
                     found[key] = log
         self._add(found)
-        self._look_for_missing(recovery_points, log_starts, expects)
+        self._check_missing(recovery_points, log_starts, expects)
         self._damaged_lines = {
             name: {key: lines[key] for key in self.damaged if key in lines}
             for name, lines in ((RECOVERY_POINTS, recovery_points), (LOG_STARTS, log_starts))
@@ -204,35 +209,35 @@ class LogStore:
         self, name: str, repaired: list[Repaired]
     ) -> dict[TopicPartition, int] | None:
         path = f"{self.path}/{name}"
-        return offsets_or_aside(self._disk, path, repaired if self.is_repairing else None)
+        return read_offsets_or_quarantine(self._disk, path, repaired if self.is_repairing else None)
 
     def has_lost(self, topic_partition: TopicPartition) -> bool:
-        """Does the repair that goes on say so of this partition?"""
-        return self._repairs.tells_of(topic_partition)
+        """Whether the unfinished repair says that this partition has lost records."""
+        return self._repairs.mentions(topic_partition)
 
     def note_repair(self, repaired: Repaired) -> None:
-        """What was lost of the journal, before that begins anew."""
+        """Record what was lost of the journal, before its next pass begins."""
         self._repairs.note(repaired)
 
     def finish_repair(self, repaired: Iterable[Repaired]) -> None:
-        """What was lost stays a gap: an offset that was given away once is given to no other.
+        """Leave a gap in place of lost offsets: an offset is never assigned twice.
 
-        After the journal has put back what it had; durable before anything is appended.
+        Called after the journal restored what it had; durable before anything is appended.
         """
-        for by, lost in [(each, one) for each in repaired for one in each.lost]:
+        for by, lost in [(each, lost) for each in repaired for lost in each.lost]:
             log = self._logs.get(lost.topic_partition)
             if log is not None and log.log_end_offset <= lost.last_offset:
                 if by.bytes_cut:
                     # They know what is lost. Where nothing was cut they are all that is left.
-                    forget_beyond(self._disk, log.path, log.log_end_offset)
-                elif positions(self._disk, log.path):
-                    need(self._disk, log.path)
+                    delete_snapshots_after(self._disk, log.path, log.log_end_offset)
+                elif snapshot_positions(self._disk, log.path):
+                    mark_needed(self._disk, log.path)
                 log.roll(at=lost.last_offset + 1)
                 log.flush()
         self.write_checkpoints()
         self._repairs.close()
 
-    def _roll_back(self, interrupted: undo.Unfinished | None) -> bool:
+    def _roll_back(self, interrupted: undo.RollbackJournal | None) -> bool:
         """Undo what a command that was killed had appended so far; whether there was one."""
         if interrupted is None:
             return False
@@ -240,7 +245,7 @@ class LogStore:
         # The recovery points first: no start may find a log shorter than it was said to be.
         self.write_checkpoints()
         if self.damaged.keys().isdisjoint(interrupted.log_ends):
-            undo.finish(self._disk, self.path)
+            undo.delete_journal(self._disk, self.path)
         return True
 
     def _is_ours(self, key: TopicPartition) -> bool:
@@ -249,25 +254,27 @@ class LogStore:
         if not holds_partition(self._disk, folder):
             return False
         if key.partition > PARTITION_NUMBER_MAX:
-            self.left_alone.append(folder)
+            self.ignored_folders.append(folder)
             return False
         return True
 
     def _open_partition(
         self, key: TopicPartition, recovery_point: int, log_start: int, known_end: int
     ) -> PartitionLog | None:
-        if self._repairs.tells_of(key):
-            known_end = 0  # what is missing was told when it was cut
+        if self._repairs.mentions(key):
+            known_end = 0  # the missing offsets were reported when they were cut
         while True:
             log = self._new_log(key, self.settings_for(key))
             try:
                 log.open(recovery_point, log_start, known_end)
-            except Shrunken as damage:
+            except TruncatedLog as damage:
                 if self.is_repairing:
-                    self._repairs.note(admit_loss(self._disk, self._folder(key), key, damage))
+                    self._repairs.note(
+                        report_missing_offsets(self._disk, self._folder(key), key, damage)
+                    )
                     remove_files(
                         self._disk, damage.evidence
-                    )  # after the note: now nothing tells of it
+                    )  # after the note, which alone proves the loss now
                     known_end = 0 if not damage.evidence else known_end
                     continue
                 self.damaged[key] = damage
@@ -277,7 +284,7 @@ class LogStore:
                 return log
             return None
 
-    def _look_for_missing(
+    def _check_missing(
         self,
         recovery_points: Mapping[TopicPartition, int],
         log_starts: Mapping[TopicPartition, int],
@@ -292,12 +299,14 @@ class LogStore:
                 self.unexpected.append(key)
                 continue
             reason = f"the folder is missing, though offsets up to {known_end - 1} were durable"
-            damage = Shrunken(self._folder(key), 0, reason, (start, known_end - 1))
+            damage = TruncatedLog(self._folder(key), 0, reason, (start, known_end - 1))
             if not self.is_repairing:
                 self.damaged[key] = damage
                 continue
-            if not self._repairs.tells_of(key):
-                self._repairs.note(admit_loss(self._disk, self._folder(key), key, damage))
+            if not self._repairs.mentions(key):
+                self._repairs.note(
+                    report_missing_offsets(self._disk, self._folder(key), key, damage)
+                )
             if topic_id != NO_TOPIC_ID:
                 self.create(key, topic_id, self.settings_for(key))
 
@@ -321,7 +330,7 @@ class LogStore:
         return failures
 
     def abandon(self, reason: str) -> None:
-        """Let go of all files as they are; the next open scans."""
+        """Close all files as they are; the next open scans."""
         for log in self._logs.values():
             log.abandon(reason)
 
@@ -341,8 +350,8 @@ class LogStore:
     def partition_log(self, topic_partition: TopicPartition) -> PartitionLog | None:
         return self._logs.get(topic_partition)
 
-    def show_as(self, topic_partition: TopicPartition, view: TopicLog) -> None:
-        """Let readers see another face of a partition: the journal's, with its high watermark."""
+    def set_view(self, topic_partition: TopicPartition, view: TopicLog) -> None:
+        """Have readers use this view of a partition: the journal's, with its high watermark."""
         assert topic_partition in self._logs
         self._views[topic_partition] = view
 
@@ -382,12 +391,12 @@ class LogStore:
             raise
         self._add(made)
         logs = [self._logs[key] for key in topic_partitions]
-        for one in logs:
-            one.settings = settings
+        for log in logs:
+            log.settings = settings
         return logs
 
     def _make(self, key: TopicPartition, topic_id: UUID, settings: LogSettings) -> PartitionLog:
-        """A folder that was never written to is used; any other, which nobody knows, set aside."""
+        """Use a folder that was never written to; any other, of an unknown log, becomes stray."""
         log = self._new_log(key, settings)
         if self._disk.exists(log.path) and not is_unused(self._disk, log.path):
             rename_to_stray(self._disk, log.path)
@@ -409,12 +418,12 @@ class LogStore:
     def _new_log(self, key: TopicPartition, settings: LogSettings) -> PartitionLog:
         log = PartitionLog(self._disk, self._folder(key), key, settings)
         log.reserve = self._reserve
-        log.start_moved = self.write_log_starts
-        log.has_rolled = self.rolled.add
+        log.on_log_start_moved = self.write_log_starts
+        log.on_roll = self.rolled.add
         return log
 
     def delete(self, *topic_partitions: TopicPartition) -> None:
-        """Also damaged ones: nobody wants them any more. Durable when it returns.
+        """Delete partitions, damaged ones too. Durable when it returns.
 
         Their lines in the checkpoints go first: without its folder a line would say of the next
         log of that name where it begins, and how much of it is sound. If the disk refuses, they
@@ -455,7 +464,7 @@ class LogStore:
         return names
 
     def fail(self, key: TopicPartition, damage: Corrupt) -> None:
-        """Serve a partition no more, since its log is damaged; its folder stays as it is."""
+        """Stop serving a partition whose log is damaged; its folder stays as it is."""
         log = self._logs.get(key)
         if log is not None:
             recovery_point, start = self._durable_to.get(log, 0), log.log_start_offset
@@ -467,7 +476,7 @@ class LogStore:
         self.damaged[key] = damage
 
     def _take_away(self, keys: Sequence[TopicPartition]) -> dict[TopicPartition, PartitionLog]:
-        """Nobody finds them from here on; the open ones of them."""
+        """Remove them from the tables; returns those that were open."""
         gone = set(keys)
         with self._checkpoint_lock:
             logs = {key: self._logs[key] for key in keys if key in self._logs}
@@ -482,13 +491,13 @@ class LogStore:
         return logs
 
     def _forget_lines(self, keys: Sequence[TopicPartition]) -> None:
-        """No checkpoint speaks of these any more, durably: another log may get the name."""
+        """Remove their lines from the checkpoints, durably: another log may get the name."""
         with self._checkpoint_lock:
             for name in (RECOVERY_POINTS, LOG_STARTS, CLEAN_OFFSETS) if keys else ():
                 forget_lines(self._disk, f"{self.path}/{name}", keys)
 
     def set_clean_offsets(self, offsets: Mapping[PartitionLog, int]) -> None:
-        """Write down up to where logs are clean; of one that was deleted meanwhile, nothing."""
+        """Write up to where logs are clean; a log that was deleted meanwhile gets no line."""
         with self._checkpoint_lock:
             known = sound_offsets(self._disk, f"{self.path}/{CLEAN_OFFSETS}")
             lines = {key: offset for key, offset in known.items() if key in self._logs}
@@ -504,7 +513,7 @@ class LogStore:
                 log.flush()
 
     def write_checkpoints(self) -> None:
-        """Write down what is durable and where each log starts; then a start need not find out."""
+        """Write the recovery points and log starts, which save a start the scan."""
         with self._checkpoint_lock:
             logs = list(self._logs.items())
             recovery_points = {key: log.recovery_point for key, log in logs}
@@ -514,11 +523,11 @@ class LogStore:
             self._write_log_starts(logs)
 
     def durable_to(self, log: PartitionLog) -> int:
-        """No start after a crash writes anything below this again, whatever the journal holds."""
+        """The recovery point on the disk: a start after a crash rewrites nothing below it."""
         return self._durable_to.get(log, 0)
 
     def write_log_starts(self) -> None:
-        """Write down where each log starts: of what was deleted before, nothing comes back."""
+        """Write where each log starts, so that no crash restores what was deleted before."""
         with self._checkpoint_lock:
             self._write_log_starts(list(self._logs.items()))
 

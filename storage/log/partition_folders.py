@@ -92,7 +92,7 @@ def rename_to_deleted(disk: Disk, folder: str, topic_id: UUID) -> str:
     if not disk.exists(folder):
         return renamed  # the partition was damaged because its folder is missing
     if disk.exists(renamed):
-        remove_folder(disk, renamed)
+        delete_folder(disk, renamed)
     disk.rename(folder, renamed)
     return renamed
 
@@ -117,7 +117,7 @@ def remove_files(disk: Disk, paths: Iterable[str]) -> None:
             disk.remove(path)
 
 
-def remove_folder(disk: Disk, path: str) -> None:
+def delete_folder(disk: Disk, path: str) -> None:
     """Remove a folder and the files in it. Raises OSError."""
     for name in disk.listdir(path):
         disk.remove(f"{path}/{name}")
@@ -125,6 +125,6 @@ def remove_folder(disk: Disk, path: str) -> None:
 
 
 def try_to_remove(disk: Disk, path: str) -> None:
-    """As `remove_folder`; the next start removes what cannot be removed now."""
+    """As `delete_folder`; the next start removes what cannot be removed now."""
     with suppress(OSError):
-        remove_folder(disk, path)
+        delete_folder(disk, path)

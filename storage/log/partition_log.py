@@ -1,15 +1,15 @@
-"""What does one partition hold, from which offset to which? The chain of a partition's segments.
+"""Partition log: the segments of one partition; append, read, roll, truncate, flush.
 
 `PartitionLog` is the `TopicLog` of `storage/api.py`; `topics/` appends to it and reads it. To a
 partition of the offsets topic only `journal.py` appends, from the flusher thread, with offsets that
-were given out when the shard appended. Nothing is created before it is needed: a new partition is
+were assigned when the shard appended. Nothing is created before it is needed: a new partition is
 a folder with two small files, and its first segment comes with its first batch.
 
-The flusher appends while another thread syncs for a checkpoint: `_files_lock` keeps the steps apart
-in which segments come, go or are synced. Readers need none, and neither does an append to a segment
-that is there.
+The flusher appends while another thread syncs for a checkpoint. `_files_lock` separates the steps
+in which segments are added, removed or synced. Readers need no lock, and neither does an append to
+an existing segment.
 
-Opening is `log_loader.py`'s. Kafka's counterparts: UnifiedLog, LocalLog.
+`log_loader.py` opens a folder. Kafka's counterparts: UnifiedLog, LocalLog.
 """
 
 import threading
@@ -27,7 +27,7 @@ from storage.api import (
 from storage.batch.record_batch import iter_batches, read_header, with_offsets
 from storage.disk import Disk, Reserve, lacks_room, overwrite, parent, shortage
 from storage.log import retention, segment_times
-from storage.log.aborted import NONE_ABORTED, all_endings
+from storage.log.aborted import NONE_ABORTED, all_outcomes
 from storage.log.checkpoints import (
     LEADER_EPOCHS,
     NO_TOPIC_ID,
@@ -55,19 +55,19 @@ class PartitionLog:
         "_topic_id",
         "_topic_partition",
         "aborted",
-        "has_rolled",
         "is_new",
+        "on_log_start_moved",
+        "on_roll",
         "recovery_point",
         "repairs",
         "reserve",
         "settings",
-        "start_moved",
     )
 
     def __init__(
         self, disk: Disk, path: str, topic_partition: TopicPartition, settings: LogSettings
     ) -> None:
-        """Knows nothing yet: `create` or `open` comes next."""
+        """`create` or `open` must follow."""
         self._disk = disk
         self._path = path
         self._topic_partition = topic_partition
@@ -83,10 +83,10 @@ class PartitionLog:
         self.settings = settings
         self.recovery_point = 0  # everything below it is durable
         self.aborted = NONE_ABORTED
-        self.repairs: list[Repair] = []  # what opening had to do; the shell logs it
-        self.reserve: Reserve | None = None  # room that `append` leaves to others
-        self.has_rolled: Callable[[PartitionLog], None] = lambda _: None
-        self.start_moved: Callable[[], None] = lambda: None  # makes the log start durable
+        self.repairs: list[Repair] = []  # done by opening; the shell logs them
+        self.reserve: Reserve | None = None  # disk space that `append` leaves to others
+        self.on_roll: Callable[[PartitionLog], None] = lambda _: None
+        self.on_log_start_moved: Callable[[], None] = lambda: None  # makes it durable
 
     # --- creating and opening ------------------------------------------------------------------
 
@@ -105,8 +105,8 @@ class PartitionLog:
     def open(self, recovery_point: int, log_start_offset: int = 0, known_end: int = 0) -> None:
         """Load the folder; EVERYTHING is the recovery point of a log that was closed cleanly.
 
-        `known_end`: offsets below it were durable once. Raises Corrupt (Shrunken if some of these
-        are gone), OSError.
+        `known_end`: offsets below it were durable once. Raises TruncatedLog if some of these are
+        missing, Corrupt, OSError.
         """
         interval = self.settings.index_interval_bytes
         ends = KnownEnds(recovery_point, known_end, log_start_offset)
@@ -119,13 +119,13 @@ class PartitionLog:
         elif self._log_start_offset and not self._segments:
             self._name_log_start()
         self.recovery_point = min(recovery_point, self.log_end_offset)
-        # A process that was killed may have left names of files that only the page cache has.
+        # A killed process may have left file names that only the page cache has.
         self._names_are_dirty = recovery_point != EVERYTHING and bool(self._segments)
-        # Nothing of it was ever said to be durable: neither is its topic id.
+        # Nothing of it was ever durable, the topic id included.
         self.is_new = not recovery_point
 
     def _name_log_start(self) -> None:
-        """An empty segment says where the log goes on, should the checkpoint be lost."""
+        """An empty segment records where the log continues, should the checkpoint be lost."""
         try:
             self._create_segment(self._log_start_offset)
         except OSError as failure:
@@ -133,12 +133,12 @@ class PartitionLog:
                 raise
 
     def _restart_at(self, offset: int) -> None:
-        """Everything that is left lies below the log start: begin anew there.
+        """All segments are below the log start: start with an empty one there.
 
-        It is kept aside: nothing but the checkpoint says so, and that may be of another log.
+        They are kept aside: only the checkpoint says so, and it may be of another log.
         """
         for segment in self._segments:
-            self.repairs += segment.put_aside(f"it ends below the log start offset, {offset}")
+            self.repairs += segment.quarantine(f"it ends below the log start offset, {offset}")
         self._segments = []
         self._create_segment(offset)
         self._disk.sync_dir(self._path)  # at once: should the checkpoint be lost, this says it
@@ -161,10 +161,10 @@ class PartitionLog:
     def leader_epoch(self) -> int:
         return self._epochs[-1][0]
 
-    def begin_epoch(self) -> int:
-        """A new leader's term begins at the log's end; which one. Terms that wrote nothing go.
+    def begin_leader_epoch(self) -> int:
+        """Begin a leader epoch at the log's end; returns it. Epochs without a batch are removed.
 
-        Not synced: what a power failure takes from the file, the last batch still says.
+        Not synced: if a power failure takes the line, the epoch of the last batch is enough.
         """
         end = self.log_end_offset
         last = self.leader_epoch
@@ -175,7 +175,7 @@ class PartitionLog:
         try:
             write_epochs(self._disk, f"{self._path}/{LEADER_EPOCHS}", self._epochs)
         except OSError as failure:
-            if shortage(failure) is None:  # a full disk: the term is told by its batches
+            if shortage(failure) is None:  # on a full disk the batches alone carry the epoch
                 raise
         return last + 1
 
@@ -197,7 +197,7 @@ class PartitionLog:
         return self.aborted.last_producer_id
 
     def greatest_producer_id(self) -> int:
-        return all_endings(self._disk, self._segments).last_producer_id
+        return all_outcomes(self._disk, self._segments).last_producer_id
 
     @property
     def size_bytes(self) -> int:
@@ -226,29 +226,29 @@ class PartitionLog:
         segment = (
             self._segments[-1] if self._segments else self._create_segment(self.log_end_offset)
         )
-        segment.known_since(now_ms)
+        segment.first_seen_ms(now_ms)
         if segment.size and (
-            not self._takes(segment, size, last_offset)
+            not self._has_room_for(segment, size, last_offset)
             or retention.is_old(segment, timestamp_ms, now_ms, self.settings.segment_ms)
         ):
             segment = self.roll()
-            segment.known_since(now_ms)
+            segment.first_seen_ms(now_ms)
         segment.append(batches)
 
-    def _takes(self, segment: Segment, size: int, last_offset: int) -> bool:
+    def _has_room_for(self, segment: Segment, size: int, last_offset: int) -> bool:
         max_bytes, max_index_bytes = self.settings.segment_bytes, self.settings.segment_index_bytes
-        return segment.takes(size, last_offset, max_bytes, max_index_bytes)
+        return segment.has_room_for(size, last_offset, max_bytes, max_index_bytes)
 
     def roll(self, at: int | None = None) -> Segment:
-        """Seal the active segment and begin the next; `at` leaves the offsets in between out."""
+        """Seal the active segment and begin the next; `at` skips the offsets in between."""
         with self._files_lock:
-            self._check_open()  # once it is deleted, its folder may be another's
+            self._check_open()  # once it is deleted, another log may get its folder
             if self._segments:
                 self._segments[-1].seal()
             elif at is not None:
                 self._log_start_offset = at
             segment = self._create_segment(self.log_end_offset if at is None else at)
-        self.has_rolled(self)
+        self.on_roll(self)
         return segment
 
     def _check_open(self) -> None:
@@ -265,12 +265,12 @@ class PartitionLog:
             return segment
 
     def segment(self, base_offset: int, suffix: str = "") -> Segment:
-        """A segment of this folder, not of the log: nothing is read or made yet."""
+        """A Segment of this folder that is not part of the log yet: nothing is read or created."""
         interval = self.settings.index_interval_bytes
         return Segment(self._disk, self._path, base_offset, interval, suffix=suffix)
 
     def roll_if_old(self, now_ms: int) -> bool:
-        """Seal an active segment whose first record has the age segment.ms; was it so?"""
+        """Seal the active segment if its first record is older than segment.ms; True if it did."""
         if not self._segments or not self._segments[-1].size:
             return False
         if retention.is_old(self._segments[-1], now_ms, now_ms, self.settings.segment_ms):
@@ -293,7 +293,7 @@ class PartitionLog:
                 if not self.was_dropped(segment):
                     raise
                 raise IndexError(f"{offset} is below {self._log_start_offset}") from None
-            self.let_go(segment)
+            self.release_file(segment)
             if content is not None:
                 return content
         return b""
@@ -328,7 +328,7 @@ class PartitionLog:
                 if not self.was_dropped(segment):
                     raise
                 continue
-            self.let_go(segment)
+            self.release_file(segment)
 
     def checked_batches(self, from_offset: int) -> Iterator[bytes]:
         """As `batches`, for who acts on what they say. Raises Corrupt at a checksum that fails."""
@@ -341,18 +341,18 @@ class PartitionLog:
         return segment_times.latest(self)
 
     def was_dropped(self, segment: Segment) -> bool:
-        """Is its file missing because retention took it at this moment?"""
+        """Whether its file is missing because retention has just removed it."""
         return segment not in self._segments
 
     def bytes_from(self, offset: int) -> int:
         """How many bytes of batches there are from this offset on, give or take an index entry.
 
-        At the end there are none: whoever has read so far must not be told to read on.
+        At the end there are none: a reader that has come so far must not read on.
         """
         segments = self.segments_from(offset)
         if not segments or offset >= self.log_end_offset:
             return 0
-        return sum(one.size for one in segments) - segments[0].offset_index.lookup(offset)
+        return sum(segment.size for segment in segments) - segments[0].offset_index.lookup(offset)
 
     def segments_from(self, offset: int) -> list[Segment]:
         """The segments that hold offsets from this one on."""
@@ -362,8 +362,8 @@ class PartitionLog:
         number = bisect_right(self._segments, offset, key=lambda segment: segment.base_offset)
         return max(number - 1, 0)
 
-    def let_go(self, segment: Segment) -> None:
-        """Keep a file open only while it is appended to, or until its fate at fsync is known."""
+    def release_file(self, segment: Segment) -> None:
+        """Close the file, unless it is appended to or has bytes that no fsync has covered."""
         if segment is not self._segments[-1] and not segment.is_dirty:
             segment.release()
 
@@ -374,7 +374,7 @@ class PartitionLog:
         if offset > self._log_start_offset:
             before, self._log_start_offset = self._log_start_offset, offset
             try:
-                self.start_moved()  # first: nothing comes back that was deleted
+                self.on_log_start_moved()  # first, so that no crash restores what was deleted
             except OSError:
                 self._log_start_offset = before
                 raise
@@ -399,12 +399,12 @@ class PartitionLog:
                 self.roll()
             with self._files_lock:
                 if is_active or not removed:
-                    # The names that stay come first: a file system may write the removals before
-                    # them, and a log without a segment would give its offsets out again.
+                    # Sync the names that stay first: a file system may write the removals before
+                    # them, and a log without a segment would assign its offsets again.
                     self._flush_names()
-                # A new list: whoever walks the old one is not led astray.
+                # A new list: readers may iterate over the old one.
                 self._segments = self._segments[1:]
-                # Before the file goes: who finds it missing looks at where the log starts.
+                # Before the file is removed: a reader that misses it checks the log start.
                 self._log_start_offset = max(self._log_start_offset, self._segments[0].base_offset)
                 oldest.remove()
                 self._names_are_dirty = True
@@ -416,7 +416,7 @@ class PartitionLog:
         with self._files_lock:
             while self._segments and self._segments[-1].base_offset >= offset:
                 self._segments.pop().remove()
-                # At once: a segment that came back would begin in the middle of what comes next.
+                # At once: a segment that a crash restored would overlap with later batches.
                 self._disk.sync_dir(self._path)
             if self._segments:
                 self._segments[-1].truncate(offset)
@@ -433,7 +433,7 @@ class PartitionLog:
 
     @property
     def files_lock(self) -> threading.RLock:
-        """Held by whoever changes which segments there are, or what their files are called."""
+        """Held while segments are added, removed or renamed."""
         return self._files_lock
 
     @property
@@ -446,7 +446,7 @@ class PartitionLog:
         return self._segments
 
     def exchange(self, old: Sequence[Segment], new: Segment) -> None:
-        """Put one segment in the place of several, for those who begin to read now."""
+        """Replace several segments by one, for readers that start from now on."""
         at = self._segments.index(old[0])
         self._segments = [*self._segments[:at], new, *self._segments[at + len(old) :]]
 
@@ -462,7 +462,7 @@ class PartitionLog:
     def sync_sealed(self) -> bool:
         """fsync all but the active segment; False if that was done already, or the log is closed.
 
-        Without the lock of the files, for nobody appends to these: who rolls need not wait. Raises
+        Without the files lock, because these segments do not change: a roll need not wait. Raises
         OSError; a failed fsync closes the log for good.
         """
         with self._sync_lock:
@@ -484,16 +484,16 @@ class PartitionLog:
                         if not self.was_dropped(segment):
                             raise
                         continue
-                    self.let_go(segment)
+                    self.release_file(segment)
             with self._files_lock:
                 self._flush_names()
         except SyncFailed as fault:
-            # The kernel may have dropped the pages: a second fsync would lie.
+            # The kernel may have dropped the pages: a second fsync would succeed without them.
             self._closed_because = str(fault)
             raise
 
     def drop_partial_write(self) -> None:
-        """Cut off what an append that failed may have left behind the last batch."""
+        """Cut off bytes that a failed append may have left after the last batch."""
         if self._segments:
             self._segments[-1].drop_partial_write()
 
@@ -510,7 +510,7 @@ class PartitionLog:
             self.is_new = False
 
     def close(self) -> None:
-        """Flush, complete the indexes and take no more: the next start needs no scan."""
+        """Flush, complete the indexes and refuse further writes: the next start needs no scan."""
         if self._closed_because is None:
             if self._segments:
                 self._segments[-1].seal()
@@ -518,7 +518,7 @@ class PartitionLog:
         self.abandon("closed")
 
     def abandon(self, reason: str) -> None:
-        """Take no more writes and let go of the files, as they are."""
+        """Refuse further writes and close the files, as they are."""
         self._closed_because = self._closed_because or reason
         for segment in self._segments:
-            segment.give_up()
+            segment.retire()

@@ -1,8 +1,8 @@
-"""What does a `.snapshot` of a real Kafka hold: the state of a partition's producers at an offset?
+"""Producer state of a Kafka: reads the `.snapshot` files beside its segments.
 
-Rollcall keeps its own (`topics/producer_snapshot.py`); this is for whoever looks into Kafka's
-folders: is the file whole, and which is the greatest producer id in it? i16 version, u32 crc32c of
-what follows it, i32 count, then entries of 46 bytes.
+Rollcall keeps its own (`topics/producer_snapshot.py`). This is for a look into Kafka's folders: is
+the file whole, and which is the greatest producer id in it? i16 version, u32 crc32c of what follows
+it, i32 count, then entries of 46 bytes.
 Kafka's counterpart: ProducerStateManager.
 """
 

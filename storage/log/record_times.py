@@ -1,8 +1,8 @@
-"""When was the record at this offset written? Read from its batch, decoding no more than needed.
+"""Record time: the timestamp of the record at an offset, decoding no more than needed.
 
-Lag in seconds is asked about single records, of many partitions again and again: so one batch is
-read, and of it the records are passed over by their lengths. Where the offset is the first of its
-batch, which it is for a consumer that has read all of the one before, the header says it all.
+Lag in seconds asks for the time of single records, of many partitions, again and again. So one
+batch is read, and its records are skipped by their lengths. Where the offset is the first of its
+batch, which it is for a consumer that has read all of the batch before, the header is enough.
 """
 
 from storage.api import TopicLog

@@ -41,7 +41,7 @@ def is_old(segment: Segment, record_ms: int, now_ms: int, segment_ms: int) -> bo
     except Corrupt:
         return True  # readers get the error; new batches must not follow the damage
     if first_ms < 0:
-        return now_ms - segment.known_since(now_ms) > segment_ms
+        return now_ms - segment.first_seen_ms(now_ms) > segment_ms
     return (record_ms if record_ms >= 0 else now_ms) - first_ms > segment_ms
 
 

@@ -1,9 +1,9 @@
-"""Sealed flush: when are segments synced that nobody appends to any more?
+"""Sealed flush: syncs segments that were rolled, and writes the recovery points.
 
 A segment that was sealed is synced within a second, in a thread of its own, and the recovery points
-are written down every `log.flush.offset.checkpoint.interval.ms`. So a start after a kill scans the
-active segments and little else, and a bad byte in a sealed one is no torn tail. The logs that the
-journal writes are not looked at: its checkpoints sync them (`checkpointer.py`).
+are written every `log.flush.offset.checkpoint.interval.ms`. So a start after a kill scans the
+active segments and little else, and a bad byte in a sealed one is no torn tail. Logs that the
+journal writes are skipped: its checkpoints sync them (`checkpointer.py`).
 Kafka's counterparts: UnifiedLog.roll (which schedules the flush),
 LogManager.checkpointLogRecoveryOffsets.
 """
@@ -18,8 +18,8 @@ from storage.disk import shortage
 from storage.log.log_store import LogStore
 from storage.log.partition_log import PartitionLog
 
-LOOK_S: Final = 1.0
-"""How often it is looked for segments that were sealed."""
+SEALED_FLUSH_INTERVAL_S: Final = 1.0
+"""How often rolled segments are searched for."""
 
 _REST: Final = 4.0  # times as long as the sync took: the disk is shared with the commits
 _REST_MAX_S: Final = 0.1
@@ -28,7 +28,7 @@ OnFailure = Callable[[TopicPartition | None, OSError], None]
 
 
 class SealedFlush:
-    """`look` does what is due; `start` has a thread do it until `stop`."""
+    """`flush_due` does what is due; `start` has a thread do it until `stop`."""
 
     __slots__ = (
         "_checkpoint_at_s",
@@ -51,7 +51,7 @@ class SealedFlush:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        for key in self._store.partitions():  # what a killed process has left unsynced
+        for key in self._store.partitions():  # a killed process may have left segments unsynced
             log = self._store.partition_log(key)
             if log is not None:
                 self._store.rolled.add(log)
@@ -66,11 +66,11 @@ class SealedFlush:
         return self._thread is None or not self._thread.is_alive()
 
     def _run(self) -> None:
-        while not self._stopping.wait(LOOK_S):
-            self.look()
+        while not self._stopping.wait(SEALED_FLUSH_INTERVAL_S):
+            self.flush_due()
 
-    def look(self) -> None:
-        """Sync what was sealed since the last look; write the checkpoints when it is time."""
+    def flush_due(self) -> None:
+        """Sync segments sealed since the last call; write the checkpoints when they are due."""
         waiting = self._store.rolled
         again: list[PartitionLog] = []
         while waiting and not self._stopping.is_set():
@@ -84,7 +84,7 @@ class SealedFlush:
             except OSError as failure:
                 if shortage(failure) is not None:
                     again.append(log)
-                elif self._is_there(log):  # or else its topic was deleted at this moment
+                elif self._is_there(log):  # else its topic has just been deleted
                     self._on_failure(log.topic_partition, failure)
                 continue
             if is_synced:
@@ -107,7 +107,7 @@ class SealedFlush:
         try:
             self._store.write_checkpoints()
         except MemoryError:
-            return  # as after any shortage: with the next look
+            return  # as after any shortage: with the next call
         except OSError as failure:
             if shortage(failure) is None:
                 self._on_failure(None, failure)

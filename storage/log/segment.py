@@ -1,12 +1,12 @@
-"""What does one .log file hold, and where in it does an offset or a moment begin?
+"""Segment: one .log file with its indexes; append, scan, read, lookup by offset.
 
 A segment is a file of back-to-back record batches, named by its base offset (`%020d.log`), with an
 offset index and a time index beside it. `partition_log.py` chains segments; `journal.py` appends to
 the active one from its flusher thread while the event loop reads below the high watermark. That
 needs no lock: bytes are written before `size` says so, and an index entry comes after its bytes.
 
-A scan is the way back from a crash: it trusts nothing after the recovery point, checks length, CRC
-and offsets of each batch, rebuilds the indexes as it goes and says where the sound part ends.
+A scan recovers a segment after a crash: it trusts nothing after the recovery point, checks length,
+CRC and offsets of each batch, rebuilds the indexes and reports where the sound part ends.
 Kafka's counterparts: LogSegment.append, read, recover, findOffsetByTimestamp; FileRecords.
 """
 
@@ -16,7 +16,7 @@ from contextlib import suppress
 from errno import ENOENT
 from typing import NamedTuple
 
-from storage.api import Corrupt, Shrunken
+from storage.api import Corrupt, TruncatedLog
 from storage.batch.batch_walk import SCAN_BYTES, checked_batches, whole_batches
 from storage.batch.record_batch import (
     HEADER_BYTES,
@@ -60,7 +60,7 @@ class TailCut(NamedTuple):
 
 
 class IndexRebuilt(NamedTuple):
-    """The indexes of a segment were missing or wrong and were made anew from its batches."""
+    """The indexes of a segment were missing or wrong and were rebuilt from its batches."""
 
     path: str
     reason: str
@@ -69,7 +69,7 @@ class IndexRebuilt(NamedTuple):
 Repair = TailCut | IndexRebuilt
 
 EVERYTHING = sys.maxsize
-"""The recovery point of a log that was closed cleanly: all of it is trusted."""
+"""Recovery point of a log that was closed cleanly: all of it is trusted."""
 
 
 class Segment:
@@ -78,11 +78,11 @@ class Segment:
     __slots__ = (
         "_disk",
         "_file",
+        "_first_seen_ms",
         "_first_timestamp",
-        "_held",
         "_index_interval_bytes",
-        "_is_given_up",
-        "_known_since_ms",
+        "_is_retired",
+        "_pinned",
         "_stem",
         "_unindexed_bytes",
         "base_offset",
@@ -105,12 +105,12 @@ class Segment:
         *,
         suffix: str = "",
     ) -> None:
-        """`suffix` ends the names of files that are not, or no more, the log's."""
+        """`suffix` ends the names of files that are not, or not any more, part of the log."""
         stem = self._stem = f"{directory}/{base_offset:020d}"
         self._disk = disk
         self._file: File | None = None
-        self._held: File | None = None  # while names change; see hold
-        self._is_given_up = False
+        self._pinned: File | None = None  # while names change; see `pin`
+        self._is_retired = False
         self._index_interval_bytes = index_interval_bytes
         self._unindexed_bytes = 0
         self._first_timestamp = NO_TIMESTAMP
@@ -122,8 +122,8 @@ class Segment:
         self.max_timestamp_offset = base_offset  # the last offset of the batch that has it
         self.offset_index = OffsetIndex(stem + INDEX_SUFFIX + suffix, base_offset)
         self.time_index = TimeIndex(stem + TIME_INDEX_SUFFIX + suffix, base_offset)
-        self._known_since_ms: int | None = None
-        self.is_dirty = False  # has bytes that no sync has covered
+        self._first_seen_ms: int | None = None
+        self.is_dirty = False  # it has bytes that no fsync has covered
 
     # --- the file ------------------------------------------------------------------------------
 
@@ -135,44 +135,44 @@ class Segment:
 
     @property
     def opened_file(self) -> File | None:
-        """The file if it is open; whoever has it may read on, whatever becomes of the segment."""
-        return self._file or self._held
+        """The file if it is open; its holder may read on, even after the segment is closed."""
+        return self._file or self._pinned
 
     def _opened(self) -> File:
-        file = self._file or self._held
+        file = self._file or self._pinned
         if file is None:
             try:
                 file = self._disk.open(self.path)
             except FileNotFoundError:
-                if self._held is None:
+                if self._pinned is None:
                     raise
-            # Its name may have been given to another segment just before it was opened.
-            file = self._held or file
+            # Another segment may have got its name just before it was opened.
+            file = self._pinned or file
             assert file is not None
-            if self._is_given_up:
+            if self._is_retired:
                 raise FileNotFoundError(ENOENT, "the log was closed or deleted", self.path)
             self._file = file
         return file
 
-    def give_up(self) -> None:
-        """For good: another log's file may bear this name soon, and must not be taken for ours."""
-        self._is_given_up = True
+    def retire(self) -> None:
+        """Close for good: another log's file may get this name, and must not be read as ours."""
+        self._is_retired = True
         self.release()
 
     def release(self) -> None:
-        """Let go of the file; the next use opens it again."""
+        """Close the file; the next use opens it again."""
         self._file = None
 
-    def hold(self) -> None:
-        """Keep the file open, whatever its name will be: for readers that have this segment."""
-        self._held = self._disk.open(self.path)
+    def pin(self) -> None:
+        """Keep the file open while its name changes, for readers that have this segment."""
+        self._pinned = self._disk.open(self.path)
 
-    def end_hold(self) -> None:
-        """The name is its own and stays."""
-        self._held = None
+    def unpin(self) -> None:
+        """The file has its final name: it need not be kept open."""
+        self._pinned = None
 
     def rename(self, suffix: str) -> None:
-        """Give the files another ending, the log last; it must be held."""
+        """Give the files another suffix, the log last; the file must be pinned."""
         old = self.paths
         self.offset_index.path = self._stem + INDEX_SUFFIX + suffix
         self.time_index.path = self._stem + TIME_INDEX_SUFFIX + suffix
@@ -198,12 +198,12 @@ class Segment:
             if not self.offset_index.is_durable or not self.time_index.is_durable:
                 self.offset_index.save(self._disk, sync=True, up_to=offsets)
                 self.time_index.save(self._disk, sync=True, up_to=times)
-        except BaseException:  # a lack of memory too: nothing says how far it came
+        except BaseException:  # MemoryError too: nobody knows how far it came
             self.is_dirty = True
             raise
 
     def seal(self) -> None:
-        """Complete the indexes, durably: nothing is appended any more, or not before a restart."""
+        """Complete the indexes, durably: nothing more is appended before a restart."""
         self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
         for index in (self.offset_index, self.time_index):
             if not index.is_durable or not self._disk.exists(index.path):
@@ -230,11 +230,11 @@ class Segment:
             if self._disk.exists(index.path):
                 self._disk.remove(index.path)
 
-    def put_aside(self, reason: str) -> list[Repair]:
-        """Take the file out of the log and keep it, under a name that nothing reads."""
+    def quarantine(self, reason: str) -> list[Repair]:
+        """Take the file out of the log and keep it under a name that nothing reads."""
         size = self._opened().size()
         self.release()
-        for path in self.paths[:2]:  # first: an index without its log would tell of a loss
+        for path in self.paths[:2]:  # first: an index without its log means lost offsets
             if self._disk.exists(path):
                 self._disk.remove(path)
         if not size:
@@ -261,31 +261,31 @@ class Segment:
             self.time_index.load(self._disk)
         except BadIndex as fault:
             indexed_to = fault.last_offset
-            # Both, also one that was not read: what its file says must not outlive this start.
-            self.offset_index.forget()
-            self.time_index.forget()
+            # Both, also one that was not read: its file must be rewritten in this start.
+            self.offset_index.clear()
+            self.time_index.clear()
             if self.size > self._index_interval_bytes and trusted_to > self.base_offset:
                 repairs.append(IndexRebuilt(self.path, str(fault)))
         else:
             if sealed_at is not None and sealed_at <= trusted_to:
                 if not self.size and len(self.time_index):
-                    self._refuse_shrunken(sealed_at)
+                    self._refuse_truncated(sealed_at)
                 self.max_timestamp, self.max_timestamp_offset = self.time_index.last
                 self.next_offset = sealed_at
                 return repairs
             for index in (self.offset_index, self.time_index):
                 index.truncate(trusted_to)
-                index.doubt()
+                index.mark_unsynced()
         self.max_timestamp, self.max_timestamp_offset = self.time_index.last
         cut = self._scan(self.offset_index.last[1], trusted_to)
         if len(self.time_index) and self.time_index.last[1] >= self.next_offset:
             self._index_again()
         if sealed_at is not None and self.next_offset <= indexed_to < sealed_at <= trusted_to:
-            self._refuse_shrunken(sealed_at)
-        # What a scan finds may be in the page cache only, left there by a process that was killed.
+            self._refuse_truncated(sealed_at)
+        # A killed process may have left what a scan finds in the page cache only.
         self.is_dirty = cut is not None or self.next_offset > trusted_to
         if sealed_at is not None:
-            # Or its indexes would be made anew at each start: so without room they are.
+            # Saves each later start a rebuild of the indexes; without room they are rebuilt again.
             try:
                 self.seal()
             except OSError as failure:
@@ -294,7 +294,7 @@ class Segment:
         return repairs if cut is None else [*repairs, cut]
 
     def _index_again(self) -> None:
-        """The indexes tell of more than the file has: make them anew."""
+        """The indexes point past the end of the file: rebuild them."""
         for index in (self.offset_index, self.time_index):
             index.truncate(self.base_offset)
         self.max_timestamp, self.max_timestamp_offset = NO_TIMESTAMP, self.base_offset
@@ -302,9 +302,9 @@ class Segment:
         self.next_offset = self.base_offset
         self._scan(0, EVERYTHING)
 
-    def _refuse_shrunken(self, sealed_at: int) -> None:
-        """Its index was synced with it, and tells of batches that it has not got."""
-        raise Shrunken(
+    def _refuse_truncated(self, sealed_at: int) -> None:
+        """Its index was synced with it, and points to batches that it has not got."""
+        raise TruncatedLog(
             self.path,
             self.size,
             f"the file ends before offset {self.next_offset}, its indexes go on behind that",
@@ -335,13 +335,13 @@ class Segment:
         if self.next_offset < trusted_to:
             raise Corrupt(self.path, position, f"{problem}; offset {self.next_offset} is due there")
         tail = file.pread(min(size - position, SCAN_BYTES), position)
-        is_worthless = size - position <= SCAN_BYTES and not any(sound_batches(tail))
-        kept_as = keep_tail(self._disk, self.path, position, is_worthless=is_worthless)
+        is_dispensable = size - position <= SCAN_BYTES and not any(sound_batches(tail))
+        kept_as = keep_tail(self._disk, self.path, position, is_dispensable=is_dispensable)
         self._cut(position)
         return TailCut(self.path, position, size - position, problem, kept_as)
 
     def _cut(self, position: int) -> None:
-        """At once, for good: bytes that a crash brought back would lie behind what is new."""
+        """Truncate and sync at once: bytes that a crash restored would follow newer batches."""
         self._opened().truncate(position)
         self._opened().sync()
         self.size = position
@@ -360,13 +360,15 @@ class Segment:
 
     def append(self, batches: Sequence[Placed]) -> None:
         """Write whole batches at the end, in one write. After an OSError nothing was appended."""
-        content = batches[0][0] if len(batches) == 1 else b"".join([one[0] for one in batches])
+        content = (
+            batches[0][0] if len(batches) == 1 else b"".join([placed[0] for placed in batches])
+        )
         position = self.size
         self.is_dirty = True
         try:
             self._opened().pwrite(content, position)
         except OSError:
-            with suppress(OSError):  # then the next append writes over it, or a scan cuts it off
+            with suppress(OSError):  # the next append overwrites it, or a scan cuts it off
                 self.drop_partial_write()
             raise
         # Once more: a sync that began before the write was done has not covered it.
@@ -384,13 +386,13 @@ class Segment:
         if file.size() > self.size:
             file.truncate(self.size)
 
-    def write_again(self, content: bytes, position: int) -> None:
-        """Write what is there already, so that the next sync must write it too."""
+    def rewrite(self, content: bytes, position: int) -> None:
+        """Write the same bytes again, so that the next fsync must write them too."""
         self.is_dirty = True
         self._opened().pwrite(content, position)
 
     def _account(self, position: int, size: int, last_offset: int, max_timestamp: int) -> None:
-        """Keep the indexes and the greatest timestamp; Kafka's own rule for who gets entries."""
+        """Update the indexes and the greatest timestamp; by Kafka's rule."""
         if max_timestamp > self.max_timestamp:
             self.max_timestamp = max_timestamp
             self.max_timestamp_offset = last_offset
@@ -400,7 +402,7 @@ class Segment:
             self._unindexed_bytes = 0
         self._unindexed_bytes += size
 
-    def takes(
+    def has_room_for(
         self, bytes_more: int, last_offset: int, max_bytes: int, max_index_bytes: int
     ) -> bool:
         """Is there room for this many bytes, up to this offset, and for an index entry?"""
@@ -418,11 +420,11 @@ class Segment:
             return self.max_timestamp
         return self._disk.modified_ms(self.path)
 
-    def known_since(self, now_ms: int) -> int:
-        """When it was first asked for, in this process: its age, where its records have no time."""
-        if self._known_since_ms is None:
-            self._known_since_ms = now_ms
-        return self._known_since_ms
+    def first_seen_ms(self, now_ms: int) -> int:
+        """When this process first used it: its age, if its records have no timestamps."""
+        if self._first_seen_ms is None:
+            self._first_seen_ms = now_ms
+        return self._first_seen_ms
 
     def first_timestamp(self) -> int:
         """The first batch's greatest timestamp, which rolling by age counts from; -1 when empty."""

@@ -20,7 +20,7 @@ from typing import Final, Protocol
 
 from storage.disk import Disk
 from storage.log.segment import EVERYTHING, LOG_SUFFIX, Segment
-from storage.snapshot import covers, forget_before
+from storage.snapshot import covers_up_to, delete_snapshots_before
 
 CLEANED_SUFFIX: Final = ".cleaned"
 SWAP_SUFFIX: Final = ".swap"
@@ -66,23 +66,23 @@ def swap_in(disk: Disk, log: SwappableLog, base_offset: int, sources: Sequence[i
             raise SwapRefused(f"{log.path} has lost segments of {list(sources)}")
         new = log.segment(base_offset, CLEANED_SUFFIX)
         new.load(EVERYTHING, sealed_at=_base_after(log, old[-1]))
-        if not covers(disk, log.path, new.next_offset):
+        if not covers_up_to(disk, log.path, new.next_offset):
             raise SwapRefused(f"{log.path}: a snapshot alone knows what a repair could not restore")
         # With an older snapshot and without the tombstones that the pass removed, a load would
         # restore what was deleted.
-        forget_before(disk, log.path, new.next_offset)
-        new.hold()
+        delete_snapshots_before(disk, log.path, new.next_offset)
+        new.pin()
         new.rename(SWAP_SUFFIX)
         disk.sync_dir(log.path)
         for segment in old:
-            segment.hold()
+            segment.pin()
         log.exchange(old, new)
         for segment in old:
             segment.rename(DELETED_SUFFIX)
         disk.sync_dir(log.path)
         new.rename("")
         disk.sync_dir(log.path)
-        new.end_hold()
+        new.unpin()
         new.release()
         return [path for segment in old for path in segment.paths]
 

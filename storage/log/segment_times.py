@@ -29,7 +29,7 @@ class SearchedLog(Protocol):
 
     def was_dropped(self, segment: Segment) -> bool: ...
 
-    def let_go(self, segment: Segment) -> None: ...
+    def release_file(self, segment: Segment) -> None: ...
 
 
 def first_at(log: SearchedLog, timestamp_ms: int) -> tuple[int, int] | None:
@@ -41,7 +41,7 @@ def first_at(log: SearchedLog, timestamp_ms: int) -> tuple[int, int] | None:
             if not log.was_dropped(segment):
                 raise
             continue
-        log.let_go(segment)
+        log.release_file(segment)
         if found is not None:
             return found
     return None
@@ -57,7 +57,7 @@ def latest(log: SearchedLog) -> tuple[int, int] | None:
             if not log.was_dropped(newest):
                 raise
             continue
-        log.let_go(newest)
+        log.release_file(newest)
         return found
     return None
 

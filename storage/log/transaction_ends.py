@@ -1,13 +1,13 @@
-"""Which batches of a log were written in transactions that were aborted?
+"""Aborted transactions: which batches of a log the cleaner may drop, found from the log itself.
 
-Asked by the log cleaner, and at the first start with a log that came from a Kafka (`aborted.py`).
+Used by the log cleaner, and at the first start with a log that came from a Kafka (`aborted.py`).
 
-A transaction's records come before the marker that says how it ended, so whoever reads in order
-must know beforehand: `find_endings` walks the headers from where the first transactional batch is
-met until every transaction has ended. `Transactions` is then asked batch by batch, in order, and
-says of data whether it was aborted, and of a marker whether anything of its transaction is left: if
-not, the marker may go too, once its time has come. Kafka keeps the aborted ones in `.txnindex`
-files; the log itself says the same.
+A transaction's records come before the marker that says how it ended. A reader in log order has to
+know the outcome beforehand, so `find_outcomes` walks the headers from the first transactional batch
+until every transaction has ended. `CleanedTransactions` is then asked batch by batch, in order. Of
+data it says whether it was aborted, and of a marker whether any batch of its transaction is left:
+if none is, the marker may be removed too, after its delete horizon. Kafka keeps the aborted
+transactions in `.txnindex` files; the log itself says the same.
 Kafka's counterparts: CleanedTransactionMetadata, TransactionIndex.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 
-from storage.batch.chunks import HEADER, Source, Throttle, feed
+from storage.batch.chunks import BATCH_HEADER, SegmentSource, Throttle, read_chunks
 from storage.batch.record_batch import HEADER_BYTES, LOG_OVERHEAD, BatchHeader, read_header
 from storage.batch.record_spans import records_of, spans_in
 from storage.disk import Disk
@@ -26,7 +26,7 @@ _MARKER: Final = Struct(">hh")  # version, type
 
 
 class TransactionsFound(Exception):
-    """A transactional batch was met by one who does not know yet how transactions ended."""
+    """A transactional batch was found before the outcomes of transactions were read."""
 
 
 class Aborted(NamedTuple):
@@ -35,7 +35,7 @@ class Aborted(NamedTuple):
     last_offset: int  # its marker's
 
 
-class Endings(NamedTuple):
+class TransactionOutcomes(NamedTuple):
     aborted: tuple[Aborted, ...]  # by first offset
     begun: tuple[tuple[int, int], ...]  # (first offset, producer id) of those that have not ended
     last_producer_id: int  # the greatest in the log, in a transaction or not; -1: none
@@ -46,7 +46,7 @@ class Endings(NamedTuple):
         return self.begun[0][0] if self.begun else None
 
 
-NO_ENDINGS: Final = Endings((), (), -1)
+NO_OUTCOMES: Final = TransactionOutcomes((), (), -1)
 
 
 def marker_type(batch: bytes, header: BatchHeader) -> int | None:
@@ -60,8 +60,10 @@ def marker_type(batch: bytes, header: BatchHeader) -> int | None:
     return kind
 
 
-def find_endings(disk: Disk, sources: Iterable[Source], start: int, throttle: Throttle) -> Endings:
-    """How the transactions ended whose batches lie at or after `start`. Raises Corrupt, OSError."""
+def find_outcomes(
+    disk: Disk, sources: Iterable[SegmentSource], start: int, throttle: Throttle
+) -> TransactionOutcomes:
+    """The outcomes of transactions with batches at or after `start`. Raises Corrupt, OSError."""
     begun: dict[int, int] = {}
     aborted: list[Aborted] = []
     last_producer_id = -1
@@ -70,7 +72,7 @@ def find_endings(disk: Disk, sources: Iterable[Source], start: int, throttle: Th
         nonlocal last_producer_id
         at, last, end = 0, len(chunk) - HEADER_BYTES, len(chunk)
         while at <= last:
-            fields = HEADER.unpack_from(chunk, at)
+            fields = BATCH_HEADER.unpack_from(chunk, at)
             after = at + fields[1] + LOG_OVERHEAD
             if after > end:
                 break
@@ -92,13 +94,13 @@ def find_endings(disk: Disk, sources: Iterable[Source], start: int, throttle: Th
 
     for source in sources:
         if source.next_base > start:
-            feed(disk, source, take, throttle)
+            read_chunks(disk, source, take, throttle)
     still_open = sorted((first, producer_id) for producer_id, first in begun.items())
-    return Endings(tuple(sorted(aborted)), tuple(still_open), last_producer_id)
+    return TransactionOutcomes(tuple(sorted(aborted)), tuple(still_open), last_producer_id)
 
 
-class Transactions:
-    """Asked of every transactional or control batch of a log, in the order of the log."""
+class CleanedTransactions:
+    """Must be given every transactional or control batch of a log, in the order of the log."""
 
     __slots__ = ("_aborted", "_next", "_now_aborted", "_seen")
 

@@ -1,12 +1,12 @@
-"""Which records of a partition count, when some were written in transactions?
+"""Committed records: which records of a partition count when some were written in transactions.
 
-A transactional record says nothing yet: the marker that ends its transaction does, a commit or an
-abort, somewhere further down the log. Whoever turns the log into state feeds every batch, in order,
-and gets back what counts by then: plain records at once, those of a transaction with its commit
-marker. What an open transaction holds back is never shown.
+A transactional record has no effect until the marker that ends its transaction, a commit or an
+abort, further down the log. A reader that turns the log into state feeds every batch, in order, and
+gets back what counts by then: plain records at once, those of a transaction with its commit marker.
+Records of an open transaction are withheld.
 
 Of two commits of one key the later in the log wins, not the later marker: so a plain record, or one
-of a transaction that ended first, takes its key out of the transactions that wrote it before.
+of a transaction that ended first, removes its key from the transactions that wrote it before.
 Kafka's counterparts: `OffsetMetadataManager.replay`, `replayEndTransactionMarker`.
 """
 
@@ -47,7 +47,7 @@ class CommittedRecords:
         return bool(self._open)
 
     def take(self, batch: bytes, header: BatchHeader | None = None) -> list[StoredRecord]:
-        """What counts from this batch on. Raises InvalidBatch."""
+        """The records that count from this batch on. Raises InvalidBatch."""
         header = header or read_header(batch)
         if header.is_control:
             return self._end(header, batch)
@@ -67,12 +67,12 @@ class CommittedRecords:
         return records
 
     def hold(self, withheld: Withheld) -> None:
-        """What an earlier reading, up to where this one begins, had to hold back."""
+        """Add a record that an earlier read, up to where this one begins, had withheld."""
         self._open.setdefault(withheld.producer_id, {})[withheld.record.key] = withheld
 
     @property
     def withheld(self) -> Iterator[Withheld]:
-        """What the open transactions hold back."""
+        """Records of the open transactions."""
         for pending in self._open.values():
             yield from pending.values()
 
@@ -81,7 +81,7 @@ class CommittedRecords:
         for fields in read_records(batch, 0, header):
             key = fields[2]
             if not header.is_transactional or key is None or len(key) < _MARKER.size:
-                continue  # a change of leaders, or what a later Kafka may think up
+                continue  # a leader change, or a control record of a later Kafka
             kind: int = _MARKER.unpack_from(key)[1]
             if kind not in (_ABORT, _COMMIT):
                 continue
@@ -98,7 +98,7 @@ class CommittedRecords:
         return records
 
     def _replace(self, record: StoredRecord) -> None:
-        """What other transactions wrote of this key before it will not count any more."""
+        """Drop what other transactions wrote of this key before this record."""
         for pending in self._open.values():
             older = pending.get(record.key)
             if older is not None and older.record.offset < record.offset:

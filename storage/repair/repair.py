@@ -1,17 +1,17 @@
-"""What is lost if a damaged log is cut where it is sound no more? Cuts it, keeps the cut, and says.
+"""Repair: cuts a damaged log where it is still sound, keeps the cut bytes, and reports the loss.
 
-Only on demand (`rollcall serve --repair`): a start refuses otherwise, for what would be cut was
-stored once, and a copy or a better disk may still have it. Every byte below the recovery point is
-read; at the first batch whose checksum, length or offset is wrong the segment ends from then on.
-The rest of it, and the segments that follow, stay in the folder under names that end in `.damaged`.
-What can be read of them tells which records were lost. `repair_plan.py` sees to it that a repair
-which was killed is finished.
+Only on demand (`rollcall serve --repair`): a start refuses otherwise, because the bytes to be cut
+were stored once, and a copy or a better disk may still have them. Every byte below the recovery
+point is read. At the first batch whose checksum, length or offset is wrong the segment is cut. Its
+rest, and the segments that follow, stay in the folder under names that end in `.damaged`; the
+batches that can still be read there show which records were lost. `repair_plan.py` makes sure that
+a repair which was killed is finished.
 """
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from storage.api import Corrupt, Shrunken, TopicPartition
+from storage.api import Corrupt, TopicPartition, TruncatedLog
 from storage.batch.batch_walk import checked_batches
 from storage.batch.record_batch import (
     BatchHeader,
@@ -25,8 +25,8 @@ from storage.log.checkpoints import PARTITION_METADATA, read_offsets, read_topic
 from storage.log.index import MAX_RELATIVE_OFFSET
 from storage.log.kept_copies import free_name, keep_bytes
 from storage.log.segment import LOG_SUFFIX
-from storage.repair.repair_plan import Cut, Lost, RepairBook, Repaired
-from storage.snapshot import positions
+from storage.repair.repair_plan import Cut, Lost, Repaired, RepairPlan
+from storage.snapshot import snapshot_positions
 
 
 class _Damage(NamedTuple):
@@ -43,7 +43,7 @@ def repair_partition(
     trusted_to: int,
     known_end: int = 0,
     *,
-    book: RepairBook,
+    book: RepairPlan,
 ) -> None:
     """Cut a partition at its first damage below `trusted_to`, if there is any.
 
@@ -128,7 +128,7 @@ def lost_of(
     batches: Sequence[tuple[BatchHeader, bytes]],
     at_least: int = -1,
 ) -> Lost:
-    """What these batches, which are not in the log any more, say of what is lost."""
+    """The lost records, as far as batches that were cut show them."""
     last_offset = max(at_least, first_offset)
     keys: dict[bytes, None] = {}
     records = 0
@@ -145,11 +145,13 @@ def lost_of(
     return Lost(key, first_offset, last_offset, records, tuple(keys))
 
 
-def admit_loss(disk: Disk, folder: str, key: TopicPartition, damage: Shrunken) -> Repaired:
-    """What to note where durable offsets are gone and nothing is left to cut."""
+def report_missing_offsets(
+    disk: Disk, folder: str, key: TopicPartition, damage: TruncatedLog
+) -> Repaired:
+    """The report of durable offsets that are missing where nothing is left to cut."""
     first, last = damage.offsets
     reason = damage.reason
-    snapshot = max(positions(disk, folder) if disk.exists(folder) else [], default=0)
+    snapshot = max(snapshot_positions(disk, folder) if disk.exists(folder) else [], default=0)
     if snapshot > first:
         last = max(last, snapshot - 1)
         reason += f"; the snapshot of offset {snapshot} has the groups as they were there"
@@ -157,13 +159,13 @@ def admit_loss(disk: Disk, folder: str, key: TopicPartition, damage: Shrunken) -
     return Repaired(damage.path, damage.position, reason, 0, (), (lost,))
 
 
-def put_aside(disk: Disk, damage: Corrupt) -> Repaired:
-    """A small file that others can do without; the next one that is written takes its place."""
+def quarantine(disk: Disk, damage: Corrupt) -> Repaired:
+    """Copy a small file aside that is not needed; the next write replaces it."""
     kept = keep_copy(disk, damage.path)
     return Repaired(damage.path, damage.position, damage.reason, 0, (kept,), ())
 
 
-def offsets_or_aside(
+def read_offsets_or_quarantine(
     disk: Disk, path: str, repaired: list[Repaired] | None
 ) -> dict[TopicPartition, int] | None:
     """An offset checkpoint; None if it is damaged and was put aside, into `repaired`.
@@ -175,17 +177,17 @@ def offsets_or_aside(
     except Corrupt as damage:
         if repaired is None:
             raise
-        repaired.append(put_aside(disk, damage))
+        repaired.append(quarantine(disk, damage))
         return None
 
 
 def repair_topic_id(disk: Disk, folder: str) -> list[Repaired]:
-    """Put a topic id aside that cannot be read: the catalog knows it, and it is written anew."""
+    """Quarantine a topic id that cannot be read: the catalog has it, and it is written again."""
     path = f"{folder}/{PARTITION_METADATA}"
     try:
         read_topic_id(disk, path)
     except Corrupt as damage:
-        repaired = put_aside(disk, damage)
+        repaired = quarantine(disk, damage)
         disk.remove(path)
         return [repaired]
     return []
@@ -196,8 +198,8 @@ def keep_copy(disk: Disk, path: str) -> str:
     return keep_bytes(disk, path, read_file(disk, path))
 
 
-def choice(damage: Corrupt) -> str:
-    """What an operator can do about it, in a line."""
+def repair_hint(damage: Corrupt) -> str:
+    """What an operator can do about the damage, in one line."""
     if damage.remedy is not None:
         return f"{damage}; {damage.remedy}"
     return (

@@ -1,9 +1,9 @@
-"""What has a repair taken upon itself, and not finished yet? Written down before it is done.
+"""Repair plan: the write-ahead record of a repair, so that a start finishes one that was killed.
 
-A cut changes several files, and the offsets that it loses are safe only once the gap is there in
-which nobody writes: a kill in between, and the next start would find a shorter log that is sound.
-So the book says first what will be cut and which offsets were given away; it goes when all of that
-is done. A start that finds it goes on with the repair, asked or not.
+A cut changes several files, and the offsets that it loses are safe only once the log has a gap in
+their place. After a kill in between, the next start would find a shorter log that is sound. So the
+plan first says what will be cut and which offsets were assigned before; the file is removed when
+all of that is done. A start that finds it continues the repair, asked or not.
 """
 
 import json
@@ -46,7 +46,7 @@ class Cut(NamedTuple):
     moved: tuple[tuple[str, str], ...]  # the later ones, and the names that they get
 
 
-class RepairBook:
+class RepairPlan:
     """Of one data directory. Everything is durable when a call returns. Raises OSError."""
 
     __slots__ = ("_cut", "_directory", "_disk", "_path", "entries")
@@ -65,30 +65,30 @@ class RepairBook:
     def is_open(self) -> bool:
         return bool(self.entries)
 
-    def tells_of(self, key: TopicPartition) -> bool:
-        """Has it been noted that this partition has lost records?"""
-        return any(lost.topic_partition == key for one in self.entries for lost in one.lost)
+    def mentions(self, key: TopicPartition) -> bool:
+        """Whether the plan says that this partition has lost records."""
+        return any(lost.topic_partition == key for entry in self.entries for lost in entry.lost)
 
     def cut(self, repaired: Repaired, cut: Cut) -> None:
-        """Say it, do it, and say that it was done: from then on others write where it was."""
+        """Write the plan, cut, and mark the cut as done: later appends go to the same place."""
         self._cut = cut
         self.note(repaired)
         self.finish_cut()
 
     def finish_cut(self) -> None:
-        """Do what is left of a cut: all of it, any part, or nothing."""
+        """Complete a cut, however far it came."""
         if self._cut is not None:
             _carry_out(self._disk, self._cut)
             self._cut = None
             self._save()
 
     def note(self, repaired: Repaired) -> None:
-        """What is lost will be told and its offsets left out, whatever happens from here on."""
+        """Record a loss, durably: it is reported and its offsets skipped even after a crash."""
         self.entries = (*self.entries, repaired)
         self._save()
 
     def close(self) -> None:
-        """All of it is done."""
+        """The repair is finished: remove the plan."""
         if self._disk.exists(self._path):
             self._disk.remove(self._path)
             self._disk.sync_dir(self._directory)
@@ -107,12 +107,12 @@ class RepairBook:
             ),
             "repaired": [
                 {
-                    **one._asdict(),
-                    "path": self._inside(one.path),
-                    "kept_as": [self._inside(name) for name in one.kept_as],
-                    "lost": [(*each[:-1], [key.hex() for key in each.keys]) for each in one.lost],
+                    **entry._asdict(),
+                    "path": self._inside(entry.path),
+                    "kept_as": [self._inside(name) for name in entry.kept_as],
+                    "lost": [(*each[:-1], [key.hex() for key in each.keys]) for each in entry.lost],
                 }
-                for one in self.entries
+                for entry in self.entries
             ],
         }
         replace_file(self._disk, self._path, json.dumps(document, indent=1).encode())
@@ -126,11 +126,11 @@ class RepairBook:
                 path, position, moved = document["cut"]
                 pairs = tuple((self._whole(old), self._whole(new)) for old, new in moved)
                 self._cut = Cut(self._whole(path), int(position), pairs)
-            self.entries = tuple(self._entry(one) for one in document["repaired"])
+            self.entries = tuple(self._entry(entry) for entry in document["repaired"])
         except (ValueError, KeyError, TypeError) as fault:
             raise Corrupt(self._path, 0, f"{type(fault).__name__}: {fault}") from None
 
-    def _entry(self, one: dict[str, object]) -> Repaired:
+    def _entry(self, entry: dict[str, object]) -> Repaired:
         lost = tuple(
             Lost(
                 TopicPartition(str(topic), int(partition)),
@@ -140,20 +140,20 @@ class RepairBook:
                 tuple(map(bytes.fromhex, keys)),
             )
             for (topic, partition), first, last, records, keys in cast(
-                "list[_PlainLost]", one["lost"]
+                "list[_PlainLost]", entry["lost"]
             )
         )
         return Repaired(
-            self._whole(str(one["path"])),
-            int(str(one["position"])),
-            str(one["reason"]),
-            int(str(one["bytes_cut"])),
-            tuple(map(self._whole, cast("list[str]", one["kept_as"]))),
+            self._whole(str(entry["path"])),
+            int(str(entry["position"])),
+            str(entry["reason"]),
+            int(str(entry["bytes_cut"])),
+            tuple(map(self._whole, cast("list[str]", entry["kept_as"]))),
             lost,
         )
 
     def _inside(self, path: str) -> str:
-        """As it is called in the data directory, which may be found elsewhere by the next start."""
+        """The name within the data directory, which may be at another path at the next start."""
         return path.removeprefix(f"{self._directory}/")
 
     def _whole(self, name: str) -> str:
@@ -169,7 +169,7 @@ def _carry_out(disk: Disk, cut: Cut) -> None:
         if disk.exists(path):
             disk.rename(path, name)
     disk.sync_dir(folder)  # the copies are there before anything is gone
-    if disk.exists(cut.path):  # unless somebody has taken it away meanwhile
+    if disk.exists(cut.path):  # unless it was removed meanwhile
         file = disk.open(cut.path)
         if file.size() > cut.position:
             file.truncate(cut.position)

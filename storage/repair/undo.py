@@ -1,14 +1,14 @@
-"""How do many appends to many partitions become all or nothing, without the daemon's journal?
+"""Rollback journal: makes many appends to many partitions atomic, for commands offline.
 
-A command that writes to a stopped data directory says first, in one small file, where each log
-ends. When all that it appended is durable the file goes. If it is found at the next opening, the
-command died half way: every log is cut back to where it ended, and then the file goes. Cutting
-twice does no harm, so a crash in the middle of that is cut again.
+A command that writes to a stopped data directory first writes, in one small file, where each log
+ends. When all that it appended is durable the file is removed. If the next opening finds the file,
+the command was interrupted: every log is truncated to its noted end, and then the file is removed.
+Truncating twice does no harm, so a crash in the middle of a rollback repeats it.
 
-`log_store.py` looks for the file whenever it opens a data directory. If the directory was closed
-cleanly since, or a Kafka has run on it (the stamp tells), somebody who knows nothing of the file
-has appended behind what is unfinished: then nothing is cut. `transfer/` looks for it itself in a
-Kafka's log directory, with a stamp of its own (`kafka_stamp.py`).
+`log_store.py` checks for the file whenever it opens a data directory. If the directory was closed
+cleanly since, or a Kafka has run on it (the stamp tells), a broker that knows nothing of the file
+has appended behind the unfinished change: then nothing is truncated. `transfer/` checks for it
+itself in a Kafka's log directory, with a stamp of its own (`kafka_stamp.py`).
 """
 
 import json
@@ -19,20 +19,20 @@ from storage.api import Corrupt, TopicPartition
 from storage.disk import Disk, parent, read_file, replace_file
 from storage.log.partition_log import PartitionLog
 
-UNDO_FILE: Final = "rollcall-unfinished-import.json"
+ROLLBACK_JOURNAL_FILE: Final = "rollcall-unfinished-import.json"
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 """A Kafka that runs rewrites this file of its log directory every five seconds, Rollcall never."""
 
 _FORMAT: Final = 1
 
 
-def begin(
+def write_journal(
     disk: Disk,
     directory: str,
     ends: Mapping[TopicPartition, int],
     stamp: Mapping[str, object] | None = None,
 ) -> None:
-    """From here on an interrupted change is undone; a partition yet to be made ends at 0.
+    """From here on an interrupted change is rolled back; a partition not created yet ends at 0.
 
     `stamp` is what tells whether a broker ran meanwhile that knows nothing of this file.
     """
@@ -42,26 +42,28 @@ def begin(
     }
     if stamp is not None:
         document["stamp"] = stamp
-    replace_file(disk, f"{directory}/{UNDO_FILE}", json.dumps(document, indent=1).encode())
+    replace_file(
+        disk, f"{directory}/{ROLLBACK_JOURNAL_FILE}", json.dumps(document, indent=1).encode()
+    )
 
 
-def finish(disk: Disk, directory: str) -> None:
-    """Everything appended is durable: it stays."""
-    path = f"{directory}/{UNDO_FILE}"
+def delete_journal(disk: Disk, directory: str) -> None:
+    """Everything appended is durable: the change is committed."""
+    path = f"{directory}/{ROLLBACK_JOURNAL_FILE}"
     disk.remove(path)
     disk.sync_dir(parent(path))
 
 
-class Unfinished(NamedTuple):
+class RollbackJournal(NamedTuple):
     """A change that was begun and not finished."""
 
     log_ends: dict[TopicPartition, int]
     stamp: object  # None if none was taken
 
 
-def unfinished(disk: Disk, directory: str) -> Unfinished | None:
+def read_journal(disk: Disk, directory: str) -> RollbackJournal | None:
     """Where the logs ended before a change that was never finished; None if there is none."""
-    path = f"{directory}/{UNDO_FILE}"
+    path = f"{directory}/{ROLLBACK_JOURNAL_FILE}"
     if not disk.exists(path):
         return None
     try:
@@ -72,38 +74,40 @@ def unfinished(disk: Disk, directory: str) -> Unfinished | None:
             TopicPartition(str(topic), int(partition)): int(end)
             for topic, partition, end in document["log_ends"]
         }
-        return Unfinished(ends, document.get("stamp"))
+        return RollbackJournal(ends, document.get("stamp"))
     except (ValueError, KeyError, TypeError, RecursionError) as fault:
         raise Corrupt(path, 0, f"{type(fault).__name__}: {fault}") from None
 
 
-def stamp(disk: Disk, directory: str) -> dict[str, object]:
-    """What would be different if a Kafka ran on this data directory of ours."""
+def broker_stamp(disk: Disk, directory: str) -> dict[str, object]:
+    """Facts that change if a Kafka runs on this data directory."""
     path = f"{directory}/{HIGH_WATERMARKS}"
     if not disk.exists(path):
         return {HIGH_WATERMARKS: None}
     return {HIGH_WATERMARKS: [len(read_file(disk, path)), disk.modified_ms(path)]}
 
 
-def to_roll_back(disk: Disk, directory: str, *, was_clean: bool) -> tuple[Unfinished | None, bool]:
-    """What is to be undone in a data directory of ours; and whether others built on it instead.
+def pending_rollback(
+    disk: Disk, directory: str, *, was_clean: bool
+) -> tuple[RollbackJournal | None, bool]:
+    """The journal to roll back; and whether later appends forbid it, so that the change stays.
 
-    While the file is there we never close cleanly. Asked before the marker of that goes, so that a
-    start which is killed does not decide otherwise. Earlier versions took no stamp.
+    With the file there, Rollcall never closes cleanly. Called before the clean-shutdown marker is
+    removed, so that a killed start does not change the decision. Earlier versions took no stamp.
     """
-    found = unfinished(disk, directory)
+    found = read_journal(disk, directory)
     if found is None:
         return None, False
-    if not was_clean and found.stamp in (None, stamp(disk, directory)):
+    if not was_clean and found.stamp in (None, broker_stamp(disk, directory)):
         return found, False
-    finish(disk, directory)
+    delete_journal(disk, directory)
     return None, True
 
 
 def roll_back(
     ends: Mapping[TopicPartition, int], log_of: Callable[[TopicPartition], PartitionLog | None]
 ) -> int:
-    """Cut what was appended, durably; returns how many logs were longer than that."""
+    """Truncate what was appended, durably; returns how many logs were longer."""
     logs = [(log, end) for key, end in ends.items() if (log := log_of(key)) is not None]
     longer = [(log, end) for log, end in logs if log.log_end_offset > end]
     for log, end in longer:

@@ -30,7 +30,7 @@ from storage.batch.record_batch import (
 from storage.data_dir import LOCK, META_PROPERTIES, DataDirRefused
 from storage.journal.write_ahead import FIRST_GROUP
 from storage.open import PRODUCERS_FILE, TOPICS_FILE
-from storage.repair.repair import choice
+from storage.repair.repair import repair_hint
 from tests.broker.members import Member, make_topic
 from tests.broker.node import Node
 
@@ -212,7 +212,7 @@ async def start(folder: Path, *, repair: bool) -> Outcome:
                 raise damage
             outcome.served = await _served(node)
     except Corrupt as damage:
-        outcome.refusal = choice(damage)
+        outcome.refusal = repair_hint(damage)
     except (DataDirRefused, OSError) as refused:
         outcome.refusal = str(refused)
     finally:

@@ -17,7 +17,7 @@ from protocol.names import ErrorCode, TopicName
 from storage.api import Corrupt, NewerFormat
 from storage.log.log_store import CLEAN_SHUTDOWN
 from storage.open import TOPICS_FILE
-from storage.repair.repair import choice
+from storage.repair.repair import repair_hint
 from tests.broker.members import Member, as_other, make_topic
 from tests.broker.node import Node
 
@@ -72,7 +72,7 @@ async def start(tmp_path: Path, member: Member) -> tuple[str, list[ErrorCode]]:
         async with running:
             return await _look(running, member)
     except Corrupt as damage:
-        refusal = choice(damage)
+        refusal = repair_hint(damage)
     assert "--repair" in refusal
     assert len(refusal.splitlines()) == 1
     running = node(tmp_path, repair=True)

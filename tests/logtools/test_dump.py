@@ -23,7 +23,7 @@ from logtools.layout import NoSuchLog, place_at
 from logtools.walk import Batch, Damage, walk
 from protocol.names import GenerationId, GroupId, MemberId
 from storage.api import Record
-from storage.batch.record_batch import CONTROL, TRANSACTIONAL, encode_batch
+from storage.batch.record_batch import CONTROL_FLAG, TRANSACTIONAL_FLAG, encode_batch
 from tests.cli.test_command import Command, rollcall
 from tests.coordinator.golden.recorded import Recorded, recorded
 from tests.logtools.logs import (
@@ -187,8 +187,10 @@ def test_headers_are_shown(tmp_path: Path) -> None:
 def test_control_and_transactional_records(tmp_path: Path) -> None:
     marker = struct.pack(">hh", 0, 1), struct.pack(">hi", 0, 5)
     made = [
-        encode_batch([commit(1)], 0, NOW_MS, 0, 900, 2, 0, TRANSACTIONAL),
-        encode_batch([Record(*marker)], 1, NOW_MS, 0, 900, 2, -1, TRANSACTIONAL | CONTROL),
+        encode_batch([commit(1)], 0, NOW_MS, 0, 900, 2, 0, TRANSACTIONAL_FLAG),
+        encode_batch(
+            [Record(*marker)], 1, NOW_MS, 0, 900, 2, -1, TRANSACTIONAL_FLAG | CONTROL_FLAG
+        ),
     ]
     write_partition(tmp_path, OFFSETS, PARTITION, made)
 

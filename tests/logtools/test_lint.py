@@ -23,7 +23,7 @@ from storage.journal.journal import Journal
 from storage.journal.write_ahead import FIRST_GROUP
 from storage.log.checkpoints import RECOVERY_POINTS, encode_epochs, write_offsets
 from storage.log.log_store import LogStore
-from storage.snapshot import About, write
+from storage.snapshot import SnapshotHeader, write_snapshot
 from tests.cli.test_command import Command, rollcall
 from tests.conftest import StartDaemon
 from tests.logtools.logs import (
@@ -272,8 +272,8 @@ FAULTS: dict[str, tuple[Harm, str, str, str]] = {
         ".groups", "snapshot", "",
     ),
     "a snapshot of groups that is ahead": (
-        lambda d: write(
-            RealDisk(), str(d / FOLDER), About(61, TOPIC_ID, 0, NOW_MS, 1, None), []
+        lambda d: write_snapshot(
+            RealDisk(), str(d / FOLDER), SnapshotHeader(61, TOPIC_ID, 0, NOW_MS, 1, None), []
         ),
         ".groups", "snapshot", "of offset 61",
     ),

@@ -21,7 +21,7 @@ from protocol.names import GroupId, MemberId, TopicName
 from storage.api import LogSettings, Record
 from storage.batch.record_batch import encode_batch, iter_batches, read_records
 from storage.cleaner.cleaner_pass import run_pass
-from storage.cleaner.messages import Extent, Pass
+from storage.cleaner.messages import Pass, SegmentExtent
 from storage.disk import RealDisk
 from tests.cli.test_command import Command, rollcall
 from tests.logtools.logs import (
@@ -150,7 +150,7 @@ def test_what_cleaning_would_free_is_what_the_cleaner_frees(tmp_path: Path, seed
     job = Pass(
         folder=str(folder),
         segments=tuple(
-            Extent(base, after, log.stat().st_size)
+            SegmentExtent(base, after, log.stat().st_size)
             for base, after, log in zip(bases, bases[1:], logs, strict=False)
         ),
         first_dirty=0,

@@ -39,10 +39,10 @@ from pipeline.tables import (
 from storage.api import Record
 from storage.batch.compression import NONE
 from storage.batch.record_batch import (
-    CONTROL,
+    CONTROL_FLAG,
     HEADER_BYTES,
     LOG_APPEND_TIME,
-    TRANSACTIONAL,
+    TRANSACTIONAL_FLAG,
     encode_batch,
     encode_varint,
     iter_batches,
@@ -71,10 +71,13 @@ def batches(draw: st.DrawFn) -> bytes:
         chosen = [Record(key, bytes(6))]
     else:
         chosen = draw(st.lists(kinds(), min_size=1, max_size=9))
-    attributes = {"transaction": TRANSACTIONAL, "control": TRANSACTIONAL | CONTROL}.get(sort, 0)
+    attributes = {
+        "transaction": TRANSACTIONAL_FLAG,
+        "control": TRANSACTIONAL_FLAG | CONTROL_FLAG,
+    }.get(sort, 0)
     if sort == "odd" and draw(st.booleans()):
         attributes |= LOG_APPEND_TIME
-    producer = draw(st.integers(0, 3)) if attributes & TRANSACTIONAL else -1
+    producer = draw(st.integers(0, 3)) if attributes & TRANSACTIONAL_FLAG else -1
     batch = encode_batch(chosen, 0, NOON_MS, 0, producer, 0 if producer >= 0 else -1, 0, attributes)
     if sort == "odd":
         batch = odd(batch, chosen, draw)

@@ -21,10 +21,10 @@ from pipeline.read.sources import Source
 from pipeline.tables import OFFSETS_TOPIC, TRANSACTION_MARKERS, UNDECODABLE, Table
 from storage.api import Record
 from storage.batch.record_batch import (
-    CONTROL,
+    CONTROL_FLAG,
     HEADER_BYTES,
     LOG_OVERHEAD,
-    TRANSACTIONAL,
+    TRANSACTIONAL_FLAG,
     encode_batch,
     read_header,
 )
@@ -52,7 +52,7 @@ def history(seed: int) -> list[bytes]:
         batch = encode_batch(
             records, offset, NOON_MS + offset, 0, producer, -1 if producer < 0 else 0, 0, attributes
         )
-        if not attributes & CONTROL and rng.random() < 0.2:
+        if not attributes & CONTROL_FLAG and rng.random() < 0.2:
             batch = recompressed(batch, read_header(batch), rng.randint(1, 4), None)
         log.append(batch)
         offset += len(records) + rng.randint(0, 1)  # the cleaner leaves gaps
@@ -67,15 +67,19 @@ def history(seed: int) -> list[bytes]:
             case "plain":
                 write(records)
             case "inside":
-                write(records, rng.randint(1, 3), TRANSACTIONAL)
+                write(records, rng.randint(1, 3), TRANSACTIONAL_FLAG)
             case "end":
                 how = rng.choice([ABORT, COMMIT])
                 marker = Record(struct.pack(">hh", 0, how), struct.pack(">hi", 0, 0))
-                write([marker], rng.randint(1, 3), TRANSACTIONAL | CONTROL)
+                write([marker], rng.randint(1, 3), TRANSACTIONAL_FLAG | CONTROL_FLAG)
             case "other":  # a control record that ends nothing
-                write([Record(struct.pack(">hh", 0, LEADER_CHANGE), b"\0\0")], -1, CONTROL)
+                write([Record(struct.pack(">hh", 0, LEADER_CHANGE), b"\0\0")], -1, CONTROL_FLAG)
             case "emptied":  # a marker of which the cleaner left the batch
-                write([Record(struct.pack(">hh", 0, COMMIT), b"")], 2, TRANSACTIONAL | CONTROL)
+                write(
+                    [Record(struct.pack(">hh", 0, COMMIT), b"")],
+                    2,
+                    TRANSACTIONAL_FLAG | CONTROL_FLAG,
+                )
                 header = read_header(log[-1])
                 log[-1] = assemble(
                     header._replace(records_count=0, batch_length=HEADER_BYTES - LOG_OVERHEAD), b""

@@ -17,7 +17,13 @@ from coordinator.settings import GroupSettings
 from protocol.names import OFFSETS_TOPIC
 from seams.now import Now
 from storage.api import TopicPartition
-from storage.cleaner.cleaner import finish, plan, read_clean_offsets, survey, write_clean_offsets
+from storage.cleaner.cleaner import (
+    inspect_log,
+    plan_pass,
+    read_clean_offsets,
+    swap_in_pass,
+    write_clean_offsets,
+)
 from storage.cleaner.cleaner_pass import run_pass
 from storage.cleaner.messages import PassResult
 from storage.journal.journal import Journal
@@ -86,10 +92,10 @@ class Cleaner:
         stable_to = min(node.store.durable_to(log), node.store.partitions()[key].high_watermark)
         checkpoint = read_clean_offsets(node.disk, node.store.path).get(key)
         now_ms = node.now.wall_ms
-        found = survey(log, checkpoint=checkpoint, stable_to=stable_to, now_ms=now_ms).found
+        found = inspect_log(log, checkpoint=checkpoint, stable_to=stable_to, now_ms=now_ms).found
         if found.first_uncleanable <= found.first_dirty:
             return
-        job = plan(log, found, stable_to=stable_to, now_ms=now_ms, producers={})
+        job = plan_pass(log, found, stable_to=stable_to, now_ms=now_ms, producers={})
         self._maybe_lose_power(0.05)
         try:
             result = run_pass(node.disk, job)
@@ -106,7 +112,7 @@ class Cleaner:
         node.cleaning(log.topic_partition.partition)
         self._maybe_lose_power(0.3)
         try:
-            replaced = finish(node.disk, log, result)
+            replaced = swap_in_pass(node.disk, log, result)
             offsets = read_clean_offsets(node.disk, node.store.path)
             offsets[log.topic_partition] = result.end_offset
             write_clean_offsets(node.disk, node.store.path, offsets)

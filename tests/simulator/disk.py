@@ -238,7 +238,7 @@ class SimulatedDisk:
             raise IsADirectoryError(errno.EISDIR, "is a directory", path)
         folder.change({name: None})
 
-    def keep_time(self, path: str, copy: str) -> None:
+    def copy_mtime(self, path: str, copy: str) -> None:
         """Files have no times here; but both must be there."""
         assert isinstance(self._find(path), _Inode)
         assert isinstance(self._find(copy), _Inode)

@@ -35,7 +35,7 @@ from storage.journal.journal import Entry, Journal
 from storage.journal.write_ahead import WriteAhead
 from storage.log import log_loader
 from storage.log.segment_swap import SWAP_SUFFIX
-from storage.snapshot import About
+from storage.snapshot import SnapshotHeader
 from tests.simulator.node import Node
 from tests.simulator.run import simulate
 from tests.simulator.sim import Broken
@@ -129,12 +129,12 @@ def recovery_drops_the_last_group(patch: Patch) -> None:
 
 def a_snapshot_claims_a_record_that_it_lacks(patch: Patch) -> None:
     """The log is read from one record too far on."""
-    write = snapshot.write
+    write = snapshot.write_snapshot
 
-    def claiming(disk: Disk, folder: str, about: About, blobs: Blobs) -> int:
+    def claiming(disk: Disk, folder: str, about: SnapshotHeader, blobs: Blobs) -> int:
         return write(disk, folder, replace(about, position=about.position + 1), blobs)
 
-    patch.setattr(snapshot, "write", claiming)
+    patch.setattr(snapshot, "write_snapshot", claiming)
 
 
 def a_swap_that_was_cut_off_is_not_completed(patch: Patch) -> None:

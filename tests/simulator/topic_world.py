@@ -18,7 +18,7 @@ from msgspec import Struct
 from protocol.names import OFFSETS_TOPIC, TopicId, TopicName
 from storage.api import Corrupt, LogSettings, Record, TopicLog, TopicPartition
 from storage.batch.record_batch import encode_batch
-from storage.cleaner.cleaner import finish, plan, read_clean_offsets, survey
+from storage.cleaner.cleaner import inspect_log, plan_pass, read_clean_offsets, swap_in_pass
 from storage.cleaner.cleaner_pass import run_pass
 from storage.disk import read_file
 from storage.log.checkpoints import NO_TOPIC_ID
@@ -332,14 +332,14 @@ class TopicWorld:
         kept.is_cleaned = True
         offsets = read_clean_offsets(self.disk, DATA)
         stable_to = self.store.durable_to(log)
-        found = survey(
+        found = inspect_log(
             log, checkpoint=offsets.get(key), stable_to=stable_to, now_ms=self.now_ms
         ).found
         if found.first_dirty >= found.first_uncleanable:
             return
-        job = plan(log, found, stable_to=stable_to, now_ms=self.now_ms, producers={})
+        job = plan_pass(log, found, stable_to=stable_to, now_ms=self.now_ms, producers={})
         result = run_pass(self.disk, job)
-        replaced = finish(self.disk, log, result)
+        replaced = swap_in_pass(self.disk, log, result)
         self.store.set_clean_offsets({log: result.end_offset})
         remove_deleted(self.disk, log, replaced)
 
@@ -445,7 +445,7 @@ class TopicWorld:
                 # A crash may have taken the id with the folder's small files, but not changed it.
                 assert log.topic_id in (topic_id, NO_TOPIC_ID), "the offsets topic has another id"
                 log.settings = OFFSETS_SETTINGS
-                log.begin_epoch()
+                log.begin_leader_epoch()
             self.journaled.append(self.journal.log(key))
 
     def _observed(self, _event: object) -> None:

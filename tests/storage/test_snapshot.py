@@ -6,16 +6,16 @@ from uuid import UUID
 import pytest
 
 from storage.snapshot import (
-    About,
+    InvalidSnapshot,
     Snapshot,
-    Unsound,
-    forget_before,
-    forget_beyond,
+    SnapshotHeader,
+    delete_snapshots_after,
+    delete_snapshots_before,
     pack,
-    positions,
-    read_newest,
+    read_newest_snapshot,
     snapshot_path,
-    write,
+    snapshot_positions,
+    write_snapshot,
 )
 from tests.simulator.disk import SimulatedDisk
 
@@ -30,24 +30,26 @@ def new_disk() -> SimulatedDisk:
     return disk
 
 
-def about(position: int, *, topic_id: UUID = TOPIC_ID, meaning: int = 1) -> About:
-    return About(position, topic_id, 3, 1_700_000_000_000, meaning, [["note", 1]])
+def about(position: int, *, topic_id: UUID = TOPIC_ID, meaning: int = 1) -> SnapshotHeader:
+    return SnapshotHeader(position, topic_id, 3, 1_700_000_000_000, meaning, [["note", 1]])
 
 
 def written(disk: SimulatedDisk, position: int, **changes: object) -> str:
-    write(disk, FOLDER, about(position, **changes), BLOBS.items())  # type: ignore[arg-type]
+    write_snapshot(disk, FOLDER, about(position, **changes), BLOBS.items())  # type: ignore[arg-type]
     return snapshot_path(FOLDER, position)
 
 
 def newest(disk: SimulatedDisk, log_end: int = 100) -> tuple[int | None, list[str]]:
-    found, ignored = read_newest(disk, FOLDER, log_end=log_end, topic_id=TOPIC_ID, meaning=1)
+    found, ignored = read_newest_snapshot(
+        disk, FOLDER, log_end=log_end, topic_id=TOPIC_ID, meaning=1
+    )
     return None if found is None else found.about.position, [one.reason for one in ignored]
 
 
 def test_what_is_written_is_read() -> None:
     disk = new_disk()
     path = written(disk, 42)
-    found, ignored = read_newest(disk, FOLDER, log_end=42, topic_id=TOPIC_ID, meaning=1)
+    found, ignored = read_newest_snapshot(disk, FOLDER, log_end=42, topic_id=TOPIC_ID, meaning=1)
 
     assert found is not None
     assert ignored == []
@@ -62,8 +64,8 @@ def test_what_is_written_is_read() -> None:
 
 def test_an_empty_one_is_one_too() -> None:
     disk = new_disk()
-    write(disk, FOLDER, about(1), ())
-    found, _ = read_newest(disk, FOLDER, log_end=1, topic_id=TOPIC_ID, meaning=1)
+    write_snapshot(disk, FOLDER, about(1), ())
+    found, _ = read_newest_snapshot(disk, FOLDER, log_end=1, topic_id=TOPIC_ID, meaning=1)
     assert found is not None
     assert found.sizes() == {}
 
@@ -103,8 +105,8 @@ def test_names_that_are_none_of_ours_are_left_alone() -> None:
     disk = new_disk()
     for name in ("12.groups", "00000000000000000012.groups.tmp", "x.groups", "a" * 20 + ".groups"):
         disk.open(f"{FOLDER}/{name}", create=True)
-    assert positions(disk, FOLDER) == []
-    assert forget_before(disk, FOLDER, 1_000) == 0
+    assert snapshot_positions(disk, FOLDER) == []
+    assert delete_snapshots_before(disk, FOLDER, 1_000) == 0
     assert len(disk.listdir(FOLDER)) == 4
 
 
@@ -116,13 +118,13 @@ def test_every_flipped_bit_and_every_missing_byte_is_noticed() -> None:
     for bit in range(len(sound) * 8):
         damaged = bytearray(sound)
         damaged[bit // 8] ^= 1 << bit % 8
-        with pytest.raises(Unsound):
+        with pytest.raises(InvalidSnapshot):
             Snapshot(path, bytes(damaged))
     for length in range(len(sound)):
-        with pytest.raises(Unsound):
+        with pytest.raises(InvalidSnapshot):
             Snapshot(path, sound[:length])
     for more in (b"\x00", sound):
-        with pytest.raises(Unsound):
+        with pytest.raises(InvalidSnapshot):
             Snapshot(path, sound + more)
 
 
@@ -139,9 +141,9 @@ def test_those_before_a_position_and_beyond_an_end_are_forgotten_for_good() -> N
     disk.sync_dir("/")
     for position in (5, 10, 15):
         written(disk, position)
-    assert forget_before(disk, FOLDER, 10) == 1
-    assert forget_beyond(disk, FOLDER, 10) == 1
-    assert positions(disk, FOLDER) == [10]
+    assert delete_snapshots_before(disk, FOLDER, 10) == 1
+    assert delete_snapshots_after(disk, FOLDER, 10) == 1
+    assert snapshot_positions(disk, FOLDER) == [10]
     for chance in range(20):
         left = SimulatedDisk(disk._root.survivor(random.Random(chance)))
-        assert positions(left, FOLDER) == [10]
+        assert snapshot_positions(left, FOLDER) == [10]

@@ -15,7 +15,7 @@ from protocol.names import ErrorCode
 from storage.api import TopicPartition
 from storage.batch.compression import ZSTD
 from storage.batch.record_batch import (
-    CONTROL,
+    CONTROL_FLAG,
     LOG_APPEND_TIME,
     InvalidBatch,
     encode_varint,
@@ -177,7 +177,7 @@ def test_size_is_asked_before_the_checksum() -> None:
         {"records_count": 0, "last_offset_delta": -1},
         {"records_count": -1},
         {"last_offset_delta": -5},
-        {"attributes": CONTROL},
+        {"attributes": CONTROL_FLAG},
         {"producer_id": 7, "producer_epoch": 0, "base_sequence": -1},
         {"attributes": 5},
         {"attributes": 7},

@@ -44,7 +44,7 @@ def log() -> Shrinking:
         for number in range(6):
             made.append(batch(f"{epoch}-{number}", timestamp_ms=NOW_MS + epoch), NOW_MS)
         if not epoch:
-            made.begin_epoch()
+            made.begin_leader_epoch()
     made.close()
     log = Shrinking(disk, PATH, KEY, SETTINGS)
     log.open(EVERYTHING)

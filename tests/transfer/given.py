@@ -23,10 +23,10 @@ from coordinator.records import (
 from protocol.names import GroupId, TopicName
 from storage.api import Record
 from storage.batch.record_batch import (
-    CONTROL,
-    DELETE_HORIZON,
+    CONTROL_FLAG,
+    DELETE_HORIZON_FLAG,
     HEADER_BYTES,
-    TRANSACTIONAL,
+    TRANSACTIONAL_FLAG,
     encode_batch,
     encode_varint,
 )
@@ -79,12 +79,12 @@ def marker(base_offset: int, producer_id: int, *, commits: bool) -> bytes:
     """The control batch that ends a transaction, as the transaction coordinator writes it."""
     record = Record(struct.pack(">hh", 0, 1 if commits else 0), struct.pack(">hi", 0, 5))
     return encode_batch(
-        [record], base_offset, NOW_MS, 0, producer_id, 0, -1, TRANSACTIONAL | CONTROL
+        [record], base_offset, NOW_MS, 0, producer_id, 0, -1, TRANSACTIONAL_FLAG | CONTROL_FLAG
     )
 
 
 def transactional(records: Sequence[Record], base_offset: int, producer_id: int) -> bytes:
-    return encode_batch(records, base_offset, NOW_MS, 0, producer_id, 0, 0, TRANSACTIONAL)
+    return encode_batch(records, base_offset, NOW_MS, 0, producer_id, 0, 0, TRANSACTIONAL_FLAG)
 
 
 def resealed(batch: bytes) -> bytes:
@@ -115,7 +115,7 @@ def compacted(
         fields += encode_varint(-1) if value is None else encode_varint(len(value)) + value
         fields += b"\x00"
         body += encode_varint(len(fields)) + fields
-    attributes = DELETE_HORIZON if horizon_ms else 0
+    attributes = DELETE_HORIZON_FLAG if horizon_ms else 0
     header = struct.pack(
         ">qiibIhiqqqhii",
         base_offset, 0, 0, 2, 0, attributes, last_offset - base_offset,

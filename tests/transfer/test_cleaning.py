@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage.batch.record_batch import encode_batch
-from storage.batch.timed_batches import TimedRecord, batches_of
+from storage.batch.timed_batches import TimedRecord, timed_batches
 from tests.storage.cleaner.rig import Partition
 from tests.transfer.given import (
     NOW_MS,
@@ -35,7 +35,7 @@ def test_records_of_every_type_survive_cleaning() -> None:
     partition = Partition()
     for records in (older, newest):
         timed = [TimedRecord(NOW_MS - n, *record) for n, record in enumerate(records)]
-        for batch, _ in batches_of(timed):
+        for batch, _ in timed_batches(timed):
             partition.log.append(batch, NOW_MS)
         partition.roll()
     size = partition.log.size_bytes

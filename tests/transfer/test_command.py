@@ -13,7 +13,7 @@ from coordinator.java_hash import partition_of
 from storage.batch.record_batch import encode_batch
 from storage.data_dir import DataDir
 from storage.repair.repair_plan import REPAIR_FILE
-from storage.repair.undo import UNDO_FILE
+from storage.repair.undo import ROLLBACK_JOURNAL_FILE
 from tests.cli.test_command import Command, Outcome
 from tests.transfer.given import (
     NOW_MS,
@@ -353,7 +353,7 @@ def test_an_import_that_is_killed_leaves_all_or_nothing(rollcall: Rollcall, tmp_
     imported(rollcall, tmp_path / "few.csv", data)
     command = [Path(sys.executable).with_name("rollcall"), "offsets", "import", "--merge"]
     process = subprocess.Popen([*command, "--from", tmp_path / "many.csv", "--data-dir", data])
-    undo = data / UNDO_FILE
+    undo = data / ROLLBACK_JOURNAL_FILE
     while process.poll() is None and not undo.exists():
         os.sched_yield()
     process.kill()

@@ -17,7 +17,13 @@ from storage.api import Corrupt, LogSettings, TopicPartition
 from storage.disk import Disk
 from storage.log.log_store import CLEAN_SHUTDOWN, LogStore
 from storage.log.partition_log import PartitionLog
-from storage.repair.undo import HIGH_WATERMARKS, UNDO_FILE, roll_back, stamp, unfinished
+from storage.repair.undo import (
+    HIGH_WATERMARKS,
+    ROLLBACK_JOURNAL_FILE,
+    broker_stamp,
+    read_journal,
+    roll_back,
+)
 from tests.simulator.disk import PowerCut, SimulatedDisk
 from tests.storage.rig import DATA, OFFSETS, TOPIC_ID, batch, new_disk
 from tests.transfer.given import NOW_MS, commit, shown
@@ -142,7 +148,7 @@ def test_a_kill_at_every_step_leaves_all_or_nothing(names: str) -> None:
             disk.cut_power_at = None
             opened = StoreTarget(disk)
             assert shown(opened.contents()) in (before, expected(before))
-            assert not disk.exists(f"{DATA}/{UNDO_FILE}")
+            assert not disk.exists(f"{DATA}/{ROLLBACK_JOURNAL_FILE}")
             # And the import can be done again, at once.
             run(opened, SOURCE)
             assert shown(opened.contents()) == expected(before)
@@ -210,21 +216,21 @@ def test_a_partition_that_is_damaged_keeps_the_undo_for_later() -> None:
     log.pwrite(b"\xff" * 30, 0)
     store = LogStore(disk, DATA, lambda _: SETTINGS)
     assert store.open().damaged
-    assert unfinished(disk, DATA) is not None
+    assert read_journal(disk, DATA) is not None
 
     # Once somebody has mended it, all of the import is undone.
     log.pwrite(good, 0)
     mended = StoreTarget(disk)
     assert shown(mended.contents()) == before
-    assert unfinished(disk, DATA) is None
+    assert read_journal(disk, DATA) is None
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b'{"format": 2}', b'{"format": 1, "log_ends": 3}'])
 def test_an_undo_file_that_cannot_be_read_stops_the_opening(content: bytes) -> None:
     disk = given_target("abc")
-    file = disk.open(f"{DATA}/{UNDO_FILE}", create=True)
+    file = disk.open(f"{DATA}/{ROLLBACK_JOURNAL_FILE}", create=True)
     file.pwrite(content, 0)
-    with pytest.raises(Corrupt, match=UNDO_FILE):
+    with pytest.raises(Corrupt, match=ROLLBACK_JOURNAL_FILE):
         LogStore(disk, DATA).open()
 
 
@@ -243,13 +249,13 @@ def test_undoing_twice_does_no_harm() -> None:
     assert shown(target.contents()) == before
 
 
-def interrupted(stamp: dict[str, object] | None = None) -> SimulatedDisk:
+def interrupted(broker_stamp: dict[str, object] | None = None) -> SimulatedDisk:
     """An import that was killed when most of it was written."""
     disk = given_target("abc")
     target = StoreTarget(disk)
     plan = plan_for(target, SOURCE)
-    if stamp is not None:
-        target.stamp = lambda _: stamp  # type: ignore[method-assign,assign,return-value]
+    if broker_stamp is not None:
+        target.stamp = lambda _: broker_stamp  # type: ignore[method-assign,assign,return-value]
     disk.fail_sync("__consumer_offsets-2/")
     with pytest.raises(OSError, match="input/output"):
         apply_plan(target, plan, NOW_MS)
@@ -298,7 +304,7 @@ def test_nothing_is_cut_where_a_kafka_ran_and_was_killed(*, had_run_before: bool
     stamps = new_disk()
     if had_run_before:
         stamps.open(f"{DATA}/{HIGH_WATERMARKS}", create=True).pwrite(b"0\n0\n", 0)
-    disk = interrupted(stamp(stamps, DATA))
+    disk = interrupted(broker_stamp(stamps, DATA))
     if had_run_before:
         disk.open(f"{DATA}/{HIGH_WATERMARKS}", create=True).pwrite(b"0\n0\n", 0)
     assert StoreTarget(_copy(disk)).store.rolled_back, "until a Kafka runs"
@@ -310,7 +316,7 @@ def test_nothing_is_cut_where_a_kafka_ran_and_was_killed(*, had_run_before: bool
     log = opened.partition_log(TopicPartition(OFFSETS, 0))
     assert log is not None
     assert log.log_end_offset == end + 1
-    assert not disk.exists(f"{DATA}/{UNDO_FILE}")
+    assert not disk.exists(f"{DATA}/{ROLLBACK_JOURNAL_FILE}")
 
 
 def _copy(disk: SimulatedDisk) -> SimulatedDisk:

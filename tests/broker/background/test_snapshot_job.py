@@ -36,7 +36,7 @@ from storage.disk import Disk
 from storage.log.log_files import LogFiles
 from storage.log.partition_log import PartitionLog
 from storage.log.segment_swap import swap_in
-from storage.snapshot import forget_before, positions, snapshot_path
+from storage.snapshot import delete_snapshots_before, snapshot_path, snapshot_positions
 from tests.coordinator.golden.samples import record_of
 from tests.simulator.disk import PowerCut, SimulatedDisk
 from tests.transfer.given import marker, transactional
@@ -253,7 +253,7 @@ def test_a_snapshot_and_the_log_since_say_what_the_whole_log_says(
     for cut in sorted(cuts):
         result = written.take(ends[cut])
         assert result["position"] == ends[cut]
-        assert positions(written.disk, FOLDER) == [ends[cut]]
+        assert snapshot_positions(written.disk, FOLDER) == [ends[cut]]
         assert written.state() == expected
 
 
@@ -302,10 +302,10 @@ def test_a_full_disk_or_a_failed_sync_leaves_the_older_snapshot() -> None:
     written.disk.fail_sync(".groups.tmp")
     with pytest.raises(OSError, match="output"):
         written.take(last)
-    assert positions(written.disk, FOLDER) == [first]
+    assert snapshot_positions(written.disk, FOLDER) == [first]
     assert written.state() == expected
     written.take(last)
-    assert positions(written.disk, FOLDER) == [last]
+    assert snapshot_positions(written.disk, FOLDER) == [last]
     assert written.state() == expected
 
 
@@ -421,7 +421,7 @@ def test_a_damaged_log_gives_no_snapshot() -> None:
     written.disk.open(f"{FOLDER}/{0:020d}.log").pwrite(b"\xff", 16)  # the magic of the first
     with pytest.raises(Corrupt):
         written.take(end)
-    assert positions(written.disk, FOLDER) == []
+    assert snapshot_positions(written.disk, FOLDER) == []
 
 
 # ---------------------------------------------------------------- beside the cleaner
@@ -453,11 +453,11 @@ def test_a_snapshot_that_the_cleaner_has_taken_away_is_not_built_upon() -> None:
     written.take(first)
     last = written.append(Batch([_offset_tombstone(GROUPS[0], TOPICS[0], 0)]))
     disturbed = DisturbedDisk(
-        written.disk, ".index", lambda: forget_before(written.disk, FOLDER, last)
+        written.disk, ".index", lambda: delete_snapshots_before(written.disk, FOLDER, last)
     )
     with pytest.raises(SnapshotAbandoned, match="was removed meanwhile"):
         take(disturbed, last)  # type: ignore[arg-type]
-    assert positions(written.disk, FOLDER) == []
+    assert snapshot_positions(written.disk, FOLDER) == []
 
 
 def test_segments_that_are_swapped_meanwhile_give_no_snapshot() -> None:
@@ -478,7 +478,7 @@ def test_segments_that_are_swapped_meanwhile_give_no_snapshot() -> None:
 
     with pytest.raises(SnapshotAbandoned):
         take(DisturbedDisk(written.disk, ".index", swap), end)  # type: ignore[arg-type]
-    assert positions(written.disk, FOLDER) == []
+    assert snapshot_positions(written.disk, FOLDER) == []
     assert written.take(end)["position"] == end
     assert written.state() == written.state(by_snapshot=False)
 
@@ -505,7 +505,7 @@ def test_a_swap_takes_older_snapshots_away_for_good() -> None:
     cleaned.append([(encode_batch([record_of_offset(1)], last, AT_MS), last, AT_MS)])
     cleaned.seal()
     cleaned.release()
-    assert positions(written.disk, FOLDER) == [3]
+    assert snapshot_positions(written.disk, FOLDER) == [3]
     swap_in(written.disk, log, 0, sources)
     assert not written.disk.exists(snapshot_path(FOLDER, 3))
 

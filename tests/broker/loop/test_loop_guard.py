@@ -66,7 +66,7 @@ def test_the_guard_tells_the_thread_and_what_it_did(tmp_path: Path) -> None:
         lambda: disk.rename(path, f"{path}2"),
         lambda: disk.remove(path),
         lambda: disk.remove_dir(str(tmp_path)),
-        lambda: disk.keep_time(path, path),
+        lambda: disk.copy_mtime(path, path),
         lambda: disk.sync_dir(str(tmp_path)),
     )
     for change in changes:

@@ -37,7 +37,14 @@ from storage.api import (
 )
 from storage.batch.record_batch import encode_batch
 from storage.disk import read_file
-from storage.snapshot import About, Ignored, Snapshot, pack, snapshot_path, write
+from storage.snapshot import (
+    SkippedSnapshot,
+    Snapshot,
+    SnapshotHeader,
+    pack,
+    snapshot_path,
+    write_snapshot,
+)
 from tests.broker.shell import WAIT_S
 from tests.simulator.disk import SimulatedDisk
 
@@ -88,7 +95,7 @@ class MemoryLogs:
         self.opened: list[int] = []
         self.looked_for: list[int] = []
         self.snapshots: dict[int, Snapshot] = {}
-        self.ignored: dict[int, list[Ignored]] = {}
+        self.ignored: dict[int, list[SkippedSnapshot]] = {}
         self.cleaned: set[str] = set()  # paths of snapshots that were read and then forgotten
 
     def elect(self, partition: int) -> int:
@@ -105,7 +112,7 @@ class MemoryLogs:
     def load_sizes(self, partitions: Iterable[int]) -> dict[int, LoadSize]:
         return {one: LoadSize(self.logs[one].stored_position, 0) for one in partitions}
 
-    def snapshot(self, partition: int) -> tuple[Snapshot | None, list[Ignored]]:
+    def snapshot(self, partition: int) -> tuple[Snapshot | None, list[SkippedSnapshot]]:
         self.looked_for.append(partition)
         return self.snapshots.get(partition), self.ignored.pop(partition, [])
 
@@ -398,8 +405,8 @@ async def test_a_stop_waits_for_what_was_appended() -> None:
 
 def a_snapshot(position: int) -> Snapshot:
     disk = SimulatedDisk()
-    about = About(position, UUID(int=1), 0, 1, MEANING, ((), ()))
-    write(disk, "", about, [("g", pack([]))])
+    about = SnapshotHeader(position, UUID(int=1), 0, 1, MEANING, ((), ()))
+    write_snapshot(disk, "", about, [("g", pack([]))])
     path = snapshot_path("", position)
     return Snapshot(path, read_file(disk, path))
 
@@ -438,7 +445,7 @@ async def test_a_log_that_was_cleaned_since_is_read_again_without_that_snapshot(
 
 async def test_a_snapshot_that_was_passed_over_is_told() -> None:
     node = Node([1])
-    node.logs.ignored[0] = [Ignored("x.groups", "the checksum does not match")]
+    node.logs.ignored[0] = [SkippedSnapshot("x.groups", "the checksum does not match")]
     await node.elect()
     assert SnapshotIgnored(0, "x.groups", "the checksum does not match") in node.events
 

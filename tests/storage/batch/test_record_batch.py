@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from storage.api import Record, StoredRecord
 from storage.batch.compression import GZIP, LZ4, SNAPPY, ZSTD
 from storage.batch.record_batch import (
-    CONTROL,
+    CONTROL_FLAG,
     HEADER_BYTES,
-    TRANSACTIONAL,
+    TRANSACTIONAL_FLAG,
     BadChecksum,
     BadRecords,
     InvalidBatch,
@@ -146,7 +146,7 @@ def test_a_control_batch_carries_no_records_for_a_load() -> None:
         NOW_MS,
         producer_id=4,
         producer_epoch=2,
-        attributes=TRANSACTIONAL | CONTROL,
+        attributes=TRANSACTIONAL_FLAG | CONTROL_FLAG,
     )
     header = check_crc(marker)
     assert len(marker) == 78

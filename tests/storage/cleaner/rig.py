@@ -11,14 +11,14 @@ from collections.abc import Mapping
 
 from storage.api import LogSettings, Record, TopicPartition
 from storage.batch.record_batch import (
-    CONTROL,
-    TRANSACTIONAL,
+    CONTROL_FLAG,
+    TRANSACTIONAL_FLAG,
     BatchHeader,
     encode_batch,
     read_header,
     read_records,
 )
-from storage.cleaner.cleaner import finish, plan, survey
+from storage.cleaner.cleaner import inspect_log, plan_pass, swap_in_pass
 from storage.cleaner.cleaner_pass import PassResult, run_pass
 from storage.cleaner.messages import LastOfProducer
 from storage.disk import Disk
@@ -81,14 +81,14 @@ class Partition:
                 producer,
                 0,
                 0,
-                attributes=TRANSACTIONAL,
+                attributes=TRANSACTIONAL_FLAG,
             )
         )
 
     def mark(self, producer: int, marker: bytes) -> int:
         """ABORT or COMMIT."""
         record = Record(marker, bytes(6))
-        attributes = TRANSACTIONAL | CONTROL
+        attributes = TRANSACTIONAL_FLAG | CONTROL_FLAG
         return self.append(
             encode_batch([record], self.end, self.now_ms, 0, producer, 0, -1, attributes=attributes)
         )
@@ -107,7 +107,7 @@ class Partition:
     ) -> PassResult:
         """One pass over all that is sealed; as the daemon does it."""
         result = self.run(at=at, map_bytes=map_bytes, producers=producers)
-        finish(self.disk, self.log, result)
+        swap_in_pass(self.disk, self.log, result)
         self.clean_to = result.end_offset
         return result
 
@@ -119,8 +119,8 @@ class Partition:
         producers: Mapping[int, LastOfProducer] | None = None,
     ) -> PassResult:
         """The pass alone: `.cleaned` files."""
-        found = survey(self.log, checkpoint=self.clean_to, stable_to=self.end, now_ms=at).found
-        job = plan(
+        found = inspect_log(self.log, checkpoint=self.clean_to, stable_to=self.end, now_ms=at).found
+        job = plan_pass(
             self.log,
             found,
             stable_to=self.end,

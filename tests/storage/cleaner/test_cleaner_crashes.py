@@ -17,10 +17,10 @@ from msgspec.structs import replace
 from storage.api import LogSettings, Record, TopicPartition
 from storage.batch.record_batch import encode_batch, iter_batches, read_records
 from storage.cleaner.cleaner import (
-    finish,
-    plan,
+    inspect_log,
+    plan_pass,
     read_clean_offsets,
-    survey,
+    swap_in_pass,
     write_clean_offsets,
 )
 from storage.cleaner.cleaner_pass import run_pass
@@ -91,12 +91,12 @@ def prepared() -> SimulatedDisk:
 def clean(disk: SimulatedDisk, store: LogStore, log: PartitionLog, now_ms: int) -> None:
     """As the daemon does it, in one thread."""
     offsets = read_clean_offsets(disk, DATA)
-    found = survey(
+    found = inspect_log(
         log, checkpoint=offsets.get(KEY), stable_to=store.durable_to(log), now_ms=now_ms
     ).found
-    job = plan(log, found, stable_to=store.durable_to(log), now_ms=now_ms, producers={})
+    job = plan_pass(log, found, stable_to=store.durable_to(log), now_ms=now_ms, producers={})
     result = run_pass(disk, job)
-    replaced = finish(disk, log, result)
+    replaced = swap_in_pass(disk, log, result)
     write_clean_offsets(disk, DATA, {KEY: result.end_offset})
     remove_deleted(disk, log, replaced)
 

@@ -16,7 +16,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from storage.api import Record
 from storage.batch.record_batch import encode_batch, read_header, read_records
-from storage.cleaner.cleaner import finish, plan, read_clean_offsets, survey, write_clean_offsets
+from storage.cleaner.cleaner import (
+    inspect_log,
+    plan_pass,
+    read_clean_offsets,
+    swap_in_pass,
+    write_clean_offsets,
+)
 from storage.cleaner.cleaner_pass import run_pass
 from storage.log.log_store import LogStore
 from storage.log.partition_log import PartitionLog
@@ -91,12 +97,12 @@ class CleanedLog(RuleBasedStateMachine):
     def clean(self, map_bytes: int) -> None:
         offsets = read_clean_offsets(self.disk, DATA)
         stable_to = self.store.durable_to(self.log)
-        found = survey(
+        found = inspect_log(
             self.log, checkpoint=offsets.get(KEY), stable_to=stable_to, now_ms=self.now_ms
         ).found
         if found.first_uncleanable <= found.first_dirty:
             return
-        job = plan(
+        job = plan_pass(
             self.log,
             found,
             stable_to=stable_to,
@@ -106,7 +112,7 @@ class CleanedLog(RuleBasedStateMachine):
         )
         result = run_pass(self.disk, job)
         assert found.first_dirty < result.end_offset <= found.first_uncleanable
-        replaced = finish(self.disk, self.log, result)
+        replaced = swap_in_pass(self.disk, self.log, result)
         write_clean_offsets(self.disk, DATA, {KEY: result.end_offset})
         remove_deleted(self.disk, self.log, replaced)
 

@@ -8,7 +8,7 @@ import pytest
 from storage.api import Corrupt, LogSettings, Record
 from storage.batch.compression import GZIP, LZ4, SNAPPY, ZSTD
 from storage.batch.record_batch import (
-    DELETE_HORIZON,
+    DELETE_HORIZON_FLAG,
     LOG_APPEND_TIME,
     BatchHeader,
     check_crc,
@@ -188,7 +188,7 @@ def test_log_append_time_stays_what_it_was() -> None:
     log.roll()
     log.clean()
     after = log.headers()[0]
-    assert after.attributes == LOG_APPEND_TIME | DELETE_HORIZON
+    assert after.attributes == LOG_APPEND_TIME | DELETE_HORIZON_FLAG
     assert after.max_timestamp == NOW_MS + 9
     assert read_records(log.batches()[0])[0][1] == NOW_MS + 9
 

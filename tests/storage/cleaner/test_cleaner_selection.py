@@ -5,13 +5,13 @@ from msgspec.structs import replace
 
 from storage.api import LogSettings
 from storage.cleaner.selection import (
-    Dirt,
-    Range,
-    SegmentFacts,
+    CleanableRange,
+    DirtyRatio,
+    SegmentSummary,
     cleanable_range,
-    dirt_in,
-    dirtiest,
-    facts_of,
+    dirty_ratio_of,
+    filthiest,
+    summarize_segments,
 )
 from tests.storage.cleaner.rig import SETTINGS, Partition
 from tests.storage.rig import NOW_MS
@@ -19,7 +19,7 @@ from tests.storage.rig import NOW_MS
 # Four sealed segments of ten offsets and 100 bytes, a minute apart; the active one begins at 40.
 MINUTE = 60_000
 SEGMENTS = [
-    SegmentFacts(base, 100, NOW_MS - (5 - n) * MINUTE, NOW_MS - (4 - n) * MINUTE)
+    SegmentSummary(base, 100, NOW_MS - (5 - n) * MINUTE, NOW_MS - (4 - n) * MINUTE)
     for n, base in enumerate((0, 10, 20, 30, 40))
 ]
 
@@ -30,8 +30,8 @@ def found(
     checkpoint: int | None = None,
     log_start: int = 0,
     stable_to: int = 45,
-    segments: list[SegmentFacts] = SEGMENTS,
-) -> Range:
+    segments: list[SegmentSummary] = SEGMENTS,
+) -> CleanableRange:
     return cleanable_range(
         segments,
         settings,
@@ -44,14 +44,14 @@ def found(
 
 
 def test_without_a_checkpoint_everything_sealed_is_dirty() -> None:
-    assert found() == Range(0, 40)
+    assert found() == CleanableRange(0, 40)
 
 
 def test_dirty_begins_where_the_last_pass_has_ended() -> None:
-    assert found(checkpoint=20) == Range(20, 40)
-    assert found(checkpoint=25) == Range(25, 40)
-    assert found(checkpoint=40) == Range(40, 40)
-    assert found(checkpoint=45) == Range(45, 45), "nothing new"
+    assert found(checkpoint=20) == CleanableRange(20, 40)
+    assert found(checkpoint=25) == CleanableRange(25, 40)
+    assert found(checkpoint=40) == CleanableRange(40, 40)
+    assert found(checkpoint=45) == CleanableRange(45, 45), "nothing new"
 
 
 def test_a_checkpoint_that_cannot_be_is_reset_to_the_log_start_and_told() -> None:
@@ -69,8 +69,8 @@ def test_what_the_journal_may_write_again_is_not_touched(stable_to: int, end: in
 
 
 def test_what_is_not_stable_at_all_leaves_nothing_to_clean() -> None:
-    assert found(stable_to=5) == Range(0, 0)
-    assert found(stable_to=15, checkpoint=20) == Range(20, 20)
+    assert found(stable_to=5) == CleanableRange(0, 0)
+    assert found(stable_to=15, checkpoint=20) == CleanableRange(20, 20)
 
 
 def test_a_segment_with_a_young_record_and_all_after_it_wait() -> None:
@@ -85,7 +85,7 @@ def test_a_segment_with_a_young_record_and_all_after_it_wait() -> None:
 def test_a_clean_segment_with_a_young_record_holds_up_nothing() -> None:
     settings = replace(SETTINGS, min_compaction_lag_ms=MINUTE + 1)
     mixed = [SEGMENTS[0]._replace(max_timestamp=NOW_MS), *SEGMENTS[1:]]
-    assert found(settings, segments=mixed, checkpoint=10) == Range(10, 30)
+    assert found(settings, segments=mixed, checkpoint=10) == CleanableRange(10, 30)
 
 
 @pytest.mark.parametrize(
@@ -99,56 +99,56 @@ def test_the_lag_protects_so_many_bytes_of_the_end_and_no_more(most: int, end: i
 
 
 def test_a_log_without_segments_has_nothing_to_clean() -> None:
-    assert found(segments=[]) == Range(0, 0)
+    assert found(segments=[]) == CleanableRange(0, 0)
 
 
 # How dirty.
 
 
-def dirt(
+def dirty(
     settings: LogSettings = SETTINGS, *, checkpoint: int | None = None, stable_to: int = 45
-) -> Dirt:
+) -> DirtyRatio:
     about = found(settings, checkpoint=checkpoint, stable_to=stable_to)
-    return dirt_in(SEGMENTS, about, settings, NOW_MS)
+    return dirty_ratio_of(SEGMENTS, about, settings, NOW_MS)
 
 
 def test_bytes_are_counted_in_whole_segments() -> None:
-    assert dirt()[:2] == (0, 400)
-    assert dirt(checkpoint=10)[:2] == (100, 300)
-    assert dirt(checkpoint=10, stable_to=30)[:2] == (100, 200)
-    assert dirt(checkpoint=40)[:2] == (400, 0)
-    assert dirt(checkpoint=15)[:2] == (200, 300), "partly clean counts on both sides, as in Kafka"
+    assert dirty()[:2] == (0, 400)
+    assert dirty(checkpoint=10)[:2] == (100, 300)
+    assert dirty(checkpoint=10, stable_to=30)[:2] == (100, 200)
+    assert dirty(checkpoint=40)[:2] == (400, 0)
+    assert dirty(checkpoint=15)[:2] == (200, 300), "partly clean counts on both sides, as in Kafka"
 
 
 def test_the_ratio_is_of_what_is_sealed() -> None:
-    assert dirt(checkpoint=30).ratio == 0.25
-    assert Dirt(0, 0, 0).ratio == 0.0
+    assert dirty(checkpoint=30).ratio == 0.25
+    assert DirtyRatio(0, 0, 0).ratio == 0.0
 
 
 def test_enough_is_strictly_more_than_the_ratio() -> None:
     half = replace(SETTINGS, min_cleanable_dirty_ratio=0.5)
-    assert not Dirt(100, 100, 0).is_enough(half)
-    assert Dirt(100, 101, 0).is_enough(half)
-    assert not Dirt(0, 0, 0).is_enough(replace(SETTINGS, min_cleanable_dirty_ratio=0.0))
+    assert not DirtyRatio(100, 100, 0).is_enough(half)
+    assert DirtyRatio(100, 101, 0).is_enough(half)
+    assert not DirtyRatio(0, 0, 0).is_enough(replace(SETTINGS, min_cleanable_dirty_ratio=0.0))
 
 
 def test_an_overdue_record_is_enough_whatever_the_ratio() -> None:
     lazy = replace(SETTINGS, min_cleanable_dirty_ratio=1.0, max_compaction_lag_ms=4 * MINUTE + 1)
-    assert dirt(lazy).delay_ms == MINUTE - 1
-    assert dirt(lazy).is_enough(lazy)
-    assert dirt(lazy, checkpoint=10).delay_ms == 0, "that one is clean by now"
-    assert not dirt(lazy, checkpoint=10).is_enough(lazy)
-    assert not Dirt(100, 0, 5).is_enough(lazy), "there must be something to clean"
+    assert dirty(lazy).delay_ms == MINUTE - 1
+    assert dirty(lazy).is_enough(lazy)
+    assert dirty(lazy, checkpoint=10).delay_ms == 0, "that one is clean by now"
+    assert not dirty(lazy, checkpoint=10).is_enough(lazy)
+    assert not DirtyRatio(100, 0, 5).is_enough(lazy), "there must be something to clean"
 
 
 def test_the_dirtiest_log_is_first() -> None:
-    some, more = (Dirt(10, 20, 0), SETTINGS), (Dirt(10, 30, 0), SETTINGS)
-    assert dirtiest([some, more, some]) == 1
-    assert dirtiest([(Dirt(30, 10, 0), SETTINGS)]) is None
-    assert dirtiest([]) is None
-    eager = (Dirt(90, 10, 0), replace(SETTINGS, min_cleanable_dirty_ratio=0.05))
-    assert dirtiest([eager]) == 0
-    assert dirtiest([eager, some]) == 1
+    some, more = (DirtyRatio(10, 20, 0), SETTINGS), (DirtyRatio(10, 30, 0), SETTINGS)
+    assert filthiest([some, more, some]) == 1
+    assert filthiest([(DirtyRatio(30, 10, 0), SETTINGS)]) is None
+    assert filthiest([]) is None
+    eager = (DirtyRatio(90, 10, 0), replace(SETTINGS, min_cleanable_dirty_ratio=0.05))
+    assert filthiest([eager]) == 0
+    assert filthiest([eager, some]) == 1
 
 
 def test_the_facts_are_the_logs() -> None:
@@ -157,7 +157,7 @@ def test_the_facts_are_the_logs() -> None:
     log.write(at=NOW_MS + 7, b=1)
     log.roll()
     size = log.log.size_bytes
-    assert facts_of(log.log) == [
-        SegmentFacts(0, size, NOW_MS, NOW_MS + 7),
-        SegmentFacts(2, 0, -1, -1),
+    assert summarize_segments(log.log) == [
+        SegmentSummary(0, size, NOW_MS, NOW_MS + 7),
+        SegmentSummary(2, 0, -1, -1),
     ]

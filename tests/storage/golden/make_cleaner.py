@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 from storage.batch.compression import GZIP, LZ4, SNAPPY, ZSTD
-from storage.batch.record_batch import DELETE_HORIZON, encode_batch, read_header
+from storage.batch.record_batch import DELETE_HORIZON_FLAG, encode_batch, read_header
 from storage.batch.rewrite import assemble, recompressed, restamped
 from tests.storage.cleaner.rig import ABORT, COMMIT, Partition, records_of
 
@@ -76,7 +76,7 @@ def inputs(now_ms: int) -> Partition:
 def _with_horizon(log: Partition, horizon_ms: int, **values: object) -> None:
     plain = encode_batch(records_of(values), log.end, horizon_ms)
     header = read_header(plain)
-    attributes = header.attributes | DELETE_HORIZON
+    attributes = header.attributes | DELETE_HORIZON_FLAG
     changed = header._replace(attributes=attributes, max_timestamp=log.now_ms)
     log.append(assemble(changed, plain[61:]))
 

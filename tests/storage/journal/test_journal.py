@@ -88,7 +88,7 @@ def test_batches_carry_the_leader_epoch_and_one_timestamp() -> None:
     rig.log()
     partition_log = rig.store.partition_log(key(0))
     assert partition_log is not None
-    assert partition_log.begin_epoch() == 1
+    assert partition_log.begin_leader_epoch() == 1
     rig.log().append(records("a", "b"), NOW_MS + 5)
     rig.journal.pump()
     header = read_header(next(rig.store.partitions()[key(0)].batches(0)))

@@ -19,7 +19,7 @@ from storage.batch.record_batch import read_header, read_records
 from storage.disk import read_file
 from storage.journal.journaled_log import JournaledLog
 from storage.journal.journaled_view import JournaledView
-from storage.log.aborted import FILE, AbortedTransactions
+from storage.log.aborted import ABORTED_FILE, AbortedTransactions
 from storage.log.log_store import LogStore
 from storage.log.partition_log import PartitionLog
 from tests.simulator.disk import SimulatedDisk
@@ -108,14 +108,14 @@ def test_what_a_consumer_keeps_is_what_it_kept_there() -> None:
 def test_they_are_found_out_once() -> None:
     disk = moved()
     log = opened(disk)
-    assert log.aborted.is_news
+    assert log.aborted.is_newly_read
     assert (len(log.aborted), log.aborted.found_open, log.last_producer_id) == (4, 1, 2)
     first = told(log, 16)
     # What a segment says by now is not asked any more.
     log.append(batch("ours"), NOW_MS)
     disk = disk.after_kill()
     again = opened(disk)
-    assert not again.aborted.is_news
+    assert not again.aborted.is_newly_read
     assert (again.aborted.found_open, again.last_producer_id) == (1, 2)
     assert again.log_end_offset == 27
     assert told(again, 16) == first
@@ -136,38 +136,38 @@ def test_a_log_that_a_kafka_has_had_again_is_read_again() -> None:
     opened(disk)
     disk = disk.after_kill()
     put(disk, f"{26:020d}.txnindex", b"")
-    assert opened(disk).aborted.is_news
+    assert opened(disk).aborted.is_newly_read
     # And what went meanwhile, with a segment, is no reason to.
     disk = disk.after_kill()
     disk.remove(f"{FOLDER}/{13:020d}.snapshot")
-    assert not opened(disk).aborted.is_news
+    assert not opened(disk).aborted.is_newly_read
 
 
 def test_a_log_of_ours_is_never_read_through() -> None:
     log = opened(moved(*INDEXES))
     assert len(log.aborted) == 0
     assert log.last_producer_id == -1
-    assert FILE not in log._disk.listdir(FOLDER)
+    assert ABORTED_FILE not in log._disk.listdir(FOLDER)
 
 
 def test_a_disk_that_does_not_take_the_file_keeps_nobody_from_reading() -> None:
     disk = moved()
-    disk.fail_write(FILE)
+    disk.fail_write(ABORTED_FILE)
     log = opened(disk)
     assert told(log, 16) == READ["fetch"][16]["aborted"]
     disk = disk.after_kill()
-    assert opened(disk).aborted.is_news  # as the last start could not write it down
-    assert not opened(disk.after_kill()).aborted.is_news
+    assert opened(disk).aborted.is_newly_read  # as the last start could not write it down
+    assert not opened(disk.after_kill()).aborted.is_newly_read
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b'{"found_beside": []', b'{"version": 1}'])
 def test_a_damaged_file_is_made_anew_from_the_log(content: bytes) -> None:
     disk = moved()
-    put(disk, FILE, content)
+    put(disk, ABORTED_FILE, content)
     log = opened(disk)
-    assert log.aborted.is_news
+    assert log.aborted.is_newly_read
     assert told(log, 16) == READ["fetch"][16]["aborted"]
-    assert not opened(disk.after_kill()).aborted.is_news
+    assert not opened(disk.after_kill()).aborted.is_newly_read
 
 
 def test_producers_whose_records_are_gone_are_in_the_snapshots() -> None:
@@ -190,9 +190,9 @@ def test_a_file_that_knows_nothing_of_snapshots_is_made_anew() -> None:
     disk = moved()
     put(disk, f"{25:020d}.snapshot", producer_snapshot(4_711))
     opened(disk)
-    content = json.loads(read_file(disk, f"{FOLDER}/{FILE}"))
-    disk.remove(f"{FOLDER}/{FILE}")
-    put(disk, FILE, json.dumps({**content, "version": 1, "last_producer_id": 2}).encode())
+    content = json.loads(read_file(disk, f"{FOLDER}/{ABORTED_FILE}"))
+    disk.remove(f"{FOLDER}/{ABORTED_FILE}")
+    put(disk, ABORTED_FILE, json.dumps({**content, "version": 1, "last_producer_id": 2}).encode())
     assert opened(disk.after_kill()).last_producer_id == 4_711
 
 

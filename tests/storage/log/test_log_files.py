@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage.api import Corrupt, Record
-from storage.batch.record_batch import TRANSACTIONAL, encode_batch
+from storage.batch.record_batch import TRANSACTIONAL_FLAG, encode_batch
 from storage.log import log_files
-from storage.log.log_files import LogFiles, Place
+from storage.log.log_files import FilePosition, LogFiles
 from tests.simulator.disk import SimulatedDisk
 from tests.storage.rig import NOW_MS
 
@@ -23,7 +23,7 @@ def batch(offset: int, *keys: str, attributes: int = 0) -> bytes:
 BATCHES = [
     (batch(0, "a"), 1),
     (batch(1, "a", "b" * 300), 2),
-    (batch(3, "a", attributes=TRANSACTIONAL), 0),
+    (batch(3, "a", attributes=TRANSACTIONAL_FLAG), 0),
     (batch(4, "a", "b"), 2),
     (batch(6, "c"), 1),
     (batch(7, "d"), 1),
@@ -44,14 +44,14 @@ def written(first: bytes = WHOLE) -> SimulatedDisk:
 def test_each_batch_comes_once_and_plain_ones_with_their_number_of_records(
     chunk_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_files, "CHUNK_BYTES", chunk_bytes)
+    monkeypatch.setattr(log_files, "READ_CHUNK_BYTES", chunk_bytes)
     files = LogFiles(written(), FOLDER)
     assert list(files.batches(0, 8)) == BATCHES
-    assert files.end == Place(6, len(BATCHES[4][0]) + len(BATCHES[5][0]))
+    assert files.end == FilePosition(6, len(BATCHES[4][0]) + len(BATCHES[5][0]))
     assert list(files.batches(2, 7)) == BATCHES[1:5]
-    assert files.end == Place(6, len(BATCHES[4][0]))
+    assert files.end == FilePosition(6, len(BATCHES[4][0]))
     assert list(files.batches(2, 5)) == BATCHES[1:3]  # the next one holds more than is asked for
-    assert files.end == Place(0, STARTS[3])
+    assert files.end == FilePosition(0, STARTS[3])
     assert list(files.batches(4, 4)) == []
     assert list(files.batches(8, 8)) == []
 

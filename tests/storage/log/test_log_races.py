@@ -74,7 +74,7 @@ def test_a_log_whose_fsync_failed_is_not_marked_as_closed_cleanly() -> None:
     disk.fail_sync("orders-0/")
     flush = SealedFlush(store, 0, lambda _key, _failure: None)
     store.rolled.add(log)
-    flush.look()
+    flush.flush_due()
     assert not log.is_open
 
     assert [type(failure) for failure in store.close()] == [OSError]
@@ -152,9 +152,9 @@ def test_a_shortage_of_memory_does_not_end_the_sealed_flush() -> None:
 
     PartitionLog.sync_sealed = short_once  # type: ignore[method-assign]
     try:
-        flush.look()
+        flush.flush_due()
         assert log.recovery_point == 0
-        flush.look()
+        flush.flush_due()
     finally:
         PartitionLog.sync_sealed = sync  # type: ignore[method-assign]
     assert log.recovery_point == log.segments[-1].base_offset
@@ -170,6 +170,6 @@ def test_a_topic_deleted_during_its_sealed_flush_is_no_failure() -> None:
     flush = SealedFlush(store, 0, lambda _, failure: failures.append(failure))
     store.rolled.add(log)
     disk.before_open = lambda: store.delete(KEY)
-    flush.look()
+    flush.flush_due()
     assert not log.is_open
     assert failures == []

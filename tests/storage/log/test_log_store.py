@@ -287,7 +287,7 @@ def test_only_what_holds_a_log_is_a_partition() -> None:
     disk.open(f"{DATA}/rename-then-delete/mine", create=True)
     store = opened(disk.after_kill())
     assert sorted(store.partitions()) == ORDERS
-    assert store.left_alone == [f"{DATA}/backup-20261122"]
+    assert store.ignored_folders == [f"{DATA}/backup-20261122"]
     assert disk.exists(f"{DATA}/backup-7/notes.txt")
     assert disk.exists(f"{DATA}/rename-then-delete/mine")
     # Should there ever be a topic of that name, the notes are kept.

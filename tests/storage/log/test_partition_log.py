@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.api import Corrupt, LogClosed, LogSettings, Shrunken, TopicPartition
+from storage.api import Corrupt, LogClosed, LogSettings, TopicPartition, TruncatedLog
 from storage.batch.record_batch import check_crc, iter_batches
 from storage.disk import read_file
 from storage.log.kept_copies import CUTS_KEPT_MAX
@@ -355,7 +355,7 @@ def test_a_log_below_its_recovery_point_is_refused(
     else:
         disk.open(path).truncate(keep * len(batch("k3")))
     log = PartitionLog(disk, PATH, KEY, SETTINGS)
-    with pytest.raises(Shrunken) as refusal:
+    with pytest.raises(TruncatedLog) as refusal:
         log.open(recovery_point, known_end=12)
     assert refusal.value.offsets == lost
 

@@ -10,7 +10,7 @@ from kafka.record import MemoryRecordsBuilder
 
 from storage.api import LogSettings, Record, TopicPartition
 from storage.batch.record_batch import (
-    CONTROL,
+    CONTROL_FLAG,
     HEADER_BYTES,
     LOG_APPEND_TIME,
     BadRecords,
@@ -67,7 +67,7 @@ def test_below_the_log_start_it_is_the_first_record_that_is_left(log: PartitionL
 
 
 def test_control_records_are_passed_over(log: PartitionLog) -> None:
-    marker = encode_batch([Record(b"\0\0\0\1", b"")], 0, START, attributes=CONTROL)
+    marker = encode_batch([Record(b"\0\0\0\1", b"")], 0, START, attributes=CONTROL_FLAG)
     log.append(marker, START)
     assert time_of_record(log, 0) is None
     log.append(encode_batch([Record(b"k", b"v")], 0, START + 5), START)

@@ -67,7 +67,7 @@ def started(disk: SimulatedDisk) -> tuple[LogStore, list[str]]:
 def test_a_kill_leaves_the_active_segment_alone_to_scan() -> None:
     world = World()
     names = world.fill()
-    world.flush.look()
+    world.flush.flush_due()
     active = world.log.segments[-1].base_offset
     assert world.log.recovery_point == world.known == active
     assert not any(one.is_dirty for one in world.log.segments[:-1])
@@ -84,7 +84,7 @@ def test_a_kill_leaves_the_active_segment_alone_to_scan() -> None:
     for seed in range(10):
         world = World()
         names = world.fill()
-        world.flush.look()
+        world.flush.flush_due()
         _, found = started(world.disk.after_crash(random.Random(seed)))
         assert found[: world.known] == names[: world.known]
 
@@ -93,21 +93,21 @@ def test_there_is_nothing_to_do_twice_and_nothing_before_the_first_roll() -> Non
     world = World()
     world.log.append(batch("a"), NOW_MS)
     operations = world.disk.operations
-    world.flush.look()
+    world.flush.flush_due()
     assert world.disk.operations == operations
     world.fill()
-    world.flush.look()
+    world.flush.flush_due()
     operations = world.disk.operations
-    world.flush.look()
+    world.flush.flush_due()
     world.store.rolled.add(world.log)
-    world.flush.look()
+    world.flush.flush_due()
     assert world.disk.operations == operations
 
 
 def test_the_checkpoint_waits_for_its_interval() -> None:
     world = World(interval_ms=3_600_000)
     world.fill()
-    world.flush.look()
+    world.flush.flush_due()
     assert world.log.recovery_point > 0
     assert world.known == 0
 
@@ -121,7 +121,7 @@ def test_what_the_journal_writes_is_left_to_its_checkpoints() -> None:
     partition_log = rig.store.partition_log(TopicPartition(OFFSETS, 0))
     assert partition_log in rig.store.rolled
     point = partition_log.recovery_point
-    SealedFlush(rig.store, 0, lambda *_: None).look()
+    SealedFlush(rig.store, 0, lambda *_: None).flush_due()
     assert partition_log.recovery_point == point
 
 
@@ -129,13 +129,13 @@ def test_a_failed_fsync_is_told_and_closes_the_log() -> None:
     world = World()
     world.fill()
     world.disk.fail_sync(f"{FOLDER}/{0:020d}.log")
-    world.flush.look()
+    world.flush.flush_due()
     ((key, failure),) = world.failures
     assert key == KEY
     assert isinstance(failure, SyncFailed)
     with pytest.raises(LogClosed):
         world.log.append(batch("next"), NOW_MS)
-    world.flush.look()  # and it is not asked again
+    world.flush.flush_due()  # and it is not asked again
     assert len(world.failures) == 1
     assert world.log.recovery_point == 0
 
@@ -149,10 +149,10 @@ def test_a_shortage_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
         raise OSError(errno.EMFILE, "too many open files", segment.path)
 
     monkeypatch.setattr(Segment, "sync", lacking)
-    world.flush.look()
+    world.flush.flush_due()
     assert (world.failures, world.log.recovery_point) == ([], 0)
     monkeypatch.setattr(Segment, "sync", sync)
-    world.flush.look()
+    world.flush.flush_due()
     assert world.log.recovery_point == world.log.segments[-1].base_offset
 
 

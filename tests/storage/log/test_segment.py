@@ -117,10 +117,10 @@ def test_timestamps_may_go_back() -> None:
 def test_it_is_full_by_bytes_offsets_or_index() -> None:
     _, segment = filled(interval=1)
     size = segment.size
-    assert segment.takes(10, BASE + 20, size + 10, 1 << 20)
-    assert not segment.takes(11, BASE + 20, size + 10, 1 << 20)
-    assert not segment.takes(10, BASE + 2**31, size + 10, 1 << 20)
-    assert not segment.takes(10, BASE + 20, size + 10, OFFSET_ENTRY_BYTES)
+    assert segment.has_room_for(10, BASE + 20, size + 10, 1 << 20)
+    assert not segment.has_room_for(11, BASE + 20, size + 10, 1 << 20)
+    assert not segment.has_room_for(10, BASE + 2**31, size + 10, 1 << 20)
+    assert not segment.has_room_for(10, BASE + 20, size + 10, OFFSET_ENTRY_BYTES)
 
 
 def test_an_append_that_fails_leaves_nothing() -> None:

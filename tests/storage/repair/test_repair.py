@@ -12,7 +12,7 @@ from storage.journal.write_ahead_pair import FILE_NAMES
 from storage.log.checkpoints import LOG_STARTS, RECOVERY_POINTS
 from storage.log.log_store import CLEAN_SHUTDOWN, LogStore, StoreOpened
 from storage.repair.repair_plan import Repaired
-from storage.snapshot import About, positions, write
+from storage.snapshot import SnapshotHeader, snapshot_positions, write_snapshot
 from tests.simulator.disk import SimulatedDisk
 from tests.storage.rig import (
     DATA,
@@ -227,14 +227,14 @@ def test_an_offset_that_was_lost_is_given_to_no_other_record(
     disk = stopped(settings=settings)
     path, position = _batch_at(disk, victim)
     disk.open(path).pwrite(b"?", position + HEADER_BYTES + 5)
-    write(disk, FOLDER, About(70, TOPIC_ID, 0, NOW_MS, 1, None), [])
-    write(disk, FOLDER, About(10, TOPIC_ID, 0, NOW_MS, 1, None), [])
+    write_snapshot(disk, FOLDER, SnapshotHeader(70, TOPIC_ID, 0, NOW_MS, 1, None), [])
+    write_snapshot(disk, FOLDER, SnapshotHeader(10, TOPIC_ID, 0, NOW_MS, 1, None), [])
     repair = Repair(disk)
     log = repair.store.partition_log(KEY)
     assert log is not None
     assert log.log_end_offset == 80
     # A snapshot that knows what is lost is no view of this log any more.
-    assert positions(disk, FOLDER) == [one for one in (10, 70) if one <= victim]
+    assert snapshot_positions(disk, FOLDER) == [one for one in (10, 70) if one <= victim]
     assert repair.journal.log(KEY).append(records("next"), NOW_MS) == 81
     assert repair.journal.pump()
 

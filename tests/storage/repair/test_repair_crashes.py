@@ -16,7 +16,7 @@ from storage.batch.record_batch import HEADER_BYTES
 from storage.log.checkpoints import RECOVERY_POINTS
 from storage.log.log_store import CLEAN_SHUTDOWN
 from storage.repair.repair_plan import REPAIR_FILE
-from storage.snapshot import About, positions, write
+from storage.snapshot import SnapshotHeader, snapshot_positions, write_snapshot
 from tests.simulator.disk import PowerCut, SimulatedDisk
 from tests.storage.repair.test_repair import (
     FOLDER,
@@ -45,7 +45,7 @@ def in_the_first_segment() -> tuple[SimulatedDisk, int]:
     assert len(segments(disk)) > 2
     _spoil(disk, 4)
     for position in (70, 2):
-        write(disk, FOLDER, About(position, TOPIC_ID, 0, NOW_MS, 1, None), [])
+        write_snapshot(disk, FOLDER, SnapshotHeader(position, TOPIC_ID, 0, NOW_MS, 1, None), [])
     return disk, 4
 
 
@@ -149,7 +149,7 @@ def test_a_killed_repair_is_finished_by_the_next_start(
             continue
         done += not begun
         assert not start.disk.exists(f"{DATA}/{REPAIR_FILE}")
-        assert [one for one in positions(start.disk, FOLDER) if one > first_lost] == []
+        assert [one for one in snapshot_positions(start.disk, FOLDER) if one > first_lost] == []
         assert any(name.endswith(".damaged") for name in start.disk.listdir(FOLDER))
         assert start.append() == 80, "an offset that was lost was given away again"
 

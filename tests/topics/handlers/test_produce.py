@@ -13,7 +13,7 @@ from protocol.messages.produce import (
 )
 from protocol.names import OFFSETS_TOPIC, ErrorCode, ProducerId, TopicName
 from storage.api import LogClosed, SyncFailed, TopicPartition
-from storage.batch.record_batch import TRANSACTIONAL, read_header
+from storage.batch.record_batch import TRANSACTIONAL_FLAG, read_header
 from tests.topics.batches import batch, damaged, offsets_of, values_of
 from tests.topics.memory_log import MemoryLog
 from tests.topics.plane import WALL_MS, Plane
@@ -142,7 +142,7 @@ def test_a_transactional_batch_is_answered_as_by_a_broker_that_knows_no_such_tra
     plane: Plane,
 ) -> None:
     plane.given("a")
-    transactional = damaged(batch(), attributes=TRANSACTIONAL, producer_id=5, producer_epoch=0)
+    transactional = damaged(batch(), attributes=TRANSACTIONAL_FLAG, producer_id=5, producer_epoch=0)
     result = plane.produce("a", transactional, transactional_id="t")
     assert result.error_code is ErrorCode.INVALID_PRODUCER_ID_MAPPING
     result = plane.produce("a", transactional)

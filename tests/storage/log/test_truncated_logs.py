@@ -15,7 +15,7 @@ from storage.log.checkpoints import RECOVERY_POINTS
 from storage.log.log_store import CLEAN_SHUTDOWN
 from storage.log.partition_log import PartitionLog
 from storage.log.segment_swap import SwapRefused, swap_in
-from storage.snapshot import About, covers, positions, write
+from storage.snapshot import SnapshotHeader, covers_up_to, snapshot_positions, write_snapshot
 from tests.simulator.disk import SimulatedDisk
 from tests.storage.repair.test_repair import ONE_SEGMENT, _batch_at, expected, segments, stopped
 from tests.storage.rig import DATA, NOW_MS, OFFSETS, TOPIC_ID, Rig, records
@@ -126,15 +126,15 @@ def test_a_start_refuses_and_a_repair_says_what_is_lost(what: str, is_clean: boo
 
 def test_a_repair_keeps_the_snapshot_that_still_knows_the_groups() -> None:
     disk = idle(is_clean=True)
-    write(disk, FOLDER, About(78, TOPIC_ID, 0, NOW_MS, 1, None), [])
+    write_snapshot(disk, FOLDER, SnapshotHeader(78, TOPIC_ID, 0, NOW_MS, 1, None), [])
     take_away(disk, "all logs")
     repaired = start_of(disk.after_kill(), repair=True)
-    assert positions(repaired.disk, FOLDER) == [78]
+    assert snapshot_positions(repaired.disk, FOLDER) == [78]
     assert "the snapshot of offset 78" in str(repaired.warnings())
     assert repaired.append() == 80
     # No pass of the cleaner makes it go before a newer one has what it alone knows.
-    assert covers(repaired.disk, FOLDER, 78)
-    assert not covers(repaired.disk, FOLDER, 79)
+    assert covers_up_to(repaired.disk, FOLDER, 78)
+    assert not covers_up_to(repaired.disk, FOLDER, 79)
     log = repaired.store.partition_log(KEY)
     assert log is not None
     log.roll()
@@ -142,10 +142,10 @@ def test_a_repair_keeps_the_snapshot_that_still_knows_the_groups() -> None:
     job_of = cleaned_copy(repaired.disk, log)
     with pytest.raises(SwapRefused, match="a snapshot alone knows"):
         swap_in(repaired.disk, log, job_of, [job_of])
-    assert positions(repaired.disk, FOLDER) == [78]
-    write(repaired.disk, FOLDER, About(81, TOPIC_ID, 0, NOW_MS, 1, None), [])
+    assert snapshot_positions(repaired.disk, FOLDER) == [78]
+    write_snapshot(repaired.disk, FOLDER, SnapshotHeader(81, TOPIC_ID, 0, NOW_MS, 1, None), [])
     swap_in(repaired.disk, log, cleaned_copy(repaired.disk, log), [job_of])
-    assert positions(repaired.disk, FOLDER) == [81]
+    assert snapshot_positions(repaired.disk, FOLDER) == [81]
 
 
 def cleaned_copy(disk: SimulatedDisk, log: PartitionLog) -> int:
