@@ -30,6 +30,7 @@ from coordinator.offsets.deleted_topics import DeletedTopics
 from coordinator.refusals import GroupRequest, refuse
 from coordinator.settings import GroupSettings
 from coordinator.shard import Shard
+from coordinator.shard_context import ShardContext
 from coordinator.writable import is_unwritable_join
 from protocol.messages import Request, Response
 from protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -39,7 +40,15 @@ from protocol.messages.leave_group import LeaveGroupRequest
 from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.messages.offset_delete import OffsetDeleteRequest
 from protocol.messages.sync_group import SyncGroupRequest
-from protocol.names import ApiKey, ErrorCode, GroupId, TopicId, TopicName
+from protocol.names import (
+    UNKNOWN_MEMBER_ID,
+    ApiKey,
+    ErrorCode,
+    GroupId,
+    MemberId,
+    TopicId,
+    TopicName,
+)
 from protocol.primitives import echoed, fits_string
 from purgatory.purgatory import Purgatory
 from seams.handler import Handler
@@ -47,6 +56,8 @@ from seams.now import Now
 from seams.reply_token import ReplyToken
 from seams.topics_view import TopicsView
 from storage.api import Log, Position, StoredRecord
+
+_CREATES_GROUP: Final = (JoinGroupRequest, OffsetCommitRequest)
 
 PROTOCOL_NEEDED_SINCE: Final = 5
 """KIP-559: from this version on a SyncGroup has to say which protocol it is about."""
@@ -84,18 +95,27 @@ class GroupCoordinator:
         """
         self._settings = settings
         self._partitions = settings.offsets_topic_num_partitions
-        self._new_member_id = new_member_id
         self._topics = topics
         self._endpoint = endpoint
         self._reply = reply
         self._observe = observe
         self._shard_failed = shard_failed
-        self._history_sink = history_sink
         self._deleted = DeletedTopics(self._partitions, deleted_topics, offsets_forgotten)
         self._active: list[Shard | None] = [None] * self._partitions
         self._loading: dict[int, Shard] = {}
         self._next_deadline = NextDeadline()
         self.group_counts = GroupCounts()
+        self._context = ShardContext(
+            settings,
+            new_member_id,
+            topics,
+            reply,
+            observe,
+            self.group_counts,
+            self._next_deadline,
+            self._deleted.done,
+            history_sink,
+        )
         many = ManyGroups(
             self._active, self._loading, absence=self._absence, reply=reply, fail=self._fail
         )
@@ -103,11 +123,11 @@ class GroupCoordinator:
             ApiKey.HEARTBEAT: self._heartbeat,
             ApiKey.OFFSET_COMMIT: self._offset_commit,
             ApiKey.OFFSET_FETCH: many.fetch_offsets,
-            ApiKey.JOIN_GROUP: self._ask,
-            ApiKey.SYNC_GROUP: self._ask,
-            ApiKey.LEAVE_GROUP: self._ask,
+            ApiKey.JOIN_GROUP: self._join_group,
+            ApiKey.SYNC_GROUP: self._sync_group,
+            ApiKey.LEAVE_GROUP: self._leave_group,
             ApiKey.FIND_COORDINATOR: self._find_coordinator,
-            ApiKey.OFFSET_DELETE: self._ask,
+            ApiKey.OFFSET_DELETE: self._offset_delete,
             ApiKey.LIST_GROUPS: many.list_groups,
             ApiKey.DESCRIBE_GROUPS: many.describe_groups,
             ApiKey.DELETE_GROUPS: many.delete_groups,
@@ -117,10 +137,6 @@ class GroupCoordinator:
         return partition_of(group_id, self._partitions)
 
     # ------------------------------------------------------------ requests
-
-    def handle(self, request: Request, token: ReplyToken, now: Now) -> None:
-        """Answer through `reply`, now or later, exactly once."""
-        self.handlers[request.API_KEY](request, token, now)
 
     def disconnected(self, token: ReplyToken, now: Now) -> None:
         """The client of a parked request went away.
@@ -133,20 +149,15 @@ class GroupCoordinator:
 
     def _heartbeat(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, HeartbeatRequest)
-        group_id = request.group_id
-        if not group_id:
+        if not request.group_id:
             self._reply(token, HEARTBEAT_ANSWERS[ErrorCode.INVALID_GROUP_ID])
             return
-        shard = self._active[partition_of(group_id, self._partitions)]
-        if shard is None:
-            self._refuse(request, token, self._absence(group_id))
-            return
-        try:
-            shard.heartbeat(request, token, now)
-        except DecisionFailed as failed:
-            self._decision_failed(failed, request, token)
-        except Exception as failure:  # noqa: BLE001 - whatever it is, it ends the shard alone
-            self._fail(shard, failure, now, request, token)
+        shard = self._shard_for(request, token)
+        if shard is not None:
+            try:
+                shard.heartbeat(request, token, now)
+            except Exception as failure:  # noqa: BLE001 - `_failed` decides what it ends
+                self._failed(failure, shard, request, token, now)
 
     def _offset_commit(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, OffsetCommitRequest)
@@ -154,109 +165,128 @@ class GroupCoordinator:
         if not fits_string(request.group_id):
             self._refuse(request, token, ErrorCode.UNKNOWN_SERVER_ERROR)
             return
-        shard = self._active[partition_of(request.group_id, self._partitions)]
-        if shard is None:
-            self._refuse(request, token, self._absence(request.group_id))
-        elif not shard.has_room():
-            self._refuse(request, token, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        elif self._is_one_too_many(shard, request.group_id):
-            self._refuse(request, token, ErrorCode.POLICY_VIOLATION)
-        else:
+        shard = self._shard_for(request, token)
+        if shard is not None:
             try:
-                shard.offset_commit(request, token, now)
-            except DecisionFailed as failed:
-                self._decision_failed(failed, request, token)
-            except Exception as failure:  # noqa: BLE001 - whatever it is, it ends the shard alone
-                self._fail(shard, failure, now, request, token)
+                if self._is_allowed(shard, request, token, now):
+                    shard.offset_commit(request, token, now)
+            except Exception as failure:  # noqa: BLE001 - `_failed` decides what it ends
+                self._failed(failure, shard, request, token, now)
 
-    def _ask(self, request: Request, token: ReplyToken, now: Now) -> None:
-        """A question about one group, other than the two busiest ones."""
-        assert isinstance(
-            request, JoinGroupRequest | SyncGroupRequest | LeaveGroupRequest | OffsetDeleteRequest
-        )
-        error_code = self._static_refusal(request, token)
-        shard = None
-        if error_code is ErrorCode.NONE:
-            shard = self._active[partition_of(request.group_id, self._partitions)]
-            if shard is None:
-                error_code = self._absence(request.group_id)
-        if shard is None:
-            self._refuse(request, token, error_code)
+    def _offset_delete(self, request: Request, token: ReplyToken, now: Now) -> None:
+        assert isinstance(request, OffsetDeleteRequest)
+        if not request.group_id:
+            self._refuse(request, token, ErrorCode.INVALID_GROUP_ID)
             return
-        try:
-            error_code = self._limit(shard, request, now)
-            if error_code is not ErrorCode.NONE:
-                self._refuse(request, token, error_code)
-                return
-            match request:
-                case JoinGroupRequest():
-                    shard.turn(Join(request.group_id, request, token), now)
-                case SyncGroupRequest():
-                    shard.turn(Sync(request.group_id, request, token), now)
-                case LeaveGroupRequest():
-                    shard.turn(Leave(request.group_id, request, token), now)
-                case OffsetDeleteRequest():
+        shard = self._shard_for(request, token)
+        if shard is not None:
+            try:
+                if self._is_allowed(shard, request, token, now):
                     shard.offset_delete(request, token, now)
-        except DecisionFailed as failed:
-            self._decision_failed(failed, request, token)
-        except Exception as failure:  # noqa: BLE001 - whatever it is, it ends the shard alone
-            self._fail(shard, failure, now, request, token)
+            except Exception as failure:  # noqa: BLE001 - `_failed` decides what it ends
+                self._failed(failure, shard, request, token, now)
 
-    def _limit(self, shard: Shard, request: GroupRequest, now: Now) -> ErrorCode:
-        """What stands in the way of a request that is sound: the log's room, or too many groups."""
+    def _join_group(self, request: Request, token: ReplyToken, now: Now) -> None:
+        assert isinstance(request, JoinGroupRequest)
+        settings, member_id = self._settings, request.member_id
+        if not request.group_id:  # Kafka echoes the member id here and in the next refusal
+            self._refuse(request, token, ErrorCode.INVALID_GROUP_ID, echoed(member_id))
+        elif not (
+            settings.group_min_session_timeout_ms
+            <= request.session_timeout_ms
+            <= settings.group_max_session_timeout_ms
+        ):
+            self._refuse(request, token, ErrorCode.INVALID_SESSION_TIMEOUT, echoed(member_id))
+        elif is_unwritable_join(request, token):
+            self._refuse(request, token, ErrorCode.UNKNOWN_SERVER_ERROR)
+        else:
+            self._turn(Join(request.group_id, request, token), now)
+
+    def _sync_group(self, request: Request, token: ReplyToken, now: Now) -> None:
+        assert isinstance(request, SyncGroupRequest)
+        if token.api_version >= PROTOCOL_NEEDED_SINCE and (
+            request.protocol_type is None or request.protocol_name is None
+        ):
+            self._refuse(request, token, ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        elif not request.group_id:
+            self._refuse(request, token, ErrorCode.INVALID_GROUP_ID)
+        else:
+            self._turn(Sync(request.group_id, request, token), now)
+
+    def _leave_group(self, request: Request, token: ReplyToken, now: Now) -> None:
+        assert isinstance(request, LeaveGroupRequest)
+        if not request.group_id:
+            self._refuse(request, token, ErrorCode.INVALID_GROUP_ID)
+        else:
+            self._turn(Leave(request.group_id, request, token), now)
+
+    def _turn(self, command: Join | Sync | Leave, now: Now) -> None:
+        request, token = command.request, command.token
+        shard = self._shard_for(request, token)
+        if shard is not None:
+            try:
+                if self._is_allowed(shard, request, token, now):
+                    shard.turn(command, now)
+            except Exception as failure:  # noqa: BLE001 - `_failed` decides what it ends
+                self._failed(failure, shard, request, token, now)
+
+    # ------------------------------------------------------------ the steps of a request
+
+    def _shard_for(self, request: GroupRequest, token: ReplyToken) -> Shard | None:
+        """The shard that serves the group; None if the request is refused for want of one."""
+        partition = partition_of(request.group_id, self._partitions)
+        shard = self._active[partition]
+        if shard is None:
+            self._refuse(request, token, self._absence(partition))
+        return shard
+
+    def _is_allowed(self, shard: Shard, request: GroupRequest, token: ReplyToken, now: Now) -> bool:
+        """Refuse what the log has no room for, and what would create a group too many."""
         if not shard.has_room_for(request, now):
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        if isinstance(request, JoinGroupRequest) and self._is_one_too_many(shard, request.group_id):
-            return ErrorCode.POLICY_VIOLATION
-        return ErrorCode.NONE
+            self._refuse(request, token, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return False
+        if isinstance(request, _CREATES_GROUP) and self._is_one_too_many(shard, request.group_id):
+            self._refuse(request, token, ErrorCode.POLICY_VIOLATION)
+            return False
+        return True
 
-    def _static_refusal(self, request: GroupRequest, token: ReplyToken) -> ErrorCode:
-        """What can be refused without a look at the group, or at whose it is."""
-        match request:
-            case SyncGroupRequest() if token.api_version >= PROTOCOL_NEEDED_SINCE and (
-                request.protocol_type is None or request.protocol_name is None
-            ):
-                return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-            case _ if not request.group_id:
-                return ErrorCode.INVALID_GROUP_ID
-            case JoinGroupRequest() if not (
-                self._settings.group_min_session_timeout_ms
-                <= request.session_timeout_ms
-                <= self._settings.group_max_session_timeout_ms
-            ):
-                return ErrorCode.INVALID_SESSION_TIMEOUT
-            case JoinGroupRequest() if is_unwritable_join(request, token):
-                return ErrorCode.UNKNOWN_SERVER_ERROR
-            case _:
-                return ErrorCode.NONE
+    def _failed(
+        self,
+        failure: Exception,
+        shard: Shard,
+        request: GroupRequest,
+        token: ReplyToken,
+        now: Now,
+    ) -> None:
+        """A bug in the turn of a request: it fails the request alone if nothing was changed."""
+        if isinstance(failure, DecisionFailed):
+            self._refuse(request, token, ErrorCode.UNKNOWN_SERVER_ERROR)
+            raise failure.failure  # for the broker, which counts and logs it
+        answered = self._close(shard.partition, now)
+        if token not in answered:
+            self._refuse(request, token, ErrorCode.NOT_COORDINATOR)
+        self._shard_failed(shard.partition, failure)
 
     def _is_one_too_many(self, shard: Shard, group_id: GroupId) -> bool:
         """Would this be a group beyond rollcall.groups.max? Kafka differs: it has no limit."""
         groups = self.group_counts.groups + self.group_counts.unrestored
         return groups >= self._settings.groups_max and not shard.knows(group_id)
 
-    def _absence(self, group_id: GroupId) -> ErrorCode:
-        """Why no shard serves this group."""
-        if self.partition_for(group_id) in self._loading:
+    def _absence(self, partition: int) -> ErrorCode:
+        """Why no shard serves this partition."""
+        if partition in self._loading:
             return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         return ErrorCode.NOT_COORDINATOR
 
-    def _refuse(self, request: GroupRequest, token: ReplyToken, error_code: ErrorCode) -> None:
-        # Kafka echoes the member id where it refuses without having looked at the group.
-        echoes = (ErrorCode.INVALID_GROUP_ID, ErrorCode.INVALID_SESSION_TIMEOUT)
-        if isinstance(request, JoinGroupRequest) and error_code in echoes:
-            named = echoed(request.member_id)
-            response = refuse(request, token.api_version, self._topics, error_code, named)
-        else:
-            response = refuse(request, token.api_version, self._topics, error_code)
-        self._reply(token, response)
-
-    def _decision_failed(
-        self, failed: DecisionFailed, request: GroupRequest, token: ReplyToken
+    def _refuse(
+        self,
+        request: GroupRequest,
+        token: ReplyToken,
+        error_code: ErrorCode,
+        member_id: MemberId = UNKNOWN_MEMBER_ID,
     ) -> None:
-        """A bug of ours, without consequences: answer, and let the shell count and log it."""
-        self._refuse(request, token, ErrorCode.UNKNOWN_SERVER_ERROR)
-        raise failed.failure
+        response = refuse(request, token.api_version, self._topics, error_code, member_id)
+        self._reply(token, response)
 
     def _find_coordinator(self, request: Request, token: ReplyToken, _now: Now) -> None:
         assert isinstance(request, FindCoordinatorRequest)
@@ -269,19 +299,7 @@ class GroupCoordinator:
         """From now on the partition is ours, and loading."""
         assert partition not in self._loading, f"partition {partition} is loading already"
         assert self._active[partition] is None, f"partition {partition} is served already"
-        self._loading[partition] = Shard(
-            partition,
-            log,
-            self._settings,
-            new_member_id=self._new_member_id,
-            topics=self._topics,
-            reply=self._reply,
-            observe=self._observe,
-            group_counts=self.group_counts,
-            next_deadline=self._next_deadline,
-            forgotten=self._deleted.done,
-            history_sink=self._history_sink,
-        )
+        self._loading[partition] = Shard(partition, log, self._context)
 
     def load_from(self, partition: int, load_start: LoadStart) -> None:
         """Forget what was loaded of it so far, and begin with this; the log goes on from there."""
@@ -354,20 +372,11 @@ class GroupCoordinator:
         self._deleted.closed(partition)
         return shard.close(now)
 
-    def _fail(
-        self,
-        shard: Shard,
-        failure: Exception,
-        now: Now,
-        request: GroupRequest | None = None,
-        token: ReplyToken | None = None,
-    ) -> None:
-        """A bug of ours: nothing that this shard has in memory is to be trusted."""
+    def _fail(self, shard: Shard, failure: Exception, now: Now) -> None:
+        """A bug: what this shard has in memory may be wrong, so it is closed and loaded again."""
         if isinstance(failure, DecisionFailed):
-            failure = failure.failure  # of a timer: its op is gone, and would be missed
-        answered = self._close(shard.partition, now)
-        if request is not None and token is not None and token not in answered:
-            self._refuse(request, token, ErrorCode.NOT_COORDINATOR)
+            failure = failure.failure  # of a timer: its op has ended and would be missing
+        self._close(shard.partition, now)
         self._shard_failed(shard.partition, failure)
 
     # ------------------------------------------------------------ time, and news of topics

@@ -8,13 +8,11 @@ object until all groups are restored. Kafka's counterpart: `GroupMetadataManager
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from coordinator.commands import Command
-from coordinator.group_counts import GroupCounts
 from coordinator.group_store import GroupStore
 from coordinator.group_types import AnyGroup, start_after_load
-from coordinator.history_sink import HistorySink
 from coordinator.image import NOTHING, Image, LoadStart
 from coordinator.records import RecordSkipped
-from coordinator.settings import GroupSettings
+from coordinator.shard_context import ShardContext
 from protocol.names import GroupId, TopicName
 from seams.now import Now
 from storage.api import StoredRecord
@@ -34,17 +32,12 @@ class LazyRestore:
     )  # fmt: skip
 
     def __init__(
-        self,
-        books: GroupStore,
-        settings: GroupSettings,
-        group_counts: GroupCounts,
-        history_sink: HistorySink | None,
-        carry_out: Callable[[Command, Now], None],
+        self, store: GroupStore, context: ShardContext, carry_out: Callable[[Command, Now], None]
     ) -> None:
-        self._store = books
-        self._settings = settings
-        self._group_counts = group_counts
-        self._history_sink = history_sink
+        self._store = store
+        self._settings = context.settings
+        self._group_counts = context.group_counts
+        self._history_sink = context.history_sink
         self._carry_out = carry_out
         self._image = Image(NOTHING)
         self.changed_topics: set[TopicName] = set()  # meanwhile

@@ -1,27 +1,22 @@
-"""Who is changing this group right now? A guard around the critical section of a turn.
+"""Group lock: asserts that nothing enters a group while an outcome is carried out.
 
-One event loop and plain functions: nothing can interleave, so this lock is never waited for. It
+One event loop and plain functions: turns cannot interleave, so this lock is never waited for. It
 catches the one mistake that is left: an op, a reply or an observer that re-enters the group whose
 turn is not over (the deadlock of Kafka's "story about lock" in `DelayedOperation`).
 """
 
 
 class GroupLock:
-    """Synchronous and not reentrant; remembers who holds it, for the message."""
+    """Synchronous and not reentrant."""
 
-    __slots__ = ("_holder",)
+    __slots__ = ("held",)
 
     def __init__(self) -> None:
-        self._holder: str | None = None
+        self.held = False
 
-    @property
-    def held(self) -> bool:
-        return self._holder is not None
-
-    def acquire(self, holder: str) -> None:
-        if self._holder is not None:
-            raise AssertionError(f"{holder} entered a group in the turn of {self._holder}")
-        self._holder = holder
+    def acquire(self) -> None:
+        assert not self.held, "a group was entered in the middle of its turn"
+        self.held = True
 
     def release(self) -> None:
-        self._holder = None
+        self.held = False

@@ -1,16 +1,16 @@
-"""Requests over many groups: who is asked, and how does the whole become one answer?
+"""Requests over many groups: which shards are asked, and how their parts become one answer.
 
 OffsetFetch, ListGroups, DescribeGroups and DeleteGroups name several groups, or mean all of them.
-The coordinator hands them on to here; each shard that is concerned gives its part, once what it
-shows is stored, and the last part sends the answer (combined_answer.py). A group whose id no record
-can hold does not exist: it is refused without a look at a shard.
-Kafka's counterpart: the methods of `GroupCoordinatorService` that call `combineFutures`.
+Each shard that is concerned gives its part; the last part that is stored sends the answer
+(combined_answer.py). A group whose id no record can hold does not exist: it is refused without
+asking a shard. Kafka's counterpart: the methods of `GroupCoordinatorService` that call
+`combineFutures`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from typing import Final, Generic, NamedTuple
 
-from coordinator.classic.decide.describe_group import refuse_describe_group
 from coordinator.combined_answer import CombinedAnswer, T
 from coordinator.decision_failed import AnswerPending, DecisionFailed
 from coordinator.java_hash import partition_of
@@ -18,7 +18,6 @@ from coordinator.offsets.offset_fetch import (
     fetched_bytes,
     is_large,
     offset_fetch_response,
-    refuse_offset_fetch,
     wanted_groups,
 )
 from coordinator.pending_answers import Send
@@ -37,11 +36,35 @@ from protocol.messages.describe_groups import (
     DescribeGroupsResponse,
 )
 from protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
-from protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponseGroup
+from protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponseGroup,
+)
 from protocol.names import ErrorCode, GroupId
 from protocol.primitives import fits_string
 from seams.now import Now
 from seams.reply_token import ReplyToken
+from storage.api import Position
+
+Found = tuple[Sequence[T], Position]
+"""What a shard found, and the position that must be stored before it may be sent."""
+
+
+NO_PARTITION: Final = -1
+"""Of a question that is refused without asking a shard."""
+
+
+class Question(NamedTuple, Generic[T]):
+    """One part of a request: which partition is asked, how, and what stands for a refusal.
+
+    `refusals` None: a refusal is one for the whole answer. `error_code`: refused already.
+    """
+
+    partition: int
+    run: "Callable[[Shard], Found[T] | ErrorCode]"
+    refusals: Callable[[ErrorCode], Sequence[T]] | None = None
+    error_code: ErrorCode = ErrorCode.NONE
 
 
 class ManyGroups:
@@ -52,65 +75,54 @@ class ManyGroups:
         active: list[Shard | None],
         loading: dict[int, Shard],
         *,
-        absence: Callable[[GroupId], ErrorCode],
+        absence: Callable[[int], ErrorCode],
         reply: Send,
         fail: Callable[[Shard, Exception, Now], None],
     ) -> None:
-        """`absence` says why no shard serves a group; `fail` ends a shard that a bug has hit."""
+        """`absence` says why no shard serves a partition; `fail` ends a shard after a bug."""
         self._active = active
         self._loading = loading
         self._absence = absence
         self._reply = reply
         self._fail = fail
 
-    # ------------------------------------------------------------ OffsetFetch
+    # ------------------------------------------------------------ the four APIs
 
     def fetch_offsets(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, OffsetFetchRequest)
         version = token.api_version
         wanted = wanted_groups(request, version)
+        budget = AnswerBudget()
 
         def build(found: list[tuple[int, OffsetFetchResponseGroup]], _: ErrorCode) -> Response:
-            in_order = [group for _, group in sorted(found, key=lambda one: one[0])]
+            in_order = [group for _, group in sorted(found, key=lambda pair: pair[0])]
             return offset_fetch_response(in_order, version)
+
+        def fetch(
+            place: int, group: OffsetFetchRequestGroup, shard: Shard
+        ) -> Found[tuple[int, OffsetFetchResponseGroup]] | ErrorCode:
+            found, position = shard.fetch_offsets(group, version, now)
+            is_weighed = len(wanted) > 1 or is_large(found)
+            if is_weighed and not budget.takes(fetched_bytes(found)):
+                return ErrorCode.INVALID_REQUEST
+            return [(place, found)], position
+
+        def questions() -> Iterator[Question[tuple[int, OffsetFetchResponseGroup]]]:
+            for place, group in enumerate(wanted):
+                refusals = partial(fetch_refusals, place, group, version)
+                run = partial(fetch, place, group)
+                if not budget:
+                    yield Question(NO_PARTITION, run, refusals, ErrorCode.INVALID_REQUEST)
+                elif not fits_string(group.group_id):
+                    yield Question(NO_PARTITION, run, refusals, ErrorCode.INVALID_GROUP_ID)
+                else:
+                    yield Question(partition_of(group.group_id, len(self._active)), run, refusals)
 
         if not wanted:
             self._reply(token, build([], ErrorCode.NONE))
             return
-        gather = CombinedAnswer(token, len(wanted), build, self._reply)
-        bugs: list[Exception] = []
-        room = AnswerBudget()
-        for place, one in enumerate(wanted):
-            refusals = partial(fetch_refusals, place, one, version)
-            if not room:
-                gather.part((), refusals).refuse(ErrorCode.INVALID_REQUEST)
-                continue
-            if not fits_string(one.group_id):
-                refused = refuse_offset_fetch(one, version, ErrorCode.INVALID_GROUP_ID)
-                gather.part([(place, refused)], None).send()
-                continue
-            shard = self._active[partition_of(one.group_id, len(self._active))]
-            if shard is None:
-                gather.part((), refusals).refuse(self._absence(one.group_id))
-                continue
-            try:
-                found, position = shard.fetch_offsets(one, version, now)
-            except DecisionFailed as failed:
-                gather.part((), refusals).refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
-                bugs.append(failed.failure)
-            except Exception as failure:  # noqa: BLE001 - whatever it is, it ends the shard alone
-                gather.part((), refusals).refuse(ErrorCode.NOT_COORDINATOR)
-                self._fail(shard, failure, now)
-            else:
-                part = gather.part([(place, found)], refusals)
-                is_weighed = len(wanted) > 1 or is_large(found)
-                if is_weighed and not room.takes(fetched_bytes(found)):
-                    part.refuse(ErrorCode.INVALID_REQUEST)
-                else:
-                    shard.answers.add(position, part, now.mono_ms)
-        _raise_first(bugs, gather)
-
-    # ------------------------------------------------------------ ListGroups
+        combined = CombinedAnswer(token, len(wanted), build, self._reply)
+        self._ask(questions(), combined, now)
 
     def list_groups(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, ListGroupsRequest)
@@ -128,57 +140,26 @@ class ManyGroups:
                 return ListGroupsResponse(error_code=error_code)
             return ListGroupsResponse(groups=found)
 
-        gather = CombinedAnswer(token, len(shards), build, self._reply)
-        bugs: list[Exception] = []
-        for shard in shards:
-            try:
-                part, position = shard.list_groups(request.states_filter, request.types_filter)
-            except DecisionFailed as failed:
-                gather.part((), None).refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
-                bugs.append(failed.failure)
-            else:
-                shard.answers.add(position, gather.part(part, None), now.mono_ms)
-        _raise_first(bugs, gather)
+        def list_of(shard: Shard) -> Found[ListedGroup]:
+            return shard.list_groups(request.states_filter, request.types_filter)
 
-    # ------------------------------------------------------------ DescribeGroups
+        combined = CombinedAnswer(token, len(shards), build, self._reply)
+        self._ask((Question(shard.partition, list_of) for shard in shards), combined, now)
 
     def describe_groups(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, DescribeGroupsRequest)
+        budget = AnswerBudget()
+        operations = request.include_authorized_operations
 
         def build(found: list[DescribedGroup], _: ErrorCode) -> Response:
             return DescribeGroupsResponse(groups=found)
 
-        by_partition, invalid = self._by_partition(request.groups)
-        refused = [refuse_describe_group(one, ErrorCode.INVALID_GROUP_ID) for one in invalid]
-        if not by_partition:
-            self._reply(token, build(refused, ErrorCode.NONE))
-            return
-        gather = CombinedAnswer(token, len(by_partition) + 1, build, self._reply)
-        gather.part(refused, None).send()
-        bugs: list[Exception] = []
-        room = AnswerBudget()
-        for partition, group_ids in by_partition.items():
-            shard = self._active[partition]
-            refusals = partial(describe_refusals, group_ids)
-            if shard is None:
-                gather.part((), refusals).refuse(self._absence(group_ids[0]))
-                continue
-            operations = request.include_authorized_operations
-            try:
-                found, position = shard.describe_groups(
-                    group_ids, token.api_version, now, room, operations=operations
-                )
-            except DecisionFailed as failed:
-                gather.part((), refusals).refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
-                bugs.append(failed.failure)
-            except Exception as failure:  # noqa: BLE001 - whatever it is, it ends the shard alone
-                gather.part((), refusals).refuse(ErrorCode.NOT_COORDINATOR)
-                self._fail(shard, failure, now)
-            else:
-                shard.answers.add(position, gather.part(found, refusals), now.mono_ms)
-        _raise_first(bugs, gather)
+        def describe(group_ids: Sequence[GroupId], shard: Shard) -> Found[DescribedGroup]:
+            return shard.describe_groups(
+                group_ids, token.api_version, now, budget, operations=operations
+            )
 
-    # ------------------------------------------------------------ DeleteGroups
+        self._ask_by_partition(request.groups, describe, describe_refusals, build, token, now)
 
     def delete_groups(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, DeleteGroupsRequest)
@@ -186,41 +167,28 @@ class ManyGroups:
         def build(found: list[DeletableGroupResult], _: ErrorCode) -> Response:
             return DeleteGroupsResponse(results=found)
 
-        by_partition, invalid = self._by_partition(dict.fromkeys(request.groups_names))
-        refused = delete_refusals(invalid, ErrorCode.INVALID_GROUP_ID)
-        if not by_partition:
-            self._reply(token, build(refused, ErrorCode.NONE))
-            return
-        gather = CombinedAnswer(token, len(by_partition) + 1, build, self._reply)
-        gather.part(refused, None).send()
-        bugs: list[Exception] = []
-        for partition, group_ids in by_partition.items():
-            shard = self._active[partition]
-            refusals = partial(delete_refusals, group_ids)
-            part = gather.part((), refusals)
-            if shard is None:
-                part.refuse(self._absence(group_ids[0]))
-            elif not shard.has_room():
-                part.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-            else:
-                try:
-                    found, position = shard.delete_groups(group_ids, token, now)
-                except DecisionFailed as failed:
-                    part.refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
-                    bugs.append(failed.failure)
-                except Exception as failure:  # noqa: BLE001 - it ends the shard alone
-                    part.refuse(ErrorCode.NOT_COORDINATOR)
-                    self._fail(shard, failure, now)
-                else:
-                    shard.answers.add(position, gather.part(found, refusals), now.mono_ms)
-        _raise_first(bugs, gather)
+        def delete(
+            group_ids: Sequence[GroupId], shard: Shard
+        ) -> Found[DeletableGroupResult] | ErrorCode:
+            if not shard.has_room():
+                return ErrorCode.COORDINATOR_NOT_AVAILABLE
+            return shard.delete_groups(group_ids, token, now)
 
-    # ------------------------------------------------------------ for several
+        group_ids = dict.fromkeys(request.groups_names)
+        self._ask_by_partition(group_ids, delete, delete_refusals, build, token, now)
 
-    def _by_partition(
-        self, group_ids: Iterable[GroupId]
-    ) -> tuple[dict[int, list[GroupId]], list[GroupId]]:
-        """The ids by the partition that they belong to, and those that no group can have."""
+    # ------------------------------------------------------------ the steps they share
+
+    def _ask_by_partition(
+        self,
+        group_ids: Iterable[GroupId],
+        run: Callable[[Sequence[GroupId], Shard], Found[T] | ErrorCode],
+        refusals: Callable[[Sequence[GroupId], ErrorCode], Sequence[T]],
+        build: Callable[[list[T], ErrorCode], Response],
+        token: ReplyToken,
+        now: Now,
+    ) -> None:
+        """One question to each partition, about its groups; an id that cannot exist is refused."""
         by_partition: dict[int, list[GroupId]] = {}
         invalid: list[GroupId] = []
         for group_id in group_ids:
@@ -229,10 +197,43 @@ class ManyGroups:
                 by_partition.setdefault(partition, []).append(group_id)
             else:
                 invalid.append(group_id)
-        return by_partition, invalid
+        refused = refusals(invalid, ErrorCode.INVALID_GROUP_ID)
+        if not by_partition:
+            self._reply(token, build([*refused], ErrorCode.NONE))
+            return
+        combined = CombinedAnswer(token, len(by_partition) + 1, build, self._reply)
+        combined.part(refused, None).send()
+        questions = (
+            Question(partition, partial(run, ids), partial(refusals, ids))
+            for partition, ids in by_partition.items()
+        )
+        self._ask(questions, combined, now)
 
-
-def _raise_first(bugs: Sequence[Exception], gather: CombinedAnswer[T]) -> None:
-    """The client has its answer, or will have it; the shell counts the bug and tells the log."""
-    if bugs:
-        raise bugs[0] if gather.is_sent else AnswerPending(bugs[0])
+    def _ask(self, questions: Iterable[Question[T]], combined: CombinedAnswer[T], now: Now) -> None:
+        """Each part is found by its shard, or refused; a question is made when its turn comes."""
+        bugs: list[Exception] = []
+        for question in questions:
+            refused = combined.part((), question.refusals)
+            if question.error_code is not ErrorCode.NONE:
+                refused.refuse(question.error_code)
+                continue
+            shard = self._active[question.partition]
+            if shard is None:
+                refused.refuse(self._absence(question.partition))
+                continue
+            try:
+                found = question.run(shard)
+            except DecisionFailed as failed:
+                refused.refuse(ErrorCode.UNKNOWN_SERVER_ERROR)
+                bugs.append(failed.failure)
+            except Exception as failure:  # noqa: BLE001 - whatever it is, it ends the shard alone
+                refused.refuse(ErrorCode.NOT_COORDINATOR)
+                self._fail(shard, failure, now)
+            else:
+                if isinstance(found, ErrorCode):
+                    refused.refuse(found)
+                else:
+                    part = combined.part(found[0], question.refusals)
+                    shard.answers.add(found[1], part, now.mono_ms)
+        if bugs:  # the client has its answer, or will have it; the broker counts and logs the bug
+            raise bugs[0] if combined.is_sent else AnswerPending(bugs[0])

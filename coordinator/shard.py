@@ -1,13 +1,13 @@
-"""One partition of the offsets topic: who carries out what is decided about its groups?
+"""Shard: one partition of the offsets topic; carries out what is decided about its groups.
 
-A turn, in order: lock the group, decide, append the records, evolve the events, unlock, park the
-new ops, ask the waiting ones again, and queue what follows for the next turn of the same chain.
-Answers go out when the chain is over and all that they depend on is stored. No call waits for
-anything, so nothing can come in between. Timers end in `tick`, the disk in `on_stored`: both start
-new chains.
+A turn, in order: decide, append the records, apply the events (the group is locked meanwhile),
+schedule the new ops, check the waiting ones, and queue the commands that follow for the next turn
+of the same chain. Answers go out when the chain is over and what they depend on is stored. No call
+waits for anything, so turns cannot interleave. Timers end in `tick`, the disk in `on_stored`: both
+start new chains. Every outcome is carried out by `_carry_out`.
 
-A decision that raises before anything was changed is `DecisionFailed`: its request fails alone. A
-heartbeat that changes nothing but a deadline takes a short way past all this (`heartbeat`).
+A decision that raises before anything was changed is `DecisionFailed`: only its request fails. A
+heartbeat that changes nothing but a deadline skips all this (`heartbeat`).
 Kafka's counterpart: `CoordinatorRuntime.CoordinatorContext` with its `GroupCoordinatorShard`.
 """
 
@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from coordinator.classic import events
 from coordinator.classic.commands import Beat
 from coordinator.classic.decide.describe_group import (
     describe_group,
@@ -24,20 +23,18 @@ from coordinator.classic.decide.describe_group import (
     refuse_describe_group,
 )
 from coordinator.classic.decide.heartbeat import HEARTBEAT_ANSWERS, judge_heartbeat
-from coordinator.classic.decide.join_group import NewMemberId
 from coordinator.classic.decide.partitions_changed import decide_partitions_changed
+from coordinator.classic.events import SessionExtended
 from coordinator.commands import Command
 from coordinator.decision_failed import DecisionFailed
 from coordinator.delete_groups import decide_delete_group
-from coordinator.events import AnyEvent, Event, PartitionClosed, PartitionLoaded
-from coordinator.group_counts import GroupCounts
+from coordinator.events import AnyEvent, PartitionClosed, PartitionLoaded
 from coordinator.group_store import GroupStore
 from coordinator.group_types import AnyGroup, decide, refuse_parked
-from coordinator.history_sink import HistorySink, is_history
+from coordinator.history_sink import is_history
 from coordinator.image import LoadStart
 from coordinator.lazy_restore import LazyRestore
 from coordinator.list_groups import list_groups
-from coordinator.next_deadline import NextDeadline
 from coordinator.offsets.deleted_topics import DeletedTopic, Forgetting
 from coordinator.offsets.expire_offsets import decide_topic_deleted
 from coordinator.offsets.expiry import OffsetExpiry
@@ -45,11 +42,10 @@ from coordinator.offsets.offset_commit import decide_offset_commit
 from coordinator.offsets.offset_delete import decide_offset_delete
 from coordinator.offsets.offset_fetch import fetch_offsets_of_group
 from coordinator.outcome import Outcome, Reply
-from coordinator.pending_answers import ClientAnswer, PendingAnswers, PendingCommands, Send
+from coordinator.pending_answers import ClientAnswer, PendingAnswers, PendingCommands
 from coordinator.refusals import GroupRequest, refused
-from coordinator.settings import GroupSettings
+from coordinator.shard_context import ShardContext
 from protocol.answer_budget import AnswerBudget
-from protocol.messages import Response
 from protocol.messages.delete_groups import DeletableGroupResult
 from protocol.messages.describe_groups import DescribedGroup
 from protocol.messages.heartbeat import HeartbeatRequest
@@ -58,10 +54,9 @@ from protocol.messages.offset_commit import OffsetCommitRequest
 from protocol.messages.offset_delete import OffsetDeleteRequest
 from protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from protocol.messages.sync_group import SyncGroupRequest
-from protocol.names import ErrorCode, GroupId, GroupState, TopicId, TopicName
+from protocol.names import ErrorCode, GroupId, GroupState, TopicName
 from seams.now import Now
 from seams.reply_token import ReplyToken
-from seams.topics_view import TopicsView
 from storage.api import Log, Position, StoredRecord
 
 Observe = Callable[[AnyEvent], None]
@@ -76,24 +71,10 @@ FULL_LOG_PAUSE_MS: Final = 100
 class Shard:
     """The groups of one partition, and everything that waits on them."""
 
-    def __init__(
-        self,
-        partition: int,
-        log: Log,
-        settings: GroupSettings,
-        *,
-        new_member_id: NewMemberId,
-        topics: TopicsView,
-        reply: Send,
-        observe: Observe,
-        group_counts: GroupCounts,
-        next_deadline: NextDeadline,
-        forgotten: Callable[[int, TopicId], None],
-        history_sink: HistorySink | None = None,
-    ) -> None:
-        """`forgotten` is told once nothing is left here of a deleted topic's offsets."""
+    def __init__(self, partition: int, log: Log, context: ShardContext) -> None:
+        settings, next_deadline = context.settings, context.next_deadline
         self.partition = partition
-        self._store = GroupStore(log, settings, group_counts, next_deadline)
+        self._store = GroupStore(log, settings, context.group_counts, next_deadline)
         self.groups = self._store.groups
         self.purgatory = self._store.purgatory
         self.answers = PendingAnswers(
@@ -102,28 +83,28 @@ class Shard:
         self.loaded_to: Position = 0
         self._log = log
         self._settings = settings
-        self._new_member_id = new_member_id
-        self._topics = topics
-        self._reply = reply
-        self._observe = observe
-        self._group_counts = group_counts
+        self._new_member_id = context.new_member_id
+        self._topics = context.topics
+        self._reply = context.reply
+        self._observe = context.observe
         self._next_deadline = next_deadline
-        self._history_sink = history_sink
+        self._history_sink = context.history_sink
         self._when_stored = PendingCommands(settings.offsets_commit_timeout_ms, next_deadline)
         self._unsent: list[Reply] = []  # answers of a chain that failed
         self._expiry: OffsetExpiry | None = None
         self._postponed_until_ms = 0
         self._forgetting = Forgetting(
-            self._forget_topic, lambda: log.end_position, lambda one: forgotten(partition, one)
+            self._forget_topic,
+            lambda: log.end_position,
+            lambda topic_id: context.topic_done(partition, topic_id),
         )
-        self.loading: LazyRestore | None = LazyRestore(
-            self._store, settings, group_counts, history_sink, self.turn
-        )  # until all groups are on the books
+        # Until all groups are restored.
+        self.loading: LazyRestore | None = LazyRestore(self._store, context, self.turn)
 
     # ------------------------------------------------------------ questions about membership
 
     def heartbeat(self, request: HeartbeatRequest, token: ReplyToken, now: Now) -> None:
-        """The short way: judge, move one number, send a shared answer. All else is a turn."""
+        """The fast path: check, write one number, send a shared answer. All else is a turn."""
         if self.loading is not None:
             self.restore(request.group_id, now)
         group = self.groups.get(request.group_id)
@@ -142,7 +123,7 @@ class Shard:
                 if group.position <= self.answers.stored:
                     self._reply(token, HEARTBEAT_ANSWERS[error_code])
                 else:
-                    self._answer(token, HEARTBEAT_ANSWERS[error_code], group.position, now)
+                    self._send((Reply(token, HEARTBEAT_ANSWERS[error_code]),), group.position, now)
                 return
         self.turn(Beat(request.group_id, request, token), now)
 
@@ -171,50 +152,79 @@ class Shard:
         except Exception:
             self._unsent = replies  # for `close`, which is what comes next
             raise
-        if replies:
-            position = self._store.position(group_id)
-            for reply in replies:
-                self._answer(reply.token, reply.response, position, now)
+        self._send(replies, self._store.position(group_id), now)
 
     def _one_turn(self, command: Command, now: Now) -> Outcome:
         group = self.groups.get(command.group_id)
-        if group is not None:
-            group.lock.acquire(type(command).__name__)
         try:
-            try:
-                outcome = decide(group, command, now, self._settings, self._new_member_id)
-            except Exception as failure:
-                raise DecisionFailed(failure) from failure
-            position = self._write_down(command.group_id, group, outcome, now)
-            if position is not None:
-                self._store.members_stored_at(command.group_id, position)
+            outcome = decide(group, command, now, self._settings, self._new_member_id)
+        except Exception as failure:
+            raise DecisionFailed(failure) from failure
+        self._carry_out(command.group_id, group, outcome, now, self._store.members_stored_at)
+        return outcome
+
+    # ------------------------------------------------------------ the one way to carry out
+
+    def _carry_out(
+        self,
+        group_id: GroupId,
+        group: AnyGroup | None,
+        outcome: Outcome,
+        now: Now,
+        stored_at: Callable[[GroupId, Position], None],
+    ) -> None:
+        """All of an outcome but its replies and `then`; these follow when the caller's turn ends.
+
+        The records and their history are appended as one, then the events are applied.
+        `stored_at` notes the position that answers about the group wait for from now on.
+        """
+        events = outcome.events
+        if group is not None:
+            group.lock.acquire()
+        try:
+            history_sink = self._history_sink
+            if history_sink is None or not is_history(events):
+                position = self._store.append(outcome.records, now)
+            else:
+                history_sink.begin()
+                try:
+                    position = self._store.append(outcome.records, now)
+                    history_sink.record(group, events, now)
+                finally:
+                    history_sink.end()
+            self._store.apply(group_id, events)
         finally:
             if group is not None:
                 group.lock.release()
+        if position is not None:
+            stored_at(group_id, position)
         if outcome.when_stored is not None:
             assert position is not None, "when_stored without a record"
             self._when_stored.add(position, outcome.when_stored, now.mono_ms)
         for op in outcome.ops:
             self._store.schedule(op)
-        self._observe_all(outcome.events)
-        return outcome
+        for event in events:
+            if not isinstance(event, SessionExtended):  # one with every commit, of no interest
+                self._observe(event)
 
-    def _write_down(
+    def _offsets_outcome(
         self, group_id: GroupId, group: AnyGroup | None, outcome: Outcome, now: Now
-    ) -> Position | None:
-        """The records and what people are told of them, as one; then the groups themselves."""
-        history_sink = self._history_sink
-        if history_sink is None or not is_history(outcome.events):
-            position = self._store.append(outcome.records, now)
-        else:
-            history_sink.begin()
-            try:
-                position = self._store.append(outcome.records, now)
-                history_sink.record(group, outcome.events, now)
-            finally:
-                history_sink.end()
-        self._store.apply(group_id, outcome.events)
-        return position
+    ) -> None:
+        """An outcome about offsets: a turn of its own. No op waits for offsets."""
+        self._carry_out(group_id, group, outcome, now, self._store.offsets_stored_at)
+        self._send(outcome.replies, self._store.offsets_position(group_id), now)
+        for command in outcome.then:
+            self.turn(command, now)
+
+    def _send(self, replies: Sequence[Reply], position: Position, now: Now) -> None:
+        """Send the replies, each once everything before `position` is stored."""
+        stored = position <= self.answers.stored
+        for reply in replies:
+            if stored:
+                self._reply(reply.token, reply.response)
+            else:
+                answer = ClientAnswer(reply.token, reply.response, self._reply)
+                self.answers.add(position, answer, now.mono_ms)
 
     # ------------------------------------------------------------ room in the log
 
@@ -241,7 +251,7 @@ class Shard:
             outcome = decide_offset_commit(group, request, token, now, self._settings, self._topics)
         except Exception as failure:
             raise DecisionFailed(failure) from failure
-        self._about_offsets(request.group_id, outcome, now)
+        self._offsets_outcome(request.group_id, group, outcome, now)
 
     def offset_delete(self, request: OffsetDeleteRequest, token: ReplyToken, now: Now) -> None:
         if self.loading is not None:
@@ -251,7 +261,7 @@ class Shard:
             outcome = decide_offset_delete(group, request, token, now, self._topics)
         except Exception as failure:
             raise DecisionFailed(failure) from failure
-        self._about_offsets(request.group_id, outcome, now)
+        self._offsets_outcome(request.group_id, group, outcome, now)
 
     def fetch_offsets(
         self, wanted: OffsetFetchRequestGroup, api_version: int, now: Now
@@ -264,24 +274,6 @@ class Shard:
         except Exception as failure:
             raise DecisionFailed(failure) from failure
         return found, self._store.offsets_position(wanted.group_id)
-
-    def _about_offsets(self, group_id: GroupId, outcome: Outcome, now: Now) -> None:
-        """Carry out what touches offsets only: nobody in the purgatory waits for those."""
-        locked = self.groups.get(group_id)
-        if locked is not None:
-            locked.lock.acquire("a turn about offsets")
-        try:
-            position = self._write_down(group_id, locked, outcome, now)
-        finally:
-            if locked is not None:
-                locked.lock.release()
-        if position is not None:
-            self._store.offsets_stored_at(group_id, position)
-        self._observe_all(outcome.events)
-        if outcome.replies:
-            position = self._store.offsets_position(group_id)
-            for reply in outcome.replies:
-                self._answer(reply.token, reply.response, position, now)
 
     # ------------------------------------------------------------ questions about whole groups
 
@@ -340,7 +332,7 @@ class Shard:
                 if results:
                     raise  # those before it are gone by now
                 raise DecisionFailed(failure) from failure
-            self._about_offsets(group_id, outcome, now)
+            self._offsets_outcome(group_id, group, outcome, now)
             results.append(DeletableGroupResult(group_id, error_code))
             position = max(position, self._store.offsets_position(group_id))
         return results, position
@@ -358,13 +350,14 @@ class Shard:
         if self.loading is not None:
             self.loading.changed_topics |= names
             return  # asked again when all groups are there
+        then: list[Command] = []
         for group in self.groups.values():
             if group.subscribed_topics and not group.subscribed_topics.isdisjoint(names):
                 outcome = decide_partitions_changed(group, names, now, self._settings)
-                self._write_down(group.group_id, group, outcome, now)
-                for op in outcome.ops:
-                    self._store.schedule(op)
-                self._observe_all(outcome.events)
+                self._carry_out(group.group_id, group, outcome, now, self._store.members_stored_at)
+                then.extend(outcome.then)
+        for command in then:
+            self.turn(command, now)
 
     # ------------------------------------------------------------ time
 
@@ -379,7 +372,7 @@ class Shard:
             self.turn(command, now)
         if self._expiry is not None and self.loading is None:
             for group_id, outcome in self._expiry.next_slice(self.groups, now):
-                self._about_offsets(group_id, outcome, now)
+                self._offsets_outcome(group_id, self.groups[group_id], outcome, now)
         if self._forgetting:
             self._forgetting.next_slice(now, self.answers.stored)
 
@@ -401,7 +394,7 @@ class Shard:
         group = self.groups.get(group_id)
         if group is not None and topic.name in group.offsets:
             outcome = decide_topic_deleted(group, topic, now)
-            self._about_offsets(group_id, outcome, now)
+            self._offsets_outcome(group_id, group, outcome, now)
 
     # ------------------------------------------------------------ the disk
 
@@ -507,16 +500,3 @@ class Shard:
         """Assert what must hold between turns; called by tests and the simulator."""
         assert not self._unsent, "answers of a chain that failed were not sent"
         self._store.check()
-
-    # ------------------------------------------------------------ the steps of a turn
-
-    def _answer(self, token: ReplyToken, response: Response, position: Position, now: Now) -> None:
-        if position <= self.answers.stored:
-            self._reply(token, response)
-        else:
-            self.answers.add(position, ClientAnswer(token, response, self._reply), now.mono_ms)
-
-    def _observe_all(self, happened: Iterable[Event]) -> None:
-        for event in happened:
-            if not isinstance(event, events.SessionExtended):
-                self._observe(event)

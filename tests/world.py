@@ -249,7 +249,7 @@ class World:
     def ask(self, request: Request, *, version: int, client_id: str = "client") -> Asked:
         token = Token(version, client_id)
         self.tokens.append(token)
-        self.coordinator.handle(request, token, self.now)
+        self.coordinator.handlers[request.API_KEY](request, token, self.now)
         self.step()
         return Asked(request, token)
 

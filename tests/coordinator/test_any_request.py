@@ -102,7 +102,7 @@ class Play:
             return  # the connection is closed: nobody else is harmed
         token = Token(header.api_version, header.client_id)
         self.asked.append((header.api_key, token, frame))
-        self.world.coordinator.handle(request, token, self.world.now)
+        self.world.coordinator.handlers[request.API_KEY](request, token, self.world.now)
         self.world.step()
 
     def look(self) -> None:

@@ -128,7 +128,7 @@ class Sockets:
         assert isinstance(token, PendingRequest)
         handled = Token(token, request, self._node.incarnation)
         self._node.handling(handled)
-        self._node.coordinator.handle(request, handled, now)
+        self._node.coordinator.handlers[request.API_KEY](request, handled, now)
 
     def disconnected(self, token: ReplyToken, now: Now) -> None:
         self._node.coordinator.disconnected(token, now)

@@ -1,0 +1,31 @@
+"""Shard context: what all shards of one coordinator share, as one value.
+
+The coordinator makes it once; shards, their group stores and their restores read it.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from coordinator.classic.decide.join_group import NewMemberId
+from coordinator.events import AnyEvent
+from coordinator.group_counts import GroupCounts
+from coordinator.history_sink import HistorySink
+from coordinator.next_deadline import NextDeadline
+from coordinator.pending_answers import Send
+from coordinator.settings import GroupSettings
+from protocol.names import TopicId
+from seams.topics_view import TopicsView
+
+
+class ShardContext(NamedTuple):
+    """`topic_done`: a partition has deleted a topic's offsets, and that is stored."""
+
+    settings: GroupSettings
+    new_member_id: NewMemberId
+    topics: TopicsView
+    reply: Send
+    observe: Callable[[AnyEvent], None]
+    group_counts: GroupCounts
+    next_deadline: NextDeadline
+    topic_done: Callable[[int, TopicId], None]
+    history_sink: HistorySink | None = None
