@@ -232,7 +232,7 @@ def given_names(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 def is_a_name(name: str) -> bool:
     """May something be called this? `look_up` and Config's fields may, `tell_all` may not."""
-    if name.strip("_").lower() in NOT_A_NAME_ALONE:
+    if name.strip("_") in NOT_A_NAME_ALONE:
         return False
     parts = [part.lower() for part in NAME_PART.findall(name.replace("look_up", ""))]
     return NOT_A_NAME.isdisjoint(parts) or KEY_FIELD.fullmatch(name) is not None
