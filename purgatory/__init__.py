@@ -1,1 +1,1 @@
-"""Waiting, in the abstract: by key, until a deadline, ended exactly once."""
+"""Purgatory: delayed operations, watched by key, expired by deadline, each ended exactly once."""

@@ -1,4 +1,4 @@
-"""Which deadline comes next? A sorted table of (deadline_ms, sequence) -> op.
+"""Deadlines: a sorted table of (deadline_ms, sequence) -> op.
 
 Kafka has a hierarchical timing wheel here (`TimingWheel`), made for millions of timers and many
 threads. One thread and tens of thousands of timers are served by a sorted dict; equal deadlines
@@ -42,7 +42,7 @@ class Deadlines(Generic[OpT]):
     def pop_due(self, now_ms: int) -> Iterator[OpT]:
         """Take out, in deadline order, every op whose deadline is not after `now_ms`.
 
-        An op that is removed or filed while the caller works through the due ones is respected.
+        Ops may be removed or added while the caller works through the due ones.
         """
         while self._by_ticket:
             ticket, op = self._by_ticket.peekitem(0)

@@ -1,7 +1,7 @@
-"""What is a delayed operation? A question that may be asked again, and a deadline.
+"""Delayed operation: a condition that can be checked repeatedly, and a deadline.
 
-An op never changes state and never answers anybody: it returns a command, and the owner of the
-state carries that out. So it may be asked any number of times, by anyone, in any order.
+An op never changes state and never sends an answer: it returns a command, and the owner of the
+state carries that out. So it may be checked any number of times, in any order.
 Kafka's counterpart: `DelayedOperation` (tryComplete, forceComplete, onExpiration).
 """
 
@@ -21,7 +21,7 @@ class DelayedOp(Protocol[CommandT_co]):
     def deadline_ms(self) -> int: ...
 
     def try_complete(self) -> CommandT_co | None:
-        """The command, if what the op waits for has come true; None to go on waiting."""
+        """The command, if the condition is fulfilled; None to keep waiting."""
 
     def on_expiration(self) -> CommandT_co | None:
-        """The command for having waited in vain; None if silence is the answer."""
+        """The command of the deadline; None if nothing follows from it."""

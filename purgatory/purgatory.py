@@ -1,8 +1,8 @@
-"""Who is waiting, and for what? Ops watched by key, expired by deadline, each ended exactly once.
+"""Purgatory: delayed operations, watched by key, expired by deadline, each ended exactly once.
 
-`try_complete_else_watch` asks an op and parks it if the answer is no. Whoever changes state that an
-op may be waiting for calls `check_and_complete(key)`. `expire_due` ends what has waited too long.
-Every way out goes through `_end`, which only the first caller passes: that is the whole promise.
+`try_complete_else_watch` checks an op and parks it if its condition is not fulfilled. Code that
+changes state for which an op may wait calls `check_and_complete(key)`. `expire_due` ends ops whose
+deadline has come. Each op ends through `_end`, in which only the first caller succeeds.
 
 Commands are returned, not carried out: the caller queues them for its next turn. So nothing here
 can re-enter a group, and the deadlocks of Kafka's "story about lock" cannot be written. Kafka's
@@ -66,7 +66,7 @@ class Purgatory(Generic[CommandT]):
         return command
 
     def watch(self, op: DelayedOp[CommandT]) -> None:
-        """Park without asking: for ops that only time can end."""
+        """Park without a check: for ops that only time can end."""
         if op in self._tickets:
             raise AssertionError(f"{op!r} is parked already")
         self._tickets[op] = self._deadlines.add(op.deadline_ms, op)
@@ -74,7 +74,7 @@ class Purgatory(Generic[CommandT]):
             self._watchers.setdefault(key, {})[op] = None
 
     def check_and_complete(self, key: Hashable) -> list[CommandT]:
-        """Ask every op under `key` again; the commands of those that completed."""
+        """Check every op under `key`; the commands of those that completed."""
         ops = self._watchers.get(key)
         if not ops:
             return []
@@ -97,7 +97,7 @@ class Purgatory(Generic[CommandT]):
         return commands
 
     def cancel(self, key: Hashable) -> int:
-        """Forget every op under `key`: nobody wants the answer any more. How many there were."""
+        """Remove every op under `key`, without a command; returns their number."""
         return sum(self._end(op) for op in tuple(self._watchers.get(key, ())))
 
     def watching(self, key: Hashable) -> bool:
@@ -112,7 +112,7 @@ class Purgatory(Generic[CommandT]):
         return sum(self._end(op) for op in tuple(self._tickets))
 
     def _end(self, op: DelayedOp[CommandT]) -> bool:
-        """Take the op out; False if somebody else ended it before."""
+        """Remove the op; False if it has ended before."""
         ticket = self._tickets.pop(op, None)
         if ticket is None:
             return False

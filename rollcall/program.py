@@ -1,7 +1,7 @@
-"""Program path: where the packages of the command and the daemon lie, and how they are found.
+"""Program path: where the packages of the command and the daemon are, and how they are found.
 
 A wheel carries them in `rollcall/_program`, so that site-packages gains the name `rollcall` alone.
-In a checkout they stand beside this package. Their names are plain (`storage`, `cli`), so they are
+In a checkout they are beside this package. Their names are plain (`storage`, `cli`), so they are
 put on the path only in a process of the program's own. Importing `rollcall` changes no path.
 """
 

@@ -1,7 +1,7 @@
-"""What is an instant? Two clocks read together: one that never jumps, one that people read.
+"""Now: an instant, as the monotonic clock and the wall clock read together.
 
-The core is handed a `Now` with every turn and never asks a clock itself, so a test or the simulator
-moves time by passing another one.
+The core gets a `Now` with every turn and reads no clock itself, so a test or the simulator moves
+time by passing another one.
 """
 
 from typing import NamedTuple

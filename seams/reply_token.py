@@ -1,7 +1,7 @@
-"""Which request is to be answered, who sent it, and in which version?
+"""Reply token: the request that an answer belongs to, its client, and its version.
 
-The core keeps a token while an answer waits for people or for the disk, hands it back with the
-answer, and never looks behind it. One token is answered exactly once.
+The core keeps a token while an answer waits for members or for the disk, and hands it back with the
+answer. Each token is answered exactly once.
 """
 
 

@@ -1,4 +1,4 @@
-"""What may others ask the data plane about topics? Names, ids, partition counts: no changes."""
+"""Topics view: names, ids and partition counts of topics, for readers outside the data plane."""
 
 from typing import Protocol
 
