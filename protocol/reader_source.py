@@ -25,7 +25,7 @@ its generated classes.
 
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, assert_never
 
 from protocol import primitives
 from protocol.primitives import TAGS_UNBOUNDED, UTF8, Malformed
@@ -131,12 +131,14 @@ class _Reader:
                 self._fixed("h", "n")
                 self._flush()
                 self.src.line(f"{target} = {_decoded('n')} if n > 0 else ''")
-            case Wire(name=name):
-                self._text_or_bytes(name, target, field.name, layout, nullable=nullable)
+            case Wire():
+                self._text_or_bytes(wire.name, target, field.name, layout, nullable=nullable)
             case ArrayOf() as array:
                 self._array(array, target, field, layout, nullable=nullable)
             case StructOf(cls):
                 self._inner_struct(layout.inner(cls), target, field, nullable=nullable)
+            case _:
+                assert_never(wire)
         return target
 
     # -- runs of numbers

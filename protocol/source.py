@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from struct import Struct
-from typing import Any
+from typing import Any, assert_never
 
 import msgspec
 
@@ -99,12 +99,12 @@ def row(codes: str) -> Struct:
 
 
 def is_number(wire: WireType) -> bool:
-    """Is it a plain number, so that an array of it is one Struct?"""
+    """Whether it is a plain number, so that an array of it is one Struct."""
     return isinstance(wire, Wire) and wire.code in {"b", "h", "H", "i", "q"} and wire.enum is None
 
 
 def least_bytes(wire: WireType, layout: MessageLayout, *, nullable: bool = False) -> int:
-    """The fewest bytes a value can take: what an array's count is held against."""
+    """The fewest bytes a value can take: an array's count is checked against it."""
     match wire:
         case Wire(code="16s"):
             return 16
@@ -122,3 +122,5 @@ def least_bytes(wire: WireType, layout: MessageLayout, *, nullable: bool = False
                 least_bytes(f.mark.wire, inner, nullable=f.mark.nullable_in(layout.version))
                 for f in inner.present(tagged=False)
             )
+        case _:
+            assert_never(wire)

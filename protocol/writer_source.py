@@ -17,7 +17,7 @@ would change the meaning. Kafka's counterpart: the `write` methods of its genera
 import struct
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, assert_never
 
 from protocol import primitives
 from protocol.primitives import Unwritable
@@ -169,6 +169,8 @@ class _Writer:
                 self._struct(layout.inner(cls), f"{value}.")
             case Wire() as wire:
                 self._scalar(wire, value, layout, nullable=nullable)
+            case _:
+                assert_never(field.mark.wire)
 
     def _scalar(self, wire: Wire, value: str, layout: MessageLayout, *, nullable: bool) -> None:
         if wire.code == "16s":

@@ -10,7 +10,7 @@ Kafka's counterpart: `ProduceRequest.validateRecords`, `UnifiedLog.analyzeAndVal
 
 from collections.abc import Callable, Sequence
 from struct import Struct
-from typing import Final
+from typing import Final, assert_never
 
 import msgspec
 
@@ -220,6 +220,8 @@ def _fault_text(fault: RecordFault, rules: RecordRules, topic_partition: TopicPa
                 f"value={max(fault.value_bytes, 0)} bytes). "
                 "Producer should not set timestamp type to LogAppendTime."
             )
+        case _:
+            assert_never(fault.broken)
 
 
 def _stored_form(

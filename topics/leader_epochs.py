@@ -15,7 +15,7 @@ from storage.batch.record_batch import BatchHeader, read_header
 T = TypeVar("T")
 
 NO_EPOCH: Final = -1
-NO_OFFSET: Final = -1
+_NO_OFFSET: Final = -1
 
 
 def epoch_error(log: TopicLog, current_leader_epoch: int) -> ErrorCode | None:
@@ -32,7 +32,7 @@ def end_of_epoch(log: TopicLog, leader_epoch: int) -> tuple[int, int]:
     if leader_epoch == log.leader_epoch:
         return leader_epoch, log.log_end_offset
     if not NO_EPOCH < leader_epoch < log.leader_epoch:
-        return NO_EPOCH, NO_OFFSET
+        return NO_EPOCH, _NO_OFFSET
     return retry_while_start_moves(log, lambda: _search(log, leader_epoch))
 
 

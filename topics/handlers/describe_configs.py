@@ -7,7 +7,8 @@ Kafka's counterpart: `ConfigHelper`.
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Final, NamedTuple
+from enum import IntEnum
+from typing import Final, NamedTuple, assert_never
 
 from protocol.answer_budget import ANSWER_BYTES_MAX, AnswerBudget
 from protocol.messages.describe_configs import (
@@ -25,30 +26,31 @@ from topics.configs import ConfigEntry, displayed_value
 from topics.registry import Topic, TopicRegistry
 from topics.topic_names import name_fault
 
-TOPIC: Final = 2
-BROKER: Final = 4
-BROKER_LOGGER: Final = 8
-CLIENT_METRICS: Final = 16
-GROUP: Final = 32
 
-_RESOURCE_TYPES: Final = (TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP)
+class ConfigResourceType(IntEnum):
+    """ConfigResource.Type: the `resource_type` of DescribeConfigs."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+_RESOURCE_TYPES: Final = frozenset(ConfigResourceType)
 _NO_ROOM: Final = ApiError(
     ErrorCode.INVALID_REQUEST, f"The answer would be above {ANSWER_BYTES_MAX} bytes: ask for less."
 )
-_NAMELESS: Final = {
-    CLIENT_METRICS: "Client metrics subscription name must not be empty",
-    GROUP: "Group name must not be empty",
-}
 
 Entries = Iterable[DescribeConfigsResourceResult]
 _Shown = tuple[Sequence[DescribeConfigsResourceResult], int]
-"""What of the entries was asked for, and about how many bytes that takes in an answer."""
+"""The requested entries, and their approximate size in the answer."""
 
 _ENTRY_BYTES: Final = 20
 
 
 class _Described(NamedTuple):
-    """In one answer, so far: most topics have the same configs, and are not looked at each."""
+    """The state of one answer. Most topics have the same configs, which are described once."""
 
     room: AnswerBudget
     configs: dict[Hashable, _Shown]
@@ -77,7 +79,7 @@ class DescribeConfigsHandler:
         request: DescribeConfigsRequest,
         described: _Described,
     ) -> DescribeConfigsResult:
-        entries = self._entries(resource.resource_type, resource.resource_name)
+        entries = self._entries(ConfigResourceType(resource.resource_type), resource.resource_name)
         if isinstance(entries, ApiError):
             return _refused(resource, entries)
         wanted = frozenset(resource.configuration_keys or ())
@@ -95,20 +97,27 @@ class DescribeConfigsHandler:
         )
 
     def _own_configs(self, resource: DescribeConfigsResource) -> frozenset[tuple[str, str]]:
-        """Those that a topic does not have from the broker; topics that agree in them are alike."""
+        """The topic's own configs; topics that have the same ones have the same description."""
         topic = None
-        if resource.resource_type == TOPIC:
+        if resource.resource_type == ConfigResourceType.TOPIC:
             topic = self._registry.by_name(TopicName(resource.resource_name))
         return frozenset(topic.configs.items() if topic is not None else ())
 
-    def _entries(self, resource_type: int, name: str) -> Entries | ApiError:
-        if resource_type == TOPIC:
-            return self._topic(name)
-        if resource_type == BROKER:
-            return self._broker(name)
-        if resource_type == BROKER_LOGGER:
-            return self._loggers(name)
-        return () if name else _invalid(_NAMELESS[resource_type])
+    def _entries(self, resource_type: ConfigResourceType, name: str) -> Entries | ApiError:
+        match resource_type:
+            case ConfigResourceType.TOPIC:
+                return self._topic(name)
+            case ConfigResourceType.BROKER:
+                return self._broker(name)
+            case ConfigResourceType.BROKER_LOGGER:
+                return self._loggers(name)
+            case ConfigResourceType.CLIENT_METRICS:
+                missing = "Client metrics subscription name must not be empty"
+                return () if name else _invalid(missing)
+            case ConfigResourceType.GROUP:
+                return () if name else _invalid("Group name must not be empty")
+            case _:
+                assert_never(resource_type)
 
     def _topic(self, name: str) -> Entries | ApiError:
         fault = name_fault(name)

@@ -21,7 +21,7 @@ from protocol.messages.describe_topic_partitions import (
 from protocol.names import OFFSETS_TOPIC, ConfigSource, ErrorCode, TopicName
 from tests.topics.plane import Plane
 from topics.cluster import BrokerConfig
-from topics.handlers.describe_configs import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
+from topics.handlers.describe_configs import ConfigResourceType
 from topics.settings import TopicSettings
 
 # DescribeCluster
@@ -153,7 +153,7 @@ def describe(
 
 def test_a_topics_configs_are_told_with_their_origin(plane: Plane) -> None:
     plane.given("a", cleanup_policy=" compact , delete ", retention_ms="5000")
-    result = describe(plane, TOPIC, "a", ("cleanup.policy", "retention.ms"))
+    result = describe(plane, ConfigResourceType.TOPIC, "a", ("cleanup.policy", "retention.ms"))
     assert result.configs == (
         DescribeConfigsResourceResult(
             "cleanup.policy",
@@ -184,24 +184,24 @@ def test_all_configs_are_told_where_none_is_named(
     plane: Plane, keys: tuple[str, ...] | None
 ) -> None:
     plane.given("a")
-    result = describe(plane, TOPIC, "a", keys, documentation=True)
+    result = describe(plane, ConfigResourceType.TOPIC, "a", keys, documentation=True)
     assert len(result.configs) == 33
     assert all(config.documentation for config in result.configs)
 
 
 def test_synonyms_and_documentation_are_told_only_where_asked_for(plane: Plane) -> None:
     plane.given("a")
-    for config in describe(plane, TOPIC, "a", synonyms=False).configs:
+    for config in describe(plane, ConfigResourceType.TOPIC, "a", synonyms=False).configs:
         assert config.synonyms == ()
         assert config.documentation is None
-    for config in describe(plane, TOPIC, "a", version=1).configs:
+    for config in describe(plane, ConfigResourceType.TOPIC, "a", version=1).configs:
         assert config.config_type == ConfigType.UNKNOWN  # came with version 3
 
 
 def test_a_broker_key_behind_a_topics_default_is_told() -> None:
     plane = Plane(TopicSettings(broker_properties={"log.segment.bytes": "2000000"}))
     plane.given("a")
-    (config,) = describe(plane, TOPIC, "a", ("segment.bytes",)).configs
+    (config,) = describe(plane, ConfigResourceType.TOPIC, "a", ("segment.bytes",)).configs
     assert (config.value, config.config_source) == ("2000000", ConfigSource.STATIC_BROKER_CONFIG)
 
 
@@ -212,7 +212,7 @@ def test_a_broker_key_behind_a_topics_default_is_told() -> None:
 def test_a_topic_that_is_not_there_has_no_configs(
     plane: Plane, name: str, error_code: ErrorCode
 ) -> None:
-    result = describe(plane, TOPIC, name)
+    result = describe(plane, ConfigResourceType.TOPIC, name)
     assert result.error_code is error_code
     assert result.configs == ()
 
@@ -223,7 +223,7 @@ def test_the_brokers_configs_are_those_that_the_shell_tells(plane: Plane) -> Non
         BrokerConfig("log.retention.hours", "168", ConfigType.INT, default="168"),
         BrokerConfig("sasl.password", "x", ConfigType.PASSWORD, is_sensitive=True),
     ]
-    first, second, third = describe(plane, BROKER, "1").configs
+    first, second, third = describe(plane, ConfigResourceType.BROKER, "1").configs
     assert (first.value, first.config_source, first.read_only) == ("3", 4, True)
     assert first.synonyms == (
         DescribeConfigsSynonym("num.partitions", "3", 4),
@@ -236,12 +236,20 @@ def test_the_brokers_configs_are_those_that_the_shell_tells(plane: Plane) -> Non
 @pytest.mark.parametrize(
     ("resource_type", "name", "message"),
     [
-        (BROKER, "2", "Unexpected broker id, expected 1 or empty string, but received 2"),
-        (BROKER, "x", "Broker id must be an integer, but it is: x"),
-        (BROKER_LOGGER, "", "Broker id must not be empty"),
-        (BROKER_LOGGER, "3", "Unexpected broker id, expected 1 but received 3"),
-        (CLIENT_METRICS, "", "Client metrics subscription name must not be empty"),
-        (GROUP, "", "Group name must not be empty"),
+        (
+            ConfigResourceType.BROKER,
+            "2",
+            "Unexpected broker id, expected 1 or empty string, but received 2",
+        ),
+        (ConfigResourceType.BROKER, "x", "Broker id must be an integer, but it is: x"),
+        (ConfigResourceType.BROKER_LOGGER, "", "Broker id must not be empty"),
+        (ConfigResourceType.BROKER_LOGGER, "3", "Unexpected broker id, expected 1 but received 3"),
+        (
+            ConfigResourceType.CLIENT_METRICS,
+            "",
+            "Client metrics subscription name must not be empty",
+        ),
+        (ConfigResourceType.GROUP, "", "Group name must not be empty"),
     ],
 )
 def test_what_has_no_configs_is_refused_in_kafkas_words(
@@ -254,7 +262,12 @@ def test_what_has_no_configs_is_refused_in_kafkas_words(
 
 @pytest.mark.parametrize(
     ("resource_type", "name"),
-    [(BROKER, ""), (BROKER_LOGGER, "1"), (CLIENT_METRICS, "m"), (GROUP, "g")],
+    [
+        (ConfigResourceType.BROKER, ""),
+        (ConfigResourceType.BROKER_LOGGER, "1"),
+        (ConfigResourceType.CLIENT_METRICS, "m"),
+        (ConfigResourceType.GROUP, "g"),
+    ],
 )
 def test_where_nothing_can_be_set_nothing_is_told(
     plane: Plane, resource_type: int, name: str
@@ -266,6 +279,6 @@ def test_where_nothing_can_be_set_nothing_is_told(
 
 def test_a_kind_that_nobody_knows_spoils_the_whole_request(plane: Plane) -> None:
     plane.given("a")
-    resources = [DescribeConfigsResource(kind, "a", None) for kind in (TOPIC, 7)]
+    resources = [DescribeConfigsResource(kind, "a", None) for kind in (ConfigResourceType.TOPIC, 7)]
     answer = plane.ask(DescribeConfigsRequest(resources), 4, DescribeConfigsResponse)
     assert [r.error_code for r in answer.results] == [ErrorCode.INVALID_REQUEST] * 2

@@ -10,11 +10,11 @@ from protocol.messages.describe_configs import (
 from protocol.names import ErrorCode
 from tests.topics.plane import Plane
 from topics.configs import TopicConfigs
-from topics.handlers.describe_configs import TOPIC
+from topics.handlers.describe_configs import ConfigResourceType
 
 
 def describe(plane: Plane, *names: str) -> DescribeConfigsResponse:
-    resources = [DescribeConfigsResource(TOPIC, name) for name in names]
+    resources = [DescribeConfigsResource(ConfigResourceType.TOPIC, name) for name in names]
     request = DescribeConfigsRequest(resources, include_synonyms=True, include_documentation=True)
     return plane.ask(request, 4, DescribeConfigsResponse)
 
