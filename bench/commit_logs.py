@@ -20,7 +20,7 @@ from pipeline.tables import LAG_TOPIC, OFFSETS_TOPIC
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
-    TopicPartition,
+    TopicPartitions,
     write_assignment,
     write_subscription,
 )
@@ -107,7 +107,7 @@ def _generation(group: int, hour: int) -> Record:
     members = []
     for n, name in enumerate(ids):
         first = (n + hour) % MEMBERS * share
-        owned = TopicPartition(TOPIC, range(first, first + share))
+        owned = TopicPartitions(TOPIC, range(first, first + share))
         members.append(
             StoredMember(
                 MemberId(name), None, f"client-{group}", "/10.0.0.1", 300_000, 45_000,

@@ -30,7 +30,7 @@ from protocol.codec import decode_response, encode_request
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
-    TopicPartition,
+    TopicPartitions,
     write_assignment,
     write_subscription,
 )
@@ -94,7 +94,7 @@ class Seat:
                 join.member_id = joined.member_id
             joined = await self.ask(join)
         assignment = write_assignment(
-            ConsumerProtocolAssignment((TopicPartition(TOPIC, tuple(range(partitions))),))
+            ConsumerProtocolAssignment((TopicPartitions(TOPIC, tuple(range(partitions))),))
         )
         synced = await self.ask(
             SyncGroupRequest(

@@ -24,7 +24,7 @@ PROTOCOL_TYPE: Final = "consumer"
 _VERSION: Final = struct.Struct(">h")
 
 
-class TopicPartition(Struct):
+class TopicPartitions(Struct):
     topic: Annotated[TopicName, STRING] = TopicName("")
     partitions: Annotated[Sequence[int], array(INT32)] = ()
 
@@ -36,7 +36,7 @@ class ConsumerProtocolSubscription(Message):
     topics: Annotated[Sequence[TopicName], array(STRING)] = ()
     user_data: Annotated[bytes | None, nullable(BYTES)] = None
     owned_partitions: Annotated[
-        Sequence[TopicPartition], since(array(TopicPartition), 1, ignorable=True)
+        Sequence[TopicPartitions], since(array(TopicPartitions), 1, ignorable=True)
     ] = ()
     generation_id: Annotated[GenerationId, since(INT32, 2, ignorable=True)] = NO_GENERATION
     rack_id: Annotated[str | None, since(STRING, 3, nullable=True, ignorable=True)] = None
@@ -46,7 +46,7 @@ class ConsumerProtocolAssignment(Message):
     VERSIONS: ClassVar = range(4)
     FLEXIBLE_SINCE: ClassVar = NEVER
 
-    assigned_partitions: Annotated[Sequence[TopicPartition], array(TopicPartition)] = ()
+    assigned_partitions: Annotated[Sequence[TopicPartitions], array(TopicPartitions)] = ()
     user_data: Annotated[bytes | None, nullable(BYTES)] = None
 
 

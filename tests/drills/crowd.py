@@ -15,7 +15,7 @@ from enum import Enum, auto
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
-    TopicPartition,
+    TopicPartitions,
     write_assignment,
     write_subscription,
 )
@@ -246,7 +246,7 @@ class RawMember:
             SyncGroupRequestAssignment(
                 member_id,
                 write_assignment(
-                    ConsumerProtocolAssignment([TopicPartition(TopicName(self.topic), [n])])
+                    ConsumerProtocolAssignment([TopicPartitions(TopicName(self.topic), [n])])
                 ),
             )
             for n, member_id in enumerate(self._roster)

@@ -18,7 +18,7 @@ from history.story import GroupStory
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
-    TopicPartition,
+    TopicPartitions,
     write_assignment,
     write_subscription,
 )
@@ -144,12 +144,12 @@ class ToldWorld(World):
 
 def offers(*topics: str, owned: Sequence[int] = ()) -> list[tuple[str, bytes]]:
     """A subscription; with `owned` partitions of `t`, that of a cooperative member."""
-    parts = [TopicPartition(TopicName("t"), list(owned))] if owned else []
+    parts = [TopicPartitions(TopicName("t"), list(owned))] if owned else []
     names = [TopicName(topic) for topic in topics]
     said = ConsumerProtocolSubscription(topics=names, owned_partitions=parts)
     return [("range", write_subscription(said))]
 
 
 def assignment(**topics: list[int]) -> bytes:
-    parts = [TopicPartition(TopicName(name), indexes) for name, indexes in topics.items()]
+    parts = [TopicPartitions(TopicName(name), indexes) for name, indexes in topics.items()]
     return write_assignment(ConsumerProtocolAssignment(assigned_partitions=parts))

@@ -14,7 +14,7 @@ from logtools.stat_report import size_text
 from logtools.upkeep import upkeep_of
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
-    TopicPartition,
+    TopicPartitions,
     write_assignment,
 )
 from protocol.names import GroupId, MemberId, TopicName
@@ -50,7 +50,7 @@ def counted(path: Path, **settings: float) -> Statistics:
 
 def generation(*members: tuple[str, list[int]], group: str = GROUP) -> Record:
     def stored(member_id: str, partitions: list[int]) -> StoredMember:
-        assigned = [TopicPartition(TopicName("orders"), partitions)]
+        assigned = [TopicPartitions(TopicName("orders"), partitions)]
         blob = write_assignment(ConsumerProtocolAssignment(assigned))
         return StoredMember(MemberId(member_id), None, "app", "/10.0.0.1", 1, 1, b"", blob)
 

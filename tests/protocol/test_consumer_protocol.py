@@ -11,7 +11,7 @@ from protocol.compiler import reader
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
-    TopicPartition,
+    TopicPartitions,
     read_assignment,
     read_subscription,
     read_subscription_topics,
@@ -26,7 +26,7 @@ from tests.protocol.test_against_kafka_python import their_class, to_theirs
 FULL = ConsumerProtocolSubscription(
     (TopicName("t1"), TopicName("t2")),
     b"user",
-    (TopicPartition(TopicName("t1"), (0, 1)),),
+    (TopicPartitions(TopicName("t1"), (0, 1)),),
     GenerationId(4),
     "rack-a",
 )

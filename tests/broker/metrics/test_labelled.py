@@ -13,7 +13,7 @@ from coordinator.group_counts import GroupCounts
 from history.lag.model import LagStatus, group_status
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
-    TopicPartition,
+    TopicPartitions,
     write_assignment,
 )
 from protocol.names import GenerationId, GroupId, GroupState, MemberId, TopicName
@@ -187,7 +187,7 @@ def stable(group: ClassicGroup, member_id: str, assignment: bytes) -> None:
 def test_the_owner_of_a_partition_is_named_and_a_new_one_is_noticed() -> None:
     place = Place(groups_max=9)
     group = place.add("g", 1, 2)
-    one = write_assignment(ConsumerProtocolAssignment((TopicPartition(TopicName("t"), (1,)),)))
+    one = write_assignment(ConsumerProtocolAssignment((TopicPartitions(TopicName("t"), (1,)),)))
     stable(group, "m-1", one)
 
     def owners() -> list[str]:
@@ -215,7 +215,7 @@ def test_while_a_group_rebalances_nobody_owns_anything() -> None:
     stable(
         group,
         "m-1",
-        write_assignment(ConsumerProtocolAssignment((TopicPartition(TopicName("t"), (0,)),))),
+        write_assignment(ConsumerProtocolAssignment((TopicPartitions(TopicName("t"), (0,)),))),
     )
     group.state = GroupState.PREPARING_REBALANCE
     place.read()
