@@ -1,12 +1,29 @@
-"""Damaged topic: a user topic with a damaged sealed segment; all other topics are served."""
+"""Opening a data directory: damage in one topic, a repair that was interrupted, any node's lock."""
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
 
 from storage.api import LogSettings, TopicPartition
-from storage.journal.journal import JournalLimits
+from storage.data_dir import DataDir
 from storage.log.log_store import LogStore
-from storage.open import PartitionSetAside, StorageSettings, open_logs
-from tests.storage.rig import DATA, NOW_MS, TOPIC_ID, batch, new_disk
+from storage.open import (
+    DamageRepaired,
+    OpenEvent,
+    PartitionSetAside,
+    RepairResumed,
+    RepairUnfinished,
+    StorageSettings,
+    lock_data_dir,
+    open_logs,
+    open_storage,
+)
+from storage.repair.repair_plan import REPAIR_FILE, Repaired, RepairPlan
+from tests.storage.rig import DATA, NOW_MS, OFFSETS, SMALL_LIMITS, TOPIC_ID, batch, new_disk
 
 KEY, OTHER = TopicPartition("orders", 0), TopicPartition("paid", 0)
+STORAGE = StorageSettings(SMALL_LIMITS, (OFFSETS,))
 SETTINGS = LogSettings(segment_bytes=300, index_interval_bytes=64, segment_ms=1_000)
 
 
@@ -24,11 +41,11 @@ def test_damage_before_an_empty_active_segment_sets_its_partition_aside() -> Non
     disk = disk.after_kill()
     disk.open(f"{DATA}/orders-0/{0:020d}.log").pwrite(b"?", 16)  # its magic
     store = LogStore(disk, DATA, lambda _: SETTINGS)
-    told: list[object] = []
-    open_logs(store, StorageSettings(JournalLimits(), ("__consumer_offsets",)), told.append)
+    events: list[OpenEvent] = []
+    open_logs(store, STORAGE, events.append)
     assert list(store.damaged) == [KEY]
     assert list(store.partitions()) == [OTHER]
-    assert [type(event) for event in told] == [PartitionSetAside]
+    assert [type(event) for event in events] == [PartitionSetAside]
     # What the checkpoints know of it stays, and forbids nothing at the next start.
     store.write_checkpoints()
     assert store.close() == []
@@ -37,3 +54,30 @@ def test_damage_before_an_empty_active_segment_sets_its_partition_aside() -> Non
     log = again.partition_log(KEY)
     assert log is not None
     assert log.log_end_offset == 1
+
+
+def test_a_command_changes_nothing_where_a_repair_was_interrupted_and_a_start_finishes_it() -> None:
+    disk = new_disk()
+    repaired = Repaired(f"{DATA}/orders-0/{0:020d}.log", 0, "a bad checksum", 8, (), ())
+    RepairPlan(disk, DATA).note(repaired)
+    before = disk.operations
+
+    with pytest.raises(RepairUnfinished):
+        open_storage(disk, DATA, STORAGE, pytest.fail, may_resume_repair=False)
+
+    assert disk.operations == before
+    events: list[OpenEvent] = []
+    storage = open_storage(disk, DATA, STORAGE, events.append)
+    assert events == [RepairResumed(), DamageRepaired(repaired)]
+    assert storage.was_repaired
+    assert not disk.exists(f"{DATA}/{REPAIR_FILE}")
+
+
+def test_a_command_locks_the_directory_of_any_node(tmp_path: Path) -> None:
+    path = str(tmp_path / "data")
+    DataDir(path, 7).close()
+
+    with closing(lock_data_dir(path, 1)) as locked:
+        assert locked.identity.node_id == 7
+    with closing(lock_data_dir(str(tmp_path / "new"), 3)) as locked:
+        assert locked.identity.node_id == 3
