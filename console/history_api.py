@@ -24,12 +24,13 @@ from broker.lag.verdict_watch import ActiveVerdict
 from console.answers import answer_json, number_asked, refusal, whole_number
 from history.encoding import as_plain
 from history.entries import ENTRY_NAMES, GroupDeletedEntry, OffsetsMovedEntry
-from history.text.entry_text import words
-from history.text.rebalance_json import instant, shown
-from history.text.rebalance_text import tell, tell_waiting
+from history.text.entry_text import format_entry
+from history.text.rebalance_json import rebalance_json
+from history.text.rebalance_text import format_rebalance, format_wait
 from history.verdicts.model import VerdictKind
-from history.waiting import Awaited, Waiting
+from history.waiting import AwaitedMember, GroupWait
 from protocol.names import GroupId
+from seams.text import instant
 from storage.api import Corrupt
 
 REBALANCES_DEFAULT: Final = 20
@@ -75,8 +76,8 @@ class HistoryApi:
         content: dict[str, object] = {
             "group": group_id,
             "more": len(found) > limit,
-            "rebalances": [{"group": group, **shown(one)} for group, one in found[:limit]],
-            "stories": [tell(one) for _, one in found[:limit]],
+            "rebalances": [{"group": group, **rebalance_json(one)} for group, one in found[:limit]],
+            "stories": [format_rebalance(one) for _, one in found[:limit]],
         }
         if group_id is not None:
             if not found and not self._knows(group_id):
@@ -99,7 +100,7 @@ class HistoryApi:
                 _verdict(one, waits=waiting is not None)
                 for one in self._daemon.verdicts.active(group_id)
             ],
-            "waiting_story": [] if waiting is None else tell_waiting(waiting, now_ms),
+            "waiting_story": [] if waiting is None else format_wait(waiting, now_ms),
         }
 
     async def _history(self, request: web.Request) -> web.Response:
@@ -124,7 +125,7 @@ class HistoryApi:
             plain = as_plain(event)
             assert isinstance(plain, dict)
             about = {"offset": offset, "type": ENTRY_NAMES[type(event)], "at": instant(event.at_ms)}
-            events.append({**about, "text": words(event), **plain})
+            events.append({**about, "text": format_entry(event), **plain})
             if number % EVENTS_A_BREATH == 0:
                 await asyncio.sleep(0)
         content = {"group": group_id, "more": len(found) > limit, "events": events}
@@ -172,18 +173,18 @@ def _disabled() -> web.Response:
     return refusal(404, "no history is kept: rollcall.history.enable is false")
 
 
-def _waiting(waiting: Waiting) -> dict[str, object]:
+def _waiting(waiting: GroupWait) -> dict[str, object]:
     return {
         "for": str(waiting.waits_for),
         "since": instant(waiting.since_ms),
         "until": None if waiting.until_ms is None else instant(waiting.until_ms),
         "members": list(_awaited(waiting.members)),
         "joined": waiting.joined,
-        "ids_handed_out": waiting.handed_out,
+        "ids_handed_out": waiting.assigned_ids,
     }
 
 
-def _awaited(members: Iterable[Awaited]) -> Iterable[dict[str, object]]:
+def _awaited(members: Iterable[AwaitedMember]) -> Iterable[dict[str, object]]:
     for one in members:
         ends_at_ms = one.session_ends_at_ms
         yield {

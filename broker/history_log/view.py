@@ -17,7 +17,7 @@ from coordinator.coordinator import GroupCoordinator
 from history.causes import WaitEnd
 from history.entries import MemberWait, Rebalance
 from history.recording.attribution import caller_of
-from history.waiting import Awaited, For, Waiting
+from history.waiting import AwaitedMember, GroupWait, WaitReason
 from protocol.names import GroupId, GroupState, MemberId
 from seams.now import Now
 
@@ -129,7 +129,7 @@ class HistoryView:
             unowned_partition_seconds=recorder.unowned_seconds(group_id, now),
         )
 
-    def waiting(self, group_id: str) -> Waiting | None:
+    def waiting(self, group_id: str) -> GroupWait | None:
         """What the group waits for; None if there is no group, or if it waits for nothing."""
         group = self._coordinator.group(GroupId(group_id))
         if group is None:
@@ -138,17 +138,17 @@ class HistoryView:
         if group.state is GroupState.PREPARING_REBALANCE:
             return self._waiting_for_joins(group, now)
         if group.state is GroupState.COMPLETING_REBALANCE:
-            waits_for = For.DISK if group.assignment_is_stored_now else For.ASSIGNMENT
-            member_ids = [group.leader_id] if waits_for is For.ASSIGNMENT else []
+            waits_for = WaitReason.DISK if group.assignment_is_stored_now else WaitReason.ASSIGNMENT
+            member_ids = [group.leader_id] if waits_for is WaitReason.ASSIGNMENT else []
         elif group.pending_sync_ids:
-            waits_for = For.SYNCS
+            waits_for = WaitReason.SYNCS
             member_ids = sorted(group.pending_sync_ids)
         else:
             return None
         members = [
             group.members[member_id] for member_id in member_ids if member_id in group.members
         ]
-        return Waiting(
+        return GroupWait(
             str(group.state),
             waits_for,
             group.state_since_ms,
@@ -157,12 +157,12 @@ class HistoryView:
             len(group.members) - len(group.pending_sync_ids),
         )
 
-    def _waiting_for_joins(self, group: ClassicGroupView, now: Now) -> Waiting:
+    def _waiting_for_joins(self, group: ClassicGroupView, now: Now) -> GroupWait:
         missing = [member for member in group.members.values() if member.awaiting_join is None]
         is_initial = not missing and group.previous_state is GroupState.EMPTY
-        return Waiting(
+        return GroupWait(
             str(group.state),
-            For.MORE_MEMBERS if is_initial else For.JOINS,
+            WaitReason.MORE_MEMBERS if is_initial else WaitReason.JOINS,
             group.state_since_ms,
             self._deadline_ms(("join", group.group_id), now),
             tuple(_awaited(member, now) for member in missing),
@@ -198,8 +198,8 @@ def _with_join(wait: MemberWait, group: ClassicGroupView, began_ms: int) -> Memb
     return MemberWait(wait.member, max(0, member.join_parked_at_ms - began_ms), WaitEnd.REJOINED)
 
 
-def _awaited(member: ClassicMemberView, now: Now) -> Awaited:
+def _awaited(member: ClassicMemberView, now: Now) -> AwaitedMember:
     identity = caller_of(member)
     if member.session_deadline_ms == SESSION_PAUSED:
-        return Awaited(identity)
-    return Awaited(identity, now.wall_ms + max(0, member.session_deadline_ms - now.mono_ms))
+        return AwaitedMember(identity)
+    return AwaitedMember(identity, now.wall_ms + max(0, member.session_deadline_ms - now.mono_ms))

@@ -1,10 +1,10 @@
-"""How is an event of the history told to a person? One line each; those of `rollcall history`.
+"""History entry as text: the lines of `rollcall history`, one for each entry.
 
-Pure text from facts, with the forms of time, duration and names that rebalance_text.py uses.
+Pure. Instants, durations and member names have the forms of rebalance_text.py.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final, TypeVar
+from typing import Final, TypeVar, assert_never
 
 from coordinator.member_identity import MemberIdentity
 from history.causes import Removal
@@ -36,8 +36,15 @@ from history.entries import (
     VerdictBegunEntry,
     VerdictEndedEntry,
 )
-from history.text.rebalance_json import duration, instant, with_times
-from history.text.rebalance_text import NAMED_MAX, name_of, short, tell, topic_change
+from history.text.rebalance_json import replace_epoch_times
+from history.text.rebalance_text import (
+    NAMED_MAX,
+    format_member,
+    format_rebalance,
+    format_topic_change,
+    shorten_id,
+)
+from seams.text import duration, instant
 
 CHANGES_NAMED_MAX: Final = 3
 
@@ -54,46 +61,90 @@ _REMOVALS: Final[dict[Removal, str]] = {
 }
 
 
-def words(event: HistoryEntry) -> str:
-    """What happened, without the time and the group."""
-    tell_it = _WORDS.get(type(event))
-    assert tell_it is not None, type(event)
-    return tell_it(event)
+def format_entry(entry: HistoryEntry) -> str:
+    """What happened, without the instant and the group."""
+    match entry:
+        case GroupCreatedEntry():
+            return _created(entry)
+        case GroupLoadedEntry():
+            return _loaded(entry)
+        case GroupDeletedEntry():
+            return _deleted(entry)
+        case MemberAddedEntry():
+            return _joined(entry)
+        case MembersRemovedEntry():
+            return _removed(entry)
+        case StaticMemberReplacedEntry():
+            return _replaced(entry)
+        case MemberFencedEntry():
+            return _fenced(entry)
+        case MemberLapsedEntry():
+            return _lapsed(entry)
+        case LapseForgivenEntry():
+            return _forgiven(entry)
+        case RebalanceBegunEntry():
+            return _began(entry)
+        case NobodyRejoinedEntry():
+            return _not_rejoined(entry)
+        case LeaderChangedEntry():
+            return _leader(entry)
+        case GenerationBegunEntry():
+            return _generation(entry)
+        case AssignmentReceivedEntry():
+            return _assigned(entry)
+        case AssignmentRefusedEntry():
+            return _refused(entry)
+        case GroupEmptiedEntry():
+            return _emptied(entry)
+        case RebalanceEndedEntry():
+            return _ended(entry)
+        case TopicsChangedEntry():
+            return _topics(entry)
+        case OffsetsMovedEntry():
+            return _offsets(entry)
+        case VerdictBegunEntry():
+            return _verdict(entry)
+        case VerdictEndedEntry():
+            return _verdict_ended(entry)
+        case _:
+            assert_never(entry)
 
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _name(who: MemberIdentity) -> str:
-    return name_of(who, is_short=True)
+def _name(member: MemberIdentity) -> str:
+    return format_member(member, is_short=True)
 
 
-def _some(things: Sequence[T], say: Callable[[T], str], left_out: int = 0) -> str:
-    """The first ones by name, the others counted."""
-    shown = ", ".join(say(one) for one in things[:NAMED_MAX])
-    more = max(0, len(things) - NAMED_MAX) + left_out
+def _first(values: Sequence[T], text: Callable[[T], str], left_out: int = 0) -> str:
+    """The first values as text, the others counted."""
+    shown = ", ".join(text(value) for value in values[:NAMED_MAX])
+    more = max(0, len(values) - NAMED_MAX) + left_out
     return f"{shown} and {more} more" if more else shown
 
 
-def _by(asker: RequestClient | None) -> str:
-    if asker is None:
+def _by(client: RequestClient | None) -> str:
+    if client is None:
         return ""
-    place = f" at {asker.client_host.lstrip('/')}" if asker.client_host else ""
-    return f" by {asker.client_id or 'a client'}{place}"
+    place = f" at {client.client_host.lstrip('/')}" if client.client_host else ""
+    return f" by {client.client_id or 'a client'}{place}"
 
 
-def _said(reason: str | None) -> str:
-    return "" if not reason or reason == "not provided" else f"; its reason: {with_times(reason)}"
+def _reason(reason: str | None) -> str:
+    return (
+        ""
+        if not reason or reason == "not provided"
+        else f"; its reason: {replace_epoch_times(reason)}"
+    )
 
 
-def _created(event: HistoryEntry) -> str:
-    assert isinstance(event, GroupCreatedEntry)
+def _created(event: GroupCreatedEntry) -> str:
     return "by a commit of a client that is no member" if event.simple else "by its first member"
 
 
-def _loaded(event: HistoryEntry) -> str:
-    assert isinstance(event, GroupLoadedEntry)
+def _loaded(event: GroupLoadedEntry) -> str:
     how = {"killed": " after a kill or a crash", "stopped": " after a clean stop"}
     away = ""
     if event.away_ms is not None:
@@ -106,137 +157,125 @@ def _loaded(event: HistoryEntry) -> str:
     )
 
 
-def _deleted(event: HistoryEntry) -> str:
-    assert isinstance(event, GroupDeletedEntry)
+def _deleted(event: GroupDeletedEntry) -> str:
     return "expired with its last offset" if event.expired else f"deleted{_by(event.client)}"
 
 
-def _joined(event: HistoryEntry) -> str:
-    assert isinstance(event, MemberAddedEntry)
+def _joined(event: MemberAddedEntry) -> str:
     return (
         f"{_name(event.member)} in generation {event.generation}; session.timeout.ms "
         f"{duration(event.session_timeout_ms)}, rebalance timeout "
-        f"{duration(event.rebalance_timeout_ms)}{_said(event.reason)}"
+        f"{duration(event.rebalance_timeout_ms)}{_reason(event.reason)}"
     )
 
 
-def _gone(one: MemberRemoval) -> str:
-    silent = "" if one.silent_ms is None else f", last heard {duration(one.silent_ms)} before"
-    return f"{_name(one.member)}{silent}{_said(one.reason)}"
+def _removal(removal: MemberRemoval) -> str:
+    silent = (
+        "" if removal.silent_ms is None else f", last heard {duration(removal.silent_ms)} before"
+    )
+    return f"{_name(removal.member)}{silent}{_reason(removal.reason)}"
 
 
-def _removed(event: HistoryEntry) -> str:
-    assert isinstance(event, MembersRemovedEntry)
-    asker = _by(event.client) if event.cause is Removal.OPERATOR else ""
-    named = _some(event.members, _gone, event.members_left_out)
-    return f"{_REMOVALS[event.cause]}{asker} in generation {event.generation}: {named}"
+def _removed(event: MembersRemovedEntry) -> str:
+    client = _by(event.client) if event.cause is Removal.OPERATOR else ""
+    named = _first(event.members, _removal, event.members_left_out)
+    return f"{_REMOVALS[event.cause]}{client} in generation {event.generation}: {named}"
 
 
-def _replaced(event: HistoryEntry) -> str:
-    assert isinstance(event, StaticMemberReplacedEntry)
-    old = short(event.old_member_id) if event.replaced is None else _name(event.replaced)
+def _replaced(event: StaticMemberReplacedEntry) -> str:
+    old = shorten_id(event.old_member_id) if event.replaced is None else _name(event.replaced)
     silent = "" if event.silent_ms is None else f", last heard {duration(event.silent_ms)} before"
-    settled = "; nobody had to rejoin" if event.without_rebalance else ""
-    return f"{_name(event.member)} took the place of {old}{silent}{settled}{_said(event.reason)}"
+    kept = "; nobody had to rejoin" if event.without_rebalance else ""
+    return f"{_name(event.member)} took the place of {old}{silent}{kept}{_reason(event.reason)}"
 
 
-def _fenced(event: HistoryEntry) -> str:
-    assert isinstance(event, MemberFencedEntry)
+def _fenced(event: MemberFencedEntry) -> str:
     return (
-        f"{event.request} of {short(event.member_id)} refused: {short(event.current_member_id)} "
-        f"has the instance id {event.group_instance_id}"
+        f"{event.request} of {shorten_id(event.member_id)} refused: "
+        f"{shorten_id(event.current_member_id)} has the instance id {event.group_instance_id}"
     )
 
 
-def _lapsed(event: HistoryEntry) -> str:
-    assert isinstance(event, MemberLapsedEntry)
+def _lapsed(event: MemberLapsedEntry) -> str:
     return (
         f"{_name(event.member)} was silent for its session.timeout.ms "
         f"({duration(event.session_timeout_ms)}); nobody was told yet"
     )
 
 
-def _forgiven(event: HistoryEntry) -> str:
-    assert isinstance(event, LapseForgivenEntry)
+def _forgiven(event: LapseForgivenEntry) -> str:
     return f"{_name(event.member)} was heard {duration(event.late_by_ms)} late, and stays"
 
 
-def _began(event: HistoryEntry) -> str:
-    assert isinstance(event, RebalanceBegunEntry)
+def _began(event: RebalanceBegunEntry) -> str:
     who = "" if event.trigger is None else f" by {_name(event.trigger)}"
     waits = len(event.waiting_for) + event.waiting_for_left_out
     waiting = f"; waits for {_count(waits, 'member')}" if waits else ""
     note = f"; {event.note}" if event.note else ""
     return (
         f"{event.cause}{who} in generation {event.generation}{waiting}"
-        f"{note}{_said(event.client_reason)}"
+        f"{note}{_reason(event.client_reason)}"
     )
 
 
-def _nobody(event: HistoryEntry) -> str:
-    assert isinstance(event, NobodyRejoinedEntry)
+def _not_rejoined(event: NobodyRejoinedEntry) -> str:
     times = f" ({event.times} times in a row)" if event.times else ""
-    return f"still waits for {_some(event.waiting_for, _name)}{times}"
+    return f"still waits for {_first(event.waiting_for, _name)}{times}"
 
 
-def _leader(event: HistoryEntry) -> str:
-    assert isinstance(event, LeaderChangedEntry)
+def _leader(event: LeaderChangedEntry) -> str:
     return f"{_name(event.new)} instead of {_name(event.old)}"
 
 
-def _generation(event: HistoryEntry) -> str:
-    assert isinstance(event, GenerationBegunEntry)
-    absent = f"; absent: {_some(event.absent, _name)}" if event.absent else ""
+def _generation(event: GenerationBegunEntry) -> str:
+    absent = f"; absent: {_first(event.absent, _name)}" if event.absent else ""
     kind = f"{event.protocol_type or 'no type'}/{event.protocol or 'no protocol'}"
     return (
         f"{event.generation} with {_count(event.members, 'member')}, {kind}, "
-        f"leader {short(event.leader_id)}{absent}"
+        f"leader {shorten_id(event.leader_id)}{absent}"
     )
 
 
 def _move(move: PartitionMove) -> str:
     where = f"{move.topic}-{move.partition}"
-    return f"{where} {short(move.from_member)} -> {short(move.to_member)}"
+    return f"{where} {shorten_id(move.from_member)} -> {shorten_id(move.to_member)}"
 
 
-def _assigned(event: HistoryEntry) -> str:
-    assert isinstance(event, AssignmentReceivedEntry)
+def _assigned(event: AssignmentReceivedEntry) -> str:
     parts = [f"{event.generation} to {_count(event.members, 'member')}"]
     if event.partitions is not None:
         parts.append(_count(event.partitions, "partition"))
     if event.without_assignment:
         parts.append(f"{_count(event.without_assignment, 'member')} got nothing")
     if event.moves:
-        parts.append(f"moved: {_some(event.moves, _move, event.moves_left_out)}")
+        parts.append(f"moved: {_first(event.moves, _move, event.moves_left_out)}")
     if event.held:
-        tasks = _some(event.held, lambda one: f"{_name(one.member)} {one.standby}")
+        tasks = _first(event.held, lambda member: f"{_name(member.member)} {member.standby}")
         parts.append(f"standby tasks: {tasks}")
     if event.described:
         parts.append(event.described)
     return "; ".join(parts)
 
 
-def _refused(event: HistoryEntry) -> str:
-    assert isinstance(event, AssignmentRefusedEntry)
-    return f"of generation {event.generation} by {short(event.leader_id)}: {event.error}"
+def _refused(event: AssignmentRefusedEntry) -> str:
+    return f"of generation {event.generation} by {shorten_id(event.leader_id)}: {event.error}"
 
 
-def _emptied(event: HistoryEntry) -> str:
-    assert isinstance(event, GroupEmptiedEntry)
+def _emptied(event: GroupEmptiedEntry) -> str:
     return f"generation {event.generation}"
 
 
-def _ended(event: HistoryEntry) -> str:
-    """The first line of its story, without the time: that is when it began."""
-    assert isinstance(event, RebalanceEndedEntry)
-    head, *_ = tell(event.rebalance)
+def _ended(event: RebalanceEndedEntry) -> str:
+    """The first line about the rebalance, without the instant at which it began."""
+    head, *_ = format_rebalance(event.rebalance)
     began = instant(event.rebalance.began_at_ms)
     return f"{event.rebalance.cause}, {head.removeprefix(began).strip()}"
 
 
-def _topics(event: HistoryEntry) -> str:
-    assert isinstance(event, TopicsChangedEntry)
-    named = _some(event.changes, topic_change) if event.changes else _some(event.topics, str)
+def _topics(event: TopicsChangedEntry) -> str:
+    named = (
+        _first(event.changes, format_topic_change) if event.changes else _first(event.topics, str)
+    )
     return f"partitions changed: {named}"
 
 
@@ -246,8 +285,7 @@ def _change(change: OffsetChange) -> str:
     return f"{change.topic}-{change.partition} {old} -> {new}"
 
 
-def _offsets(event: HistoryEntry) -> str:
-    assert isinstance(event, OffsetsMovedEntry)
+def _offsets(event: OffsetsMovedEntry) -> str:
     shown = ", ".join(map(_change, event.changes[:CHANGES_NAMED_MAX]))
     more = len(event.changes) - CHANGES_NAMED_MAX
     last = f" and {_count(more, 'partition')} more (--offsets)" if more > 0 else ""
@@ -255,36 +293,9 @@ def _offsets(event: HistoryEntry) -> str:
     return f"{event.by}{_by(event.client)}{times}: {shown}{last}"
 
 
-def _verdict(event: HistoryEntry) -> str:
-    assert isinstance(event, VerdictBegunEntry)
+def _verdict(event: VerdictBegunEntry) -> str:
     return f"{event.verdict}: {event.summary}"
 
 
-def _verdict_ended(event: HistoryEntry) -> str:
-    assert isinstance(event, VerdictEndedEntry)
+def _verdict_ended(event: VerdictEndedEntry) -> str:
     return f"{event.verdict} ({event.subject or 'the group'}) after {duration(event.lasted_ms)}"
-
-
-_WORDS: Final[dict[type, Callable[[HistoryEntry], str]]] = {
-    GroupCreatedEntry: _created,
-    GroupLoadedEntry: _loaded,
-    GroupDeletedEntry: _deleted,
-    MemberAddedEntry: _joined,
-    MembersRemovedEntry: _removed,
-    StaticMemberReplacedEntry: _replaced,
-    MemberFencedEntry: _fenced,
-    MemberLapsedEntry: _lapsed,
-    LapseForgivenEntry: _forgiven,
-    RebalanceBegunEntry: _began,
-    NobodyRejoinedEntry: _nobody,
-    LeaderChangedEntry: _leader,
-    GenerationBegunEntry: _generation,
-    AssignmentReceivedEntry: _assigned,
-    AssignmentRefusedEntry: _refused,
-    GroupEmptiedEntry: _emptied,
-    RebalanceEndedEntry: _ended,
-    TopicsChangedEntry: _topics,
-    OffsetsMovedEntry: _offsets,
-    VerdictBegunEntry: _verdict,
-    VerdictEndedEntry: _verdict_ended,
-}

@@ -1,7 +1,7 @@
-"""How is a rebalance told to a person? In a few plain lines; those of `rollcall why`.
+"""Rebalance as text: the lines of `rollcall why`.
 
-Pure text from facts. The first line says when, from which generation to which, how long and why;
-what follows tells only what is worth a line: who began it, who was waited for, what it cost.
+Pure. The first line has the instant, the generations, the duration and the cause. The others are
+written only where there is something to say: the trigger, the members waited for, the cost.
 """
 
 import re
@@ -11,11 +11,12 @@ from typing import Final
 from coordinator.member_identity import MemberIdentity
 from history.causes import Cause, End, WaitEnd
 from history.entries import AlsoCaused, MemberWait, Rebalance, TopicPartitionCounts
-from history.text.rebalance_json import duration, instant, with_times
-from history.waiting import Awaited, For, Waiting
+from history.text.rebalance_json import replace_epoch_times
+from history.waiting import AwaitedMember, GroupWait, WaitReason
+from seams.text import duration, instant
 
 NAMED_MAX: Final = 5
-"""Members, or topics, that a line names; the others are counted."""
+"""Members or topics that a line names; the others are counted."""
 
 MOVES_NAMED_MAX: Final = 10
 """Partitions that a line names with their old and new owners."""
@@ -47,7 +48,7 @@ _TOGETHER: Final[dict[Cause, str]] = {
     Cause.REBALANCE_TIMEOUT: "{name} did not rejoin before the rebalance timeout, and were dropped",
     Cause.SYNC_TIMEOUT: "{name} did not fetch their assignments in time, and were removed",
 }
-"""Where several members went in one instant."""
+"""Several members that were removed at once."""
 
 _ENDS: Final[dict[End, str]] = {
     End.RUNNING: "running",
@@ -67,31 +68,32 @@ _WAITS: Final[dict[WaitEnd, str]] = {
     WaitEnd.ABSENT: "the static member {name} did not come, and stays a member",
     WaitEnd.INTERRUPTED: "{name} had not rejoined when it ended",
 }
-_WAITING: Final[dict[For, str]] = {
-    For.JOINS: "waits for {count} to rejoin",
-    For.MORE_MEMBERS: "waits for more members to come (group.initial.rebalance.delay.ms)",
-    For.ASSIGNMENT: "waits for the assignment of the leader",
-    For.DISK: "waits for the disk to have the assignment",
-    For.SYNCS: "waits for {count} to fetch their assignment",
+_WAITING: Final[dict[WaitReason, str]] = {
+    WaitReason.JOINS: "waits for {count} to rejoin",
+    WaitReason.MORE_MEMBERS: "waits for more members to come (group.initial.rebalance.delay.ms)",
+    WaitReason.ASSIGNMENT: "waits for the assignment of the leader",
+    WaitReason.DISK: "waits for the disk to have the assignment",
+    WaitReason.SYNCS: "waits for {count} to fetch their assignment",
 }
-_ENDINGS: Final[dict[For, str]] = {
-    For.JOINS: "It ends when all of them have rejoined, left or expired; then, at the latest, "
-    "whoever is missing is dropped (a static member stays).",
-    For.MORE_MEMBERS: "It ends then, or is put off once more if somebody else comes meanwhile.",
-    For.ASSIGNMENT: "It ends when the leader sends its SyncGroup; then, at the latest, whoever has "
-    "not synced is removed and the others rebalance.",
-    For.DISK: "It ends when the write is durable.",
-    For.SYNCS: "The others go on meanwhile. It ends when they send SyncGroup; then, at the latest, "
-    "they are removed and the others rebalance.",
+_ENDINGS: Final[dict[WaitReason, str]] = {
+    WaitReason.JOINS: "It ends when all of them have rejoined, left or expired; then, at "
+    "the latest, whoever is missing is dropped (a static member stays).",
+    WaitReason.MORE_MEMBERS: "It ends then, or is put off once more if somebody else comes "
+    "meanwhile.",
+    WaitReason.ASSIGNMENT: "It ends when the leader sends its SyncGroup; then, at the "
+    "latest, whoever has not synced is removed and the others rebalance.",
+    WaitReason.DISK: "It ends when the write is durable.",
+    WaitReason.SYNCS: "The others go on meanwhile. It ends when they send SyncGroup; then, at "
+    "the latest, they are removed and the others rebalance.",
 }
 
 
-def tell(rebalance: Rebalance) -> list[str]:
-    """The story of one rebalance."""
+def format_rebalance(rebalance: Rebalance) -> list[str]:
+    """The lines about one rebalance."""
     lines = [_headline(rebalance), f"  Cause: {rebalance.cause}. {_cause(rebalance)}."]
     if rebalance.client_reason:
         whose = "The operator's reason" if rebalance.cause is Cause.OPERATOR else "Its own reason"
-        lines.append(f"  {whose}: {with_times(rebalance.client_reason)}")
+        lines.append(f"  {whose}: {replace_epoch_times(rebalance.client_reason)}")
     if rebalance.note:
         lines.append(f"  Note: {rebalance.note}.")
     lines += _also(rebalance)
@@ -102,18 +104,18 @@ def tell(rebalance: Rebalance) -> list[str]:
     return lines
 
 
-def tell_waiting(waiting: Waiting, now_ms: int) -> list[str]:
-    """Of a group that waits: for whom, until when, and what would end it."""
+def format_wait(waiting: GroupWait, now_ms: int) -> list[str]:
+    """The lines about a group that waits: for which members, until when, and what ends it."""
     count = _members(len(waiting.members))
     what = _WAITING[waiting.waits_for].format(count=count)
     since = duration(max(0, now_ms - waiting.since_ms))
     lines = [f"{waiting.state} for {since}: {what}{_until(waiting, now_ms)}."]
-    lines += [f"  - {_awaited(one, now_ms)}" for one in waiting.members[:NAMED_MAX]]
+    lines += [f"  - {_awaited(member, now_ms)}" for member in waiting.members[:NAMED_MAX]]
     more = len(waiting.members) - NAMED_MAX
     if more > 0:
         lines.append(f"  - and {more} more")
-    if waiting.handed_out:
-        ids = "one id" if waiting.handed_out == 1 else f"{waiting.handed_out} ids"
+    if waiting.assigned_ids:
+        ids = "one id" if waiting.assigned_ids == 1 else f"{waiting.assigned_ids} ids"
         lines.append(f"  - and for {ids} handed out to new members that have not used them yet")
     lines.append(f"  {_ENDINGS[waiting.waits_for]}")
     return lines
@@ -151,7 +153,9 @@ def _cause(rebalance: Rebalance) -> str:
         heard = ""
         if rebalance.silent_ms is not None:
             heard = f", which was last heard {duration(rebalance.silent_ms)} before"
-        return f"{name_of(trigger)} took the place of {name_of(rebalance.replaced)}{heard}"
+        return (
+            f"{format_member(trigger)} took the place of {format_member(rebalance.replaced)}{heard}"
+        )
     if rebalance.with_trigger and trigger is not None and cause in _TOGETHER:
         names = _names([trigger, *rebalance.with_trigger])
         return _capital(_TOGETHER[cause].format(name=names, heard=_heard(rebalance)), names)
@@ -180,12 +184,12 @@ def _heard(rebalance: Rebalance) -> str:
 def _topics(changes: Sequence[TopicPartitionCounts]) -> str:
     if not changes:
         return "the partitions of a subscribed topic changed"
-    shown = "; ".join(topic_change(one) for one in changes[:NAMED_MAX])
+    shown = "; ".join(format_topic_change(change) for change in changes[:NAMED_MAX])
     more = f"; and {len(changes) - NAMED_MAX} more" if len(changes) > NAMED_MAX else ""
     return f"the partitions of subscribed topics changed ({shown}{more})"
 
 
-def topic_change(change: TopicPartitionCounts) -> str:
+def format_topic_change(change: TopicPartitionCounts) -> str:
     """`t: 2 -> 8 partitions`."""
     topic, before, now = change
     if now is None:
@@ -197,10 +201,10 @@ def topic_change(change: TopicPartitionCounts) -> str:
     return f"{topic}: {before} -> {now}"
 
 
-def _names(whos: Sequence[MemberIdentity]) -> str:
-    shown = [name_of(who) for who in whos[:NAMED_MAX]]
-    if len(whos) > NAMED_MAX:
-        shown.append(f"{len(whos) - NAMED_MAX} more")
+def _names(members: Sequence[MemberIdentity]) -> str:
+    shown = [format_member(member) for member in members[:NAMED_MAX]]
+    if len(members) > NAMED_MAX:
+        shown.append(f"{len(members) - NAMED_MAX} more")
     return " and ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
 
 
@@ -220,7 +224,7 @@ def _sentence(
         return _capital(text)
     host = trigger.client_host.lstrip("/") or "unknown"
     client = f"client {trigger.client_id or 'unknown'} at {host}"
-    name, member = name_of(trigger), trigger.group_instance_id or trigger.member_id
+    name, member = format_member(trigger), trigger.group_instance_id or trigger.member_id
     text = _TRIGGERED[cause].format(
         name=name, client=client, member=member, heard=heard, topics=topics
     )
@@ -228,7 +232,7 @@ def _sentence(
 
 
 def _capital(text: str, name: str = "") -> str:
-    """A sentence; one that begins with a name leaves it as it is."""
+    """Capitalized, unless it begins with `name`."""
     return text if name and text.startswith(name) else text[0].upper() + text[1:]
 
 
@@ -241,26 +245,26 @@ def _also(rebalance: Rebalance) -> Iterable[str]:
         else:
             yield f"  It began as {rebalance.began_by}."
     if first:
-        shown = "; ".join(_sentence(one.cause, one.member) for one in first[:NAMED_MAX])
+        shown = "; ".join(_sentence(other.cause, other.member) for other in first[:NAMED_MAX])
         more = len(first) - NAMED_MAX
         yield f"  Meanwhile: {shown}{f'; and {more} more' if more > 0 else ''}."
 
 
 def _waits(rebalance: Rebalance) -> str:
-    """The ones worth reading first: those that made it last."""
-    order = sorted(rebalance.waited_for, key=_worth)
+    """Those that delayed the rebalance come first."""
+    order = sorted(rebalance.waited_for, key=_delay_order)
     shown = "; ".join(_wait(wait) for wait in order[:NAMED_MAX])
     more = len(order) - NAMED_MAX + rebalance.waited_for_left_out
     return f"{shown}; and {more} more" if more > 0 else shown
 
 
-def _worth(wait: MemberWait) -> tuple[bool, int]:
+def _delay_order(wait: MemberWait) -> tuple[bool, int]:
     return wait.end is WaitEnd.REJOINED, -(wait.join_delay_ms or 0)
 
 
 def _wait(wait: MemberWait) -> str:
     delay = "an unknown time" if wait.join_delay_ms is None else duration(wait.join_delay_ms)
-    return _WAITS[wait.end].format(name=name_of(wait.member), delay=delay)
+    return _WAITS[wait.end].format(name=format_member(wait.member), delay=delay)
 
 
 def _cost(rebalance: Rebalance) -> Iterable[str]:
@@ -279,24 +283,24 @@ def _cost(rebalance: Rebalance) -> Iterable[str]:
 
 
 def _assigned(rebalance: Rebalance) -> Iterable[str]:
-    """Which partitions went from whom to whom, and what else the members hold."""
+    """Which partitions moved between which members, and what else was assigned."""
     if rebalance.moves:
         names = _owner_names(rebalance)
-        ways: dict[tuple[str, str], list[str]] = {}
+        moves: dict[tuple[str, str], list[str]] = {}
         for move in rebalance.moves[:MOVES_NAMED_MAX]:
-            way = (move.from_member, move.to_member)
-            ways.setdefault(way, []).append(f"{move.topic}-{move.partition}")
+            owners = (move.from_member, move.to_member)
+            moves.setdefault(owners, []).append(f"{move.topic}-{move.partition}")
         shown = "; ".join(
-            f"{', '.join(partitions)} from {names.get(old) or short(old)} "
-            f"to {names.get(new) or short(new)}"
-            for (old, new), partitions in ways.items()
+            f"{', '.join(partitions)} from {names.get(old) or shorten_id(old)} "
+            f"to {names.get(new) or shorten_id(new)}"
+            for (old, new), partitions in moves.items()
         )
         more = (rebalance.partitions_moved or 0) - min(len(rebalance.moves), MOVES_NAMED_MAX)
         yield f"  Moved: {shown}{f'; and {more} more' if more > 0 else ''}."
     if rebalance.held:
         shown = ", ".join(
-            f"{name_of(one.member, is_short=True)} {one.standby}"
-            for one in rebalance.held[:NAMED_MAX]
+            f"{format_member(tasks.member, is_short=True)} {tasks.standby}"
+            for tasks in rebalance.held[:NAMED_MAX]
         )
         more = len(rebalance.held) - NAMED_MAX
         last = f" and {more} more" if more > 0 else ""
@@ -307,13 +311,16 @@ def _assigned(rebalance: Rebalance) -> Iterable[str]:
 
 def _owner_names(rebalance: Rebalance) -> dict[str, str]:
     """By instance id or member id, of all that the rebalance names."""
-    whos = [one.member for one in rebalance.joined]
-    whos += [one.member for one in rebalance.waited_for]
-    whos += [one.member for one in rebalance.also if one.member is not None]
-    whos += [*rebalance.with_trigger]
+    members = [joined.member for joined in rebalance.joined]
+    members += [wait.member for wait in rebalance.waited_for]
+    members += [other.member for other in rebalance.also if other.member is not None]
+    members += [*rebalance.with_trigger]
     if rebalance.trigger is not None and rebalance.cause is not Cause.OPERATOR:
-        whos.append(rebalance.trigger)
-    return {who.group_instance_id or who.member_id: name_of(who, is_short=True) for who in whos}
+        members.append(rebalance.trigger)
+    return {
+        member.group_instance_id or member.member_id: format_member(member, is_short=True)
+        for member in members
+    }
 
 
 _UUID: Final = re.compile(
@@ -321,16 +328,18 @@ _UUID: Final = re.compile(
 )
 
 
-def short(member_id: str) -> str:
+def shorten_id(member_id: str) -> str:
     """A member id, its UUID cut to the first eight digits."""
     return _UUID.sub(r"\1...", member_id)
 
 
-def name_of(who: MemberIdentity, *, is_short: bool = False) -> str:
-    """A member as its people know it: by client id, and where it is."""
-    name = who.client_id or "a client"
-    known = who.group_instance_id or (short(who.member_id) if is_short else who.member_id)
-    place = f" at {who.client_host.lstrip('/')}" if who.client_host else ""
+def format_member(member: MemberIdentity, *, is_short: bool = False) -> str:
+    """A member by client id, instance or member id, and host."""
+    name = member.client_id or "a client"
+    known = member.group_instance_id or (
+        shorten_id(member.member_id) if is_short else member.member_id
+    )
+    place = f" at {member.client_host.lstrip('/')}" if member.client_host else ""
     return f"{name} ({known}){place}" if known else f"{name}{place}"
 
 
@@ -338,15 +347,15 @@ def _members(count: int) -> str:
     return "1 member" if count == 1 else f"{count} members"
 
 
-def _until(waiting: Waiting, now_ms: int) -> str:
+def _until(waiting: GroupWait, now_ms: int) -> str:
     if waiting.until_ms is None:
         return ""
     left = duration(max(0, waiting.until_ms - now_ms))
     return f", until {instant(waiting.until_ms)} at the latest (in {left})"
 
 
-def _awaited(one: Awaited, now_ms: int) -> str:
-    if one.session_ends_at_ms is None:
-        return name_of(one.member)
-    left = duration(max(0, one.session_ends_at_ms - now_ms))
-    return f"{name_of(one.member)}; gone in {left} if it stays silent"
+def _awaited(awaited: AwaitedMember, now_ms: int) -> str:
+    if awaited.session_ends_at_ms is None:
+        return format_member(awaited.member)
+    left = duration(max(0, awaited.session_ends_at_ms - now_ms))
+    return f"{format_member(awaited.member)}; gone in {left} if it stays silent"

@@ -11,7 +11,7 @@ from history.entries import (
     StaticMemberReplacedEntry,
     TopicPartitionCounts,
 )
-from history.text.rebalance_text import tell
+from history.text.rebalance_text import format_rebalance
 from history.verdicts.recent_activity import RecentActivity
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.names import GroupId, TopicName
@@ -36,7 +36,10 @@ def test_two_processes_with_one_instance_id_are_both_named(world: ToldWorld) -> 
     assert (first.member.client_id, second.member.client_id) == ("right", "left")
     assert second.replaced == first.member
     assert (world.last.trigger, world.last.replaced) == (second.member, first.member)
-    assert "left (b) at 127.0.0.1 took the place of right (b) at 127.0.0.1" in tell(world.last)[1]
+    assert (
+        "left (b) at 127.0.0.1 took the place of right (b) at 127.0.0.1"
+        in format_rebalance(world.last)[1]
+    )
     # Kafka's answer keeps the first one's name.
     asked = world.ask(DescribeGroupsRequest([GroupId("g")]), version=5)
     (described,) = asked.token.answers[-1].groups  # type: ignore[attr-defined]
@@ -90,7 +93,10 @@ def test_records_from_before_say_what_they_said(world: ToldWorld) -> None:
     world.told._add([old])
     world.told.index.apply(old)
     assert (world.last.replaced, world.last.unowned_partition_seconds) == (None, 0.0)
-    assert "another process came as the static member client (b)" in tell(world.last)[1].lower()
+    assert (
+        "another process came as the static member client (b)"
+        in format_rebalance(world.last)[1].lower()
+    )
 
 
 def test_a_verdict_on_flapping_names_both_parties(world: ToldWorld) -> None:
@@ -124,7 +130,7 @@ def test_all_members_that_expired_together_are_named() -> None:
     assert last.silent_ms is not None
     assert last.silent_ms >= SESSION_MS
     assert last.session_timeout_ms == SESSION_MS
-    line = tell(last)[1]
+    line = format_rebalance(last)[1]
     assert all(member_id in line for member_id in ids[1:]), line
 
 
@@ -180,7 +186,7 @@ def test_new_partitions_that_a_leader_hands_out_late_are_the_cause_of_that_rebal
     world.rejoin(ids[0], reason="cached metadata has changed")
     assert world.last.cause is Cause.PARTITIONS_CHANGED
     assert world.last.topics == (TopicPartitionCounts("t", 2, 8),)
-    assert "t: 2 -> 8" in tell(world.last)[1]
+    assert "t: 2 -> 8" in format_rebalance(world.last)[1]
 
 
 def test_once_they_are_handed_out_a_leader_rejoins_for_its_own_reasons() -> None:
@@ -240,7 +246,7 @@ def test_a_streams_follow_up_rebalance_soon_after_a_restart_is_its_own(world: To
     assert world.last.cause is Cause.LEADER_REJOINED
     assert world.last.client_reason == reason
     said = "triggered followup rebalance scheduled for 2026-11-22T11:01:03.061Z"
-    assert any(said in line for line in tell(world.last))
+    assert any(said in line for line in format_rebalance(world.last))
 
 
 def test_a_member_that_may_have_polled_too_rarely(world: ToldWorld) -> None:

@@ -20,9 +20,10 @@ from history.entries import (
     StandbyTasks,
     TopicPartitionCounts,
 )
-from history.text.entry_text import words
-from history.text.rebalance_json import duration, with_times
-from history.text.rebalance_text import MOVES_NAMED_MAX, tell
+from history.text.entry_text import format_entry
+from history.text.rebalance_json import replace_epoch_times
+from history.text.rebalance_text import MOVES_NAMED_MAX, format_rebalance
+from seams.text import duration
 
 AT = 1_700_000_000_000
 UUID = "1a2b3c4d-0000-4000-8000-000000000000"
@@ -32,7 +33,7 @@ BOB = MemberIdentity("bob-1", "i-1", "bob", "/10.0.0.8")
 
 @pytest.mark.parametrize("kind", ENTRY_TYPES.values())
 def test_every_type_has_a_line_without_raw_values(kind: type) -> None:
-    line = words(kind("g", AT))
+    line = format_entry(kind("g", AT))
     assert line.strip()
     assert not set("{}[]") & set(line)
     assert "None" not in line
@@ -47,7 +48,7 @@ def test_lines_are_for_people() -> None:
         3,
         (MemberRemoval(ANN, None, 45_000, 45_000), MemberRemoval(BOB)),
     )
-    assert words(removed) == (
+    assert format_entry(removed) == (
         "expired in generation 3: ann (ann-1a2b3c4d...) at 10.0.0.7, last heard 45 s before, "
         "bob (i-1) at 10.0.0.8"
     )
@@ -58,13 +59,13 @@ def test_lines_are_for_people() -> None:
         (OffsetChange("t", 0, None, 7),),
         RequestClient("a-tool", "/10.0.0.9"),
     )
-    assert words(moved) == "commit by a-tool at 10.0.0.9: t-0 none -> 7"
+    assert format_entry(moved) == "commit by a-tool at 10.0.0.9: t-0 none -> 7"
     assert (
-        words(GroupCreatedEntry("g", AT, simple=True))
+        format_entry(GroupCreatedEntry("g", AT, simple=True))
         == "by a commit of a client that is no member"
     )
     loaded = GroupLoadedEntry("g", AT, 4, "Stable", 1, away_ms=12_400, stopped="killed")
-    assert words(loaded) == (
+    assert format_entry(loaded) == (
         "the daemon loaded it after a kill or a crash, away for at most 12 s: Stable, "
         "generation 4, 1 member"
     )
@@ -90,14 +91,14 @@ def test_which_partitions_went_from_whom_to_whom() -> None:
     assert (
         "  Moved: t-0, t-2 from ann (ann-1a2b3c4d...) at 10.0.0.7 to bob (i-1) at 10.0.0.8; "
         "and 1 more."
-    ) in tell(MOVED)
+    ) in format_rebalance(MOVED)
 
 
 def test_the_list_of_moves_is_bounded() -> None:
     moves = tuple(PartitionMove("t", n, "a", "b") for n in range(2 * MOVES_NAMED_MAX))
     (line,) = [
         one
-        for one in tell(replace(MOVED, moves=moves, partitions_moved=1_000))
+        for one in format_rebalance(replace(MOVED, moves=moves, partitions_moved=1_000))
         if one.startswith("  Moved")
     ]
     assert line.count("t-") == MOVES_NAMED_MAX
@@ -106,11 +107,11 @@ def test_the_list_of_moves_is_bounded() -> None:
 
 def test_a_running_rebalance_has_a_cost_so_far() -> None:
     running = replace(MOVED, end=End.RUNNING, duration_ms=None, partitions_moved=None, moves=())
-    assert "  Cost so far: 0 partition-seconds without an owner." in tell(running)
+    assert "  Cost so far: 0 partition-seconds without an owner." in format_rebalance(running)
 
 
 def test_an_operators_reason_is_the_operators() -> None:
-    lines = tell(replace(MOVED, cause=Cause.OPERATOR, client_reason="stuck"))
+    lines = format_rebalance(replace(MOVED, cause=Cause.OPERATOR, client_reason="stuck"))
     assert lines[1] == "  Cause: operator. An operator (client bob at 10.0.0.8) removed i-1."
     assert lines[2] == "  The operator's reason: stuck"
 
@@ -124,7 +125,7 @@ def test_an_operators_reason_is_the_operators() -> None:
 )
 def test_a_restart_says_how_and_how_long(stopped: str, text: str) -> None:
     moved = Rebalance(Cause.COORDINATOR_MOVED, AT, end=End.KEPT, away_ms=12_000, stopped=stopped)
-    assert text in tell(moved)[1]
+    assert text in format_rebalance(moved)[1]
 
 
 def test_changed_topics_have_names_and_numbers() -> None:
@@ -135,12 +136,12 @@ def test_changed_topics_have_names_and_numbers() -> None:
         TopicPartitionCounts("w"),
     )
     changed = Rebalance(Cause.PARTITIONS_CHANGED, AT, topics=topics)
-    assert "(t: 2 -> 8; u: created with 3; v: deleted, it had 2; w)" in tell(changed)[1]
+    assert "(t: 2 -> 8; u: created with 3; v: deleted, it had 2; w)" in format_rebalance(changed)[1]
 
 
 def test_standby_tasks_and_other_types_work_are_told() -> None:
     held = replace(MOVED, held=(StandbyTasks(BOB, 1, 4),), described="2 connectors")
-    lines = tell(held)
+    lines = format_rebalance(held)
     assert (
         "  Standby tasks of Kafka Streams (standbys and warm-ups): bob (i-1) at 10.0.0.8 4."
     ) in lines
@@ -148,9 +149,12 @@ def test_standby_tasks_and_other_types_work_are_told() -> None:
 
 
 def test_times_in_clients_words() -> None:
-    assert with_times("scheduled for 1795345263061") == "scheduled for 2026-11-22T11:01:03.061Z"
+    assert (
+        replace_epoch_times("scheduled for 1795345263061")
+        == "scheduled for 2026-11-22T11:01:03.061Z"
+    )
     for said in ("offset 12345", "id 17953452630619", "1795345263061.5", "x-1795345263061"):
-        assert with_times(said) == said
+        assert replace_epoch_times(said) == said
 
 
 def test_durations() -> None:

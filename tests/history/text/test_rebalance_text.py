@@ -6,9 +6,10 @@ from msgspec.structs import replace
 from coordinator.member_identity import MemberIdentity
 from history.causes import Cause, End, WaitEnd
 from history.entries import AlsoCaused, MemberWait, Rebalance
-from history.text.rebalance_json import duration, instant, shown
-from history.text.rebalance_text import NAMED_MAX, tell, tell_waiting
-from history.waiting import Awaited, For, Waiting
+from history.text.rebalance_json import rebalance_json
+from history.text.rebalance_text import NAMED_MAX, format_rebalance, format_wait
+from history.waiting import AwaitedMember, GroupWait, WaitReason
+from seams.text import duration, instant
 
 AT = 1_700_000_000_000
 SLOW = MemberIdentity("slow-1", None, "slow", "/10.0.0.7")
@@ -46,7 +47,7 @@ def test_the_story_of_a_rebalance_that_ran_into_its_timeout() -> None:
         f"  Waited for 2 members: {SLOW_NAME} was dropped at the rebalance timeout; {REJOINED}.",
         "  Cost: 1 partition moved; 600.25 partition-seconds without an owner.",
     ]
-    assert tell(LONG) == expected
+    assert format_rebalance(LONG) == expected
 
 
 @pytest.mark.parametrize("cause", Cause)
@@ -55,7 +56,9 @@ def test_the_story_of_a_rebalance_that_ran_into_its_timeout() -> None:
 def test_every_cause_and_every_end_has_words(
     cause: Cause, trigger: MemberIdentity | None, end: End
 ) -> None:
-    lines = tell(Rebalance(cause, AT, trigger, end=end, generation_before=1, generation_after=1))
+    lines = format_rebalance(
+        Rebalance(cause, AT, trigger, end=end, generation_before=1, generation_after=1)
+    )
     assert f"Cause: {cause}. " in lines[1]
     assert "{" not in "".join(lines)
 
@@ -64,13 +67,13 @@ def test_a_crowd_is_counted() -> None:
     waits = tuple(
         MemberWait(MemberIdentity(f"m-{n}"), n, WaitEnd.REJOINED) for n in range(NAMED_MAX + 3)
     )
-    (line,) = [one for one in tell(replace(LONG, waited_for=waits)) if "Waited" in one]
+    (line,) = [one for one in format_rebalance(replace(LONG, waited_for=waits)) if "Waited" in one]
     assert "m-7" in line  # the slowest is named
     assert line.endswith("; and 3 more.")
 
 
 def test_exactly_these_fields_are_shown() -> None:
-    assert list(shown(LONG)) == [
+    assert list(rebalance_json(LONG)) == [
         "cause",
         "trigger",
         "began_at",
@@ -93,13 +96,13 @@ def test_exactly_these_fields_are_shown() -> None:
         "away_ms",
         "stopped",
     ]
-    assert shown(LONG)["trigger"] == {
+    assert rebalance_json(LONG)["trigger"] == {
         "member_id": "slow-1",
         "group_instance_id": None,
         "client_id": "slow",
         "host": "/10.0.0.7",
     }
-    assert shown(LONG)["waited_for"] == [
+    assert rebalance_json(LONG)["waited_for"] == [
         {
             "member_id": "fast-1",
             "client_id": "fast",
@@ -117,22 +120,22 @@ def test_exactly_these_fields_are_shown() -> None:
 
 def test_of_one_that_runs_no_end_is_shown() -> None:
     running = Rebalance(Cause.COORDINATOR_MOVED, AT, generation_before=3, generation_after=4)
-    plain = shown(running)
+    plain = rebalance_json(running)
     assert (plain["duration_ms"], plain["generation_after"], plain["members_after"]) == (None,) * 3
     assert set(plain["trigger"].values()) == {None}  # type: ignore[attr-defined]
 
 
 def test_a_stuck_group_says_for_whom_and_until_when() -> None:
-    waiting = Waiting(
+    waiting = GroupWait(
         "PreparingRebalance",
-        For.JOINS,
+        WaitReason.JOINS,
         AT,
         AT + 60_000,
-        (Awaited(SLOW, AT + 9_000), Awaited(FAST)),
+        (AwaitedMember(SLOW, AT + 9_000), AwaitedMember(FAST)),
         joined=3,
-        handed_out=1,
+        assigned_ids=1,
     )
-    lines = tell_waiting(waiting, AT + 1_000)
+    lines = format_wait(waiting, AT + 1_000)
     assert lines[0] == (
         "PreparingRebalance for 1.0 s: waits for 2 members to rejoin, "
         "until 2023-11-14T22:14:20.000Z at the latest (in 59 s)."
@@ -143,9 +146,9 @@ def test_a_stuck_group_says_for_whom_and_until_when() -> None:
     assert "dropped" in lines[4]
 
 
-@pytest.mark.parametrize("waits_for", For)
-def test_every_kind_of_waiting_has_words_and_an_end(waits_for: For) -> None:
-    lines = tell_waiting(Waiting("Stable", waits_for, AT, None), AT)
+@pytest.mark.parametrize("waits_for", WaitReason)
+def test_every_kind_of_waiting_has_words_and_an_end(waits_for: WaitReason) -> None:
+    lines = format_wait(GroupWait("Stable", waits_for, AT, None), AT)
     assert len(lines) == 2
     assert "{" not in "".join(lines)
 
