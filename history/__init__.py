@@ -1,1 +1,1 @@
-"""Group events and lag samples, kept as records."""
+"""Group history: history entries, lag windows and verdicts. Pure."""

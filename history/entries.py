@@ -1,15 +1,15 @@
-"""What can a group's history tell? Typed facts in the past tense, as `__group_history` keeps them.
+"""History entries: the record types of `__group_history`.
 
-One record of the topic is one of these, encoded by `encoding.py`: a map of the fields below under
-the type's name (`ENTRY_TYPES`). The writer (broker/history_log/writer.py) makes them from the
-coordinator's
-events, in the turn that decided them; the console, `rollcall why`, the verdicts and Spark read
-them. docs/history.md describes each field for people.
+A record has one entry, encoded by `encoding.py`: a map of the fields below and the type's name
+(`ENTRY_TYPES`). A class is called like the coordinator's event that it is made from, with `Entry`
+at the end; the stored names are other ones and never change. broker/history_log/writer.py appends
+the entries in the turn of the event. The console, `rollcall why`, the verdicts and Spark read them.
+docs/history.md describes each field for users.
 
 Times: `*_at_ms` is the wall clock (ms, Unix epoch), `*_ms` a duration. Lists of members and of
-partitions are cut at the limits of the writer; `*_left_out` says how many more there were.
-Every field but `group_id` and `at_ms` has a default, so that a record from before the field was
-added can be read. Kafka's counterpart: none; KIP-1314 asks for one.
+partitions are limited by the recorder; `*_left_out` is the number of the others. Every field but
+`group_id` and `at_ms` has a default, so that older records can be read. Kafka's counterpart: none;
+KIP-1314 proposes one.
 """
 
 from typing import Final, NamedTuple
@@ -24,7 +24,7 @@ NO_MEMBER: Final = MemberIdentity()
 
 
 class RequestClient(NamedTuple):
-    """The client whose request it was."""
+    """The client that sent the request."""
 
     client_id: str = ""
     client_host: str = ""
@@ -33,7 +33,7 @@ class RequestClient(NamedTuple):
 class MemberWait(NamedTuple):
     """A member that a rebalance waited for.
 
-    `join_delay_ms`: from the beginning of the rebalance to its JoinGroup; None when none came.
+    `join_delay_ms`: from the beginning of the rebalance to its JoinGroup; None: it sent none.
     """
 
     member: MemberIdentity
@@ -49,7 +49,8 @@ class JoinedMember(NamedTuple):
 
 
 class MemberRemoval(NamedTuple):
-    """`reason` is the client's own; `silent_ms` since its last sign of life, if it expired."""
+    """A removed member. `reason`: the client's own; `silent_ms`: since its last sign of life, if it
+    expired."""
 
     member: MemberIdentity
     reason: str | None = None
@@ -58,7 +59,7 @@ class MemberRemoval(NamedTuple):
 
 
 class AlsoCaused(NamedTuple):
-    """What would have begun the rebalance too, if it had not been running already."""
+    """Another cause, which would have begun the rebalance if it had not been running."""
 
     cause: Cause
     member: MemberIdentity | None = None
@@ -66,7 +67,7 @@ class AlsoCaused(NamedTuple):
 
 
 class PartitionMove(NamedTuple):
-    """A partition that went from one member to another."""
+    """A partition that moved from one member to another."""
 
     topic: str
     partition: int
@@ -75,7 +76,7 @@ class PartitionMove(NamedTuple):
 
 
 class TopicPartitionCounts(NamedTuple):
-    """A topic whose partitions changed: how many it had, and has. None: not known; 0: no topic."""
+    """A topic whose partitions changed: their numbers. None: not known; 0: no topic."""
 
     topic: str
     before: int | None = None
@@ -83,8 +84,8 @@ class TopicPartitionCounts(NamedTuple):
 
 
 class StandbyTasks(NamedTuple):
-    """What a Kafka Streams client was told to run, beside what its assignment lists: `standby`
-    tasks are standbys and warm-ups, which the assignment does not tell apart."""
+    """The tasks assigned to a Kafka Streams client. `standby`: standbys and warm-ups, which the
+    assignment does not distinguish."""
 
     member: MemberIdentity
     active: int = 0
@@ -92,7 +93,7 @@ class StandbyTasks(NamedTuple):
 
 
 class OffsetChange(NamedTuple):
-    """None: there was no offset, or there is none any more."""
+    """None: there was no offset, or there is none now."""
 
     topic: str
     partition: int
@@ -101,20 +102,20 @@ class OffsetChange(NamedTuple):
 
 
 class Rebalance(Struct, frozen=True):
-    """One rebalance, as a whole: what `rollcall why --json` lists, and what the verdicts read.
+    """One whole rebalance: what `rollcall why --json` lists, and what the verdicts read.
 
-    `generation_after <= generation_before`: no generation came of it (see `end`), and the group
-    went on with this one, which after a crash may be an older one. While it runs
-    `duration_ms` and `generation_after` are None. The numbers about partitions are None where the
-    assignments are not a consumer's, or were not seen.
+    `generation_after <= generation_before`: it brought no generation (see `end`), and the group
+    continued with this one, which after a crash may be an older one. While it runs, `duration_ms`
+    and `generation_after` are None. The numbers about partitions are None if the assignments are
+    not a consumer's, or were not read.
     """
 
     cause: Cause
     began_at_ms: int
     trigger: MemberIdentity | None = None
-    reason: str = ""  # Kafka's sentence for its beginning
-    client_reason: str = ""  # what the client itself said (KIP-800), if it did
-    began_by: Cause | None = None  # what began it, where `cause` is what lies behind that
+    reason: str = ""  # Kafka's text
+    client_reason: str = ""  # the client's own (KIP-800)
+    began_by: Cause | None = None  # what began it, if `cause` is the reason for that
     end: End = End.RUNNING
     duration_ms: int | None = None
     waited_for: tuple[MemberWait, ...] = ()
@@ -128,19 +129,17 @@ class Rebalance(Struct, frozen=True):
     members_after: int | None = None
     partitions_moved: int | None = None
     unowned_partition_seconds: float | None = None
-    with_trigger: tuple[
-        MemberIdentity, ...
-    ] = ()  # who went together with the trigger, in one instant
-    replaced: MemberIdentity | None = None  # the process whose place the trigger took
-    note: str = ""  # what else is known of its cause, in words
+    with_trigger: tuple[MemberIdentity, ...] = ()  # removed together with the trigger
+    replaced: MemberIdentity | None = None  # the process that the trigger replaced
+    note: str = ""  # what else is known of its cause, as text
     silent_ms: int | None = None  # of the trigger, if it expired
     session_timeout_ms: int | None = None  # likewise
     topics: tuple[TopicPartitionCounts, ...] = ()  # whose partitions changed
     moves: tuple[PartitionMove, ...] = ()  # the first ones of `partitions_moved`
     held: tuple[StandbyTasks, ...] = ()  # Kafka Streams
-    described: str = ""  # what was assigned, of groups that are no consumers', in words
-    away_ms: int | None = None  # how long the coordinator was away, at most
-    stopped: str = ""  # "killed", "stopped": how it had ended; "": it had not
+    described: str = ""  # what was assigned, as text; not of consumers
+    away_ms: int | None = None  # how long the coordinator was down, at most
+    stopped: str = ""  # how it had ended: "killed", "stopped"; "": it had not
     protocol_type: str = ""
 
 
@@ -156,9 +155,9 @@ class GroupCreatedEntry(Struct, frozen=True):
 
 
 class GroupLoadedEntry(Struct, frozen=True):
-    """The coordinator of the group is this process from now on: it started, or was elected.
+    """This process coordinates the group from now on: it started, or was elected.
 
-    Only told of groups that had members. `interrupted`: a rebalance was running before.
+    Only for groups with members. `interrupted`: a rebalance was running before.
     """
 
     group_id: str
@@ -193,7 +192,7 @@ class MemberAddedEntry(Struct, frozen=True):
 
 
 class MembersRemovedEntry(Struct, frozen=True):
-    """`asker`: whose LeaveGroup it was; None where time removed them."""
+    """`asker`: the sender of the LeaveGroup; None if a timeout removed them."""
 
     group_id: str
     at_ms: int
@@ -215,9 +214,9 @@ class StaticMemberReplacedEntry(Struct, frozen=True):
     members: int = 0
     without_rebalance: bool = False
     reason: str = ""
-    replaced: MemberIdentity | None = None  # the process that was there before
-    silent_ms: int | None = None  # since that one was heard last
-    partitions: int | None = None  # that it had; None if its assignment is not a consumer's
+    replaced: MemberIdentity | None = None  # the process before it
+    silent_ms: int | None = None  # since its last sign of life
+    partitions: int | None = None  # that it owned; None if its assignment is not a consumer's
 
 
 class MemberFencedEntry(Struct, frozen=True):
@@ -232,7 +231,7 @@ class MemberFencedEntry(Struct, frozen=True):
 
 
 class MemberLapsedEntry(Struct, frozen=True):
-    """A session ran out, and nobody was told yet (rollcall.forgive.slow.member)."""
+    """A session expired, and no rebalance began yet (rollcall.forgive.slow.member)."""
 
     group_id: str
     at_ms: int
@@ -242,7 +241,7 @@ class MemberLapsedEntry(Struct, frozen=True):
 
 
 class LapseForgivenEntry(Struct, frozen=True):
-    """A lapsed member was heard from in time, and stays."""
+    """A lapsed member sent a request in time, and stays."""
 
     group_id: str
     at_ms: int
@@ -263,7 +262,7 @@ class RebalanceBegunEntry(Struct, frozen=True):
     client_reason: str = ""
     from_state: str = ""
     generation: int = NO_GENERATION  # the one that ends
-    members: int = 0  # before what began it: one that joins does not count, one that left does
+    members: int = 0  # before the trigger: without a new member, with one that left
     waiting_for: tuple[MemberIdentity, ...] = ()
     waiting_for_left_out: int = 0
     timeout_ms: int = 0
@@ -277,7 +276,7 @@ class RebalanceBegunEntry(Struct, frozen=True):
 
 
 class NobodyRejoinedEntry(Struct, frozen=True):
-    """Only static members are left, and none of them came: the rebalance goes on waiting."""
+    """Only static members are left, and none has rejoined: the rebalance continues to wait."""
 
     group_id: str
     at_ms: int
@@ -293,7 +292,7 @@ class LeaderChangedEntry(Struct, frozen=True):
 
 
 class GenerationBegunEntry(Struct, frozen=True):
-    """The joins are answered; the assignment is still to come."""
+    """The joins are answered; the assignment is not known yet."""
 
     group_id: str
     at_ms: int
@@ -325,7 +324,7 @@ class AssignmentReceivedEntry(Struct, frozen=True):
 
 
 class AssignmentRefusedEntry(Struct, frozen=True):
-    """The leader's assignments could not be stored; the group tries again."""
+    """The leader's assignments could not be stored; the group rebalances again."""
 
     group_id: str
     at_ms: int
@@ -335,7 +334,7 @@ class AssignmentRefusedEntry(Struct, frozen=True):
 
 
 class GroupEmptiedEntry(Struct, frozen=True):
-    """The last member went; in one flush with the record of the group."""
+    """The last member left; in one flush with the record of the group."""
 
     group_id: str
     at_ms: int
@@ -343,7 +342,7 @@ class GroupEmptiedEntry(Struct, frozen=True):
 
 
 class RebalanceEndedEntry(Struct, frozen=True):
-    """The whole of a rebalance in one record: nothing else has to be read to know it."""
+    """A whole rebalance in one record: no other record is needed."""
 
     group_id: str
     at_ms: int
@@ -351,7 +350,7 @@ class RebalanceEndedEntry(Struct, frozen=True):
 
 
 class TopicsChangedEntry(Struct, frozen=True):
-    """Partitions of subscribed topics came or went (rollcall.rebalance.on.partition.change)."""
+    """Partitions of subscribed topics changed (rollcall.rebalance.on.partition.change)."""
 
     group_id: str
     at_ms: int
@@ -374,7 +373,7 @@ class OffsetsMovedEntry(Struct, frozen=True):
 
 
 class VerdictBegunEntry(Struct, frozen=True):
-    """A verdict on live trouble holds from now on (docs/verdicts.md)."""
+    """A verdict holds from now on (docs/verdicts.md)."""
 
     group_id: str
     at_ms: int
@@ -385,7 +384,7 @@ class VerdictBegunEntry(Struct, frozen=True):
 
 
 class VerdictEndedEntry(Struct, frozen=True):
-    """It does not hold any more."""
+    """A verdict does not hold any more."""
 
     group_id: str
     at_ms: int
@@ -441,7 +440,7 @@ ENTRY_TYPES: Final[dict[str, type[HistoryEntry]]] = {
     "verdict_began": VerdictBegunEntry,
     "verdict_ended": VerdictEndedEntry,
 }
-"""The name under which a type is kept. Never changed, never given to another type."""
+"""Stored name -> type. Names never change, and never go to another type."""
 
 ENTRY_NAMES: Final[dict[type[HistoryEntry], str]] = {
     kind: name for name, kind in ENTRY_TYPES.items()

@@ -147,7 +147,7 @@ class LagSampler:
         for at in range(0, len(readings), CHUNK_PARTITIONS):
             part = readings[at : at + CHUNK_PARTITIONS]
             times = self._known_times(part)
-            partitions += self.book.judged(
+            partitions += self.book.group_partitions(
                 group_id,
                 part,
                 times,
@@ -281,15 +281,15 @@ class LagSampler:
                 found = [(index, commits[index]) for index in chunk if index in commits]
                 readings = list(self._reader.read(topic, found))
                 keys.update((reading.topic, reading.partition) for reading in readings)
-                fresh.update(self.book.see(group.group_id, readings, now_ms))
+                fresh.update(self.book.add_readings(group.group_id, readings, now_ms))
                 times = self._sampled_times(group.group_id, readings)
-                self.book.judge_windows(group.group_id, readings, times, now_ms)
+                self.book.evaluate_windows(group.group_id, readings, times, now_ms)
                 await self._yield_if_due()
         now_ms = self._clock.now().wall_ms
         waiting = list(self._reader.waiting(group))
         known = self.book.groups.get(group.group_id)
         if waiting or (known is not None and known.waiting):
-            self.book.see_waiting(group.group_id, waiting, now_ms)
+            self.book.add_waiting(group.group_id, waiting, now_ms)
         windows = self.book.end_group(group.group_id, keys)
         if windows is not None:
             self._queue_samples(group.group_id, windows, fresh, now_ms)

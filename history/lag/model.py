@@ -1,10 +1,10 @@
-"""How far behind is a group? The numbers that people, programs and dashboards are shown.
+"""Lag: how far a group is behind, as users, programs and dashboards see it.
 
-`Reading` is what was found of one partition at one instant: the group's commit and the ends of the
-log, read together. `PartitionLag` is what that means, with the rates and the status of its window
-(window.py); `GroupLag` gathers the partitions of a group. Nothing here reads a clock or a log.
-None is "not known" or "there is none", never zero: a group that has committed nothing has no lag
-yet, and one that will never catch up has no time to do it in. Times: `*_ms` wall clock.
+`Reading` is one partition at one instant: the group's commit and the ends of the log, read
+together. `PartitionLag` is computed from it, with the rates and the status of its window
+(window.py); `GroupLag` has the partitions of a group. Nothing here reads a clock or a log.
+None is "not known" or "does not exist", never zero: a group without commits has no lag yet, and one
+that will never catch up has no time to do it in. Times: `*_ms` wall clock.
 Kafka's counterpart: `ConsumerGroupCommand`, `PartitionAssignmentState`.
 """
 
@@ -21,14 +21,14 @@ PartitionKey = tuple[str, int]
 
 
 class LagStatus(StrEnum):
-    """Burrow's words. Of a group only OK, WARN and ERR are said; ERR is any of the last three."""
+    """Burrow's words. A group has OK, WARN or ERR only; ERR stands for the last three."""
 
     OK = "OK"
     WARN = "WARN"  # it commits, and falls behind
     ERR = "ERR"
-    STOP = "STOP"  # it commits no more
-    STALL = "STALL"  # it commits, always the same offset
-    REWIND = "REWIND"  # it went back, and has not made up for it
+    STOP = "STOP"  # it stopped committing
+    STALL = "STALL"  # it commits the same offset again and again
+    REWIND = "REWIND"  # its offset went back, and is still lower
 
 
 LAG_SEVERITY: Final[Mapping[LagStatus, int]] = {
@@ -38,7 +38,7 @@ LAG_SEVERITY: Final[Mapping[LagStatus, int]] = {
 
 
 class LagNote(StrEnum):
-    """What is odd about a partition's numbers; in words in `LAG_NOTE_TEXTS`."""
+    """What is unusual about a partition's numbers; `LAG_NOTE_TEXTS` has the texts."""
 
     NONE = ""
     NO_COMMIT = "no_commit"
@@ -74,7 +74,7 @@ class Reading(NamedTuple):
 
     @property
     def waits(self) -> bool:
-        """Is there no commit, though the log holds records?"""
+        """Whether there is no commit although the log has records."""
         return (
             self.committed_offset is None
             and self.log_end_offset is not None
@@ -87,7 +87,7 @@ class Reading(NamedTuple):
         if self.committed_offset is None or self.log_end_offset is None or self.recreated:
             return None
         if self.committed_offset < 0:
-            return None  # Kafka takes it, and its clients take it for no commit
+            return None  # Kafka accepts it; its clients treat it as no commit
         return max(self.log_end_offset - self.committed_offset, 0)
 
     @property
@@ -108,15 +108,15 @@ class Reading(NamedTuple):
 
 
 class LagRates(NamedTuple):
-    """Records a second over the window; None while too little was seen.
+    """Records per second over the window; None while too few commits are known.
 
-    `patience_s`: of so many seconds' records a lag is small, for commits come no more often.
-    `recovers`: it came down from such a lag within the window, and commits on.
+    `small_lag_s`: a lag of so many seconds' records is small, because commits are as far apart.
+    `recovers`: a lag of this size became small within the window, and commits continue.
     """
 
     consumed: float | None = None
     produced: float | None = None
-    patience_s: float = 0.0
+    small_lag_s: float = 0.0
     recovers: bool = False
 
 
@@ -124,7 +124,7 @@ NO_LAG_RATES: Final = LagRates()
 
 
 class CatchUp(StrEnum):
-    """What becomes of a lag if both rates stay as they are; docs/lag.md has the rules."""
+    """How a lag develops if both rates stay as they are; docs/lag.md has the rules."""
 
     CAUGHT_UP = "caught_up"
     KEEPS_UP = "keeps_up"  # a small lag that comes and goes
@@ -156,7 +156,7 @@ class PartitionLag(Struct, frozen=True):
 
 
 class LagSum(NamedTuple):
-    """Partitions taken together: all of a group, of a topic, of a member."""
+    """The partitions of a group, of a topic or of a member together."""
 
     partitions: int
     lag: int | None  # of those whose lag is known
@@ -177,7 +177,7 @@ class GroupLag(Struct, frozen=True):
     def of(
         cls, group_id: str, state: str, at_ms: int, partitions: Iterable[PartitionLag]
     ) -> "GroupLag":
-        ordered = sorted(partitions, key=lambda one: (one.topic, one.partition))
+        ordered = sorted(partitions, key=lambda partition: (partition.topic, partition.partition))
         return cls(group_id, state, at_ms, tuple(ordered))
 
     @property
@@ -186,27 +186,34 @@ class GroupLag(Struct, frozen=True):
 
     @property
     def status(self) -> LagStatus:
-        return group_status(one.status for one in self.partitions)
+        return group_status(partition.status for partition in self.partitions)
 
     @property
     def rates(self) -> LagRates:
         """Of all partitions whose rates are known, together."""
-        consumed = [one.rates.consumed for one in self.partitions if one.rates.consumed is not None]
+        consumed = [
+            partition.rates.consumed
+            for partition in self.partitions
+            if partition.rates.consumed is not None
+        ]
         produced = [
-            one.rates.produced
-            for one in self.partitions
-            if one.rates.consumed is not None and one.rates.produced is not None
+            partition.rates.produced
+            for partition in self.partitions
+            if partition.rates.consumed is not None and partition.rates.produced is not None
         ]
         if not consumed or not produced:
             return NO_LAG_RATES
-        patience_s = max(one.rates.patience_s for one in self.partitions)
-        return LagRates(sum(consumed), sum(produced), patience_s)
+        small_lag_s = max(partition.rates.small_lag_s for partition in self.partitions)
+        return LagRates(sum(consumed), sum(produced), small_lag_s)
 
     @property
     def catch_up(self) -> CatchUp:
-        """Of all records together: one partition that falls behind does not decide for all."""
+        """Of all records together: a single partition that falls behind does not decide it."""
         of_all = catch_up_state(self.total.lag, self.rates, has_readers=self.has_readers)
-        known = {one.catch_up for one in self.partitions} - {CatchUp.CAUGHT_UP, CatchUp.UNKNOWN}
+        known = {partition.catch_up for partition in self.partitions} - {
+            CatchUp.CAUGHT_UP,
+            CatchUp.UNKNOWN,
+        }
         if of_all is CatchUp.FALLS_BEHIND and CatchUp.FALLS_BEHIND not in known:
             return CatchUp.CATCHES_UP if CatchUp.CATCHES_UP in known else CatchUp.KEEPS_UP
         return of_all
@@ -217,50 +224,50 @@ class GroupLag(Struct, frozen=True):
 
     @property
     def catch_up_seconds(self) -> float | None:
-        """Until what waits now is read, of all partitions; None: never, or not known.
+        """Until the present records of all partitions are read; None: never, or not known.
 
-        Where some fall behind: of all records together.
+        If some partitions fall behind: of all records together.
         """
         if self.falling_behind:
             return catch_up_seconds(self.total.lag, self.rates, self.catch_up)
         if self.catch_up in (CatchUp.UNKNOWN, CatchUp.NO_READERS):
             return None
-        known = (one.catch_up_seconds for one in self.partitions)
-        return max((one for one in known if one is not None), default=None)
+        known = (partition.catch_up_seconds for partition in self.partitions)
+        return max((seconds for seconds in known if seconds is not None), default=None)
 
     @property
     def falling_behind(self) -> int:
-        """Partitions that fall behind, whatever the others do."""
-        return sum(one.catch_up is CatchUp.FALLS_BEHIND for one in self.partitions)
+        """The number of partitions that fall behind."""
+        return sum(partition.catch_up is CatchUp.FALLS_BEHIND for partition in self.partitions)
 
     def by_topic(self) -> dict[str, LagSum]:
         of_topic: dict[str, list[PartitionLag]] = {}
-        for one in self.partitions:
-            of_topic.setdefault(one.topic, []).append(one)
-        return {topic: lag_sum(ones) for topic, ones in of_topic.items()}
+        for partition in self.partitions:
+            of_topic.setdefault(partition.topic, []).append(partition)
+        return {topic: lag_sum(partitions) for topic, partitions in of_topic.items()}
 
     def by_member(self) -> dict[MemberIdentity | None, LagSum]:
-        """None stands for the partitions that nobody has."""
+        """None: the partitions without an owner."""
         of_member: dict[MemberIdentity | None, list[PartitionLag]] = {}
-        for one in self.partitions:
-            of_member.setdefault(one.owner, []).append(one)
-        return {owner: lag_sum(ones) for owner, ones in of_member.items()}
+        for partition in self.partitions:
+            of_member.setdefault(partition.owner, []).append(partition)
+        return {owner: lag_sum(partitions) for owner, partitions in of_member.items()}
 
 
 def lag_sum(partitions: Sequence[PartitionLag]) -> LagSum:
-    lags = [one.lag for one in partitions if one.lag is not None]
-    seconds = [one.seconds for one in partitions if one.seconds is not None]
+    lags = [partition.lag for partition in partitions if partition.lag is not None]
+    seconds = [partition.seconds for partition in partitions if partition.seconds is not None]
     return LagSum(
         len(partitions),
         sum(lags) if lags else None,
         max(lags, default=None),
         max(seconds, default=None),
-        group_status(one.status for one in partitions),
+        group_status(partition.status for partition in partitions),
     )
 
 
 def group_status(statuses: Iterable[LagStatus]) -> LagStatus:
-    """The worst, in the words for a group."""
+    """The worst status, as a group has it."""
     worst = max((LAG_SEVERITY[status] for status in statuses), default=0)
     return (LagStatus.OK, LagStatus.WARN, LagStatus.ERR)[worst]
 
@@ -271,7 +278,7 @@ assumed to continue: there is no estimate."""
 
 
 def catch_up_state(lag: int | None, rates: LagRates, *, has_readers: bool = True) -> CatchUp:
-    """What is to become of a lag, of a partition or of a group."""
+    """How the lag of a partition or of a group develops."""
     if lag == 0:
         return CatchUp.CAUGHT_UP
     if lag is None:
@@ -280,16 +287,16 @@ def catch_up_state(lag: int | None, rates: LagRates, *, has_readers: bool = True
         return CatchUp.NO_READERS
     if rates.consumed is None or rates.produced is None:
         return CatchUp.UNKNOWN
-    if rates.consumed and (rates.recovers or lag <= rates.consumed * rates.patience_s):
+    if rates.consumed and (rates.recovers or lag <= rates.consumed * rates.small_lag_s):
         return CatchUp.KEEPS_UP
     return CatchUp.CATCHES_UP if rates.consumed > rates.produced else CatchUp.FALLS_BEHIND
 
 
-def catch_up_seconds(lag: int | None, rates: LagRates, seen: CatchUp) -> float | None:
-    """How long until what waits now is read; None: never, or not known."""
+def catch_up_seconds(lag: int | None, rates: LagRates, state: CatchUp) -> float | None:
+    """Time until the present records are read; None: never, or not known."""
     if lag is None or rates.consumed is None or rates.produced is None:
         return 0.0 if lag == 0 else None
-    match seen:
+    match state:
         case CatchUp.CAUGHT_UP:
             return 0.0
         case CatchUp.KEEPS_UP:

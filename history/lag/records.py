@@ -1,9 +1,9 @@
-"""How do samples lie in `__group_lag`? Key and value of a record, versioned, in msgpack.
+"""Lag samples in `__group_lag`: key and value of a record, versioned, in msgpack.
 
-One record tells of one group and one topic: the commits that a round of the sampler found new, or,
-now and then, all that the windows hold (`whole`), so that a start need read no more than the tail.
+A record has the samples of one group and one topic: the commits that a round of the sampler found
+new, or, once in a while, all commits of the windows (`whole`), so that a start reads the tail only.
 Any Kafka client can read them. The key is the group id alone, as in `__group_history`, so that a
-reader can pick its groups without a look at the values; versions that it does not know it skips.
+reader can select groups without decoding values. Readers skip unknown versions.
 
     key    the group id, UTF-8
     value  {v: 1, topic: name, at: ms, whole: bool, partitions: [[n, [[at_ms, offset, lag], ...]]]}
@@ -16,15 +16,15 @@ import msgpack
 
 from history.lag.window import SampledCommit
 
-VERSION: Final = 1
+SAMPLE_VERSION: Final = 1
 
-INT64_MIN: Final = -(1 << 63)
-INT64_MAX: Final = (1 << 63) - 1
-"""What a window can hold."""
+COMMIT_NUMBER_MIN: Final = -(1 << 63)
+COMMIT_NUMBER_MAX: Final = (1 << 63) - 1
+"""The range of a number in a window."""
 
 
 class UnreadableSample(Exception):
-    """These bytes are no sample of a version that is known here."""
+    """These bytes are not a sample of a known version."""
 
 
 class Sample(NamedTuple):
@@ -33,11 +33,11 @@ class Sample(NamedTuple):
     at_ms: int
     whole: bool
     partitions: Mapping[int, Sequence[SampledCommit]]
-    topic_id: str = ""  # not told by older versions
+    topic_id: str = ""  # older versions do not write it
 
     @property
     def ends_the_group(self) -> bool:
-        """The group was deleted: what stands before says nothing of a namesake."""
+        """The group was deleted: earlier samples do not count for a new group of this name."""
         return self.whole and not self.topic
 
 
@@ -53,7 +53,7 @@ def encode_sample(sample: Sample) -> tuple[bytes, bytes]:
     ]
     value = msgpack.packb(
         {
-            "v": VERSION,
+            "v": SAMPLE_VERSION,
             "topic": sample.topic,
             "at": sample.at_ms,
             "whole": sample.whole,
@@ -71,10 +71,10 @@ def decode_sample(key: bytes | None, value: bytes | None) -> Sample:
         raise UnreadableSample("a sample has a key and a value")
     try:
         group_id = key.decode()
-        said: object = msgpack.unpackb(value)
+        value_map: object = msgpack.unpackb(value)
     except (ValueError, msgpack.UnpackException) as fault:
         raise UnreadableSample(str(fault)) from None
-    match said:
+    match value_map:
         case {
             "v": 1,
             "topic": str(topic),
@@ -82,10 +82,10 @@ def decode_sample(key: bytes | None, value: bytes | None) -> Sample:
             "whole": bool(whole),
             "partitions": list(listed),
         }:
-            partitions = dict(_partition(one) for one in listed)
-            topic_id = said.get("topic_id", "") if isinstance(said, dict) else ""
+            partitions = dict(_partition(entry) for entry in listed)
+            topic_id = value_map.get("topic_id", "") if isinstance(value_map, dict) else ""
             return Sample(group_id, topic, at_ms, whole, partitions, str(topic_id))
-    raise UnreadableSample(f"not a sample of version {VERSION}")
+    raise UnreadableSample(f"not a sample of version {SAMPLE_VERSION}")
 
 
 def _partition(listed: object) -> tuple[int, list[SampledCommit]]:
@@ -98,6 +98,8 @@ def _partition(listed: object) -> tuple[int, list[SampledCommit]]:
 def _commit(listed: object) -> SampledCommit:
     match listed:
         case [int(at_ms), int(offset), int(lag)]:
-            if all(INT64_MIN <= number <= INT64_MAX for number in (at_ms, offset, lag)):
+            if all(
+                COMMIT_NUMBER_MIN <= number <= COMMIT_NUMBER_MAX for number in (at_ms, offset, lag)
+            ):
                 return SampledCommit(at_ms, offset, lag)
     raise UnreadableSample("not a commit")

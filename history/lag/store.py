@@ -1,9 +1,9 @@
-"""How far behind is everybody, and since when? The windows of all groups, and what is made of them.
+"""Lag store: the lag windows of all groups, and the lag computed from them.
 
-The sampler (broker/lag/sampler.py) hands in what it read, group by group; `judged` makes of a
-reading and its window what people are shown. For numbers without a new reading, as a metrics
-scrape wants them, `windows_of` has each partition's last ones. Bounded: beyond `partitions_max`
-(group, partition) pairs no new window is opened; `left_out` says how many are without one.
+The sampler (broker/lag/sampler.py) adds its readings group by group; `group_partitions` computes
+what users see from a reading and its window. `windows_of` has the last numbers of each partition
+without a new reading, for a metrics scrape. Bounded: beyond `partitions_max` (group, partition)
+pairs no window is opened; `left_out` is the number of pairs without one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -48,7 +48,7 @@ class LagLimits(Struct, frozen=True):
     partitions_max: int = 200_000
 
     @property
-    def patience(self) -> WindowLimits:
+    def window(self) -> WindowLimits:
         return WindowLimits(self.window_commits, self.window_ms)
 
     @property
@@ -57,7 +57,7 @@ class LagLimits(Struct, frozen=True):
 
 
 class SampledPartition(NamedTuple):
-    """A partition's numbers as of the last sample."""
+    """A partition as last sampled."""
 
     topic: str
     partition: int
@@ -68,12 +68,12 @@ class SampledPartition(NamedTuple):
 
 
 class GroupWindows(Struct):
-    """One group's windows, and what goes for the group as a whole."""
+    """The windows of one group, and the state of the whole group."""
 
     at_ms: int = 0  # when it was last sampled
     status: LagStatus = LagStatus.OK
-    whole_at_ms: int = 0  # when all of the windows was last written down
-    has_moved: bool = False  # a commit was seen since
+    whole_at_ms: int = 0  # when all of its windows were last stored
+    has_moved: bool = False  # it committed since
     still_since_ms: int = 0  # the longest that a partition has had lag and no other offset; 0: none
     windows: dict[PartitionKey, LagWindow] = field(default_factory=dict)
     # Partitions that a member owns and never committed, though records wait: in so many samples.
@@ -81,7 +81,7 @@ class GroupWindows(Struct):
 
     @property
     def lag(self) -> int | None:
-        """All records behind; None when no partition's lag is known."""
+        """The lag of all partitions; None if none is known."""
         known = [window.lag for window in self.windows.values() if window.lag is not None]
         return sum(known) if known else None
 
@@ -106,12 +106,12 @@ class LagStore:
         self._left_out_now = 0
         self._ended_at: dict[PartitionKey, int] = {}  # ends seen in this round
 
-    # What the sampler hands in.
+    # ------------------------------------------------------------ input of the sampler
 
-    def see_end(
+    def add_log_end(
         self, key: PartitionKey, log_end_offset: int, at_ms: int, topic_id: str = ""
     ) -> None:
-        """Where a log ended at this moment; counted once in a round."""
+        """Add where a log ends at this instant; once per round."""
         if self._ended_at.get(key) is None:
             self._ended_at[key] = at_ms
             ends = self.ends.get(key)
@@ -119,10 +119,10 @@ class LagStore:
                 ends = self.ends[key] = LogEnds(topic_id)
             ends.see(at_ms, log_end_offset, self.limits.window_commits + 1)
 
-    def see(
+    def add_readings(
         self, group_id: str, readings: Iterable[Reading], at_ms: int
     ) -> list[tuple[PartitionKey, SampledCommit]]:
-        """Take in a part of a group; the commits that are new."""
+        """Add readings of a part of a group; returns the new commits."""
         of_group = self.groups.get(group_id)
         if of_group is None:
             of_group = self.groups[group_id] = GroupWindows()
@@ -132,7 +132,7 @@ class LagStore:
         for reading in readings:
             key = (reading.topic, reading.partition)
             if reading.log_end_offset is not None:
-                self.see_end(key, reading.log_end_offset, at_ms, reading.topic_id)
+                self.add_log_end(key, reading.log_end_offset, at_ms, reading.topic_id)
             window = windows.get(key)
             if window is None:
                 if self.windows >= self.limits.partitions_max:
@@ -150,16 +150,16 @@ class LagStore:
                 fresh.append((key, commit))
         return fresh
 
-    def judge_windows(
+    def evaluate_windows(
         self,
         group_id: str,
         readings: Iterable[Reading],
         times: Mapping[PartitionKey, RecordTime],
         at_ms: int,
     ) -> None:
-        """What was just seen, judged: the status and the seconds of each window."""
+        """Update the status and the seconds of each window after its readings."""
         of_group = self.groups[group_id]
-        patience = self.limits.patience
+        window_limits = self.limits.window
         for reading in readings:
             key = (reading.topic, reading.partition)
             window = of_group.windows.get(key)
@@ -169,7 +169,7 @@ class LagStore:
                 window.status = LagStatus.WARN
                 window.seconds, window.seconds_exact = 0.0, True
             elif window.lag:
-                window.status = evaluate_window(window, self.ends.get(key), at_ms, patience)
+                window.status = evaluate_window(window, self.ends.get(key), at_ms, window_limits)
                 time = times.get(key)
                 window.seconds = None if time is None else max(at_ms - time.at_ms, 0) / 1000
                 window.seconds_exact = time is not None and time.exact
@@ -178,8 +178,8 @@ class LagStore:
                 window.seconds = None if window.lag is None else 0.0
                 window.seconds_exact = window.lag is not None
 
-    def see_waiting(self, group_id: str, keys: Iterable[PartitionKey], at_ms: int) -> None:
-        """What a group's members own without a commit while records wait; all of it, each round."""
+    def add_waiting(self, group_id: str, keys: Iterable[PartitionKey], at_ms: int) -> None:
+        """All partitions that members own without a commit although the log has records."""
         of_group = self.groups.get(group_id)
         if of_group is None:
             of_group = self.groups[group_id] = GroupWindows()
@@ -187,7 +187,7 @@ class LagStore:
         of_group.waiting = {key: of_group.waiting.get(key, 0) + 1 for key in keys}
 
     def end_group(self, group_id: str, keys: set[PartitionKey]) -> GroupWindows | None:
-        """All of the group was seen: forget what it has no commit for any more."""
+        """All of the group was read: drop the partitions without a commit."""
         of_group = self.groups.get(group_id)
         if of_group is None:
             return None
@@ -210,7 +210,7 @@ class LagStore:
         return of_group
 
     def set_time(self, group_id: str, key: PartitionKey, offset: int, time: RecordTime) -> None:
-        """The record at this offset was looked up; it may be too late to matter."""
+        """Add a looked-up record time; ignored if the offset has changed meanwhile."""
         of_group = self.groups.get(group_id)
         window = None if of_group is None else of_group.windows.get(key)
         if of_group is None or window is None:
@@ -220,7 +220,7 @@ class LagStore:
             window.seconds_exact = time.exact
 
     def end_round(self, alive: set[str], at_ms: int) -> None:
-        """A round is over: forget the groups and the logs that nobody has any more."""
+        """End a round: drop deleted groups and logs."""
         for group_id in [group_id for group_id in self.groups if group_id not in alive]:
             self.forget(group_id)
         if len(self.ends) > len(self._ended_at):
@@ -235,7 +235,7 @@ class LagStore:
             self.windows -= len(gone.windows)
 
     def restore(self, group_id: str, key: PartitionKey, commits: Sequence[SampledCommit]) -> None:
-        """What was written down before a restart."""
+        """Add commits that were stored before a restart."""
         if self.windows >= self.limits.partitions_max:
             return
         of_group = self.groups.setdefault(group_id, GroupWindows())
@@ -245,10 +245,10 @@ class LagStore:
             self.windows += 1
         window.restore(commits, self.limits.window_commits)
 
-    # What others ask.
+    # ------------------------------------------------------------ queries
 
     def windows_of(self, group_id: str) -> Iterator[SampledPartition]:
-        """The last sample's numbers of a group, for a scrape; cheap."""
+        """The numbers of a group as last sampled, for a scrape."""
         of_group = self.groups.get(group_id)
         if of_group is None:
             return
@@ -263,12 +263,12 @@ class LagStore:
             )
 
     def estimated_time(self, key: PartitionKey, offset: int) -> RecordTime | None:
-        """About when the record at this offset was appended, from where the log ended when."""
+        """When the record at this offset was appended, estimated from the sampled log ends."""
         ends = self.ends.get(key)
         at_ms = None if ends is None else ends.appended_at_ms(offset)
         return None if at_ms is None else RecordTime(at_ms, exact=False)
 
-    def judged(
+    def group_partitions(
         self,
         group_id: str,
         readings: Iterable[Reading],
@@ -278,18 +278,18 @@ class LagStore:
         *,
         has_readers: bool = True,
     ) -> list[PartitionLag]:
-        """What readings of one moment mean; of a part of a group, or of all of it."""
+        """The lag of readings of one instant, of a part of a group or of all of it."""
         of_group = self.groups.get(group_id)
         return [
-            self._judged(one, of_group, times, owners, at_ms, has_readers=has_readers)
-            for one in readings
+            self._partition_lag(reading, of_group, times, owners, at_ms, has_readers=has_readers)
+            for reading in readings
         ]
 
-    def _waits_long(self, of_group: GroupWindows | None, key: PartitionKey) -> bool:
+    def _is_waiting_long(self, of_group: GroupWindows | None, key: PartitionKey) -> bool:
         samples = 0 if of_group is None else of_group.waiting.get(key, 0)
         return samples >= self.limits.window_commits
 
-    def _judged(
+    def _partition_lag(
         self,
         reading: Reading,
         of_group: GroupWindows | None,
@@ -304,18 +304,18 @@ class LagStore:
         ends, lag = self.ends.get(key), reading.lag
         both = NO_LAG_RATES
         if reading.note is not LagNote.NO_PARTITION:
-            both = lag_rates(window, ends, reading, at_ms, self.limits.patience)
+            both = lag_rates(window, ends, reading, at_ms, self.limits.window)
         time = times.get(key) if lag else None
         seconds = None if lag is None or (lag and time is None) else 0.0
         if time is not None:
             seconds = max(at_ms - time.at_ms, 0) / 1000
         status = LagStatus.OK
         if reading.note is LagNote.BEYOND_END or (
-            of_group is not None and reading.waits and self._waits_long(of_group, key)
+            of_group is not None and reading.waits and self._is_waiting_long(of_group, key)
         ):
             status = LagStatus.WARN
         elif window is not None and lag:
-            status = evaluate_window(window, ends, at_ms, self.limits.patience)
+            status = evaluate_window(window, ends, at_ms, self.limits.window)
         owned_by = owners.get(key, ())
         state = catch_up_state(lag, both, has_readers=has_readers)
         return PartitionLag(

@@ -1,22 +1,22 @@
-"""What did a partition's lag do lately? The window of one partition, and Burrow's rules over it.
+"""Lag window: the recent commits of one group for one partition, and Burrow's rules over them.
 
-A window keeps the newest commits of one group for one partition, at most one for each sample: when
-it was made, which offset, and the lag then. It moves with the commits and not with the clock, so a
-consumer that commits each minute is judged over a longer time than one that commits each second.
-`LogEnds` keeps, once for all groups, where the log of a partition ended at each sample.
+A window has the newest commits, at most one per sample: when it was made, its offset, and the lag
+then. It moves with the commits and not with the clock, so a consumer that commits each minute is
+evaluated over a longer time than one that commits each second. `LogEnds` has, once for all groups,
+where the log of a partition ended at each sample.
 
 The rules are those that Burrow documents (github.com/linkedin/Burrow, wiki "Consumer Lag
-Evaluation Rules", with its pull requests 338 and 716 on idle topics and on rewinds), in our words:
-  committed beyond the end of the log (ours)                                        WARN
+Evaluation Rules", with its pull requests 338 and 716 on idle topics and on rewinds):
+  committed beyond the end of the log (Rollcall's)                                  WARN
   no lag now                                                                        OK
-  an offset fell below an earlier one, and has not come back up to it               REWIND
-  no commit for longer than the window spans, and there was lag in all of Ends      STOP
+  an offset fell below an earlier one, and is still below it                        REWIND
+  no commit for longer than the window spans, and there was lag in all of LogEnds   STOP
   the lag was zero at some commit of the window                                     OK
   all commits have the same offset                                                  STALL
   the lag never became less from one commit to the next                             WARN
-Rollcall differs: before a window is full, nothing is called STALL or WARN, and STOP needs a silence
-of a full window's time and of twice the longest pause between two commits. Burrow judges one commit
-like twenty, which calls each consumer that has just begun stopped.
+Rollcall differs: before a window is full, its status is not STALL or WARN, and STOP needs a silence
+of a full window's time and of twice the longest pause between two commits. Burrow evaluates one
+commit like twenty, which reports each consumer that has just started as stopped.
 """
 
 from array import array
@@ -36,7 +36,7 @@ class SampledCommit(NamedTuple):
 
 
 class LagWindow:
-    """One group's commits for one partition, and what was last seen and judged of it.
+    """The commits of one group for one partition, and its last reading and status.
 
     Numbers in one array: there may be hundreds of thousands of windows.
     """
@@ -81,7 +81,7 @@ class LagWindow:
         return numbers[0::_FIELDS], numbers[1::_FIELDS], numbers[2::_FIELDS]
 
     def see(self, reading: Reading, at_ms: int, size: int) -> bool:
-        """Take in what was read; True if there is a commit that was not seen before."""
+        """Add a reading; True if it has a new commit."""
         offset, committed_at_ms, lag = (
             reading.committed_offset, reading.committed_at_ms, reading.lag,
         )  # fmt: skip
@@ -95,7 +95,7 @@ class LagWindow:
             return False
         if reading.topic_id != self.topic_id:
             if self.topic_id:
-                del self._commits[:]  # they are offsets of a topic that was deleted
+                del self._commits[:]  # offsets of a deleted topic
                 self.committed_offset = None
             self.topic_id = reading.topic_id
         if offset != self.committed_offset:
@@ -104,7 +104,7 @@ class LagWindow:
         return self.add(SampledCommit(committed_at_ms, offset, lag), size)
 
     def add(self, commit: SampledCommit, size: int) -> bool:
-        """Keep a commit, unless it is not newer than those that are kept."""
+        """Add a commit if it is newer than the others."""
         numbers = self._commits
         if numbers:
             if commit.committed_at_ms < numbers[-3]:
@@ -117,7 +117,7 @@ class LagWindow:
         return True
 
     def restore(self, commits: Sequence[SampledCommit], size: int) -> None:
-        """What was written down before a restart, in whatever order and how often it was."""
+        """Add commits that were stored before a restart, in any order, duplicates included."""
         merged = sorted({*commits, *self.commits()})
         self._commits = array("q")
         for commit in merged:
@@ -130,7 +130,7 @@ class LagWindow:
     def consumed_per_second(
         self, now_ms: int, window_ms: int, newest: tuple[int, int] | None = None
     ) -> float | None:
-        """Over the window's time, or over what was seen of it; None with a single moment.
+        """Over the window's time, or the known part of it; None with a single instant.
 
         `newest`: when the commit of this moment was made, and its offset. From commit to commit, as
         long as the next one is not overdue; after that up to now, for it may have stopped.
@@ -145,7 +145,7 @@ class LagWindow:
             if numbers[at] > horizon_ms:
                 break
             from_ms, from_offset = numbers[at], numbers[at + 1]
-        if now_ms - last_ms <= self.patience_ms and last_ms > from_ms:
+        if now_ms - last_ms <= self.overdue_after_ms and last_ms > from_ms:
             return max(last_offset - from_offset, 0) * 1000 / (last_ms - from_ms)
         elapsed_ms = now_ms - max(from_ms, horizon_ms)
         if elapsed_ms <= 0 or (last_ms <= from_ms and from_ms > horizon_ms):
@@ -153,23 +153,23 @@ class LagWindow:
         return max(last_offset - from_offset, 0) * 1000 / elapsed_ms
 
     def recovers(self, lag: int, now_ms: int, small: float) -> bool:
-        """Did it come down from such a lag to a small one, within the window, and commits on?
+        """Whether such a lag became small within the window, and commits continue.
 
-        Half of it counts: between two samples a burst may have been higher than any that was seen.
+        Half of the lag counts: between two samples a burst may have been higher than both.
         """
         numbers = self._commits
-        if not numbers or now_ms - numbers[-3] > self.patience_ms:
+        if not numbers or now_ms - numbers[-3] > self.overdue_after_ms:
             return False
         was_high = False
-        for one in numbers[2::_FIELDS]:
-            if was_high and one <= small:
+        for sampled in numbers[2::_FIELDS]:
+            if was_high and sampled <= small:
                 return True
-            was_high = was_high or (one >= lag / 2 and one > small)
+            was_high = was_high or (sampled >= lag / 2 and sampled > small)
         return False
 
     @property
-    def patience_ms(self) -> int:
-        """How long a commit may stay away before it is overdue: twice the usual pause."""
+    def overdue_after_ms(self) -> int:
+        """After which time the next commit is overdue: twice the usual pause."""
         return 2 * self.usual_pause_ms
 
     @property
@@ -188,7 +188,7 @@ class LagWindow:
 
 
 class LogEnds:
-    """Where one partition's log ended, sample by sample; for all groups that read it."""
+    """Where the log of one partition ended at each sample; shared by all groups that read it."""
 
     __slots__ = ("_numbers", "lowest", "topic_id")
 
@@ -205,7 +205,7 @@ class LogEnds:
         if numbers and (at_ms <= numbers[-2] or log_end_offset < numbers[-1]):
             if at_ms <= numbers[-2]:
                 return
-            del numbers[:]  # the log was cut or created anew: what was before says nothing
+            del numbers[:]  # the log was truncated or recreated: earlier ends do not count
         numbers.append(at_ms)
         numbers.append(log_end_offset)
         if len(numbers) > 2 * size:
@@ -229,7 +229,7 @@ class LogEnds:
         return None
 
     def appended_at_ms(self, offset: int) -> int | None:
-        """About when the record at this offset was appended; None if that was before all this."""
+        """When the record at this offset was appended, estimated; None: before the first sample."""
         numbers = self._numbers
         if not numbers or numbers[1] > offset:
             return None
@@ -243,27 +243,27 @@ class LogEnds:
 
 
 class WindowLimits(NamedTuple):
-    """How much must be seen: `commits` make a window full, `window_ms` is their usual time."""
+    """The size of a window: `commits` make it full, `window_ms` is their usual time."""
 
     commits: int
     window_ms: int
 
 
 def evaluate_window(
-    window: LagWindow, ends: LogEnds | None, now_ms: int, patience: WindowLimits
+    window: LagWindow, ends: LogEnds | None, now_ms: int, limits: WindowLimits
 ) -> LagStatus:
-    """The status on one partition; see the module's text."""
+    """The status of one partition; see the module's docstring."""
     if window.is_beyond_end:
         return LagStatus.WARN
     times, offsets, lags = window.columns()
     if not window.lag or not times:
         return LagStatus.OK
-    if offsets[-1] < max(offsets):  # it fell at some commit, and is not back
+    if offsets[-1] < max(offsets):  # it fell at some commit, and is still lower
         return LagStatus.REWIND
-    is_full = len(times) >= patience.commits
+    is_full = len(times) >= limits.commits
     needed_ms = times[-1] - times[0]
     if not is_full:
-        needed_ms = max(needed_ms, patience.window_ms, 2 * window.longest_pause_ms)
+        needed_ms = max(needed_ms, limits.window_ms, 2 * window.longest_pause_ms)
     if now_ms - times[-1] > needed_ms and not _was_at_the_end(offsets[-1], ends):
         return LagStatus.STOP
     if not is_full or not min(lags):
@@ -276,7 +276,7 @@ def evaluate_window(
 
 
 def _was_at_the_end(committed_offset: int, ends: LogEnds | None) -> bool:
-    """Was nothing to be read at some recent sample? Then it has had too little time to commit."""
+    """Whether nothing was to be read at a recent sample: then there was no time to commit yet."""
     return ends is not None and ends.lowest is not None and ends.lowest <= committed_offset
 
 
@@ -289,7 +289,7 @@ def lag_rates(
 ) -> LagRates:
     """Both rates over the window's time, as of now."""
     consumed = produced = None
-    patience_ms = limits.window_ms // limits.commits  # of one sample
+    small_lag_ms = limits.window_ms // limits.commits  # of one sample
     end_offset, window_ms = reading.log_end_offset, limits.window_ms
     if window is not None:
         newest = None
@@ -297,10 +297,10 @@ def lag_rates(
             assert reading.committed_offset is not None
             newest = (reading.committed_at_ms, reading.committed_offset)
         consumed = window.consumed_per_second(now_ms, window_ms, newest)
-        patience_ms = max(patience_ms, window.patience_ms)
+        small_lag_ms = max(small_lag_ms, window.overdue_after_ms)
     if ends is not None and end_offset is not None:
         produced = ends.produced_per_second(now_ms, end_offset, window_ms)
     recovers = False
     if window is not None and consumed and reading.lag:
-        recovers = window.recovers(reading.lag, now_ms, consumed * patience_ms / 1000)
-    return LagRates(consumed, produced, patience_ms / 1000, recovers)
+        recovers = window.recovers(reading.lag, now_ms, consumed * small_lag_ms / 1000)
+    return LagRates(consumed, produced, small_lag_ms / 1000, recovers)

@@ -124,24 +124,24 @@ class ObservedGroup(Struct, frozen=True):
         return sum(known) if known else None
 
 
-def member_name(who: MemberIdentity) -> str:
+def member_name(member: MemberIdentity) -> str:
     """A member in a sentence: by what an operator can find it."""
-    name = who.group_instance_id or who.client_id or who.member_id
-    return f"{name} at {who.client_host.lstrip('/')}" if who.client_host else name
+    name = member.group_instance_id or member.client_id or member.member_id
+    return f"{name} at {member.client_host.lstrip('/')}" if member.client_host else name
 
 
-def member_key(who: MemberIdentity) -> str:
+def member_key(member: MemberIdentity) -> str:
     """What stays when a member rejoins with a new id: its instance id, or client id and host."""
-    return who.group_instance_id or f"{who.client_id}@{who.client_host.lstrip('/')}"
+    return member.group_instance_id or f"{member.client_id}@{member.client_host.lstrip('/')}"
 
 
-def member_json(who: MemberIdentity) -> dict[str, object]:
+def member_json(member: MemberIdentity) -> dict[str, object]:
     """A member in the JSON of a verdict."""
     return {
-        "member_id": who.member_id,
-        "group_instance_id": who.group_instance_id,
-        "client_id": who.client_id,
-        "host": who.client_host,
+        "member_id": member.member_id,
+        "group_instance_id": member.group_instance_id,
+        "client_id": member.client_id,
+        "host": member.client_host,
     }
 
 

@@ -42,7 +42,9 @@ class Life:
 
     def ask(self, now_ms: int, state: str = "Stable") -> PartitionLag:
         has_readers = state == "Stable"
-        (one,) = self.book.judged("g", [self.reading()], {}, {}, now_ms, has_readers=has_readers)
+        (one,) = self.book.group_partitions(
+            "g", [self.reading()], {}, {}, now_ms, has_readers=has_readers
+        )
         return one
 
     def live(self, for_ms: int) -> Iterator[tuple[int, PartitionLag]]:
@@ -55,8 +57,8 @@ class Life:
             if read and at_ms % self.commit_ms == 0:
                 self.committed, self.committed_at_ms = int(self.position), now_ms
             if at_ms % LIMITS.interval_ms == 0:
-                self.book.see("g", [self.reading()], now_ms)
-                self.book.judge_windows("g", [self.reading()], {}, now_ms)
+                self.book.add_readings("g", [self.reading()], now_ms)
+                self.book.evaluate_windows("g", [self.reading()], {}, now_ms)
                 self.book.end_group("g", {("t", 0)})
                 self.book.end_round({"g"}, now_ms)
             if at_ms % self.ask_ms == 0:

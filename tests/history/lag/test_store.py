@@ -12,14 +12,14 @@ START = 1_700_000_000_000
 SECOND = 1_000
 
 
-def judged(
+def lag_of(
     book: LagStore,
     group_id: str,
     readings: list[Reading],
     times: dict[tuple[str, int], RecordTime] | None = None,
     owners: dict[tuple[str, int], tuple[MemberIdentity, ...]] | None = None,
 ) -> GroupLag:
-    partitions = book.judged(group_id, readings, times or {}, owners or {}, START)
+    partitions = book.group_partitions(group_id, readings, times or {}, owners or {}, START)
     return GroupLag.of(group_id, "Stable", START, partitions)
 
 
@@ -32,8 +32,8 @@ def reading(partition: int, committed: int | None, end: int | None, at_ms: int =
 
 def sample(book: LagStore, at_ms: int, **groups: list[Reading]) -> None:
     for group_id, readings in groups.items():
-        book.see(group_id, readings, at_ms)
-        book.judge_windows(group_id, readings, {}, at_ms)
+        book.add_readings(group_id, readings, at_ms)
+        book.evaluate_windows(group_id, readings, {}, at_ms)
         book.end_group(group_id, {(one.topic, one.partition) for one in readings})
     book.end_round(set(groups), at_ms)
 
@@ -43,7 +43,7 @@ def test_sums_of_a_group_a_topic_and_a_member() -> None:
     ann = MemberIdentity("m-1", None, "ann", "/10.0.0.1")
     bob = MemberIdentity("m-2", None, "bob", "/10.0.0.2")
     readings = [reading(1, 10, 25), reading(0, 10, 30), reading(2, None, 7), reading(3, 99, 5)]
-    lag = judged(
+    lag = lag_of(
         book,
         "g",
         readings,
@@ -68,13 +68,13 @@ def test_sums_of_a_group_a_topic_and_a_member() -> None:
 
 
 def test_a_group_that_has_committed_nothing_has_no_lag() -> None:
-    lag = judged(LagStore(LIMITS), "g", [reading(0, None, 7)])
+    lag = lag_of(LagStore(LIMITS), "g", [reading(0, None, 7)])
     assert (lag.total.lag, lag.total.lag_max, lag.catch_up_seconds) == (None, None, None)
 
 
 def test_a_record_from_the_future_is_not_negative_seconds_old() -> None:
     time = {("t", 0): RecordTime(START + 5_000, exact=True)}
-    lag = judged(LagStore(LIMITS), "g", [reading(0, 1, 7)], time)
+    lag = lag_of(LagStore(LIMITS), "g", [reading(0, 1, 7)], time)
     assert lag.partitions[0].seconds == 0.0
 
 
@@ -85,7 +85,7 @@ def test_beyond_the_limit_no_window_is_opened_and_that_is_said() -> None:
     )
     assert (book.windows, book.left_out) == (4, 1)
     # What is over the limit still has its lag; it only has no past.
-    lag = judged(book, "b", [reading(1, 1, 5)])
+    lag = lag_of(book, "b", [reading(1, 1, 5)])
     assert lag.partitions[0].lag == 4
     # When the other group is gone there is room again, from the next round on.
     sample(book, START + SECOND, b=[reading(n, 1, 5) for n in (0, 1)])
@@ -107,10 +107,10 @@ def test_what_a_group_has_no_commit_for_any_more_is_forgotten() -> None:
 
 def test_only_new_commits_are_worth_writing_down() -> None:
     book = LagStore(LIMITS)
-    first = book.see("a", [reading(0, 1, 5)], START)
+    first = book.add_readings("a", [reading(0, 1, 5)], START)
     assert first == [(("t", 0), SampledCommit(START, 1, 4))]
-    assert book.see("a", [reading(0, 1, 9)], START + SECOND) == []
-    later = book.see("a", [reading(0, 3, 9, START + SECOND)], START + 2 * SECOND)
+    assert book.add_readings("a", [reading(0, 1, 9)], START + SECOND) == []
+    later = book.add_readings("a", [reading(0, 3, 9, START + SECOND)], START + 2 * SECOND)
     assert later == [(("t", 0), SampledCommit(START + SECOND, 3, 6))]
 
 
