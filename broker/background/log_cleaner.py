@@ -255,7 +255,7 @@ class LogCleaner:
             stable_to = min(self._store.durable_to(log), view.high_watermark)
             unread = marks.get(key)
             try:
-                one = inspect_log(
+                inspection = inspect_log(
                     log,
                     checkpoint=offsets.get(key),
                     stable_to=stable_to,
@@ -265,14 +265,14 @@ class LogCleaner:
             except (OSError, Corrupt) as fault:
                 self._call_on_loop(self._mark, key, log, str(fault))
                 continue
-            if not covers_up_to(self._disk, log.path, one.found.first_uncleanable):
+            if not covers_up_to(self._disk, log.path, inspection.found.first_uncleanable):
                 continue  # not before there is a newer snapshot
-            if one.found.reset_because is not None:
-                resets[log] = one.found.first_dirty
+            if inspection.found.reset_because is not None:
+                resets[log] = inspection.found.first_dirty
                 if not log.settings.cleanup_delete:  # there retention moves the start often
-                    reset = CleanOffsetReset(key, one.found.reset_because)
+                    reset = CleanOffsetReset(key, inspection.found.reset_because)
                     self._call_on_loop(self._observe, reset)
-            inspected.append(Candidate(key, log, stable_to, one, unread))
+            inspected.append(Candidate(key, log, stable_to, inspection, unread))
         if resets:
             self._store.set_clean_offsets(resets)
         return inspected

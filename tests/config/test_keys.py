@@ -126,7 +126,7 @@ def test_what_must_be_compacted_is_closed_in_time() -> None:
     assert offsets_log_settings(Config(log_roll_ms=5)).segment_ms == 5
 
 
-def test_topics_are_told_which_of_the_brokers_keys_were_set() -> None:
+def test_topic_settings_have_the_broker_keys_that_were_set() -> None:
     config = load_config(
         command_line=[
             command_line_setting("log.retention.hours= 24"),

@@ -28,7 +28,7 @@ def test_each_listener_advertises_its_own_address() -> None:
     )
 
 
-def test_what_is_not_advertised_is_told_as_it_is_bound() -> None:
+def test_a_listener_that_is_not_advertised_is_advertised_as_it_is_bound() -> None:
     (listener,) = resolve_listeners(["PLAINTEXT://[::1]:0"], [], "PLAINTEXT:PLAINTEXT", [])
     assert listener == Listener("PLAINTEXT", "::1", 0, "::1", 0)
 
@@ -79,7 +79,7 @@ def test_addresses_are_read_with_brackets_and_printed_with_them() -> None:
 @pytest.mark.parametrize(
     "name", ["kafka.lan", "kafka.lan.", "my_host-1", "127.0.0.1", "bücher.example", "a" * 63]
 )
-def test_a_host_name_may_be_all_that_can_be_looked_up(name: str) -> None:
+def test_a_host_name_may_be_any_dns_name(name: str) -> None:
     assert parse_host_port(f"{name}:9092") == (name, 9092)
 
 
@@ -98,7 +98,7 @@ def test_what_is_no_host_name_is_refused_in_one_line(name: str) -> None:
         assert str(refused.value).isprintable()
 
 
-def test_a_machine_whose_name_is_no_host_name_needs_an_address_to_tell(
+def test_a_machine_whose_name_is_no_host_name_needs_an_advertised_address(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(socket, "gethostname", lambda: "h\udcff")

@@ -40,9 +40,9 @@ def outcome(**sources: object) -> Config | None:
     try:
         return load_config(**sources)  # type: ignore[arg-type]
     except ConfigError as refused:
-        complaint = str(refused)
-    assert complaint.strip()
-    assert complaint.isprintable()
+        message = str(refused)
+    assert message.strip()
+    assert message.isprintable()
     return None
 
 
@@ -50,13 +50,13 @@ def outcome(**sources: object) -> Config | None:
 @settings(max_examples=300, deadline=None)
 def test_command_line(pairs: list[tuple[str, str]]) -> None:
     command_line: list[Setting] = []
-    complaints: list[str] = []
+    messages: list[str] = []
     for name, value in pairs:
         try:
             command_line.append(command_line_setting(f"{name}={value}"))
         except ConfigError as refused:
-            complaints.append(str(refused))
-    assert all(complaint.isprintable() for complaint in complaints)
+            messages.append(str(refused))
+    assert all(message.isprintable() for message in messages)
     config = outcome(command_line=command_line)
     if config is not None:
         assert config.endpoints

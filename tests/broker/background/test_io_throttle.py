@@ -36,7 +36,7 @@ def test_who_is_slower_than_the_limit_never_waits() -> None:
     assert time.paused == []
 
 
-def test_without_a_limit_nobody_waits() -> None:
+def test_without_a_limit_no_call_waits() -> None:
     time = Time()
     throttle = IoThrottle(1.7976931348623157e308, clock=lambda: time.now, pause=time.pause)
     for _ in range(10):

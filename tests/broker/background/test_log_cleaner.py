@@ -109,7 +109,7 @@ class Desk:
             self.clock.now()
             ms -= step
 
-    async def look(self) -> bool:
+    async def run_once(self) -> bool:
         was_busy = await self.cleaner.run_once()
         await asyncio.sleep(0)  # what threads have told comes in
         return was_busy
@@ -118,20 +118,20 @@ class Desk:
         batches = self.logs[key].batches(0)
         return [(one.value or b"").decode() for batch in batches for one in stored_records(batch)]
 
-    def told(self, kind: type[CleanerEvent]) -> list[CleanerEvent]:
+    def events_of(self, kind: type[CleanerEvent]) -> list[CleanerEvent]:
         return [event for event in self.events if isinstance(event, kind)]
 
 
 async def test_the_dirtiest_log_is_cleaned_first_and_then_the_next() -> None:
     desk = Desk()
     desk.write(ONE, 1, 2)
-    assert await desk.look()
+    assert await desk.run_once()
     desk.write(ONE, 3)
     desk.write(TWO, 1, 2, 3)
-    assert await desk.look()
-    assert await desk.look()
-    assert not await desk.look()
-    cleaned = [event.log for event in desk.told(LogCleaned)]
+    assert await desk.run_once()
+    assert await desk.run_once()
+    assert not await desk.run_once()
+    cleaned = [event.log for event in desk.events_of(LogCleaned)]
     assert cleaned == [ONE, TWO, ONE]
     assert desk.values(ONE) == desk.values(TWO) == ["3"]
     assert read_clean_offsets(desk.disk, DATA) == {ONE: 3, TWO: 3}
@@ -145,7 +145,7 @@ async def test_sealed_segments_are_synced_before_a_pass_relies_on_them() -> None
     desk = Desk()
     desk.write(ONE, 1, 2)
     assert desk.store.durable_to(desk.logs[ONE]) == 0
-    assert await desk.look()
+    assert await desk.run_once()
     assert desk.store.durable_to(desk.logs[ONE]) == 2
     again = Desk(desk.disk.after_kill())
     assert again.values(ONE) == ["2"]
@@ -154,17 +154,17 @@ async def test_sealed_segments_are_synced_before_a_pass_relies_on_them() -> None
 async def test_what_was_replaced_leaves_after_its_delay() -> None:
     desk = Desk()
     desk.write(ONE, 1, 2)
-    await desk.look()
+    await desk.run_once()
 
     def waiting() -> list[str]:
         return [name for name in desk.disk.listdir(f"{DATA}/one-0") if ".deleted" in name]
 
     assert waiting()
     desk.wait(4_999)
-    await desk.look()
+    await desk.run_once()
     assert waiting()
     desk.wait(1)
-    await desk.look()
+    await desk.run_once()
     assert not waiting()
 
 
@@ -172,7 +172,7 @@ async def test_a_clean_stop_leaves_nothing_of_it_to_sweep_away() -> None:
     """Neither what waits for its delay, nor what a pass was writing."""
     desk = Desk()
     desk.write(ONE, 1, 2)
-    assert await desk.look()
+    assert await desk.run_once()
     desk.write(TWO, 1, 2)
     started = asyncio.Event()
 
@@ -197,15 +197,15 @@ async def test_a_clean_stop_leaves_nothing_of_it_to_sweep_away() -> None:
     assert desk.values(ONE) == ["2"]
 
 
-async def test_settings_that_change_hold_from_the_next_look_on() -> None:
+async def test_changed_settings_apply_from_the_next_run_on() -> None:
     desk = Desk()
     desk.logs[ONE].settings = replace(COMPACTED, cleanup_compact=False)
     desk.write(ONE, 1, 2)
-    assert not await desk.look()
+    assert not await desk.run_once()
     desk.logs[ONE].settings = replace(COMPACTED, min_compaction_lag_ms=60_000)
-    assert not await desk.look()
+    assert not await desk.run_once()
     desk.logs[ONE].settings = COMPACTED
-    assert await desk.look()
+    assert await desk.run_once()
 
 
 async def test_a_damaged_batch_marks_the_log_at_once_and_the_other_goes_on() -> None:
@@ -214,14 +214,14 @@ async def test_a_damaged_batch_marks_the_log_at_once_and_the_other_goes_on() -> 
     desk.write(TWO, 1, 2)
     file = desk.disk.open(desk.logs[ONE].segments[0].path)
     file.pwrite(b"\xff", 70)
-    assert not await desk.look()
-    (marked,) = desk.told(LogUncleanable)
+    assert not await desk.run_once()
+    (marked,) = desk.events_of(LogUncleanable)
     assert isinstance(marked, LogUncleanable)
     assert marked.log == ONE
     assert "at byte 0: stored crc" in marked.reason
-    assert await desk.look()
+    assert await desk.run_once()
     assert desk.values(TWO) == ["2"]
-    assert not await desk.look()
+    assert not await desk.run_once()
     assert desk.cleaner.uncleanable.keys() == {desk.logs[ONE]}
     assert desk.cleaner.stats.uncleanable_bytes > 0
     assert not [name for name in desk.disk.listdir(f"{DATA}/one-0") if "cleaned" in name]
@@ -236,15 +236,15 @@ async def test_what_may_pass_by_is_tried_again_and_then_no_more() -> None:
 
     desk.worker.before = no_room
     for _ in range(ATTEMPTS_MAX - 1):
-        assert not await desk.look()
-    assert len(desk.told(CleaningAborted)) == ATTEMPTS_MAX - 1
+        assert not await desk.run_once()
+    assert len(desk.events_of(CleaningAborted)) == ATTEMPTS_MAX - 1
     assert not desk.cleaner.uncleanable
     desk.worker.before = lambda: None
-    assert await desk.look()
+    assert await desk.run_once()
     desk.write(ONE, 3)
     desk.worker.before = no_room
     for _ in range(ATTEMPTS_MAX):
-        await desk.look()
+        await desk.run_once()
     assert desk.cleaner.uncleanable.keys() == {desk.logs[ONE]}
 
 
@@ -260,20 +260,20 @@ async def test_a_failed_rename_marks_the_log_for_what_is_half_done_is_a_starts_b
 
     await desk.cleaner._in_thread(desk.cleaner._sync_sealed, [(ONE, desk.logs[ONE])])
     desk.disk.sync_dir = failing  # type: ignore[method-assign]  # the test's own fault
-    assert not await desk.look()
+    assert not await desk.run_once()
     assert desk.cleaner.uncleanable
     assert desk.values(ONE) in (["1", "2"], ["2"])
     again = Desk(desk.disk.after_kill())
     assert again.values(ONE) in (["1", "2"], ["2"])
-    assert await again.look() or again.values(ONE) == ["2"]
+    assert await again.run_once() or again.values(ONE) == ["2"]
 
 
 async def test_a_log_that_is_deleted_in_its_pass() -> None:
     desk = Desk()
     desk.write(ONE, 1, 2)
     desk.worker.before = lambda: desk.store.delete(ONE)
-    assert not await desk.look()
-    (aborted,) = desk.told(CleaningAborted)
+    assert not await desk.run_once()
+    (aborted,) = desk.events_of(CleaningAborted)
     assert isinstance(aborted, CleaningAborted)
     assert aborted.log == ONE
     assert not desk.cleaner.uncleanable
@@ -285,13 +285,13 @@ async def test_a_log_whose_start_moves_in_its_pass() -> None:
     desk.logs[ONE].settings = replace(COMPACTED, cleanup_delete=True, retention_bytes=0)
     desk.write(ONE, 1, 2)
     desk.worker.before = lambda: desk.logs[ONE].enforce_retention(0)
-    assert not await desk.look()
+    assert not await desk.run_once()
     # The pass finds a file gone, or the swap a segment.
-    assert desk.told(CleaningAborted)
+    assert desk.events_of(CleaningAborted)
     assert not desk.cleaner.uncleanable
     desk.worker.before = lambda: None
     desk.write(ONE, 3, 4)
-    assert await desk.look()
+    assert await desk.run_once()
     assert desk.values(ONE) == ["4"]
 
 
@@ -306,22 +306,22 @@ async def test_whoever_deletes_a_topic_ends_its_pass() -> None:
         return {}
 
     desk.worker.run = for_ever  # type: ignore[method-assign]  # a pass that takes its time
-    looking = asyncio.create_task(desk.cleaner.run_once())
+    running = asyncio.create_task(desk.cleaner.run_once())
     await started.wait()
     desk.cleaner.topic_deleted("two")
     await asyncio.sleep(0)
-    assert not looking.done()
+    assert not running.done()
     desk.cleaner.topic_deleted("one")
-    assert not await looking
-    assert desk.told(CleaningAborted)
+    assert not await running
+    assert desk.events_of(CleaningAborted)
 
 
-async def test_a_checkpoint_that_cannot_be_is_told_and_set_right() -> None:
+async def test_an_impossible_checkpoint_is_logged_and_corrected() -> None:
     desk = Desk()
     desk.write(ONE, 1, 2)
     write_clean_offsets(desk.disk, DATA, {ONE: 99, TopicPartition("gone", 3): 5})
-    assert await desk.look()
-    (reset,) = desk.told(CleanOffsetReset)
+    assert await desk.run_once()
+    (reset,) = desk.events_of(CleanOffsetReset)
     assert isinstance(reset, CleanOffsetReset)
     assert "above the log end 2" in reset.reason
     assert read_clean_offsets(desk.disk, DATA) == {ONE: 2}
@@ -332,7 +332,7 @@ async def test_a_checkpoint_file_that_cannot_be_read_costs_time_and_nothing_else
     desk.write(ONE, 1, 2)
     file = desk.disk.open(f"{DATA}/{CLEAN_OFFSETS}", create=True)
     file.pwrite(b"nonsense", 0)
-    assert await desk.look()
+    assert await desk.run_once()
     assert any(isinstance(event, PartFailed) for event in desk.events)
     assert desk.values(ONE) == ["2"]
 
@@ -341,8 +341,8 @@ async def test_nothing_is_cleaned_while_the_journal_is_closed() -> None:
     desk = Desk()
     desk.write(ONE, 1, 2)
     desk.rig.journal.closed_because = "disk full"
-    assert not await desk.look()
-    assert desk.told(CleaningBegun) == []
+    assert not await desk.run_once()
+    assert desk.events_of(CleaningBegun) == []
 
 
 async def test_a_log_that_is_blocked_is_not_read_again_and_again() -> None:
@@ -360,11 +360,11 @@ async def test_a_log_that_is_blocked_is_not_read_again_and_again() -> None:
 
     desk.worker.run = no_progress  # type: ignore[method-assign]  # an open transaction
     desk.write(ONE, 1)
-    assert not await desk.look()
-    assert not await desk.look()
+    assert not await desk.run_once()
+    assert not await desk.run_once()
     assert asked == 1
     desk.write(ONE, 2)
-    await desk.look()
+    await desk.run_once()
     assert asked == 2
 
 
@@ -376,17 +376,17 @@ async def test_a_journaled_log_is_cleaned_up_to_its_checkpoint_and_rolled_when_i
         log.append([Record(b"key", b"%d" % number)], now_ms)
         desk.rig.journal.pump()
     log.partition_log.settings = replace(COMPACTED, segment_ms=1_000)
-    assert not await desk.look()
+    assert not await desk.run_once()
     desk.wait(2_000)
-    await desk.look()
+    await desk.run_once()
     _run_tasks(desk)
     assert [one.base_offset for one in log.partition_log.segments] == [0, 5]
-    assert not await desk.look(), "the journal may write it again"
+    assert not await desk.run_once(), "the journal may write it again"
     desk.rig.stop()
 
     again = Desk(desk.disk.after_kill())
     again.rig.log().partition_log.settings = COMPACTED
-    assert await again.look()
+    assert await again.run_once()
     assert again.rig.keys() == ["key"]
     assert read_clean_offsets(again.disk, DATA) == {TopicPartition(OFFSETS, 0): 5}
 
@@ -397,10 +397,10 @@ def _run_tasks(desk: Desk) -> None:
         tasks.popleft()()
 
 
-async def test_a_bug_ends_a_look_and_not_the_cleaner() -> None:
+async def test_a_bug_ends_one_run_and_not_the_cleaner() -> None:
     desk = Desk()
     desk.write(ONE, 1, 2)
-    looked = asyncio.Event()
+    runs = asyncio.Event()
     original = desk.cleaner.run_once
     calls = 0
 
@@ -409,13 +409,13 @@ async def test_a_bug_ends_a_look_and_not_the_cleaner() -> None:
         calls += 1
         if calls == 1:
             raise AssertionError("a bug")
-        looked.set()
+        runs.set()
         return await original()
 
     desk.cleaner.run_once = failing  # type: ignore[method-assign]  # the bug
     desk.cleaner._settings = CleanerSettings(backoff_ms=1)
     desk.cleaner.start()
-    await asyncio.wait_for(looked.wait(), 60)
+    await asyncio.wait_for(runs.wait(), 60)
     await desk.cleaner.stop()
     assert any(isinstance(event, PartFailed) for event in desk.events)
 
@@ -433,10 +433,10 @@ async def test_retention_moves_the_start_of_a_log_that_is_cleaned_too() -> None:
     both = replace(COMPACTED, cleanup_delete=True, retention_bytes=0)
     desk.write(ONE, 1, 2)
     desk.write(ONE, 3)
-    await desk.look()
+    await desk.run_once()
     desk.logs[ONE].settings = both
     assert desk.logs[ONE].enforce_retention(0)
     desk.write(ONE, 4, 5)
-    assert await desk.look()
+    assert await desk.run_once()
     assert desk.values(ONE) == ["5"]
-    assert desk.told(CleanOffsetReset) == [], "retention does that all the time"
+    assert desk.events_of(CleanOffsetReset) == [], "retention does that all the time"

@@ -35,20 +35,20 @@ async def test_nothing_that_the_pipeline_has_not_read_is_cleaned() -> None:
         desk.write(ONE, value)  # a segment each
     desk.marks = {ONE: LONG}
 
-    assert not await desk.look()
+    assert not await desk.run_once()
     assert desk.values(ONE) == ["1", "2", "3"]
     assert desk.cleaner.stats.kept_for_pipeline_bytes > 0
 
     desk.marks = {ONE: LONG._replace(begins_at=2)}
-    assert await desk.look()
+    assert await desk.run_once()
     assert desk.values(ONE) == ["2", "3"]  # of what was read, the newest
-    assert not await desk.look()
+    assert not await desk.run_once()
 
     desk.marks = {ONE: LONG._replace(begins_at=3)}
-    assert await desk.look()
+    assert await desk.run_once()
     assert desk.values(ONE) == ["3"]
     assert desk.cleaner.stats.kept_for_pipeline_bytes == 0
-    assert not desk.told(PipelineOvertaken)
+    assert not desk.events_of(PipelineOvertaken)
 
 
 async def test_half_a_segment_is_not_read() -> None:
@@ -56,7 +56,7 @@ async def test_half_a_segment_is_not_read() -> None:
     desk.write(ONE, 1, 2)
     desk.marks = {ONE: LONG._replace(begins_at=1)}
 
-    assert not await desk.look()
+    assert not await desk.run_once()
     assert desk.values(ONE) == ["1", "2"]
 
 
@@ -66,8 +66,8 @@ async def test_other_logs_are_cleaned_meanwhile() -> None:
     desk.write(TWO, 1, 2)
     desk.marks = {ONE: LONG}
 
-    assert await desk.look()
-    assert [event.log for event in desk.told(LogCleaned)] == [TWO]
+    assert await desk.run_once()
+    assert [event.log for event in desk.events_of(LogCleaned)] == [TWO]
 
 
 async def test_a_dead_pipeline_is_overtaken_by_time() -> None:
@@ -75,13 +75,13 @@ async def test_a_dead_pipeline_is_overtaken_by_time() -> None:
     desk.write(ONE, 1)
     desk.write(ONE, 2)
     desk.marks = {ONE: Unread(0, keep_ms=HOUR_MS, keep_bytes=-1)}
-    assert not await desk.look()
+    assert not await desk.run_once()
 
     desk.wait(HOUR_MS)
-    assert await desk.look()
+    assert await desk.run_once()
 
     assert desk.values(ONE) == ["2"]
-    assert desk.told(PipelineOvertaken) == [PipelineOvertaken(ONE, 0, 2)]
+    assert desk.events_of(PipelineOvertaken) == [PipelineOvertaken(ONE, 0, 2)]
     assert desk.cleaner.stats.pipeline_overtaken == 1
 
 
@@ -92,13 +92,13 @@ async def test_a_dead_pipeline_is_overtaken_by_bytes() -> None:
     desk.write(ONE, 2)
     desk.write(ONE, 3)
     desk.marks = {ONE: Unread(0, keep_ms=-1, keep_bytes=3 * size)}
-    assert not await desk.look()
+    assert not await desk.run_once()
 
     desk.marks = {ONE: Unread(0, keep_ms=-1, keep_bytes=size)}
-    assert await desk.look()
+    assert await desk.run_once()
 
     assert desk.values(ONE) == ["2", "3"]  # the last segment is within the bytes
-    assert desk.told(PipelineOvertaken) == [PipelineOvertaken(ONE, 0, 2)]
+    assert desk.events_of(PipelineOvertaken) == [PipelineOvertaken(ONE, 0, 2)]
 
 
 class _Commit:

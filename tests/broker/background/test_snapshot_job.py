@@ -124,9 +124,9 @@ tombstones = st.one_of(
         groups, st.sampled_from(TOPICS), partitions,
     ),
 )  # fmt: skip
-strangers = st.sampled_from([Record(b"\x00\x03\x00\x01g", b"??"), Record(b"\x00\x63x", None)])
+foreign = st.sampled_from([Record(b"\x00\x03\x00\x01g", b"??"), Record(b"\x00\x63x", None)])
 records = st.one_of(
-    offset_records(), offset_records(), group_records(), generation_records(), tombstones, strangers
+    offset_records(), offset_records(), group_records(), generation_records(), tombstones, foreign
 )
 
 
@@ -384,7 +384,7 @@ def test_what_an_earlier_fold_has_read_is_not_read_again() -> None:
 
 @given(st.integers(0, 5), st.integers(0, 2_000), st.integers(0, 4))
 @settings(max_examples=60, deadline=None)
-def test_where_the_last_one_ended_is_looked_at_and_not_trusted(
+def test_the_end_of_the_last_job_is_checked_and_not_trusted(
     segment: int, byte: int, position: int
 ) -> None:
     written = Written()

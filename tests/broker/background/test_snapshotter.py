@@ -87,8 +87,8 @@ class Rig:
         end = [position, [0, 1_000 * len(self.jobs)]]
         return {"position": position, "bytes": 10, "groups": 2, "records": 3, "end": end}
 
-    async def look(self, until: Callable[[], bool]) -> None:
-        """Let it look again and again until this holds."""
+    async def wait_until(self, until: Callable[[], bool]) -> None:
+        """Let it check its logs until this holds."""
 
         async def wait() -> None:
             while not until():  # noqa: ASYNC110 - a list tells nobody
@@ -105,7 +105,7 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_what_has_grown_enough_gets_one_the_largest_growth_first() -> None:
     rig = Rig(AFTER_BYTES - 1, AFTER_BYTES, 9_000, 2_000)
     rig.snapshotter.start()
-    await rig.look(lambda: len(rig.events) == 3)
+    await rig.wait_until(lambda: len(rig.events) == 3)
     assert rig.jobs == [2, 3, 1]
     taken = rig.events[0]
     assert isinstance(taken, SnapshotTaken)
@@ -113,37 +113,37 @@ async def test_what_has_grown_enough_gets_one_the_largest_growth_first() -> None
     await rig.snapshotter.stop(rig.served)
 
 
-async def test_a_fold_is_told_where_the_one_before_it_ended() -> None:
+async def test_a_job_gets_the_position_where_the_last_one_ended() -> None:
     """Unless that one failed: who knows what it has seen."""
     rig = Rig(AFTER_BYTES)
     rig.snapshotter.start()
-    await rig.look(lambda: len(rig.events) == 1)
+    await rig.wait_until(lambda: len(rig.events) == 1)
     rig.sizes[0] = LoadSize(AFTER_BYTES, 10)
-    await rig.look(lambda: len(rig.events) == 2)
+    await rig.wait_until(lambda: len(rig.events) == 2)
     rig.failure = JobFailed("fold", "SnapshotAbandoned", "segments were replaced")
     rig.sizes[0] = LoadSize(AFTER_BYTES, 10)
-    await rig.look(lambda: len(rig.jobs) == 3)
+    await rig.wait_until(lambda: len(rig.jobs) == 3)
     rig.failure = None
     rig.sizes[0] = LoadSize(2 * AFTER_BYTES, 10)
-    await rig.look(lambda: len(rig.events) == 3)
+    await rig.wait_until(lambda: len(rig.events) == 3)
     await rig.snapshotter.stop(rig.served)
     assert rig.ended == [None, [100, [0, 1_000]], [100, [0, 2_000]], None]
 
 
-async def test_a_large_snapshot_is_not_written_anew_for_a_little_log() -> None:
+async def test_a_large_snapshot_is_not_replaced_for_a_few_records() -> None:
     rig = Rig(0, 0)
     rig.sizes = [LoadSize(4_999, 10_000), LoadSize(5_000, 10_000)]
     rig.snapshotter.start()
-    await rig.look(lambda: bool(rig.events))
+    await rig.wait_until(lambda: bool(rig.events))
     await rig.snapshotter.stop(rig.served)
     assert rig.jobs == [1]
 
 
-async def test_a_failure_is_told_once_and_tried_again_when_the_log_has_grown() -> None:
+async def test_a_failure_is_logged_once_and_retried_when_the_log_has_grown() -> None:
     rig = Rig(AFTER_BYTES)
     rig.failure = JobFailed("fold", "OSError", "No space left on device")
     rig.snapshotter.start()
-    await rig.look(lambda: bool(rig.events))
+    await rig.wait_until(lambda: bool(rig.events))
     (failed,) = rig.events
     assert isinstance(failed, SnapshotFailed)
     assert "No space left" in failed.reason
@@ -154,25 +154,25 @@ async def test_a_failure_is_told_once_and_tried_again_when_the_log_has_grown() -
 
     rig.failure = None
     rig.sizes[0] = LoadSize(2 * AFTER_BYTES, 0)
-    await rig.look(lambda: len(rig.events) == 2)
+    await rig.wait_until(lambda: len(rig.events) == 2)
     assert isinstance(rig.events[1], SnapshotTaken)
     await rig.snapshotter.stop(rig.served)
 
 
-async def test_that_the_cleaner_came_between_is_no_failure_to_tell() -> None:
+async def test_a_job_that_the_cleaner_interrupts_is_not_logged_as_a_failure() -> None:
     rig = Rig(AFTER_BYTES)
     rig.failure = JobFailed("fold", "SnapshotAbandoned", "segments were replaced")
     rig.snapshotter.start()
-    await rig.look(lambda: bool(rig.jobs))
+    await rig.wait_until(lambda: bool(rig.jobs))
     await rig.snapshotter.stop(rig.served)
     assert rig.events == []
 
 
-async def test_one_that_falls_short_is_told_and_not_taken_for_ever() -> None:
+async def test_a_snapshot_that_falls_short_is_logged_and_not_retried_at_once() -> None:
     rig = Rig(AFTER_BYTES)
     rig.falls_short = 1
     rig.snapshotter.start()
-    await rig.look(lambda: len(rig.events) == 2)
+    await rig.wait_until(lambda: len(rig.events) == 2)
     assert isinstance(rig.events[0], SnapshotFailed)
     await rig.snapshotter.stop(rig.served)
     assert rig.jobs == [0]
@@ -196,10 +196,10 @@ async def test_a_mistake_of_ours_does_not_end_it() -> None:
 
     run, rig.snapshotter._run = rig.snapshotter._run, broken
     rig.snapshotter.start()
-    await rig.look(lambda: bool(rig.events))
+    await rig.wait_until(lambda: bool(rig.events))
     assert isinstance(rig.events[0], PartFailed)
     rig.snapshotter._run = run
-    await rig.look(lambda: isinstance(rig.events[-1], SnapshotTaken))
+    await rig.wait_until(lambda: isinstance(rig.events[-1], SnapshotTaken))
     await rig.snapshotter.stop(rig.served)
 
 
@@ -214,7 +214,7 @@ async def test_a_stop_lets_the_one_that_runs_finish() -> None:
     rig = Rig(AFTER_BYTES)
     rig.holding = asyncio.Event()
     rig.snapshotter.start()
-    await rig.look(lambda: bool(rig.jobs))
+    await rig.wait_until(lambda: bool(rig.jobs))
     stopping = asyncio.ensure_future(rig.snapshotter.stop(rig.served))
     await asyncio.sleep(0.01)
     assert not stopping.done()
@@ -228,7 +228,7 @@ async def test_a_stop_does_not_wait_for_ever() -> None:
     rig = Rig(AFTER_BYTES, AFTER_BYTES)
     rig.holding = asyncio.Event()
     rig.snapshotter.start()
-    await rig.look(lambda: bool(rig.jobs))
+    await rig.wait_until(lambda: bool(rig.jobs))
     await rig.snapshotter.stop(rig.served, 0.01)
     assert len(rig.jobs) == 1
 

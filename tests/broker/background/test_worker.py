@@ -76,7 +76,7 @@ async def test_one_process_does_one_job_after_the_other(worker: WorkerProcess) -
     assert len({result["pid"] for result in results}) == 1
 
 
-async def test_what_a_job_raises_is_told_by_kind_and_reason(worker: WorkerProcess) -> None:
+async def test_an_exception_of_a_job_is_reported_by_kind_and_reason(worker: WorkerProcess) -> None:
     with pytest.raises(JobFailed, match="self-test: ValueError: no such thing") as failed:
         await worker.run(SELF_TEST, {"fail": "no such thing"})
     assert (failed.value.kind, failed.value.reason) == ("ValueError", "no such thing")
