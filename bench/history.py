@@ -13,7 +13,7 @@ from time import process_time
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from protocol.names import GenerationId, GroupState
-from tests.history.history_world import ToldWorld, assignment, offers
+from tests.history.history_world import HistoryWorld, assignment, offers
 from tests.memory_log import MemoryLog
 from tests.world import World
 
@@ -21,7 +21,7 @@ BEATS = 20_000
 REBALANCES = 30
 
 
-class Untold(ToldWorld):
+class Untold(HistoryWorld):
     """The same members, without a history."""
 
     def start(self, logs: dict[int, MemoryLog]) -> None:
@@ -29,7 +29,7 @@ class Untold(ToldWorld):
         World.start(self, logs)
 
 
-def given(world: ToldWorld, members: int) -> list[str]:
+def given(world: HistoryWorld, members: int) -> list[str]:
     asked = [
         world.join("g", version=3, protocols=offers("t"), rebalance_timeout_ms=60_000)
         for _ in range(members)
@@ -41,7 +41,7 @@ def given(world: ToldWorld, members: int) -> list[str]:
     return ids
 
 
-def sync(world: ToldWorld, ids: list[str]) -> None:
+def sync(world: HistoryWorld, ids: list[str]) -> None:
     group = world.group()
     shares = {member_id: assignment(t=[n]) for n, member_id in enumerate(ids)}
     leader = group.leader_id
@@ -55,7 +55,7 @@ def sync(world: ToldWorld, ids: list[str]) -> None:
     assert world.group().state is GroupState.STABLE
 
 
-def rebalance(world: ToldWorld, ids: list[str]) -> None:
+def rebalance(world: HistoryWorld, ids: list[str]) -> None:
     """The leader rejoins, so all members rejoin."""
     leader = world.group().leader_id
     world.rejoin(leader, rebalance_timeout_ms=60_000)
@@ -65,7 +65,7 @@ def rebalance(world: ToldWorld, ids: list[str]) -> None:
     sync(world, ids)
 
 
-def measure(world: ToldWorld, members: int) -> tuple[float, float, float]:
+def measure(world: HistoryWorld, members: int) -> tuple[float, float, float]:
     """CPU microseconds of a beat, of a commit, and of a rebalance."""
     world.check = lambda: None  # type: ignore[method-assign]
     ids = given(world, members)
@@ -89,9 +89,9 @@ def main() -> None:
     print("| members | history | beat µs | commit µs | rebalance µs |")
     print("|---|---|---|---|---|")
     for members in (2, 10, 100):
-        for kind in (Untold, ToldWorld):
+        for kind in (Untold, HistoryWorld):
             beat, commit, whole = measure(kind(), members)
-            history = "with" if kind is ToldWorld else "without"
+            history = "with" if kind is HistoryWorld else "without"
             print(f"| {members} | {history} | {beat:.1f} | {commit:.1f} | {whole:.0f} |")
 
 

@@ -40,8 +40,8 @@ STORED_FIELD_NAMES: Final = {
 Plain = object
 """What msgpack takes: None, bool, int, float, str, list, dict."""
 
-Write = Callable[[object], Plain]
-Read = Callable[[Plain], object]
+WriteField = Callable[[object], Plain]
+ReadField = Callable[[Plain], object]
 
 
 class UnreadableEntry(Exception):
@@ -95,8 +95,8 @@ class _Field(NamedTuple):
 
     name: str
     stored: str
-    write: Write
-    read: Read
+    write: WriteField
+    read: ReadField
     default: object
 
 
@@ -140,7 +140,7 @@ def _read_map(kind: type, plain: Plain) -> object:
     return made
 
 
-def _codec(hint: object) -> tuple[Write, Read]:
+def _codec(hint: object) -> tuple[WriteField, ReadField]:
     """How a field of this type is written and read."""
     origin = get_origin(hint)
     if origin in (Union, types.UnionType):

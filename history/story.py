@@ -134,7 +134,7 @@ class GroupStory:
             event.reason,
             event.client_reason,
             event.began_by,
-            waited_for=tuple(MemberWait(who) for who in event.waiting_for),
+            waited_for=tuple(MemberWait(member) for member in event.waiting_for),
             waited_for_left_out=event.waiting_for_left_out,
             with_trigger=event.with_trigger,
             replaced=event.replaced,
@@ -179,8 +179,8 @@ class GroupStory:
         if event.cause is Removal.REBALANCE_TIMEOUT and running.cause not in _NOT_RENAMED:
             self._rename(Cause.REBALANCE_TIMEOUT, first.member, others)
             return
-        for who in (first.member, *others):
-            self._also(_REMOVAL_CAUSES[event.cause], who, event.at_ms)
+        for member in (first.member, *others):
+            self._also(_REMOVAL_CAUSES[event.cause], member, event.at_ms)
 
     def _generation_began(self, event: GenerationBegunEntry) -> None:
         if self.running is None:
@@ -191,7 +191,9 @@ class GroupStory:
             )
             for joined in event.joined
         }
-        ends.update({who.member_id: MemberWait(who, None, WaitEnd.ABSENT) for who in event.absent})
+        ends.update(
+            {member.member_id: MemberWait(member, None, WaitEnd.ABSENT) for member in event.absent}
+        )
         self._end_waits(ends)
         self.running = replace(
             self.running,
@@ -225,15 +227,15 @@ class GroupStory:
         running = self.running
         return None if running is None or running.generation_after is not None else running
 
-    def _also(self, cause: Cause, who: MemberIdentity, at_ms: int) -> None:
+    def _also(self, cause: Cause, member: MemberIdentity, at_ms: int) -> None:
         running = self.running
         assert running is not None
         if len(running.also) < ALSO_MAX:
-            also = (*running.also, AlsoCaused(cause, who, at_ms))
+            also = (*running.also, AlsoCaused(cause, member, at_ms))
             self.running = replace(running, also=also)
 
     def _rename(
-        self, cause: Cause, who: MemberIdentity, others: tuple[MemberIdentity, ...]
+        self, cause: Cause, member: MemberIdentity, others: tuple[MemberIdentity, ...]
     ) -> None:
         """Name it by the member that missed its timeout; what began it is listed beside it."""
         running = self.running
@@ -241,11 +243,11 @@ class GroupStory:
         if running.cause is cause:
             return
         began = [running.trigger, *running.with_trigger]
-        before = [AlsoCaused(running.cause, who, running.began_at_ms) for who in began]
+        before = [AlsoCaused(running.cause, member, running.began_at_ms) for member in began]
         self.running = replace(
             running,
             cause=cause,
-            trigger=who,
+            trigger=member,
             began_by=running.began_by or running.cause,
             also=(*before, *running.also)[:ALSO_MAX],
             with_trigger=others,
@@ -281,11 +283,11 @@ def whole_rebalance(event: HistoryEntry) -> Rebalance | None:
                 stopped=event.stopped,
                 protocol_type=event.protocol_type,
             )
-        case StaticMemberReplacedEntry(member=who, generation=generation, members=members) if (
+        case StaticMemberReplacedEntry(member=member, generation=generation, members=members) if (
             event.without_rebalance
         ):
             cause = Cause.STATIC_MEMBER_REPLACED
-            kept = _kept(cause, who, event, generation, members, event.reason)
+            kept = _kept(cause, member, event, generation, members, event.reason)
             return replace(
                 kept,
                 replaced=event.replaced,

@@ -21,7 +21,7 @@ from history.waiting import AwaitedMember, GroupWait, WaitReason
 from protocol.names import GroupId, GroupState, MemberId
 from seams.now import Now
 
-GROUPS_PER_SLICE: Final = 500
+SEARCHED_GROUPS_PER_SLICE: Final = 500
 """Groups searched in memory before the loop may serve others."""
 
 
@@ -62,7 +62,7 @@ class HistoryView:
             for rebalance in self._remembered(group_id):
                 if span.overlaps(rebalance):
                     found[_key(group_id, rebalance)] = (group_id, rebalance)
-            if number % GROUPS_PER_SLICE == 0:
+            if number % SEARCHED_GROUPS_PER_SLICE == 0:
                 await asyncio.sleep(0)
         for log in self._history.views():
             for group_id, rebalance in await read_rebalances(

@@ -34,7 +34,7 @@ from protocol.names import GroupId, GroupState
 from seams.now import Now
 
 SLICE_S: Final = 0.001
-PAUSE_S: Final = 0.004
+SLICE_PAUSE_S: Final = 0.004
 """A round takes a fifth of the loop's time at most, and never more than a slice at once."""
 
 CHUNK_PARTITIONS: Final = 100
@@ -201,7 +201,7 @@ class LagSampler:
             began = loop.time()
             await self._guarded(self.round)
             self.round_seconds = loop.time() - began
-            await asyncio.sleep(max(interval_s - self.round_seconds, PAUSE_S))
+            await asyncio.sleep(max(interval_s - self.round_seconds, SLICE_PAUSE_S))
 
     async def _guarded(self, step: Callable[[], object]) -> None:
         """Report an exception; the next round runs anyway."""
@@ -335,7 +335,7 @@ class LagSampler:
         if spent >= SLICE_S:
             self.busy_seconds += spent
             self.slice_seconds_max = max(self.slice_seconds_max, spent)
-            await asyncio.sleep(PAUSE_S)
+            await asyncio.sleep(SLICE_PAUSE_S)
             self._slice_began = perf_counter()
 
     # ------------------------------------------------------------ samples

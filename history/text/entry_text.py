@@ -208,12 +208,12 @@ def _forgiven(event: LapseForgivenEntry) -> str:
 
 
 def _began(event: RebalanceBegunEntry) -> str:
-    who = "" if event.trigger is None else f" by {_name(event.trigger)}"
+    trigger = "" if event.trigger is None else f" by {_name(event.trigger)}"
     waits = len(event.waiting_for) + event.waiting_for_left_out
     waiting = f"; waits for {_count(waits, 'member')}" if waits else ""
     note = f"; {event.note}" if event.note else ""
     return (
-        f"{event.cause}{who} in generation {event.generation}{waiting}"
+        f"{event.cause}{trigger} in generation {event.generation}{waiting}"
         f"{note}{_reason(event.client_reason)}"
     )
 

@@ -7,19 +7,34 @@ a limit the oldest is dropped.
 
 from collections import deque
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, assert_never
 
 from coordinator.member_identity import MemberIdentity
 from history.causes import Cause
 from history.entries import (
+    AssignmentReceivedEntry,
+    AssignmentRefusedEntry,
+    GenerationBegunEntry,
+    GroupCreatedEntry,
+    GroupDeletedEntry,
     GroupEmptiedEntry,
+    GroupLoadedEntry,
     HistoryEntry,
+    LapseForgivenEntry,
+    LeaderChangedEntry,
     MemberAddedEntry,
+    MemberFencedEntry,
+    MemberLapsedEntry,
     MembersRemovedEntry,
+    NobodyRejoinedEntry,
+    OffsetsMovedEntry,
     Rebalance,
     RebalanceBegunEntry,
     RebalanceEndedEntry,
     StaticMemberReplacedEntry,
+    TopicsChangedEntry,
+    VerdictBegunEntry,
+    VerdictEndedEntry,
 )
 from history.lag.model import PartitionKey
 from history.verdicts.model import ObservedGroup, member_key
@@ -126,8 +141,26 @@ class RecentActivity:
                 self.last, self.last_ended_at_ms = event.rebalance, event.at_ms
             case GroupEmptiedEntry():
                 self.mixed_since.clear()
+            case (
+                GroupCreatedEntry()
+                | GroupLoadedEntry()
+                | GroupDeletedEntry()
+                | MemberFencedEntry()
+                | MemberLapsedEntry()
+                | LapseForgivenEntry()
+                | NobodyRejoinedEntry()
+                | LeaderChangedEntry()
+                | GenerationBegunEntry()
+                | AssignmentReceivedEntry()
+                | AssignmentRefusedEntry()
+                | TopicsChangedEntry()
+                | OffsetsMovedEntry()
+                | VerdictBegunEntry()
+                | VerdictEndedEntry()
+            ):
+                pass  # no detector uses it
             case _:
-                pass
+                assert_never(event)
         self._prune(event.at_ms - window_ms)
 
     def refuse(self, refusal: RefusedJoin) -> None:
@@ -193,14 +226,14 @@ class RecentActivity:
 
     def _joined(
         self,
-        who: MemberIdentity,
+        member: MemberIdentity,
         at_ms: int,
         window_ms: int,
         replaced: MemberIdentity | None = None,
     ) -> None:
-        identity = member_key(who)
+        identity = member_key(member)
         if len(self._present) < MEMBERS_MAX:
-            self._present[who.member_id] = (identity, at_ms)
+            self._present[member.member_id] = (identity, at_ms)
         ended = self._ended.get(identity)
         if not ended:
             return
@@ -212,7 +245,7 @@ class RecentActivity:
             del self.returns[next(iter(self.returns))]
         away_ms = at_ms - membership.ended_at_ms
         self.returns.setdefault(identity, deque(maxlen=RETURNS_MAX)).append(
-            MemberReturn(at_ms, who, stayed_ms, away_ms, membership.reason, replaced)
+            MemberReturn(at_ms, member, stayed_ms, away_ms, membership.reason, replaced)
         )
 
     def _left(self, member_id: str, at_ms: int, reason: str) -> None:

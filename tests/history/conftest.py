@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.history.history_world import ToldWorld
+from tests.history.history_world import HistoryWorld
 
 
 @pytest.fixture
-def world() -> ToldWorld:
-    return ToldWorld()
+def world() -> HistoryWorld:
+    return HistoryWorld()

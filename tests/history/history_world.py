@@ -65,14 +65,14 @@ class MemoryHistory:
         self.index.check()
 
 
-class ToldWorld(World):
+class HistoryWorld(World):
     """Members subscribe to `t` and get its four partitions by turns."""
 
-    told: MemoryHistory
+    recorded: MemoryHistory
 
     def start(self, logs: dict[int, MemoryLog]) -> None:
-        self.told = self.history_sink = MemoryHistory(
-            self.told.records if hasattr(self, "told") else ()
+        self.recorded = self.history_sink = MemoryHistory(
+            self.recorded.records if hasattr(self, "recorded") else ()
         )
         super().start(logs)
 
@@ -80,17 +80,17 @@ class ToldWorld(World):
 
     @property
     def history(self) -> list[HistoryEntry]:
-        return [event for turn in self.told.turns for event in turn]
+        return [event for turn in self.recorded.turns for event in turn]
 
     def rebalances(self, group_id: str = "g") -> list[Rebalance]:
         """Newest first; and it is checked that the records tell the same."""
         story = GroupStory()
-        for key, value in self.told.records:
+        for key, value in self.recorded.records:
             event = decode(value)
             assert event is not None
             if key == group_id.encode():
                 story.apply(event)
-        found = self.told.index.rebalances(group_id)
+        found = self.recorded.index.rebalances(group_id)
         assert found == story.newest_first
         return found
 

@@ -145,7 +145,7 @@ async def test_a_round_takes_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lag_sampler.asyncio, "sleep", sleep)
     await world.round()
     assert len(pauses) > 20
-    assert set(pauses) == {lag_sampler.PAUSE_S}
+    assert set(pauses) == {lag_sampler.SLICE_PAUSE_S}
     assert world.sampler.slice_seconds_max < 2 * lag_sampler.SLICE_S
 
 

@@ -28,7 +28,7 @@ from protocol.names import (
     TopicName,
 )
 from seams.now import Now
-from tests.history.history_world import ToldWorld, assignment, offers
+from tests.history.history_world import HistoryWorld, assignment, offers
 from tests.simulator.faults import Weather
 from tests.simulator.run import Run
 from tests.world import Topics
@@ -50,11 +50,11 @@ class Watched:
         self.watch = VerdictWatch(topics, limits or VerdictLimits(), groups_max, self.said.append)
         self._told = 0
 
-    def hear(self, world: ToldWorld) -> None:
-        for turn in world.told.turns[self._told :]:
+    def hear(self, world: HistoryWorld) -> None:
+        for turn in world.recorded.turns[self._told :]:
             for event in turn:
                 self.watch.on_entry(event)
-        self._told = len(world.told.turns)
+        self._told = len(world.recorded.turns)
 
     def inspect(self, coordinator: GroupCoordinator, now: Now) -> None:
         """A round: nothing in it waits, so each inspection is over at once."""
@@ -66,7 +66,7 @@ class Watched:
                 step.send(None)
         self.watch.end_round(alive, now)
 
-    def live(self, world: ToldWorld, seconds: int) -> None:
+    def live(self, world: HistoryWorld, seconds: int) -> None:
         """Let time pass, with an inspection in each second."""
         for _ in range(seconds):
             world.advance(SECOND)
@@ -78,20 +78,20 @@ class Watched:
         return [said.verdict.kind for said in self.said if isinstance(said, VerdictFound)]
 
 
-def beat_all(world: ToldWorld) -> None:
+def beat_all(world: HistoryWorld) -> None:
     group = world.group()
     for member_id in group.members:
         world.heartbeat(group, member_id)
 
 
-def live_well(watched: Watched, world: ToldWorld, seconds: int) -> None:
+def live_well(watched: Watched, world: HistoryWorld, seconds: int) -> None:
     for at in range(seconds):
         if at % 3 == 0:
             beat_all(world)
         watched.live(world, 1)
 
 
-def settle(world: ToldWorld, members: list[str], *, newcomers: list[str]) -> list[str]:
+def settle(world: HistoryWorld, members: list[str], *, newcomers: list[str]) -> list[str]:
     """All members rejoin and are assigned; the ids of the generation."""
     asked = [world.newcomer(client_id) for client_id in newcomers]
     asked += [world.rejoin(member_id) for member_id in members]
@@ -104,7 +104,7 @@ def settle(world: ToldWorld, members: list[str], *, newcomers: list[str]) -> lis
 
 
 def test_a_rolling_restart_is_no_trouble() -> None:
-    world, watched = ToldWorld(), Watched()
+    world, watched = HistoryWorld(), Watched()
     members = settle(world, [], newcomers=["a", "b", "c"])
     live_well(watched, world, 700)
     for client_id in ("a", "b", "c"):
@@ -119,7 +119,7 @@ def test_a_rolling_restart_is_no_trouble() -> None:
 
 
 def test_a_cooperative_rebalance_is_no_trouble() -> None:
-    world, watched = ToldWorld(), Watched()
+    world, watched = HistoryWorld(), Watched()
     asked = [world.join("g", version=3, client_id="a", protocols=offers("t"))]
     while asked[0].waits:
         world.advance(100)
@@ -175,7 +175,7 @@ def test_fair_weather_in_the_simulator_is_no_trouble(seed: int) -> None:
 
 
 def test_a_member_that_does_not_come_is_told_and_taken_back() -> None:
-    world, watched = ToldWorld(), Watched()
+    world, watched = HistoryWorld(), Watched()
     members = settle(world, [], newcomers=["a", "b"])
     watched.live(world, 1)
     first = world.rejoin(members[0], protocols=offers("t", "u"))  # so the group rebalances
@@ -201,7 +201,7 @@ def test_a_member_that_does_not_come_is_told_and_taken_back() -> None:
 
 
 def test_a_join_without_a_common_assignor_is_an_event() -> None:
-    world, watched = ToldWorld(), Watched()
+    world, watched = HistoryWorld(), Watched()
     settle(world, [], newcomers=["a", "b"])
     asked = world.join("g", version=3, client_id="c", protocols=[("roundrobin", b"")])
     assert asked.joined.error_code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
@@ -213,7 +213,7 @@ def test_a_join_without_a_common_assignor_is_an_event() -> None:
 
 
 def test_what_is_gone_has_no_trouble_and_no_past() -> None:
-    world, watched = ToldWorld(), Watched(VerdictLimits(stuck_ms=SECOND))
+    world, watched = HistoryWorld(), Watched(VerdictLimits(stuck_ms=SECOND))
     members = settle(world, [], newcomers=["a", "b"])
     world.rejoin(members[0], protocols=offers("t", "u"))
     watched.live(world, 2)
@@ -226,7 +226,7 @@ def test_what_is_gone_has_no_trouble_and_no_past() -> None:
 
 def test_after_a_quiet_window_a_group_is_not_looked_at_any_more() -> None:
     limits = VerdictLimits(window_ms=10 * SECOND)
-    world, watched = ToldWorld(), Watched(limits)
+    world, watched = HistoryWorld(), Watched(limits)
     settle(world, [], newcomers=["a", "b"])
     live_well(watched, world, 9)
     assert watched.watch.groups_watched == 1
@@ -292,7 +292,7 @@ def test_clients_are_bounded() -> None:
 # ------------------------------------------------------------ namesakes
 
 
-def generation_one(world: ToldWorld, shares: Sequence[list[int]]) -> list[str]:
+def generation_one(world: HistoryWorld, shares: Sequence[list[int]]) -> list[str]:
     """A group whose first generation has these partitions, member by member."""
     asked = [world.newcomer(f"client-{n}") for n in range(len(shares))]
     while asked[0].waits:
@@ -308,7 +308,7 @@ def generation_one(world: ToldWorld, shares: Sequence[list[int]]) -> list[str]:
 
 @pytest.mark.parametrize("is_told", [True, False], ids=["told", "not told"])
 def test_a_group_does_not_inherit_the_verdict_of_its_namesake(is_told: bool) -> None:
-    world, watched = ToldWorld(), Watched()
+    world, watched = HistoryWorld(), Watched()
     members = generation_one(world, [[0, 1], [1, 2, 3]])
     watched.hear(world)
     watched.inspect(world.coordinator, world.now)
@@ -327,7 +327,7 @@ def test_a_group_does_not_inherit_the_verdict_of_its_namesake(is_told: bool) -> 
 
 
 def test_what_a_member_of_a_deleted_group_did_is_not_held_against_its_namesake() -> None:
-    world, watched = ToldWorld(), Watched(VerdictLimits(flapping_returns=2))
+    world, watched = HistoryWorld(), Watched(VerdictLimits(flapping_returns=2))
     for _ in range(2):
         for _ in range(2):
             (member_id,) = generation_one_or_more(world)
@@ -340,7 +340,7 @@ def test_what_a_member_of_a_deleted_group_did_is_not_held_against_its_namesake()
     assert watched.found == []
 
 
-def generation_one_or_more(world: ToldWorld) -> list[str]:
+def generation_one_or_more(world: HistoryWorld) -> list[str]:
     asked = world.newcomer("same")
     while asked.waits:
         world.advance(100)
@@ -352,7 +352,7 @@ def generation_one_or_more(world: ToldWorld) -> list[str]:
 
 
 def test_a_group_that_became_stable_is_not_shown_as_stuck() -> None:
-    world, watched = ToldWorld(), Watched()
+    world, watched = HistoryWorld(), Watched()
     members = settle(world, [], newcomers=["a", "b"])
     watched.watch.group_of = lambda _: world.group()
     world.newcomer("c")
@@ -373,7 +373,7 @@ def test_a_group_that_became_stable_is_not_shown_as_stuck() -> None:
 
 
 def test_a_verdict_on_an_assignment_is_not_shown_beside_the_next_one() -> None:
-    world, watched = ToldWorld(), Watched()
+    world, watched = HistoryWorld(), Watched()
     watched.watch.group_of = lambda _: world.group()
     members = generation_one(world, [[0, 1], [1, 2, 3]])
     watched.hear(world)

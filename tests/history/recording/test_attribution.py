@@ -15,20 +15,20 @@ from history.text.rebalance_text import format_rebalance
 from history.verdicts.recent_activity import RecentActivity
 from protocol.messages.describe_groups import DescribeGroupsRequest
 from protocol.names import GroupId, TopicName
-from tests.history.history_world import ToldWorld, assignment, offers
+from tests.history.history_world import HistoryWorld, assignment, offers
 from tests.history.recording.test_causes import SESSION_MS, finish
 
 HOST = "/127.0.0.1"
 
 
-def come(world: ToldWorld, client_id: str) -> StaticMemberReplacedEntry:
+def come(world: HistoryWorld, client_id: str) -> StaticMemberReplacedEntry:
     """Another process joins with the instance id b."""
     world.join("g", instance_id="b", protocols=offers("t"), client_id=client_id)
     (fact,) = [one for one in world.history[-1:] if isinstance(one, StaticMemberReplacedEntry)]
     return fact
 
 
-def test_two_processes_with_one_instance_id_are_both_named(world: ToldWorld) -> None:
+def test_two_processes_with_one_instance_id_are_both_named(world: HistoryWorld) -> None:
     ids = world.consumers(2, instances=["a", "b"])
     first = come(world, "right")
     second = come(world, "left")
@@ -46,14 +46,14 @@ def test_two_processes_with_one_instance_id_are_both_named(world: ToldWorld) -> 
     assert {one.client_id for one in described.members} == {"client"}
 
 
-def test_after_a_restart_it_is_still_known_who_came_last(world: ToldWorld) -> None:
+def test_after_a_restart_it_is_still_known_who_came_last(world: HistoryWorld) -> None:
     world.consumers(2, instances=["a", "b"])
     first = come(world, "right")
     world.crash()
     assert come(world, "left").replaced == first.member
 
 
-def test_a_member_that_goes_later_is_named_as_the_one_that_came(world: ToldWorld) -> None:
+def test_a_member_that_goes_later_is_named_as_the_one_that_came(world: HistoryWorld) -> None:
     world.consumers(2, instances=["a", "b"])
     came = come(world, "right")
     world.leave("g", (came.member.member_id, "b"))
@@ -61,7 +61,7 @@ def test_a_member_that_goes_later_is_named_as_the_one_that_came(world: ToldWorld
     assert gone[-1].members[0].member == came.member
 
 
-def test_one_with_another_protocol_begins_a_rebalance_that_names_both(world: ToldWorld) -> None:
+def test_one_with_another_protocol_begins_a_rebalance_that_names_both(world: HistoryWorld) -> None:
     both = [*offers("t"), ("roundrobin", offers("t")[0][1])]
     answers = world.given_joined(
         members=2, instances=["a", "b"], protocols=both, rebalance_timeout_ms=30_000
@@ -76,7 +76,7 @@ def test_one_with_another_protocol_begins_a_rebalance_that_names_both(world: Tol
     assert (last.trigger.client_id, last.replaced.client_id) == ("right", "client")
 
 
-def test_what_a_static_member_had_was_read_by_nobody_while_it_was_away(world: ToldWorld) -> None:
+def test_what_a_static_member_had_was_read_by_nobody_while_it_was_away(world: HistoryWorld) -> None:
     world.consumers(2, instances=["a", "b"])
     world.advance(6_000)
     fact = come(world, "right")
@@ -85,13 +85,13 @@ def test_what_a_static_member_had_was_read_by_nobody_while_it_was_away(world: To
     assert world.last.duration_ms == 0
 
 
-def test_records_from_before_say_what_they_said(world: ToldWorld) -> None:
+def test_records_from_before_say_what_they_said(world: HistoryWorld) -> None:
     world.consumers(2, instances=["a", "b"])
     old = StaticMemberReplacedEntry(
         "g", 5, MemberIdentity("b-2", "b", "client", HOST), "b-1", 1, 2, without_rebalance=True
     )
-    world.told._add([old])
-    world.told.index.apply(old)
+    world.recorded._add([old])
+    world.recorded.index.apply(old)
     assert (world.last.replaced, world.last.unowned_partition_seconds) == (None, 0.0)
     assert (
         "another process came as the static member client (b)"
@@ -99,7 +99,7 @@ def test_records_from_before_say_what_they_said(world: ToldWorld) -> None:
     )
 
 
-def test_a_verdict_on_flapping_names_both_parties(world: ToldWorld) -> None:
+def test_a_verdict_on_flapping_names_both_parties(world: HistoryWorld) -> None:
     past = RecentActivity()
     world.consumers(2, instances=["a", "b"])
     for turn in range(8):
@@ -116,7 +116,7 @@ def test_a_verdict_on_flapping_names_both_parties(world: ToldWorld) -> None:
 
 
 def test_all_members_that_expired_together_are_named() -> None:
-    world = ToldWorld(GroupSettings(offsets_topic_num_partitions=1))
+    world = HistoryWorld(GroupSettings(offsets_topic_num_partitions=1))
     ids = world.consumers(4)
     world.advance(SESSION_MS - 1)
     world.heartbeat(world.group(), ids[0])
@@ -134,7 +134,7 @@ def test_all_members_that_expired_together_are_named() -> None:
     assert all(member_id in line for member_id in ids[1:]), line
 
 
-def test_all_that_were_dropped_at_the_timeout_are_named(world: ToldWorld) -> None:
+def test_all_that_were_dropped_at_the_timeout_are_named(world: HistoryWorld) -> None:
     ids = world.consumers(3)
     world.newcomer("fourth")
     world.rejoin(ids[0])
@@ -151,7 +151,7 @@ def test_all_that_were_dropped_at_the_timeout_are_named(world: ToldWorld) -> Non
 # ---------------------------------------------------------------- topics
 
 
-def test_who_deleted_a_topic_is_told_with_the_offsets_that_went(world: ToldWorld) -> None:
+def test_who_deleted_a_topic_is_told_with_the_offsets_that_went(world: HistoryWorld) -> None:
     world.commit("g", offsets={0: 10})
     topic = TopicName("t")
     topic_id = world.topics.topic_id(topic)
@@ -166,15 +166,15 @@ def test_who_deleted_a_topic_is_told_with_the_offsets_that_went(world: ToldWorld
     )
 
 
-def grown(world: ToldWorld, before: int, now: int) -> None:
+def grown(world: HistoryWorld, before: int, now: int) -> None:
     world.advance(5)
-    world.told.recorder.topics_changed([TopicPartitionCounts("t", before, now)], world.now)
+    world.recorded.recorder.topics_changed([TopicPartitionCounts("t", before, now)], world.now)
     world.coordinator.partitions_changed({TopicName("t")}, world.now)
 
 
 def test_new_partitions_that_a_leader_hands_out_late_are_the_cause_of_that_rebalance() -> None:
     """The coordinator begins a rebalance, and the leader's metadata is too old to show them."""
-    world = ToldWorld(
+    world = HistoryWorld(
         GroupSettings(offsets_topic_num_partitions=1, rebalance_on_partition_change=True)
     )
     ids = world.consumers(2)
@@ -190,7 +190,7 @@ def test_new_partitions_that_a_leader_hands_out_late_are_the_cause_of_that_rebal
 
 
 def test_once_they_are_handed_out_a_leader_rejoins_for_its_own_reasons() -> None:
-    world = ToldWorld(
+    world = HistoryWorld(
         GroupSettings(offsets_topic_num_partitions=1, rebalance_on_partition_change=True)
     )
     ids = world.consumers(2)
@@ -204,7 +204,7 @@ def test_once_they_are_handed_out_a_leader_rejoins_for_its_own_reasons() -> None
 # ---------------------------------------------------------------- cooperative rebalances
 
 
-def second_step(world: ToldWorld, giver: int, reason: str | None = None) -> Rebalance:
+def second_step(world: HistoryWorld, giver: int, reason: str | None = None) -> Rebalance:
     """A third member joins; one member gives up a partition and rejoins for that."""
     ids = world.consumers(2)
     world.newcomer("third", protocols=offers("t"))
@@ -222,13 +222,13 @@ def second_step(world: ToldWorld, giver: int, reason: str | None = None) -> Reba
     return world.last
 
 
-def test_the_second_step_of_a_cooperative_rebalance_by_the_leader(world: ToldWorld) -> None:
+def test_the_second_step_of_a_cooperative_rebalance_by_the_leader(world: HistoryWorld) -> None:
     last = second_step(world, giver=0)
     assert last.cause is Cause.SUBSCRIPTION_CHANGED
     assert "second step of a cooperative rebalance" in last.note
 
 
-def test_the_second_step_of_a_cooperative_rebalance_by_another(world: ToldWorld) -> None:
+def test_the_second_step_of_a_cooperative_rebalance_by_another(world: HistoryWorld) -> None:
     last = second_step(world, giver=1)
     assert last.cause is Cause.SUBSCRIPTION_CHANGED
     assert "second step of a cooperative rebalance" in last.note
@@ -237,7 +237,7 @@ def test_the_second_step_of_a_cooperative_rebalance_by_another(world: ToldWorld)
 # ---------------------------------------------------------------- after a restart
 
 
-def test_a_streams_follow_up_rebalance_soon_after_a_restart_is_its_own(world: ToldWorld) -> None:
+def test_a_streams_follow_up_rebalance_soon_after_a_restart_is_its_own(world: HistoryWorld) -> None:
     ids = world.consumers(2)
     world.crash()
     world.advance(300)
@@ -249,7 +249,7 @@ def test_a_streams_follow_up_rebalance_soon_after_a_restart_is_its_own(world: To
     assert any(said in line for line in format_rebalance(world.last))
 
 
-def test_a_member_that_may_have_polled_too_rarely(world: ToldWorld) -> None:
+def test_a_member_that_may_have_polled_too_rarely(world: HistoryWorld) -> None:
     ids = world.consumers(2)
     for _ in range(5):
         world.advance(6_000)
@@ -260,7 +260,7 @@ def test_a_member_that_may_have_polled_too_rarely(world: ToldWorld) -> None:
     assert "max.poll.interval.ms (30 s)" in world.last.note
 
 
-def test_one_that_joined_a_moment_ago_has_not(world: ToldWorld) -> None:
+def test_one_that_joined_a_moment_ago_has_not(world: HistoryWorld) -> None:
     ids = world.consumers(2)
     world.leave("g", ids[1])
     assert world.last.note == ""

@@ -25,12 +25,12 @@ from history.entries import (
 )
 from history.recording import attribution as history_causes
 from protocol.names import ErrorCode, GroupState, TopicName
-from tests.history.history_world import ToldWorld, offers
+from tests.history.history_world import HistoryWorld, offers
 
 SESSION_MS = 10_000
 
 
-def finish(world: ToldWorld, *member_ids: str) -> None:
+def finish(world: HistoryWorld, *member_ids: str) -> None:
     """These rejoin, and all that wait get their assignment."""
     for member_id in member_ids:
         world.rejoin(member_id)
@@ -45,7 +45,7 @@ def finish(world: ToldWorld, *member_ids: str) -> None:
     assert world.group().state is GroupState.STABLE
 
 
-def test_the_first_member_of_a_group(world: ToldWorld) -> None:
+def test_the_first_member_of_a_group(world: HistoryWorld) -> None:
     (only,) = world.consumers(1)
     last = world.last
     assert (last.cause, last.end) == (Cause.MEMBER_JOINED, End.STABLE)
@@ -57,7 +57,7 @@ def test_the_first_member_of_a_group(world: ToldWorld) -> None:
     assert (last.partitions_moved, last.unowned_partition_seconds) == (0, 0.0)
 
 
-def test_a_member_joins_and_the_others_are_waited_for(world: ToldWorld) -> None:
+def test_a_member_joins_and_the_others_are_waited_for(world: HistoryWorld) -> None:
     ids = world.consumers(2)
     world.advance(1_000)
     world.newcomer("third")
@@ -76,7 +76,7 @@ def test_a_member_joins_and_the_others_are_waited_for(world: ToldWorld) -> None:
 
 
 @pytest.mark.parametrize(("reason", "told"), [("shutting down", "shutting down"), (None, "")])
-def test_a_member_leaves(world: ToldWorld, reason: str | None, told: str) -> None:
+def test_a_member_leaves(world: HistoryWorld, reason: str | None, told: str) -> None:
     ids = world.consumers(2)
     world.leave("g", ids[1], reason=reason)
     finish(world, ids[0])
@@ -88,7 +88,7 @@ def test_a_member_leaves(world: ToldWorld, reason: str | None, told: str) -> Non
     assert (last.members_before, last.members_after) == (2, 1)
 
 
-def test_a_session_expires(world: ToldWorld) -> None:
+def test_a_session_expires(world: HistoryWorld) -> None:
     ids = world.consumers(2)
     world.advance(SESSION_MS - 1)
     assert world.heartbeat(world.group(), ids[0]) is ErrorCode.NONE
@@ -105,7 +105,7 @@ def test_a_session_expires(world: ToldWorld) -> None:
 
 
 def test_a_member_that_does_not_rejoin_names_the_rebalance_that_had_to_wait_for_it(
-    world: ToldWorld,
+    world: HistoryWorld,
 ) -> None:
     ids = world.consumers(2)
     world.newcomer("third")
@@ -128,7 +128,7 @@ def test_a_member_that_does_not_rejoin_names_the_rebalance_that_had_to_wait_for_
     assert (last.members_before, last.members_after) == (2, 2)
 
 
-def test_a_member_that_does_not_sync(world: ToldWorld) -> None:
+def test_a_member_that_does_not_sync(world: HistoryWorld) -> None:
     answers = world.given_joined(members=2, protocols=offers("t"), rebalance_timeout_ms=30_000)
     world.assign(answers, late=[answers[1].member_id])
     for _ in range(5):
@@ -146,7 +146,9 @@ def test_a_member_that_does_not_sync(world: ToldWorld) -> None:
 
 
 @pytest.mark.parametrize("who", [0, 1])
-def test_a_member_subscribes_to_something_else_the_leader_too(world: ToldWorld, who: int) -> None:
+def test_a_member_subscribes_to_something_else_the_leader_too(
+    world: HistoryWorld, who: int
+) -> None:
     ids = world.consumers(2)
     world.rejoin(ids[who], protocols=offers("t", "u"), reason="subscribing to u")
     finish(world, ids[1 - who])
@@ -156,7 +158,7 @@ def test_a_member_subscribes_to_something_else_the_leader_too(world: ToldWorld, 
     assert world.last.client_reason == "subscribing to u"
 
 
-def test_the_leader_rejoins_for_reasons_of_its_own(world: ToldWorld) -> None:
+def test_the_leader_rejoins_for_reasons_of_its_own(world: HistoryWorld) -> None:
     ids = world.consumers(2)
     world.rejoin(ids[0], reason="enforced by its user")
     finish(world, ids[1])
@@ -164,21 +166,21 @@ def test_the_leader_rejoins_for_reasons_of_its_own(world: ToldWorld) -> None:
     assert world.last.client_reason == "enforced by its user"
 
 
-def test_a_member_that_asks_again_for_what_stands_begins_nothing(world: ToldWorld) -> None:
+def test_a_member_that_asks_again_for_what_stands_begins_nothing(world: HistoryWorld) -> None:
     ids = world.consumers(2)
     world.rejoin(ids[1])
     assert len(world.rebalances()) == 1
 
 
-def test_partitions_changed_and_the_leader_noticed(world: ToldWorld) -> None:
+def test_partitions_changed_and_the_leader_noticed(world: HistoryWorld) -> None:
     ids = world.consumers(2)
     world.advance(5)
-    world.told.recorder.topics_changed([TopicPartitionCounts("other")], world.now)
+    world.recorded.recorder.topics_changed([TopicPartitionCounts("other")], world.now)
     world.rejoin(ids[0])
     finish(world, ids[1])
     assert world.last.cause is Cause.LEADER_REJOINED  # that topic was none of its business
     world.advance(5)
-    world.told.recorder.topics_changed([TopicPartitionCounts("t")], world.now)
+    world.recorded.recorder.topics_changed([TopicPartitionCounts("t")], world.now)
     world.advance(3_000)
     world.rejoin(ids[0])
     finish(world, ids[1])
@@ -190,7 +192,7 @@ def test_partitions_changed_and_the_leader_noticed(world: ToldWorld) -> None:
 
 
 def test_partitions_changed_and_the_coordinator_says_so() -> None:
-    world = ToldWorld(
+    world = HistoryWorld(
         GroupSettings(offsets_topic_num_partitions=1, rebalance_on_partition_change=True)
     )
     ids = world.consumers(2)
@@ -201,7 +203,7 @@ def test_partitions_changed_and_the_coordinator_says_so() -> None:
     assert world.last.trigger is None
 
 
-def test_a_static_member_is_replaced_and_nobody_else_notices(world: ToldWorld) -> None:
+def test_a_static_member_is_replaced_and_nobody_else_notices(world: HistoryWorld) -> None:
     world.consumers(2, instances=["a", "b"])
     generation = world.group().generation_id
     world.join("g", instance_id="b", protocols=offers("t"))
@@ -213,7 +215,7 @@ def test_a_static_member_is_replaced_and_nobody_else_notices(world: ToldWorld) -
     assert (last.duration_ms, last.partitions_moved) == (0, 0)
 
 
-def test_a_static_member_is_replaced_by_one_with_another_protocol(world: ToldWorld) -> None:
+def test_a_static_member_is_replaced_by_one_with_another_protocol(world: HistoryWorld) -> None:
     both = [*offers("t"), ("roundrobin", offers("t")[0][1])]
     answers = world.given_joined(
         members=2, instances=["a", "b"], protocols=both, rebalance_timeout_ms=30_000
@@ -227,7 +229,7 @@ def test_a_static_member_is_replaced_by_one_with_another_protocol(world: ToldWor
     assert [wait.member.group_instance_id for wait in last.waited_for] == ["a"]
 
 
-def test_a_restart_that_nobody_has_to_notice(world: ToldWorld) -> None:
+def test_a_restart_that_nobody_has_to_notice(world: HistoryWorld) -> None:
     world.consumers(2)
     world.crash()
     last = world.last
@@ -239,7 +241,7 @@ def test_a_restart_that_nobody_has_to_notice(world: ToldWorld) -> None:
     assert world.last.cause is Cause.MEMBER_JOINED  # no fault of the restart
 
 
-def test_a_leader_that_had_to_look_anew_because_of_a_restart(world: ToldWorld) -> None:
+def test_a_leader_that_had_to_look_anew_because_of_a_restart(world: HistoryWorld) -> None:
     ids = world.consumers(2)
     world.crash()
     world.advance(300)
@@ -253,7 +255,7 @@ def test_a_leader_that_had_to_look_anew_because_of_a_restart(world: ToldWorld) -
     assert world.last.cause is Cause.LEADER_REJOINED
 
 
-def test_of_a_loaded_group_only_the_chosen_protocol_is_known(world: ToldWorld) -> None:
+def test_of_a_loaded_group_only_the_chosen_protocol_is_known(world: HistoryWorld) -> None:
     both = [*offers("t"), ("roundrobin", offers("t")[0][1])]
     answers = world.given_joined(members=1, protocols=both, rebalance_timeout_ms=30_000)
     world.assign(answers)
@@ -265,7 +267,7 @@ def test_of_a_loaded_group_only_the_chosen_protocol_is_known(world: ToldWorld) -
     assert world.last.cause is Cause.LEADER_REJOINED
 
 
-def test_a_restart_in_the_middle_of_a_rebalance(world: ToldWorld) -> None:
+def test_a_restart_in_the_middle_of_a_rebalance(world: HistoryWorld) -> None:
     ids = world.consumers(2)
     world.newcomer("third")
     assert world.last.end is End.RUNNING
@@ -286,7 +288,7 @@ def test_a_restart_in_the_middle_of_a_rebalance(world: ToldWorld) -> None:
     assert world.last.cause is Cause.MEMBER_JOINED  # the one after it is its own
 
 
-def test_long_after_such_a_restart_a_rebalance_is_its_own(world: ToldWorld) -> None:
+def test_long_after_such_a_restart_a_rebalance_is_its_own(world: HistoryWorld) -> None:
     ids = world.consumers(2)
     world.newcomer("third")
     world.crash()
@@ -299,7 +301,7 @@ def test_long_after_such_a_restart_a_rebalance_is_its_own(world: ToldWorld) -> N
 
 
 def test_a_restart_between_the_joins_and_the_assignment_goes_on_where_it_was(
-    world: ToldWorld,
+    world: HistoryWorld,
 ) -> None:
     answers = world.given_joined(members=2, protocols=offers("t"), rebalance_timeout_ms=30_000)
     world.crash()
@@ -313,7 +315,7 @@ def test_a_restart_between_the_joins_and_the_assignment_goes_on_where_it_was(
 
 
 @pytest.mark.parametrize("by", ["instance", "reason", "another client"])
-def test_an_operator_removes_a_member(world: ToldWorld, by: str) -> None:
+def test_an_operator_removes_a_member(world: HistoryWorld, by: str) -> None:
     instances = ["a", "b"] if by == "instance" else []
     ids = world.consumers(2, instances=instances)
     if by == "instance":
@@ -332,7 +334,7 @@ def test_an_operator_removes_a_member(world: ToldWorld, by: str) -> None:
         assert last.trigger.client_id == "an-admin"
 
 
-def test_the_last_member_leaves(world: ToldWorld) -> None:
+def test_the_last_member_leaves(world: HistoryWorld) -> None:
     (only,) = world.consumers(1)
     world.leave("g", only)
     last = world.last
@@ -345,7 +347,7 @@ def test_the_last_member_leaves(world: ToldWorld) -> None:
 
 
 def test_what_else_happens_in_a_running_rebalance_is_told_beside_its_cause(
-    world: ToldWorld,
+    world: HistoryWorld,
 ) -> None:
     ids = world.consumers(3)
     world.newcomer("fourth")
@@ -371,7 +373,7 @@ def test_what_else_happens_in_a_running_rebalance_is_told_beside_its_cause(
     }
 
 
-def test_a_rebalance_that_begins_again_is_two(world: ToldWorld) -> None:
+def test_a_rebalance_that_begins_again_is_two(world: HistoryWorld) -> None:
     ids = world.consumers(2)
     world.newcomer("third")
     for member_id in ids:
@@ -386,7 +388,7 @@ def test_a_rebalance_that_begins_again_is_two(world: ToldWorld) -> None:
     assert first.unowned_partition_seconds == 0.4  # all four, since both gave theirs up
 
 
-def test_a_member_replaced_while_it_is_waited_for(world: ToldWorld) -> None:
+def test_a_member_replaced_while_it_is_waited_for(world: HistoryWorld) -> None:
     world.consumers(2, instances=["a", "b"])
     world.newcomer("third")
     world.advance(400)
@@ -399,14 +401,14 @@ def test_a_member_replaced_while_it_is_waited_for(world: ToldWorld) -> None:
     assert [one.cause for one in last.also] == [Cause.STATIC_MEMBER_REPLACED]
 
 
-def test_a_group_that_is_not_a_consumers_has_causes_but_no_partitions(world: ToldWorld) -> None:
+def test_a_group_that_is_not_a_consumers_has_causes_but_no_partitions(world: HistoryWorld) -> None:
     world.given_stable_group(protocol_type="connect")
     last = world.last
     assert last.cause is Cause.MEMBER_JOINED
     assert (last.partitions_moved, last.unowned_partition_seconds) == (None, None)
 
 
-def test_a_consumer_whose_assignment_cannot_be_read(world: ToldWorld) -> None:
+def test_a_consumer_whose_assignment_cannot_be_read(world: HistoryWorld) -> None:
     world.given_stable_group()  # assigned b"0" and b"1"
     last = world.last
     assert (last.end, last.partitions_moved) == (End.STABLE, None)
@@ -416,7 +418,7 @@ def test_a_consumer_whose_assignment_cannot_be_read(world: ToldWorld) -> None:
 
 
 def test_an_assignment_that_is_too_large_is_refused_and_not_told_as_assigned() -> None:
-    world = ToldWorld(GroupSettings(offsets_topic_num_partitions=1, max_batch_bytes=2_000))
+    world = HistoryWorld(GroupSettings(offsets_topic_num_partitions=1, max_batch_bytes=2_000))
     (answer,) = world.given_joined(members=1, protocols=offers("t"), rebalance_timeout_ms=30_000)
     large = {answer.member_id: b"x" * 3_000}
     world.sync("g", answer.member_id, answer.generation_id, assignments=large)
@@ -431,7 +433,7 @@ def test_an_assignment_that_is_too_large_is_refused_and_not_told_as_assigned() -
 
 def test_an_assignment_that_the_disk_did_not_take_in_time_is_no_fault_of_the_leaders() -> None:
     settings = GroupSettings(offsets_topic_num_partitions=1, offsets_commit_timeout_ms=50)
-    world = ToldWorld(settings)
+    world = HistoryWorld(settings)
     answers = world.given_joined(members=2, protocols=offers("t"), rebalance_timeout_ms=30_000)
     world.storing = False
     world.sync_all("g", answers)
@@ -443,7 +445,7 @@ def test_an_assignment_that_the_disk_did_not_take_in_time_is_no_fault_of_the_lea
 
 
 def test_a_member_that_was_slow_and_is_forgiven_is_told() -> None:
-    world = ToldWorld(GroupSettings(offsets_topic_num_partitions=1))
+    world = HistoryWorld(GroupSettings(offsets_topic_num_partitions=1))
     ids = world.consumers(2)
     world.advance(SESSION_MS - 1)
     world.heartbeat(world.group(), ids[0])
@@ -453,7 +455,7 @@ def test_a_member_that_was_slow_and_is_forgiven_is_told() -> None:
     assert len(world.rebalances()) == 1
 
 
-def test_a_process_that_was_replaced_is_told_to_be_fenced(world: ToldWorld) -> None:
+def test_a_process_that_was_replaced_is_told_to_be_fenced(world: HistoryWorld) -> None:
     ids = world.consumers(2, instances=["a", "b"])
     world.join("g", instance_id="b", protocols=offers("t"))
     asked = world.beat("g", ids[1], 1, "b")
@@ -465,14 +467,14 @@ def test_a_process_that_was_replaced_is_told_to_be_fenced(world: ToldWorld) -> N
 
 def test_what_the_group_forgets_the_history_ends() -> None:
     """A rebalance that ran in a group that nobody knows after a start is over then."""
-    world = ToldWorld()
+    world = HistoryWorld()
     world.newcomer("only")
     assert world.last.end is End.RUNNING
-    world.told.recorder._rebalances.clear()
-    (ended,) = world.told.recorder.close_interrupted(lambda _: False, world.now)
+    world.recorded.recorder._rebalances.clear()
+    (ended,) = world.recorded.recorder.close_interrupted(lambda _: False, world.now)
     assert isinstance(ended, RebalanceEndedEntry)
     assert ended.rebalance.end is End.INTERRUPTED
-    assert world.told.index.running("g") is None
+    assert world.recorded.index.running("g") is None
 
 
 # ------------------------------------------------------------ what is read of a JoinGroup
@@ -503,7 +505,7 @@ def many(count: int, *topics: str) -> list[tuple[str, bytes]]:
 
 
 def test_of_a_join_only_the_groups_protocol_is_read_and_each_member_once(
-    world: ToldWorld, monkeypatch: pytest.MonkeyPatch
+    world: HistoryWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = world.consumers(2)
     sizes = reads(monkeypatch)
@@ -515,7 +517,7 @@ def test_of_a_join_only_the_groups_protocol_is_read_and_each_member_once(
 
 
 def test_nothing_is_read_of_a_join_with_the_same_bytes(
-    world: ToldWorld, monkeypatch: pytest.MonkeyPatch
+    world: HistoryWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leader, _ = world.consumers(2)
     sizes = reads(monkeypatch)
@@ -525,7 +527,7 @@ def test_nothing_is_read_of_a_join_with_the_same_bytes(
 
 
 def test_nothing_is_read_of_a_subscription_beyond_the_limit(
-    world: ToldWorld, monkeypatch: pytest.MonkeyPatch
+    world: HistoryWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = world.consumers(2)
     sizes = reads(monkeypatch)

@@ -36,17 +36,17 @@ from protocol.messages.offset_delete import (
     OffsetDeleteRequestTopic,
 )
 from protocol.names import ErrorCode, GroupId, MemberId, TopicName
-from tests.history.history_world import ToldWorld
+from tests.history.history_world import HistoryWorld
 
 CLIENT = RequestClient("client", "/127.0.0.1")
 HOUR_MS = 3_600_000
 
 
-def moved(world: ToldWorld) -> list[OffsetsMovedEntry]:
+def moved(world: HistoryWorld) -> list[OffsetsMovedEntry]:
     return [event for event in world.history if isinstance(event, OffsetsMovedEntry)]
 
 
-def test_a_commit_by_nobody_tells_what_it_replaced(world: ToldWorld) -> None:
+def test_a_commit_by_nobody_tells_what_it_replaced(world: HistoryWorld) -> None:
     assert world.commit("g", offsets={0: 10, 1: 20}) is ErrorCode.NONE
     assert world.commit("g", offsets={0: 3}) is ErrorCode.NONE  # a reset
     first, reset = moved(world)
@@ -56,19 +56,19 @@ def test_a_commit_by_nobody_tells_what_it_replaced(world: ToldWorld) -> None:
     assert reset.client == CLIENT
 
 
-def test_a_members_commit_is_its_work_and_no_history(world: ToldWorld) -> None:
+def test_a_members_commit_is_its_work_and_no_history(world: HistoryWorld) -> None:
     (only,) = world.consumers(1)
-    before = len(world.told.turns)
+    before = len(world.recorded.turns)
     generation = world.group().generation_id
     assert world.commit("g", only, generation, offsets={0: 10}) is ErrorCode.NONE
     assert world.heartbeat(world.group(), only) is ErrorCode.NONE
-    assert len(world.told.turns) == before
+    assert len(world.recorded.turns) == before
     world.leave("g", only)
     world.commit("g", offsets={0: 4})
     assert moved(world)[-1].changes == (OffsetChange("t", 0, 10, 4),)
 
 
-def test_deletion_names_who_asked(world: ToldWorld) -> None:
+def test_deletion_names_who_asked(world: HistoryWorld) -> None:
     world.commit("g", offsets={0: 10, 1: 20})
     partitions = [OffsetDeleteRequestPartition(1)]
     topics = [OffsetDeleteRequestTopic(TopicName("t"), partitions)]
@@ -79,7 +79,7 @@ def test_deletion_names_who_asked(world: ToldWorld) -> None:
     assert last.client == RequestClient("a-tool", "/127.0.0.1")
 
 
-def test_a_group_that_is_deleted_tells_its_last_offsets(world: ToldWorld) -> None:
+def test_a_group_that_is_deleted_tells_its_last_offsets(world: HistoryWorld) -> None:
     world.commit("g", offsets={0: 10})
     world.ask(DeleteGroupsRequest([GroupId("g")]), version=2, client_id="a-tool")
     last = moved(world)[-1]
@@ -93,7 +93,9 @@ def test_a_group_that_is_deleted_tells_its_last_offsets(world: ToldWorld) -> Non
 
 
 def test_expiry_asks_by_itself() -> None:
-    world = ToldWorld(GroupSettings(offsets_topic_num_partitions=1, offsets_retention_minutes=60))
+    world = HistoryWorld(
+        GroupSettings(offsets_topic_num_partitions=1, offsets_retention_minutes=60)
+    )
     world.commit("g", offsets={0: 10})
     world.advance(3 * HOUR_MS)
     last = moved(world)[-1]
@@ -103,7 +105,7 @@ def test_expiry_asks_by_itself() -> None:
     assert (gone.expired, gone.client) == (True, None)
 
 
-def test_a_deleted_topic_takes_its_offsets_along(world: ToldWorld) -> None:
+def test_a_deleted_topic_takes_its_offsets_along(world: HistoryWorld) -> None:
     world.commit("g", offsets={0: 10})
     topic = TopicName("t")
     topic_id = world.topics.topic_id(topic)
@@ -119,7 +121,7 @@ def test_a_deleted_topic_takes_its_offsets_along(world: ToldWorld) -> None:
     )
 
 
-def test_many_partitions_go_into_several_records_and_none_is_lost(world: ToldWorld) -> None:
+def test_many_partitions_go_into_several_records_and_none_is_lost(world: HistoryWorld) -> None:
     world.topics.counts[TopicName("t")] = 2_500
     world.commit("g", offsets=dict.fromkeys(range(2_500), 7))
     parts = moved(world)
@@ -133,36 +135,36 @@ def test_many_partitions_go_into_several_records_and_none_is_lost(world: ToldWor
 SECOND_MS = 1_000
 
 
-def steady(world: ToldWorld, count: int, first: int = 1) -> None:
+def steady(world: HistoryWorld, count: int, first: int = 1) -> None:
     """A commit each second, each one further."""
     for n in range(count):
         world.advance(SECOND_MS)
         world.commit("g", offsets={0: first + n, 1: 100 + first + n})
 
 
-def by_tool(world: ToldWorld, offsets: dict[int, int]) -> None:
+def by_tool(world: HistoryWorld, offsets: dict[int, int]) -> None:
     partitions = [OffsetCommitRequestPartition(index, offset) for index, offset in offsets.items()]
     topics = [OffsetCommitRequestTopic(TopicName("t"), partitions=partitions)]
     world.ask(OffsetCommitRequest(GroupId("g"), topics=topics), version=9, client_id="a-tool")
 
 
-def tell_due(world: ToldWorld) -> list[HistoryEntry]:
-    return list(world.told.recorder.steady.due(world.now.wall_ms))
+def tell_due(world: HistoryWorld) -> list[HistoryEntry]:
+    return list(world.recorded.recorder.steady.due(world.now.wall_ms))
 
 
-def test_from_n_to_n_is_no_move(world: ToldWorld) -> None:
+def test_from_n_to_n_is_no_move(world: HistoryWorld) -> None:
     world.commit("g", offsets={0: 10, 1: 5})
     world.commit("g", offsets={0: 10, 1: 6})
     world.commit("g", offsets={0: 10, 1: 6})
     assert [one.changes for one in moved(world)][1:] == [(OffsetChange("t", 1, 5, 6),)]
 
 
-def test_a_steady_client_is_one_entry_with_a_count(world: ToldWorld) -> None:
+def test_a_steady_client_is_one_entry_with_a_count(world: HistoryWorld) -> None:
     steady(world, 60)
     assert [(one.commits, len(one.changes)) for one in moved(world)] == [
         (None, 2)
     ] * SEPARATE_COMMITS
-    (entry,) = world.told.recorder.steady.pending("g")
+    (entry,) = world.recorded.recorder.steady.pending("g")
     assert entry.commits == 60 - SEPARATE_COMMITS
     assert entry.changes == (OffsetChange("t", 0, 3, 60), OffsetChange("t", 1, 103, 160))
     assert entry.client == CLIENT
@@ -175,10 +177,10 @@ def test_a_steady_client_is_one_entry_with_a_count(world: ToldWorld) -> None:
     assert decode(encode(told)[1]) == told
 
 
-def test_no_commit_is_lost_from_the_counts(world: ToldWorld) -> None:
+def test_no_commit_is_lost_from_the_counts(world: HistoryWorld) -> None:
     commits = 2 * FLUSH_INTERVAL_MS // SECOND_MS + 77
     steady(world, commits)
-    told = [*moved(world), *world.told.recorder.steady.all()]
+    told = [*moved(world), *world.recorded.recorder.steady.all()]
     assert sum(one.commits or 1 for one in told) == commits
     assert len(told) <= SEPARATE_COMMITS + 4
     # Each goes on where the one before it ended.
@@ -186,7 +188,7 @@ def test_no_commit_is_lost_from_the_counts(world: ToldWorld) -> None:
     assert [old for old, _ in ends[1:]] == [new for _, new in ends[:-1]]
 
 
-def test_a_reset_stands_alone_and_what_was_gathered_before_it(world: ToldWorld) -> None:
+def test_a_reset_stands_alone_and_what_was_gathered_before_it(world: HistoryWorld) -> None:
     steady(world, 10)
     by_tool(world, {0: 2})
     *_, gathered, reset = moved(world)
@@ -199,7 +201,7 @@ def test_a_reset_stands_alone_and_what_was_gathered_before_it(world: ToldWorld) 
     assert len(moved(world)) == before + SEPARATE_COMMITS
 
 
-def test_a_jump_by_hand_and_a_first_commit_stand_alone(world: ToldWorld) -> None:
+def test_a_jump_by_hand_and_a_first_commit_stand_alone(world: HistoryWorld) -> None:
     steady(world, 10)
     before = len(moved(world))
     by_tool(world, {0: 5_000})
@@ -227,7 +229,7 @@ def in_a_row(facts: list[OffsetsMovedEntry], partition: int) -> list[tuple[int |
 
 @pytest.mark.parametrize("who", ["a tool", "the client", "a second client"])
 def test_a_jump_or_a_first_commit_between_steady_ones_is_not_counted_among_them(
-    world: ToldWorld, who: str
+    world: HistoryWorld, who: str
 ) -> None:
     steady(world, 10)
     world.advance(SECOND_MS)
@@ -240,7 +242,7 @@ def test_a_jump_or_a_first_commit_between_steady_ones_is_not_counted_among_them(
             world.advance(SECOND_MS)
             by_tool(world, {0: 4_990 + n * 10 // (SEPARATE_COMMITS + 1)})
     steady(world, 5, first=5_001)
-    facts = [*moved(world), *world.told.recorder.steady.all()]
+    facts = [*moved(world), *world.recorded.recorder.steady.all()]
     assert (3, 10) in in_a_row(facts, 0)
     assert (5_000, 5_005) in in_a_row(facts, 0)
     assert in_a_row(facts, 1)[-1][1] == 5_105
@@ -249,7 +251,7 @@ def test_a_jump_or_a_first_commit_between_steady_ones_is_not_counted_among_them(
 
 
 def test_what_members_did_between_steady_commits_is_not_counted_among_them(
-    world: ToldWorld,
+    world: HistoryWorld,
 ) -> None:
     steady(world, 10)
     (only,) = world.consumers(1)
@@ -257,27 +259,27 @@ def test_what_members_did_between_steady_commits_is_not_counted_among_them(
     leave = LeaveGroupRequest(GroupId("g"), members=[MemberIdentity(MemberId(only))])
     world.ask(leave, version=5)
     steady(world, 10, first=5_001)
-    facts = [*moved(world), *world.told.recorder.steady.all()]
+    facts = [*moved(world), *world.recorded.recorder.steady.all()]
     assert in_a_row(facts, 0)[-2:] == [(3, 10), (5_000, 5_010)]
 
 
-def test_steady_commits_go_on_behind_a_pause_nobody_looked_at(world: ToldWorld) -> None:
+def test_steady_commits_go_on_behind_a_pause_nobody_looked_at(world: HistoryWorld) -> None:
     steady(world, 10)
     world.advance(PAUSE_MAX_MS + 1)
     steady(world, 10, first=11)
-    facts = [*moved(world), *world.told.recorder.steady.all()]
+    facts = [*moved(world), *world.recorded.recorder.steady.all()]
     assert in_a_row(facts, 0)[-5:] == [(3, 10), (10, 11), (11, 12), (12, 13), (13, 20)]
 
 
-def test_a_deletion_comes_after_what_was_gathered(world: ToldWorld) -> None:
+def test_a_deletion_comes_after_what_was_gathered(world: HistoryWorld) -> None:
     steady(world, 10)
     world.ask(DeleteGroupsRequest([GroupId("g")]), version=2, client_id="a-tool")
     *_, gathered, deleted = moved(world)
     assert (gathered.commits, deleted.by) == (7, OffsetsBy.GROUP_DELETION)
-    assert world.told.recorder.steady.pending("g") == []
+    assert world.recorded.recorder.steady.pending("g") == []
 
 
-def test_who_pauses_is_told_and_forgotten(world: ToldWorld) -> None:
+def test_who_pauses_is_told_and_forgotten(world: HistoryWorld) -> None:
     steady(world, 10)
     world.advance(PAUSE_MAX_MS)
     assert [one.commits for one in tell_due(world)] == [7]  # type: ignore[union-attr]

@@ -20,7 +20,7 @@ from protocol.member_metadata import (
     streams_tasks,
 )
 from protocol.names import GroupState
-from tests.history.history_world import ToldWorld, offers
+from tests.history.history_world import HistoryWorld, offers
 
 
 def text(words: str) -> bytes:
@@ -48,7 +48,7 @@ def streams(version: int, active: int, standby: int) -> bytes:
     return packed + (task + struct.pack(">i", 1) + text("t") + struct.pack(">i", 1)) * standby
 
 
-def group(world: ToldWorld, protocol_type: str, metadata: bytes) -> list[str]:
+def group(world: HistoryWorld, protocol_type: str, metadata: bytes) -> list[str]:
     """A Stable group of two that are no consumers."""
     answers = world.given_joined(
         members=2, protocol_type=protocol_type, protocols=[("sessioned", metadata)]
@@ -92,7 +92,7 @@ def test_cut_bytes_are_opaque_never_an_error(at: int) -> None:
     streams_tasks(streams(10, 2, 3)[:at])
 
 
-def test_a_new_config_offset_of_connect_says_so(world: ToldWorld) -> None:
+def test_a_new_config_offset_of_connect_says_so(world: HistoryWorld) -> None:
     ids = group(world, "connect", worker(12))
     assert world.last.described == (
         "2 connectors and 2 tasks on 2 workers; the leader is http://w1.example:8083/, "
@@ -106,7 +106,9 @@ def test_a_new_config_offset_of_connect_says_so(world: ToldWorld) -> None:
 
 
 @pytest.mark.parametrize("at", [0, 1])
-def test_after_a_restart_a_connect_group_rejoins_for_the_restart(world: ToldWorld, at: int) -> None:
+def test_after_a_restart_a_connect_group_rejoins_for_the_restart(
+    world: HistoryWorld, at: int
+) -> None:
     ids = group(world, "connect", worker(12))
     world.crash()
     world.advance(300)
@@ -137,7 +139,7 @@ def test_a_schema_registry_that_moved() -> None:
     )
 
 
-def test_streams_standby_tasks_are_told(world: ToldWorld) -> None:
+def test_streams_standby_tasks_are_told(world: HistoryWorld) -> None:
     answers = world.given_joined(
         members=2, protocols=[("stream", offers("t")[0][1])], rebalance_timeout_ms=30_000
     )
@@ -160,14 +162,14 @@ def test_streams_standby_tasks_are_told(world: ToldWorld) -> None:
     assert (held.member.member_id, held.standby) == (answers[1].member_id, 3)
 
 
-def test_a_connect_group_has_no_lag_in_the_metrics_rather_than_zero(world: ToldWorld) -> None:
+def test_a_connect_group_has_no_lag_in_the_metrics_rather_than_zero(world: HistoryWorld) -> None:
     group(world, "connect", worker(12))
     shown = ShownGroup(world.group(), None)
     assert (lag_sum_of(shown), lag_max_of(shown)) == (None, None)
 
 
 def test_a_consumer_group_that_never_committed_has_a_lag_of_zero_in_the_metrics(
-    world: ToldWorld,
+    world: HistoryWorld,
 ) -> None:
     world.consumers(2)
     shown = ShownGroup(world.group(), None)
