@@ -80,7 +80,7 @@ def collect(daemon: Daemon) -> Portions:
     yield _ACCEPTED.sample(server.connections_made)
     faults = dict.fromkeys(PeerFault, 0) | dict(server.fault_log.counts)
     yield _DROPPED.by_label({fault.value: count for fault, count in faults.items()})
-    yield _QUEUED_BYTES.sample(server.quotas.requests.queued_bytes)
+    yield _QUEUED_BYTES.sample(server.quotas.request_bytes.queued_bytes)
     yield _UNSENT_BYTES.sample(server.quotas.unsent.total_bytes())
     requests: list[tuple[tuple[str, str], int]] = []
     errors: list[tuple[tuple[str, str], int]] = []

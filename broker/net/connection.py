@@ -92,12 +92,12 @@ class Connection(asyncio.Protocol):
         "_is_flush_due",
         "_kept_bytes",
         "_left",
+        "_pending",
         "_reader",
         "_reading_paused",
-        "_requests",
+        "_request_bytes",
         "_seen_unsent_bytes",
         "_server",
-        "_slots",
         "_transport",
         "_unread",
         "_unsent",
@@ -113,12 +113,12 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, server: ConnectionHost, listener: Bound) -> None:
         self._server = server
-        self._requests = server.quotas.requests
+        self._request_bytes = server.quotas.request_bytes
         self._unsent = server.quotas.unsent
         self.listener = listener
         self._transport: asyncio.Transport | None = None
         self._reader = FrameReader(server.produce_max_bytes, server.request_max_bytes)
-        self._slots: deque[PendingRequest] = deque()
+        self._pending: deque[PendingRequest] = deque()
         self._held: PendingRequest | None = None  # the one that holds the connection
         self._answers: list[bytes] = []
         self._frames: deque[Frame] = deque()  # whole requests that are not handled yet
@@ -132,7 +132,7 @@ class Connection(asyncio.Protocol):
         self._writing_paused = False  # too many answers are unsent
         self._has_backlog = False  # some are: the transport holds what the kernel did not take
         self._has_slot = True  # below max.connections
-        self._kept_bytes = 0  # answers that wait in `_slots` for one before them
+        self._kept_bytes = 0  # answers that wait in `_pending` for one before them
         self._left = 0  # requests of this turn
         self.closing = False  # once the earlier answers are written
         self.lost = False
@@ -151,9 +151,9 @@ class Connection(asyncio.Protocol):
         self._server.admit(self)
 
     def data_received(self, data: bytes) -> None:
-        if self._requests.is_limited and self._requests.is_full and not self._blocked:
+        if self._request_bytes.is_limited and self._request_bytes.is_full and not self._blocked:
             self._blocked = True
-            self._requests.wait_for_room(self)
+            self._request_bytes.wait_for_room(self)
         if not self._blocked:
             try:
                 self._turn(data)
@@ -195,7 +195,7 @@ class Connection(asyncio.Protocol):
         token.answer = answer
         if token is self._held:
             self._held = None
-        if self._slots[0] is token:
+        if self._pending[0] is token:
             self._collect_answers()
         else:
             self._keep(len(answer))
@@ -204,7 +204,7 @@ class Connection(asyncio.Protocol):
 
     def _collect_answers(self) -> None:
         """The first of the queue is answered: take out all up to the next that is not."""
-        slots = self._slots
+        slots = self._pending
         first = slots[0]
         while slots:
             answer = slots[0].answer
@@ -216,8 +216,8 @@ class Connection(asyncio.Protocol):
             token = slots.popleft()
             if token is not first:
                 self._keep(-len(answer))
-            if self._requests.is_limited:
-                self._requests.remove(token)
+            if self._request_bytes.is_limited:
+                self._request_bytes.remove(token)
             if answer is not NO_ANSWER:
                 # Looked up each time: `_write` puts another list in its place.
                 self._answers.append(answer)
@@ -276,7 +276,7 @@ class Connection(asyncio.Protocol):
         """The peer is not idle: it has requests that are not answered, or not even handled."""
         if self._at_end and self._held is not None and self._held.route.waits_for_members:
             return False  # It waits for other members, and has probably gone.
-        return bool(self._slots or self._frames or self._unread) or not self._has_slot
+        return bool(self._pending or self._frames or self._unread) or not self._has_slot
 
     def wait_for_slot(self) -> None:
         """Beyond max.connections: handle nothing before `take_slot`."""
@@ -406,7 +406,7 @@ class Connection(asyncio.Protocol):
         )
         route.stats.by_version[api_version] += 1
         server.latest_route = route
-        self._slots.append(token)
+        self._pending.append(token)
         try:
             route.handle(request, token, now)
         except Exception as error:  # noqa: BLE001 - no request may end the process
@@ -414,15 +414,15 @@ class Connection(asyncio.Protocol):
         if token.answer is None:
             if route.holds:
                 self._held = token
-            if self._requests.is_limited and not route.waits_for_members:
-                self._requests.add(token)
-            if route.holds or len(self._slots) >= UNANSWERED_MAX:
+            if self._request_bytes.is_limited and not route.waits_for_members:
+                self._request_bytes.add(token)
+            if route.holds or len(self._pending) >= UNANSWERED_MAX:
                 self._blocked = True
         self._left -= 1
         if (
             not self._left
             or server.stopwatch() - started_s >= TURN_S_MAX
-            or (self._requests.is_limited and self._requests.is_full)
+            or (self._request_bytes.is_limited and self._request_bytes.is_full)
             or (self._kept_bytes and not self._unsent.allows(self._kept_bytes))
         ):
             self._blocked = True
@@ -434,12 +434,12 @@ class Connection(asyncio.Protocol):
             or self._writing_paused
             or not self._has_slot
             or self.closing
-            or len(self._slots) >= UNANSWERED_MAX
+            or len(self._pending) >= UNANSWERED_MAX
             or (self._kept_bytes and not self._unsent.allows(self._kept_bytes))
         ):
             return False
-        if self._requests.is_full:
-            self._requests.wait_for_room(self)
+        if self._request_bytes.is_full:
+            self._request_bytes.wait_for_room(self)
             return False
         return True
 
@@ -452,7 +452,7 @@ class Connection(asyncio.Protocol):
             transport.write(out[0] if len(out) == 1 else b"".join(out))
             if self._has_backlog:
                 self._check_backlog()
-        if self.closing and not self._slots:
+        if self.closing and not self._pending:
             transport.close()
 
     def _check_backlog(self) -> None:
@@ -483,12 +483,12 @@ class Connection(asyncio.Protocol):
 
     def _abandon(self, now: Now) -> None:
         """Nothing in the queue can be answered any more; notify those who would answer."""
-        slots, self._slots = self._slots, deque()
+        slots, self._pending = self._pending, deque()
         self._held = None
         self._keep(-self._kept_bytes)
         for token in slots:
-            if self._requests.is_limited:
-                self._requests.remove(token)
+            if self._request_bytes.is_limited:
+                self._request_bytes.remove(token)
             if token.answer is None:
                 token.answer = NO_ANSWER
                 self._server.disconnected(token, now)

@@ -120,7 +120,7 @@ class Quotas:
     """The limits of one server."""
 
     def __init__(self, limits: ServerLimits) -> None:
-        self.requests = RequestBytes(limits.queued_max_request_bytes)
+        self.request_bytes = RequestBytes(limits.queued_max_request_bytes)
         self.unsent = UnsentBytes(
             limits.connection_unsent_max_bytes, limits.connections_unsent_max_bytes
         )

@@ -241,7 +241,7 @@ class Server:
     def forget(self, connection: Connection) -> None:
         """A connection is over; the next one that waits takes its slot."""
         self.connections.discard(connection)
-        self.quotas.requests.forget(connection)
+        self.quotas.request_bytes.forget(connection)
         self._postponed.pop(connection, None)
         count = self._by_host.get(connection.host, 1) - 1
         if count > 0:

@@ -53,7 +53,7 @@ def grow() -> int:
     return gc.get_stats()[OLDEST]["collections"] - before
 
 
-def test_memory_that_grows_is_not_looked_through_again_and_again() -> None:
+def test_growing_memory_is_not_examined_again_and_again() -> None:
     gc.collect()
     assert grow() > 0  # what Python does by itself
     thresholds = gc.get_threshold()
@@ -86,11 +86,11 @@ async def test_what_is_ours_goes_with_its_last_reference(tmp_path: Path) -> None
         try:
             await live(node, "now")
             gc.collect()
-            rings = {type(one).__module__ for one in gc.garbage}
+            cycles = {type(item).__module__ for item in gc.garbage}
         finally:
             gc.set_debug(0)
             gc.garbage.clear()
-        assert not {name for name in rings if name.partition(".")[0] in OURS}
+        assert not {name for name in cycles if name.partition(".")[0] in OURS}
 
 
 async def live(node: Node, group_id: str) -> None:

@@ -68,7 +68,7 @@ async def test_a_stop_does_not_wait_for_ever_for_a_disk_that_hangs() -> None:
     assert handed_back == [True]
 
 
-async def test_settling_waits_for_the_work_that_work_gives_to_others() -> None:
+async def test_wait_idle_includes_the_work_that_work_gives_to_others() -> None:
     threads = IoThreads(asyncio.get_running_loop(), _no_fault)
     handed_back: list[object] = []
     threads.checker.submit(

@@ -49,7 +49,7 @@ TOPIC = TopicName("t")
 MEBIBYTE = 1 << 20
 
 
-def test_the_guard_tells_the_thread_and_what_it_did(tmp_path: Path) -> None:
+def test_the_guard_names_the_thread_and_what_it_did(tmp_path: Path) -> None:
     guard = LoopGuard(is_strict=True)
     disk = RealDisk(guard)
     path = str(tmp_path / "f")
@@ -128,7 +128,7 @@ async def test_what_the_data_plane_does_is_done_beside_the_loop(tmp_path: Path) 
     assert node.daemon.guard.operations == 0
 
 
-async def test_a_flush_that_hangs_keeps_its_producer_waiting_and_nobody_else(
+async def test_a_flush_that_hangs_keeps_only_its_producer_waiting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with Node(tmp_path) as node:

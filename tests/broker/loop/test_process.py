@@ -39,7 +39,7 @@ def service_manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> socket.s
     return manager
 
 
-def test_systemd_is_told_of_the_start_and_of_the_stop(
+def test_systemd_is_notified_of_the_start_and_of_the_stop(
     service_manager: socket.socket, tmp_path: Path
 ) -> None:
     (tmp_path / "node").mkdir()
@@ -84,8 +84,8 @@ def test_a_connection_storm_leaves_descriptors_for_the_log(tmp_path: Path) -> No
     crowd: list[socket.socket] = []
     try:
         daemon.start()
-        (told,) = [one for one in daemon.log().splitlines() if "(ulimit -n) allow" in one]
-        allowed = int(re.findall(r"connections=(\d+)", told)[0])
+        (line,) = [line for line in daemon.log().splitlines() if "(ulimit -n) allow" in line]
+        allowed = int(re.findall(r"connections=(\d+)", line)[0])
         assert 50 < allowed < 300 < 400
         wire = Wire(daemon.port, "committer")
         for number in range(600):
@@ -101,22 +101,22 @@ def test_a_connection_storm_leaves_descriptors_for_the_log(tmp_path: Path) -> No
         assert "The journal has failed" not in daemon.log()
         assert daemon.log().count(f"{allowed} connections; the other file descriptors") == 1
     finally:
-        for one in crowd:
-            one.close()
+        for client in crowd:
+            client.close()
         daemon.close()
 
 
-async def test_the_first_signal_is_told_and_each_may_be_the_first() -> None:
+async def test_the_first_signal_is_logged_and_each_may_be_the_first() -> None:
     loop = asyncio.get_running_loop()
     before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
     try:
         for number in STOP_SIGNALS:
-            told, said = asyncio.Event(), list[object]()
-            for one in STOP_SIGNALS:  # under nohup SIGHUP is ignored, and stays so
-                signal.signal(one, signal.default_int_handler)
-            listen_to_signals(loop, told, said.append)  # type: ignore[arg-type]
+            stop_requested, said = asyncio.Event(), list[object]()
+            for stop_signal in STOP_SIGNALS:  # under nohup SIGHUP is ignored, and stays so
+                signal.signal(stop_signal, signal.default_int_handler)
+            listen_to_signals(loop, stop_requested, said.append)  # type: ignore[arg-type]
             os.kill(os.getpid(), number)
-            await asyncio.wait_for(told.wait(), 60)
+            await asyncio.wait_for(stop_requested.wait(), 60)
             (event,) = said
             assert isinstance(event, DaemonStep)
             assert event.fields == {"signal": number.name}
@@ -128,10 +128,10 @@ async def test_the_first_signal_is_told_and_each_may_be_the_first() -> None:
 
 async def test_a_signal_that_nohup_ignores_stays_ignored() -> None:
     before = {number: signal.getsignal(number) for number in STOP_SIGNALS}
-    loop, told = asyncio.get_running_loop(), asyncio.Event()
+    loop, stop_requested = asyncio.get_running_loop(), asyncio.Event()
     try:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        listen_to_signals(loop, told, lambda _: None)  # type: ignore[arg-type]
+        listen_to_signals(loop, stop_requested, lambda _: None)  # type: ignore[arg-type]
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:
         for number in STOP_SIGNALS:
@@ -151,10 +151,10 @@ import asyncio, os, signal, uvloop
 from broker.main import listen_to_signals
 
 async def stop_for_ever():
-    told = asyncio.Event()
-    listen_to_signals(asyncio.get_running_loop(), told, print)
+    stop_requested = asyncio.Event()
+    listen_to_signals(asyncio.get_running_loop(), stop_requested, print)
     os.kill(os.getpid(), signal.SIGTERM)
-    await told.wait()
+    await stop_requested.wait()
     for _ in range(4):
         os.kill(os.getpid(), signal.SIGINT)
     await asyncio.Event().wait()

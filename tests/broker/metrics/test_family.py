@@ -87,9 +87,9 @@ def test_a_label_says_what_it_was_given(value: str) -> None:
 
 
 def test_what_utf8_has_no_bytes_for_is_spelled_out() -> None:
-    one, other = escaped("a\ud800"), escaped("a\ud801")
-    assert one != other
-    assert one.encode("utf-8") == b"a\\\\ud800"
+    first, second = escaped("a\ud800"), escaped("a\ud801")
+    assert first != second
+    assert first.encode("utf-8") == b"a\\\\ud800"
 
 
 @pytest.mark.parametrize(

@@ -187,29 +187,31 @@ def stable(group: ClassicGroup, member_id: str, assignment: bytes) -> None:
 def test_the_owner_of_a_partition_is_named_and_a_new_one_is_noticed() -> None:
     place = Place(groups_max=9)
     group = place.add("g", 1, 2)
-    one = write_assignment(ConsumerProtocolAssignment((TopicPartitions(TopicName("t"), (1,)),)))
-    stable(group, "m-1", one)
+    assignment = write_assignment(
+        ConsumerProtocolAssignment((TopicPartitions(TopicName("t"), (1,)),))
+    )
+    stable(group, "m-1", assignment)
 
     def owners() -> list[str]:
         place.read()
         return [row[5] for row in place.labelled.rows]
 
-    nobody = 'member_host="",consumer_id="",client_id=""'
+    no_owner = 'member_host="",consumer_id="",client_id=""'
     assert owners() == [
-        nobody,
+        no_owner,
         'member_host="/10.0.0.7",consumer_id="m-1",client_id="cli\\"ent"',
     ]
     # A static member came back: the generation is the same, the member's id is not.
     group.dismiss(MemberId("m-1"))
-    stable(group, "m-2", one)
+    stable(group, "m-2", assignment)
     assert 'consumer_id="m-2"' in owners()[1]
     # A new generation with another assignment.
     group.members[MemberId("m-2")].assignment = b"opaque"
     group.generation_id = GenerationId(5)
-    assert owners() == [nobody, nobody]
+    assert owners() == [no_owner, no_owner]
 
 
-def test_while_a_group_rebalances_nobody_owns_anything() -> None:
+def test_while_a_group_rebalances_no_partition_has_an_owner() -> None:
     place = Place(groups_max=9)
     group = place.add("g", 1)
     stable(
@@ -264,7 +266,7 @@ def test_after_a_scrape_nothing_is_kept() -> None:
     assert place.labelled.rows == []
 
 
-def test_only_trouble_has_a_series_of_its_own_for_each_partition() -> None:
+def test_only_a_bad_status_has_a_series_for_each_partition() -> None:
     place = Place(groups_max=5)
     for group_id, status in (("well", LagStatus.OK), ("stuck", LagStatus.STALL)):
         place.add(group_id, 1)
@@ -285,7 +287,7 @@ def test_only_trouble_has_a_series_of_its_own_for_each_partition() -> None:
     assert len(of_groups) == 2
 
 
-def test_a_lag_that_nobody_knows_has_no_sample() -> None:
+def test_an_unknown_lag_has_no_sample() -> None:
     place = Place(groups_max=5)
     place.add("g", None, 3)
     place.read()

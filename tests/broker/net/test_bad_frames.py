@@ -96,14 +96,16 @@ async def test_api_versions_of_an_unserved_version_is_answered_in_v0(version: in
         client.send(framed(header(18, version, flexible=version >= 3) + b"whatever"))
         assert await client.frame() == bytes.fromhex("00000007002300000001001200000004")
 
-        # The connection is as good as before: the client asks again, as it was told.
+        # The connection is as good as before: the client asks again, in the version that it got.
         answer = await client.call(ApiVersionsRequest("a-client", "1.0"), 4)
         assert isinstance(answer, ApiVersionsResponse)
         assert answer.error_code is ErrorCode.NONE
 
 
 @pytest.mark.parametrize(("name", "version"), [("a client", "1"), ("x", ""), ("", "1"), ("-", "1")])
-async def test_a_client_that_does_not_name_its_software_is_told_so(name: str, version: str) -> None:
+async def test_a_client_that_does_not_name_its_software_gets_an_error(
+    name: str, version: str
+) -> None:
     async with Shell() as shell:
         client = await shell.client()
         answer = await client.call(ApiVersionsRequest(name, version), 3)
@@ -115,7 +117,7 @@ async def test_api_versions_offers_what_is_served_and_produce_from_0() -> None:
         client = await shell.client()
         answer = await client.call(ApiVersionsRequest("a-client", "1.0"), 4)
         assert isinstance(answer, ApiVersionsResponse)
-        offered = {one.api_key: (one.min_version, one.max_version) for one in answer.api_keys}
+        offered = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
         assert offered[ApiKey.PRODUCE][0] == 0
         assert offered[ApiKey.JOIN_GROUP] == (0, 9)
         assert set(offered) == set(shell.dispatcher.routes)

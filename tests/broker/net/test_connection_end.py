@@ -92,7 +92,7 @@ async def _log_end(client: Client) -> int:
     return answer.topics[0].partitions[0].offset
 
 
-def test_what_was_put_off_is_looked_at_after_the_end() -> None:
+def test_postponed_requests_are_handled_after_the_end() -> None:
     """The FIN comes while a request waits for people; others stand behind it."""
     wire = Wire()
     pipe = wire.connect()
@@ -128,7 +128,7 @@ def test_a_client_that_says_nothing_but_goodbye_is_let_go_at_once() -> None:
     assert wire.server.connections == set()
 
 
-def test_nothing_is_looked_at_after_a_reset() -> None:
+def test_nothing_is_handled_after_a_reset() -> None:
     wire = Wire()
     pipe = wire.connect()
     pipe.ask(join(), heartbeat())

@@ -30,7 +30,7 @@ async def test_a_silent_connection_is_closed_and_one_that_waits_is_not() -> None
         assert await waiting.closed() == b""
 
 
-async def test_a_negative_idle_time_closes_nobody() -> None:
+async def test_a_negative_idle_time_closes_no_connection() -> None:
     async with Shell(ServerLimits(connections_max_idle_ms=-1)) as shell:
         client = await shell.client()
         await client.call(heartbeat())
@@ -41,14 +41,16 @@ async def test_a_negative_idle_time_closes_nobody() -> None:
 async def test_a_client_that_never_reads_stops_being_served_and_is_cut_off() -> None:
     limits = ServerLimits(connection_unsent_max_bytes=65_536, connections_max_idle_ms=1_000)
     async with Shell(limits) as shell:
-        deaf, healthy = await shell.client(), await shell.client()
+        unread, healthy = await shell.client(), await shell.client()
         long = FindCoordinatorResponse(error_message="x" * 30_000, host="h")
         shell.core.on_request = lambda request, token: shell.core.answer(
             token, long if isinstance(request, FindCoordinatorRequest) else OffsetCommitResponse()
         )
         # When it asks for 30 MB and reads nothing: a StreamReader takes 128 KiB, then pauses.
         asked = 1_000
-        deaf.send(b"".join(deaf.framed(FindCoordinatorRequest(key="g"), 2) for _ in range(asked)))
+        unread.send(
+            b"".join(unread.framed(FindCoordinatorRequest(key="g"), 2) for _ in range(asked))
+        )
         await shell.core.until(lambda: len(shell.core.asked) >= 20)
         await healthy.call(commit())
 
@@ -138,7 +140,7 @@ async def test_queued_request_bytes_of_all_together_are_bounded() -> None:
             shell.core.answer(shell.core.asked[done][1], OffsetCommitResponse())
         assert [(await first.answer())[0] for _ in range(20)] == list(range(1, 21))
         assert [(await second.answer())[0] for _ in range(2)] == [1, 2]
-        assert shell.server.quotas.requests.queued_bytes == 0
+        assert shell.server.quotas.request_bytes.queued_bytes == 0
 
 
 async def test_connections_beyond_the_limit_wait_for_a_place() -> None:

@@ -149,7 +149,7 @@ class Mix:
             assert pipe.answered == expected
             assert len(asked) == pipe.requests_sent
             assert pipe.is_lost == (pipe in self.ended)
-        assert self.wire.server.quotas.requests.queued_bytes == 0
+        assert self.wire.server.quotas.request_bytes.queued_bytes == 0
         assert self.wire.server.quotas.unsent.total_bytes() == 0
         assert self.wire.server.quotas.unsent.kept_bytes == 0
 

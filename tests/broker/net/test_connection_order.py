@@ -74,7 +74,7 @@ async def test_a_client_that_is_cut_off_while_it_waits_is_noticed() -> None:
         client.reset()
         await core.until(lambda: len(core.gone) == 1)
 
-        # The core may answer all the same, and may not be told twice.
+        # The core may answer all the same, and may not be notified twice.
         assert core.gone == [core.asked[0][1]]
         core.answer(core.asked[0][1], JoinGroupResponse())
         assert core.gone == [core.asked[0][1]]
@@ -181,7 +181,7 @@ async def test_small_answers_behind_a_large_one_that_waited_go_out_too() -> None
         assert [(await client.answer())[0] for _ in range(102)] == list(range(1, 103))
 
 
-def test_an_answer_that_comes_after_its_handler_failed_fails_nobody_else() -> None:
+def test_an_answer_that_comes_after_its_handler_failed_fails_no_other() -> None:
     """It stands behind another one: what is behind that one is not given up yet."""
     wire = Wire()
     pipe = wire.connect()
@@ -203,7 +203,7 @@ def test_an_answer_that_comes_after_its_handler_failed_fails_nobody_else() -> No
     assert pipe.is_lost
 
 
-def test_a_failure_is_told_while_the_answer_is_still_to_come() -> None:
+def test_a_failure_is_logged_while_the_answer_is_still_to_come() -> None:
     wire = Wire()
     pipe = wire.connect()
 

@@ -21,7 +21,7 @@ LONG_S = 0.6
 
 
 class Work:
-    """A core whose heartbeats take no time, and whose commits take as long as it is told."""
+    """A core whose heartbeats take no time, and whose commits take as long as the test says."""
 
     def __init__(self, wire: Wire) -> None:
         self.now_s = 0.0
@@ -116,14 +116,14 @@ def test_what_waits_for_its_turn_is_bounded() -> None:
     wire = Wire()
     Work(wire)
     pipe = wire.connect()
-    one = len(pipe.framed(heartbeat()))
+    request_bytes = len(pipe.framed(heartbeat()))
     pipe.requests_sent = 0
     pipe.ask(*[heartbeat()] * 60_000)
     for _ in range(200):
         wire.loop.run_pass()
         pipe.arrive()
         pipe.read()
-        waiting = pipe.taken_bytes - one * len(wire.core.asked)
+        waiting = pipe.taken_bytes - request_bytes * len(wire.core.asked)
         assert waiting <= 2 * (UNREAD_BYTES_MAX + READ_BYTES)
     wire.settle()
     assert sum(isinstance(asked, HeartbeatRequest) for asked, _ in wire.core.asked) == 60_000

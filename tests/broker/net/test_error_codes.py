@@ -52,6 +52,6 @@ def test_at_several_depths_at_once() -> None:
     assert sorted(errors_in(response)) == [5, 100, 129]
 
 
-def test_every_response_can_be_looked_into() -> None:
+def test_the_codes_of_every_response_can_be_collected() -> None:
     assert errors_in(ApiVersionsResponse(ErrorCode.UNSUPPORTED_VERSION)) == [35]
     assert errors_in(FetchResponse()) == []

@@ -35,8 +35,8 @@ def test_requests_that_fail_in_a_loop_get_a_line_per_cause_host_and_interval() -
     hit(wire, "10.0.0.1", *[commit()] * 50, heartbeat(), commit())
     hit(wire, "10.0.0.2", commit(), commit())
 
-    told = [event for event in wire.events if isinstance(event, RequestFailed)]
-    assert [(event.api_name, event.peer) for event in told] == [
+    logged = [event for event in wire.events if isinstance(event, RequestFailed)]
+    assert [(event.api_name, event.peer) for event in logged] == [
         ("OFFSET_COMMIT", "10.0.0.1:4711"),
         ("HEARTBEAT", "10.0.0.1:4711"),
         ("OFFSET_COMMIT", "10.0.0.2:4711"),

@@ -65,7 +65,7 @@ async def test_nonsense_of_every_kind_and_version(daemon: Daemon, spoilt_bytes: 
     assert daemon.get("/readyz")[0] == 200
 
 
-async def test_extreme_values_in_valid_requests_cost_nobody_a_partition(daemon: Daemon) -> None:
+async def test_extreme_values_in_valid_requests_fail_no_partition(daemon: Daemon) -> None:
     """What tests/coordinator/test_any_request.py does in virtual time, through real sockets."""
     chance = random.Random(20_261_122)
     member = Member(await Client.connect(daemon.port), "a group of its own")

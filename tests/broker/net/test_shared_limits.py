@@ -39,7 +39,7 @@ def test_members_that_wait_for_each_other_leave_the_server_open_to_others() -> N
         pipe.ask(join())
     wire.settle()
     assert len(wire.core.asked) == 50
-    assert wire.server.quotas.requests.queued_bytes == 0
+    assert wire.server.quotas.request_bytes.queued_bytes == 0
 
     innocent = wire.connect()
     innocent.ask(heartbeat())
@@ -50,7 +50,7 @@ def test_members_that_wait_for_each_other_leave_the_server_open_to_others() -> N
         wire.core.answer(token, JoinGroupResponse())
     wire.settle()
     assert all(pipe.answered == [1] for pipe in waiting)
-    assert wire.server.quotas.requests.queued_bytes == 0
+    assert wire.server.quotas.request_bytes.queued_bytes == 0
 
 
 def test_what_waits_for_the_disk_counts_until_it_is_answered() -> None:
@@ -58,7 +58,7 @@ def test_what_waits_for_the_disk_counts_until_it_is_answered() -> None:
     greedy = wire.connect()
     greedy.ask(*[commit()] * 100)
     wire.settle()
-    assert 100 < wire.server.quotas.requests.queued_bytes < 200
+    assert 100 < wire.server.quotas.request_bytes.queued_bytes < 200
     assert len(wire.core.asked) < 10
     done = 0
     while done < len(wire.core.asked):
@@ -66,7 +66,7 @@ def test_what_waits_for_the_disk_counts_until_it_is_answered() -> None:
         done += 1
         wire.settle()
     assert greedy.answered == list(range(1, 101))
-    assert wire.server.quotas.requests.queued_bytes == 0
+    assert wire.server.quotas.request_bytes.queued_bytes == 0
 
 
 def test_records_that_are_being_appended_count_although_they_hold_the_connection() -> None:
@@ -77,7 +77,7 @@ def test_records_that_are_being_appended_count_although_they_hold_the_connection
     for pipe in producers:
         pipe.send(pipe.framed(ProduceRequest(acks=1, topic_data=topics), 9))
     wire.settle()
-    assert 1_800 < wire.server.quotas.requests.queued_bytes < 2_000
+    assert 1_800 < wire.server.quotas.request_bytes.queued_bytes < 2_000
     late = wire.connect()
     late.ask(heartbeat(), heartbeat())
     wire.settle()
@@ -92,7 +92,7 @@ def test_records_that_are_being_appended_count_although_they_hold_the_connection
         wire.settle()
     assert all(pipe.answered == [1] for pipe in producers)
     assert late.answered == [1, 2]
-    assert wire.server.quotas.requests.queued_bytes == 0
+    assert wire.server.quotas.request_bytes.queued_bytes == 0
 
 
 def test_who_is_held_back_is_not_idle() -> None:
@@ -138,7 +138,7 @@ def test_who_waits_for_a_place_is_not_idle() -> None:
     assert second.answered == [1]
 
 
-def test_who_waits_for_a_place_is_served_once_descriptors_are_free_again() -> None:
+def test_a_connection_that_waits_for_a_slot_is_served_once_descriptors_are_free() -> None:
     """Topics were deleted, say. No other connection needs to end for that, and one lets in many."""
     wire = Wire()
     places = 2
@@ -202,14 +202,14 @@ def ask_for_much(pipe: Pipe, many: int = 40) -> None:
 
 def test_unsent_answers_of_all_together_are_bounded_and_readers_are_served() -> None:
     wire, _ = limited()
-    deaf = [wire.connect() for _ in range(60)]
-    for pipe in deaf:
+    unread = [wire.connect() for _ in range(60)]
+    for pipe in unread:
         ask_for_much(pipe)
     wire.settle(reading=False)
 
     # Each may have exceeded it by one answer, none by more.
     unsent = wire.server.quotas.unsent.total_bytes()
-    assert unsent == sum(pipe.get_write_buffer_size() for pipe in deaf)
+    assert unsent == sum(pipe.get_write_buffer_size() for pipe in unread)
     assert TOTAL_MAX - ANSWER_BYTES < unsent < TOTAL_MAX + 60 * (ANSWER_BYTES + 100)
 
     # Who reads its answers is served meanwhile, large ones too.
@@ -225,7 +225,7 @@ def test_unsent_answers_of_all_together_are_bounded_and_readers_are_served() -> 
 
     # And nothing was lost: once they read, they get all.
     wire.settle()
-    assert all(pipe.answered == list(range(1, 41)) for pipe in deaf)
+    assert all(pipe.answered == list(range(1, 41)) for pipe in unread)
     assert wire.server.quotas.unsent.total_bytes() == 0
 
 
@@ -250,10 +250,10 @@ def test_the_worst_stops_first() -> None:
 
 def test_what_one_connection_may_have_unsent_is_bounded_beside_that() -> None:
     wire, _ = limited()
-    deaf = wire.connect()
-    ask_for_much(deaf)
+    unread = wire.connect()
+    ask_for_much(unread)
     wire.settle(reading=False)
-    assert CONNECTION_MAX < deaf.get_write_buffer_size() <= CONNECTION_MAX + ANSWER_BYTES + 100
+    assert CONNECTION_MAX < unread.get_write_buffer_size() <= CONNECTION_MAX + ANSWER_BYTES + 100
 
 
 def test_answers_behind_one_that_waits_for_the_disk_count_too() -> None:
@@ -274,13 +274,13 @@ def test_answers_behind_one_that_waits_for_the_disk_count_too() -> None:
 
 def test_what_was_kept_for_a_lost_connection_is_forgotten() -> None:
     wire, _ = limited()
-    deaf, waiting = wire.connect(), wire.connect()
+    unread, waiting = wire.connect(), wire.connect()
     waiting.ask(commit())
-    for pipe in (deaf, waiting):
+    for pipe in (unread, waiting):
         ask_for_much(pipe)
     wire.settle(reading=False)
     assert wire.server.quotas.unsent.total_bytes() > 2 * ANSWER_BYTES
-    deaf.cut()
+    unread.cut()
     waiting.cut()
     wire.settle()
     assert wire.server.quotas.unsent.total_bytes() == 0

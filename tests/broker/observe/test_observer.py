@@ -196,7 +196,7 @@ def test_rebalances_are_counted_by_cause_and_timed_to_their_end(stream: io.Strin
 
 def test_commits_are_counted_by_partition(stream: io.StringIO) -> None:
     observer = Observer(open_log("json", "error", stream))
-    one = {0: CommittedOffset(1), 1: CommittedOffset(2)}
+    committed = {0: CommittedOffset(1), 1: CommittedOffset(2)}
     observer(
         offsets.OffsetsCommitted(
             group_id=G,
@@ -205,7 +205,7 @@ def test_commits_are_counted_by_partition(stream: io.StringIO) -> None:
             member_id=MemberId("m"),
             client_id="c",
             client_host="/h",
-            offsets=[(TopicName("a"), one), (TopicName("b"), {5: CommittedOffset(9)})],
+            offsets=[(TopicName("a"), committed), (TopicName("b"), {5: CommittedOffset(9)})],
         )
     )
     assert observer.counters.offsets_committed == 3
@@ -291,7 +291,7 @@ def test_the_oldest_rebalance_is_the_one_that_began_first_and_has_not_ended(
 
 
 @pytest.mark.parametrize(("generation_id", "outside"), [(-1, 2), (7, 0)])
-def test_commits_by_nobody_are_counted_apart(
+def test_commits_from_outside_a_generation_are_counted_apart(
     stream: io.StringIO, generation_id: int, outside: int
 ) -> None:
     observer = Observer(open_log("json", "error", stream))
@@ -348,7 +348,7 @@ def test_names_in_lists_and_faults_are_escaped_too() -> None:
     assert len(stream.getvalue().splitlines()) == 3
 
 
-def test_a_loop_of_rebalances_that_nobody_rejoins_does_not_flood_the_log(
+def test_a_loop_of_rebalances_without_a_rejoin_does_not_flood_the_log(
     stream: io.StringIO,
 ) -> None:
     observer = Observer(open_log("json", "info", stream))

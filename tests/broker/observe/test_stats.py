@@ -16,7 +16,7 @@ def test_a_bound_counts_what_is_not_above_it() -> None:
     assert histogram.total == 7.0
 
 
-def test_short_turns_are_not_told_of() -> None:
+def test_short_turns_are_not_recorded() -> None:
     stalls = LoopStalls()
     stalls.record("Heartbeat", LONG_TURN_S / 2)
     assert "Heartbeat" not in stalls.long

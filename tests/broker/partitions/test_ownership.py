@@ -93,7 +93,7 @@ class MemoryLogs:
         self.logs = [MemoryLog(partition, count) for partition, count in enumerate(records)]
         self.refused: dict[int, Exception] = {}
         self.opened: list[int] = []
-        self.looked_for: list[int] = []
+        self.snapshots_read: list[int] = []
         self.snapshots: dict[int, Snapshot] = {}
         self.ignored: dict[int, list[SkippedSnapshot]] = {}
         self.cleaned: set[str] = set()  # paths of snapshots that were read and then forgotten
@@ -110,10 +110,10 @@ class MemoryLogs:
         return log, log  # type: ignore[return-value]  # as much of a TopicLog as a load needs
 
     def load_sizes(self, partitions: Iterable[int]) -> dict[int, LoadSize]:
-        return {one: LoadSize(self.logs[one].stored_position, 0) for one in partitions}
+        return {at: LoadSize(self.logs[at].stored_position, 0) for at in partitions}
 
     def snapshot(self, partition: int) -> tuple[Snapshot | None, list[SkippedSnapshot]]:
-        self.looked_for.append(partition)
+        self.snapshots_read.append(partition)
         return self.snapshots.get(partition), self.ignored.pop(partition, [])
 
     def stands(self, snapshot: Snapshot) -> bool:
@@ -121,10 +121,10 @@ class MemoryLogs:
 
 
 class SeenCoordinator:
-    """Notes what it is told, in order."""
+    """Records its calls, in order."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, int]] = []
+        self.calls: list[tuple[str, int]] = []
         self.records: dict[int, list[StoredRecord]] = {}
         self.slices: list[int] = []
         self.refuse: dict[int, Exception] = {}
@@ -133,7 +133,7 @@ class SeenCoordinator:
         self.left: dict[int, int] = {}  # slices of groups until all are ready
 
     def begin_load(self, partition: int, log: Log) -> None:
-        self.told.append(("begin", partition))
+        self.calls.append(("begin", partition))
         self.records[partition] = []
 
     def load_from(self, partition: int, load_start: LoadStart) -> None:
@@ -141,7 +141,7 @@ class SeenCoordinator:
         self.records[partition] = []
 
     def restore_slice(self, partition: int, now: Now, budget: int) -> bool:
-        self.told.append(("restore_slice", partition))
+        self.calls.append(("restore_slice", partition))
         self.left[partition] = max(self.left.get(partition, 0) - 1, 0)
         return self.left[partition] > 0
 
@@ -159,19 +159,19 @@ class SeenCoordinator:
             self.on_slice.set()
 
     def finish_load(self, partition: int, now: Now) -> None:
-        self.told.append(("finish", partition))
+        self.calls.append(("finish", partition))
 
     def fail_load(self, partition: int, reason: str) -> None:
-        self.told.append(("fail", partition))
+        self.calls.append(("fail", partition))
 
     def resign(self, partition: int, now: Now) -> None:
-        self.told.append(("resign", partition))
+        self.calls.append(("resign", partition))
 
     def on_log_failed(self, partition: int, now: Now) -> None:
-        self.told.append(("log failed", partition))
+        self.calls.append(("log failed", partition))
 
     def finished(self) -> list[int]:
-        return [partition for what, partition in self.told if what == "finish"]
+        return [partition for what, partition in self.calls if what == "finish"]
 
 
 class Node:
@@ -204,7 +204,7 @@ class Node:
 async def test_all_partitions_are_elected_before_the_first_is_loaded() -> None:
     node = Node([0, 3, 0])
     await node.elect()
-    assert node.coordinator.told[:3] == [("begin", 0), ("begin", 1), ("begin", 2)]
+    assert node.coordinator.calls[:3] == [("begin", 0), ("begin", 1), ("begin", 2)]
     assert node.coordinator.finished() == [0, 1, 2]
     assert [record.key for record in node.coordinator.records[1]] == [b"key-0", b"key-1", b"key-2"]
     assert len(node.attached) == 3
@@ -244,7 +244,7 @@ async def test_a_partition_that_cannot_be_read_fails_alone() -> None:
     node.logs.refused[2] = OSError(28, "No space left on device")
     await node.elect()
     assert node.coordinator.finished() == [0]
-    assert ("fail", 1) in node.coordinator.told
+    assert ("fail", 1) in node.coordinator.calls
     assert set(node.ownership.failed) == {1, 2}
     assert "the checksum does not match" in node.ownership.failed[1]
     assert node.ownership.loading == 0
@@ -267,7 +267,7 @@ async def test_a_partition_given_up_while_it_loads_is_not_served() -> None:
     await node.ownership.resign(0)
     await electing
     assert node.coordinator.finished() == [1]
-    assert ("resign", 0) in node.coordinator.told
+    assert ("resign", 0) in node.coordinator.calls
     assert node.ownership.owned == 1
 
 
@@ -375,7 +375,7 @@ async def test_when_the_journal_fails_what_is_on_the_disk_is_served() -> None:
     node.logs.logs[0].append([Record(b"k", b"v")], 1)
     node.ownership.journal_failed()
     await _until_finished(node, 4)
-    assert [one for one in node.coordinator.told if one[0] == "log failed"] == [
+    assert [call for call in node.coordinator.calls if call[0] == "log failed"] == [
         ("log failed", 0),
         ("log failed", 1),
     ]
@@ -443,7 +443,7 @@ async def test_a_log_that_was_cleaned_since_is_read_again_without_that_snapshot(
     assert node.coordinator.finished() == [0]
 
 
-async def test_a_snapshot_that_was_passed_over_is_told() -> None:
+async def test_an_ignored_snapshot_is_logged() -> None:
     node = Node([1])
     node.logs.ignored[0] = [SkippedSnapshot("x.groups", "the checksum does not match")]
     await node.elect()
@@ -454,10 +454,10 @@ async def test_groups_get_ready_after_all_partitions_are_served() -> None:
     node = Node([1, 1])
     node.coordinator.left = {0: 3, 1: 2}
     await node.elect()
-    told = node.coordinator.told
-    served = max(told.index(("finish", 0)), told.index(("finish", 1)))
-    assert told.index(("restore_slice", 0)) > served
-    assert (told.count(("restore_slice", 0)), told.count(("restore_slice", 1))) == (3, 2)
+    calls = node.coordinator.calls
+    served = max(calls.index(("finish", 0)), calls.index(("finish", 1)))
+    assert calls.index(("restore_slice", 0)) > served
+    assert (calls.count(("restore_slice", 0)), calls.count(("restore_slice", 1))) == (3, 2)
     assert node.ownership.loading == 0
     loaded = [event for event in node.events if isinstance(event, PartitionsLoaded)]
     assert len(loaded) == 1
@@ -467,7 +467,7 @@ async def test_the_loop_goes_on_while_groups_get_ready() -> None:
     node = Node([0])
     node.coordinator.left = {0: 1 << 40}
     electing = asyncio.ensure_future(node.elect())
-    await _until(lambda: node.coordinator.told.count(("restore_slice", 0)) > 0)
+    await _until(lambda: node.coordinator.calls.count(("restore_slice", 0)) > 0)
     report = node.ownership.progress
     assert report is not None
     assert (report.partitions, report.partitions_read) == (1, 1)
@@ -484,7 +484,7 @@ async def test_readyz_says_how_far_the_load_is() -> None:
     assert (health.ready, health.report()["loading"]) == (False, None)  # nothing is owned yet
     node.coordinator.left = {0: 1 << 40}
     electing = asyncio.ensure_future(node.elect())
-    await _until(lambda: node.coordinator.told.count(("restore_slice", 0)) > 0)
+    await _until(lambda: node.coordinator.calls.count(("restore_slice", 0)) > 0)
     report = health.report()
     assert (report["ready"], report["reason"]) == (False, "loading")
     assert isinstance(report["loading"], dict)
@@ -500,11 +500,11 @@ async def test_a_partition_given_up_while_its_groups_get_ready_is_left_alone() -
     node = Node([0])
     node.coordinator.left = {0: 1 << 40}
     electing = asyncio.ensure_future(node.elect())
-    await _until(lambda: node.coordinator.told.count(("restore_slice", 0)) > 0)
+    await _until(lambda: node.coordinator.calls.count(("restore_slice", 0)) > 0)
     await node.ownership.resign(0)
-    count = node.coordinator.told.count(("restore_slice", 0))
+    count = node.coordinator.calls.count(("restore_slice", 0))
     await electing
-    assert node.coordinator.told.count(("restore_slice", 0)) == count
+    assert node.coordinator.calls.count(("restore_slice", 0)) == count
 
 
 async def test_a_long_load_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
