@@ -19,6 +19,7 @@ from storage.api import Corrupt, TopicPartition
 from storage.log import producer_state
 from storage.log.checkpoints import (
     CLEAN_OFFSETS,
+    HIGH_WATERMARKS,
     LEADER_EPOCHS,
     LOG_STARTS,
     NO_TOPIC_ID,
@@ -31,9 +32,6 @@ from storage.log.checkpoints import (
 from storage.open import TOPICS_FILE
 from storage.snapshot import SNAPSHOT_SUFFIX as GROUPS_SUFFIX
 from storage.snapshot import InvalidSnapshot, Snapshot
-
-HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
-
 
 _LEFTOVERS: Final = {
     ".deleted": "a segment that was cleaned or expired; it goes in a while, or at the next start",

@@ -22,6 +22,7 @@ from storage.api import LogSettings
 from storage.data_dir import LOCK, META_PROPERTIES
 from storage.disk import Disk, RealDisk, read_file, replace_file
 from storage.log.checkpoints import (
+    HIGH_WATERMARKS,
     NO_TOPIC_ID,
     PARTITION_METADATA,
     RECOVERY_POINTS,
@@ -34,7 +35,6 @@ from storage.log.partition_folders import parse_folder_name
 from storage.log.partition_log import PartitionLog
 from storage.log.segment import EVERYTHING
 from storage.repair import undo
-from storage.repair.undo import HIGH_WATERMARKS
 from transfer.errors import Unusable
 from transfer.file_owner import give_to_owner
 from transfer.kafka_stamp import Stamp, is_as_stamped, stamp_of

@@ -6,7 +6,6 @@ as the work on it). Damage is Corrupt, with file and position.
 """
 
 from collections.abc import Callable
-from struct import Struct
 from typing import Final, NamedTuple
 
 from storage.api import Corrupt
@@ -14,9 +13,6 @@ from storage.batch.record_batch import HEADER_BYTES, InvalidBatch, peek_header
 from storage.disk import Disk
 
 READ_CHUNK_BYTES: Final = 1 << 20
-
-BATCH_HEADER: Final = Struct(">qiibIhiqqqhii")
-"""The 61 bytes before the records, as BatchHeader names them."""
 
 Throttle = Callable[[int], None]
 """Called with the bytes that were read or written; may hold the caller up."""
@@ -38,7 +34,7 @@ def no_throttle(_bytes: int) -> None:
     """For tests and for people who wait."""
 
 
-def read_chunks(
+def read_segment_chunks(
     disk: Disk,
     source: SegmentSource,
     take: ChunkReader,

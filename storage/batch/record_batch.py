@@ -43,9 +43,12 @@ Headers = tuple[tuple[bytes, bytes | None], ...]
 RecordFields = tuple[int, int, bytes | None, bytes | None, Headers]
 """(offset, timestamp ms, key, value, headers): a plain tuple, as loads read millions."""
 
-_HEADER = Struct(">qiibIhiqqqhii")
-_PREFIX = Struct(">qiibI")  # base offset, length, leader epoch, magic, crc
-_COVERED = Struct(">hiqqqhii")  # what the checksum covers before the records
+BATCH_HEADER = Struct(">qiibIhiqqqhii")
+"""The 61 bytes before the records, as BatchHeader names them."""
+
+BATCH_PREFIX = Struct(">qiibI")  # base offset, length, leader epoch, magic, crc
+CRC_COVERED = Struct(">hiqqqhii")  # what the checksum covers before the records
+
 _BASE_OFFSET = Struct(">q")
 _LEADER_EPOCH = Struct(">i")
 _EXTENT = Struct(">qiib")
@@ -139,7 +142,7 @@ def read_header(buffer: bytes, position: int = 0) -> BatchHeader:
     """Parse the header at `position`; the whole batch must be in the buffer."""
     remaining = len(buffer) - position
     if remaining >= HEADER_BYTES:
-        header = BatchHeader._make(_HEADER.unpack_from(buffer, position))
+        header = BatchHeader._make(BATCH_HEADER.unpack_from(buffer, position))
         if (
             header.magic == 2
             and HEADER_BYTES <= header.batch_length + LOG_OVERHEAD <= remaining
@@ -170,7 +173,7 @@ def _header_fault(buffer: bytes, position: int) -> InvalidBatch:
 def peek_header(buffer: bytes, position: int) -> BatchHeader:
     """Parse a header whose records need not be in the buffer: for walking a file by its headers."""
     if len(buffer) - position >= HEADER_BYTES:
-        header = BatchHeader._make(_HEADER.unpack_from(buffer, position))
+        header = BatchHeader._make(BATCH_HEADER.unpack_from(buffer, position))
         if (
             header.magic == 2
             and header.batch_length + LOG_OVERHEAD >= HEADER_BYTES
@@ -180,7 +183,7 @@ def peek_header(buffer: bytes, position: int) -> BatchHeader:
     raise _header_fault(buffer, position)
 
 
-def offsets_of(batch: bytes) -> tuple[int, int, int]:
+def batch_offsets(batch: bytes) -> tuple[int, int, int]:
     """(base offset, last offset, greatest timestamp) of a batch that is known to be sound."""
     if len(batch) < HEADER_BYTES:
         raise TruncatedBatch(0, f"{len(batch)} bytes are too few for a header")
@@ -444,7 +447,7 @@ def encode_batch(
     """
     count = len(records)
     assert count, "a batch needs a record"
-    covered = _COVERED.pack(
+    covered = CRC_COVERED.pack(
         attributes, count - 1, timestamp_ms, timestamp_ms,
         producer_id, producer_epoch, base_sequence, count,
     )  # fmt: skip
@@ -457,7 +460,7 @@ def encode_batch(
     else:
         covered = b"".join([covered, *_framed(records)])
     length = len(covered) + CRC_START - LOG_OVERHEAD
-    return _PREFIX.pack(base_offset, length, leader_epoch, 2, _crc32c(covered)) + covered
+    return BATCH_PREFIX.pack(base_offset, length, leader_epoch, 2, _crc32c(covered)) + covered
 
 
 def _framed(records: Sequence[RecordPair]) -> list[bytes]:

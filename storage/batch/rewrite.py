@@ -14,15 +14,14 @@ import google_crc32c
 
 from storage.batch.compression import COMPRESSION_NAMES, GZIP, LZ4, NONE, SNAPPY, decompress
 from storage.batch.record_batch import (
+    BATCH_PREFIX,
     COMPRESSION_MASK,
+    CRC_COVERED,
     HEADER_BYTES,
     LOG_APPEND_TIME,
     LOG_OVERHEAD,
     BatchHeader,
 )
-
-_PREFIX: Final = Struct(">qiibI")  # base offset, length, leader epoch, magic, crc
-_COVERED: Final = Struct(">hiqqqhii")  # what the checksum covers before the records
 
 _XERIAL_HEADER: Final = b"\x82SNAPPY\x00" + bytes((0, 0, 0, 1, 0, 0, 0, 1))
 _XERIAL_BLOCK: Final = 32 << 10
@@ -57,7 +56,7 @@ def recompressed(batch: bytes, header: BatchHeader, compression: int, level: int
 def assemble(header: BatchHeader, records: bytes) -> bytes:
     """A batch of these fields and records, with a new checksum."""
     covered = (
-        _COVERED.pack(
+        CRC_COVERED.pack(
             header.attributes, header.last_offset_delta, header.base_timestamp,
             header.max_timestamp, header.producer_id, header.producer_epoch,
             header.base_sequence, header.records_count,
@@ -65,7 +64,7 @@ def assemble(header: BatchHeader, records: bytes) -> bytes:
         + records
     )  # fmt: skip
     return (
-        _PREFIX.pack(
+        BATCH_PREFIX.pack(
             header.base_offset,
             header.batch_length,
             header.partition_leader_epoch,

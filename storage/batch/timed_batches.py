@@ -6,12 +6,13 @@ broker accepts, and a group's records follow one another.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from struct import Struct
 from typing import Final, NamedTuple
 
 import google_crc32c
 
 from storage.batch.record_batch import (
+    BATCH_PREFIX,
+    CRC_COVERED,
     CRC_START,
     LOG_OVERHEAD,
     NO_PRODUCER_EPOCH,
@@ -31,8 +32,6 @@ class TimedRecord(NamedTuple):
 TIMED_BATCH_BYTES: Final = 512 << 10
 """A batch is closed when it would grow beyond this: half of what Kafka's default takes."""
 
-_PREFIX: Final = Struct(">qiibI")
-_COVERED: Final = Struct(">hiqqqhii")
 _RECORD_OVERHEAD: Final = 32  # no record has more around its key and value
 _NO_SEQUENCE: Final = -1
 
@@ -71,10 +70,10 @@ def encode_timed_batch(records: Sequence[TimedRecord]) -> bytes:
         )
         parts += (encode_varint(len(body)), body)
     count = len(records)
-    parts[0] = _COVERED.pack(
+    parts[0] = CRC_COVERED.pack(
         0, count - 1, base_ms, max(record.timestamp_ms for record in records),
         NO_PRODUCER_ID, NO_PRODUCER_EPOCH, _NO_SEQUENCE, count,
     )  # fmt: skip
     covered = b"".join(parts)
     length = len(covered) + CRC_START - LOG_OVERHEAD
-    return _PREFIX.pack(0, length, 0, 2, google_crc32c.value(covered)) + covered
+    return BATCH_PREFIX.pack(0, length, 0, 2, google_crc32c.value(covered)) + covered

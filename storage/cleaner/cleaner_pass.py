@@ -17,8 +17,9 @@ from typing import Final
 
 import google_crc32c
 
-from storage.batch.chunks import BATCH_HEADER, SegmentSource, Throttle, no_throttle, read_chunks
+from storage.batch.chunks import SegmentSource, Throttle, no_throttle, read_segment_chunks
 from storage.batch.record_batch import (
+    BATCH_HEADER,
     CRC_START,
     HEADER_BYTES,
     LOG_OVERHEAD,
@@ -176,7 +177,7 @@ def last_of_producers(
         return at
 
     for source in sources:
-        read_chunks(disk, source, take, throttle)
+        read_segment_chunks(disk, source, take, throttle)
     return last
 
 
@@ -218,7 +219,7 @@ class _Copier:
         self._output, self._is_changed = output, len(group) > 1
         for extent in group:
             self._next_offset = extent.base_offset
-            read_chunks(self._disk, _source(folder, extent), self._take, self._throttle)
+            read_segment_chunks(self._disk, _source(folder, extent), self._take, self._throttle)
         if not self._is_changed:
             output.remove()  # all of it stays: then so may the file
             return

@@ -17,13 +17,13 @@ import google_crc32c
 from msgspec import Struct, field
 
 from storage.batch.chunks import (
-    BATCH_HEADER,
     READ_CHUNK_BYTES,
     SegmentSource,
     Throttle,
-    read_chunks,
+    read_segment_chunks,
 )
 from storage.batch.record_batch import (
+    BATCH_HEADER,
     COMPRESSION_MASK,
     CONTROL_FLAG,
     CRC_START,
@@ -92,7 +92,7 @@ def build_offset_map(
             continue
         builder.next_offset = source.base_offset
         try:
-            read_chunks(disk, source, builder.take, throttle, chunk_bytes)
+            read_segment_chunks(disk, source, builder.take, throttle, chunk_bytes)
         except _MapFull:
             break
         # Also past a gap at the segment's end, which an earlier pass has left.

@@ -87,7 +87,7 @@ def summarize_segments(log: PartitionLog) -> list[SegmentSummary]:
 
 
 def segment_extents(log: PartitionLog, *, up_to: int) -> tuple[SegmentExtent, ...]:
-    """The log's segments for a pass; of the active one what lies below the offset `up_to`."""
+    """The log's segments for a pass; of the active one the part below the offset `up_to`."""
     segments = log.segments
     extents = [
         SegmentExtent(

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from storage.api import Corrupt, TopicPartition
-from storage.batch.record_batch import InvalidBatch, offsets_of, read_header
+from storage.batch.record_batch import InvalidBatch, batch_offsets, read_header
 from storage.disk import Disk, lacks_room
 from storage.journal import write_ahead
 from storage.journal.write_ahead import Declared
@@ -160,7 +160,7 @@ def salvage(
     left_out: dict[PartitionLog, list[bytes]] = {}
     for log, placed in promises.batches.items():
         if placed and store.has_lost(log.topic_partition):
-            first = offsets_of(placed[0][0])[0]
+            first = batch_offsets(placed[0][0])[0]
             if log.log_end_offset < first:
                 log.roll(at=first)  # the offsets between them are noted as lost
         try:
@@ -194,7 +194,7 @@ def salvage(
 
 def _continue(log: PartitionLog, batch: bytes) -> bool:
     """Append a batch that comes next in its log; False if something is missing before it."""
-    base_offset, last_offset, max_timestamp = offsets_of(batch)
+    base_offset, last_offset, max_timestamp = batch_offsets(batch)
     if base_offset == log.log_end_offset:
         _append(log, [(batch, last_offset, max_timestamp)])
     return last_offset < log.log_end_offset
@@ -216,7 +216,7 @@ def _declared_log(store: LogStore, entry: Declared) -> PartitionLog:
 
 def _add_next(batches: list[Placed], batch: bytes) -> None:
     """Add a partition's next batch; ValueError if it does not begin where the last one ended."""
-    base_offset, last_offset, max_timestamp = offsets_of(batch)
+    base_offset, last_offset, max_timestamp = batch_offsets(batch)
     if batches and base_offset != batches[-1][1] + 1:
         raise ValueError(f"offset {base_offset} follows {batches[-1][1]}")
     batches.append((batch, last_offset, max_timestamp))
@@ -231,7 +231,7 @@ def reconcile(log: PartitionLog, batches: list[Placed], journal_path: str) -> in
     missing = batches[agreed:]
     if not missing:
         return 0  # without fsync the segments may be ahead of the journal: then they stay so
-    start = offsets_of(missing[0][0])[0]
+    start = batch_offsets(missing[0][0])[0]
     if surplus or log.log_end_offset > start:
         # Other bytes there were never acknowledged: an earlier crash restored them. Or the log was
         # compacted and the recovery points are lost: then the journal has the batches.
@@ -255,8 +255,8 @@ def reconcile(log: PartitionLog, batches: list[Placed], journal_path: str) -> in
 def _rewrite(log: PartitionLog, batches: list[Placed]) -> tuple[int, bool]:
     """Write what the log has of the batches in place; (how many, whether other bytes follow)."""
     agreed = 0
-    for segment in log.segments_from(offsets_of(batches[0][0])[0]):
-        start = segment.position_of(offsets_of(batches[agreed][0])[0])
+    for segment in log.segments_from(batch_offsets(batches[0][0])[0]):
+        start = segment.position_of(batch_offsets(batches[agreed][0])[0])
         content = segment.pread(start, segment.size)
         matched = 0
         while agreed < len(batches) and content.startswith(batches[agreed][0], matched):

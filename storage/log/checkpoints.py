@@ -19,6 +19,8 @@ from storage.disk import Disk, overwrite, read_file, replace_file
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
 CLEAN_OFFSETS = "cleaner-offset-checkpoint"
+HIGH_WATERMARKS = "replication-offset-checkpoint"
+"""A Kafka that runs rewrites this file of its log directory every five seconds, Rollcall never."""
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
 

@@ -12,8 +12,9 @@ from typing import NamedTuple
 import google_crc32c
 
 from storage.api import Corrupt
-from storage.batch.chunks import BATCH_HEADER, READ_CHUNK_BYTES
+from storage.batch.chunks import READ_CHUNK_BYTES
 from storage.batch.record_batch import (
+    BATCH_HEADER,
     CRC_START,
     HEADER_BYTES,
     LOG_OVERHEAD,

@@ -15,8 +15,14 @@ from collections.abc import Iterable, Sequence
 from struct import Struct
 from typing import Final, NamedTuple
 
-from storage.batch.chunks import BATCH_HEADER, SegmentSource, Throttle, read_chunks
-from storage.batch.record_batch import HEADER_BYTES, LOG_OVERHEAD, BatchHeader, read_header
+from storage.batch.chunks import SegmentSource, Throttle, read_segment_chunks
+from storage.batch.record_batch import (
+    BATCH_HEADER,
+    HEADER_BYTES,
+    LOG_OVERHEAD,
+    BatchHeader,
+    read_header,
+)
 from storage.batch.record_spans import records_of, spans_in
 from storage.disk import Disk
 
@@ -94,7 +100,7 @@ def find_outcomes(
 
     for source in sources:
         if source.next_base > start:
-            read_chunks(disk, source, take, throttle)
+            read_segment_chunks(disk, source, take, throttle)
     still_open = sorted((first, producer_id) for producer_id, first in begun.items())
     return TransactionOutcomes(tuple(sorted(aborted)), tuple(still_open), last_producer_id)
 

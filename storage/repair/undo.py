@@ -17,11 +17,10 @@ from typing import Final, NamedTuple
 
 from storage.api import Corrupt, TopicPartition
 from storage.disk import Disk, parent, read_file, replace_file
+from storage.log.checkpoints import HIGH_WATERMARKS
 from storage.log.partition_log import PartitionLog
 
 ROLLBACK_JOURNAL_FILE: Final = "rollcall-unfinished-import.json"
-HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
-"""A Kafka that runs rewrites this file of its log directory every five seconds, Rollcall never."""
 
 _FORMAT: Final = 1
 

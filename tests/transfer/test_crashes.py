@@ -15,10 +15,10 @@ import pytest
 from protocol.names import GroupId
 from storage.api import Corrupt, LogSettings, TopicPartition
 from storage.disk import Disk
+from storage.log.checkpoints import HIGH_WATERMARKS
 from storage.log.log_store import CLEAN_SHUTDOWN, LogStore
 from storage.log.partition_log import PartitionLog
 from storage.repair.undo import (
-    HIGH_WATERMARKS,
     ROLLBACK_JOURNAL_FILE,
     broker_stamp,
     read_journal,
