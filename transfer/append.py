@@ -1,8 +1,8 @@
-"""Atomic append: after a crash the whole plan is applied or none of it (`storage/repair/undo.py`).
+"""Atomic append: after a crash the whole plan is applied, or none of it (`rollback_journal.py`).
 
-In order: make durable what the logs already hold / write the undo file with the end of each log /
+In order: make durable what the logs already hold / write each log's end to the rollback journal /
 append the records to their partitions, and their events to the history's / sync everything / remove
-the undo file. Opening the directory before that last step truncates the logs to those ends.
+the rollback journal. Opening the directory before that last step truncates the logs to those ends.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from storage.api import TopicPartition
 from storage.batch.timed_batches import TimedRecord, timed_batches
 from storage.disk import Disk
 from storage.log.partition_log import PartitionLog
-from storage.repair import undo
+from storage.repair import rollback_journal
 from transfer.contents import home_of
 from transfer.plan import Plan
 
@@ -31,7 +31,7 @@ class Target(Protocol):
         """The partition's log; made if it is not there yet."""
 
     def stamp(self, partitions: Sequence[int]) -> Mapping[str, object] | None:
-        """What shows later whether others wrote here, but for these partitions; see `undo.py`."""
+        """What shows later whether others wrote here, but for these partitions."""
 
 
 class Beside(NamedTuple):
@@ -72,7 +72,7 @@ def apply_plan(target: Target, plan: Plan, now_ms: int, beside: Sequence[Beside]
             log.append(batch, now_ms)
     for log in [target.log(partition) for partition in partitions] + [one.log for one in beside]:
         log.flush()
-    undo.delete_journal(target.disk, target.path)
+    rollback_journal.delete_journal(target.disk, target.path)
     return Appended(len(partitions), plan.records, batches, size)
 
 
@@ -87,4 +87,4 @@ def _begin(target: Target, partitions: Sequence[int], others: Sequence[Partition
             found.flush()  # a killed process may have left it in the page cache
         key = TopicPartition(OFFSETS_TOPIC, partition)
         ends[key] = 0 if found is None else found.log_end_offset
-    undo.write_journal(target.disk, target.path, ends, target.stamp(partitions))
+    rollback_journal.write_journal(target.disk, target.path, ends, target.stamp(partitions))

@@ -34,7 +34,7 @@ from storage.log.log_store import CLEAN_SHUTDOWN
 from storage.log.partition_folders import parse_folder_name
 from storage.log.partition_log import PartitionLog
 from storage.log.segment import EVERYTHING
-from storage.repair import undo
+from storage.repair import rollback_journal
 from transfer.errors import Unusable
 from transfer.file_owner import give_to_owner
 from transfer.kafka_stamp import Stamp, is_as_stamped, stamp_of
@@ -61,7 +61,7 @@ class KafkaDir:
             raise
 
     def _open(self) -> None:
-        interrupted = undo.read_journal(self.disk, self.path)
+        interrupted = rollback_journal.read_journal(self.disk, self.path)
         is_ours = interrupted is not None and is_as_stamped(Path(self.path), interrupted.stamp)
         marker = f"{self.path}/{CLEAN_SHUTDOWN}"
         if not is_ours and not self.disk.exists(marker):
@@ -74,13 +74,15 @@ class KafkaDir:
         for log in self._logs.values():
             log.open(EVERYTHING)
         if interrupted is not None and is_ours:
-            undo.roll_back(interrupted.log_ends, lambda key: self._logs.get(key.partition))
-            undo.delete_journal(self.disk, self.path)
+            rollback_journal.roll_back(
+                interrupted.log_ends, lambda key: self._logs.get(key.partition)
+            )
+            rollback_journal.delete_journal(self.disk, self.path)
             self._save_checkpoints()
             replace_file(self.disk, marker, _MARKER)
             self.note = "an interrupted export was rolled back"
         elif interrupted is not None:
-            undo.delete_journal(self.disk, self.path)
+            rollback_journal.delete_journal(self.disk, self.path)
             self.note = (
                 "an export was interrupted and the broker has run since: the records that it had "
                 "written stay, nothing is rolled back"

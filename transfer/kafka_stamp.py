@@ -1,7 +1,7 @@
 """Stamp: did a broker run on this log directory since an export began to write to it?
 
 The next export rolls back one that was killed, unless a broker used the directory in between: the
-truncation would remove acknowledged commits. The stamp is in the undo file. It has the size and the
+truncation would remove acknowledged commits. The rollback journal has the stamp: the size and the
 modification time of every file that the export does not write: Kafka's checkpoints (rewritten every
 5 and 60 s), its metadata log (a record at each start), the leader epochs of each partition (a line
 at each election) and the segments of partitions without new records. Files that the export appends
@@ -15,7 +15,7 @@ from typing import Final
 
 from storage.data_dir import LOCK
 from storage.log.log_store import CLEAN_SHUTDOWN
-from storage.repair.undo import ROLLBACK_JOURNAL_FILE
+from storage.repair.rollback_journal import ROLLBACK_JOURNAL_FILE
 
 Stamp = dict[str, dict[str, list[int]]]
 

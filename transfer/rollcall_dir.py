@@ -25,7 +25,7 @@ from storage.open import (
     open_storage,
     topics_file,
 )
-from storage.repair import undo
+from storage.repair import rollback_journal
 from topics.catalog import expected_partitions
 from topics.registry import TopicRegistry
 from transfer.contents import Contents
@@ -114,7 +114,7 @@ class RollcallDir:
 
     def stamp(self, _partitions: Sequence[int]) -> dict[str, object]:
         """A daemon that starts here rolls back what is unfinished, but for what a Kafka did."""
-        return undo.broker_stamp(self.disk, self.path)
+        return rollback_journal.broker_stamp(self.disk, self.path)
 
     @property
     def logs(self) -> list[PartitionLog]:

@@ -38,7 +38,7 @@ from storage.log.partition_folders import (
 )
 from storage.log.partition_log import PartitionLog
 from storage.log.segment import EVERYTHING, Repair
-from storage.repair import undo
+from storage.repair import rollback_journal
 from storage.repair.repair import (
     read_offsets_or_quarantine,
     repair_partition,
@@ -147,7 +147,7 @@ class LogStore:
         repaired: list[Repaired] = []
         names = self._disk.listdir(self.path)
         was_clean = self.was_clean = CLEAN_SHUTDOWN in names
-        interrupted, self.kept_import = undo.pending_rollback(
+        interrupted, self.kept_import = rollback_journal.pending_rollback(
             self._disk, self.path, was_clean=was_clean
         )
         if was_clean:
@@ -237,15 +237,15 @@ class LogStore:
         self.write_checkpoints()
         self._repairs.close()
 
-    def _roll_back(self, interrupted: undo.RollbackJournal | None) -> bool:
+    def _roll_back(self, interrupted: rollback_journal.RollbackJournal | None) -> bool:
         """Undo what a command that was killed had appended so far; whether there was one."""
         if interrupted is None:
             return False
-        undo.roll_back(interrupted.log_ends, self._logs.get)
+        rollback_journal.roll_back(interrupted.log_ends, self._logs.get)
         # The recovery points first: no start may find a log shorter than it was said to be.
         self.write_checkpoints()
         if self.damaged.keys().isdisjoint(interrupted.log_ends):
-            undo.delete_journal(self._disk, self.path)
+            rollback_journal.delete_journal(self._disk, self.path)
         return True
 
     def _is_ours(self, key: TopicPartition) -> bool:

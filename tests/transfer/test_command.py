@@ -13,7 +13,7 @@ from coordinator.java_hash import partition_of
 from storage.batch.record_batch import encode_batch
 from storage.data_dir import DataDir
 from storage.repair.repair_plan import REPAIR_FILE
-from storage.repair.undo import ROLLBACK_JOURNAL_FILE
+from storage.repair.rollback_journal import ROLLBACK_JOURNAL_FILE
 from tests.cli.test_command import Command, Outcome
 from tests.transfer.given import (
     NOW_MS,

@@ -18,7 +18,7 @@ from storage.disk import Disk
 from storage.log.checkpoints import HIGH_WATERMARKS
 from storage.log.log_store import CLEAN_SHUTDOWN, LogStore
 from storage.log.partition_log import PartitionLog
-from storage.repair.undo import (
+from storage.repair.rollback_journal import (
     ROLLBACK_JOURNAL_FILE,
     broker_stamp,
     read_journal,
