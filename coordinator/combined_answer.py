@@ -1,4 +1,4 @@
-"""How do many partitions give one answer? Each hands in its part; the last one sends the whole.
+"""Combined answer: one response from the parts of many partitions; the last part sends it.
 
 For requests that name several groups, or none and mean all. A part waits for its own partition's
 log like any other answer, and a partition whose log fails hands in refusals instead.
@@ -60,23 +60,23 @@ class CombinedAnswer(Generic[T]):
 class Part(Generic[T]):
     """An Answer (see waiting.py) that goes into a whole."""
 
-    __slots__ = ("_found", "_gather", "_refusals")
+    __slots__ = ("_combined", "_found", "_refusals")
 
     def __init__(
         self,
-        gather: CombinedAnswer[T],
+        combined: CombinedAnswer[T],
         found: Sequence[T],
         refusals: Callable[[ErrorCode], Sequence[T]] | None,
     ) -> None:
-        self._gather = gather
+        self._combined = combined
         self._found = found
         self._refusals = refusals
 
     def send(self) -> None:
-        self._gather.arrived(self._found)
+        self._combined.arrived(self._found)
 
     def refuse(self, error_code: ErrorCode) -> None:
         if self._refusals is None:
-            self._gather.arrived((), error_code)
+            self._combined.arrived((), error_code)
         else:
-            self._gather.arrived(self._refusals(error_code))
+            self._combined.arrived(self._refusals(error_code))

@@ -1,11 +1,11 @@
-"""GroupCoordinator: whose is this group, and may its partition be asked?
+"""GroupCoordinator: finds the shard of each request, and refuses what no shard can answer.
 
-The door between the shell and the shards. Checks what can be checked without the group, finds the
-partition (Kafka's hash of the group id) and hands the request on, or says why not: loading, not
-ours, no room in the log, ids that no record can hold (writable.py). Requests that name several
-groups, or mean all, are answered in many_groups.py. A decision that raises (a bug of ours) fails
-its request; a failure after something was changed ends the shard, which the shell then loads again,
-and nothing else. Kafka's counterpart: `GroupCoordinatorService`, `CoordinatorRuntime`.
+The entry of the core: `handlers` has a handler for each API. It checks what can be checked without
+the group, finds the partition (Kafka's hash of the group id) and passes the request to its shard,
+or refuses it: loading, not coordinator, no room in the log, ids that no record can hold
+(writable.py). Requests over several groups, or all, are in many_groups.py. A bug in a decision
+fails its request; a failure after something was changed ends the shard, which the broker loads
+again. Kafka's counterpart: `GroupCoordinatorService`, `CoordinatorRuntime`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -88,10 +88,10 @@ class GroupCoordinator:
         deleted_topics: Sequence[tuple[TopicName, TopicId]] = (),
         offsets_forgotten: Callable[[TopicId], None] = _ignore,
     ) -> None:
-        """`shard_failed` is told when a bug ended a shard: load its partition again.
+        """`shard_failed` is called when a bug ended a shard: its partition has to be loaded again.
 
         `deleted_topics` are those whose offsets may still be there, from before this process;
-        `offsets_forgotten` is told of each once they are not, and of those deleted since.
+        `offsets_forgotten` is called for each, and for those deleted since, when they are gone.
         """
         self._settings = settings
         self._partitions = settings.offsets_topic_num_partitions
@@ -341,7 +341,7 @@ class GroupCoordinator:
         return shard.unrestored, shard.loading.cost
 
     def fail_load(self, partition: int, reason: str) -> None:
-        """It cannot be read: NOT_COORDINATOR for everybody until somebody loads it again."""
+        """It cannot be read: its requests get NOT_COORDINATOR until it is loaded again."""
         del self._loading[partition]
         self._observe(PartitionLoadFailed(partition, reason))
 

@@ -23,7 +23,7 @@ new_group = ClassicGroup
 
 apply_event = apply_classic_event
 plain_of = plain_classic_group
-group_of = classic_group_of
+group_of_plain = classic_group_of
 
 __all__ = [
     "AnyGroup",
@@ -32,7 +32,7 @@ __all__ = [
     "cancel_timers",
     "check_timers",
     "decide",
-    "group_of",
+    "group_of_plain",
     "mark_dead",
     "new_group",
     "plain_of",

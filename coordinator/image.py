@@ -8,7 +8,7 @@ Kafka has no counterpart: it replays its whole log.
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple, Protocol, cast
 
-from coordinator.group_types import AnyGroup, group_of
+from coordinator.group_types import AnyGroup, group_of_plain
 from coordinator.records import RecordSkipped
 from coordinator.restore import apply_record
 from protocol.names import GroupId
@@ -51,7 +51,7 @@ NOTHING: Final = LoadStart(None, 0, ())
 
 
 class Image:
-    """The groups that a log tells of, while it is read and until the shard has taken them all."""
+    """The groups of a log, while it is read and until the shard has taken them all."""
 
     __slots__ = ("_decoded", "_left", "_left_bytes", "_snapshot", "skipped")
 
@@ -83,7 +83,7 @@ class Image:
 
     def _decode(self, group_id: GroupId) -> AnyGroup:
         assert self._snapshot is not None
-        return group_of(group_id, self._snapshot.read(group_id))
+        return group_of_plain(group_id, self._snapshot.read(group_id))
 
     def __setitem__(self, group_id: GroupId, group: AnyGroup, /) -> None:
         assert group_id not in self._left, "it was not looked at first"

@@ -1,4 +1,4 @@
-"""Which number does Java make of a string? Kafka's choice of partitions and of ties hangs on it."""
+"""Java's String.hashCode: Kafka's choice of partition, and its order of map entries."""
 
 from array import array
 from collections.abc import Iterable, Sequence

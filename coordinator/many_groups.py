@@ -47,7 +47,7 @@ from seams.now import Now
 from seams.reply_token import ReplyToken
 from storage.api import Position
 
-Found = tuple[Sequence[T], Position]
+ShardAnswer = tuple[Sequence[T], Position]
 """What a shard found, and the position that must be stored before it may be sent."""
 
 
@@ -55,14 +55,14 @@ NO_PARTITION: Final = -1
 """Of a question that is refused without asking a shard."""
 
 
-class Question(NamedTuple, Generic[T]):
+class ShardQuestion(NamedTuple, Generic[T]):
     """One part of a request: which partition is asked, how, and what stands for a refusal.
 
     `refusals` None: a refusal is one for the whole answer. `error_code`: refused already.
     """
 
     partition: int
-    run: "Callable[[Shard], Found[T] | ErrorCode]"
+    run: "Callable[[Shard], ShardAnswer[T] | ErrorCode]"
     refusals: Callable[[ErrorCode], Sequence[T]] | None = None
     error_code: ErrorCode = ErrorCode.NONE
 
@@ -100,23 +100,25 @@ class ManyGroups:
 
         def fetch(
             place: int, group: OffsetFetchRequestGroup, shard: Shard
-        ) -> Found[tuple[int, OffsetFetchResponseGroup]] | ErrorCode:
+        ) -> ShardAnswer[tuple[int, OffsetFetchResponseGroup]] | ErrorCode:
             found, position = shard.fetch_offsets(group, version, now)
-            is_weighed = len(wanted) > 1 or is_large(found)
-            if is_weighed and not budget.takes(fetched_bytes(found)):
+            counts_against_budget = len(wanted) > 1 or is_large(found)
+            if counts_against_budget and not budget.takes(fetched_bytes(found)):
                 return ErrorCode.INVALID_REQUEST
             return [(place, found)], position
 
-        def questions() -> Iterator[Question[tuple[int, OffsetFetchResponseGroup]]]:
+        def questions() -> Iterator[ShardQuestion[tuple[int, OffsetFetchResponseGroup]]]:
             for place, group in enumerate(wanted):
                 refusals = partial(fetch_refusals, place, group, version)
                 run = partial(fetch, place, group)
                 if not budget:
-                    yield Question(NO_PARTITION, run, refusals, ErrorCode.INVALID_REQUEST)
+                    yield ShardQuestion(NO_PARTITION, run, refusals, ErrorCode.INVALID_REQUEST)
                 elif not fits_string(group.group_id):
-                    yield Question(NO_PARTITION, run, refusals, ErrorCode.INVALID_GROUP_ID)
+                    yield ShardQuestion(NO_PARTITION, run, refusals, ErrorCode.INVALID_GROUP_ID)
                 else:
-                    yield Question(partition_of(group.group_id, len(self._active)), run, refusals)
+                    yield ShardQuestion(
+                        partition_of(group.group_id, len(self._active)), run, refusals
+                    )
 
         if not wanted:
             self._reply(token, build([], ErrorCode.NONE))
@@ -140,11 +142,11 @@ class ManyGroups:
                 return ListGroupsResponse(error_code=error_code)
             return ListGroupsResponse(groups=found)
 
-        def list_of(shard: Shard) -> Found[ListedGroup]:
+        def list_of(shard: Shard) -> ShardAnswer[ListedGroup]:
             return shard.list_groups(request.states_filter, request.types_filter)
 
         combined = CombinedAnswer(token, len(shards), build, self._reply)
-        self._ask((Question(shard.partition, list_of) for shard in shards), combined, now)
+        self._ask((ShardQuestion(shard.partition, list_of) for shard in shards), combined, now)
 
     def describe_groups(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, DescribeGroupsRequest)
@@ -154,7 +156,7 @@ class ManyGroups:
         def build(found: list[DescribedGroup], _: ErrorCode) -> Response:
             return DescribeGroupsResponse(groups=found)
 
-        def describe(group_ids: Sequence[GroupId], shard: Shard) -> Found[DescribedGroup]:
+        def describe(group_ids: Sequence[GroupId], shard: Shard) -> ShardAnswer[DescribedGroup]:
             return shard.describe_groups(
                 group_ids, token.api_version, now, budget, operations=operations
             )
@@ -169,7 +171,7 @@ class ManyGroups:
 
         def delete(
             group_ids: Sequence[GroupId], shard: Shard
-        ) -> Found[DeletableGroupResult] | ErrorCode:
+        ) -> ShardAnswer[DeletableGroupResult] | ErrorCode:
             if not shard.has_room():
                 return ErrorCode.COORDINATOR_NOT_AVAILABLE
             return shard.delete_groups(group_ids, token, now)
@@ -182,7 +184,7 @@ class ManyGroups:
     def _ask_by_partition(
         self,
         group_ids: Iterable[GroupId],
-        run: Callable[[Sequence[GroupId], Shard], Found[T] | ErrorCode],
+        run: Callable[[Sequence[GroupId], Shard], ShardAnswer[T] | ErrorCode],
         refusals: Callable[[Sequence[GroupId], ErrorCode], Sequence[T]],
         build: Callable[[list[T], ErrorCode], Response],
         token: ReplyToken,
@@ -204,12 +206,14 @@ class ManyGroups:
         combined = CombinedAnswer(token, len(by_partition) + 1, build, self._reply)
         combined.part(refused, None).send()
         questions = (
-            Question(partition, partial(run, ids), partial(refusals, ids))
+            ShardQuestion(partition, partial(run, ids), partial(refusals, ids))
             for partition, ids in by_partition.items()
         )
         self._ask(questions, combined, now)
 
-    def _ask(self, questions: Iterable[Question[T]], combined: CombinedAnswer[T], now: Now) -> None:
+    def _ask(
+        self, questions: Iterable[ShardQuestion[T]], combined: CombinedAnswer[T], now: Now
+    ) -> None:
         """Each part is found by its shard, or refused; a question is made when its turn comes."""
         bugs: list[Exception] = []
         for question in questions:

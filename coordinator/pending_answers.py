@@ -1,9 +1,9 @@
-"""What waits for the disk? Answers and commands, each for the log position that it depends on.
+"""Pending answers: answers and commands that wait for a log position to be stored.
 
 A shard hands in every answer; one whose position is stored goes out at once, the rest when
 `release` learns that it is. Answers to the same position go out in the order they came. When the
 log fails they turn into refusals, and so does one that has waited for `offsets.commit.timeout.ms`:
-what it tells of may still be stored. A leader's assignments wait here as well (`PendingCommands`):
+its commit may still be stored. A leader's assignments also wait here (`PendingCommands`):
 stored in time they are handed out, else all who wait for them are refused. Waiting for people is
 another matter, and the purgatory's.
 Kafka's counterpart: the deferred events of `CoordinatorRuntime`, and their `OperationTimeout`.

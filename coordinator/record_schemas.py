@@ -1,4 +1,4 @@
-"""Which fields has each record of `__consumer_offsets`, in which version?
+"""Record schemas: the fields of each record of `__consumer_offsets`, by version.
 
 Declares the key and the value of every record type that Kafka 4.3 and 4.4 know, field for field as
 the JSON files in kafka-group-coordinator, so that any log can be shown and kept. Rollcall itself

@@ -1,9 +1,9 @@
-"""Which bytes stand for a group and for a committed offset in `__consumer_offsets`?
+"""Record formats: groups and committed offsets as bytes in `__consumer_offsets`, and back.
 
 State -> Record(key, value), byte for byte as Kafka 4.3.1 writes it, and back again from any version
 that a Kafka ever wrote. A key opens with its record type, a value with its version, both int16; a
-record without a value is a tombstone. Stands on the road between a decision, which calls the
-writers, and the log; `restore.py` calls the readers. What is not written here (the records of the
+record without a value is a tombstone. Decisions call the writers, `restore.py`
+calls the readers. What is not written here (the records of the
 newer group protocols) is only declared, in `record_schemas.py`.
 
 Offset commits are the bulk of the log, so they are packed and unpacked by hand; a group's metadata

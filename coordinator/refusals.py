@@ -1,4 +1,4 @@
-"""How does each API say no? One error code, in the shape of the answer that was asked for.
+"""Refusals: an error code in the response format of each API.
 
 `refuse` answers a request that the group was never asked about: the partition is loading, not ours,
 or cannot be written to. `refused` turns an answer that was ready into a refusal, when the log that

@@ -1,4 +1,4 @@
-"""Which limits and timeouts does the coordinator obey? All of them, named as Kafka names them.
+"""Group settings: the limits and timeouts of the coordinator, named as in Kafka.
 
 `config/keys.py` fills this in from the configuration; the defaults are Kafka 4.3.1's. Durations
 are in ms unless the name says otherwise.

@@ -467,10 +467,10 @@ class Shard:
         )
 
     def close(self, now: Now) -> set[ReplyToken]:
-        """Serve no more: everybody who waits is told to look for another coordinator.
+        """Stop serving: every request that waits is answered with NOT_COORDINATOR.
 
-        Returns whom it answered. What the groups are in memory is forgotten, and never touched
-        again: reloading is the undo.
+        Returns the tokens it answered. The groups in memory are dropped: what was not stored is
+        undone by loading the partition again.
         """
         error_code = ErrorCode.NOT_COORDINATOR
         groups = self._store.drain()

@@ -1,4 +1,4 @@
-"""Deadlines: a sorted table of (deadline_ms, sequence) -> op.
+"""Deadline queue: the next op to expire, in a sorted table of (deadline_ms, sequence) -> op.
 
 Kafka has a hierarchical timing wheel here (`TimingWheel`), made for millions of timers and many
 threads. One thread and tens of thousands of timers are served by a sorted dict; equal deadlines

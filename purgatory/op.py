@@ -1,4 +1,4 @@
-"""Delayed operation: a condition that can be checked repeatedly, and a deadline.
+"""Delayed operation: a condition that may be checked again, and a deadline.
 
 An op never changes state and never sends an answer: it returns a command, and the owner of the
 state carries that out. So it may be checked any number of times, in any order.

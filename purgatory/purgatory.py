@@ -1,4 +1,4 @@
-"""Purgatory: delayed operations, watched by key, expired by deadline, each ended exactly once.
+"""Purgatory: delayed operations watched by key, expired by deadline, each completed once.
 
 `try_complete_else_watch` checks an op and parks it if its condition is not fulfilled. Code that
 changes state for which an op may wait calls `check_and_complete(key)`. `expire_due` ends ops whose

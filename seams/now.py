@@ -1,4 +1,4 @@
-"""Now: an instant, as the monotonic clock and the wall clock read together.
+"""Now: an instant, read from a monotonic clock and a wall clock together.
 
 The core gets a `Now` with every turn and reads no clock itself, so a test or the simulator moves
 time by passing another one.

@@ -1,4 +1,4 @@
-"""Reply token: the request that an answer belongs to, its client, and its version.
+"""Reply token: identifies a request in flight: its client and its API version.
 
 The core keeps a token while an answer waits for members or for the disk, and hands it back with the
 answer. Each token is answered exactly once.

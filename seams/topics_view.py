@@ -1,4 +1,4 @@
-"""Topics view: names, ids and partition counts of topics, for readers outside the data plane."""
+"""Topics view: what the coordinator may ask about topics: names, ids, partition counts."""
 
 from typing import Protocol
 

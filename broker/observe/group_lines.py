@@ -85,7 +85,7 @@ def _(event: groups.StaticMemberReplaced) -> Iterable[LogLine]:
         "Static member with unknown member id joins group, replacing previously mapped member",
         fields,
     )
-    if event.settled:
+    if event.without_rebalance:
         yield LogLine(
             "info",
             "Static member which joins during Stable stage and doesn't affect the selected "

@@ -1,4 +1,4 @@
-"""What may be asked of a group? A client's request, a timer that fired, a record that was stored.
+"""Classic commands: what is asked of a classic group: by a request, a timer, a stored record.
 
 Every turn of a shard carries out one command. A decision may name commands that follow it at once
 (`Outcome.then`) or once its records are stored (`Outcome.when_stored`); an op of the purgatory

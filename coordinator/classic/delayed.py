@@ -1,4 +1,4 @@
-"""What is waited for? That members rejoin, that they sync, and that one of them speaks.
+"""Delayed operations of classic groups: rejoin, sync, session and partition-change timeouts.
 
 An op is a question plus a deadline. It reads a `GroupView` and returns a `Command`; it never
 changes state and never replies, so it may be asked any number of times. `Purgatory` owns the

@@ -1,10 +1,10 @@
-"""What happened to a group? Facts in the past tense, made by decisions and written in by `evolve`.
+"""Classic events: what happened to a classic group and its members.
 
-Each event carries what `evolve` needs and what an operator would ask: the log lines, the metrics
-and the history are all derived from events (broker/observe/observer.py), by table, and from
-nothing else.
-Times: `at_ms` is the wall clock (Unix epoch), `*_deadline_ms` and `now_ms` are monotonic. Kafka's
-counterpart: the log lines of `GroupMetadataManager`, one event for each.
+Facts in the past tense, made by decisions and applied by `evolve`. Each event carries what `evolve`
+needs and what an operator would ask: the log lines, the metrics and the history are all derived
+from events (broker/observe/observer.py), by table, and from nothing else. Times: `at_ms` is the
+wall clock (Unix epoch), `*_deadline_ms` and `now_ms` are monotonic. Kafka's counterpart: the log
+lines of `GroupMetadataManager`, one event for each.
 """
 
 from collections.abc import Mapping
@@ -109,7 +109,7 @@ class MemberRejoined(Struct, frozen=True):
 class StaticMemberReplaced(Struct, frozen=True):
     """A static member came back: same instance, new id. `member` names the process that came.
 
-    `settled`: into a Stable group whose protocol stays, so nobody rebalances and nothing is parked.
+    `without_rebalance`: into a Stable group whose protocol stays, so no join is parked.
     """
 
     group_id: GroupId
@@ -124,7 +124,7 @@ class StaticMemberReplaced(Struct, frozen=True):
     protocols: Protocols
     session_deadline_ms: int
     token: ReplyToken | None
-    settled: bool
+    without_rebalance: bool
     reason: str
 
 

@@ -24,7 +24,7 @@ from storage.api import Record
 GENERATION_BEGUN: Final = 0x7263
 """The record type, "rc" in the log: far above the numbers that Kafka gives out one by one."""
 
-VERSION: Final = 0
+GENERATION_BEGUN_VERSION: Final = 0
 _INT16: Final = struct.Struct(">h")
 
 
@@ -94,7 +94,9 @@ def generation_record(
             for member in members
         ],
     )
-    write = writer(GenerationBegunValue, VERSION, prefix=_INT16.pack(VERSION))
+    write = writer(
+        GenerationBegunValue, GENERATION_BEGUN_VERSION, prefix=_INT16.pack(GENERATION_BEGUN_VERSION)
+    )
     return Record(_key(group_id), write(value))
 
 

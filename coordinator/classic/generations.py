@@ -19,7 +19,7 @@ def next_generation(newest: GenerationId) -> GenerationId:
     return FIRST_GENERATION if newest >= LAST_GENERATION else GenerationId(newest + 1)
 
 
-def is_later(one: GenerationId, than: GenerationId) -> bool:
-    """Does it come after the other? Numbers that lie far apart have begun again in between."""
-    ahead = one - than
+def is_later(generation_id: GenerationId, than: GenerationId) -> bool:
+    """Does it come after the other? Numbers far apart have wrapped around in between."""
+    ahead = generation_id - than
     return ahead > 0 if abs(ahead) < LAST_GENERATION // 2 else ahead < 0

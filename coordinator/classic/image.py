@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, cast
 from coordinator.classic.events import Protocols
 from coordinator.classic.group import ClassicGroup, ClassicMember
 from coordinator.classic.subscriptions import subscribed_topics
-from coordinator.offsets.plain_offsets import OffsetColumns, offsets_of, plain_offsets
+from coordinator.offsets.plain_offsets import OffsetColumns, offsets_of_plain, plain_offsets
 from protocol.names import (
     GenerationId,
     GroupId,
@@ -93,7 +93,7 @@ def classic_group_of(group_id: GroupId, plain: object) -> ClassicGroup:
         group.protocol_name,
         (member.metadata_for(group.protocol_name) for member in group.members.values()),
     )
-    group.offsets = offsets_of(stored.offsets)
+    group.offsets = offsets_of_plain(stored.offsets)
     return group
 
 

@@ -8,7 +8,7 @@ import struct
 from typing import Final, Protocol
 
 from coordinator.classic.generation_record import (
-    VERSION,
+    GENERATION_BEGUN_VERSION,
     GenerationBegunKey,
     GenerationBegunValue,
 )
@@ -117,9 +117,9 @@ def apply_generation_record(groups: ClassicGroupTable, key: bytes, value: bytes 
         if before is not None:
             before.generation_recorded = False
         return
-    if value[: _INT16.size] != _INT16.pack(VERSION):
+    if value[: _INT16.size] != _INT16.pack(GENERATION_BEGUN_VERSION):
         raise Malformed(f"version {value[: _INT16.size].hex()} of a generation is not known")
-    begun = reader(GenerationBegunValue, VERSION)(value, _INT16.size, len(value))
+    begun = reader(GenerationBegunValue, GENERATION_BEGUN_VERSION)(value, _INT16.size, len(value))
     generation_id = GenerationId(begun.generation)
     if before is None:
         before = groups[group_id] = ClassicGroup(group_id, begun.begun_at)
@@ -134,7 +134,7 @@ def apply_generation_record(groups: ClassicGroupTable, key: bytes, value: bytes 
 def _group_of_generation(
     group_id: GroupId, begun: GenerationBegunValue, before: ClassicGroup
 ) -> ClassicGroup:
-    """The generation as it was when its joins were answered: everybody has yet to sync."""
+    """The generation as it was when its joins were answered: no member has synced yet."""
     group = ClassicGroup(group_id, begun.begun_at)
     group.offsets = before.offsets
     group.generation_recorded = True

@@ -1,4 +1,4 @@
-"""Which topics do a group's members subscribe to?
+"""Subscriptions: the topics that the members of a classic group subscribe to.
 
 Only members of protocol type "consumer" say so in a form that we may read: the subscription that
 each offers with its protocol. Of every version of it we read the first one's fields, which all

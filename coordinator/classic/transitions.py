@@ -1,4 +1,4 @@
-"""Which moves may a group make between its states? The one table; asserts and docs come from it.
+"""State transitions: the moves a classic group may make; asserts and docs use this table.
 
 Kafka's counterpart: `ClassicGroupState.validPreviousStates`.
 """

@@ -1,4 +1,4 @@
-"""Deleted topics: whose committed offsets are still to be forgotten, and by which partitions?
+"""Deleted topics: whose committed offsets are still to be deleted, and in which partitions.
 
 What was committed for a topic goes with it. That takes time: a partition may be loading when the
 topic is deleted, its groups are looked at a slice at a time, and the tombstones have to be stored.
@@ -21,7 +21,7 @@ from protocol.names import GroupId, TopicId, TopicName
 from seams.now import Now
 from storage.api import Position
 
-GROUPS_PER_SLICE: Final = 500
+_GROUPS_PER_SLICE: Final = 500
 """How many groups a partition looks at in one tick."""
 
 
@@ -47,7 +47,7 @@ class DeletedTopics:
         remembered: Iterable[tuple[TopicName, TopicId]],
         forgotten: Callable[[TopicId], None],
     ) -> None:
-        """`forgotten` is told of a topic once nothing of it is left in any partition's log."""
+        """`forgotten` is called when nothing of a topic is left in any partition's log."""
         self._partitions = partitions
         self._forgotten = forgotten
         self._topics: dict[TopicId, DeletedTopic] = {}
@@ -71,11 +71,11 @@ class DeletedTopics:
     def pending(self, partition: int) -> list[DeletedTopic]:
         """What a partition that was loaded has to forget."""
         return [
-            self._topics[one]._replace(
-                before_now=self._topics[one].before_now
-                and (one, partition) not in self._served_since
+            self._topics[topic_id]._replace(
+                before_now=self._topics[topic_id].before_now
+                and (topic_id, partition) not in self._served_since
             )
-            for one, left in self._pending.items()
+            for topic_id, left in self._pending.items()
             if partition in left
         ]
 
@@ -108,7 +108,7 @@ class Forgetting:
         end_position: Callable[[], Position],
         done: Callable[[TopicId], None],
     ) -> None:
-        """`done` is told of a topic once what `forget` appended for it is stored."""
+        """`done` is called when what `forget` appended for a topic is stored."""
         self._forget = forget
         self._end_position = end_position
         self._done = done
@@ -124,9 +124,9 @@ class Forgetting:
 
     def next_slice(self, now: Now, stored: Position) -> None:
         topic, group_ids = self._queue[0]
-        for group_id in group_ids[-GROUPS_PER_SLICE:]:
+        for group_id in group_ids[-_GROUPS_PER_SLICE:]:
             self._forget(group_id, topic, now)
-        del group_ids[-GROUPS_PER_SLICE:]
+        del group_ids[-_GROUPS_PER_SLICE:]
         if not group_ids:
             self._queue.popleft()
             self._unstored.append((self._end_position(), topic.topic_id))

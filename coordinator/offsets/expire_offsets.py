@@ -25,7 +25,7 @@ from protocol.names import ZERO_TOPIC_ID, GroupState, TopicName
 from seams.now import Now
 from storage.api import RecordPair
 
-MINUTE_MS: Final = 60_000
+_MINUTE_MS: Final = 60_000
 
 Expired = tuple[TopicName, int, CommittedOffset]
 
@@ -52,15 +52,15 @@ def decide_topic_deleted(group: GroupView, topic: DeletedTopic, now: Now) -> Out
     committed = group.offsets.get(topic.name, {})
     gone = {index: commit for index, commit in committed.items() if commit.topic_id in ids}
     offsets = [(topic.name, gone)] if gone else []
-    asker = (topic.client_id, topic.client_host)
-    return _forget(group, now, DeletionCause.TOPIC_DELETED, offsets, asker)
+    client = (topic.client_id, topic.client_host)
+    return _forget(group, now, DeletionCause.TOPIC_DELETED, offsets, client)
 
 
 def _expired(group: GroupView, now_wall_ms: int, settings: GroupSettings) -> Iterator[Expired]:
     expiration = group.offset_expiration()
     if expiration is None:
         return
-    retention_ms = settings.offsets_retention_minutes * MINUTE_MS
+    retention_ms = settings.offsets_retention_minutes * _MINUTE_MS
     since_ms = expiration.since_ms
     for topic, partitions in group.offsets.items():
         if group.is_subscribed_to(topic):
@@ -87,7 +87,7 @@ def _forget(
     now: Now,
     cause: DeletionCause,
     offsets: OffsetsOfTopics,
-    asker: tuple[str, str] = ("", ""),
+    client: tuple[str, str] = ("", ""),
 ) -> Outcome:
     if not offsets:
         return Outcome()
@@ -95,6 +95,6 @@ def _forget(
     for topic, gone in offsets:
         add_offset_tombstones(records, group.group_id, topic, gone)
     return Outcome(
-        events=[OffsetsDeleted(group.group_id, now.wall_ms, cause, offsets, *asker)],
+        events=[OffsetsDeleted(group.group_id, now.wall_ms, cause, offsets, *client)],
         records=records,
     )

@@ -35,8 +35,8 @@ from seams.reply_token import ReplyToken
 from seams.topics_view import TopicsView
 from storage.api import RecordPair
 
-TOPIC_IDS_SINCE: Final = 10
-GROUP_ID_NOT_FOUND_SINCE: Final = 9
+_TOPIC_IDS_SINCE: Final = 10
+_GROUP_ID_NOT_FOUND_SINCE: Final = 9
 
 KnownTopic = tuple[TopicName, TopicId, Sequence[OffsetCommitRequestPartition]]
 """What of a request's topic exists: the name, the id, and the existing partitions."""
@@ -95,7 +95,7 @@ def _all_known(
     for topic in request.topics:
         name: TopicName | None
         topic_id: TopicId | None
-        if api_version < TOPIC_IDS_SINCE:
+        if api_version < _TOPIC_IDS_SINCE:
             name = topic.name
             topic_id = topics.topic_id(name)
         else:
@@ -127,7 +127,7 @@ def _split(
         name: TopicName | None = topic.name
         topic_id: TopicId | None = topic.topic_id
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if api_version >= TOPIC_IDS_SINCE:
+        if api_version >= _TOPIC_IDS_SINCE:
             name = topics.topic_name(topic.topic_id)
             unknown = ErrorCode.UNKNOWN_TOPIC_ID
         else:
@@ -162,14 +162,16 @@ def _merge(
 ) -> list[OffsetCommitResponseTopic]:
     """One list of topics out of two: what does not exist comes first, and a topic stands once."""
     merged: dict[TopicId | TopicName, OffsetCommitResponseTopic] = {}
-    gathered: dict[TopicId | TopicName, list[OffsetCommitResponsePartition]] = {}
+    partitions_by_key: dict[TopicId | TopicName, list[OffsetCommitResponsePartition]] = {}
     for topic in (*first, *then):  # a request may name a topic a hundred thousand times
-        key = topic.topic_id if api_version >= TOPIC_IDS_SINCE else topic.name
+        key = topic.topic_id if api_version >= _TOPIC_IDS_SINCE else topic.name
         if key not in merged:
-            gathered[key] = [*topic.partitions]
-            merged[key] = OffsetCommitResponseTopic(topic.name, topic.topic_id, gathered[key])
+            partitions_by_key[key] = [*topic.partitions]
+            merged[key] = OffsetCommitResponseTopic(
+                topic.name, topic.topic_id, partitions_by_key[key]
+            )
         else:
-            gathered[key].extend(topic.partitions)
+            partitions_by_key[key].extend(topic.partitions)
     return list(merged.values())
 
 
@@ -225,7 +227,7 @@ def _refusal_without_group(generation_id: GenerationId, api_version: int) -> Err
     """A simple consumer's first commit creates its group; a member's group must exist."""
     if generation_id < 0:
         return ErrorCode.NONE
-    if api_version >= GROUP_ID_NOT_FOUND_SINCE:
+    if api_version >= _GROUP_ID_NOT_FOUND_SINCE:
         return ErrorCode.GROUP_ID_NOT_FOUND
     return ErrorCode.ILLEGAL_GENERATION
 

@@ -33,14 +33,14 @@ from seams.topics_view import TopicsView
 
 GROUP_ERROR_SINCE: Final = 2
 GROUPS_SINCE: Final = 8
-TOPIC_IDS_SINCE: Final = 10
+_TOPIC_IDS_SINCE: Final = 10
 
 GROUP_BYTES: Final = 30  # or a topic
 PARTITION_BYTES: Final = 20
 UNWEIGHED_PARTITIONS: Final = 1_000
 """Of a single group, as consumers ask for it: with the longest metadata they are 32 MB."""
 
-NO_OFFSET: Final = -1
+_NO_OFFSET: Final = -1
 NO_LEADER_EPOCH: Final = -1
 
 Unstable = Mapping[TopicName, Collection[int]]
@@ -152,7 +152,7 @@ def _all_topics(
 ) -> list[OffsetFetchResponseTopics]:
     found: list[OffsetFetchResponseTopics] = []
     for name, partitions in committed.items():
-        topic_id = topics.topic_id(name) if api_version >= TOPIC_IDS_SINCE else ZERO_TOPIC_ID
+        topic_id = topics.topic_id(name) if api_version >= _TOPIC_IDS_SINCE else ZERO_TOPIC_ID
         if topic_id is None:
             continue  # It cannot be named: it was deleted, and its offsets soon will be.
         open_partitions = unstable.get(name, ())
@@ -175,7 +175,7 @@ def _listed_topics(
     found: list[OffsetFetchResponseTopics] = []
     unknown: list[OffsetFetchResponseTopics] = []
     for topic in wanted:
-        by_id = api_version >= TOPIC_IDS_SINCE
+        by_id = api_version >= _TOPIC_IDS_SINCE
         name = topics.topic_name(topic.topic_id) if by_id else topic.name
         if name is None:
             unknown.append(_without_offsets(topic, topic.name, ErrorCode.UNKNOWN_TOPIC_ID))
@@ -206,10 +206,10 @@ def _answer(
 ) -> OffsetFetchResponsePartitions:
     if is_open:
         return OffsetFetchResponsePartitions(
-            index, NO_OFFSET, NO_LEADER_EPOCH, "", ErrorCode.UNSTABLE_OFFSET_COMMIT
+            index, _NO_OFFSET, NO_LEADER_EPOCH, "", ErrorCode.UNSTABLE_OFFSET_COMMIT
         )
     if commit is None:
-        return OffsetFetchResponsePartitions(index, NO_OFFSET, NO_LEADER_EPOCH, "")
+        return OffsetFetchResponsePartitions(index, _NO_OFFSET, NO_LEADER_EPOCH, "")
     return OffsetFetchResponsePartitions(
         index, commit.committed_offset, commit.leader_epoch, commit.metadata
     )
@@ -219,7 +219,7 @@ def _without_offsets(
     topic: OffsetFetchRequestTopics, name: TopicName, error_code: ErrorCode
 ) -> OffsetFetchResponseTopics:
     answers = [
-        OffsetFetchResponsePartitions(index, NO_OFFSET, NO_LEADER_EPOCH, "", error_code)
+        OffsetFetchResponsePartitions(index, _NO_OFFSET, NO_LEADER_EPOCH, "", error_code)
         for index in topic.partition_indexes
     ]
     return OffsetFetchResponseTopics(echoed(name), topic.topic_id, answers)

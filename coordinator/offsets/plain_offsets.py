@@ -1,7 +1,7 @@
 """Plain offsets: committed offsets in columns, as a snapshot keeps them.
 
 Offsets are the bulk of a snapshot. Each topic is a row of columns, and a column whose values are
-all equal is one value. `plain_offsets` and `offsets_of` are inverse to each other.
+all equal is one value. `plain_offsets` and `offsets_of_plain` are inverse to each other.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +28,7 @@ def plain_offsets(
     return [_columns(topic, commits) for topic, commits in offsets.items()]
 
 
-def offsets_of(
+def offsets_of_plain(
     plain: Sequence[OffsetColumns],
 ) -> dict[TopicName, dict[int, CommittedOffset]]:
     found: dict[TopicName, dict[int, CommittedOffset]] = {}

@@ -300,7 +300,7 @@ class HistoryRecorder:
         running = self._rebalances.running(group.group_id)
         if running is not None and running.ownership is not None:
             running.ownership.release(owner_of(old), heard_ms)
-        elif not event.settled:
+        elif not event.without_rebalance:
             released = OwnerRelease(owner_of(old), old.assignment, heard_ms)
             self._changes.removed = RemovedMembers(
                 group.group_id, now.mono_ms, Removal.LEFT, {}, 0, (released,)
@@ -318,7 +318,7 @@ class HistoryRecorder:
             event.old_member_id,
             group.generation_id,
             len(group.members),
-            event.settled,
+            event.without_rebalance,
             event.reason,
             replaced,
             now.mono_ms - heard_ms,

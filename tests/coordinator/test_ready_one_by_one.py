@@ -13,7 +13,7 @@ from broker.net.error_codes import errors_in
 from coordinator import image
 from coordinator.classic.group import ClassicGroup
 from coordinator.events import PartitionLoaded
-from coordinator.group_types import group_of, plain_of
+from coordinator.group_types import group_of_plain, plain_of
 from coordinator.image import NOTHING, Image, LoadStart
 from coordinator.records import RecordSkipped, UnreadableRecord
 from protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
@@ -320,7 +320,7 @@ def test_a_group_that_cannot_be_decoded_ends_its_shard_alone(
     def broken(group_id: GroupId, plain: object) -> ClassicGroup:
         raise ZeroDivisionError("a bug of ours")
 
-    monkeypatch.setattr(image, "group_of", broken)
+    monkeypatch.setattr(image, "group_of_plain", broken)
     assert world.coordinator.restore_slice(0, world.now, 0) is False
     assert isinstance(failed[0], ZeroDivisionError)
     assert world.beat("stable", "m", 1).error is ErrorCode.NOT_COORDINATOR
@@ -332,7 +332,7 @@ def test_equal_values_of_a_column_stand_once(world: World) -> None:
     _, partitions, offsets, epochs, metadata, committed, expire, ids = plain[-1][0]  # type: ignore[index]
     assert (partitions, offsets) == ([0, 1], [7, 8])
     assert all(len(column) == 1 for column in (epochs, metadata, committed, expire, ids))
-    assert group_of(group.group_id, plain).offsets == group.offsets
+    assert group_of_plain(group.group_id, plain).offsets == group.offsets
 
 
 def test_with_a_full_log_a_group_that_is_not_ready_is_looked_at_before_its_leader_syncs(

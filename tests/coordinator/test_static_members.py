@@ -219,7 +219,7 @@ def test_the_event_says_who_came_back_and_whether_anybody_was_disturbed(
     (replaced,) = world.events_of(StaticMemberReplaced)
     assert replaced.old_member_id == old
     assert replaced.member.member_id == holder(group, "b")
-    assert replaced.settled
+    assert replaced.without_rebalance
     assert not replaced.was_leader
     assert replaced.reason == "deploy"
 

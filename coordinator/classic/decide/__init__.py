@@ -1,1 +1,1 @@
-"""One file per question. Each reads a view and answers with an Outcome; none of them writes."""
+"""Classic decisions, one file per request or command: a view in, an Outcome out, no writes."""

@@ -1,4 +1,4 @@
-"""The leader's assignments are on the disk, or cannot get there: does anybody still want them?
+"""Stored assignments: hand them out, unless the group has moved on or the log failed.
 
 While they were being written, joins were served. So the state and the generation are checked again:
 if a rebalance has begun since, what was stored is dropped, for the next generation will be stored

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from coordinator.classic import events
 from coordinator.classic.commands import BeginRebalance, CompleteJoin, EndInitialDelay
-from coordinator.classic.decide.checks import name_of
+from coordinator.classic.decide.checks import identity_of
 from coordinator.classic.decide.lapsed_members import lapsed_removed
 from coordinator.classic.decide.sessions import beat_ops
 from coordinator.classic.delayed import ClassicOp, DelayedJoin, InitialDelayedJoin
@@ -31,7 +31,7 @@ def decide_begin_rebalance(
     if group is None or group.state not in CAN_REBALANCE:
         return Outcome()
     if group.lapsed_member_ids:
-        # Everybody will be told to rejoin now, so nobody is spared by forgiving any longer.
+        # All members have to rejoin now, so the removal need not wait any longer.
         return Outcome(events=(lapsed_removed(group, now),), then=(command,))
     replies: Sequence[Reply] = ()
     ops: list[ClassicOp] = []
@@ -52,7 +52,9 @@ def decide_begin_rebalance(
         cause=command.cause,
         reason=command.reason,
         trigger_ids=command.trigger_ids,
-        waiting_for=tuple(name_of(m) for m in group.members.values() if m.awaiting_join is None),
+        waiting_for=tuple(
+            identity_of(m) for m in group.members.values() if m.awaiting_join is None
+        ),
         rebalance_timeout_ms=group.rebalance_timeout_ms,
     )
     ops.append(_waiting(group, now, settings))

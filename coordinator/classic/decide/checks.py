@@ -1,4 +1,4 @@
-"""May this member speak for itself, offer these protocols, come in at all?
+"""Member checks: may this member act, do its protocols match, is there room for it?
 
 The questions that several requests ask in the same way. Each answers with the error code that the
 client gets, in the order in which Kafka asks.
@@ -75,7 +75,7 @@ def has_place_for(group: ClassicGroupView, member_id: MemberId, max_size: int) -
             return member_id in group.members or len(group.members) < max_size
 
 
-def name_of(member: ClassicMemberView) -> MemberIdentity:
+def identity_of(member: ClassicMemberView) -> MemberIdentity:
     """For the log and the history: the process that really came."""
     return MemberIdentity(
         member.member_id, member.group_instance_id, member.caller_client_id, member.caller_host

@@ -2,7 +2,7 @@
 
 Follows when all have rejoined, or when the rest is not waited for any longer. Dynamic members that
 did not come are dropped; static ones stay, so that they may restart in peace. The generation is
-written down before anybody is told of it, in a record of our own; see generation_record.py.
+stored before the joins are answered, in a record of its own; see generation_record.py.
 Kafka's counterpart: `GroupMetadataManager.completeClassicGroupJoin`.
 """
 
@@ -10,7 +10,7 @@ from typing import Final
 
 from coordinator.classic import events
 from coordinator.classic.commands import CompleteJoin
-from coordinator.classic.decide.checks import name_of
+from coordinator.classic.decide.checks import identity_of
 from coordinator.classic.decide.join_answers import generation_answer, members_for_leader
 from coordinator.classic.decide.protocol_choice import choose_protocol
 from coordinator.classic.decide.sessions import beat_ops
@@ -64,7 +64,7 @@ def _removed(
         group.state,
         group.generation_id,
         RemovalCause.DID_NOT_REJOIN,
-        tuple(RemovedMember(name_of(member)) for member in dropped),
+        tuple(RemovedMember(identity_of(member)) for member in dropped),
     )
 
 
@@ -85,7 +85,7 @@ def _become_empty(group: ClassicGroupView, now: Now) -> Outcome:
 
 def _wait_longer(group: ClassicGroupView, missing: list[ClassicMemberView], now: Now) -> Outcome:
     """Only static members are left, and none of them is here: their sessions will tell."""
-    waiting_for = tuple(name_of(member) for member in missing)
+    waiting_for = tuple(identity_of(member) for member in missing)
     wait_ms = max(group.rebalance_timeout_ms, REJOIN_WAIT_MS_MIN)
     op = DelayedJoin(group, group.rebalance_id, now.mono_ms + wait_ms)
     return Outcome(
@@ -106,8 +106,8 @@ def _begin_generation(
                 group.group_id,
                 now.wall_ms,
                 LeaderCause.DID_NOT_REJOIN,
-                name_of(leader),
-                name_of(joined[0]),
+                identity_of(leader),
+                identity_of(joined[0]),
             )
         )
         leader = joined[0]
@@ -129,8 +129,10 @@ def _begin_generation(
                 (m.metadata_for(protocol_name) for m in members),
             ),
             recorded=settings.generation_records,
-            joins=tuple(JoinWait(name_of(m), now.mono_ms - m.join_parked_at_ms) for m in joined),
-            absent=tuple(name_of(member) for member in missing),
+            joins=tuple(
+                JoinWait(identity_of(m), now.mono_ms - m.join_parked_at_ms) for m in joined
+            ),
+            absent=tuple(identity_of(member) for member in missing),
         )
     )
     sync = DelayedSync(group, generation_id, now.mono_ms + group.rebalance_timeout_ms)
@@ -172,7 +174,7 @@ def _answers(
     generation_id: GenerationId,
     protocol_name: str,
 ) -> list[Reply]:
-    """Everybody learns the generation; the leader also learns who is in it, the absent included."""
+    """All get the generation; the leader also gets its members, absent ones included."""
     assert group.protocol_type is not None
     protocol = (group.protocol_type, protocol_name)
     replies = []

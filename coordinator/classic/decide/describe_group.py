@@ -11,7 +11,7 @@ from protocol.messages.describe_groups import DescribedGroup, DescribedGroupMemb
 from protocol.names import OPERATIONS_NOT_REQUESTED, ErrorCode, GroupId, GroupState
 from protocol.primitives import echoed
 
-GROUP_ID_NOT_FOUND_SINCE: Final = 6
+_GROUP_ID_NOT_FOUND_SINCE: Final = 6
 
 DESCRIBED_BYTES: Final = 100
 """A group without its members, and a member without what it and its leader say."""
@@ -33,7 +33,7 @@ def describe_group(
     """The group as it is now; one that does not exist is "Dead", which only v6 calls an error."""
     operations = GROUP_OPERATIONS if include_authorized_operations else OPERATIONS_NOT_REQUESTED
     if group is None:
-        if api_version >= GROUP_ID_NOT_FOUND_SINCE:
+        if api_version >= _GROUP_ID_NOT_FOUND_SINCE:
             return DescribedGroup(
                 ErrorCode.GROUP_ID_NOT_FOUND,
                 echoed(f"Group {group_id} not found."),

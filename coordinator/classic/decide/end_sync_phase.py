@@ -1,4 +1,4 @@
-"""Members that joined a generation did not come for their assignment: how long are they waited for?
+"""Sync timeout: remove the members that joined a generation and did not sync in time.
 
 Follows when a DelayedSync ends. Once all have synced there is nothing to do; after the rebalance
 timeout those who have not are removed, in CompletingRebalance as in Stable, and the rest
@@ -8,7 +8,7 @@ Kafka's counterpart: `GroupMetadataManager.expirePendingSync`.
 
 from coordinator.classic import events
 from coordinator.classic.commands import BeginRebalance, EndSyncPhase, RebalanceCause
-from coordinator.classic.decide.checks import name_of
+from coordinator.classic.decide.checks import identity_of
 from coordinator.classic.events import RemovalCause, RemovedMember
 from coordinator.classic.group_view import ClassicGroupView
 from coordinator.outcome import Outcome
@@ -34,7 +34,7 @@ def decide_end_sync_phase(
         group.state,
         group.generation_id,
         RemovalCause.DID_NOT_SYNC,
-        tuple(RemovedMember(name_of(member)) for member in gone),
+        tuple(RemovedMember(identity_of(member)) for member in gone),
     )
     gone_ids = tuple(member.member_id for member in gone)
     begin = BeginRebalance(

@@ -1,10 +1,10 @@
-"""A member, or an id that was handed out, has been silent for a session: is it gone?
+"""Session expiry: remove a member, or an assigned id, that was silent for its session timeout.
 
-Follows when a DelayedHeartbeat fires. It may have been heard from since (then the op is filed again
-at its new deadline), or it may be waiting for an answer of ours (then nobody can blame it), unless
-it is new: a join without an answer for five minutes is given up, because its client would have
-asked again by now. See lapsed_members.py for what Rollcall does in a Stable group.
-Kafka's counterpart: `GroupMetadataManager.expireClassicGroupMemberHeartbeat`.
+Follows when a DelayedHeartbeat fires. It may have sent a heartbeat since (then the op is scheduled
+again at its new deadline), or it may be waiting for an answer (then its session is paused), unless
+it is new: a join without an answer for five minutes is dropped, because its client would have sent
+it again by now. See lapsed_members.py for what Rollcall does in a Stable group. Kafka's
+counterpart: `GroupMetadataManager.expireClassicGroupMemberHeartbeat`.
 """
 
 from coordinator.classic import events
@@ -15,7 +15,7 @@ from coordinator.classic.commands import (
     ExpireSession,
     RebalanceCause,
 )
-from coordinator.classic.decide.checks import name_of
+from coordinator.classic.decide.checks import identity_of
 from coordinator.classic.decide.join_answers import refuse_join
 from coordinator.classic.decide.lapsed_members import lapse, may_lapse
 from coordinator.classic.delayed import DelayedHeartbeat
@@ -61,7 +61,7 @@ def _remove(group: ClassicGroupView, member: ClassicMemberView, now: Now) -> Out
         group.state,
         group.generation_id,
         RemovalCause.NEW_MEMBER_TIMED_OUT if member.is_new else RemovalCause.SESSION_EXPIRED,
-        (RemovedMember(name_of(member)),),
+        (RemovedMember(identity_of(member)),),
     )
     then: tuple[ClassicCommand, ...]
     if group.state is GroupState.PREPARING_REBALANCE:

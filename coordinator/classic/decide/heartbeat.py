@@ -10,7 +10,7 @@ from typing import Final
 
 from coordinator.classic.commands import Beat
 from coordinator.classic.decide.checks import check_member, fenced
-from coordinator.classic.decide.lapsed_members import settle_lapses
+from coordinator.classic.decide.lapsed_members import resolve_lapses
 from coordinator.classic.decide.sessions import extend_session
 from coordinator.classic.group_view import ClassicGroupView
 from coordinator.outcome import Outcome, Reply
@@ -55,7 +55,7 @@ def decide_heartbeat(group: ClassicGroupView | None, command: Beat, now: Now) ->
         )
         return Outcome(replies=(reply,), events=(happened,))
     if error_code is ErrorCode.NONE and group.lapsed_member_ids:
-        return settle_lapses(group, request.member_id, command, now)
+        return resolve_lapses(group, request.member_id, command, now)
     if error_code in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS):
         return Outcome(
             replies=(reply,), events=extend_session(group, group.members[request.member_id], now)

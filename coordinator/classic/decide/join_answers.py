@@ -1,4 +1,4 @@
-"""What does a JoinGroup answer say? The current generation, or why there is none.
+"""JoinGroup responses: the current generation, or an error without one.
 
 Kafka's counterpart: the `JoinGroupResponseData` that `GroupMetadataManager` builds in many places.
 """

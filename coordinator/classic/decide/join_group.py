@@ -15,7 +15,7 @@ from coordinator.classic.decide.checks import (
     check_member,
     fenced,
     has_place_for,
-    name_of,
+    identity_of,
     supports_protocols,
 )
 from coordinator.classic.decide.join_answers import join_answer, members_for_leader, refuse_join
@@ -25,7 +25,7 @@ from coordinator.classic.decide.join_request import (
     rebalance_timeout_ms,
     supersede_join,
 )
-from coordinator.classic.decide.lapsed_members import settle_lapses
+from coordinator.classic.decide.lapsed_members import resolve_lapses
 from coordinator.classic.decide.static_members import decide_static_return
 from coordinator.classic.delayed import DelayedHeartbeat
 from coordinator.classic.events import JoinKind, RemovalCause, RemovedMember
@@ -63,7 +63,7 @@ def decide_join_group(
     if group is None:
         return _create_group(command, now)
     if group.lapsed_member_ids:
-        return settle_lapses(group, _named(group, request), command, now)
+        return resolve_lapses(group, _named(group, request), command, now)
     if not has_place_for(group, request.member_id, settings.group_max_size):
         return _turn_away(group, request, token, now)
     refused_id = request.member_id
@@ -121,7 +121,7 @@ def _create_group(command: Join, now: Now) -> Outcome:
 def _turn_away(
     group: ClassicGroupView, request: JoinGroupRequest, token: ReplyToken, now: Now
 ) -> Outcome:
-    """The group is full: whoever knocks too late is out, even a member that was in before."""
+    """The group is full: the join is refused, and a member that was in it before is removed."""
     happened: tuple[events.MembersRemoved | events.PendingMemberRemoved, ...] = ()
     member = group.members.get(request.member_id)
     if member is not None:
@@ -132,7 +132,7 @@ def _turn_away(
                 group.state,
                 group.generation_id,
                 RemovalCause.GROUP_FULL,
-                (RemovedMember(name_of(member)),),
+                (RemovedMember(identity_of(member)),),
             ),
         )
     elif request.member_id in group.pending_member_ids:
@@ -259,7 +259,7 @@ def _park(
         group.group_id,
         now.wall_ms,
         now.mono_ms,
-        name_of(member),
+        identity_of(member),
         request.session_timeout_ms,
         rebalance_timeout_ms(request, token),
         offered_protocols(request),

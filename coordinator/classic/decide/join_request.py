@@ -1,4 +1,4 @@
-"""What does a JoinGroup request offer, the differences between its versions smoothed out?"""
+"""JoinGroup request: what it offers, the same for all versions."""
 
 from coordinator.classic.decide.join_answers import refuse_join
 from coordinator.classic.events import Protocols

@@ -1,4 +1,4 @@
-"""Is a member whose session ran out gone? Not until somebody would notice.
+"""Lapsed members: a session has run out, but the removal waits until others would notice.
 
 The rule of rollcall.forgive.slow.member. Kafka differs: it removes the member at once and has the
 whole group rebalance. The protocol's original design only marks it: the group stays Stable, and a
@@ -15,7 +15,7 @@ from coordinator.classic.commands import (
     RebalanceCause,
     RemoveLapsed,
 )
-from coordinator.classic.decide.checks import name_of
+from coordinator.classic.decide.checks import identity_of
 from coordinator.classic.decide.sessions import extend_session
 from coordinator.classic.delayed import DelayedHeartbeat
 from coordinator.classic.events import RemovalCause, RemovedMember
@@ -47,7 +47,7 @@ def lapse(
         now.wall_ms,
         now.mono_ms,
         group.generation_id,
-        name_of(member),
+        identity_of(member),
         member.session_timeout_ms,
         until_ms,
     )
@@ -55,7 +55,7 @@ def lapse(
     return Outcome(events=(lapsed,), ops=(op,))
 
 
-def settle_lapses(
+def resolve_lapses(
     group: ClassicGroupView, member_id: MemberId, command: ClassicCommand, now: Now
 ) -> Outcome:
     """Before `command` of this member is decided: take it back itself, and let the others go."""
@@ -87,7 +87,7 @@ def lapsed_removed(group: ClassicGroupView, now: Now) -> events.MembersRemoved:
         group.generation_id,
         RemovalCause.SESSION_EXPIRED,
         tuple(
-            RemovedMember(name_of(group.members[member_id]))
+            RemovedMember(identity_of(group.members[member_id]))
             for member_id in group.lapsed_member_ids
         ),
     )

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from coordinator.classic import events
 from coordinator.classic.commands import BeginRebalance, ClassicCommand, Leave, RebalanceCause
-from coordinator.classic.decide.checks import check_member, fenced, name_of
+from coordinator.classic.decide.checks import check_member, fenced, identity_of
 from coordinator.classic.decide.join_answers import refuse_join
 from coordinator.classic.events import RemovalCause, RemovedMember
 from coordinator.classic.group_view import ClassicGroupView, ClassicMemberView
@@ -35,14 +35,14 @@ def decide_leave_group(group: ClassicGroupView | None, command: Leave, now: Now)
     token = command.token
     leaving = named_in(command.request, token.api_version)
     if group is None:
-        answers = [_answer(one, ErrorCode.UNKNOWN_MEMBER_ID) for one in leaving]
+        answers = [_answer(member, ErrorCode.UNKNOWN_MEMBER_ID) for member in leaving]
         return Outcome(replies=(leave_answer(token, answers),))
     if group.state is GroupState.DEAD:
         dead = LeaveGroupResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return Outcome(replies=(Reply(token, dead),))
     leave = _Leave(group, token, now)
-    for one in leaving:
-        leave.consider(one)
+    for member in leaving:
+        leave.consider(member)
     return leave.outcome()
 
 
@@ -59,11 +59,11 @@ def leave_answer(token: ReplyToken, answers: Sequence[MemberResponse]) -> Reply:
     return Reply(token, LeaveGroupResponse(members=answers))
 
 
-def _answer(one: MemberIdentity, error_code: ErrorCode = ErrorCode.NONE) -> MemberResponse:
-    instance_id = one.group_instance_id
+def _answer(leaving: MemberIdentity, error_code: ErrorCode = ErrorCode.NONE) -> MemberResponse:
+    instance_id = leaving.group_instance_id
     if instance_id is not None:
         instance_id = echoed(instance_id)
-    return MemberResponse(echoed(one.member_id), instance_id, error_code)
+    return MemberResponse(echoed(leaving.member_id), instance_id, error_code)
 
 
 class _Leave:
@@ -79,14 +79,14 @@ class _Leave:
         self.gone_pending: set[MemberId] = set()
         self.happened: list[events.ClassicEvent] = []
 
-    def consider(self, one: MemberIdentity) -> None:
-        error_code = self._refusal(one)
-        self.answers.append(_answer(one, error_code))
+    def consider(self, leaving: MemberIdentity) -> None:
+        error_code = self._refusal(leaving)
+        self.answers.append(_answer(leaving, error_code))
         if error_code is not ErrorCode.NONE:
             return
-        member_id = one.member_id
-        if member_id == UNKNOWN_MEMBER_ID and one.group_instance_id is not None:
-            member_id = self.group.static_members[one.group_instance_id]
+        member_id = leaving.member_id
+        if member_id == UNKNOWN_MEMBER_ID and leaving.group_instance_id is not None:
+            member_id = self.group.static_members[leaving.group_instance_id]
         if member_id in self.group.pending_member_ids:
             self.gone_pending.add(member_id)
             self.happened.append(
@@ -95,7 +95,7 @@ class _Leave:
                     self.now.wall_ms,
                     member_id,
                     RemovalCause.LEFT,
-                    one.reason,
+                    leaving.reason,
                     self.token.client_id,
                     self.token.client_host,
                 )
@@ -103,37 +103,37 @@ class _Leave:
             return
         member = self.group.members[member_id]
         self._dismiss(member)
-        by_instance = one.member_id == UNKNOWN_MEMBER_ID
-        self.gone[member_id] = RemovedMember(name_of(member), one.reason, by_instance)
+        by_instance = leaving.member_id == UNKNOWN_MEMBER_ID
+        self.gone[member_id] = RemovedMember(identity_of(member), leaving.reason, by_instance)
 
-    def _refusal(self, one: MemberIdentity) -> ErrorCode:
+    def _refusal(self, leaving: MemberIdentity) -> ErrorCode:
         group = self.group
-        if one.member_id == UNKNOWN_MEMBER_ID:
-            # An operator removes whoever holds the instance id.
-            if one.group_instance_id is None:
+        if leaving.member_id == UNKNOWN_MEMBER_ID:
+            # An operator removes the member that holds the instance id.
+            if leaving.group_instance_id is None:
                 return ErrorCode.UNKNOWN_MEMBER_ID
-            holder = group.static_members.get(one.group_instance_id)
+            holder = group.static_members.get(leaving.group_instance_id)
             known = holder is not None and holder not in self.gone
             return ErrorCode.NONE if known else ErrorCode.UNKNOWN_MEMBER_ID
-        if one.member_id in group.pending_member_ids:
-            again = one.member_id in self.gone_pending
+        if leaving.member_id in group.pending_member_ids:
+            again = leaving.member_id in self.gone_pending
             return ErrorCode.UNKNOWN_MEMBER_ID if again else ErrorCode.NONE
-        if one.group_instance_id is not None:
-            holder = group.static_members.get(one.group_instance_id)
+        if leaving.group_instance_id is not None:
+            holder = group.static_members.get(leaving.group_instance_id)
             if holder in self.gone:
                 return ErrorCode.UNKNOWN_MEMBER_ID
-        error_code = check_member(group, one.member_id, one.group_instance_id)
+        error_code = check_member(group, leaving.member_id, leaving.group_instance_id)
         if error_code is ErrorCode.FENCED_INSTANCE_ID:
             self.happened.append(
                 fenced(
                     group,
-                    one.member_id,
-                    one.group_instance_id,
+                    leaving.member_id,
+                    leaving.group_instance_id,
                     ApiKey.LEAVE_GROUP,
                     self.now.wall_ms,
                 )
             )
-        if error_code is ErrorCode.NONE and one.member_id in self.gone:
+        if error_code is ErrorCode.NONE and leaving.member_id in self.gone:
             return ErrorCode.UNKNOWN_MEMBER_ID
         return error_code
 

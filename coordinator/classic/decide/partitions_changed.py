@@ -25,10 +25,10 @@ def decide_partitions_changed(
     group: ClassicGroupView, topics: AbstractSet[TopicName], now: Now, settings: GroupSettings
 ) -> Outcome:
     """Note the change; the first one also starts the time of gathering."""
-    mine = frozenset(topics & (group.subscribed_topics or frozenset()))
-    if not settings.rebalance_on_partition_change or not mine or not group.members:
+    subscribed = frozenset(topics & (group.subscribed_topics or frozenset()))
+    if not settings.rebalance_on_partition_change or not subscribed or not group.members:
         return Outcome()
-    changed = events.TopicsChanged(group.group_id, now.wall_ms, mine)
+    changed = events.TopicsChanged(group.group_id, now.wall_ms, subscribed)
     if group.changed_topics:
         return Outcome(events=(changed,))
     op = DelayedPartitionChange(group.group_id, now.mono_ms + settings.partition_change_delay_ms)

@@ -1,4 +1,4 @@
-"""Which protocol does a generation use? The one with the most votes, among those that all offer.
+"""Protocol selection: the protocol with the most votes among those that all members offer.
 
 Each member votes for the first of its own list that every other one offers as well.
 Kafka's counterpart: `ClassicGroup.selectProtocol`.

@@ -1,14 +1,14 @@
-"""When does a member's silence end it? The moves of a session's deadline.
+"""Session deadlines: how a sign of life moves them.
 
-A deadline that moves later is a number; the op that is filed at the earlier one finds it there when
-it fires. A deadline that moves earlier, or that starts again after a pause, needs an op of its own.
-Kafka's counterpart: `GroupMetadataManager.rescheduleClassicGroupMemberHeartbeat`.
+A deadline that moves later is a number; the op that is scheduled at the earlier one finds it there
+when it fires. A deadline that moves earlier, or that starts again after a pause, needs an op of its
+own. Kafka's counterpart: `GroupMetadataManager.rescheduleClassicGroupMemberHeartbeat`.
 """
 
 from collections.abc import Iterable
 
 from coordinator.classic import events
-from coordinator.classic.decide.checks import name_of
+from coordinator.classic.decide.checks import identity_of
 from coordinator.classic.delayed import DelayedHeartbeat
 from coordinator.classic.group_view import ClassicGroupView, ClassicMemberView
 from seams.now import Now
@@ -41,7 +41,7 @@ def extend_session(
             group.group_id,
             now.wall_ms,
             group.generation_id,
-            name_of(member),
+            identity_of(member),
             now.mono_ms - member.lapsed_at_ms,
             deadline_ms,
         ),

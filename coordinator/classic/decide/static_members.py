@@ -1,9 +1,9 @@
-"""A static member is back without its id: does it get its old place, and who needs to know?
+"""Static member restart (KIP-345): a new process takes over its instance id and its place.
 
 Part of JoinGroup (KIP-345): the holder of an instance id starts again, is given a new member id,
-and takes over everything of the old one, the role of leader included; whoever still uses the old id
-is fenced. In a Stable group whose protocol does not change by it, nobody else is disturbed. Kafka's
-counterpart: `GroupMetadataManager.updateStaticMemberThenRebalanceOrCompleteJoin`.
+and takes over everything of the old one, the role of leader included; a client that still uses the
+old id is fenced. In a Stable group whose protocol does not change by it, nobody else is disturbed.
+Kafka's counterpart: `GroupMetadataManager.updateStaticMemberThenRebalanceOrCompleteJoin`.
 """
 
 from typing import assert_never
@@ -45,16 +45,16 @@ def decide_static_return(
     assert request.group_instance_id is not None
     old = group.members[group.static_members[request.group_instance_id]]
     begin = _rebalance(group, old, command, new_id)
-    settled = group.state is GroupState.STABLE and begin is None
+    without_rebalance = group.state is GroupState.STABLE and begin is None
     records: tuple[Record, ...] = ()
     replies = _fence(old)
-    if settled:
+    if without_rebalance:
         record = _record(group, old, command, new_id)
         if batch_bytes_at_most((record,)) > settings.max_batch_bytes:
             # It cannot be stored, so it did not happen; Kafka takes it back in the same way.
             return Outcome(replies=(_too_large(group, token),))
         records = (record,)
-        replies += (_welcome_back(group, old, command, new_id),)
+        replies += (_rejoin_answer(group, old, command, new_id),)
     deadline_ms = now.mono_ms + old.session_timeout_ms
     replaced = events.StaticMemberReplaced(
         group_id=group.group_id,
@@ -68,8 +68,8 @@ def decide_static_return(
         rebalance_timeout_ms=rebalance_timeout_ms(request, token),
         protocols=offered_protocols(request),
         session_deadline_ms=deadline_ms,
-        token=None if settled else token,
-        settled=settled,
+        token=None if without_rebalance else token,
+        without_rebalance=without_rebalance,
         reason=join_reason(request),
     )
     return Outcome(
@@ -110,7 +110,7 @@ def _rebalance(
 
 
 def _fence(old: ClassicMemberView) -> tuple[Reply, ...]:
-    """Whoever waits under the old id is told that another process has taken its place."""
+    """Requests that wait under the old id are answered with FENCED_INSTANCE_ID."""
     replies: tuple[Reply, ...] = ()
     if old.awaiting_join is not None:
         replies += (refuse_join(old.awaiting_join, ErrorCode.FENCED_INSTANCE_ID, old.member_id),)
@@ -120,11 +120,11 @@ def _fence(old: ClassicMemberView) -> tuple[Reply, ...]:
     return replies
 
 
-def _welcome_back(
+def _rejoin_answer(
     group: ClassicGroupView, old: ClassicMemberView, command: Join, new_id: MemberId
 ) -> Reply:
     """The current generation. Without KIP-814 the old id is named as the leader, so that a leader
-    that restarts does not take itself for one and assign everything anew.
+    that restarts does not compute a new assignment.
     """
     token = command.token
     if token.api_version < SKIP_ASSIGNMENT_SINCE:

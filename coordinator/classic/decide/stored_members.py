@@ -1,4 +1,4 @@
-"""What is written down of a member: as it stands, with the metadata of one protocol."""
+"""Stored member: a member as the group's record has it, with the metadata of one protocol."""
 
 from coordinator.classic.group_view import ClassicMemberView
 from coordinator.records import StoredMember

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from coordinator.classic import events
 from coordinator.classic.commands import AssignmentStored, RefuseAssignment, Sync
 from coordinator.classic.decide.checks import check_member, fenced
-from coordinator.classic.decide.lapsed_members import settle_lapses
+from coordinator.classic.decide.lapsed_members import resolve_lapses
 from coordinator.classic.decide.stored_members import snapshot
 from coordinator.classic.generation_record import end_generation_record
 from coordinator.classic.group_view import ClassicGroupView, ClassicMemberView
@@ -42,7 +42,7 @@ def decide_sync_group(
     if group.state is GroupState.COMPLETING_REBALANCE:
         return _park(group, member, command, now, settings)
     if group.lapsed_member_ids:
-        return settle_lapses(group, member.member_id, command, now)
+        return resolve_lapses(group, member.member_id, command, now)
     answer = SyncGroupResponse(
         protocol_type=group.protocol_type,
         protocol_name=group.protocol_name,
@@ -74,8 +74,8 @@ def judge_sync(group: ClassicGroupView | None, request: SyncGroupRequest) -> Err
     return ErrorCode.NONE
 
 
-def _contradicts(theirs: str | None, ours: str | None) -> bool:
-    return theirs is not None and ours is not None and theirs != ours
+def _contradicts(from_request: str | None, of_group: str | None) -> bool:
+    return from_request is not None and of_group is not None and from_request != of_group
 
 
 def _park(

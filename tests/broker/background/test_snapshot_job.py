@@ -325,13 +325,13 @@ def test_groups_that_no_record_was_about_are_copied_and_not_decoded(
     at = written.append(Batch([record_of(1, key, 4, OffsetCommitValue(2, 1, "", AT_MS))]))
     decoded: list[str] = []
     from coordinator import image
-    from coordinator.group_types import group_of
+    from coordinator.group_types import group_of_plain
 
     def seen(group_id: GroupId, plain: object) -> ClassicGroup:
         decoded.append(group_id)
-        return group_of(group_id, plain)
+        return group_of_plain(group_id, plain)
 
-    monkeypatch.setattr(image, "group_of", seen)
+    monkeypatch.setattr(image, "group_of_plain", seen)
     result = written.take(at)
     assert decoded == ["c"]
     assert (result["groups"], result["records"]) == (3, 1)
