@@ -16,7 +16,6 @@ from coordinator.records import (
 )
 from history.lag.records import Sample, encode_sample
 from history.lag.window import SampledCommit
-from pipeline.tables import LAG_TOPIC, OFFSETS_TOPIC
 from protocol.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -24,7 +23,7 @@ from protocol.consumer_protocol import (
     write_assignment,
     write_subscription,
 )
-from protocol.names import GroupId, MemberId, TopicName
+from protocol.names import LAG_TOPIC, OFFSETS_TOPIC, GroupId, MemberId, TopicName
 from storage.api import Record
 from storage.batch.record_batch import encode_batch, with_offsets
 

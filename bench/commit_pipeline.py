@@ -31,7 +31,7 @@ from pathlib import Path
 from bench import decoder
 from bench.commit_logs import DAY_MS, LOG_PARTITIONS, START_MS, make_commits, make_samples
 from bench.process_tree import Used, run_watched
-from pipeline.tables import OFFSETS_TOPIC
+from protocol.names import OFFSETS_TOPIC
 from tests.interop.kafka_tools import NoKafkaTools, bring_jars
 
 HERE = Path(__file__).parents[1]

@@ -26,8 +26,8 @@ from coordinator.records import (
 )
 from pipeline.read.data_source import read_piece
 from pipeline.read.segments import pieces, segments
-from pipeline.tables import COMMITS, OFFSETS_TOPIC
-from protocol.names import GroupId, TopicName
+from pipeline.tables import COMMITS
+from protocol.names import OFFSETS_TOPIC, GroupId, TopicName
 from storage.api import Record
 from storage.batch.record_batch import (
     encode_batch,

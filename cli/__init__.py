@@ -1,1 +1,1 @@
-"""The `rollcall` command: what a person types. Nothing in the house imports this."""
+"""Command line: the `rollcall` command. No other package imports this one."""

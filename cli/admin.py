@@ -18,7 +18,7 @@ import click
 from config.listeners import BadAddress, parse_host_port
 from seams.operator_error import WrongInput
 
-TIMEOUT_S = 30.0
+_TIMEOUT_S = 30.0
 DEFAULT_ADMIN = "127.0.0.1:9180"
 
 CommandFunction = TypeVar("CommandFunction", bound=Callable[..., object])
@@ -52,7 +52,7 @@ def ask_admin(
     # No proxy: the environment's is meant for the web, and the daemon is close.
     opener = build_opener(ProxyHandler({}))
     try:
-        with opener.open(url, timeout=TIMEOUT_S) as answer:
+        with opener.open(url, timeout=_TIMEOUT_S) as answer:
             body = answer.read()
     except HTTPError as refused:
         raise AdminRefused(_words_of(refused, admin)) from None

@@ -23,14 +23,19 @@ from cli.log_options import (
 from protocol import java_text
 
 if TYPE_CHECKING:
-    from logtools.walk import Damage
+    from logtools.walk import DamagedBytes
 
 
 def _type_names() -> list[str]:
-    from logtools.group_records import SCHEMAS
-    from logtools.record_view import CONTROL, PLAIN, UNKNOWN
+    from logtools.group_records import RECORD_TYPES
+    from logtools.record_view import CONTROL_RECORD, PLAIN_RECORD, UNKNOWN_RECORD
 
-    return [*(schema.name for schema in SCHEMAS.values()), UNKNOWN, CONTROL, PLAIN]
+    return [
+        *(schema.name for schema in RECORD_TYPES.values()),
+        UNKNOWN_RECORD,
+        CONTROL_RECORD,
+        PLAIN_RECORD,
+    ]
 
 
 def _known_types(
@@ -129,7 +134,7 @@ def log_dump(
     )
     damaged = 0
 
-    def on_damage(path: Path, damage: "Damage") -> None:
+    def on_damage(path: Path, damage: "DamagedBytes") -> None:
         nonlocal damaged
         damaged += 1
         sys.stdout.flush()

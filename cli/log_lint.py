@@ -55,10 +55,10 @@ def log_lint(
     crash has left behind and the next start puts right is a note, and nothing wrong. Without
     --log-topic all topics of a data directory are checked.
     """
-    from logtools.findings import Tally
+    from logtools.findings import LintCounts
     from logtools.lint import findings
 
-    tally = Tally()
+    tally = LintCounts()
     found: Counter[str] = Counter()
     notes = 0
     places = [logs_at(path, log_topics or ("all",), partitions) for path in paths]

@@ -58,7 +58,7 @@ def log_stat(
     """
     from logtools.stat import statistics
     from logtools.stat_report import as_json as to_json
-    from logtools.stat_report import as_table
+    from logtools.stat_report import statistics_table
     from logtools.upkeep import upkeep_of
 
     place = logs_at(path, log_topics, partitions)
@@ -73,7 +73,7 @@ def log_stat(
     if as_json:
         click.echo(json.dumps(to_json(counted), indent=2))
         return
-    say(as_table(counted))
+    say(statistics_table(counted))
 
 
 def _settings(place: "DataPlace", ratio: float | None, lag_ms: int | None) -> "LogSettings":

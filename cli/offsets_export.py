@@ -17,7 +17,7 @@ from cli.offsets_options import (
     transfer_options,
 )
 
-STDOUT = "-"
+_STDOUT = "-"
 
 
 @click.command(
@@ -103,5 +103,5 @@ def offsets_export(
                 now_ms=now_ms(),
             )
         )
-    show(done, machine=report == "json", to_stderr=places[0] == STDOUT)
+    show(done, machine=report == "json", to_stderr=places[0] == _STDOUT)
     return done.exit_code

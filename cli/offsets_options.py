@@ -113,7 +113,7 @@ def data_dir_in_use() -> Iterator[None]:
 
 
 def show(report: "Report", *, machine: bool, to_stderr: bool = False) -> None:
-    from transfer.report import as_json, as_text
+    from transfer.report import report_json, report_text
 
-    text = json.dumps(as_json(report), indent=2) + "\n" if machine else as_text(report)
+    text = json.dumps(report_json(report), indent=2) + "\n" if machine else report_text(report)
     click.echo(text, nl=False, err=to_stderr)

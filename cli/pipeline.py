@@ -76,7 +76,7 @@ pipeline.add_command(stream)
     metavar="HOST:PORT",
     help="For ingest: report what was landed to this daemon; its cleaner keeps the rest.",
 )
-def run(
+def run_jobs(
     *,
     job: str,
     source: str,
@@ -158,11 +158,11 @@ def archive(folder: Path) -> None:
 @pipeline.command("doctor")
 def doctor() -> None:
     """Check Java, the packages, memory and the Python of the workers."""
-    from pipeline.doctor import Verdict, examine
+    from pipeline.doctor import CheckStatus, run_checks
 
     wrong = False
-    for finding in examine():
-        wrong |= finding.verdict is Verdict.WRONG
-        click.echo(f"{finding.verdict:8} {finding.what}: {finding.said}")
+    for check in run_checks():
+        wrong |= check.status is CheckStatus.FAILED
+        click.echo(f"{check.status:8} {check.what}: {check.detail}")
     if wrong:
         sys.exit(1)

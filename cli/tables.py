@@ -7,7 +7,7 @@ import click
 from protocol.printable import printable
 from seams.text import duration
 
-NONE = "-"
+_NONE = "-"
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -26,15 +26,15 @@ def say(lines: Iterable[str]) -> None:
 
 
 def cell(fact: object) -> str:
-    return NONE if fact is None or fact == "" else str(fact)
+    return _NONE if fact is None or fact == "" else str(fact)
 
 
 def per_second(rate: object) -> str:
     if not isinstance(rate, int | float):
-        return NONE
+        return _NONE
     return f"{rate:.1f}/s" if rate < 1000 else f"{rate:,.0f}/s"
 
 
 def duration_cell(seconds: object) -> str:
     """A duration as everywhere: 1.5 s, 3 min 20 s, 4 d 3 h."""
-    return duration(seconds * 1_000) if isinstance(seconds, int | float) else NONE
+    return duration(seconds * 1_000) if isinstance(seconds, int | float) else _NONE

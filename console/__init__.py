@@ -1,1 +1,1 @@
-"""The admin port: what a person or a scraper asks a running daemon."""
+"""Admin port: what a person or a scraper asks a running daemon, over HTTP."""

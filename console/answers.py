@@ -1,7 +1,6 @@
-"""How does the admin port say things in JSON? One object, indented for people, errors in words.
+"""JSON answers: one object, indented for people, with errors as text.
 
-For console/lag_api.py and whoever else has a JSON API there. A large answer is written in a thread,
-for the loop has other things to do.
+For the JSON APIs of the admin port. A large answer is encoded in a thread, off the event loop.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""What does the admin port answer? /metrics, /livez, /readyz, and a page that lists them.
+"""Admin port: /metrics, /livez, /readyz, the JSON APIs, and a page that lists them.
 
 For scrapers, orchestrators and people; GET and HEAD only, nothing here changes anything. /livez is
 200 while the event loop runs; /readyz is 503 with a reason while clients should not be sent here.
@@ -53,7 +53,7 @@ _INDEX: Final = f"""<!doctype html>
 </html>
 """
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Console:
@@ -94,7 +94,7 @@ class Console:
         await self._runner.cleanup()
 
     @web.middleware
-    async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+    async def _guarded(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         """A mistake of ours is a line in the log and a plain 500, not a traceback."""
         try:
             response = await handler(request)

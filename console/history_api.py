@@ -1,4 +1,4 @@
-"""What does the admin port tell of a group's past? Why it rebalanced, and all that happened to it.
+"""History API: why a group rebalanced, and all events of a group.
 
     GET /api/rebalances?group=G[&limit=N][&generation=N][&since=MS][&until=MS]
                                 the rebalances, newest first, as `rollcall why --json` prints them;

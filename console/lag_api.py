@@ -1,8 +1,8 @@
-"""What does the admin port tell of lag? `/api/lag`: all groups, worst first; or one, in full.
+"""Lag API: the lag of all groups, worst first, or of one group with its partitions.
 
     GET /api/lag[?limit=N]       each group's sums, as of the last sample
     GET /api/lag?group=G         one group: every partition, read at this moment
-docs/lag.md describes the fields. `rollcall lag` prints what is told here.
+docs/lag.md describes the fields. `rollcall lag` prints the answers.
 """
 
 import asyncio

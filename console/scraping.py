@@ -1,10 +1,9 @@
-"""How is /metrics written without holding up a heartbeat? In pieces, with the loop let go between.
+"""Scraping: /metrics is rendered in pieces, so that no heartbeat waits for a scrape.
 
-A `Rendering` makes the exposition piece by piece; between two pieces, about half a millisecond of
-work each, the event loop serves whoever has spoken. Compression happens in a thread. Scrapers that
-come while a rendering runs share it, and those who want another form wait until it is done, so any
-number of them costs one. What is shown was therefore read within the time of one rendering: each
-sample at one instant, all of them close together.
+A `Rendering` makes the exposition piece by piece, each about half a millisecond of work; between
+two pieces the event loop serves its sockets. Compression runs in a thread. Concurrent scrapers
+share a running rendering; those of another form wait until it is done. So any number of scrapers
+costs one rendering. The samples are read one by one within the time of that rendering.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""How does the admin port open without holding up the clients' port? Its libraries come last.
+"""Admin port start: imports the HTTP library after the clients' port is open.
 
 `cli/` hands `open_console` to broker/main.py, which calls it once clients are served. Importing the
 HTTP library takes longer than the rest of a start, so it happens here, in a thread.

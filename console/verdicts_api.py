@@ -1,8 +1,8 @@
-"""What does the admin port tell of live verdict? `/api/verdicts`: each verdict with its evidence.
+"""Verdicts API: the current verdicts, each with its evidence and remedy.
 
     GET /api/verdicts            all groups, the longest standing first
     GET /api/verdicts?group=G    of one group
-docs/verdicts.md describes the verdicts. `rollcall verdicts` prints what is told here.
+docs/verdicts.md describes the verdicts. `rollcall verdicts` prints the answers.
 """
 
 from typing import Final

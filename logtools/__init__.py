@@ -1,1 +1,1 @@
-"""What lies in the log files, read offline and shown, checked and counted for an operator."""
+"""Log tools: log files read offline, and shown, checked and counted for an operator."""

@@ -1,9 +1,8 @@
-"""What does a record of this topic say? A table of decoders by topic, and the one for all others.
+"""Record decoders: by topic, how a record's key and value are shown.
 
 A decoder turns key and value into what `dump` prints and filters by. It never drops a record: what
-it does not understand it shows in base64, with the reason. `DECODERS` has the topics whose records
-have a form of their own; the others hold whatever their producers like, and are shown as text where
-they are text.
+it cannot decode is shown in base64, with the reason. `DECODERS` has the topics whose records have a
+format of their own; records of other topics are shown as text if they are UTF-8.
 """
 
 from collections.abc import Callable
@@ -12,15 +11,15 @@ from typing import Final
 from logtools.group_records import decode_group_record
 from logtools.history_records import decode_history, decode_lag
 from logtools.kafka_json import Json, base64_text
-from logtools.record_view import CONTROL, PLAIN, Shown
+from logtools.record_view import CONTROL_RECORD, PLAIN_RECORD, ShownRecord
 from protocol.names import HISTORY_TOPIC, LAG_TOPIC, OFFSETS_TOPIC
 
-Decoder = Callable[[bytes | None, bytes | None], Shown]
+Decoder = Callable[[bytes | None, bytes | None], ShownRecord]
 
 
-def decode_plain(key: bytes | None, value: bytes | None) -> Shown:
+def decode_plain(key: bytes | None, value: bytes | None) -> ShownRecord:
     """A record of any topic."""
-    return Shown(PLAIN, _text(key), _text(value))
+    return ShownRecord(PLAIN_RECORD, _text(key), _text(value))
 
 
 def _text(raw: bytes | None) -> Json:
@@ -45,10 +44,12 @@ CONTROL_TYPES: Final = {
 _TRANSACTION_ENDS: Final = (0, 1)
 
 
-def decode_control(key: bytes | None, value: bytes | None) -> Shown:
+def decode_control(key: bytes | None, value: bytes | None) -> ShownRecord:
     """A record of a control batch: how a transaction ended, or something of Kafka's controller."""
     if key is None or len(key) < 4:
-        return Shown(CONTROL, _bytes(key), _bytes(value), problem="a control record's key")
+        return ShownRecord(
+            CONTROL_RECORD, _bytes(key), _bytes(value), problem="a control record's key"
+        )
     version, kind = int.from_bytes(key[:2], signed=True), int.from_bytes(key[2:4], signed=True)
     shown_key: dict[str, Json] = {"version": version, "type": CONTROL_TYPES.get(kind, kind)}
     if kind in _TRANSACTION_ENDS and value is not None and len(value) >= 6:
@@ -58,7 +59,7 @@ def decode_control(key: bytes | None, value: bytes | None) -> Shown:
         }
     else:
         shown_value = _bytes(value)
-    return Shown(CONTROL, shown_key, shown_value)
+    return ShownRecord(CONTROL_RECORD, shown_key, shown_value)
 
 
 def _bytes(raw: bytes | None) -> Json:

@@ -1,7 +1,7 @@
-"""Which records, and which batches, does an operator want to see of a log? One JSON object each.
+"""Log dump: the records and batches of a log as JSON objects, filtered.
 
-Reads batch after batch in constant memory, so that a log of any size can be piped on. What cannot
-be read is handed to `on_damage`, by file and position, and reading goes on behind it.
+Reads batch after batch in constant memory, so that a log of any size can be piped on. Bytes that
+cannot be read are passed to `on_damage`, with file and position, and reading continues after them.
 Kafka's counterpart: DumpLogSegments with --print-data-log and a decoder.
 """
 
@@ -13,8 +13,8 @@ from typing import NamedTuple
 from logtools.decoders import decode_control, decoder_for
 from logtools.kafka_json import Json, base64_text
 from logtools.layout import DataPlace, PartitionPlace, SegmentFile, after_offset
-from logtools.record_view import Shown
-from logtools.walk import Batch, Damage, walk
+from logtools.record_view import ShownRecord
+from logtools.walk import Batch, DamagedBytes, walk
 from storage.batch.compression import COMPRESSION_NAMES
 from storage.batch.record_batch import (
     NO_PRODUCER_ID,
@@ -25,7 +25,7 @@ from storage.batch.record_batch import (
     read_records,
 )
 
-OnDamage = Callable[[Path, Damage], None]
+OnDamage = Callable[[Path, DamagedBytes], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Wanted:
             and (self.until_ms is None or timestamp_ms <= self.until_ms)
         )
 
-    def has(self, shown: Shown) -> bool:
+    def has(self, shown: ShownRecord) -> bool:
         if self.groups and shown.group not in self.groups:
             return False
         if self.topics and not (
@@ -80,7 +80,7 @@ def _dump_segment(
     place: PartitionPlace, segment: SegmentFile, wanted: Wanted, on_damage: OnDamage
 ) -> Iterator[dict[str, Json]]:
     for found in walk(segment.path):
-        if isinstance(found, Damage):
+        if isinstance(found, DamagedBytes):
             on_damage(segment.path, found)
             continue
         if not wanted.has_batch(found.header):
@@ -92,7 +92,7 @@ def _dump_segment(
         try:
             records = read_records(found.content)
         except InvalidBatch as fault:
-            on_damage(segment.path, Damage(found.position, found.header.size, fault.reason))
+            on_damage(segment.path, DamagedBytes(found.position, found.header.size, fault.reason))
             continue
         yield from _dump_records(place, found.header, records, wanted)
 
@@ -117,7 +117,7 @@ class _Placed(NamedTuple):
 
 
 def _record(
-    place: PartitionPlace, header: BatchHeader, placed: _Placed, shown: Shown
+    place: PartitionPlace, header: BatchHeader, placed: _Placed, shown: ShownRecord
 ) -> dict[str, Json]:
     line: dict[str, Json] = {
         **_where(place),

@@ -1,4 +1,4 @@
-"""What is wrong, and where? One line of `lint`."""
+"""Lint findings: what is wrong, and where; each is one line of `lint`."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -24,7 +24,7 @@ class Finding(NamedTuple):
 Findings = Iterator[Finding]
 
 
-class Tally:
+class LintCounts:
     """What was looked at, for the last line of a report."""
 
     __slots__ = ("batches", "bytes", "files", "records")

@@ -1,8 +1,8 @@
-"""What does a record of `__consumer_offsets` say, in the words of kafka-dump-log?
+"""Group records: decodes records of `__consumer_offsets`, with the field names of kafka-dump-log.
 
 All record types of `coordinator/record_schemas.py` and our own; the bytes that consumers embed in
 a group's record (subscription, assignment) are decoded as Kafka's tool does it, and stay base64
-where they are something else. A type or a version that nobody knows is shown by its bytes.
+where they have another format. Of an unknown type or version the bytes are shown.
 Kafka's counterparts: OffsetsMessageParser of DumpLogSegments, CoordinatorRecordSerde.
 """
 
@@ -21,8 +21,8 @@ from coordinator.record_schemas import (
     MemberMetadata,
     RecordSchema,
 )
-from logtools.kafka_json import Json, base64_text, printed
-from logtools.record_view import UNKNOWN, Shown
+from logtools.kafka_json import Json, base64_text, kafka_json
+from logtools.record_view import UNKNOWN_RECORD, ShownRecord
 from protocol.compiler import reader
 from protocol.consumer_protocol import (
     PROTOCOL_TYPE,
@@ -32,32 +32,34 @@ from protocol.consumer_protocol import (
 from protocol.primitives import Malformed
 from protocol.schema import Message
 
-SCHEMAS: Final[dict[int, RecordSchema]] = {
+RECORD_TYPES: Final[dict[int, RecordSchema]] = {
     **RECORD_SCHEMAS,
     GENERATION_BEGUN: RecordSchema("GenerationBegun", GenerationBegunKey, GenerationBegunValue),
 }
 """Every record type by number: Kafka's and ours."""
 
 
-def decode_group_record(key: bytes | None, value: bytes | None) -> Shown:
+def decode_group_record(key: bytes | None, value: bytes | None) -> ShownRecord:
     """One record, key and value; nothing raises."""
     if key is None or len(key) < 2:
         raw: Json = None if key is None else {"bytes": base64_text(key)}
-        return Shown(UNKNOWN, raw, _raw_value(value), problem="the key names no record type")
+        return ShownRecord(
+            UNKNOWN_RECORD, raw, _raw_value(value), problem="the key names no record type"
+        )
     kind = int.from_bytes(key[:2], signed=True)
-    schema = SCHEMAS.get(kind)
+    schema = RECORD_TYPES.get(kind)
     if schema is None:
         raw = {"type": kind, "bytes": base64_text(key[2:])}
-        return Shown(UNKNOWN, raw, _raw_value(value))  # a newer Kafka's: no fault
+        return ShownRecord(UNKNOWN_RECORD, raw, _raw_value(value))  # a newer Kafka's: no fault
     try:
         message: Message = reader(schema.key, 0)(key, 2, len(key))
     except (Malformed, struct_error) as fault:
         raw = {"type": kind, "bytes": base64_text(key[2:])}
-        return Shown(schema.name, raw, _raw_value(value), problem=f"key: {fault}")
+        return ShownRecord(schema.name, raw, _raw_value(value), problem=f"key: {fault}")
     shown_value, problem = _value(schema, value)
-    return Shown(
+    return ShownRecord(
         schema.name,
-        {"type": kind, "data": printed(message, 0)},
+        {"type": kind, "data": kafka_json(message, 0)},
         shown_value,
         getattr(message, "group", None) or getattr(message, "group_id", None),
         getattr(message, "topic", None),
@@ -87,7 +89,7 @@ def _value(schema: RecordSchema, value: bytes | None) -> tuple[Json, str | None]
         message: Message = reader(schema.value, version)(value, 2, len(value))
     except (Malformed, struct_error) as fault:
         return _raw_value(value), f"value version {version}: {fault}"
-    data = printed(message, version)
+    data = kafka_json(message, version)
     if isinstance(message, GroupMetadataValue) and message.protocol_type == PROTOCOL_TYPE:
         _show_embedded(message.members, data)
     return {"version": version, "data": data}, None
@@ -113,4 +115,4 @@ def _embedded(cls: type[Message], raw: bytes) -> Json:
         message: Message = reader(cls, version)(raw, 2, len(raw))
     except (Malformed, struct_error):
         return base64_text(raw)
-    return printed(message, version)
+    return kafka_json(message, version)

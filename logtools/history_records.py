@@ -1,6 +1,6 @@
-"""What do the records of Rollcall's own topics say: `__group_history` and `__group_lag`?
+"""History records: decodes records of Rollcall's own topics, `__group_history` and `__group_lag`.
 
-Read by the code that wrote them; what a later version has written is shown by its bytes.
+With the code that writes them. Of a later version's records the bytes are shown.
 """
 
 from enum import Enum
@@ -11,35 +11,43 @@ from history.encoding import UnreadableEntry, as_plain, decode
 from history.entries import ENTRY_NAMES
 from history.lag.records import UnreadableSample, decode_sample
 from logtools.kafka_json import Json, base64_text
-from logtools.record_view import UNKNOWN, Shown
+from logtools.record_view import UNKNOWN_RECORD, ShownRecord
 
 
-def decode_history(key: bytes | None, value: bytes | None) -> Shown:
+def decode_history(key: bytes | None, value: bytes | None) -> ShownRecord:
     """An event of a group."""
     group = None if key is None else key.decode(errors="replace")
     if value is None:
-        return Shown(UNKNOWN, group, None, group)
+        return ShownRecord(UNKNOWN_RECORD, group, None, group)
     try:
         event = decode(value)
     except UnreadableEntry as fault:
-        return Shown(
-            UNKNOWN, group, {"bytes": base64_text(value)}, group, problem=str(fault) or "no msgpack"
+        return ShownRecord(
+            UNKNOWN_RECORD,
+            group,
+            {"bytes": base64_text(value)},
+            group,
+            problem=str(fault) or "no msgpack",
         )
     if event is None:  # of a version that is yet to come
-        return Shown(UNKNOWN, group, {"bytes": base64_text(value)}, group)
-    return Shown(ENTRY_NAMES[type(event)], group, _json(as_plain(event)), group)
+        return ShownRecord(UNKNOWN_RECORD, group, {"bytes": base64_text(value)}, group)
+    return ShownRecord(ENTRY_NAMES[type(event)], group, _json(as_plain(event)), group)
 
 
-def decode_lag(key: bytes | None, value: bytes | None) -> Shown:
+def decode_lag(key: bytes | None, value: bytes | None) -> ShownRecord:
     """A round's lag of one group and topic."""
     group = None if key is None else key.decode(errors="replace")
     if value is None:
-        return Shown(UNKNOWN, group, None, group)
+        return ShownRecord(UNKNOWN_RECORD, group, None, group)
     try:
         sample = decode_sample(key, value)
     except UnreadableSample as fault:
-        return Shown(
-            UNKNOWN, group, {"bytes": base64_text(value)}, group, problem=str(fault) or "no msgpack"
+        return ShownRecord(
+            UNKNOWN_RECORD,
+            group,
+            {"bytes": base64_text(value)},
+            group,
+            problem=str(fault) or "no msgpack",
         )
     shown: Json = {
         "topic": sample.topic,
@@ -55,7 +63,7 @@ def decode_lag(key: bytes | None, value: bytes | None) -> Shown:
             for partition, commits in sample.partitions.items()
         ],
     }
-    return Shown("LagSample", group, shown, group, sample.topic)
+    return ShownRecord("LagSample", group, shown, group, sample.topic)
 
 
 def _json(plain: object) -> Json:

@@ -1,4 +1,4 @@
-"""How do Kafka's tools print a decoded message? As JSON, by its declaration.
+"""Kafka's JSON form of a message: a decoded message as Kafka's tools print it, by its declaration.
 
 Field names in lowerCamel, bytes in base64, topic ids in Kafka's 22 characters, fields that a
 version lacks and tagged fields at their default left out: what the generated JSON converters of
@@ -18,7 +18,7 @@ Json = None | bool | int | float | str | Sequence["Json"] | dict[str, "Json"]
 _Print = Callable[..., Json]
 
 
-def printed(message: Message, version: int) -> Json:
+def kafka_json(message: Message, version: int) -> Json:
     """A whole message of this version."""
     return _struct_printer(type(message), version)(message)
 

@@ -1,8 +1,7 @@
-"""What is at this path: a data directory, a partition's folder, or one segment's file?
+"""Log layout: whether a path is a data directory, a partition's folder or one segment's file.
 
-The tools read whatever an operator points them at: Rollcall's data, a real Kafka's, a folder that
-somebody copied, a single file. Nothing here writes, and nothing needs a lock. Siblings: `walk.py`
-reads what was found here.
+The tools read any path of an operator: Rollcall's data, a real Kafka's, a copied folder, a single
+file. Nothing here writes or takes a lock. `walk.py` reads the files that are found here.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Is what lies here sound? Every invariant of the log, the files beside it and the journal.
+"""Lint: checks every invariant of the logs, the files beside them and the journal.
 
 `findings` goes partition by partition, then to what a data directory has besides, and answers with
 one `Finding` for each thing that is wrong. Nothing is changed. A file that names offsets of a log
@@ -8,7 +8,7 @@ is read before that log: a broker that runs may write to both.
 import json
 from pathlib import Path
 
-from logtools.findings import Findings, Tally
+from logtools.findings import Findings, LintCounts
 from logtools.layout import DataPlace
 from logtools.lint_files import (
     Known,
@@ -29,7 +29,9 @@ from storage.open import TOPICS_FILE
 USUAL_OFFSETS_PARTITIONS = 50
 
 
-def findings(place: DataPlace, tally: Tally, offsets_partitions: int | None = None) -> Findings:
+def findings(
+    place: DataPlace, tally: LintCounts, offsets_partitions: int | None = None
+) -> Findings:
     """`offsets_partitions` is the offsets topic's number of partitions, where it is known."""
     partitions = offsets_partitions or _offsets_partitions(place)
     known: Known = {}

@@ -1,4 +1,4 @@
-"""Do the small files agree with the logs: checkpoints, epochs, ids, what a crash left behind?
+"""Lint of small files: checkpoints, epochs, ids and the files of a crash must match the logs.
 
 `lint_segment.py` has walked through the logs before and knows where each one begins and ends.
 Kafka's counterparts: OffsetCheckpointFile, LeaderEpochCheckpointFile, PartitionMetadataFile,

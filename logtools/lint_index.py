@@ -1,4 +1,4 @@
-"""Do the two indexes of a segment say what its batches say?
+"""Lint of indexes: a segment's offset and time index must match its batches.
 
 Each index is read as a whole (it is small) and compared while the batches pass by once, in
 constant memory. An offset entry must point at the beginning of a batch, and no later batch may

@@ -1,14 +1,14 @@
-"""Does the journal hold together, and do the segments have what it promised?
+"""Lint of the journal: its entries must be intact, and the segments must have what it made durable.
 
-The journal's own code reads it, over a disk that only reads. What it promised above a partition's
-recovery point must be in the segments byte for byte, or must be just what they lack at their end:
-then a start will append it. A torn last group is no finding: it was never promised.
+The journal's own code reads it, over a read-only disk. Each entry above a partition's recovery
+point must be in the segments byte for byte, or must be what they lack at their end: then a start
+appends it. A torn last group is no finding: it was never acknowledged.
 """
 
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from logtools.findings import Finding, Findings, Tally
+from logtools.findings import Finding, Findings, LintCounts
 from logtools.layout import after_offset
 from logtools.lint_files import Known
 from logtools.read_only import ReadOnlyDisk
@@ -32,7 +32,7 @@ class _Promised:
     next_offset: int | None = None
 
 
-def lint_journal(data_dir: Path, known: Known, tally: Tally) -> Findings:
+def lint_journal(data_dir: Path, known: Known, tally: LintCounts) -> Findings:
     """Both journal files against themselves and against the segments."""
     files = [data_dir / name for name in FILE_NAMES if (data_dir / name).exists()]
     if not files:

@@ -1,4 +1,4 @@
-"""Is this partition's log sound: each batch, each record, each index, and one after the other?
+"""Lint of segments: each batch, record and index of a partition's log, and their order.
 
 One pass over the segments in constant memory. Of the offsets topic every record must also be
 readable, and must belong to this partition: a group is hashed to one partition, and in any other
@@ -11,11 +11,11 @@ from pathlib import Path
 
 from coordinator.java_hash import partition_of
 from logtools.decoders import decoder_for
-from logtools.findings import Finding, Findings, Tally
+from logtools.findings import Finding, Findings, LintCounts
 from logtools.layout import PartitionPlace, SegmentFile
 from logtools.lint_index import OffsetIndexCheck, TimeIndexCheck
 from logtools.lint_transactions import TransactionIndexCheck
-from logtools.walk import Batch, Damage, walk
+from logtools.walk import Batch, DamagedBytes, walk
 from protocol.names import OFFSETS_TOPIC
 from storage.batch.record_batch import (
     COMPRESSION_MASK,
@@ -42,7 +42,7 @@ class PartitionLint:
     """What is known of a partition when its segments have passed by."""
 
     place: PartitionPlace
-    tally: Tally
+    tally: LintCounts
     offsets_partitions: int | None = None
     """How many partitions the offsets topic has; None when nobody knows."""
     next_offset: int = 0
@@ -68,7 +68,7 @@ class PartitionLint:
         self.tally.files += 1 + (offset_index is not None) + (time_index is not None)
         said = 0
         for found in walk(segment.path):
-            if isinstance(found, Damage):
+            if isinstance(found, DamagedBytes):
                 self.tally.bytes += found.size
                 problem = f"{found.size} bytes cannot be read: {found.reason}"
                 yield Finding(file, found.position, "batch", problem)

@@ -1,7 +1,7 @@
-"""How is the storage's own code run over files that must not change? With a disk that only reads.
+"""Read-only disk: runs the storage's own code over files that must not change.
 
-`lint` reads checkpoints and the journal with the code of the daemon, so that both mean the same;
-this stands in for the real disk and refuses whatever would leave a trace.
+`lint` reads checkpoints and the journal with the daemon's code, so that both read them the same
+way. This disk replaces the real one and refuses every write.
 """
 
 import errno

@@ -1,8 +1,8 @@
-"""Whose is a record of `__consumer_offsets`: which group's, which topic's, which member's?
+"""Record owner: the group, topic and member of a record of `__consumer_offsets`.
 
-A commit does not say who sent it. But the group's newest generation says which member had the
-partition, and that is who it was, if not an administrator. Kept by the commit's own key bytes, so
-that asking costs one look-up.
+A commit does not name its sender. The group's newest generation names the member that owned the
+partition: the sender, unless it was an administrator. Kept by the commit's key bytes, so that a
+record costs one look-up.
 """
 
 from functools import lru_cache
@@ -15,8 +15,8 @@ from coordinator.records import (
     OFFSET_COMMIT,
     offset_commit_key,
 )
-from logtools.group_records import SCHEMAS
-from logtools.record_view import UNKNOWN
+from logtools.group_records import RECORD_TYPES
+from logtools.record_view import UNKNOWN_RECORD
 from protocol.compiler import reader
 from protocol.consumer_protocol import read_assignment
 from protocol.names import GroupId
@@ -37,7 +37,7 @@ _COMMIT_TYPES: Final = tuple(n.to_bytes(2) for n in (OFFSET_COMMIT, LEGACY_OFFSE
 
 @lru_cache(_PREFIXES_CACHED)
 def _commit(prefix: bytes) -> tuple[str, str, str | None]:
-    name = SCHEMAS[prefix[1]].name
+    name = RECORD_TYPES[prefix[1]].name
     group_bytes = int.from_bytes(prefix[2:4])
     group = prefix[4 : 4 + group_bytes].decode(errors="replace")
     topic = prefix[6 + group_bytes :].decode(errors="replace")
@@ -46,13 +46,13 @@ def _commit(prefix: bytes) -> tuple[str, str, str | None]:
 
 @lru_cache(_PREFIXES_CACHED)
 def _other(key: bytes) -> tuple[str, str, str | None]:
-    schema = SCHEMAS.get(int.from_bytes(key[:2], signed=True)) if len(key) >= 2 else None
+    schema = RECORD_TYPES.get(int.from_bytes(key[:2], signed=True)) if len(key) >= 2 else None
     if schema is None:
-        return UNKNOWN, f"({UNKNOWN.lower()})", None
+        return UNKNOWN_RECORD, f"({UNKNOWN_RECORD.lower()})", None
     try:
         named = reader(schema.key, 0)(key, 2, len(key))
     except Malformed:
-        return schema.name, f"({UNKNOWN.lower()})", None
+        return schema.name, f"({UNKNOWN_RECORD.lower()})", None
     group = getattr(named, "group", None) or getattr(named, "group_id", None) or ""
     return schema.name, str(group), None
 

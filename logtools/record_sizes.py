@@ -1,7 +1,7 @@
-"""How many bytes does each record take in its batch? A walk for counting, not for showing.
+"""Record sizes: the bytes that each record takes in its batch, for counting.
 
-`storage/batch/record_batch.py` makes a record of everything; here ten million are to be counted, so
-headers are stepped over and the size, which stands in front of a record, is kept instead.
+`storage/batch/record_batch.py` decodes a record as a whole. Ten million are counted here, so
+headers are skipped and the size is read from the length before the record.
 """
 
 from typing import NamedTuple

@@ -1,18 +1,18 @@
-"""What is shown of one record: the answer of every decoder."""
+"""Decoded record: what is shown of a record; the result of every decoder."""
 
 from typing import Final, NamedTuple
 
 from logtools.kafka_json import Json
 
-UNKNOWN: Final = "Unknown"
+UNKNOWN_RECORD: Final = "Unknown"
 """A record of a type that nobody here knows, perhaps of a newer Kafka."""
-CONTROL: Final = "Control"
+CONTROL_RECORD: Final = "Control"
 """A record of a control batch, of any topic."""
-PLAIN: Final = "Record"
+PLAIN_RECORD: Final = "Record"
 """A record of a topic whose records have no form of their own."""
 
 
-class Shown(NamedTuple):
+class ShownRecord(NamedTuple):
     """A record as JSON, and by what an operator may look for it.
 
     `problem` says what could not be understood; the bytes are then in `key` or `value`.

@@ -1,12 +1,10 @@
-"""What takes the space, who makes it, and what would cleaning free?
+"""Log statistics: what takes the space, which groups write it, and what cleaning would free.
 
-One pass over each partition, in the order of its offsets. Every key's newest record is kept in
-mind, which is the only thing that grows: with the keys of one partition, not with the records and
-not with the partitions, because a group's records all lie in one. Whatever a later record
-supersedes is counted as dead at that moment; what was dead when the pass left the segments that
-the cleaner may touch is what cleaning would free now, what is dead at the end is the most it ever
-could.
-Kafka's counterpart is none; the rules are those of LogCleanerManager and Cleaner.
+One pass over each partition, in the order of its offsets. The newest record of each key is kept:
+memory grows with the keys of one partition, because all records of a group are in one partition. A
+record is counted as dead when a later one supersedes it. Cleaning now would free what is dead at
+the end of the segments that the cleaner may touch; at most it could free what is dead at the end.
+Kafka has no counterpart; the rules are those of LogCleanerManager and Cleaner.
 """
 
 from array import array
@@ -20,7 +18,7 @@ from logtools.layout import DataPlace, PartitionPlace, SegmentFile
 from logtools.record_owner import Owners, group_and_topic
 from logtools.record_sizes import Unreadable, sized_records
 from logtools.upkeep import Cleanable, Upkeep, cleanable
-from logtools.walk import Damage, walk
+from logtools.walk import DamagedBytes, walk
 from protocol.names import OFFSETS_TOPIC
 from storage.api import LogSettings
 from storage.batch.record_batch import HEADER_BYTES, BatchHeader
@@ -199,7 +197,7 @@ class _PartitionCounter:
         counts = self.counts
         counts.segments += 1
         for found in walk(segment.path):
-            if isinstance(found, Damage):
+            if isinstance(found, DamagedBytes):
                 counts.bytes += found.size
                 counts.damaged_bytes += found.size
                 continue

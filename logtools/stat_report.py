@@ -1,4 +1,4 @@
-"""How are the statistics shown: as a table for people, as JSON for programs?"""
+"""Statistics report: log statistics as a table for people, and as JSON for programs."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -21,7 +21,7 @@ _COLUMNS: Final = (
 )  # fmt: skip
 
 
-def as_table(statistics: Statistics) -> Iterator[str]:
+def statistics_table(statistics: Statistics) -> Iterator[str]:
     """Lines for a terminal."""
     rows = [_row(str(place), counts) for place, counts in statistics.partitions if counts.bytes]
     empty = len(statistics.partitions) - len(rows)

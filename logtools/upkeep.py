@@ -1,7 +1,7 @@
-"""Which part of a log would the cleaner touch now, and does it want to? By the daemon's rules.
+"""Cleanable range: which part of a log the cleaner would clean now, and whether it is due.
 
-Asks `storage/cleaner/selection.py`, with what can be known of a log from outside: sizes, times from
-the time indexes, the cleaner's and the recovery checkpoints.
+By the daemon's rules (`storage/cleaner/selection.py`), from what the files show: sizes, times from
+the time indexes, the checkpoints of the cleaner and of the recovery.
 """
 
 from collections.abc import Mapping

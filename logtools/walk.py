@@ -1,8 +1,8 @@
-"""Which batches can be read in this file, and which bytes cannot?
+"""Segment walk: the readable batches of a file, and the bytes that cannot be read.
 
 Reads a segment from front to end in constant memory, checks every batch's checksum, and does not
-stop at damage: it says where and what it is, looks for the next batch that is sound, and goes on
-there. A file that a daemon is just appending to is read up to its last whole batch.
+stop at damage: it reports position and reason, finds the next sound batch and continues there. A
+file that a daemon is appending to is read up to its last whole batch.
 Kafka's counterpart: DumpLogSegments, which stops at the first bad byte.
 """
 
@@ -34,7 +34,7 @@ class Batch(NamedTuple):
     content: bytes
 
 
-class Damage(NamedTuple):
+class DamagedBytes(NamedTuple):
     """Bytes that are no batch, or no longer the batch that was written."""
 
     position: int
@@ -78,7 +78,7 @@ class Reader:
         return self._chunk[start : start + size]
 
 
-def walk(path: Path) -> Iterator[Batch | Damage]:
+def walk(path: Path) -> Iterator[Batch | DamagedBytes]:
     """Every sound batch and every stretch of damage, in order. Raises OSError."""
     reader = Reader(path)
     try:
@@ -87,7 +87,7 @@ def walk(path: Path) -> Iterator[Batch | Damage]:
         reader.close()
 
 
-def _walk(reader: Reader) -> Iterator[Batch | Damage]:
+def _walk(reader: Reader) -> Iterator[Batch | DamagedBytes]:
     position = next_offset = 0
     while position < reader.size:
         try:
@@ -104,7 +104,7 @@ def _walk(reader: Reader) -> Iterator[Batch | Damage]:
             next_offset = batch.header.next_offset
             continue
         after = _next_sound(reader, position, bad.skip, next_offset)
-        yield Damage(position, after - position, _reason(reader, position, after, bad.reason))
+        yield DamagedBytes(position, after - position, _reason(reader, position, after, bad.reason))
         position = after
 
 

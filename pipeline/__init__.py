@@ -1,1 +1,1 @@
-"""Analyses of commit logs and group history, on Spark."""
+"""Pipeline: analyses of commit logs and group history, on Spark."""

@@ -9,18 +9,18 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
 
 from pipeline.derive.offsets_as_of import offsets_as_of
-from pipeline.disk_full import told_if_full
+from pipeline.disk_full import disk_full_errors
 from pipeline.ingest import Ingested, ingest
-from pipeline.jobs import JOBS, Facts, Job
+from pipeline.jobs import JOBS, Job, JobInput
 from pipeline.lake import Lake
 from pipeline.progress import NoProgress, Progress
 from pipeline.read.acknowledge import acknowledge
 from pipeline.read.brokers import KAFKA, Broker
 from pipeline.read.files import replace_text
-from pipeline.read.sources import Source
+from pipeline.read.sources import PipelineSource
 from pipeline.report.report import TOP, report_page
 from pipeline.results import Results, write_csv, write_json
-from pipeline.runner import NothingToRead, Span, run_job
+from pipeline.runner import NothingToRead, TimeSpan, run_job
 from pipeline.session import check_java, start_session
 from pipeline.tables import UNDECODABLE
 from seams.operator_error import WrongInput
@@ -72,13 +72,13 @@ def carry_out(order: Order, progress: Progress | None = None) -> Iterator[str]:
             settings=order.settings,
             kafka=order.source.startswith(KAFKA) or order.acknowledge is not None,
         )
-    with told_if_full(spark, order.out):
+    with disk_full_errors(spark, order.out):
         yield from _carried_out(spark, order, progress)
     progress.total()
 
 
 def _carried_out(spark: SparkSession, order: Order, progress: Progress) -> Iterator[str]:
-    source = Source(spark, order.source, order.connector)
+    source = PipelineSource(spark, order.source, order.connector)
     if order.job == INGEST:
         with progress.step(f"{INGEST} of {order.source}", spark):
             done = ingest(source, Lake(spark, order.out))
@@ -87,24 +87,26 @@ def _carried_out(spark: SparkSession, order: Order, progress: Progress) -> Itera
             acknowledge(Broker(spark, order.acknowledge, order.connector), done)
             yield f"{order.acknowledge}: acknowledged"
         return
-    span = Span(order.since_ms, order.until_ms)
+    span = TimeSpan(order.since_ms, order.until_ms)
     jobs = _jobs(order.job, source)
-    facts = Facts(source, span.since_ms, span.until_ms, order.version_pattern, keep=len(jobs) > 1)
+    job_input = JobInput(
+        source, span.since_ms, span.until_ms, order.version_pattern, keep=len(jobs) > 1
+    )
     try:
         for number, job in enumerate(jobs, 1):
             with progress.step(f"{job.name} ({number} of {len(jobs)})", spark):
-                written = run_job(spark, job, facts, order.out)
+                written = run_job(spark, job, job_input, order.out)
             for table, count in written.items():
                 yield f"{table}: {count} rows"
     finally:
-        facts.forget()
+        job_input.forget()
     if order.report is not None:
         with progress.step("The report", spark):
             replace_text(spark, order.report, report_page(Results(spark, order.out, span)))
         yield f"{order.report}: the report"
 
 
-def _jobs(name: str, source: Source) -> list[Job]:
+def _jobs(name: str, source: PipelineSource) -> list[Job]:
     if name != ALL:
         return [JOBS[name]]
     return [job for job in JOBS.values() if all(source.has(topic) for topic in job.needs)]
@@ -136,8 +138,8 @@ class ReportOrder:
 def carry_out_report(order: ReportOrder) -> Iterator[str]:
     """Write it, with a line for each file. Raises OperatorError."""
     spark = start_session(order.master, remote=order.remote, settings=order.settings)
-    with told_if_full(spark, order.page):
-        results = Results(spark, order.source, Span(order.since_ms, order.until_ms))
+    with disk_full_errors(spark, order.page):
+        results = Results(spark, order.source, TimeSpan(order.since_ms, order.until_ms))
         replace_text(spark, order.page, report_page(results, top=order.top))
         yield f"{order.page}: the report, of {len(results.names)} tables"
         for folder, write in ((order.csv, write_csv), (order.json, write_json)):
@@ -178,13 +180,13 @@ def carry_out_as_of(order: AsOfOrder) -> list[OffsetThen]:
         settings=order.settings,
         kafka=order.source.startswith(KAFKA),
     )
-    facts = Facts(Source(spark, order.source, order.connector), 0, order.at_ms)
-    found = offsets_as_of(facts.effective, order.at_ms)
+    job_input = JobInput(PipelineSource(spark, order.source, order.connector), 0, order.at_ms)
+    found = offsets_as_of(job_input.effective, order.at_ms)
     if order.group is not None:
         found = found.where(fn.col("group") == order.group)
-    with told_if_full(spark, out=""):
+    with disk_full_errors(spark, out=""):
         rows = found.orderBy("group", "topic", "partition").collect()
-    facts.forget()
+    job_input.forget()
     if not rows:
         whose = "no group" if order.group is None else order.group
         raise NothingToRead(f"{order.source}: {whose} had a known offset then")

@@ -23,13 +23,13 @@ _SPARKS_OWN: Final = "/tmp"
 _FULL: Final = "No space left on device"
 
 
-class NoRoom(OperationFailed):
+class DiskFull(OperationFailed):
     """A disk is full; the message names it, and what to do, for people."""
 
 
 @contextmanager
-def told_if_full(spark: SparkSession, out: str) -> Iterator[None]:
-    """Around what writes to `out`. Raises NoRoom instead of Spark's own fault."""
+def disk_full_errors(spark: SparkSession, out: str) -> Iterator[None]:
+    """Around what writes to `out`. Raises DiskFull instead of Spark's own fault."""
     spilled = os.environ.get("SPARK_LOCAL_DIRS") or spark.conf.get(LOCAL_DIR, _SPARKS_OWN) or ""
     places = [place for place in (*spilled.split(","), out) if place and is_local(place)]
     try:
@@ -38,7 +38,7 @@ def told_if_full(spark: SparkSession, out: str) -> Iterator[None]:
         if _FULL not in str(fault):
             raise
         free = ", ".join(f"{place} has {_free_mib(place)} MiB free" for place in places)
-        raise NoRoom(
+        raise DiskFull(
             f"a disk is full; now {free}. A job spills data that does not fit into memory to "
             f"{LOCAL_DIR}: name a larger disk with --set {LOCAL_DIR}=DIR"
         ) from fault

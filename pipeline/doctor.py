@@ -33,79 +33,81 @@ _ASK_A_WORKER: Final = (
 _CGROUP: Final = Path("/sys/fs/cgroup")
 
 
-class Verdict(StrEnum):
-    FINE = "ok"
+class CheckStatus(StrEnum):
+    OK = "ok"
     WARNING = "warning"
-    WRONG = "wrong"
+    FAILED = "wrong"
 
 
-class Finding(NamedTuple):
-    verdict: Verdict
+class Check(NamedTuple):
+    status: CheckStatus
     what: str
-    said: str
+    detail: str
 
 
-def examine() -> Iterator[Finding]:
+def run_checks() -> Iterator[Check]:
     """Everything that a job needs, in the order in which a user would mend it."""
-    yield Finding(Verdict.FINE, "Python", f"{sys.version.split()[0]} at {sys.executable}")
+    yield Check(CheckStatus.OK, "Python", f"{sys.version.split()[0]} at {sys.executable}")
     yield from _packages()
     try:
         java = find_java()
     except NoJava as missing:
-        yield Finding(Verdict.WRONG, "Java", str(missing))
+        yield Check(CheckStatus.FAILED, "Java", str(missing))
     else:
-        yield Finding(Verdict.FINE, "Java", f"{java.version} from {java.found_in}, {java.home}")
+        yield Check(CheckStatus.OK, "Java", f"{java.version} from {java.found_in}, {java.home}")
         if java.passed_over:
-            yield Finding(Verdict.WARNING, "Java", java.passed_over)
+            yield Check(CheckStatus.WARNING, "Java", java.passed_over)
     yield _worker()
     yield _memory()
 
 
-def _worker() -> Finding:
+def _worker() -> Check:
     """Spark's workers must have the same minor version of Python, and the packages too."""
     what, worker = "Python of the workers", os.environ.get("PYSPARK_PYTHON")
     if worker is None:
-        return Finding(Verdict.FINE, what, "this one; PYSPARK_PYTHON is not set")
+        return Check(CheckStatus.OK, what, "this one; PYSPARK_PYTHON is not set")
     try:
         asked = subprocess.run(
             [worker, "-c", _ASK_A_WORKER], capture_output=True, text=True, timeout=60, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as fault:
-        return Finding(Verdict.WRONG, what, f"PYSPARK_PYTHON={worker} does not start: {fault}")
+        return Check(CheckStatus.FAILED, what, f"PYSPARK_PYTHON={worker} does not start: {fault}")
     if asked.returncode:
-        said = asked.stderr.strip().splitlines() or ["it ended"]
-        return Finding(Verdict.WRONG, what, f"PYSPARK_PYTHON={worker}: {said[-1]}")
+        detail = asked.stderr.strip().splitlines() or ["it ended"]
+        return Check(CheckStatus.FAILED, what, f"PYSPARK_PYTHON={worker}: {detail[-1]}")
     ours, version = ".".join(map(str, sys.version_info[:2])), asked.stdout.strip()
     if version != ours:
-        return Finding(Verdict.WRONG, what, f"PYSPARK_PYTHON={worker} is {version}, this is {ours}")
-    return Finding(Verdict.FINE, what, f"{version} at {worker}, with the packages")
+        return Check(
+            CheckStatus.FAILED, what, f"PYSPARK_PYTHON={worker} is {version}, this is {ours}"
+        )
+    return Check(CheckStatus.OK, what, f"{version} at {worker}, with the packages")
 
 
-def _packages() -> Iterator[Finding]:
+def _packages() -> Iterator[Check]:
     for name, (least, below) in _PACKAGES.items():
         try:
             version = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
-            said = "is not installed: pip install 'rollcall-broker[pipeline]'"
-            yield Finding(Verdict.WRONG, name, said)
+            detail = "is not installed: pip install 'rollcall-broker[pipeline]'"
+            yield Check(CheckStatus.FAILED, name, detail)
             continue
         major = int(version.partition(".")[0])
         if major < least or (below is not None and major >= below):
             wanted = f"{least} or later" + (f", before {below}" if below is not None else "")
-            yield Finding(Verdict.WRONG, name, f"{version}; the pipeline needs {wanted}")
+            yield Check(CheckStatus.FAILED, name, f"{version}; the pipeline needs {wanted}")
         else:
-            yield Finding(Verdict.FINE, name, version)
+            yield Check(CheckStatus.OK, name, version)
 
 
-def _memory() -> Finding:
+def _memory() -> Check:
     there = [_available_mib(Path("/proc/meminfo")), _left_mib(_CGROUP)]
     available = min((mib for mib in there if mib is not None), default=None)
     if available is None:
-        return Finding(Verdict.FINE, "memory", "unknown on this system")
+        return Check(CheckStatus.OK, "memory", "unknown on this system")
     if available < DRIVER_MEMORY_MIB:
-        said = f"{available} MiB available; {DRIVER_MEMORY_MIB} MiB recommended"
-        return Finding(Verdict.WARNING, "memory", said)
-    return Finding(Verdict.FINE, "memory", f"{available} MiB available")
+        detail = f"{available} MiB available; {DRIVER_MEMORY_MIB} MiB recommended"
+        return Check(CheckStatus.WARNING, "memory", detail)
+    return Check(CheckStatus.OK, "memory", f"{available} MiB available")
 
 
 def _available_mib(meminfo: Path) -> int | None:

@@ -11,8 +11,9 @@ from typing import NamedTuple
 from pyspark.sql import DataFrame
 
 from pipeline.lake import Lake, tables_of
-from pipeline.read.sources import Log, Source
-from pipeline.tables import COMMITS, HISTORY_TOPIC, LAG_TOPIC, OFFSETS_TOPIC
+from pipeline.read.sources import PipelineSource, SourceLog
+from pipeline.tables import COMMITS
+from protocol.names import HISTORY_TOPIC, LAG_TOPIC, OFFSETS_TOPIC
 
 TOPICS = (OFFSETS_TOPIC, HISTORY_TOPIC, LAG_TOPIC)
 
@@ -24,7 +25,7 @@ class Ingested(NamedTuple):
     rows: Mapping[str, int]
 
 
-def ingest(source: Source, lake: Lake) -> Ingested:
+def ingest(source: PipelineSource, lake: Lake) -> Ingested:
     """Land what is new of every topic that is there. Raises NoSegments, NoLake, NoBroker."""
     manifest = lake.manifest()
     read = {} if manifest is None else manifest.read
@@ -48,7 +49,7 @@ def ingest(source: Source, lake: Lake) -> Ingested:
     return Ingested(ends, counts)
 
 
-def _tables(log: Log, begins: Mapping[int, int]) -> dict[str, DataFrame]:
+def _tables(log: SourceLog, begins: Mapping[int, int]) -> dict[str, DataFrame]:
     """Commits are read while they are written; all others are found in one pass and kept."""
     others = [table for table in tables_of(log.topic) if table.name != COMMITS.name]
     found = log.few(others, begins)

@@ -25,17 +25,15 @@ from pipeline.derive.in_order import in_order
 from pipeline.derive.lag_trend import lag_trend
 from pipeline.derive.offsets_as_of import offsets_as_of
 from pipeline.derive.rebalances import of_metadata, rebalance_stats, rebalances
-from pipeline.read.sources import Source
+from pipeline.read.sources import PipelineSource
 from pipeline.tables import (
     COMMITS,
     GROUP_EVENTS,
-    GROUP_METADATA,
-    HISTORY_TOPIC,
+    GROUP_METADATA_TABLE,
     LAG_SAMPLES,
-    LAG_TOPIC,
-    OFFSETS_TOPIC,
     TRANSACTION_MARKERS,
 )
+from protocol.names import HISTORY_TOPIC, LAG_TOPIC, OFFSETS_TOPIC
 
 Tables = Mapping[str, DataFrame]
 
@@ -48,14 +46,14 @@ SAMPLES_NEEDED: Final = ("group", "topic", "partition", "at_ms", "committed_offs
 
 
 @dataclass
-class Facts:
+class JobInput:
     """The tables of a source, each computed once, and the span of the job.
 
     `keep`: for more than one job. Tables that several jobs use are then computed once and kept in
     memory, or on the workers' disks if there is not enough memory, until `forget`.
     """
 
-    source: Source
+    source: PipelineSource
     since_ms: int
     until_ms: int
     version_pattern: str | None = None
@@ -81,7 +79,7 @@ class Facts:
     @cached_property
     def _few(self) -> Mapping[str, DataFrame]:
         """Everything except commits in a log of commits: all of it is read in one pass."""
-        return self.source.few(TRANSACTION_MARKERS, GROUP_METADATA)
+        return self.source.few(TRANSACTION_MARKERS, GROUP_METADATA_TABLE)
 
     @cached_property
     def effective(self) -> DataFrame:
@@ -112,7 +110,7 @@ class Facts:
 
     @cached_property
     def group_metadata(self) -> DataFrame:
-        return self._few[GROUP_METADATA.name]
+        return self._few[GROUP_METADATA_TABLE.name]
 
     @cached_property
     def has_history(self) -> bool:
@@ -142,59 +140,63 @@ class Job:
     name: str
     makes: str
     needs: tuple[str, ...]
-    run: Callable[[Facts], Tables]
+    run: Callable[[JobInput], Tables]
     days: Mapping[str, str]
 
 
-def _commit_rate(facts: Facts) -> Tables:
+def _commit_rate(job_input: JobInput) -> Tables:
     return {
-        "commit_rate": facts.within(facts.commit_rate, "minute_ms"),
-        "group_commit_rate": facts.within(facts.group_rate, "minute_ms"),
+        "commit_rate": job_input.within(job_input.commit_rate, "minute_ms"),
+        "group_commit_rate": job_input.within(job_input.group_rate, "minute_ms"),
     }
 
 
-def _lag_trend(facts: Facts) -> Tables:
-    return {"lag_trend": lag_trend(facts.within(facts.samples, "at_ms"))}
+def _lag_trend(job_input: JobInput) -> Tables:
+    return {"lag_trend": lag_trend(job_input.within(job_input.samples, "at_ms"))}
 
 
-def _rebalances(facts: Facts) -> Tables:
+def _rebalances(job_input: JobInput) -> Tables:
     # A log written by Kafka has no history: there are generations then, but no causes.
-    whole = rebalances(facts.events) if facts.has_history else of_metadata(facts.group_metadata)
-    whole = facts.within(whole, "began_at_ms")
+    whole = (
+        rebalances(job_input.events)
+        if job_input.has_history
+        else of_metadata(job_input.group_metadata)
+    )
+    whole = job_input.within(whole, "began_at_ms")
     return {
         "rebalances": whole,
-        "rebalance_stats": rebalance_stats(whole, version_pattern=facts.version_pattern),
+        "rebalance_stats": rebalance_stats(whole, version_pattern=job_input.version_pattern),
     }
 
 
-def _group_health(facts: Facts) -> Tables:
-    return {"partition_health": facts.health, "group_health": group_health(facts.health)}
+def _group_health(job_input: JobInput) -> Tables:
+    return {"partition_health": job_input.health, "group_health": group_health(job_input.health)}
 
 
-def _anomalies(facts: Facts) -> Tables:
+def _anomalies(job_input: JobInput) -> Tables:
     found = [
-        odd.commit_storms(facts.group_rate),
-        odd.rewinds(facts.suspects),
-        odd.skewed_assignments(facts.group_metadata),
+        odd.commit_storm_rows(job_input.group_rate),
+        odd.rewinds(job_input.suspects),
+        odd.skewed_assignment_rows(job_input.group_metadata),
     ]
-    if facts.has_samples:
-        found += [odd.stalled_partitions(facts.health), odd.hot_partitions(facts.samples)]
-    if facts.has_history:
-        found.append(odd.flapping_members(facts.events))
+    if job_input.has_samples:
+        found += [odd.stalled_partitions(job_input.health), odd.hot_partitions(job_input.samples)]
+    if job_input.has_history:
+        found.append(odd.flapping_member_rows(job_input.events))
     every = found[0]
     for more in found[1:]:
         every = every.unionByName(more)
-    return {"anomalies": facts.within(every, "since_ms")}
+    return {"anomalies": job_input.within(every, "since_ms")}
 
 
-def _offsets_as_of(facts: Facts) -> Tables:
-    return {"offsets_as_of": offsets_as_of(facts.counted, facts.until_ms)}
+def _offsets_as_of(job_input: JobInput) -> Tables:
+    return {"offsets_as_of": offsets_as_of(job_input.counted, job_input.until_ms)}
 
 
-def _audit(facts: Facts) -> Tables:
-    moved = {"offset_suspects": facts.within(facts.suspects, "at_ms")}
-    if facts.has_history:
-        moved["audit"] = facts.within(audit(facts.events), "at_ms")
+def _audit(job_input: JobInput) -> Tables:
+    moved = {"offset_suspects": job_input.within(job_input.suspects, "at_ms")}
+    if job_input.has_history:
+        moved["audit"] = job_input.within(audit(job_input.events), "at_ms")
     return moved
 
 

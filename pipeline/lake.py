@@ -27,9 +27,9 @@ from pipeline.tables import TABLES, Table
 from seams.operator_error import WrongInput
 
 MANIFEST: Final = "manifest.json"
-VERSION: Final = 1
+_VERSION: Final = 1
 
-Read = Mapping[str, Mapping[int, int]]
+_ReadEnds = Mapping[str, Mapping[int, int]]
 """By topic and partition: the offset after the last record that was landed."""
 
 
@@ -40,10 +40,10 @@ class NoLake(WrongInput):
 @dataclass(frozen=True)
 class Manifest:
     runs: tuple[str, ...] = ()
-    read: Read = field(default_factory=dict)
+    read: _ReadEnds = field(default_factory=dict)
 
     def to_json(self) -> str:
-        content = {"version": VERSION, "runs": self.runs, "read": self.read}
+        content = {"version": _VERSION, "runs": self.runs, "read": self.read}
         return json.dumps(content, indent=1, sort_keys=True) + "\n"
 
 
@@ -68,9 +68,9 @@ class Lake:
             version, runs = int(said["version"]), tuple(map(str, said["runs"]))
         except (ValueError, KeyError, TypeError, AttributeError) as fault:
             raise NoLake(f"{self.path}/{MANIFEST} is damaged: {fault}") from None
-        if version != VERSION:
+        if version != _VERSION:
             raise NoLake(
-                f"{self.path} has format version {version}; this program reads version {VERSION}"
+                f"{self.path} has format version {version}; this program reads version {_VERSION}"
             )
         return Manifest(runs, read)
 
@@ -95,7 +95,7 @@ class Lake:
         """Rows of a table that one run landed; from the files' own notes."""
         return self._landed(TABLES[name]).where(fn.col("run") == run).count()
 
-    def land(self, found: Mapping[str, DataFrame], ends: Read) -> Manifest:
+    def land(self, found: Mapping[str, DataFrame], ends: _ReadEnds) -> Manifest:
         """Add rows, by table; they count when this returns. `ends`: how far was read by now."""
         before = self.manifest() or Manifest()
         run = f"{len(before.runs) + 1:06}-{uuid.uuid4().hex[:8]}"

@@ -15,13 +15,13 @@ from pyspark.sql import SparkSession
 
 from seams.text import duration
 
-EVERY_S: Final = 10.0
+_INTERVAL_S: Final = 10.0
 
 
 class Progress:
     """Prints through `write`; `every_s` between two lines of one step."""
 
-    def __init__(self, write: Callable[[str], None], every_s: float = EVERY_S) -> None:
+    def __init__(self, write: Callable[[str], None], every_s: float = _INTERVAL_S) -> None:
         self._write = write
         self._every_s = every_s
         self._began_s = monotonic()

@@ -17,12 +17,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pipeline.jobs import JOBS
 from pipeline.read.files import folders
 from pipeline.result_tables import RESULTS
-from pipeline.runner import Span
+from pipeline.runner import TimeSpan
 from seams.operator_error import WrongInput
 
 _TIMES: Final = {name: column for job in JOBS.values() for name, column in job.days.items()}
 
-Row = Mapping[str, object]
+_Row = Mapping[str, object]
 
 
 class NoResults(WrongInput):
@@ -32,7 +32,7 @@ class NoResults(WrongInput):
 class Results:
     """The tables under `path`, of a span alone."""
 
-    def __init__(self, spark: SparkSession, path: str, span: Span) -> None:
+    def __init__(self, spark: SparkSession, path: str, span: TimeSpan) -> None:
         """Raises NoResults."""
         self._spark = spark
         self.path = path.rstrip("/")
@@ -55,7 +55,7 @@ class Results:
             rows = rows.where((at >= self.span.since_ms) & (at < self.span.until_ms))
         return rows.drop("dt")
 
-    def in_order(self, name: str) -> Iterator[Row]:
+    def in_order(self, name: str) -> Iterator[_Row]:
         """The rows, sorted, so that the same table always makes the same file."""
         table = self.table(name)
         if table is None:

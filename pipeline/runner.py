@@ -15,8 +15,8 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
-from pipeline.jobs import Facts, Job
-from pipeline.read.files import folders, move_folder, remove_folder
+from pipeline.jobs import Job, JobInput
+from pipeline.read.files import folders, move_folder, remove_tree
 from seams.operator_error import WrongInput
 
 DAY_MS: Final = 86_400_000
@@ -27,7 +27,7 @@ class NothingToRead(WrongInput):
 
 
 @dataclass(frozen=True)
-class Span:
+class TimeSpan:
     """From `since_ms` up to, not including, `until_ms`."""
 
     since_ms: int
@@ -42,14 +42,14 @@ def _day(at_ms: int) -> str:
     return (datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=at_ms)).date().isoformat()
 
 
-def run_job(spark: SparkSession, job: Job, facts: Facts, out: str) -> Mapping[str, int]:
+def run_job(spark: SparkSession, job: Job, job_input: JobInput, out: str) -> Mapping[str, int]:
     """Write the job's tables under `out`; the rows of each. Raises NothingToRead."""
-    source, span = facts.source, Span(facts.since_ms, facts.until_ms)
+    source, span = job_input.source, TimeSpan(job_input.since_ms, job_input.until_ms)
     for topic in job.needs:
         if not source.has(topic):
             raise NothingToRead(f"{job.name} needs {topic}, and {source.where} does not have it")
     rows = {}
-    for name, table in job.run(facts).items():
+    for name, table in job.run(job_input).items():
         column = job.days[name]
         at = fn.col(column) if column else fn.lit(span.until_ms - 1)
         rows[name] = _replace_days(spark, table, f"{out.rstrip('/')}/{name}", at, span)
@@ -57,7 +57,7 @@ def run_job(spark: SparkSession, job: Job, facts: Facts, out: str) -> Mapping[st
 
 
 def _replace_days(
-    spark: SparkSession, table: DataFrame, path: str, at_ms: Column, span: Span
+    spark: SparkSession, table: DataFrame, path: str, at_ms: Column, span: TimeSpan
 ) -> int:
     """Write beside, where no reader looks, then put each day of the span in its place."""
     beside = f"{path}/_new-{uuid.uuid4().hex[:8]}"
@@ -70,9 +70,9 @@ def _replace_days(
         first, last = span.days()
         for name in folders(spark, path):
             if name.startswith("dt=") and first <= name.removeprefix("dt=") <= last:
-                remove_folder(spark, f"{path}/{name}")
+                remove_tree(spark, f"{path}/{name}")
         for name in new:
             move_folder(spark, f"{beside}/{name}", f"{path}/{name}")
     finally:
-        remove_folder(spark, beside)
+        remove_tree(spark, beside)
     return count

@@ -9,9 +9,12 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-OFFSETS_TOPIC: Final = "__consumer_offsets"
-HISTORY_TOPIC: Final = "__group_history"
-LAG_TOPIC: Final = "__group_lag"
+from protocol.names import HISTORY_TOPIC, LAG_TOPIC, OFFSETS_TOPIC
+
+PARTITION_KEY: Final = ("group", "topic", "partition")
+"""Columns that name a partition of a group."""
+
+MINUTE_MS: Final = 60_000
 
 
 class Table(NamedTuple):
@@ -108,7 +111,7 @@ _MEMBER: Final = pa.struct(
     ]
 )
 
-GROUP_METADATA: Final = Table(
+GROUP_METADATA_TABLE: Final = Table(
     "group_metadata",
     OFFSETS_TOPIC,
     "a stored group: a generation with its members, or the deletion of the group",
@@ -239,7 +242,7 @@ TABLES: Final = {
     for table in (
         COMMITS,
         TRANSACTION_MARKERS,
-        GROUP_METADATA,
+        GROUP_METADATA_TABLE,
         GROUP_RECORDS,
         GROUP_EVENTS,
         LAG_SAMPLES,

@@ -47,8 +47,8 @@ _KINDS: Final = (
 )
 CLASSIC: Final = "classic"
 SIMPLE: Final = "simple"
-UNKNOWN: Final = "unknown"
-GROUP_KINDS: Final = (CLASSIC, "consumer", "share", "streams", SIMPLE, UNKNOWN)
+UNKNOWN_KIND: Final = "unknown"
+GROUP_KINDS: Final = (CLASSIC, "consumer", "share", "streams", SIMPLE, UNKNOWN_KIND)
 
 
 class Kept(NamedTuple):
@@ -67,7 +67,7 @@ class GroupContents:
     """With the timestamp of the record that it was read from."""
     state: dict[bytes, Kept] = field(default_factory=dict)
 
-    told_kind: str | None = None
+    reported_kind: str | None = None
     """The kind that a cluster reports: over the wire there is no state to derive it from."""
 
     def put_offset(
@@ -84,7 +84,7 @@ class GroupContents:
 
     @property
     def kind(self) -> str:
-        return self.kinds[-1] if self.told_kind is None else self.told_kind
+        return self.kinds[-1] if self.reported_kind is None else self.reported_kind
 
     @property
     def newest_state_ms(self) -> int:
@@ -97,7 +97,7 @@ class GroupContents:
 
 def kind_of(kind: int) -> str:
     """The kind of group that keeps records of this type."""
-    return next((name for name, kinds in _KINDS if kind in kinds), UNKNOWN)
+    return next((name for name, kinds in _KINDS if kind in kinds), UNKNOWN_KIND)
 
 
 def type_name(kind: int) -> str:
@@ -112,7 +112,7 @@ def is_known(kind: int) -> bool:
     return kind in RECORD_SCHEMAS or kind == GENERATION_BEGUN
 
 
-def group_of(key: bytes) -> GroupId:
+def group_id_of(key: bytes) -> GroupId:
     """Whose record this is: so far the key of every type begins with its group.
 
     Raises UnreadableRecord where that is not so.
@@ -166,13 +166,13 @@ class Contents:
             offsets = self.group(place.group_id).offsets
             offsets[place.topic, place.partition] = (commit, timestamp_ms)
             return
-        state = self.group(group_of(key)).state
+        state = self.group(group_id_of(key)).state
         state.pop(key, None)  # to the end: the order is that of the newest records
         state[key] = Kept(timestamp_ms, value)
 
     def remove(self, key: bytes) -> None:
         """A tombstone. Raises UnreadableRecord."""
-        group_id = group_of(key)
+        group_id = group_id_of(key)
         group = self.groups.get(group_id)
         if group is None:
             return

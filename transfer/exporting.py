@@ -17,7 +17,7 @@ from transfer.plan import Rule, TargetNotEmpty, Terms, for_kafka, make_plan
 from transfer.report import Report
 from transfer.rollcall_dir import read_logs
 from transfer.selection import Selection
-from transfer.source_stats import Tally
+from transfer.source_stats import SourceStats
 from transfer.sources import read_cluster, read_data_dir
 from transfer.text_files import to_csv, to_json
 from transfer.wire import Refused
@@ -77,7 +77,7 @@ def _write_for_kafka(path: str, contents: Contents, order: Export, report: Repor
         if kafka.note:
             report.remarks.append(f"{path}: {kafka.note}")
         there = Contents()
-        read_logs(kafka.logs, there, Tally(path, "kafka"))
+        read_logs(kafka.logs, there, SourceStats(path, "kafka"))
         terms.topic_ids.update(kafka.topic_ids())
         try:
             report.plan = make_plan(contents, there, terms)

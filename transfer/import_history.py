@@ -20,11 +20,11 @@ from transfer.append import Beside
 from transfer.plan import Plan
 
 
-class Told(NamedTuple):
+class ImportHistory(NamedTuple):
     """What goes into the history."""
 
     beside: list[Beside]
-    told: int
+    recorded: int
     lost: int  # events that have no log to go to
 
 
@@ -38,12 +38,12 @@ def events_of(plan: Plan, now_ms: int, actor: RequestClient) -> Iterator[History
             yield OffsetsMovedEntry(change.group_id, now_ms, OffsetsBy.IMPORT, part, actor)
 
 
-def tell(
+def history_of_plan(
     plan: Plan, now_ms: int, actor: RequestClient, history: Sequence[PartitionLog | None]
-) -> Told:
+) -> ImportHistory:
     """`history`: its partitions in order, None for one that is damaged; none if it is not kept."""
     if not history:
-        return Told([], 0, 0)
+        return ImportHistory([], 0, 0)
     records: dict[int, list[TimedRecord]] = {}
     for event in events_of(plan, now_ms, actor):
         home = partition_of(event.group_id, len(history))
@@ -51,5 +51,5 @@ def tell(
     total = sum(map(len, records.values()))
     logs = [(log, at) for at, log in enumerate(history) if log is not None and at in records]
     beside = [Beside(log, records[at]) for log, at in logs]
-    told = sum(len(one.records) for one in beside)
-    return Told(beside, told, total - told)
+    recorded = sum(len(one.records) for one in beside)
+    return ImportHistory(beside, recorded, total - recorded)

@@ -14,14 +14,14 @@ from history.entries import RequestClient
 from transfer.append import apply_plan
 from transfer.contents import Contents
 from transfer.errors import Unusable
-from transfer.import_history import tell
+from transfer.import_history import history_of_plan
 from transfer.plan import Rule, TargetNotEmpty, Terms, check_writable, make_plan
 from transfer.report import Report
 from transfer.rollcall_dir import RollcallDir, read_logs
 from transfer.selection import Selection
-from transfer.source_stats import Tally
-from transfer.sources import Source, read_paths
-from transfer.wire import Cluster
+from transfer.source_stats import SourceStats
+from transfer.sources import OffsetsSource, read_paths
+from transfer.wire import ClusterClient
 
 ACTOR: Final = "rollcall-offsets-import"
 """Whose doing it was, for the history: where other tools have their client id."""
@@ -93,15 +93,15 @@ def _write(order: Import, contents: Contents, report: Report) -> None:
         return
     with RollcallDir(order.config, must_exist=False) as target:
         there = Contents()
-        read_logs(target.logs, there, Tally(target.path, "rollcall"))
+        read_logs(target.logs, there, SourceStats(target.path, "rollcall"))
         terms.topic_ids.update(target.topic_ids())
         _plan(contents, there, terms, report)
         if report.plan is not None and not order.dry_run:
-            told = tell(
+            recorded = history_of_plan(
                 report.plan, order.now_ms, RequestClient(ACTOR, order.host), target.history()
             )
-            report.appended = apply_plan(target, report.plan, order.now_ms, told.beside)
-            report.events_told, report.events_lost = told.told, told.lost
+            report.appended = apply_plan(target, report.plan, order.now_ms, recorded.beside)
+            report.events_recorded, report.events_lost = recorded.recorded, recorded.lost
 
 
 def _plan(contents: Contents, there: Contents, terms: Terms, report: Report) -> None:
@@ -111,11 +111,11 @@ def _plan(contents: Contents, there: Contents, terms: Terms, report: Report) -> 
         report.reason = str(refused)
 
 
-def _commit(bootstrap: str, source: Source, order: Import, report: Report) -> None:
+def _commit(bootstrap: str, source: OffsetsSource, order: Import, report: Report) -> None:
     """Into a cluster that runs, as a client without a generation."""
     for group in source.contents.groups.values():
         check_writable(group)
-    cluster = Cluster(bootstrap)
+    cluster = ClusterClient(bootstrap)
     try:
         if order.rule is Rule.REFUSE:
             there = Contents()

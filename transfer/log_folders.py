@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from logtools.walk import Batch, Damage, walk
+from logtools.walk import Batch, DamagedBytes, walk
 from protocol import java_text
 from protocol.names import OFFSETS_TOPIC
 from storage.data_dir import LOCK
@@ -22,13 +22,13 @@ from storage.log.log_store import CLEAN_SHUTDOWN
 from transfer.contents import Contents
 from transfer.errors import NoOffsets
 from transfer.replay import Replay
-from transfer.source_stats import ROOM, Damaged, Place, Tally, TornTail
+from transfer.source_stats import ROOM, Damaged, FilePosition, SourceStats, TornTail
 
 _FOLDER: Final = re.compile(re.escape(OFFSETS_TOPIC) + r"-(0|[1-9][0-9]{0,5})")
 _SEGMENT: Final = re.compile(r"([0-9]{20})\.log(\.swap)?")
 
 
-class Partition(NamedTuple):
+class PartitionFolder(NamedTuple):
     """One folder, and what the directory above it says of it."""
 
     number: int
@@ -38,23 +38,23 @@ class Partition(NamedTuple):
     """Below this offset nothing can be a torn tail: it was synced once."""
 
 
-class SegmentFile(NamedTuple):
+class SourceSegment(NamedTuple):
     base_offset: int
     path: Path
 
 
-def partitions_in(directories: Sequence[Path]) -> list[Partition]:
+def partitions_in(directories: Sequence[Path]) -> list[PartitionFolder]:
     """Every partition of the offsets topic in these directories, in order. Raises NoOffsets.
 
     A directory is a broker's log directory, or the folder of one partition.
     """
-    found: dict[int, Partition] = {}
+    found: dict[int, PartitionFolder] = {}
     for directory in directories:
         for number, folder in _folders(directory):
             other = found.get(number)
             if other is not None:
                 raise NoOffsets(f"partition {number} is in both {other.folder} and {folder}")
-            found[number] = _partition(number, folder)
+            found[number] = _partition_folder(number, folder)
     if not found:
         names = ", ".join(str(directory) for directory in directories)
         raise NoOffsets(f"no folder {OFFSETS_TOPIC}-N in {names}")
@@ -84,11 +84,11 @@ def _folders(directory: Path) -> Iterator[tuple[int, Path]]:
             yield int(match[1]), path
 
 
-def _partition(number: int, folder: Path) -> Partition:
+def _partition_folder(number: int, folder: Path) -> PartitionFolder:
     above = folder.parent
     is_clean = (above / CLEAN_SHUTDOWN).exists()
     durable_to = sys.maxsize if is_clean else _checkpoint(above / RECOVERY_POINTS, number)
-    return Partition(number, folder, _checkpoint(above / LOG_STARTS, number), durable_to)
+    return PartitionFolder(number, folder, _checkpoint(above / LOG_STARTS, number), durable_to)
 
 
 def _checkpoint(path: Path, number: int) -> int:
@@ -104,7 +104,7 @@ def _checkpoint(path: Path, number: int) -> int:
     return 0
 
 
-def read_partition(partition: Partition, contents: Contents, tally: Tally) -> None:
+def read_partition(partition: PartitionFolder, contents: Contents, tally: SourceStats) -> None:
     """Add one partition to the contents. Raises OSError."""
     tally.partitions.append(partition.number)
     replay = Replay(contents, tally)
@@ -112,20 +112,20 @@ def read_partition(partition: Partition, contents: Contents, tally: Tally) -> No
     for segment in segments:
         tally.segments += 1
         for part in walk(segment.path):
-            if isinstance(part, Damage):
+            if isinstance(part, DamagedBytes):
                 is_last = segment is segments[-1]
                 _note_damage(part, segment, partition, replay, tally, is_last=is_last)
             elif part.header.next_offset > partition.log_start:
-                replay.take(part.content, Place(str(segment.path), part.position))
+                replay.take(part.content, FilePosition(str(segment.path), part.position))
     replay.finish()
 
 
 def _note_damage(
-    damage: Damage,
-    segment: SegmentFile,
-    partition: Partition,
+    damage: DamagedBytes,
+    segment: SourceSegment,
+    partition: PartitionFolder,
     replay: Replay,
-    tally: Tally,
+    tally: SourceStats,
     *,
     is_last: bool,
 ) -> None:
@@ -139,7 +139,7 @@ def _note_damage(
     tally.damaged.append(Damaged(str(segment.path), damage.position, -1, damage.reason))
 
 
-def segments_of(folder: Path) -> list[SegmentFile]:
+def segments_of(folder: Path) -> list[SourceSegment]:
     """The files that make up the log, in order; what a cleaner finished takes its place."""
     files: dict[int, Path] = {}
     swaps: dict[int, Path] = {}
@@ -152,7 +152,7 @@ def segments_of(folder: Path) -> list[SegmentFile]:
         for covered in [base for base in files if base_offset <= base < end]:
             del files[covered]
     files |= swaps
-    return [SegmentFile(base_offset, files[base_offset]) for base_offset in sorted(files)]
+    return [SourceSegment(base_offset, files[base_offset]) for base_offset in sorted(files)]
 
 
 def _end_of(path: Path, base_offset: int) -> int:

@@ -22,7 +22,7 @@ from protocol.names import ZERO_TOPIC_ID, GroupId, TopicId
 from storage.batch.timed_batches import TimedRecord
 from transfer.contents import (
     SIMPLE,
-    UNKNOWN,
+    UNKNOWN_KIND,
     Contents,
     GroupContents,
     Kept,
@@ -127,7 +127,7 @@ def _plan_state(
             return
     gone = [key for key in before if key not in group.state]
     change.records += [
-        TimedRecord(terms.now_ms, key, None) for key in sorted(gone, key=_burial_order)
+        TimedRecord(terms.now_ms, key, None) for key in sorted(gone, key=_deletion_order)
     ]
     change.records += [
         TimedRecord(kept.timestamp_ms, key, kept.value)
@@ -202,12 +202,12 @@ def _with_own_topic_id(
 
 # A coordinator takes a member's tombstone only after those of what it was assigned, and a group's
 # last of all.
-_BURIAL_ORDER: Final = (8, 14, 22, 7, 13, 21, 6, 12, 20, 5, 10, 19, 16, 4, 15, 23, 3, 11, 17, 2)
+_DELETION_ORDER: Final = (8, 14, 22, 7, 13, 21, 6, 12, 20, 5, 10, 19, 16, 4, 15, 23, 3, 11, 17, 2)
 
 
-def _burial_order(key: bytes) -> int:
+def _deletion_order(key: bytes) -> int:
     kind = record_type(key)
-    return _BURIAL_ORDER.index(kind) if kind in _BURIAL_ORDER else len(_BURIAL_ORDER)
+    return _DELETION_ORDER.index(kind) if kind in _DELETION_ORDER else len(_DELETION_ORDER)
 
 
 def for_kafka(contents: Contents) -> Iterator[tuple[GroupId, str]]:
@@ -221,7 +221,7 @@ def for_kafka(contents: Contents) -> Iterator[tuple[GroupId, str]]:
         for key in list(group.state):
             if record_type(key) == GENERATION_BEGUN:
                 del group.state[key]
-        if len(real := [kind for kind in kinds if kind not in (UNKNOWN, SIMPLE)]) > 1:
+        if len(real := [kind for kind in kinds if kind not in (UNKNOWN_KIND, SIMPLE)]) > 1:
             for key in list(group.state):
                 if kind_of(record_type(key)) in real[:-1]:
                     del group.state[key]

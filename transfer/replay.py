@@ -21,7 +21,7 @@ from storage.api import StoredRecord
 from storage.batch.record_batch import HEADER_BYTES, InvalidBatch, read_header
 from storage.log.transactions import CommittedRecords, Withheld
 from transfer.contents import OFFSET_TYPES, Contents, type_name
-from transfer.source_stats import Damaged, Pending, Place, Tally
+from transfer.source_stats import Damaged, FilePosition, Pending, SourceStats
 
 TOMBSTONE: Final = "tombstone"
 
@@ -31,7 +31,7 @@ class Replay:
 
     __slots__ = ("_committed", "_contents", "_next_offset", "_tally")
 
-    def __init__(self, contents: Contents, tally: Tally) -> None:
+    def __init__(self, contents: Contents, tally: SourceStats) -> None:
         self._contents = contents
         self._tally = tally
         self._committed = CommittedRecords()
@@ -41,7 +41,7 @@ class Replay:
     def next_offset(self) -> int:
         return self._next_offset
 
-    def take(self, batch: bytes, place: Place) -> None:
+    def take(self, batch: bytes, place: FilePosition) -> None:
         """The next batch of the partition."""
         tally = self._tally
         header = read_header(batch)
@@ -91,7 +91,7 @@ class Replay:
         version = int.from_bytes(value[:2], "big", signed=True)
         self._tally.by_type[type_name(kind), f"v{version}"] += 1
 
-    def _damaged(self, place: Place, offset: int, reason: str) -> None:
+    def _damaged(self, place: FilePosition, offset: int, reason: str) -> None:
         self._tally.damaged.append(Damaged(place.file, place.position, offset, reason))
 
 

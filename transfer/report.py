@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from coordinator.records import record_type
+from logtools.kafka_json import Json
 from protocol.printable import printable
 from transfer.append import Appended
-from transfer.contents import GROUP_KINDS, UNKNOWN, Contents, kind_of, type_name
+from transfer.contents import GROUP_KINDS, UNKNOWN_KIND, Contents, kind_of, type_name
 from transfer.plan import Plan
-from transfer.source_stats import Tally
-from transfer.text_files import Json
+from transfer.source_stats import SourceStats
 from transfer.wire import Refused
 
 LISTED_MAX: Final = 20
@@ -32,7 +32,7 @@ class Report:
     """One import or export."""
 
     command: str
-    tally: Tally
+    tally: SourceStats
     destination: str
     dry_run: bool = False
     groups: Counter[str] = field(default_factory=Counter)
@@ -46,7 +46,7 @@ class Report:
     """On the source or the destination as a whole."""
     plan: Plan | None = None
     appended: Appended | None = None
-    events_told: int = 0
+    events_recorded: int = 0
     """To the history of groups."""
     events_lost: int = 0
     """The history's log is damaged, and took none of these."""
@@ -62,7 +62,7 @@ class Report:
         """Take note of what is to be written."""
         has_state = self.tally.kind in KNOWS_KINDS
         self.groups = Counter(
-            group.kind if has_state else UNKNOWN for group in contents.groups.values()
+            group.kind if has_state else UNKNOWN_KIND for group in contents.groups.values()
         )
         self.offsets = contents.offsets
         for group in contents.groups.values():
@@ -76,7 +76,7 @@ class Report:
         return 1 if self.reason or self.refused else 0
 
 
-def as_json(report: Report) -> Json:
+def report_json(report: Report) -> Json:
     tally, plan, appended = report.tally, report.plan, report.appended
     transactions = tally.transactions
     by_type: dict[str, Json] = {}
@@ -134,7 +134,7 @@ def as_json(report: Report) -> Json:
             "topic_ids_dropped": plan.topic_ids_dropped,
             "records": plan.records,
         },
-        "history_events": report.events_told,
+        "history_events": report.events_recorded,
         "history_events_lost": report.events_lost,
         "committed": report.committed,
         "expiring": report.expiring,
@@ -143,7 +143,7 @@ def as_json(report: Report) -> Json:
     }
 
 
-def as_text(report: Report) -> str:
+def report_text(report: Report) -> str:
     return "".join(f"{printable(line)}\n" for line in _lines(report))
 
 
@@ -155,7 +155,7 @@ def _lines(report: Report) -> Iterator[str]:
     yield from _written_lines(report)
 
 
-def _read_lines(tally: Tally) -> Iterator[str]:
+def _read_lines(tally: SourceStats) -> Iterator[str]:
     if not tally.segments:
         return
     yield _line(
@@ -272,7 +272,7 @@ def _written_lines(report: Report) -> Iterator[str]:
             "done",
             f"{_count(appended.batches, 'batch', 'batches')}, {_number(appended.bytes)} bytes, "
             f"into {_count(appended.partitions, 'partition')}",
-            _some(report.events_told, "history event", "history events"),
+            _some(report.events_recorded, "history event", "history events"),
         )
 
 

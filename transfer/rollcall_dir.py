@@ -32,7 +32,7 @@ from transfer.contents import Contents
 from transfer.errors import Unusable
 from transfer.file_owner import give_to_owner
 from transfer.replay import Replay
-from transfer.source_stats import Place, Tally
+from transfer.source_stats import FilePosition, SourceStats
 
 
 class RollcallDir:
@@ -171,13 +171,13 @@ def _open_storage(disk: Disk, config: Config) -> Storage:
         ) from None
 
 
-def read_logs(logs: Sequence[PartitionLog], contents: Contents, tally: Tally) -> None:
+def read_logs(logs: Sequence[PartitionLog], contents: Contents, tally: SourceStats) -> None:
     """What a target holds already. Raises Corrupt."""
     for log in logs:
         replay = Replay(contents, tally)
         tally.partitions.append(log.topic_partition.partition)
         for batch in log.batches(log.log_start_offset):
-            replay.take(batch, Place(log.path, 0))
+            replay.take(batch, FilePosition(log.path, 0))
         replay.finish()
     if tally.damaged:
         bad = tally.damaged[0]

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 ROOM: Final = "only zero bytes: room that was never written"
 
 
-class Place(NamedTuple):
+class FilePosition(NamedTuple):
     """A batch in a file."""
 
     file: str
@@ -45,7 +45,7 @@ class Pending(NamedTuple):
 
 
 @dataclass(slots=True)
-class Transactions:
+class TransactionCounts:
     committed: int = 0
     committed_records: int = 0
     aborted: int = 0
@@ -54,7 +54,7 @@ class Transactions:
 
 
 @dataclass(slots=True)
-class Tally:
+class SourceStats:
     """One reading of a source."""
 
     source: str
@@ -69,7 +69,7 @@ class Tally:
     tombstones: int = 0
     by_type: Counter[tuple[str, str]] = field(default_factory=Counter)
     """(type, "v3" or "tombstone"): those that count, with transactions that committed."""
-    transactions: Transactions = field(default_factory=Transactions)
+    transactions: TransactionCounts = field(default_factory=TransactionCounts)
     damaged: list[Damaged] = field(default_factory=list)
     torn_tails: list[TornTail] = field(default_factory=list)
     in_use: list[str] = field(default_factory=list)

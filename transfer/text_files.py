@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from coordinator.group import CommittedOffset
 from coordinator.writable import unwritable_offset
+from logtools.kafka_json import Json
 from protocol import java_text
 from protocol.names import ZERO_TOPIC_ID, GroupId, TopicId
 from storage.log.checkpoints import decode_uuid, encode_uuid
@@ -27,10 +28,8 @@ _LONG_TEXT: Final = 24  # Jackson does not look into longer ones, it quotes them
 _INT32_MAX: Final = 2**31 - 1
 _INT64_MAX: Final = 2**63 - 1
 
-Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
-
-class Row(NamedTuple):
+class CsvRow(NamedTuple):
     group: str
     topic: str
     partition: int
@@ -70,7 +69,7 @@ def from_csv(text: str, name: str, group: str | None, now_ms: int) -> Contents:
     return contents
 
 
-def _rows(text: str, name: str, group: str | None) -> Iterator[Row]:
+def _rows(text: str, name: str, group: str | None) -> Iterator[CsvRow]:
     reader = csv.reader(io.StringIO(text), strict=True)
     width = 0
     try:
@@ -91,9 +90,9 @@ def _rows(text: str, name: str, group: str | None) -> Iterator[Row]:
         raise BadText(f"{name}, line {reader.line_num}: {fault}") from None
 
 
-def _row(cells: list[str], place: str) -> Row:
+def _row(cells: list[str], place: str) -> CsvRow:
     group, topic, partition, offset = cells
-    return Row(
+    return CsvRow(
         _named(group, "group", place),
         _named(topic, "topic", place),
         _number(partition, "partition", _INT32_MAX, place),

@@ -39,10 +39,10 @@ from protocol.primitives import Malformed
 from transfer.contents import CLASSIC, SIMPLE, Contents, GroupContents
 from transfer.errors import ClusterFault
 
-CLIENT_ID: Final = "rollcall-offsets"
-TIMEOUT_S: Final = 30.0
-ATTEMPTS: Final = 20
-PAUSE_S: Final = 0.25
+_CLIENT_ID: Final = "rollcall-offsets"
+_TIMEOUT_S: Final = 30.0
+_ATTEMPTS: Final = 20
+_PAUSE_S: Final = 0.25
 SHOWN_MAX: Final = 80
 """Characters of a wrong address, in a message of one line."""
 
@@ -73,7 +73,7 @@ class Refused(NamedTuple):
     refuses: int = 1  # partitions
 
 
-class Connection:
+class BrokerConnection:
     """One broker."""
 
     def __init__(self, host: str, port: int) -> None:
@@ -81,7 +81,7 @@ class Connection:
         self._correlation_id = 0
         self._versions: dict[int, tuple[int, int]] = {}
         try:
-            self._socket = socket.create_connection((host, port), timeout=TIMEOUT_S)
+            self._socket = socket.create_connection((host, port), timeout=_TIMEOUT_S)
         except (OSError, UnicodeError, OverflowError) as fault:  # a host or port that is none
             reason = fault.strerror if isinstance(fault, OSError) else None
             raise ClusterFault(f"{self._name[:SHOWN_MAX]}: {reason or fault}") from None
@@ -112,7 +112,7 @@ class Connection:
 
     def _ask(self, request: Request, answer: type[R], version: int) -> R:
         self._correlation_id += 1
-        header = RequestHeader(request.API_KEY, version, self._correlation_id, CLIENT_ID)
+        header = RequestHeader(request.API_KEY, version, self._correlation_id, _CLIENT_ID)
         try:
             self._socket.sendall(encode_request(header, request))
             (size,) = _SIZE.unpack(self._receive(_SIZE.size))
@@ -137,12 +137,12 @@ class Connection:
         return b"".join(parts)
 
 
-class Cluster:
+class ClusterClient:
     """A running Rollcall or Kafka, by way of any of its brokers."""
 
     def __init__(self, bootstrap: str) -> None:
         """`bootstrap` is HOST:PORT[,HOST:PORT...]. Raises ClusterFault."""
-        self._open: dict[tuple[str, int], Connection] = {}
+        self._open: dict[tuple[str, int], BrokerConnection] = {}
         self._pause = threading.Event()
         self._first = self._bootstrap(bootstrap)
 
@@ -150,7 +150,7 @@ class Cluster:
         for connection in self._open.values():
             connection.close()
 
-    def _bootstrap(self, bootstrap: str) -> Connection:
+    def _bootstrap(self, bootstrap: str) -> BrokerConnection:
         failure = ClusterFault("no HOST:PORT was given")
         for address in split_list(bootstrap):
             try:
@@ -163,10 +163,10 @@ class Cluster:
                 failure = fault
         raise failure
 
-    def _connection(self, host: str, port: int) -> Connection:
+    def _connection(self, host: str, port: int) -> BrokerConnection:
         found = self._open.get((host, port))
         if found is None:
-            found = self._open[host, port] = Connection(host, port)
+            found = self._open[host, port] = BrokerConnection(host, port)
         return found
 
     # --- questions -----------------------------------------------------------------------------
@@ -178,7 +178,7 @@ class Cluster:
         for broker in brokers:
             connection = self._connection(broker.host, broker.port)
             answer = connection.ask(ListGroupsRequest(), ListGroupsResponse)
-            for _ in range(ATTEMPTS):
+            for _ in range(_ATTEMPTS):
                 if answer.error_code not in _RETRIABLE:
                     break
                 self._wait()
@@ -191,7 +191,7 @@ class Cluster:
     def fetch(self, group_id: GroupId, into: Contents) -> list[Refused]:
         """All that a group committed."""
         error, group, refused = self._fetch_once(group_id)
-        for _ in range(ATTEMPTS):
+        for _ in range(_ATTEMPTS):
             if error not in _RETRIABLE:
                 break
             self._wait()
@@ -231,11 +231,11 @@ class Cluster:
         places = sorted(group.offsets)
         for start in range(0, len(places), PARTITIONS_PER_COMMIT):
             part = places[start : start + PARTITIONS_PER_COMMIT]
-            for attempt in range(ATTEMPTS):
+            for attempt in range(_ATTEMPTS):
                 answers = self._commit_once(group, part)
                 again = [answer for answer in answers if answer.error in _RETRIABLE_NAMES]
                 refused += [answer for answer in answers if answer not in again]
-                if not again or attempt == ATTEMPTS - 1:
+                if not again or attempt == _ATTEMPTS - 1:
                     refused += again
                     break
                 part = [(a.topic, a.partition) for a in again if a.topic] or part
@@ -268,7 +268,7 @@ class Cluster:
             if verdict.error_code is not ErrorCode.NONE
         ]
 
-    def _coordinator(self, group_id: GroupId) -> tuple[ErrorCode, Connection | None]:
+    def _coordinator(self, group_id: GroupId) -> tuple[ErrorCode, BrokerConnection | None]:
         asked = FindCoordinatorRequest()
         if self._first.version_of(asked) >= 4:
             asked = FindCoordinatorRequest(coordinator_keys=[group_id])
@@ -283,7 +283,7 @@ class Cluster:
         return error, self._connection(host, port)
 
     def _wait(self) -> None:
-        self._pause.wait(PAUSE_S)
+        self._pause.wait(_PAUSE_S)
 
 
 def _kind_of(group: ListedGroup) -> str:

@@ -20,7 +20,7 @@ from pipeline.decode.checksums import are_right
 from pipeline.decode.vector_reads import Bytes, Ints
 from storage.batch.record_batch import CRC_START, LOG_OVERHEAD
 
-HEADER: Final = np.dtype(
+BATCH_HEADER: Final = np.dtype(
     [
         ("base_offset", ">i8"),
         ("length", ">i4"),
@@ -40,7 +40,7 @@ HEADER: Final = np.dtype(
 """A batch's header as stored on disk."""
 
 _MAGIC_AT: Final = 16
-_LENGTH_MIN: Final = HEADER.itemsize - LOG_OVERHEAD
+_LENGTH_MIN: Final = BATCH_HEADER.itemsize - LOG_OVERHEAD
 _HOP: Final = Struct(">8xi4xbI")  # length, magic, crc
 _UNCOVERED: Final = np.dtype(f"V{CRC_START}")
 
@@ -55,7 +55,7 @@ _STEPS_MAX: Final = 1_000
 """Some times what a stretch of the smallest takes: where few begin, one by one is faster."""
 
 
-class Damage(NamedTuple):
+class Undecodable(NamedTuple):
     """Bytes that could not be read: where in the chunk, the base offset if known, and why."""
 
     position: int
@@ -65,12 +65,12 @@ class Damage(NamedTuple):
 
 
 class Hops(NamedTuple):
-    """Where the sound batches of a chunk begin; the rest as in `Found`."""
+    """Where the sound batches of a chunk begin; the rest as in `RecordExtents`."""
 
     positions: Ints
     consumed: int
     is_lost: bool
-    damage: list[Damage]
+    damage: list[Undecodable]
 
 
 def hop(chunk: bytes, content: Bytes, *, is_last: bool, check_crc: bool) -> Hops:
@@ -85,9 +85,11 @@ def hop(chunk: bytes, content: Bytes, *, is_last: bool, check_crc: bool) -> Hops
     # Zeros are the end of an active segment, which may be preallocated.
     is_lost = why_lost is not None and any(chunk[position:])
     if why_lost is not None and is_lost:
-        damage.append(Damage(position, end - position, -1, why_lost))
+        damage.append(Undecodable(position, end - position, -1, why_lost))
     elif why_lost is None and is_last and position < end:
-        damage.append(Damage(position, end - position, -1, "a batch that was not written whole"))
+        damage.append(
+            Undecodable(position, end - position, -1, "a batch that was not written whole")
+        )
     positions = np.concatenate([sure, np.frombuffer(found, np.int64)])
     consumed = end if is_last or why_lost is not None else position
     return Hops(positions, consumed, is_lost, damage)
@@ -95,13 +97,13 @@ def hop(chunk: bytes, content: Bytes, *, is_last: bool, check_crc: bool) -> Hops
 
 def _hop(
     chunk: bytes, position: int, *, check_crc: bool
-) -> "tuple[array[int], list[Damage], int, str | None]":
+) -> "tuple[array[int], list[Undecodable], int, str | None]":
     """(where sound batches begin, which are not sound, where this ended, why if by no batch)"""
     positions = array("q")
-    damage: list[Damage] = []
+    damage: list[Undecodable] = []
     note, head_at, checksum = positions.append, _HOP.unpack_from, google_crc32c.value
     end = len(chunk)
-    last = end - HEADER.itemsize
+    last = end - BATCH_HEADER.itemsize
     while position <= last:
         length, magic, crc = head_at(chunk, position)
         if magic != 2 or length < _LENGTH_MIN:
@@ -114,7 +116,7 @@ def _hop(
         if check_crc and checksum(chunk[position + CRC_START : after]) != crc:
             base_offset = int.from_bytes(chunk[position : position + 8], signed=True)
             reason = "the checksum does not match"
-            damage.append(Damage(position, after - position, base_offset, reason))
+            damage.append(Undecodable(position, after - position, base_offset, reason))
         else:
             note(position)
         position = after
@@ -172,7 +174,7 @@ def _starts(content: Bytes) -> Ints:
 
 
 def _are_right(content: Bytes, at: Ints, after: Ints) -> bool:
-    stated = content.structs(at, HEADER)["crc"].astype(np.uint32)
+    stated = content.structs(at, BATCH_HEADER)["crc"].astype(np.uint32)
     end = int(after[-1])
     octets = content.octets[:end]
     uncovered = np.ndarray((end - CRC_START + 1,), _UNCOVERED, octets, 0, (1,))

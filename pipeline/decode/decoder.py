@@ -14,34 +14,28 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from coordinator.records import LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
 from pipeline.decode import rows as few
-from pipeline.decode.batch_boundaries import Damage
-from pipeline.decode.offset_commits import (
-    LEGACY_OFFSET_COMMIT,
-    OFFSET_COMMIT,
-    KeyValues,
-    read_offset_commits,
-)
-from pipeline.decode.record_extents import Found, find_records
+from pipeline.decode.batch_boundaries import Undecodable
+from pipeline.decode.offset_commits import KeyValues, read_offset_commits
+from pipeline.decode.record_extents import RecordExtents, find_records
 from pipeline.decode.vector_reads import Bytes, Flags, Ints, numbers, validity
 from pipeline.tables import (
     COMMITS,
     GROUP_EVENTS,
-    GROUP_METADATA,
+    GROUP_METADATA_TABLE,
     GROUP_RECORDS,
-    HISTORY_TOPIC,
     LAG_SAMPLES,
-    LAG_TOPIC,
-    OFFSETS_TOPIC,
     PLACE,
     TRANSACTION_MARKERS,
     UNDECODABLE,
     Table,
 )
+from protocol.names import HISTORY_TOPIC, LAG_TOPIC, OFFSETS_TOPIC
 from storage.batch.record_batch import CONTROL_FLAG, TRANSACTIONAL_FLAG
 
 _ONE_BY_ONE: Final[dict[str, few.Decode]] = {
-    GROUP_METADATA.name: few.group_metadata,
+    GROUP_METADATA_TABLE.name: few.group_metadata,
     GROUP_RECORDS.name: few.group_records,
     GROUP_EVENTS.name: few.group_events,
     LAG_SAMPLES.name: few.lag_samples,
@@ -68,7 +62,7 @@ class Slice:
     position: Ints  # of the batch in its file; -1 where there is no file
     size: Ints  # of the batch
     file: str | None = None
-    damage: Sequence[Damage] = ()
+    damage: Sequence[Undecodable] = ()
     damage_partition: int = -1
 
     def __len__(self) -> int:
@@ -177,7 +171,7 @@ def of_segment(
     )
 
 
-def _key_values(found: Found) -> KeyValues:
+def _key_values(found: RecordExtents) -> KeyValues:
     return KeyValues(
         found.content, found.key_at, found.key_bytes,
         found.content, found.value_at, found.value_bytes,

@@ -45,7 +45,7 @@ class Extents:
     sound: Flags  # by batch
 
 
-def walk(content: Bytes, begin: Ints, bound: Ints, counts: Ints) -> Extents:
+def walk_records(content: Bytes, begin: Ints, bound: Ints, counts: Ints) -> Extents:
     """The extents of batches with records from `begin` to `bound`, and this many in each."""
     if (counts == 1).all():
         return _walk_one(content, begin, bound)
@@ -138,7 +138,7 @@ def _follow(content: Bytes, begin: int, bound: int, count: int) -> list[int]:
 
 
 @dataclass(slots=True)
-class Fields:
+class FieldPositions:
     """What stands in each record; of those that are wrong, nothing is to be used."""
 
     timestamp_delta: Ints
@@ -149,7 +149,7 @@ class Fields:
     value_bytes: Ints  # -1: a tombstone
 
 
-def read_fields(content: Bytes, start: Ints, end: Ints) -> tuple[Fields, Ints]:
+def read_fields(content: Bytes, start: Ints, end: Ints) -> tuple[FieldPositions, Ints]:
     """(the fields of the records with these extents, which records are wrong)"""
     head = ShortVarints(content.words(start))
     head.next()  # the length
@@ -173,7 +173,7 @@ def read_fields(content: Bytes, start: Ints, end: Ints) -> tuple[Fields, Ints]:
         else:
             timestamp_delta[row], offset_delta[row], key_bytes[row], value_bytes[row] = read[:4]
             key_at[row], value_at[row] = position + read.key_at, position + read.value_at
-    fields = Fields(timestamp_delta, offset_delta, key_at, key_bytes, value_at, value_bytes)
+    fields = FieldPositions(timestamp_delta, offset_delta, key_at, key_bytes, value_at, value_bytes)
     return fields, np.array(wrong, np.int64)
 
 

@@ -16,10 +16,9 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from coordinator.records import LEGACY_OFFSET_COMMIT
 from pipeline.decode.vector_reads import Bytes, Flags, Ints, numbers, validity
 
-LEGACY_OFFSET_COMMIT: Final = 0
-OFFSET_COMMIT: Final = 1
 NO_TYPE: Final = -1
 """The type of a record without a key, or with one too short to name a type."""
 

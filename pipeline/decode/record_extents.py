@@ -1,12 +1,12 @@
-"""Record extents: which records does a piece of a segment hold? All are found at once.
+"""Record extents: finds all records of a piece of a segment at once.
 
 Input is a chunk of a `.log` file that begins at a batch. First its batches are found and their
 checksums verified (batch_boundaries.py), then all records of all batches together (lockstep.py).
-Compressed
-batches are decompressed into a second part of the same buffer, limited by the memory to use.
+Compressed batches are decompressed into a second part of the same buffer, limited by the memory to
+use.
 
-Unreadable data is never dropped silently: `Damage` says where it is, and why. A batch with a wrong
-checksum, or with records that do not fit it, is set aside as a whole. Kafka's counterparts:
+Unreadable data is never dropped silently: `Undecodable` says where it is, and why. A batch with a
+wrong checksum, or with records that do not fit it, is set aside as a whole. Kafka's counterparts:
 DefaultRecordBatch, DefaultRecord, and what `kafka-dump-log` checks.
 """
 
@@ -15,9 +15,9 @@ from typing import Final
 
 import numpy as np
 
-from pipeline.decode.batch_boundaries import HEADER, Damage, Hops, hop
+from pipeline.decode.batch_boundaries import BATCH_HEADER, Hops, Undecodable, hop
 from pipeline.decode.decompression import open_each
-from pipeline.decode.lockstep import read_fields, walk
+from pipeline.decode.lockstep import read_fields, walk_records
 from pipeline.decode.vector_reads import Bytes, Flags, Ints, Structs
 from storage.batch.record_batch import COMPRESSION_MASK, LOG_APPEND_TIME, LOG_OVERHEAD
 
@@ -43,26 +43,26 @@ class Batches:
     def where(self, keep: Flags) -> "Batches":
         return Batches(self.headers[keep], self.position[keep], self.begin[keep], self.end[keep])
 
-    def without(self, sound: Flags, reason: str, damage: list[Damage]) -> "Batches":
+    def without(self, sound: Flags, reason: str, damage: list[Undecodable]) -> "Batches":
         """Those that are sound; of the others is noted why not."""
         if sound.all():
             return self
         damage.extend(self.damage(index, reason) for index in np.flatnonzero(~sound).tolist())
         return self.where(sound)
 
-    def damage(self, index: int, reason: str) -> Damage:
+    def damage(self, index: int, reason: str) -> Undecodable:
         header = self.headers[index]
         size = int(header["length"]) + LOG_OVERHEAD
-        return Damage(int(self.position[index]), size, int(header["base_offset"]), reason)
+        return Undecodable(int(self.position[index]), size, int(header["base_offset"]), reason)
 
 
 @dataclass(slots=True)
-class Found:
+class RecordExtents:
     """All records of a chunk, in the order of the log; every array has one entry for each."""
 
     content: Bytes
     batches: Batches
-    damage: list[Damage]
+    damage: list[Undecodable]
     consumed: int  # bytes of whole batches; what follows belongs to the next chunk
     is_lost: bool  # where batches begin after this chunk cannot be known
     batch: Ints  # index into `batches`
@@ -78,7 +78,7 @@ class Found:
         return self.batches.column(field)[self.batch]
 
 
-def find_records(chunk: bytes, *, is_last: bool, check_crc: bool = True) -> Found:
+def find_records(chunk: bytes, *, is_last: bool, check_crc: bool = True) -> RecordExtents:
     """Everything in the chunk's whole batches. `is_last`: a torn batch at the end is damage."""
     content = Bytes(chunk)
     hops = hop(chunk, content, is_last=is_last, check_crc=check_crc)
@@ -89,16 +89,16 @@ def find_records(chunk: bytes, *, is_last: bool, check_crc: bool = True) -> Foun
     content, batches, hops = _open(chunk, content, batches, hops)
     while True:
         found = _read(content, batches, hops)
-        if isinstance(found, Found):
+        if isinstance(found, RecordExtents):
             damage.sort()
             return found
         batches = batches.without(found, "its records are not what its header says", damage)
 
 
 def _headers(content: Bytes, positions: Ints) -> Batches:
-    headers = content.structs(positions, HEADER)
+    headers = content.structs(positions, BATCH_HEADER)
     sizes = headers["length"].astype(np.int64) + LOG_OVERHEAD
-    return Batches(headers, positions, positions + HEADER.itemsize, positions + sizes)
+    return Batches(headers, positions, positions + BATCH_HEADER.itemsize, positions + sizes)
 
 
 def _open(
@@ -137,9 +137,9 @@ def _cut(hops: Hops, position: int) -> Hops:
     return hops._replace(consumed=position, is_lost=False)
 
 
-def _read(content: Bytes, batches: Batches, hops: Hops) -> Found | Flags:
+def _read(content: Bytes, batches: Batches, hops: Hops) -> RecordExtents | Flags:
     """What each record says; or which of the batches are sound, if not all are."""
-    extents = walk(content, batches.begin, batches.end, batches.column("count"))
+    extents = walk_records(content, batches.begin, batches.end, batches.column("count"))
     if not extents.sound.all():
         return extents.sound
     of = extents.batch
@@ -154,7 +154,7 @@ def _read(content: Bytes, batches: Batches, hops: Hops) -> Found | Flags:
         rows = np.flatnonzero(stamped[of])
         timestamp[rows] = batches.column("max_timestamp")[of[rows]]
     offset = batches.column("base_offset")[of] + fields.offset_delta
-    return Found(
+    return RecordExtents(
         content, batches, hops.damage, hops.consumed, hops.is_lost, of, offset, timestamp,
         fields.key_at, fields.key_bytes, fields.value_at, fields.value_bytes,
     )  # fmt: skip

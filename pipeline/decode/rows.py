@@ -15,7 +15,7 @@ from coordinator.records import UnreadableRecord, decode_record
 from history.encoding import UnreadableEntry, as_plain, decode
 from history.entries import ENTRY_NAMES, HistoryEntry
 from history.lag.records import UnreadableSample, decode_sample
-from logtools.group_records import SCHEMAS, decode_group_record
+from logtools.group_records import RECORD_TYPES, decode_group_record
 from protocol.compiler import reader
 from protocol.consumer_protocol import (
     PROTOCOL_TYPE,
@@ -151,7 +151,7 @@ def group_records(key: bytes | None, value: bytes | None) -> Rows:
     """Any other type by name, as JSON."""
     kind = _type(key)
     shown = decode_group_record(key, value)
-    if kind not in SCHEMAS:
+    if kind not in RECORD_TYPES:
         return Rows(problem=shown.problem or f"unknown record type {kind}")
     if shown.problem is not None:
         return Rows(problem=shown.problem)

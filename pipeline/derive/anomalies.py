@@ -29,7 +29,7 @@ _COLUMNS: Final = [
 ]  # fmt: skip
 
 
-def commit_storms(group_rates: DataFrame) -> DataFrame:
+def commit_storm_rows(group_rates: DataFrame) -> DataFrame:
     """From commit_rate.group_rate: minutes with far more commits than usual."""
     stormy = group_rates.where(
         (fn.col("score") > STORM_SCORE) & (fn.col("commits") > STORM_COMMITS)
@@ -72,11 +72,11 @@ def stalled_partitions(health: DataFrame) -> DataFrame:
         .where(fn.col("evaluations") >= STALLED_INSTANTS)
     )
     score = fn.col("evaluations") / STALLED_INSTANTS
-    facts = ["verdict", "lag", "evaluations"]
-    return finding(found, "stalled_partition", fn.col("since"), fn.col("until"), score, facts)
+    evidence = ["verdict", "lag", "evaluations"]
+    return finding(found, "stalled_partition", fn.col("since"), fn.col("until"), score, evidence)
 
 
-def flapping_members(events: DataFrame) -> DataFrame:
+def flapping_member_rows(events: DataFrame) -> DataFrame:
     """From group_events: clients (by instance id, or client id and host) that left repeatedly."""
     left = events.where("type = 'members_removed'").dropDuplicates(["log_partition", "log_offset"])
     gone = "array<struct<who:struct<client_id:string,host:string,group_instance_id:string>>>"
@@ -101,8 +101,8 @@ def flapping_members(events: DataFrame) -> DataFrame:
         .where(fn.col("left") >= FLAPS)
     )
     score = fn.col("left") / FLAPS
-    facts = ["left", "causes"]
-    return finding(found, "flapping_member", fn.col("since"), fn.col("until"), score, facts)
+    evidence = ["left", "causes"]
+    return finding(found, "flapping_member", fn.col("since"), fn.col("until"), score, evidence)
 
 
 def hot_partitions(samples: DataFrame, *, window_ms: int = 3_600_000) -> DataFrame:
@@ -125,11 +125,11 @@ def hot_partitions(samples: DataFrame, *, window_ms: int = 3_600_000) -> DataFra
     )
     since = fn.col("window_ms")
     score = fn.col("ratio") / HOT_SHARE
-    facts = ["records", "median", "siblings"]
-    return finding(hot, "hot_partition", since, since + window_ms, score, facts)
+    evidence = ["records", "median", "siblings"]
+    return finding(hot, "hot_partition", since, since + window_ms, score, evidence)
 
 
-def skewed_assignments(group_metadata: DataFrame) -> DataFrame:
+def skewed_assignment_rows(group_metadata: DataFrame) -> DataFrame:
     """From group_metadata: generations in which one member owns far more than another."""
     member = fn.explode("members").alias("member")
     listed = group_metadata.where("member_count > 1 AND protocol_type = 'consumer'").dropDuplicates(
@@ -150,12 +150,12 @@ def skewed_assignments(group_metadata: DataFrame) -> DataFrame:
     )
     found = spread.where(fn.col("most") - fn.col("least") >= SKEW)
     score = (fn.col("most") - fn.col("least")) / SKEW
-    facts = ["generation", "most", "least"]
-    return finding(found, "skewed_assignment", fn.col("at"), fn.col("at"), score, facts)
+    evidence = ["generation", "most", "least"]
+    return finding(found, "skewed_assignment", fn.col("at"), fn.col("at"), score, evidence)
 
 
 def finding(
-    found: DataFrame, kind: str, since: Column, until: Column, score: Column, facts: list[str]
+    found: DataFrame, kind: str, since: Column, until: Column, score: Column, evidence: list[str]
 ) -> DataFrame:
     there = set(found.columns)
     absent = {
@@ -170,6 +170,6 @@ def finding(
         "since_ms": since.cast("long"),
         "until_ms": until.cast("long"),
         "score": score.cast("double"),
-        "evidence": fn.to_json(fn.struct(*facts)),
+        "evidence": fn.to_json(fn.struct(*evidence)),
     }
     return found.withColumns({**absent, **said}).select(*_COLUMNS)

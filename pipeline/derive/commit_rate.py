@@ -11,7 +11,8 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
-MINUTE_MS: Final = 60_000
+from pipeline.tables import MINUTE_MS
+
 _SPREAD: Final = 1.4826  # the median absolute deviation of a normal distribution, as its sigma
 
 

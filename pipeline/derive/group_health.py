@@ -20,16 +20,17 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
+from pipeline.tables import PARTITION_KEY
+
 INTERVALS: Final = 10
 """Commits in a full window, as in Burrow."""
 
-EVERY_MS: Final = 300_000
+EVALUATION_INTERVAL_MS: Final = 300_000
 """Between two evaluations."""
 
 EXPIRES_MS: Final = 604_800_000
 """A partition without a commit for this long is dropped, as in Burrow."""
 
-KEY: Final = ["group", "topic", "partition"]
 _SEVERITY: Final = {"OK": 0, "WARN": 1, "STALL": 2, "REWIND": 2, "STOP": 2}
 
 
@@ -38,7 +39,7 @@ def partition_health(
     since_ms: int,
     until_ms: int,
     *,
-    every_ms: int = EVERY_MS,
+    every_ms: int = EVALUATION_INTERVAL_MS,
     intervals: int = INTERVALS,
     allowed_lag: int = 0,
 ) -> DataFrame:
@@ -47,9 +48,13 @@ def partition_health(
     `samples` has group, topic, partition, at_ms, committed_offset, lag. Instants are the multiples
     of `every_ms` from `since_ms` up to, not including, `until_ms`.
     """
-    together = samples.repartition(*KEY)  # all that follows needs no other order of things
-    commits = together.groupBy(*KEY, "at_ms", "committed_offset").agg(fn.min("lag").alias("lag"))
-    order = Window.partitionBy(*KEY).orderBy("at_ms", "committed_offset")
+    together = samples.repartition(
+        *PARTITION_KEY
+    )  # all that follows needs no other order of things
+    commits = together.groupBy(*PARTITION_KEY, "at_ms", "committed_offset").agg(
+        fn.min("lag").alias("lag")
+    )
+    order = Window.partitionBy(*PARTITION_KEY).orderBy("at_ms", "committed_offset")
     commits = commits.withColumns(
         {
             "shrank": fn.col("lag") < fn.lag("lag").over(order),
@@ -81,7 +86,7 @@ def partition_health(
     is_silent = fn.col("now_ms") - fn.col("at_ms") > fn.col("at_ms") - fn.col("first_ms")
     is_stop = (fn.col("lag") > allowed_lag) & (fn.col("commits") >= intervals) & is_silent
     return instants.select(
-        *KEY,
+        *PARTITION_KEY,
         fn.col("now_ms").alias("at_ms"),
         fn.when(is_stop, "STOP").otherwise(fn.col("verdict")).alias("verdict"),
         "lag",

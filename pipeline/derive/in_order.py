@@ -15,11 +15,10 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as fn
 
 from pipeline.derive.effective import COMMITTED
-
-KEY: Final = ["group", "topic", "partition"]
+from pipeline.tables import PARTITION_KEY
 
 _KEPT: Final = [
-    "log_partition", "log_offset", *KEY, "committed_offset", "leader_epoch", "metadata",
+    "log_partition", "log_offset", *PARTITION_KEY, "committed_offset", "leader_epoch", "metadata",
     "tombstone", "effective_at_ms",
 ]  # fmt: skip
 _OWNER: Final = "struct<member_id:string,client_id:string>"
@@ -38,10 +37,10 @@ def in_order(effective: DataFrame, group_metadata: DataFrame | None = None) -> D
         rows = rows.unionByName(owners(group_metadata), allowMissingColumns=True)
     else:
         rows = rows.withColumn("owner", fn.lit(None).cast(_OWNER))
-    log = Window.partitionBy(*KEY, "log_partition").orderBy("log_offset")
+    log = Window.partitionBy(*PARTITION_KEY, "log_partition").orderBy("log_offset")
     earlier = log.rowsBetween(Window.unboundedPreceding, -1)
     until_now = log.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    known = rows.repartition(*KEY).withColumns(
+    known = rows.repartition(*PARTITION_KEY).withColumns(
         {
             # The same record may come twice: its copies follow each other, and the first counts.
             "is_copy": fn.lag("log_offset", 1, -1).over(log) == fn.col("log_offset"),

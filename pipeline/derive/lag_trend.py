@@ -16,8 +16,9 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
+from pipeline.tables import PARTITION_KEY
+
 HOUR_MS: Final = 3_600_000
-KEY: Final = ["group", "topic", "partition"]
 _LOG: Final = ["topic", "partition"]
 _ERRORS: Final = 2.0
 
@@ -65,7 +66,7 @@ def lag_trend(samples: DataFrame) -> DataFrame:
         "hour_ms", (fn.col("at_ms") - fn.col("at_ms") % HOUR_MS).cast("long")
     )
     seconds = fn.max(at_s) - fn.min(at_s)
-    hourly = delayed.groupBy(*KEY, "hour_ms").agg(
+    hourly = delayed.groupBy(*PARTITION_KEY, "hour_ms").agg(
         fn.count("*").alias("samples"),
         fn.percentile("lag", 0.5).alias("lag_p50"),
         fn.percentile("lag", 0.95).alias("lag_p95"),

@@ -8,14 +8,14 @@ before it was ingested. `oldest_at_ms` says how far back the log of the group re
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-KEY = ["group", "topic", "partition"]
+from pipeline.tables import PARTITION_KEY
 
 
 def offsets_as_of(effective: DataFrame, at_ms: int) -> DataFrame:
     """group, topic, partition, committed_offset, leader_epoch, metadata, committed_at_ms,
     log_offset, oldest_at_ms; deleted offsets are left out."""
     counted = effective.where(fn.col("effective_at_ms") <= fn.lit(at_ms))
-    newest = counted.groupBy(*KEY).agg(
+    newest = counted.groupBy(*PARTITION_KEY).agg(
         fn.max_by(
             fn.struct(
                 "committed_offset", "leader_epoch", "metadata", "tombstone", "log_offset",
@@ -26,7 +26,7 @@ def offsets_as_of(effective: DataFrame, at_ms: int) -> DataFrame:
         fn.min("effective_at_ms").alias("oldest_at_ms"),
     )  # fmt: skip
     return (
-        newest.select(*KEY, "newest.*", "oldest_at_ms")
+        newest.select(*PARTITION_KEY, "newest.*", "oldest_at_ms")
         .where(~fn.col("tombstone"))
         .drop("tombstone")
     )

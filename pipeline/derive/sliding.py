@@ -11,9 +11,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as fn
 
 from pipeline.derive.anomalies import STALLED_INSTANTS, STORM_COMMITS, STORM_SCORE, finding
-from pipeline.derive.group_health import EXPIRES_MS, INTERVALS, KEY
+from pipeline.derive.group_health import EXPIRES_MS, INTERVALS
+from pipeline.tables import MINUTE_MS, PARTITION_KEY
 
-MINUTE_MS: Final = 60_000
 PAST_MS: Final = 60 * MINUTE_MS
 """What a minute's commits are compared with: the hour before it."""
 
@@ -24,11 +24,11 @@ _SPREAD: Final = 1.4826  # the median absolute deviation of a normal distributio
 def last_samples(samples: DataFrame, horizon_ms: int) -> DataFrame:
     """All after the horizon, and of each partition the last window up to it."""
     is_past = (fn.col("at_ms") <= horizon_ms).alias("is_past")
-    newest = Window.partitionBy(*KEY, "is_past").orderBy(
+    newest = Window.partitionBy(*PARTITION_KEY, "is_past").orderBy(
         fn.desc("at_ms"), fn.desc("committed_offset")
     )
-    distinct = samples.select(*KEY, "at_ms", "committed_offset", "lag").dropDuplicates(
-        [*KEY, "at_ms", "committed_offset"]
+    distinct = samples.select(*PARTITION_KEY, "at_ms", "committed_offset", "lag").dropDuplicates(
+        [*PARTITION_KEY, "at_ms", "committed_offset"]
     )
     ranked = distinct.select("*", is_past).withColumn("rank", fn.row_number().over(newest))
     kept = ranked.where((~fn.col("is_past")) | (fn.col("rank") <= INTERVALS))
@@ -40,7 +40,7 @@ def stalls_begun(health: DataFrame, after_ms: int) -> DataFrame:
 
     `health` must reach `STALLED_INSTANTS` evaluations further back.
     """
-    order = Window.partitionBy(*KEY).orderBy("at_ms")
+    order = Window.partitionBy(*PARTITION_KEY).orderBy("at_ms")
     last_few = order.rowsBetween(1 - STALLED_INSTANTS, Window.currentRow)
     bad = fn.col("verdict").isin("STALL", "STOP")
     told = health.withColumn("bad", bad)
@@ -59,9 +59,9 @@ def stalls_begun(health: DataFrame, after_ms: int) -> DataFrame:
         & (fn.col("evaluations") == STALLED_INSTANTS)
         & ~fn.col("was_bad")
     )
-    facts = ["verdict", "lag", "evaluations"]
+    evidence = ["verdict", "lag", "evaluations"]
     score = fn.lit(1.0)
-    return finding(begun, "stalled_partition", fn.col("since"), fn.col("at_ms"), score, facts)
+    return finding(begun, "stalled_partition", fn.col("since"), fn.col("at_ms"), score, evidence)
 
 
 def storms(minutes: DataFrame, begin_ms: int, end_ms: int) -> DataFrame:

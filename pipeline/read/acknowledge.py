@@ -10,13 +10,13 @@ from typing import Final
 
 from pipeline.ingest import Ingested
 from pipeline.read.brokers import Broker
-from pipeline.tables import OFFSETS_TOPIC
+from protocol.names import OFFSETS_TOPIC
 
-GROUP: Final = "rollcall-pipeline"
+ACKNOWLEDGING_GROUP: Final = "rollcall-pipeline"
 
 
 def acknowledge(broker: Broker, done: Ingested) -> None:
     """After it was landed. Raises NoBroker."""
     ends = {partition: end for partition, end in done.ends.get(OFFSETS_TOPIC, {}).items() if end}
     if ends:
-        broker.commit(GROUP, OFFSETS_TOPIC, ends)
+        broker.commit(ACKNOWLEDGING_GROUP, OFFSETS_TOPIC, ends)

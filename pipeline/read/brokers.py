@@ -49,7 +49,7 @@ class NoBroker(WrongInput):
     """It cannot be asked; the message is for people."""
 
 
-class Extent(NamedTuple):
+class OffsetRange(NamedTuple):
     """What is there of a partition: from the offset `begin` up to, not including, `end`."""
 
     begin: int
@@ -71,13 +71,15 @@ class Broker:
             **(options or {}),
         }
 
-    def extents(self, topic: str) -> dict[int, Extent]:
+    def extents(self, topic: str) -> dict[int, OffsetRange]:
         """By partition; none if there is no such topic. Raises NoBroker."""
         with self._consumer() as consumer:
             partitions = self._partitions(consumer, topic)
             begins = consumer.beginningOffsets(partitions)
             ends = consumer.endOffsets(partitions)
-            return {one.partition(): Extent(int(begins[one]), int(ends[one])) for one in partitions}
+            return {
+                one.partition(): OffsetRange(int(begins[one]), int(ends[one])) for one in partitions
+            }
 
     def cluster_id(self) -> str:
         """Which cluster it is of, by whatever name it was reached. Raises NoBroker."""

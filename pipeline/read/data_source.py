@@ -30,22 +30,23 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
-from pipeline.decode.batch_boundaries import Damage
+from pipeline.decode.batch_boundaries import Undecodable
 from pipeline.decode.decoder import Between, of_segment, rows_of, schema_of
 from pipeline.memory import keep_memory
 from pipeline.read.segments import (
     PIECE_BYTES,
     Piece,
-    Read,
+    ReadAt,
     batch_extent,
     pieces,
     segments,
     with_records_from,
 )
-from pipeline.tables import COMMITS, OFFSETS_TOPIC, TABLES, Table
+from pipeline.tables import COMMITS, TABLES, Table
+from protocol.names import OFFSETS_TOPIC
 
 FORMAT: Final = "rollcall-log"
-CHUNK_BYTES: Final = 4 << 20
+_CHUNK_BYTES: Final = 4 << 20
 """Read and decoded at once; the caches of a core like it."""
 
 _LARGEST_BATCH: Final = 64 << 20
@@ -67,7 +68,7 @@ class RollcallLog(DataSource):
         return FORMAT
 
     def schema(self) -> StructType:
-        return from_arrow_schema(schema_of(tables_of(self.options)))
+        return from_arrow_schema(schema_of(requested_tables(self.options)))
 
     def reader(self, schema: StructType) -> "LogReader":  # noqa: ARG002  ours is the only one
         return LogReader(dict(self.options))
@@ -82,7 +83,7 @@ class Task(InputPartition):
 class LogReader(DataSourceReader):
     def __init__(self, options: dict[str, str]) -> None:
         self._options = options
-        self._tables = tables_of(options)
+        self._tables = requested_tables(options)
         self._begins = _offsets(options, "begins") or {}
         self._ends = _offsets(options, "ends")
         self._check_crc = options.get("check.crcs", "true").lower() != "false"
@@ -104,7 +105,7 @@ class LogReader(DataSourceReader):
         return read_piece(piece, *self._tables, between=(begin, end), check_crc=self._check_crc)
 
 
-def tables_of(options: Mapping[str, str]) -> list[Table]:
+def requested_tables(options: Mapping[str, str]) -> list[Table]:
     """With the columns that are wanted. Raises BadOption."""
     names = [name.strip() for name in options.get("table", COMMITS.name).split(",")]
     for name in names:
@@ -152,7 +153,7 @@ def read_piece(
 
 
 def read_chunks(
-    read: Read,
+    read: ReadAt,
     piece: Piece,
     *tables: Table,
     between: Between = (0, None),
@@ -160,7 +161,7 @@ def read_chunks(
     largest_batch: int = _LARGEST_BATCH,
 ) -> Iterator[pa.RecordBatch]:
     """The same of bytes that `read` brings."""
-    position, want = piece.start, CHUNK_BYTES
+    position, want = piece.start, _CHUNK_BYTES
     while position < piece.end:
         asked = min(want, piece.end - position)
         chunk = read(asked, position)
@@ -186,9 +187,9 @@ def read_chunks(
                 want = size
                 continue
             reason = f"a batch of {size} bytes; the limit is {largest_batch}"
-            records.damage = [Damage(position, size, base_offset, reason)]
+            records.damage = [Undecodable(position, size, base_offset, reason)]
             consumed = size
-        want = CHUNK_BYTES
+        want = _CHUNK_BYTES
         position += consumed
         for part in records.between(*between).parts(_ROWS_AT_ONCE):
             rows = rows_of(tables, part)

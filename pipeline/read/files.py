@@ -21,7 +21,7 @@ from seams.operator_error import WrongInput
 _SCHEME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+:")
 
 
-class OutOfReach(WrongInput):
+class UnreachablePath(WrongInput):
     """Only the driver's Java can open it, and that is not ours; the message is for people."""
 
 
@@ -95,7 +95,7 @@ def folders(spark: SparkSession, path: str) -> list[str]:
     return sorted(one.getPath().getName() for one in system.listStatus(found) if one.isDirectory())
 
 
-def remove_folder(spark: SparkSession, path: str) -> None:
+def remove_tree(spark: SparkSession, path: str) -> None:
     """With all that is in it."""
     if is_local(path):
         shutil.rmtree(local_path(path), ignore_errors=True)
@@ -140,11 +140,11 @@ def _hadoop(spark: SparkSession, path: str) -> tuple[JavaObject, JavaObject]:
 
 
 def _java(spark: SparkSession) -> JVMView:
-    """The driver's Java: the only way to Hadoop's file systems. Raises OutOfReach."""
+    """The driver's Java: the only way to Hadoop's file systems. Raises UnreachablePath."""
     try:
         java = spark._jvm
     except PySparkAttributeError:
-        raise OutOfReach(
+        raise UnreachablePath(
             "through Spark Connect a path must be mounted on this machine as well"
         ) from None
     assert java is not None

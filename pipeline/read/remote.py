@@ -16,7 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from pipeline.decode.decoder import schema_of
 from pipeline.read.data_source import read_chunks
-from pipeline.read.segments import NoSegments, Piece, Read, end_of_log
+from pipeline.read.segments import NoSegments, Piece, ReadAt, end_of_log
 from pipeline.tables import Table
 
 _SEGMENT: Final = re.compile(
@@ -68,7 +68,7 @@ def _whole(file: str, size: int, topic: str) -> Piece | None:
     return Piece(file, topic, int(match["partition"]), 0, size, is_last=True)
 
 
-def _read(content: bytes) -> Read:
+def _read(content: bytes) -> ReadAt:
     return lambda size, position: content[position : position + size]
 
 

@@ -33,7 +33,7 @@ _HEAD: Final = Struct(">qi4xb6xi")  # base offset, length, magic, last offset de
 _WINDOW_BYTES: Final = 64 << 10
 _LENGTH_MIN: Final = HEADER_BYTES - LOG_OVERHEAD  # of a batch that is nothing but its header
 
-Read = Callable[[int, int], bytes]
+ReadAt = Callable[[int, int], bytes]
 """(size, position) to the bytes there, fewer where the log ends."""
 
 
@@ -41,7 +41,7 @@ class NoSegments(WrongInput):
     """There is nothing of the topic there; the message is for people."""
 
 
-class Segment(NamedTuple):
+class LogSegment(NamedTuple):
     path: str
     topic: str
     partition: int
@@ -60,7 +60,7 @@ class Piece(NamedTuple):
     is_last: bool  # of its segment: what is torn there stays torn
 
 
-def segments(path: str, topic: str) -> list[Segment]:
+def segments(path: str, topic: str) -> list[LogSegment]:
     """All segments of the topic, in order. Raises NoSegments, OSError."""
     root = Path(path.removeprefix("file://").removeprefix("file:"))
     if root.suffix == LOG_SUFFIX and root.is_file():
@@ -80,7 +80,7 @@ def segments(path: str, topic: str) -> list[Segment]:
     return sorted(found, key=lambda one: (one.partition, one.base_offset))
 
 
-def with_records_from(found: Sequence[Segment], begins: Mapping[int, int]) -> list[Segment]:
+def with_records_from(found: Sequence[LogSegment], begins: Mapping[int, int]) -> list[LogSegment]:
     """Of segments in order, those that may have records from these offsets on."""
     following = [*found[1:], None]
     return [
@@ -92,23 +92,25 @@ def with_records_from(found: Sequence[Segment], begins: Mapping[int, int]) -> li
     ]
 
 
-def _of_folder(files: Iterator[Path] | Sequence[Path], name: str, topic: str) -> Iterator[Segment]:
+def _of_folder(
+    files: Iterator[Path] | Sequence[Path], name: str, topic: str
+) -> Iterator[LogSegment]:
     key = parse_folder_name(name)
     if key is None or key.topic != topic:
         return
     for file in files:
         if file.stem.isdecimal():
             size = file.stat().st_size
-            yield Segment(str(file), topic, key.partition, int(file.stem), size)
+            yield LogSegment(str(file), topic, key.partition, int(file.stem), size)
 
 
-def log_ends(found: Sequence[Segment]) -> dict[int, int]:
+def log_ends(found: Sequence[LogSegment]) -> dict[int, int]:
     """By partition, the offset after the last whole batch that is there now."""
     newest = {segment.partition: segment for segment in found}
     return {partition: _end_offset(segment) for partition, segment in newest.items()}
 
 
-def _end_offset(segment: Segment) -> int:
+def _end_offset(segment: LogSegment) -> int:
     indexed = _indexed(Path(segment.path).with_suffix(".index"), segment.size)
     with Path(segment.path).open("rb") as log:
         start = indexed[-1] if indexed else 0
@@ -121,7 +123,7 @@ def _end_offset(segment: Segment) -> int:
         return end_of_log(read, start, segment.size, segment.base_offset)
 
 
-def end_of_log(read: Read, start: int, size: int, base_offset: int) -> int:
+def end_of_log(read: ReadAt, start: int, size: int, base_offset: int) -> int:
     """The offset after the last whole batch from `start` on; `base_offset` if there is none."""
     end = base_offset
     while len(head := read(_HEAD.size, start)) == _HEAD.size:
@@ -133,7 +135,7 @@ def end_of_log(read: Read, start: int, size: int, base_offset: int) -> int:
     return end
 
 
-def pieces(segment: Segment, piece_bytes: int = PIECE_BYTES) -> list[Piece]:
+def pieces(segment: LogSegment, piece_bytes: int = PIECE_BYTES) -> list[Piece]:
     """The segment in pieces of about this size."""
     cuts = [0]
     if segment.size > piece_bytes:
@@ -148,7 +150,7 @@ def pieces(segment: Segment, piece_bytes: int = PIECE_BYTES) -> list[Piece]:
     ]
 
 
-def _boundaries(segment: Segment) -> Iterator[int]:
+def _boundaries(segment: LogSegment) -> Iterator[int]:
     """Rising positions where batches begin: some of them, or all."""
     indexed = _indexed(Path(segment.path).with_suffix(".index"), segment.size)
     with Path(segment.path).open("rb") as log:
@@ -162,7 +164,7 @@ def _boundaries(segment: Segment) -> Iterator[int]:
             yield from _hops(read, segment.size)
 
 
-def _hops(read: Read, end: int) -> Iterator[int]:
+def _hops(read: ReadAt, end: int) -> Iterator[int]:
     """Every position where a batch begins, from header to header."""
     position, window, content = 0, 0, b""
     while position + _EXTENT.size <= end:
@@ -198,7 +200,7 @@ def _indexed(index: Path, size: int) -> list[int]:
     return positions[::step]
 
 
-def _begins_batch(read: Read, position: int, segment: Segment) -> bool:
+def _begins_batch(read: ReadAt, position: int, segment: LogSegment) -> bool:
     """By all that is known of a batch: an index may be of another segment, or be damaged."""
     head = read(HEADER_BYTES, position)
     if len(head) < HEADER_BYTES:

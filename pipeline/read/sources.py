@@ -30,7 +30,7 @@ from pipeline.tables import Table
 Offsets = Mapping[int, int]
 
 
-class Log:
+class SourceLog:
     """One topic of a source, up to `ends`. What was read of it and may be asked for again is kept,
     in memory or on the workers' disks, until `forget`."""
 
@@ -64,7 +64,7 @@ class Log:
             self._kept.pop().unpersist()
 
 
-class SegmentLog(Log):
+class SegmentLog(SourceLog):
     """Files that this machine's Python can open."""
 
     def __init__(self, spark: SparkSession, path: str, topic: str) -> None:
@@ -84,7 +84,7 @@ class SegmentLog(Log):
         return self._spark.read.format(FORMAT).options(**said).load(self._path)
 
 
-class RemoteLog(Log):
+class RemoteLog(SourceLog):
     """Files that Spark reads whole."""
 
     def __init__(self, spark: SparkSession, path: str, topic: str) -> None:
@@ -96,7 +96,7 @@ class RemoteLog(Log):
         return read_remote(self._spark, self._path, self.topic, tables, begins, self.ends)
 
 
-class BrokerLog(Log):
+class BrokerLog(SourceLog):
     """A topic as its broker serves it; what was read of it is not asked for again."""
 
     def __init__(self, spark: SparkSession, broker: Broker, topic: str) -> None:
@@ -150,7 +150,7 @@ def decoded(raw: DataFrame, topic: str, *tables: Table) -> DataFrame:
     return raw.mapInArrow(decode, from_arrow_schema(schema_of(tables)))
 
 
-class Source:
+class PipelineSource:
     """What stands behind `--from`."""
 
     def __init__(
@@ -159,17 +159,17 @@ class Source:
         """`options` go to the Kafka connector (`kafka.security.protocol`, ...)."""
         self._spark = spark
         self._options = dict(options or {})
-        self._logs: dict[str, Log] = {}
+        self._logs: dict[str, SourceLog] = {}
         self.where = where
         self.lake = None if where.startswith(KAFKA) else _lake(spark, where)
 
-    def log(self, topic: str) -> Log:
+    def log(self, topic: str) -> SourceLog:
         """The topic's log. Raises NoSegments, NoBroker."""
         if topic not in self._logs:
             self._logs[topic] = self._open(topic)
         return self._logs[topic]
 
-    def _open(self, topic: str) -> Log:
+    def _open(self, topic: str) -> SourceLog:
         if self.where.startswith(KAFKA):
             return BrokerLog(self._spark, Broker(self._spark, self.where, self._options), topic)
         if is_local(self.where):
@@ -188,7 +188,7 @@ class Source:
             return {table.name: self.lake.table(table) for table in tables}
         return self._log_of(tables[0]).few(tables, {})
 
-    def _log_of(self, table: Table) -> Log:
+    def _log_of(self, table: Table) -> SourceLog:
         assert table.topic is not None, f"say of which topic {table.name} is wanted"
         return self.log(table.topic)
 

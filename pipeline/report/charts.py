@@ -50,7 +50,7 @@ class Line(NamedTuple):
     points: Sequence[tuple[int, float]]
 
 
-def short(name: str) -> str:
+def shortened(name: str) -> str:
     """A name as a chart can show it."""
     shown = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in name)
     return shown if len(shown) <= LABEL else shown[: LABEL - 1] + "…"
@@ -70,7 +70,7 @@ def lines_over_time(
                 linestyle="-" if number < len(PALETTE) else "--",
                 linewidth=1.3,
                 marker="." if len(line.points) < 3 else None,
-                label=short(line.name),
+                label=shortened(line.name),
             )
         if marks:
             axes.plot(
@@ -112,9 +112,9 @@ def stacked_bars(
         for number, part in enumerate(parts):
             widths = [values.get(part, 0.0) for _, values in bars]
             colour = colours.get(part, PALETTE[number % len(PALETTE)])
-            axes.barh(places, widths, left=left, color=colour, label=short(part))
+            axes.barh(places, widths, left=left, color=colour, label=shortened(part))
             left = [before + width for before, width in zip(left, widths, strict=True)]
-        axes.set_yticks(places, [short(name) for name, _ in bars])
+        axes.set_yticks(places, [shortened(name) for name, _ in bars])
         axes.invert_yaxis()
         axes.grid(visible=False, axis="y")
         axes.margins(x=0)

@@ -12,7 +12,7 @@ from typing import Final
 
 from seams.text import duration, instant
 
-NONE: Final = "\N{EN DASH}"
+_NONE: Final = "\N{EN DASH}"
 _CELL: Final = 400
 """Characters of a cell; more are cut."""
 
@@ -110,7 +110,7 @@ def _is_number(value: object) -> bool:
 
 def _text(value: object) -> str:
     if value is None:
-        return NONE
+        return _NONE
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.3g}"
     if isinstance(value, int):
@@ -119,9 +119,9 @@ def _text(value: object) -> str:
     return html.escape(said if len(said) <= _CELL else said[: _CELL - 1] + "…")
 
 
-def instant_cell(at_ms: int | None) -> str | None:
+def instant_text(at_ms: int | None) -> str | None:
     return None if at_ms is None else instant(at_ms)
 
 
-def duration_cell(seconds: float | None) -> str | None:
+def duration_text(seconds: float | None) -> str | None:
     return None if seconds is None else duration(seconds * 1_000)

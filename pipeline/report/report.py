@@ -13,22 +13,21 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as fn
 
 from pipeline.report.charts import COLOURS, Line, lines_over_time, stacked_bars
-from pipeline.report.html_page import Section, duration_cell, instant_cell, page
+from pipeline.report.html_page import Section, duration_text, instant_text, page
 from pipeline.results import Results
+from pipeline.tables import MINUTE_MS
 
 TOP: Final = 20
 """Groups that a section shows."""
 
-LINES: Final = 8
+LINES_MAX: Final = 8
 """Groups that one chart of lines can hold."""
 
-ROWS: Final = 100
+ROWS_MAX: Final = 100
 """Anomalies and moved offsets that are listed."""
 
-POINTS: Final = 300
+POINTS_MAX: Final = 300
 """Of a line."""
-
-_MINUTE_MS: Final = 60_000
 
 
 def report_page(results: Results, *, top: int = TOP) -> str:
@@ -63,7 +62,7 @@ def _extent(results: Results) -> tuple[str | None, str | None]:
         if (table := results.table(name)) is not None:
             low, high = table.agg(fn.min(column), fn.max(column)).first() or (None, None)
             found += [at for at in (low, high) if at is not None]
-    return instant_cell(min(found, default=None)), instant_cell(max(found, default=None))
+    return instant_text(min(found, default=None)), instant_text(max(found, default=None))
 
 
 def _overview(results: Results) -> Section:
@@ -130,7 +129,7 @@ def _health(results: Results, top: int) -> Section:
             [
                 row["group"],
                 row["status"],
-                instant_cell(row["at_ms"]),
+                instant_text(row["at_ms"]),
                 row["total_lag"],
                 row["bad_partitions"],
                 row["partitions"],
@@ -149,7 +148,7 @@ def _lag(results: Results, top: int) -> Section:
     if trend is None:
         return _absent(section, "lag_trend")
     groups = trend.groupBy("group").agg(fn.max("lag_max").alias("size"))
-    chosen = _largest(groups, LINES)
+    chosen = _largest(groups, LINES_MAX)
     if not chosen:
         section.note("No lag samples in this span.")
         return section
@@ -180,15 +179,15 @@ def _lag(results: Results, top: int) -> Section:
             [
                 row["group"],
                 _place(row["topic"], row["partition"]),
-                instant_cell(row["hour_ms"]),
+                instant_text(row["hour_ms"]),
                 row["lag_last"],
-                duration_cell(row["delay_p95_s"]),
+                duration_text(row["delay_p95_s"]),
                 row["slope_per_s"],
                 row["slope_error_per_s"],
                 row["r2"],
-                duration_cell(row["catch_up_s"]) or "never",
-                duration_cell(row["catch_up_low_s"]),
-                duration_cell(row["catch_up_high_s"]) or _late(row["catch_up_s"]),
+                duration_text(row["catch_up_s"]) or "never",
+                duration_text(row["catch_up_low_s"]),
+                duration_text(row["catch_up_high_s"]) or _late(row["catch_up_s"]),
             ]
             for row in worst
         ],
@@ -202,13 +201,13 @@ def _rates(results: Results) -> Section:
     if rate is None:
         return _absent(section, "commit_rate")
     groups = rate.groupBy("group").agg(fn.sum("commits").alias("size"))
-    chosen = _largest(groups, LINES)
+    chosen = _largest(groups, LINES_MAX)
     if not chosen:
         section.note("No commits in this span.")
         return section
     _bounded(section, len(chosen), groups.count(), "groups", "those that commit most")
     low, high = _only(rate.agg(fn.min("minute_ms"), fn.max("minute_ms")))
-    step = max(_MINUTE_MS, -(-(high - low) // POINTS // _MINUTE_MS) * _MINUTE_MS)
+    step = max(MINUTE_MS, -(-(high - low) // POINTS_MAX // MINUTE_MS) * MINUTE_MS)
     at = (fn.col("minute_ms") - fn.col("minute_ms") % step).cast("long").alias("at_ms")
     shown = rate.where(fn.col("group").isin(chosen))
     peaks = shown.groupBy("group", at).agg(fn.max("commits").cast("double").alias("value"))
@@ -216,7 +215,7 @@ def _rates(results: Results) -> Section:
     marks = []
     if (anomalies := results.table("anomalies")) is not None:
         stormy = anomalies.where((fn.col("kind") == "commit_storm") & fn.col("group").isin(chosen))
-        strongest = stormy.orderBy(fn.desc("score")).limit(ROWS)
+        strongest = stormy.orderBy(fn.desc("score")).limit(ROWS_MAX)
         marks = [
             (row["since_ms"], float(row["commits"]))
             for row in strongest.select(
@@ -266,12 +265,12 @@ def _rebalances(results: Results, top: int) -> Section:
                 row["group"],
                 row["cause"],
                 row["rebalances"],
-                duration_cell(_seconds(row["duration_ms"])),
-                duration_cell(_seconds(row["longest_ms"])),
+                duration_text(_seconds(row["duration_ms"])),
+                duration_text(_seconds(row["longest_ms"])),
                 row["moved"],
                 row["unowned"],
             ]
-            for row in found[:ROWS]
+            for row in found[:ROWS_MAX]
         ],
     )  # fmt: skip
     return section
@@ -285,7 +284,7 @@ def _anomalies(results: Results) -> Section:
     kinds = {row["kind"]: row["count"] for row in anomalies.groupBy("kind").count().collect()}
     section.figures(sorted(kinds.items()))
     ordered = anomalies.orderBy(fn.desc("score"), "since_ms", "kind", "group", "topic", "partition")
-    rows = ordered.limit(ROWS).collect()
+    rows = ordered.limit(ROWS_MAX).collect()
     _bounded(section, len(rows), sum(kinds.values()), "anomalies", "the strongest first")
     section.table(
         [
@@ -304,8 +303,8 @@ def _anomalies(results: Results) -> Section:
                 row["group"],
                 _place(row["topic"], row["partition"]),
                 row["member"],
-                instant_cell(row["since_ms"]),
-                duration_cell((row["until_ms"] - row["since_ms"]) / 1000),
+                instant_text(row["since_ms"]),
+                duration_text((row["until_ms"] - row["since_ms"]) / 1000),
                 row["score"],
                 row["evidence"],
             ]
@@ -319,13 +318,15 @@ def _audit(results: Results) -> Section:
     section = Section("audit", "Who moved offsets")
     moved, suspects = results.table("audit"), results.table("offset_suspects")
     if moved is not None:
-        rows = moved.orderBy(fn.desc("at_ms"), "group", "topic", "partition").limit(ROWS).collect()
+        rows = (
+            moved.orderBy(fn.desc("at_ms"), "group", "topic", "partition").limit(ROWS_MAX).collect()
+        )
         _bounded(section, len(rows), moved.count(), "moved offsets", "the newest first")
         heads = ["when", "group", "partition", "before", "after", "by", "client", "address"]
         section.table(
             heads,
             [
-                [instant_cell(row["at_ms"]), row["group"], _place(row["topic"], row["partition"]),
+                [instant_text(row["at_ms"]), row["group"], _place(row["topic"], row["partition"]),
                  row["old_offset"], row["new_offset"], row["by"], row["client_id"], row["host"]]
                 for row in rows
             ],
@@ -337,12 +338,14 @@ def _audit(results: Results) -> Section:
         "Without a history the sender is unknown. The log shows offsets that went back or were "
         "deleted."
     )
-    rows = suspects.orderBy(fn.desc("at_ms"), "group", "topic", "partition").limit(ROWS).collect()
+    rows = (
+        suspects.orderBy(fn.desc("at_ms"), "group", "topic", "partition").limit(ROWS_MAX).collect()
+    )
     _bounded(section, len(rows), suspects.count(), "offsets", "the newest first")
     section.table(
         ["when", "group", "partition", "before", "after"],
         [
-            [instant_cell(row["at_ms"]), row["group"], _place(row["topic"], row["partition"]),
+            [instant_text(row["at_ms"]), row["group"], _place(row["topic"], row["partition"]),
              row["old_offset"], row["new_offset"]]
             for row in rows
         ],

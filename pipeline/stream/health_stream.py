@@ -10,7 +10,7 @@ replaces its earlier output; verdict_topic.py does the same for the topic. The r
 derive/, in Spark SQL functions.
 
 Time is that of the daemon's newest sample, not of this machine: an instant is evaluated once there
-are samples `SETTLE_MS` beyond it, so results do not depend on the boundaries of batches. (Old
+are samples `SAMPLE_DELAY_MS` beyond it, so results do not depend on the boundaries of batches. (Old
 commits of many partitions are an exception: a minute's commits may come in several batches, and an
 old storm may be missed. `run anomalies` has all of them.)
 """
@@ -31,20 +31,21 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pipeline.derive.anomalies import STALLED_INSTANTS, rewinds
 from pipeline.derive.audit import suspects
 from pipeline.derive.group_health import group_health, partition_health
-from pipeline.derive.sliding import MINUTE_MS, PAST_MS, last_samples, stalls_begun, storms
+from pipeline.derive.sliding import PAST_MS, last_samples, stalls_begun, storms
 from pipeline.read.brokers import KAFKA, Broker
 from pipeline.read.sources import decoded, messages
 from pipeline.session import start_session
 from pipeline.stream.merging import finish_merges, merge
-from pipeline.stream.state import SCHEMAS, Clock, Remembered, State
-from pipeline.stream.verdict_topic import Verdict, VerdictTopic
-from pipeline.tables import COMMITS, LAG_SAMPLES, LAG_TOPIC, OFFSETS_TOPIC
+from pipeline.stream.state import STATE_SCHEMAS, Clock, Remembered, State
+from pipeline.stream.verdict_topic import StatusChange, StatusTopic
+from pipeline.tables import COMMITS, LAG_SAMPLES, MINUTE_MS
+from protocol.names import LAG_TOPIC, OFFSETS_TOPIC
 from seams.operator_error import OperationFailed, OperatorError, WrongInput
 
-EVERY_MS: Final = 60_000
+STREAM_INTERVAL_MS: Final = 60_000
 """Between two instants that are judged."""
 
-SETTLE_MS: Final = 30_000
+SAMPLE_DELAY_MS: Final = 30_000
 """The longest time from a commit to its sample: three rounds of the sampler."""
 
 RECORDS_OF_A_BATCH: Final = 500_000
@@ -53,7 +54,7 @@ RECORDS_OF_A_BATCH: Final = 500_000
 LISTEN_S: Final = 1
 """Until a signal is heard, at the most."""
 
-_BACK_MS: Final = STALLED_INSTANTS * EVERY_MS
+_BACK_MS: Final = STALLED_INSTANTS * STREAM_INTERVAL_MS
 _KAFKAS_FAULT: Final = "org.apache.kafka.common."
 
 
@@ -79,32 +80,36 @@ class StreamEnded(OperationFailed):
 def follow(order: StreamOrder, master: str | None, settings: Mapping[str, str]) -> bool:
     """Keep the tables up to date, until it is done or told to stop: whether it was told, by SIGTERM
     or SIGINT; a second one ends it at once. Raises OperationFailed, NoJava."""
-    told = False
+    stop_requested = False
 
-    def tell(_number: int, _frame: FrameType | None) -> None:
-        nonlocal told
-        if told:
+    def request_stop(_number: int, _frame: FrameType | None) -> None:
+        nonlocal stop_requested
+        if stop_requested:
             raise KeyboardInterrupt
-        told = True  # an exception here would break the talk with Java in the middle of a word
+        stop_requested = (
+            True  # an exception here would break the talk with Java in the middle of a word
+        )
 
-    before = {number: signal.signal(number, tell) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = {
+        number: signal.signal(number, request_stop) for number in (signal.SIGTERM, signal.SIGINT)
+    }
     try:
         spark = start_session(master, settings=settings, kafka=True)
-        signal.signal(signal.SIGINT, tell)  # Spark has taken it for itself
-        with stream(spark, order) as query:
-            while not told and not query.awaitTermination(LISTEN_S):
+        signal.signal(signal.SIGINT, request_stop)  # Spark has taken it for itself
+        with running_stream(spark, order) as query:
+            while not stop_requested and not query.awaitTermination(LISTEN_S):
                 pass
     except Exception:
-        if not told:  # the signal may have stopped our Java as well
+        if not stop_requested:  # the signal may have stopped our Java as well
             raise
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    return told
+    return stop_requested
 
 
 @contextmanager
-def stream(spark: SparkSession, order: StreamOrder) -> Iterator[StreamingQuery]:
+def running_stream(spark: SparkSession, order: StreamOrder) -> Iterator[StreamingQuery]:
     """Runs until the block ends, or before. Raises NoStream, NoBroker, NoTopic, BadState,
     StreamEnded."""
     state = State(spark, order.out)
@@ -142,13 +147,15 @@ def _start(
         raise NoStream(f"stream needs a broker, {KAFKA}HOST:PORT, not {order.source}")
     broker = Broker(spark, order.source, order.connector)
     topics = {topic: broker.extents(topic) for topic in (OFFSETS_TOPIC, LAG_TOPIC)}
-    there = {topic: sorted(partitions) for topic, partitions in topics.items() if partitions}
+    there: dict[str, list[int]] = {
+        topic: sorted(partitions) for topic, partitions in topics.items() if partitions
+    }
     if not there:
         raise NoStream(f"{order.source} has neither {OFFSETS_TOPIC} nor {LAG_TOPIC}")
     stream_id = state.stream_id(broker.cluster_id())
     topic = None
     if order.verdicts_topic is not None:
-        topic = VerdictTopic(broker, order.verdicts_topic, stream_id, state)
+        topic = StatusTopic(broker, order.verdicts_topic, stream_id, state)
     out = order.out.rstrip("/")
     finish_merges(spark, out)
     health = HealthStream(state, out, topic)
@@ -168,7 +175,7 @@ def _start(
 class HealthStream:
     """What is done with each batch."""
 
-    def __init__(self, state: State, out: str, topic: VerdictTopic | None) -> None:
+    def __init__(self, state: State, out: str, topic: StatusTopic | None) -> None:
         self._state = state
         self._out = out
         self._topic = topic
@@ -227,12 +234,15 @@ class HealthStream:
         new = self._keep(decoded(records, LAG_TOPIC, LAG_SAMPLES))
         newest = new.agg(fn.max("sampled_at_ms")).collect()[0][0] or 0
         sampled_ms = max(clock.sampled_ms, newest)
-        judge_to = max(clock.judged_to_ms, (sampled_ms - SETTLE_MS) // EVERY_MS * EVERY_MS)
-        columns = SCHEMAS["samples"].replace(",", "").split()[::2]
+        judge_to = max(
+            clock.judged_to_ms,
+            (sampled_ms - SAMPLE_DELAY_MS) // STREAM_INTERVAL_MS * STREAM_INTERVAL_MS,
+        )
+        columns = STATE_SCHEMAS["samples"].replace(",", "").split()[::2]
         before = known.table(spark, "samples")
         samples = self._keep(new.select(*columns).unionByName(before))
         since_ms = max(0, clock.judged_to_ms + 1 - _BACK_MS)
-        partitions = partition_health(samples, since_ms, judge_to + 1, every_ms=EVERY_MS)
+        partitions = partition_health(samples, since_ms, judge_to + 1, every_ms=STREAM_INTERVAL_MS)
         return _Health(samples, self._keep(partitions), sampled_ms, judge_to)
 
     def _commits(self, spark: SparkSession, records: DataFrame, known: Remembered) -> "_Commits":
@@ -240,11 +250,13 @@ class HealthStream:
         new = decoded(records, OFFSETS_TOPIC, COMMITS).withColumns(
             {"outcome": fn.lit("committed"), "effective_at_ms": fn.col("log_timestamp_ms")}
         )
-        columns = SCHEMAS["positions"].replace(",", "").split()[::2]
+        columns = STATE_SCHEMAS["positions"].replace(",", "").split()[::2]
         new = self._keep(new.select(*columns))
         newest = new.agg(fn.max("effective_at_ms")).collect()[0][0] or 0
         committed_ms = max(clock.committed_ms, newest)
-        minutes_to = max(clock.minutes_to_ms, (committed_ms - SETTLE_MS) // MINUTE_MS * MINUTE_MS)
+        minutes_to = max(
+            clock.minutes_to_ms, (committed_ms - SAMPLE_DELAY_MS) // MINUTE_MS * MINUTE_MS
+        )
         every = new.unionByName(known.table(spark, "positions"))
         minute = (fn.col("effective_at_ms") - fn.col("effective_at_ms") % MINUTE_MS).cast("long")
         counted = self._keep(
@@ -292,7 +304,7 @@ class _Commits:
     minutes_to_ms: int
 
 
-def changes(groups: DataFrame, statuses: DataFrame) -> Sequence[Verdict]:
+def changes(groups: DataFrame, statuses: DataFrame) -> Sequence[StatusChange]:
     """Groups whose status is not what it was an instant before; a first OK is not a change."""
     columns = (
         "group", "at_ms", "status", "worst_topic", "worst_partition", "worst_verdict",
@@ -301,9 +313,9 @@ def changes(groups: DataFrame, statuses: DataFrame) -> Sequence[Verdict]:
     by_then = statuses.withColumn("at_ms", fn.lit(-1).cast("long"))
     every = groups.select(*columns).unionByName(by_then, allowMissingColumns=True)
     before = fn.lag("status").over(Window.partitionBy("group").orderBy("at_ms"))
-    told = every.withColumn("before", fn.coalesce(before, fn.lit("OK")))
-    told = told.where("at_ms >= 0 AND status != before").orderBy("at_ms", "group")
-    return [row.asDict() for row in told.collect()]
+    changes = every.withColumn("before", fn.coalesce(before, fn.lit("OK")))
+    changes = changes.where("at_ms >= 0 AND status != before").orderBy("at_ms", "group")
+    return [row.asDict() for row in changes.collect()]
 
 
 def _newest_statuses(groups: DataFrame, statuses: DataFrame) -> DataFrame:

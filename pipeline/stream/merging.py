@@ -24,14 +24,14 @@ from pipeline.read.files import (
     folders,
     move_folder,
     read_text,
-    remove_folder,
+    remove_tree,
     renames_at_once,
     replace_text,
     sync_folder,
 )
 from pipeline.result_tables import RESULTS
 
-TABLES: Final = ("group_health", "anomalies")
+_TABLES: Final = ("group_health", "anomalies")
 EVERY: Final = 60
 """Batches between two steps."""
 
@@ -45,7 +45,7 @@ def merge(spark: SparkSession, out: str, batch: int) -> None:
     """A step, if one is due before this batch. By the one process that writes there."""
     if batch % EVERY or not renames_at_once(out):
         return
-    for table in TABLES:
+    for table in _TABLES:
         path = f"{out}/{table}"
         *over, newest = [name for name in folders(spark, path) if name.startswith("dt=")] or [""]
         done = {day: _batches(spark, f"{path}/{day}", batch) for day in (*over, newest)}
@@ -57,7 +57,7 @@ def merge(spark: SparkSession, out: str, batch: int) -> None:
 
 def finish_merges(spark: SparkSession, out: str) -> None:
     """Those that were cut off; to be called before anything is written."""
-    for table in TABLES:
+    for table in _TABLES:
         _finish(spark, f"{out}/{table}")
 
 
@@ -72,7 +72,7 @@ def _merge(spark: SparkSession, path: str, day: str, batches: list[int]) -> None
     if len(batches) < 2:
         return
     merged = f"{path}/_merged"
-    remove_folder(spark, merged)
+    remove_tree(spark, merged)
     old = [f"{day}/{_BATCH}{number}" for number in batches]
     _copy(spark, path, old, f"{merged}/rows")
     sync_folder(f"{merged}/rows")  # what it replaces may have been on the disk for hours
@@ -92,6 +92,6 @@ def _finish(spark: SparkSession, path: str) -> None:
     if plan is not None and "rows" in folders(spark, merged):
         old: list[str] = json.loads(plan)
         for one in old:
-            remove_folder(spark, f"{path}/{one}")
+            remove_tree(spark, f"{path}/{one}")
         move_folder(spark, f"{merged}/rows", f"{path}/{old[-1]}")
-    remove_folder(spark, merged)
+    remove_tree(spark, merged)

@@ -29,7 +29,7 @@ from pipeline.read.files import (
     is_local,
     local_path,
     read_text,
-    remove_folder,
+    remove_tree,
     replace_text,
 )
 from seams.operator_error import OperationFailed
@@ -37,7 +37,7 @@ from seams.operator_error import OperationFailed
 KEPT: Final = 2
 """Batches whose folders stay: the last one, and the one that it would be done again from."""
 
-SCHEMAS: Final[Mapping[str, str]] = {
+STATE_SCHEMAS: Final[Mapping[str, str]] = {
     "samples": (
         "group string, topic string, partition int, at_ms long, committed_offset long, lag long"
     ),
@@ -146,7 +146,7 @@ class State:
         replace_text(self._spark, f"{folder}/done.json", json.dumps(asdict(clock)))
         for name in folders(self._spark, f"{self.path}/batches"):
             if int(name) <= batch - KEPT:
-                remove_folder(self._spark, f"{self.path}/batches/{name}")
+                remove_tree(self._spark, f"{self.path}/batches/{name}")
 
     def _folder(self, batch: int) -> str:
         return f"{self.path}/batches/{batch:06}"
@@ -161,5 +161,5 @@ class Remembered:
 
     def table(self, spark: SparkSession, name: str) -> DataFrame:
         if self.path is None:
-            return spark.createDataFrame([], SCHEMAS[name])
-        return spark.read.schema(SCHEMAS[name]).parquet(f"{self.path}/{name}")
+            return spark.createDataFrame([], STATE_SCHEMAS[name])
+        return spark.read.schema(STATE_SCHEMAS[name]).parquet(f"{self.path}/{name}")

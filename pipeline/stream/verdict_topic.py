@@ -23,16 +23,16 @@ from pipeline.read.brokers import Broker
 from pipeline.stream.state import State
 from seams.operator_error import WrongInput
 
-VERSION: Final = 1
+RECORD_VERSION: Final = 1
 
-Verdict = Mapping[str, str | int | None]
+StatusChange = Mapping[str, str | int | None]
 
 
 class NoTopic(WrongInput):
     """The verdicts have nowhere to go; the message is for people."""
 
 
-class VerdictTopic:
+class StatusTopic:
     """Where the changes of one stream go."""
 
     def __init__(self, broker: Broker, topic: str, stream_id: str, state: State) -> None:
@@ -44,9 +44,9 @@ class VerdictTopic:
         self._stream_id = stream_id
         self._state = state
 
-    def write(self, batch: int, verdicts: Sequence[Verdict]) -> None:
+    def write(self, batch: int, changes: Sequence[StatusChange]) -> None:
         """Those of the batch that are not there. Raises NoBroker."""
-        if not verdicts:
+        if not changes:
             return
         there: dict[bytes, int] = {}
         ends = self._state.topic_ends(batch)
@@ -56,10 +56,10 @@ class VerdictTopic:
             self._state.note_topic_ends(batch, ends)
         else:
             there = self._written(batch, ends)
-        marks = {"v": VERSION, "stream": self._stream_id, "batch": batch}
+        marks = {"v": RECORD_VERSION, "stream": self._stream_id, "batch": batch}
         records = [
-            (str(verdict["group"]).encode(), json.dumps({**verdict, **marks, "sequence": number}))
-            for number, verdict in enumerate(verdicts)
+            (str(change["group"]).encode(), json.dumps({**change, **marks, "sequence": number}))
+            for number, change in enumerate(changes)
         ]
         self._broker.write(
             self._topic,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cli.verdicts import _text
-from pipeline.report.html_page import duration_cell, instant_cell
+from pipeline.report.html_page import duration_text, instant_text
 
 ROOT = Path(__file__).parents[2]
 OWN_FORM = re.compile(r"\.(strftime|isoformat|fromtimestamp)\(")
@@ -28,7 +28,7 @@ def test_a_verdict_says_since_when() -> None:
 
 
 def test_a_cell_of_the_report_holds_a_time_or_nothing() -> None:
-    assert instant_cell(AT_MS) == "2026-11-21T12:00:00.120Z"
-    assert duration_cell(3 * 3_600 + 60) == "3 h 1 min"
-    assert instant_cell(None) is None
-    assert duration_cell(None) is None
+    assert instant_text(AT_MS) == "2026-11-21T12:00:00.120Z"
+    assert duration_text(3 * 3_600 + 60) == "3 h 1 min"
+    assert instant_text(None) is None
+    assert duration_text(None) is None

@@ -14,7 +14,7 @@ from typing import Final
 
 from coordinator.classic.generation_record import GENERATION_BEGUN
 from coordinator.java_hash import hash_map_order
-from logtools.group_records import SCHEMAS, decode_group_record
+from logtools.group_records import RECORD_TYPES, decode_group_record
 from logtools.layout import place_at
 from logtools.walk import Batch, walk
 from protocol.compiler import reader, writer
@@ -49,7 +49,7 @@ def stored_records(data_dir: Path, scenario: str) -> list[Stored]:
 def assert_canonical(key: bytes, value: bytes | None) -> None:
     """Writing what these bytes say gives these bytes again."""
     kind = int.from_bytes(key[:2], signed=True)
-    schema = SCHEMAS[kind]
+    schema = RECORD_TYPES[kind]
     read_key = reader(schema.key, 0)(key, 2, len(key))
     assert writer(schema.key, 0, prefix=key[:2])(read_key) == key
     if value is not None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from logtools.findings import Tally
+from logtools.findings import LintCounts
 from logtools.layout import place_at
 from logtools.lint import findings
 from protocol.messages.offset_commit import OffsetCommitResponse
@@ -198,7 +198,7 @@ def test_damaged_offsets_forbid_the_start_until_a_repair(
     # The offsets of what was lost are given to no other record.
     bases = [int(one.stem) for one in path.parent.glob("*.log")]
     assert sorted(bases) == [0, 30]
-    assert list(findings(place_at(daemon.data_dir, topic=OFFSETS_TOPIC), Tally())) == []
+    assert list(findings(place_at(daemon.data_dir, topic=OFFSETS_TOPIC), LintCounts())) == []
 
     daemon.arguments = []
     daemon.start()

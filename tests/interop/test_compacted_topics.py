@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from logtools.findings import Tally
+from logtools.findings import LintCounts
 from logtools.layout import place_at
 from logtools.lint import findings
 from protocol.names import OFFSETS_TOPIC
@@ -184,7 +184,7 @@ def test_killed_at_random_moments_while_it_commits_and_cleans(start_daemon: Star
     assert "is damaged" not in daemon.log()
     wait_for("a pass, at the latest now", lambda: begun_lines(daemon, "__consumer_offsets-0") > 0)
     assert daemon.stop() == 0
-    assert list(findings(place_at(daemon.data_dir, topic=OFFSETS_TOPIC), Tally())) == []
+    assert list(findings(place_at(daemon.data_dir, topic=OFFSETS_TOPIC), LintCounts())) == []
 
 
 def test_a_stop_ends_a_pass_at_once(start_daemon: StartDaemon) -> None:
@@ -247,7 +247,7 @@ def test_kafkas_tool_reads_what_a_pass_has_left(start_daemon: StartDaemon) -> No
     wait_for("two passes", commit_on)
     client.close()
     assert daemon.stop() == 0
-    assert list(findings(place_at(daemon.data_dir, topic=OFFSETS_TOPIC), Tally())) == []
+    assert list(findings(place_at(daemon.data_dir, topic=OFFSETS_TOPIC), LintCounts())) == []
     tools = require_kafka_tools()
     logs = sorted((daemon.data_dir / "__consumer_offsets-0").glob("*.log"))
     files = ",".join(map(str, logs))

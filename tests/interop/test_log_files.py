@@ -25,7 +25,7 @@ from coordinator.record_schemas import (
     OffsetCommitValue,
 )
 from logtools.dump import Wanted, dump
-from logtools.findings import Tally
+from logtools.findings import LintCounts
 from logtools.layout import place_at
 from logtools.lint import findings
 from protocol.compiler import writer
@@ -171,7 +171,7 @@ def assert_kafka_reads(tools: KafkaTools, data_dir: Path) -> None:
     said = [line for line in verified.out.splitlines() if not any(one in line for one in silent)]
     assert said == [], "mismatches between index and log are told line by line"
 
-    assert list(findings(place_at(data_dir, topic=OFFSETS_TOPIC), Tally())) == []
+    assert list(findings(place_at(data_dir, topic=OFFSETS_TOPIC), LintCounts())) == []
 
 
 def test_kafkas_dump_tool_reads_every_file_after_rolls_and_kills(

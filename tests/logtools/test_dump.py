@@ -20,7 +20,7 @@ from history.lag.window import SampledCommit
 from logtools.decoders import DECODERS, decoder_for
 from logtools.dump import Wanted, dump
 from logtools.layout import NoSuchLog, place_at
-from logtools.walk import Batch, Damage, walk
+from logtools.walk import Batch, DamagedBytes, walk
 from protocol.names import GenerationId, GroupId, MemberId
 from storage.api import Record
 from storage.batch.record_batch import CONTROL_FLAG, TRANSACTIONAL_FLAG, encode_batch
@@ -50,7 +50,7 @@ EVERY_RECORD = [*recorded("kafka_writes.json"), *recorded("kafka_reads.json")]
 
 
 def dumped(path: Path, *, topic: str = OFFSETS, **wanted: object) -> tuple[list[dict], list]:
-    damage: list[tuple[Path, Damage]] = []
+    damage: list[tuple[Path, DamagedBytes]] = []
     lines = dump(
         place_at(path, topic=topic),
         Wanted(**wanted),

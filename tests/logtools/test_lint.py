@@ -10,7 +10,7 @@ import google_crc32c
 import pytest
 
 from coordinator.records import group_metadata_record
-from logtools.findings import Finding, Tally
+from logtools.findings import Finding, LintCounts
 from logtools.layout import place_at
 from logtools.lint import findings
 from logtools.lint_index import OffsetIndexCheck
@@ -51,7 +51,7 @@ GOLDEN = Path(__file__).parents[1] / "storage" / "golden"
 
 
 def linted(path: Path) -> list[Finding]:
-    return list(findings(place_at(path, topic=OFFSETS), Tally()))
+    return list(findings(place_at(path, topic=OFFSETS), LintCounts()))
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def test_sound_files_have_no_findings(data: Path) -> None:
-    tally = Tally()
+    tally = LintCounts()
     assert list(findings(place_at(data, topic=OFFSETS), tally)) == []
     assert (tally.batches, tally.records) == (30, 60)
     assert tally.bytes == sum(log.stat().st_size for log in logs_of(data / FOLDER))
@@ -72,7 +72,7 @@ def test_what_a_kafka_keeps_of_producers_and_transactions_is_sound(tmp_path: Pat
     shutil.copytree(GOLDEN / "transactions", folder)
     assert len(list(folder.glob("*.snapshot"))) == 3
     assert len(list(folder.glob("*.txnindex"))) == 2
-    found = findings(place_at(folder, topic=OFFSETS), Tally())
+    found = findings(place_at(folder, topic=OFFSETS), LintCounts())
     assert {one.check for one in found} == {"index", "timeindex"}  # which were not kept
 
 
@@ -370,8 +370,8 @@ def test_a_groups_record_is_at_home_too(tmp_path: Path) -> None:
 
 def test_the_number_of_partitions_is_the_catalogs_or_given(data: Path) -> None:
     place = place_at(data, topic=OFFSETS)
-    assert list(findings(place, Tally(), 50)) == []
-    assert {one.check for one in findings(place, Tally(), 49)} == {"home"}
+    assert list(findings(place, LintCounts(), 50)) == []
+    assert {one.check for one in findings(place, LintCounts(), 49)} == {"home"}
     catalog = json.loads((data / "rollcall-topics.json").read_text())
     catalog["topics"][0]["partitions"] = 49
     (data / "rollcall-topics.json").write_text(json.dumps(catalog))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from pipeline.tables import COMMITS, GROUP_METADATA, TRANSACTION_MARKERS, Table
+from pipeline.tables import COMMITS, GROUP_METADATA_TABLE, TRANSACTION_MARKERS, Table
 
 START_MS = 1_780_000_000_000
 
@@ -158,7 +158,7 @@ def metadata_frame(spark: SparkSession, histories: list[History]) -> DataFrame:
         for history in histories
         for one in history.generations
     ]
-    return frame(spark, GROUP_METADATA, rows)
+    return frame(spark, GROUP_METADATA_TABLE, rows)
 
 
 def _member(name: str, owned: list[tuple[str, int]]) -> tuple:

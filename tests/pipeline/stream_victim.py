@@ -13,9 +13,9 @@ import pyarrow as pa
 from pipeline.read.brokers import Broker
 from pipeline.session import start_session
 from pipeline.stream import merging
-from pipeline.stream.health_stream import HealthStream, StreamOrder, stream
+from pipeline.stream.health_stream import HealthStream, StreamOrder, running_stream
 from pipeline.stream.state import State
-from pipeline.stream.verdict_topic import VerdictTopic
+from pipeline.stream.verdict_topic import StatusTopic
 from tests.pipeline.kafka_connector import connector_jars
 from tests.pipeline.quick import QUICK
 
@@ -50,9 +50,9 @@ def dying(group: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Record
 
 def arm(point: str) -> None:
     """Let it happen in the first batch that has verdicts to tell, or at the first merge."""
-    write, tell, remember = Broker.write, VerdictTopic.write, State.remember
+    write, write_changes, remember = Broker.write, StatusTopic.write, State.remember
     write_table = HealthStream._write
-    told: list[int] = []
+    written: list[int] = []
 
     def write_half_a_table(self, table, rows, at, batch) -> None:
         if point == "within a table" and table == "group_health":
@@ -68,17 +68,17 @@ def arm(point: str) -> None:
     def tell_or_die(self, batch, verdicts) -> None:
         if verdicts and point == "before the topic":
             die()
-        tell(self, batch, verdicts)
-        told.extend([batch] * bool(verdicts))
+        write_changes(self, batch, verdicts)
+        written.extend([batch] * bool(verdicts))
 
     def remember_or_die(self, batch, tables, clock) -> None:
-        if told and point == "after the topic":
+        if written and point == "after the topic":
             die()
         remember(self, batch, tables, clock)
-        if told and point == "after the state":
+        if written and point == "after the state":
             die()
 
-    Broker.write, VerdictTopic.write, State.remember = write_half, tell_or_die, remember_or_die
+    Broker.write, StatusTopic.write, State.remember = write_half, tell_or_die, remember_or_die
     HealthStream._write = write_half_a_table
     merging.EVERY = MERGE_EVERY
     if point == "before the plan of a merge":
@@ -93,7 +93,7 @@ def main() -> None:
     arm(point)
     spark = start_session("local[2]", settings={**QUICK, "spark.jars": connector_jars()[0]})
     order = StreamOrder(source, out, topic, connector={"maxOffsetsPerTrigger": PER_BATCH})
-    with stream(spark, order) as query:
+    with running_stream(spark, order) as query:
         query.awaitTermination()
 
 

@@ -10,9 +10,9 @@ from pyspark.sql import SparkSession
 from broker.background.pipeline_watermark import PIPELINE_GROUP
 from pipeline.ingest import ingest
 from pipeline.lake import Lake
-from pipeline.read.acknowledge import GROUP, acknowledge
+from pipeline.read.acknowledge import ACKNOWLEDGING_GROUP, acknowledge
 from pipeline.read.brokers import Broker
-from pipeline.read.sources import Source
+from pipeline.read.sources import PipelineSource
 from pipeline.tables import COMMITS
 from tests.broker.daemon import Daemon
 from tests.interop.conftest import create_topic
@@ -50,13 +50,13 @@ def test_what_was_not_landed_is_not_compacted(
     spark: SparkSession, start_daemon, tmp_path: Path
 ) -> None:
     require_connector()
-    assert GROUP == PIPELINE_GROUP
+    assert ACKNOWLEDGING_GROUP == PIPELINE_GROUP
     daemon = start_daemon(SETTINGS)
     create_topic(daemon.bootstrap, "orders", 10)
     where, lake = f"kafka://{daemon.bootstrap}", Lake(spark, str(tmp_path / "lake"))
     broker = Broker(spark, where)
     commit_by_hand(daemon.port, "g", "orders", range(1))
-    acknowledge(broker, ingest(Source(spark, where), lake))
+    acknowledge(broker, ingest(PipelineSource(spark, where), lake))
 
     runs = number(daemon, "rollcall_cleaner_runs_total")
     commit_by_hand(daemon.port, "g", "orders", range(1, 8))  # several segments, all unread but one
@@ -65,7 +65,7 @@ def test_what_was_not_landed_is_not_compacted(
         "nothing was kept",
     )
     assert number(daemon, "rollcall_cleaner_runs_total") == runs
-    done = ingest(Source(spark, where), lake)
+    done = ingest(PipelineSource(spark, where), lake)
     acknowledge(broker, done)
     until(lambda: number(daemon, "rollcall_cleaner_runs_total") > runs, "nothing was cleaned")
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from coordinator.record_schemas import OffsetCommitValue
 from coordinator.records import decode_record
 from pipeline.decode.offset_commits import KeyValues, read_offset_commits
-from pipeline.decode.record_extents import Found, find_records
+from pipeline.decode.record_extents import RecordExtents, find_records
 from pipeline.decode.vector_reads import Bytes
 from storage.api import Record
 from storage.batch.compression import NONE
@@ -38,7 +38,7 @@ def log_of(
     return b"".join(log)
 
 
-def said(found: Found) -> list[tuple[int, int, bytes | None, bytes | None]]:
+def said(found: RecordExtents) -> list[tuple[int, int, bytes | None, bytes | None]]:
     """What was found, in the words of `storage`."""
     content = found.content.octets.tobytes()
 

@@ -15,7 +15,7 @@ from click.testing import CliRunner, Result
 
 from cli.commands import cli
 from docs.make_pipeline import pipeline_text
-from pipeline.doctor import Verdict, _left_mib, examine
+from pipeline.doctor import CheckStatus, _left_mib, run_checks
 from pipeline.java import NoJava, find_java
 from pipeline.jobs import JOBS
 from pipeline.result_tables import RESULTS
@@ -136,35 +136,35 @@ def test_the_doctor_looks_at_the_packages_and_the_workers_python(
         "importlib.metadata.version", lambda name: {"pandas": "3.0.1"}.get(name, "2.2")
     )
 
-    found = {finding.what: finding for finding in examine()}
+    found = {check.what: check for check in run_checks()}
 
-    assert found["pandas"].verdict is Verdict.WRONG
-    assert "before 3" in found["pandas"].said
-    assert found["pyspark"].verdict is Verdict.WRONG  # 2.2
-    assert found["numpy"].verdict is Verdict.FINE
-    assert found["Python of the workers"].verdict is Verdict.WRONG
-    assert "does not start" in found["Python of the workers"].said
+    assert found["pandas"].status is CheckStatus.FAILED
+    assert "before 3" in found["pandas"].detail
+    assert found["pyspark"].status is CheckStatus.FAILED  # 2.2
+    assert found["numpy"].status is CheckStatus.OK
+    assert found["Python of the workers"].status is CheckStatus.FAILED
+    assert "does not start" in found["Python of the workers"].detail
 
 
 @pytest.mark.parametrize(
-    ("script", "verdict", "says"),
+    ("script", "status", "says"),
     [
-        ("exec '{}' \"$@\"", Verdict.FINE, "with the packages"),
-        ("echo 3.7", Verdict.WRONG, "is 3.7, this is 3."),
-        ("echo \"No module named 'pyarrow'\" >&2; exit 1", Verdict.WRONG, "No module named"),
+        ("exec '{}' \"$@\"", CheckStatus.OK, "with the packages"),
+        ("echo 3.7", CheckStatus.FAILED, "is 3.7, this is 3."),
+        ("echo \"No module named 'pyarrow'\" >&2; exit 1", CheckStatus.FAILED, "No module named"),
     ],
 )
 def test_the_doctor_asks_the_workers_python(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, verdict: Verdict, says: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, status: CheckStatus, says: str
 ) -> None:
     worker = tmp_path / "python"
     worker.write_text(f"#!/bin/sh\n{script.format(sys.executable)}\n")
     worker.chmod(0o755)
     monkeypatch.setenv("PYSPARK_PYTHON", str(worker))
 
-    found = {finding.what: finding for finding in examine()}["Python of the workers"]
+    found = {check.what: check for check in run_checks()}["Python of the workers"]
 
-    assert (found.verdict, says in found.said) == (verdict, True), found
+    assert (found.status, says in found.detail) == (status, True), found
 
 
 def java_that_says(version: str, home: Path) -> Path:
@@ -188,13 +188,13 @@ def test_a_java_that_is_too_old_or_not_there_is_named(
     monkeypatch.setenv("PATH", str(java_that_says("21.0.8", tmp_path / "new") / "bin"))
     java = find_java()
 
-    for said in ("nothing) has no working Java", "old) has Java 8", "openjdk-17-jre-headless"):
-        assert said in str(none.value)
+    for detail in ("nothing) has no working Java", "old) has Java 8", "openjdk-17-jre-headless"):
+        assert detail in str(none.value)
     assert (java.version, java.found_in) == (21, "PATH")
     assert "JAVA_HOME" in java.passed_over
     assert any(
-        (one.what, one.verdict) == ("Java", Verdict.WARNING) and "JAVA_HOME" in one.said
-        for one in examine()
+        (one.what, one.status) == ("Java", CheckStatus.WARNING) and "JAVA_HOME" in one.detail
+        for one in run_checks()
     )
 
 

@@ -28,14 +28,8 @@ from pipeline.decode.record_extents import find_records
 from pipeline.read import data_source as source
 from pipeline.read.data_source import read_chunks, read_piece
 from pipeline.read.segments import Piece, pieces, segments
-from pipeline.tables import (
-    COMMITS,
-    GROUP_RECORDS,
-    OFFSETS_TOPIC,
-    TRANSACTION_MARKERS,
-    UNDECODABLE,
-    Table,
-)
+from pipeline.tables import COMMITS, GROUP_RECORDS, TRANSACTION_MARKERS, UNDECODABLE, Table
+from protocol.names import OFFSETS_TOPIC
 from storage.api import Record
 from storage.batch.compression import NONE
 from storage.batch.record_batch import (
@@ -142,7 +136,7 @@ def log_of(found: Sequence[bytes]) -> bytes:
 
 def rows_of(log: bytes, table: Table, chunk_bytes: int = 4 << 20, **options: int) -> list[dict]:
     piece = Piece("f.log", OFFSETS_TOPIC, 3, 0, len(log), is_last=True)
-    with patch.object(source, "CHUNK_BYTES", chunk_bytes):
+    with patch.object(source, "_CHUNK_BYTES", chunk_bytes):
         found = read_chunks(lambda size, at: log[at : at + size], piece, table, **options)
         return [row for batch in found for row in batch.to_pylist()]
 
@@ -347,7 +341,7 @@ def test_a_batch_longer_than_a_chunk_is_read_alone() -> None:
         return log[at : at + size]
 
     piece = Piece("f.log", OFFSETS_TOPIC, 0, 0, len(log), is_last=False)
-    with patch.object(source, "CHUNK_BYTES", 1_000):
+    with patch.object(source, "_CHUNK_BYTES", 1_000):
         rows = sum(batch.num_rows for batch in read_chunks(read, piece, COMMITS))
 
     assert rows == 300

@@ -231,7 +231,7 @@ def test_a_client_that_leaves_again_and_again_flaps(spark: SparkSession) -> None
     events = [gone(n * 60_000, "shaky") for n in range(4)]
     events += [gone(5_000, "calm"), gone(window + 1, "calm"), gone(2 * window + 1, "calm")]
 
-    (found,) = odd.flapping_members(events_frame(spark, list(events))).collect()
+    (found,) = odd.flapping_member_rows(events_frame(spark, list(events))).collect()
 
     assert (found.member, found.since_ms) == ("shaky /10.0.0.1", begin)
     assert json.loads(found.evidence) == {"left": 4, "causes": ["session_expired"]}
@@ -254,7 +254,7 @@ def test_the_partition_that_gets_most_is_hot(spark: SparkSession) -> None:
 def test_a_member_that_owns_far_more_is_a_skew(spark: SparkSession) -> None:
     history = a_history(9)
 
-    found = odd.skewed_assignments(metadata_frame(spark, [history])).collect()
+    found = odd.skewed_assignment_rows(metadata_frame(spark, [history])).collect()
 
     expected = set()
     for one in history.generations:

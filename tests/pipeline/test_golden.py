@@ -21,11 +21,11 @@ from coordinator.records import (
     read_offset_key,
     record_type,
 )
-from pipeline.jobs import JOBS, Facts
-from pipeline.read.sources import Source
+from pipeline.jobs import JOBS, JobInput
+from pipeline.read.sources import PipelineSource
 from pipeline.tables import (
     COMMITS,
-    GROUP_METADATA,
+    GROUP_METADATA_TABLE,
     GROUP_RECORDS,
     TRANSACTION_MARKERS,
     UNDECODABLE,
@@ -108,8 +108,8 @@ def _fold(told: Oracle, partition: int, content: bytes) -> None:
 
 
 @pytest.fixture(scope="module")
-def source(spark: SparkSession) -> dict[str, Source]:
-    return {which: Source(spark, str(GOLDEN / which)) for which in ("before", "after")}
+def source(spark: SparkSession) -> dict[str, PipelineSource]:
+    return {which: PipelineSource(spark, str(GOLDEN / which)) for which in ("before", "after")}
 
 
 def test_the_recording_has_something_of_everything() -> None:
@@ -129,7 +129,9 @@ def test_the_recording_has_something_of_everything() -> None:
 
 
 @WHICH
-def test_every_commit_and_marker_is_in_its_table(source: dict[str, Source], which: str) -> None:
+def test_every_commit_and_marker_is_in_its_table(
+    source: dict[str, PipelineSource], which: str
+) -> None:
     commits = source[which].table(COMMITS).collect()
     markers = source[which].table(TRANSACTION_MARKERS).collect()
 
@@ -147,8 +149,10 @@ def test_every_commit_and_marker_is_in_its_table(source: dict[str, Source], whic
 
 
 @WHICH
-def test_groups_and_all_other_records_are_there(source: dict[str, Source], which: str) -> None:
-    groups = source[which].table(GROUP_METADATA).where("group_type = 'classic'").collect()
+def test_groups_and_all_other_records_are_there(
+    source: dict[str, PipelineSource], which: str
+) -> None:
+    groups = source[which].table(GROUP_METADATA_TABLE).where("group_type = 'classic'").collect()
     others = source[which].table(GROUP_RECORDS).groupBy("record_type").count().collect()
 
     found = {}
@@ -165,11 +169,11 @@ def test_groups_and_all_other_records_are_there(source: dict[str, Source], which
 
 @WHICH
 def test_offsets_at_the_end_are_those_of_a_coordinator(
-    source: dict[str, Source], which: str
+    source: dict[str, PipelineSource], which: str
 ) -> None:
-    facts = Facts(source[which], 0, FOREVER)
+    job_input = JobInput(source[which], 0, FOREVER)
 
-    rows = JOBS["offsets_as_of"].run(facts)["offsets_as_of"].collect()
+    rows = JOBS["offsets_as_of"].run(job_input)["offsets_as_of"].collect()
 
     found = {(row.group, row.topic, row.partition): row.committed_offset for row in rows}
     assert found == oracle(which).as_of_the_end
@@ -187,10 +191,10 @@ def test_compaction_changes_no_offset() -> None:
     assert {"billing", "search", "rewound", "payments"} == {group for group, *_ in before}
 
 
-def test_what_went_back_is_named(source: dict[str, Source]) -> None:
-    facts = Facts(source["before"], 0, FOREVER)
+def test_what_went_back_is_named(source: dict[str, PipelineSource]) -> None:
+    job_input = JobInput(source["before"], 0, FOREVER)
 
-    rows = JOBS["audit"].run(facts)["offset_suspects"].where("group = 'rewound'").collect()
+    rows = JOBS["audit"].run(job_input)["offset_suspects"].where("group = 'rewound'").collect()
 
     went = sorted((row.partition, row.old_offset, row.new_offset) for row in rows)
     assert [one for one in went if one[2] is not None] == [

@@ -11,8 +11,9 @@ import pipeline.session as session
 from pipeline.ingest import ingest
 from pipeline.lake import Lake
 from pipeline.read.brokers import Broker, NoBroker
-from pipeline.read.sources import Source
-from pipeline.tables import COMMITS, LAG_TOPIC, TABLES
+from pipeline.read.sources import PipelineSource
+from pipeline.tables import COMMITS, TABLES
+from protocol.names import LAG_TOPIC
 from tests.broker.daemon import Daemon
 from tests.pipeline.kafka_connector import require_connector
 
@@ -73,13 +74,13 @@ def test_the_connector_and_the_segments_give_the_same_rows(
     until(lambda: watcher.get_watermark_offsets(TopicPartition(LAG_TOPIC, 0), 10)[1] > 0)
     watcher.close()
 
-    source = Source(spark, f"kafka://{live.bootstrap}")
+    source = PipelineSource(spark, f"kafka://{live.bootstrap}")
     tables = [table for table in TABLES.values() if table.topic is not None]
     brought = {table.name: source.table(table).collect() for table in tables}
     ends = {table.name: source.log(str(table.topic)).ends for table in tables}
     assert live.stop() == 0
 
-    segments = Source(spark, str(live.data_dir))
+    segments = PipelineSource(spark, str(live.data_dir))
     for table in tables:
         log = segments.log(str(table.topic))
         log.ends = ends[table.name]  # the daemon has written on meanwhile
@@ -97,7 +98,7 @@ def test_runs_on_a_broker_take_up_where_the_last_one_ended(
     runs = []
     for offsets in ([1, 2], [], [3]):
         commit(live, "simple", *offsets)
-        runs.append(ingest(Source(spark, where), lake).rows)
+        runs.append(ingest(PipelineSource(spark, where), lake).rows)
 
     assert [rows["commits"] for rows in runs] == [4, 0, 2]
     assert [rows["undecodable"] for rows in runs] == [0, 0, 0]
@@ -107,7 +108,7 @@ def test_runs_on_a_broker_take_up_where_the_last_one_ended(
 
 def test_a_topic_or_a_broker_that_is_not_there(spark: SparkSession, live: Daemon) -> None:
     where = f"kafka://{live.bootstrap}"
-    assert not Source(spark, where).has("__no_such_topic")
+    assert not PipelineSource(spark, where).has("__no_such_topic")
     live.stop()
 
     with pytest.raises(NoBroker, match=live.bootstrap):

@@ -100,7 +100,7 @@ class Power:
     def wire(self, patch: pytest.MonkeyPatch) -> None:
         """To whatever a merge does to the disk. A folder is removed file by file."""
         patch.setattr(merging, "_copy", self._halting(copy, "copy"))
-        patch.setattr(merging, "remove_folder", self._remove)
+        patch.setattr(merging, "remove_tree", self._remove)
         for name in ("sync_folder", "replace_text", "move_folder"):
             patch.setattr(merging, name, self._halting(getattr(merging, name), name))
 

@@ -17,8 +17,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from cli.commands import cli
-from pipeline.jobs import JOBS, Facts
-from pipeline.read.sources import Source
+from pipeline.jobs import JOBS, JobInput
+from pipeline.read.sources import PipelineSource
 from pipeline.result_tables import RESULTS
 from tests.pipeline.small_world import MINUTE, NASTY, START_MS, small_world
 
@@ -149,9 +149,9 @@ def test_a_rerun_gives_the_same_rows(reported: Path) -> None:
 
 
 def test_tables_are_as_they_are_declared(spark: SparkSession, world: Path) -> None:
-    facts = Facts(Source(spark, str(world / "data")), START_MS, UNTIL)
+    job_input = JobInput(PipelineSource(spark, str(world / "data")), START_MS, UNTIL)
 
-    made = {name: table for job in JOBS.values() for name, table in job.run(facts).items()}
+    made = {name: table for job in JOBS.values() for name, table in job.run(job_input).items()}
 
     assert set(made) == set(RESULTS)
     for name, table in made.items():

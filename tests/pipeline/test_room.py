@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from pipeline.disk_full import NoRoom, told_if_full
+from pipeline.disk_full import DiskFull, disk_full_errors
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -26,8 +26,8 @@ def test_a_full_disk_is_a_refusal_that_names_the_places(
     out = tmp_path / "not" / "there yet"
 
     with (
-        pytest.raises(NoRoom, match=r"spark\.local\.dir=DIR") as told,
-        told_if_full(spark, str(out)),
+        pytest.raises(DiskFull, match=r"spark\.local\.dir=DIR") as told,
+        disk_full_errors(spark, str(out)),
     ):
         fail(spark, "java.io.IOException: No space left on device")
 
@@ -36,10 +36,10 @@ def test_a_full_disk_is_a_refusal_that_names_the_places(
 
 
 def test_so_is_one_that_a_file_beside_the_tables_met(spark: SparkSession) -> None:
-    with pytest.raises(NoRoom), told_if_full(spark, "s3a://bucket/results"):
+    with pytest.raises(DiskFull), disk_full_errors(spark, "s3a://bucket/results"):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def test_any_other_fault_is_told_as_it_is(spark: SparkSession, tmp_path: Path) -> None:
-    with pytest.raises(PySparkException, match="of another kind"), told_if_full(spark, "out"):
+    with pytest.raises(PySparkException, match="of another kind"), disk_full_errors(spark, "out"):
         fail(spark, "of another kind")

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from coordinator.records import decode_record
-from pipeline.read.data_source import FORMAT, BadOption, LogReader, tables_of
+from pipeline.read.data_source import FORMAT, BadOption, LogReader, requested_tables
 from pipeline.read.segments import NoSegments, pieces, segments, with_records_from
 from pipeline.tables import TABLES
 from storage.api import Record
@@ -100,7 +100,7 @@ def test_only_the_columns_that_are_asked_for_come(spark: SparkSession, tmp_path:
 
 def test_a_column_that_is_not_there_is_named() -> None:
     with pytest.raises(BadOption, match="no column lag; the columns are log_partition, "):
-        tables_of({"table": "commits", "columns": "group,lag"})
+        requested_tables({"table": "commits", "columns": "group,lag"})
 
 
 def test_several_tables_come_out_of_one_pass(spark: SparkSession, tmp_path: Path) -> None:

@@ -21,22 +21,22 @@ from coordinator.java_hash import partition_of
 from history.lag.records import Sample, encode_sample
 from history.lag.window import SampledCommit
 from pipeline.derive.anomalies import STALLED_INSTANTS
-from pipeline.derive.group_health import EVERY_MS as JOBS_EVERY_MS
-from pipeline.jobs import JOBS, Facts
-from pipeline.read.brokers import Broker, Extent
-from pipeline.read.sources import Source
+from pipeline.derive.group_health import EVALUATION_INTERVAL_MS as JOBS_EVERY_MS
+from pipeline.jobs import JOBS, JobInput
+from pipeline.read.brokers import Broker, OffsetRange
+from pipeline.read.sources import PipelineSource
 from pipeline.stream import merging
 from pipeline.stream.health_stream import (
-    EVERY_MS,
-    SETTLE_MS,
+    SAMPLE_DELAY_MS,
+    STREAM_INTERVAL_MS,
     HealthStream,
     NoStream,
     StreamOrder,
     follow,
-    stream,
+    running_stream,
 )
 from pipeline.stream.state import BadState, State
-from pipeline.stream.verdict_topic import NoTopic, VerdictTopic
+from pipeline.stream.verdict_topic import NoTopic, StatusTopic
 from storage.api import Record
 from tests.pipeline.kafka_connector import require_connector
 from tests.pipeline.logs import NOON_MS, commit, write_log
@@ -45,7 +45,7 @@ from tests.pipeline.test_group_health import MINUTE, Seen, a_history, judged
 
 pytestmark = [pytest.mark.xdist_group("spark"), pytest.mark.timeout(900)]
 
-BEGIN_MS = NOON_MS // EVERY_MS * EVERY_MS
+BEGIN_MS = NOON_MS // STREAM_INTERVAL_MS * STREAM_INTERVAL_MS
 SETTINGS = {
     "offsets.topic.num.partitions": "2",
     "offsets.retention.minutes": str(2**31 - 1),
@@ -105,14 +105,14 @@ def source(start_daemon, groups: Histories) -> str:
 def expected(groups: Histories) -> list[tuple[str, int, str]]:
     """(group, instant, status), by the rules read aloud."""
     last = max(seen.at_ms for all_of in groups.values() for seen in all_of)
-    end = (last + 5_000 - SETTLE_MS) // EVERY_MS * EVERY_MS
-    told = []
+    end = (last + 5_000 - SAMPLE_DELAY_MS) // STREAM_INTERVAL_MS * STREAM_INTERVAL_MS
+    written = []
     for group, seen in groups.items():
-        for at in range(BEGIN_MS, end + 1, EVERY_MS):
+        for at in range(BEGIN_MS, end + 1, STREAM_INTERVAL_MS):
             verdict = judged(seen, at, 10)
             if verdict is not None:
-                told.append((group, at, verdict if verdict in ("OK", "WARN") else "ERR"))
-    return sorted(told)
+                written.append((group, at, verdict if verdict in ("OK", "WARN") else "ERR"))
+    return sorted(written)
 
 
 def changed(statuses: Sequence[tuple[str, int, str]]) -> list[tuple[str, int, str, str]]:
@@ -130,7 +130,7 @@ def run(
 ) -> None:
     """Up to the end of what is there: a stream that would go on (`every_s`), or one that ends."""
     order = StreamOrder(source, str(out), topic, every_s, {"maxOffsetsPerTrigger": most})
-    with stream(spark, order) as query:
+    with running_stream(spark, order) as query:
         if every_s is None:
             query.awaitTermination()
         else:
@@ -144,12 +144,12 @@ def table(spark: SparkSession, out: Path, name: str) -> list[tuple[object, ...]]
 
 def by_the_job(spark: SparkSession, source: str, last_ms: int) -> list[tuple[object, ...]]:
     """What `run group_health` says of the same samples."""
-    facts = Facts(Source(spark, source), BEGIN_MS, last_ms + 1)
-    rows = JOBS["group_health"].run(facts)["group_health"].collect()
+    job_input = JobInput(PipelineSource(spark, source), BEGIN_MS, last_ms + 1)
+    rows = JOBS["group_health"].run(job_input)["group_health"].collect()
     return sorted(map(tuple, rows), key=str)
 
 
-def told(spark: SparkSession, source: str, topic: str) -> list[dict[str, object]]:
+def written(spark: SparkSession, source: str, topic: str) -> list[dict[str, object]]:
     records = [json.loads(value) for _, value in Broker(spark, source).tail(topic, {})]
     marks = [(one["batch"], one["sequence"]) for one in records]
     assert len(set(marks)) == len(marks)
@@ -206,8 +206,8 @@ def test_a_killed_stream_tells_everything_once(
     anomalies = table(spark, out, "anomalies")
     assert [row[1] for row in anomalies if row[0] == "rewind"] == ["billing"]
     stalls = [row for row in anomalies if row[0] == "stalled_partition" and row[1] == "stuck"]
-    assert [row[6] - row[5] for row in stalls] == [(STALLED_INSTANTS - 1) * EVERY_MS]
-    assert changes_of(told(spark, source, "verdicts")) == changed(expected(groups))
+    assert [row[6] - row[5] for row in stalls] == [(STALLED_INSTANTS - 1) * STREAM_INTERVAL_MS]
+    assert changes_of(written(spark, source, "verdicts")) == changed(expected(groups))
     folders = {one.name for one in (out / "group_health").glob("dt=*/*")}
     assert folders == {"batch=1", "batch=2"}  # the first of three has become one with the second
     assert by_the_job(spark, source, health[-1][1]) == [
@@ -217,7 +217,7 @@ def test_a_killed_stream_tells_everything_once(
         run(spark, source, at_once, "at-once", "1000000", every_s=None)
         assert health == table(spark, at_once, "group_health")
         assert anomalies == table(spark, at_once, "anomalies")
-        assert changes_of(told(spark, source, "at-once")) == changed(expected(groups))
+        assert changes_of(written(spark, source, "at-once")) == changed(expected(groups))
 
 
 def test_a_stream_needs_a_broker_and_a_folder_of_its_own(
@@ -225,7 +225,7 @@ def test_a_stream_needs_a_broker_and_a_folder_of_its_own(
 ) -> None:
     def refused(name: str, kind: type[Exception], says: str, topic: str | None = None) -> None:
         order = StreamOrder(source, str(tmp_path / name), topic)
-        with pytest.raises(kind, match=says), stream(spark, order):
+        with pytest.raises(kind, match=says), running_stream(spark, order):
             pass
 
     def write(path: str, content: str) -> None:
@@ -234,7 +234,7 @@ def test_a_stream_needs_a_broker_and_a_folder_of_its_own(
 
     with (
         pytest.raises(NoStream, match="kafka://"),
-        stream(spark, StreamOrder(str(tmp_path), str(tmp_path / "out"))),
+        running_stream(spark, StreamOrder(str(tmp_path), str(tmp_path / "out"))),
     ):
         pass
     write("other/_stream/stream.json", '{"id": "x", "cluster": "elsewhere"}')
@@ -279,7 +279,7 @@ def test_a_stream_that_is_told_to_stop_stops_and_goes_on_later(
     assert not spark.streams.active
     assert {each: signal.getsignal(each) for each in before} == before
     assert table(spark, tmp_path / "out", "group_health")
-    with stream(spark, order) as query:  # nobody else holds the folder any more
+    with running_stream(spark, order) as query:  # nobody else holds the folder any more
         assert query.isActive
 
 
@@ -292,8 +292,8 @@ class Shelf:
         self.records: list[tuple[bytes, bytes]] = [(b"somebody", b"not JSON")]
         self._fails_after = fails_after
 
-    def extents(self, _topic: str) -> dict[int, Extent]:
-        return {0: Extent(0, len(self.records))}
+    def extents(self, _topic: str) -> dict[int, OffsetRange]:
+        return {0: OffsetRange(0, len(self.records))}
 
     def tail(self, _topic: str, begins: dict[int, int]) -> list[tuple[bytes, bytes]]:
         return self.records[begins.get(0, 0) :]
@@ -312,7 +312,7 @@ def test_what_a_cut_batch_has_told_is_not_told_again(
 ) -> None:
     verdicts = [{"group": group, "n": n} for n, group in enumerate(["a", "b", "a", "c", "a"])]
     shelf, state = Shelf(written), State(None, str(tmp_path))
-    telling = [VerdictTopic(shelf, "verdicts", "me", state) for _ in range(2)]
+    telling = [StatusTopic(shelf, "verdicts", "me", state) for _ in range(2)]
 
     if written < len(verdicts):
         with pytest.raises(KeyboardInterrupt):

@@ -17,7 +17,7 @@ from pipeline.archive import write_archive
 from pipeline.command import Order
 from pipeline.java import NoJava, find_java, home_for_spark
 from pipeline.read.brokers import Broker, NoBroker
-from pipeline.read.files import OutOfReach, read_text
+from pipeline.read.files import UnreachablePath, read_text
 from pipeline.session import NoServer, start_session
 from pipeline.stream.health_stream import StreamOrder
 from seams.operator_error import OperationFailed
@@ -144,7 +144,7 @@ class OverConnect:
 
 
 def test_what_spark_connect_cannot_do_is_refused_in_words() -> None:
-    with pytest.raises(OutOfReach, match="mounted on this machine"):
+    with pytest.raises(UnreachablePath, match="mounted on this machine"):
         read_text(OverConnect(), "s3a://bucket/lake/manifest.json")
     with pytest.raises(NoBroker, match="through Spark Connect"):
         Broker(OverConnect(), "kafka://b:1").extents("orders")

@@ -14,11 +14,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from coordinator.records import read_offset_commit_value, read_offset_key
-from pipeline.jobs import JOBS, Facts
+from pipeline.jobs import JOBS, JobInput
 from pipeline.read.data_source import read_piece
 from pipeline.read.segments import pieces, segments
-from pipeline.read.sources import Source
-from pipeline.tables import OFFSETS_TOPIC, TRANSACTION_MARKERS, UNDECODABLE, Table
+from pipeline.read.sources import PipelineSource
+from pipeline.tables import TRANSACTION_MARKERS, UNDECODABLE, Table
+from protocol.names import OFFSETS_TOPIC
 from storage.api import Record
 from storage.batch.record_batch import (
     CONTROL_FLAG,
@@ -123,8 +124,8 @@ def test_offsets_of_transactions_are_those_of_a_coordinator(
         assert min(counts.committed, counts.aborted, counts.is_holding) > 0, "a history of all"
     assert {file.suffix for file in tmp_path.rglob("*-*/*")} == {".log"}
 
-    facts = Facts(Source(spark, str(tmp_path)), 0, FOREVER)
-    rows = JOBS["offsets_as_of"].run(facts)["offsets_as_of"].collect()
+    job_input = JobInput(PipelineSource(spark, str(tmp_path)), 0, FOREVER)
+    rows = JOBS["offsets_as_of"].run(job_input)["offsets_as_of"].collect()
 
     found = {(row.group, row.topic, row.partition): row.committed_offset for row in rows}
     assert found == expected

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from cli.commands import cli
 from pipeline.lake import Lake
 from pipeline.results import Results
-from pipeline.runner import Span
+from pipeline.runner import TimeSpan
 from pipeline.tables import TABLES
 from tests.compatibility.answers import missing
 from tests.compatibility.lake import checksum, table_answers
@@ -61,7 +61,7 @@ def test_every_table_of_the_lake_is_read(
 def test_every_result_table_is_read(
     spark: SparkSession, written: Path, said: dict[str, Any]
 ) -> None:
-    results = Results(spark, str(written / "results"), Span(0, said["at_ms"]))
+    results = Results(spark, str(written / "results"), TimeSpan(0, said["at_ms"]))
     wanted = said["tables"]["results"]
 
     assert set(results.names) == set(wanted)

@@ -32,7 +32,7 @@ from storage.batch.record_batch import (
 )
 from transfer.contents import Contents
 from transfer.log_folders import partitions_in, read_partition
-from transfer.source_stats import Tally
+from transfer.source_stats import SourceStats
 
 NOW_MS = 1_790_000_000_000
 TOPIC_ID = UUID("a2f2a1c0-31f7-4d5a-9d1b-0f4c3b2a1908")
@@ -141,8 +141,8 @@ def write_segment(directory: Path, partition: int, base_offset: int, *pieces: by
     return path
 
 
-def read(*directories: Path) -> tuple[Contents, Tally]:
-    contents, tally = Contents(), Tally("test", "kafka")
+def read(*directories: Path) -> tuple[Contents, SourceStats]:
+    contents, tally = Contents(), SourceStats("test", "kafka")
     for partition in partitions_in(directories):
         read_partition(partition, contents, tally)
     return contents, tally

@@ -18,7 +18,7 @@ from tests.transfer.given import (
 )
 from transfer.contents import Contents
 from transfer.rollcall_dir import read_logs
-from transfer.source_stats import Tally
+from transfer.source_stats import SourceStats
 
 
 def test_records_of_every_type_survive_cleaning() -> None:
@@ -53,7 +53,7 @@ def test_records_of_every_type_survive_cleaning() -> None:
 
 
 def contents_of(partition: Partition) -> Contents:
-    found, tally = Contents(), Tally("cleaned", "rollcall")
+    found, tally = Contents(), SourceStats("cleaned", "rollcall")
     read_logs([partition.log], found, tally)
     return found
 
@@ -102,6 +102,6 @@ def test_a_log_says_the_same_before_and_after_it_was_cleaned(some: list[Step], c
 
 
 def told_by(partition: Partition) -> tuple[dict, list]:
-    found, tally = Contents(), Tally("log", "rollcall")
+    found, tally = Contents(), SourceStats("log", "rollcall")
     read_logs([partition.log], found, tally)
     return shown(found), sorted(tally.transactions.pending)

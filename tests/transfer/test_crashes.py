@@ -31,7 +31,7 @@ from transfer.append import Appended, apply_plan
 from transfer.contents import Contents
 from transfer.plan import Plan, Rule, Terms, make_plan
 from transfer.rollcall_dir import read_logs
-from transfer.source_stats import Tally
+from transfer.source_stats import SourceStats
 
 PARTITIONS = 3
 SETTINGS = LogSettings(segment_bytes=2 << 10, index_interval_bytes=256)
@@ -66,7 +66,7 @@ class StoreTarget:
     def contents(self) -> Contents:
         found = Contents()
         logs = [log for number in range(PARTITIONS) if (log := self.existing(number)) is not None]
-        read_logs(logs, found, Tally("target", "rollcall"))
+        read_logs(logs, found, SourceStats("target", "rollcall"))
         return found
 
 

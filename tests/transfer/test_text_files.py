@@ -13,7 +13,7 @@ from protocol.names import GroupId
 from tests.transfer.given import NOW_MS, TOPIC_ID, commit, shown
 from transfer.contents import Contents
 from transfer.errors import BadText
-from transfer.sources import read_file
+from transfer.sources import read_text_file
 from transfer.text_files import from_csv, from_json, to_csv, to_json
 from transfer.write_aside import write_aside
 
@@ -192,9 +192,9 @@ def test_a_carriage_return_in_a_name_survives(tmp_path: Path) -> None:
     made = one_group("one\rtwo", orders_0=5)
     path = tmp_path / "f.csv"
     write_aside(path, to_csv(made, with_group=True).encode())
-    assert shown(read_file(path, None, NOW_MS).contents) == shown(made)
+    assert shown(read_text_file(path, None, NOW_MS).contents) == shown(made)
     path.write_bytes(b"g,t,0,1\r\ng,t,1,2\r\n")
-    assert shown(read_file(path, None, NOW_MS).contents) == {"g": {("t", 0): 1, ("t", 1): 2}}
+    assert shown(read_text_file(path, None, NOW_MS).contents) == {"g": {("t", 0): 1, ("t", 1): 2}}
 
 
 def test_a_file_is_replaced_as_a_whole_or_stays(

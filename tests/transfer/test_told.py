@@ -29,7 +29,7 @@ from tests.transfer.given import NOW_MS, commit, shown
 from tests.transfer.test_crashes import SOURCE, StoreTarget, given_target, plan_for
 from transfer.append import Appended, apply_plan
 from transfer.contents import Contents
-from transfer.import_history import events_of, tell
+from transfer.import_history import events_of, history_of_plan
 from transfer.importing import ACTOR
 from transfer.plan import Rule, Terms, make_plan
 
@@ -180,7 +180,7 @@ def history_of(target: StoreTarget) -> PartitionLog:
 
 def run(target: StoreTarget) -> Appended:
     plan = plan_for(target, SOURCE)
-    beside = tell(plan, NOW_MS, TOOL, [history_of(target)]).beside
+    beside = history_of_plan(plan, NOW_MS, TOOL, [history_of(target)]).beside
     return apply_plan(target, plan, NOW_MS, beside)
 
 

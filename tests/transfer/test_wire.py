@@ -44,7 +44,7 @@ from transfer import wire
 from transfer.contents import Contents, GroupContents
 from transfer.errors import ClusterFault
 from transfer.text_files import to_json
-from transfer.wire import Cluster, _kind_of
+from transfer.wire import ClusterClient, _kind_of
 
 G, T = GroupId("g"), TopicName("t")
 NEW = {
@@ -156,8 +156,8 @@ class FakeBroker:
 
 
 @contextmanager
-def cluster_of(broker: FakeBroker) -> Iterator[Cluster]:
-    cluster = Cluster(f"127.0.0.1:{broker.port}")
+def cluster_of(broker: FakeBroker) -> Iterator[ClusterClient]:
+    cluster = ClusterClient(f"127.0.0.1:{broker.port}")
     try:
         yield cluster
     finally:
@@ -167,7 +167,7 @@ def cluster_of(broker: FakeBroker) -> Iterator[Cluster]:
 
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "PAUSE_S", 0.0)
+    monkeypatch.setattr(wire, "_PAUSE_S", 0.0)
 
 
 @pytest.mark.parametrize(("versions", "epoch"), [(NEW, 3), (OLD, -1)], ids=["new", "old"])
@@ -268,15 +268,15 @@ def test_what_is_no_broker_is_told() -> None:
 
         threading.Thread(target=greet, daemon=True).start()
         with pytest.raises(ClusterFault, match="does not speak Kafka's protocol"):
-            Cluster(f"127.0.0.1:{port}")
+            ClusterClient(f"127.0.0.1:{port}")
     with pytest.raises(ClusterFault, match=f"127.0.0.1:{port}: Connection refused"):
-        Cluster(f"127.0.0.1:{port}")
+        ClusterClient(f"127.0.0.1:{port}")
 
 
 @pytest.mark.parametrize("address", ["", "host", "host:", "host:70000", "host:1,other"])
 def test_an_address_that_is_none_is_told(address: str) -> None:
     with pytest.raises(ClusterFault):
-        Cluster(address)
+        ClusterClient(address)
 
 
 @pytest.mark.parametrize(
@@ -297,6 +297,6 @@ def test_a_cluster_says_what_kind_of_group_it_is(
     assert _kind_of(ListedGroup(G, protocol_type, "Empty", group_type)) == kind
     group = GroupContents(G)
     group.put_offset(("t", 0), 1, -1, "")
-    group.told_kind = kind
+    group.reported_kind = kind
     document = json.loads(to_json(Contents({G: group})))
     assert document["groups"][0]["kind"] == kind

@@ -19,7 +19,7 @@ from broker.background.worker import JobFailed
 from broker.loop.clock import SystemClock
 from broker.observe.events import PartFailed, SnapshotFailed, SnapshotTaken
 from broker.partitions.loading import LoadSize
-from logtools.findings import Tally
+from logtools.findings import LintCounts
 from logtools.layout import place_at
 from logtools.lint import findings
 from protocol.names import ErrorCode
@@ -357,7 +357,7 @@ async def test_what_was_cut_off_in_writing_goes_and_is_nothing_wrong(
     assert not begun.exists(), "a clean stop leaves none"
 
     begun.write_bytes(b"RollSnp1")
-    found = list(findings(place_at(daemon.data_dir, topic="__consumer_offsets"), Tally()))
+    found = list(findings(place_at(daemon.data_dir, topic="__consumer_offsets"), LintCounts()))
     assert [(one.check, one.is_note) for one in found] == [("leftover", True)]
     daemon.start()
     assert not begun.exists(), "nor does a start"
