@@ -13,9 +13,9 @@ from tests.architecture.tree import ROOT, python_files
 from topics.configs import KEYS as TOPIC_KEYS
 
 # A file has one idea. Beyond this it probably has two; where it has not, it is listed with its own
-# limit: tables, and modules that could only be cut into an import circle (at most 700 lines).
+# limit: a table, or a module that could only be cut into an import circle (then at most 700 lines).
 LINES_MAX = 560
-LONGER = {Path("coordinator/record_schemas.py"): 600, Path("config/keys.py"): 840}
+LONGER = {"config/keys.py": 760}
 FUNCTION_LINES_MAX = 70  # a screen
 
 PRODUCT = python_files(tests=False)
@@ -32,10 +32,10 @@ def test_there_are_files_to_check() -> None:
 
 
 def test_every_file_of_the_product_has_one_idea() -> None:
-    long = {str(path): len((ROOT / path).read_text().splitlines()) for path in PRODUCT}
-    assert {
-        path: lines for path, lines in long.items() if lines > LONGER.get(Path(path), LINES_MAX)
-    } == {}
+    lines = {str(path): len((ROOT / path).read_text().splitlines()) for path in PRODUCT}
+    too_long = {path for path, count in lines.items() if count > LONGER.get(path, LINES_MAX)}
+    assert too_long == set()
+    assert {path for path in LONGER if lines.get(path, 0) <= LINES_MAX} == set()  # not needed now
 
 
 def test_every_function_fits_a_screen() -> None:
