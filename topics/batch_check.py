@@ -230,7 +230,7 @@ def _stored_form(
     max_timestamp: int,
     config: EffectiveConfig,
 ) -> ValidatedBatch | RejectedBatch:
-    """The batch as the topic wants it: whose time, and how compressed."""
+    """The batch with the topic's timestamp type and compression."""
     if max_timestamp != header.max_timestamp or config.log_append_time != header.log_append_time:
         batch = restamped(
             batch, header, max_timestamp=max_timestamp, log_append_time=config.log_append_time

@@ -50,14 +50,14 @@ def test_every_api_is_declared_in_both_directions() -> None:
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_a_served_version_is_told_everything(version: int) -> None:
+def test_a_served_version_gets_all_apis(version: int) -> None:
     assert answer_api_versions(version, NAMED) == ApiVersionsResponse(
         ErrorCode.NONE, served_versions()
     )
 
 
 @pytest.mark.parametrize("version", [5, 100, -1])
-def test_an_unserved_version_is_told_which_one_to_use(version: int) -> None:
+def test_an_unserved_version_gets_the_version_to_use(version: int) -> None:
     assert answer_api_versions(version, ApiVersionsRequest()) == ApiVersionsResponse(
         ErrorCode.UNSUPPORTED_VERSION, (ApiVersion(ApiKey.API_VERSIONS, 0, 4),)
     )

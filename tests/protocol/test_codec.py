@@ -52,7 +52,7 @@ def test_no_client_id_is_an_empty_one(version: int) -> None:
     assert header == RequestHeader(ApiKey.HEARTBEAT, version, 7, "")
 
 
-def test_tags_that_nobody_knows_are_skipped() -> None:
+def test_unknown_tags_are_skipped() -> None:
     frame = request_bytes(
         "000c 0004 00000007 0000 01 63 02 aaaa"  # tag 99 in the header
         "02 67 00000005 02 6d 00 02 00 00 ac02 03 aabbcc"  # tags 0 and 300 in the body
@@ -63,7 +63,7 @@ def test_tags_that_nobody_knows_are_skipped() -> None:
     assert request == HeartbeatRequest(GroupId("g"), GenerationId(5), MemberId("m"), None)
 
 
-def test_the_size_of_a_known_tag_is_not_looked_at() -> None:
+def test_the_size_of_a_known_tag_is_ignored() -> None:
     body = "ffffffff 00000000 00000001 00000001 00 00000000 ffffffff 01 01 01"
     frame = request_bytes(f"0001 000c 00000007 0000 00 {body} 01 00 7f 02 61")
 
@@ -125,7 +125,7 @@ def test_each_fault_of_the_peer_has_a_name(hex_bytes: str, cause: str) -> None:
     assert str(refused.value) == cause
 
 
-def test_what_is_not_served_is_told_apart() -> None:
+def test_unknown_apis_and_unserved_versions_are_distinct_errors() -> None:
     with pytest.raises(UnknownApiKey):
         decode_request(*request_bytes("0004 0000 00000007 0000"))
     with pytest.raises(UnsupportedVersion):
@@ -178,7 +178,7 @@ def _produce(records: bytes | None) -> ProduceRequest:
     return ProduceRequest(None, -1, 30_000, (topic,))
 
 
-class TestApiVersionsThatNobodyServes:
+class TestUnservedApiVersions:
     """A client opens with its newest version; it must be able to read the answer."""
 
     @pytest.mark.parametrize("version", [5, 9, 32767])

@@ -74,7 +74,7 @@ def test_a_topics_key_reads_what_kafka_reads(name: str) -> None:
     assert {value: _read(TOPIC_KEYS[name], name, value) for value in kafkas} == kafkas
 
 
-def test_both_tables_read_a_value_alike() -> None:
+def test_both_tables_read_a_value_in_the_same_way() -> None:
     """A topic's key and the broker's key of the same meaning, over all odd values of the type."""
     for topic_name, broker_name in (
         ("cleanup.policy", "log.cleanup.policy"),

@@ -118,7 +118,7 @@ def replaced_one_by_one(raw: bytes) -> str:
         )
     ).map(b"".join)
 )
-def test_all_faults_of_a_string_are_replaced_at_once_and_alike(raw: bytes) -> None:
+def test_all_errors_of_a_string_are_replaced_at_once(raw: bytes) -> None:
     assert raw.decode(*UTF8) == replaced_one_by_one(raw)
 
 

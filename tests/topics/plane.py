@@ -5,9 +5,10 @@ No event loop, no sockets, no sleeping.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TypeVar
 from uuid import UUID
+
+from msgspec import Struct
 
 from protocol.codec import decode_response, encode_response
 from protocol.messages import Request, Response
@@ -71,12 +72,11 @@ class Cluster:
         return self.configs
 
 
-@dataclass(eq=False)
-class Waiting:
+class Waiting(Struct, eq=False):
     """A request that was handed in; `answer` once it was answered."""
 
     token: ReplyToken
-    answer: object = field(default=None)
+    answer: object = None
 
 
 class Plane:

@@ -209,7 +209,7 @@ def test_a_change_that_is_cut_short_is_done_or_not_done(name: str, *, loses_powe
 
 
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_change_that_the_disk_refuses_is_answered_and_harms_nobody(name: str) -> None:
+def test_a_change_that_the_disk_refuses_is_answered_and_changes_nothing(name: str) -> None:
     ask, after = CHANGES[name]
     steps, refused = 0, 0
     while True:

@@ -117,7 +117,7 @@ def test_an_older_format_is_refused(magic: int) -> None:
 
 
 @pytest.mark.parametrize("magic", [3, -1])
-def test_a_format_that_nobody_knows_is_corrupt(magic: int) -> None:
+def test_an_unknown_format_is_corrupt(magic: int) -> None:
     refusal = refused(damaged(batch(), magic=magic))
     assert refusal.error_code is ErrorCode.CORRUPT_MESSAGE
     assert refusal.message == f"Invalid magic found in record: {magic}"

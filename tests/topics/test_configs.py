@@ -209,7 +209,7 @@ def shown_default(name: str) -> str:
     return next(displayed_value(e) for e in TopicConfigs({}).entries({}) if e.key.name == name)
 
 
-def test_where_a_value_comes_from_is_told() -> None:
+def test_a_value_has_its_source() -> None:
     configs = TopicConfigs({"log.segment.bytes": "2000000"})
     sources = {e.key.name: e.source for e in configs.entries({"retention.ms": "1"})}
     assert sources["retention.ms"] is ConfigSource.TOPIC_CONFIG
@@ -237,7 +237,7 @@ def test_where_a_value_comes_from_is_told() -> None:
         ({}, "remote.storage.enable", []),
     ],
 )
-def test_the_brokers_keys_behind_a_value_are_told_as_kafka_tells_them(
+def test_the_brokers_keys_of_a_value_are_its_synonyms_as_in_kafka(
     properties: dict[str, str], name: str, synonyms: list[tuple[str, str, int]]
 ) -> None:
     assert TopicConfigs(properties).broker_synonyms(KEYS[name]) == synonyms

@@ -182,7 +182,7 @@ def test_after_kill_9_producers_are_known_from_the_log(sender: Sender) -> None:
     sender.given(3)
 
 
-def test_after_a_clean_stop_producers_are_known_without_a_look_at_the_log(sender: Sender) -> None:
+def test_after_a_clean_stop_producers_are_known_without_reading_the_log(sender: Sender) -> None:
     sender.given(0, 1, 2)
     plane = sender.plane
     plane.stop()

@@ -52,7 +52,7 @@ def log() -> Shrinking:
 
 
 @pytest.mark.parametrize("start", [0, 3, 6])
-def test_where_an_epoch_ended_is_told_though_the_start_moves(log: Shrinking, start: int) -> None:
+def test_the_end_of_an_epoch_is_found_though_the_start_moves(log: Shrinking, start: int) -> None:
     log.deletes_before = start
     assert end_of_epoch(log, 0) == (0, 6)
 
@@ -73,7 +73,7 @@ def test_the_epoch_of_a_record_that_is_gone_is_asked_of_the_next(log: Shrinking)
 
 
 @pytest.mark.parametrize(("timestamp", "offset"), [(-2, 6), (NOW_MS, 6), (-3, 6)])
-def test_offsets_are_looked_up_again_if_the_start_moved(
+def test_offset_lookups_are_repeated_if_the_start_moved(
     plane: Plane, log: Shrinking, timestamp: int, offset: int
 ) -> None:
     plane.given("orders")

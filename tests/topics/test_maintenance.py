@@ -16,7 +16,7 @@ from topics.settings import TopicSettings
 CHECK_MS = 300_000
 
 
-def test_what_retention_takes_is_gone_at_the_next_check_and_told(plane: Plane) -> None:
+def test_retention_deletes_segments_at_the_next_check_and_reports_it(plane: Plane) -> None:
     plane.given("a", retention_ms="1000")
     plane.given_records("a", 3)
     plane.advance(CHECK_MS - 1)

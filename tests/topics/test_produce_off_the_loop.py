@@ -79,7 +79,7 @@ def test_a_mistake_of_ours_fails_its_batch_and_no_other(plane: Plane, appender: 
     assert _answer(plane, tokens[1]).base_offset == 0
 
 
-def test_a_batch_of_many_records_is_checked_where_it_keeps_nobody_waiting(
+def test_a_batch_of_many_records_is_checked_in_the_checker(
     plane: Plane, appender: HeldIo, checker: HeldIo
 ) -> None:
     large = plane.send_records("a", plane.batch(*[b"v"] * (CHECKED_RECORDS_MAX + 1)))
@@ -93,10 +93,10 @@ def test_a_batch_of_many_records_is_checked_where_it_keeps_nobody_waiting(
     assert _answer(plane, large).base_offset == 1
 
 
-def test_producers_are_read_from_the_log_where_that_keeps_nobody_waiting(
+def test_producers_are_read_from_the_log_in_the_checker(
     plane: Plane, appender: HeldIo, checker: HeldIo
 ) -> None:
-    _given_a_log_that_nobody_has_read(plane, appender)
+    _given_a_log_not_read_yet(plane, appender)
     idempotent = plane.send_records("a", _of_producer(plane, 1))
     other = plane.send_records("a", plane.batch())
     appender.run()
@@ -111,7 +111,7 @@ def test_producers_are_read_from_the_log_where_that_keeps_nobody_waiting(
 def test_what_is_appended_while_the_log_is_read_is_not_forgotten(
     plane: Plane, appender: HeldIo, checker: HeldIo
 ) -> None:
-    _given_a_log_that_nobody_has_read(plane, appender)
+    _given_a_log_not_read_yet(plane, appender)
     first = plane.send_records("a", _of_producer(plane, 1))
     again = plane.send_records("a", _of_producer(plane, 1))
     hand_back = [checker.work(), checker.work()]  # both have read the log as it was
@@ -126,7 +126,7 @@ def test_what_is_appended_while_the_log_is_read_is_not_forgotten(
 def test_a_log_that_cannot_be_read_is_a_storage_error_not_a_closed_connection(
     plane: Plane, appender: HeldIo, checker: HeldIo
 ) -> None:
-    _given_a_log_that_nobody_has_read(plane, appender)
+    _given_a_log_not_read_yet(plane, appender)
 
     def damaged(from_offset: int) -> None:
         raise Corrupt("a-0", from_offset, "a checksum that does not hold")
@@ -147,7 +147,7 @@ def test_a_client_that_left_meanwhile_is_no_mistake(plane: Plane, appender: Held
     assert plane.log("a").log_end_offset == 1
 
 
-def _given_a_log_that_nobody_has_read(plane: Plane, appender: HeldIo) -> None:
+def _given_a_log_not_read_yet(plane: Plane, appender: HeldIo) -> None:
     """With a batch of the producer, and no snapshot: the daemon was killed."""
     plane.send_records("a", _of_producer(plane, 0))
     appender.run()

@@ -82,7 +82,7 @@ def test_many_producers_are_written_in_pieces_and_read_back(plane: Plane) -> Non
     for producer_id in range(producers):
         send(plane, 0, producer_id)
     plane.advance(SAVE_MS)
-    plane.log("a").batches = _nobody_reads  # type: ignore[method-assign, assignment] # a spy
+    plane.log("a").batches = _forbid_reads  # type: ignore[method-assign, assignment] # a spy
     plane.restart()
     assert [send(plane, 0, producer_id) for producer_id in range(producers)] == list(
         range(producers)
@@ -93,7 +93,7 @@ def test_a_partition_without_producers_has_an_entry_too(plane: Plane) -> None:
     plane.given("a")
     plane.given_records("a", 3)
     plane.stop()
-    plane.log("a").batches = _nobody_reads  # type: ignore[method-assign, assignment] # a spy
+    plane.log("a").batches = _forbid_reads  # type: ignore[method-assign, assignment] # a spy
     plane.restart()
     assert send(plane, 0) == 3
 
@@ -170,7 +170,7 @@ def test_nor_does_it_on_a_disk_that_was_full_at_the_start(plane: Plane) -> None:
     assert send(plane, 1) == 6
 
 
-def test_a_disk_that_does_not_take_that_at_a_start_is_told(plane: Plane) -> None:
+def test_a_disk_error_of_that_at_a_start_is_reported(plane: Plane) -> None:
     plane.given("a")
     send(plane, 0)
     plane.stop()
@@ -192,7 +192,7 @@ def test_what_a_crash_tore_off_is_read_from_the_log(plane: Plane, cut: int) -> N
     plane.restart()
     assert send(plane, 1) == 1
     plane.advance(SAVE_MS)
-    plane.log("a").batches = _nobody_reads  # type: ignore[method-assign, assignment] # a spy
+    plane.log("a").batches = _forbid_reads  # type: ignore[method-assign, assignment] # a spy
     plane.restart()
     assert send(plane, 1) == 1
 
@@ -218,7 +218,7 @@ def test_what_an_earlier_version_wrote_is_read(plane: Plane) -> None:
     entry = [7, 0, plane.now.wall_ms, [[3, 3, 2, plane.now.wall_ms]]]
     document = {"format": 1, "partitions": [[*key, 5, [entry]]]}
     plane.producer_snapshot.content = json.dumps(document).encode()
-    plane.log("a").batches = _nobody_reads  # type: ignore[method-assign, assignment] # a spy
+    plane.log("a").batches = _forbid_reads  # type: ignore[method-assign, assignment] # a spy
     plane.restart()
     assert send(plane, 3) == 2
     assert send(plane, 4) == 5
@@ -227,5 +227,5 @@ def test_what_an_earlier_version_wrote_is_read(plane: Plane) -> None:
     assert send(plane, 4) == 5
 
 
-def _nobody_reads(from_offset: int) -> None:
+def _forbid_reads(from_offset: int) -> None:
     raise AssertionError(f"the log was read from {from_offset}")

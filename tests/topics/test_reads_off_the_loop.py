@@ -120,7 +120,7 @@ def test_a_topic_deleted_during_the_read_is_unknown(plane: Plane, reader: HeldIo
     assert plane.events_of(PartitionFailed) == []
 
 
-def test_a_disk_that_fails_in_the_thread_is_told_once(plane: Plane, reader: HeldIo) -> None:
+def test_a_disk_error_in_the_thread_is_reported_once(plane: Plane, reader: HeldIo) -> None:
     token = plane.park_fetch("a", 0)
     plane.log("a").fail_next = OSError(5, "Input/output error")
     reader.run()
@@ -155,14 +155,14 @@ def test_a_mistake_of_ours_does_not_leave_the_client_waiting(plane: Plane, reade
 # ListOffsets, OffsetForLeaderEpoch
 
 
-def test_the_end_of_a_log_is_told_without_a_look_into_it(plane: Plane, reader: HeldIo) -> None:
+def test_the_end_of_a_log_is_returned_without_reading_it(plane: Plane, reader: HeldIo) -> None:
     token = _list_offsets(plane, LATEST)
     assert _offset(plane, token) == (ErrorCode.NONE, 4)
     assert reader.waiting == 0
 
 
 @pytest.mark.parametrize(("timestamp", "offset"), [(EARLIEST, 0), (1, 0)])
-def test_what_is_looked_up_is_looked_up_in_the_thread(
+def test_offsets_of_timestamps_are_read_in_the_thread(
     plane: Plane, reader: HeldIo, timestamp: int, offset: int
 ) -> None:
     token = _list_offsets(plane, timestamp)
@@ -181,7 +181,7 @@ def test_a_topic_deleted_during_the_look_up_is_unknown(plane: Plane, reader: Hel
     assert _offset(plane, token)[0] is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_the_end_of_an_epoch_is_looked_up_in_the_thread(plane: Plane, reader: HeldIo) -> None:
+def test_the_end_of_an_epoch_is_read_in_the_thread(plane: Plane, reader: HeldIo) -> None:
     asked = OffsetForLeaderTopic(TopicName("a"), (OffsetForLeaderPartition(0, -1, 0),))
     token = plane.send(OffsetForLeaderEpochRequest(topics=(asked,)), 4)
     assert not plane.answered(token)

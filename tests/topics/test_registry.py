@@ -183,7 +183,7 @@ def test_logs_that_no_catalog_knows_are_adopted_not_deleted(plane: Plane) -> Non
     assert plane.events_of(PartitionsFoundMissing) == []
 
 
-def test_a_repair_begins_anew_what_is_missing(plane: Plane) -> None:
+def test_a_repair_recreates_missing_partitions(plane: Plane) -> None:
     plane.store.logs[TopicPartition("found", 2)] = MemoryLog(
         TopicPartition("found", 2), random_topic_id()
     )
@@ -199,7 +199,7 @@ def test_a_repair_begins_anew_what_is_missing(plane: Plane) -> None:
     assert plane.events_of(PartitionsFoundMissing) == []
 
 
-def test_without_a_catalog_the_checkpoints_tell_of_partitions_that_are_gone(plane: Plane) -> None:
+def test_without_a_catalog_the_checkpoints_show_lost_partitions(plane: Plane) -> None:
     plane.given("a", 4)
     plane.store.unexpected = [TopicPartition("a", 3), TopicPartition("other", 1)]
     for removed in (1, 3):
@@ -213,7 +213,7 @@ def test_without_a_catalog_the_checkpoints_tell_of_partitions_that_are_gone(plan
     assert plane.data.registry.by_name(TopicName("other")) is None
 
 
-def test_producer_ids_that_a_moved_log_has_are_given_to_nobody(plane: Plane) -> None:
+def test_producer_ids_in_a_moved_log_are_not_assigned_again(plane: Plane) -> None:
     log = MemoryLog(TopicPartition("moved", 0), random_topic_id())
     log.last_producer_id = 4_711
     plane.store.logs[log.topic_partition] = log
@@ -351,7 +351,7 @@ def test_without_a_catalog_the_folders_say_what_there_was(
     assert {name: plane.topic_id(name) for name in ids} == ids
 
 
-def test_producer_ids_that_only_the_snapshot_remembers_are_given_to_nobody(plane: Plane) -> None:
+def test_producer_ids_in_the_snapshot_alone_are_not_assigned_again(plane: Plane) -> None:
     plane.given("a")
     records = batch(b"v", producer_id=4_711, producer_epoch=0, sequence=0)
     assert plane.produce("a", records).error_code is ErrorCode.NONE
@@ -511,7 +511,7 @@ def test_the_catalog_is_a_file_that_people_can_read(plane: Plane) -> None:
     }
 
 
-def test_a_topic_id_never_looks_like_an_option() -> None:
+def test_a_topic_id_never_begins_with_a_dash() -> None:
     # In base64 an id that begins with these six bits begins with a dash.
     assert all(random_topic_id().bytes[0] >> 2 != 0b111110 for _ in range(1_000))
 

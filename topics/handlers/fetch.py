@@ -387,7 +387,7 @@ def _found(
     return PartitionData(
         partition_index=requested.asked.partition,
         high_watermark=high_watermark,
-        last_stable_offset=high_watermark,  # nobody here ends a transaction: none is waited for
+        last_stable_offset=high_watermark,  # no transaction is open: there is no coordinator
         log_start_offset=log.log_start_offset,
         diverging_epoch=diverging,
         aborted_transactions=(

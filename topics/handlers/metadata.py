@@ -53,7 +53,7 @@ class MetadataHandler:
         self._cluster = cluster
         self._settings = settings
         self._observe = observe
-        self._logged: set[TopicName] = set()  # of which topics it was told that they cannot be made
+        self._logged: set[TopicName] = set()  # topics whose failure was reported
 
     def creates_topics(self, request: MetadataRequest, token: ReplyToken) -> bool:
         """Whether it names topics to be created first: `create` is called before `answer`."""

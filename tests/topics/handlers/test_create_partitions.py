@@ -127,7 +127,7 @@ def test_a_million_partitions_are_too_many(plane: Plane) -> None:
     assert grow(plane, "a", 1_000_000).error_code is ErrorCode.POLICY_VIOLATION
 
 
-def test_a_disk_that_refuses_is_told(plane: Plane) -> None:
+def test_a_disk_error_is_returned(plane: Plane) -> None:
     plane.given("a")
     plane.store.room = 0
     result = grow(plane, "a", 2)

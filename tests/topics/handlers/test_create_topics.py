@@ -40,7 +40,7 @@ def topic(
     )
 
 
-def test_a_topic_is_made_with_its_partitions_and_told_with_its_configs(plane: Plane) -> None:
+def test_a_topic_is_created_with_its_partitions_and_returned_with_its_configs(plane: Plane) -> None:
     (result,) = create(plane, topic("a", 3, configs={"retention.ms": "5000"}))
     assert result.error_code is ErrorCode.NONE
     assert result.error_message is None
@@ -162,7 +162,7 @@ def test_a_config_without_a_value_is_refused(plane: Plane) -> None:
     assert result.error_message == "Null value not supported for topic configs: retention.ms"
 
 
-def test_a_config_that_nobody_knows_is_refused(plane: Plane) -> None:
+def test_an_unknown_config_is_refused(plane: Plane) -> None:
     (result,) = create(plane, topic("a", configs={"nope": "1"}))
     assert result.error_code is ErrorCode.INVALID_CONFIG
     assert result.error_message == "Unknown topic config name: nope"

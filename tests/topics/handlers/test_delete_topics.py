@@ -58,7 +58,7 @@ def test_older_requests_list_names(plane: Plane, version: int) -> None:
     assert results[0].error_message == message
 
 
-def test_an_id_that_nobody_has_is_unknown(plane: Plane) -> None:
+def test_an_unknown_id_is_an_error(plane: Plane) -> None:
     (result,) = delete(plane, named(None, NOBODYS_ID))
     assert result.error_code is ErrorCode.UNKNOWN_TOPIC_ID
     assert (result.name, result.topic_id) == (None, NOBODYS_ID)

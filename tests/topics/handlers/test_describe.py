@@ -27,7 +27,7 @@ from topics.settings import TopicSettings
 # DescribeCluster
 
 
-def test_the_cluster_is_one_node_told_as_the_clients_listener_knows_it(plane: Plane) -> None:
+def test_the_cluster_is_one_node_at_the_address_of_the_clients_listener(plane: Plane) -> None:
     request = DescribeClusterRequest(include_cluster_authorized_operations=True)
     answer = plane.ask(request, 2, DescribeClusterResponse, "/10.0.0.1")
     assert (answer.cluster_id, answer.controller_id) == ("a-cluster", 1)
@@ -83,7 +83,7 @@ def test_all_topics_are_described_where_none_is_named(plane: Plane) -> None:
     assert [name for name, _ in told(page(plane))] == [OFFSETS_TOPIC, "a"]
 
 
-def test_page_after_page_tells_every_partition_once(plane: Plane) -> None:
+def test_all_pages_together_have_every_partition_once(plane: Plane) -> None:
     for name, count in (("a", 2), ("b", 5), ("c", 1)):
         plane.given(name, count)
     found: list[tuple[str | None, int]] = []
@@ -110,7 +110,7 @@ def test_the_brokers_own_limit_holds_whatever_is_asked() -> None:
     assert told(page(plane, "a", limit=0)) == [("a", [0])]
 
 
-def test_topics_that_are_not_there_are_told_so(plane: Plane) -> None:
+def test_unknown_topics_get_an_error(plane: Plane) -> None:
     answer = page(plane, "a", "b b")
     assert [topic.error_code for topic in answer.topics] == [
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -151,7 +151,7 @@ def describe(
     return result
 
 
-def test_a_topics_configs_are_told_with_their_origin(plane: Plane) -> None:
+def test_a_topics_configs_are_described_with_their_source(plane: Plane) -> None:
     plane.given("a", cleanup_policy=" compact , delete ", retention_ms="5000")
     result = describe(plane, ConfigResourceType.TOPIC, "a", ("cleanup.policy", "retention.ms"))
     assert result.configs == (
@@ -180,7 +180,7 @@ def test_a_topics_configs_are_told_with_their_origin(plane: Plane) -> None:
 
 
 @pytest.mark.parametrize("keys", [None, ()])
-def test_all_configs_are_told_where_none_is_named(
+def test_all_configs_are_described_if_none_is_named(
     plane: Plane, keys: tuple[str, ...] | None
 ) -> None:
     plane.given("a")
@@ -189,7 +189,7 @@ def test_all_configs_are_told_where_none_is_named(
     assert all(config.documentation for config in result.configs)
 
 
-def test_synonyms_and_documentation_are_told_only_where_asked_for(plane: Plane) -> None:
+def test_synonyms_and_documentation_are_returned_on_request_only(plane: Plane) -> None:
     plane.given("a")
     for config in describe(plane, ConfigResourceType.TOPIC, "a", synonyms=False).configs:
         assert config.synonyms == ()
@@ -198,7 +198,7 @@ def test_synonyms_and_documentation_are_told_only_where_asked_for(plane: Plane) 
         assert config.config_type == ConfigType.UNKNOWN  # came with version 3
 
 
-def test_a_broker_key_behind_a_topics_default_is_told() -> None:
+def test_the_broker_key_of_a_topics_default_is_a_synonym() -> None:
     plane = Plane(TopicSettings(broker_properties={"log.segment.bytes": "2000000"}))
     plane.given("a")
     (config,) = describe(plane, ConfigResourceType.TOPIC, "a", ("segment.bytes",)).configs
@@ -217,7 +217,7 @@ def test_a_topic_that_is_not_there_has_no_configs(
     assert result.configs == ()
 
 
-def test_the_brokers_configs_are_those_that_the_shell_tells(plane: Plane) -> None:
+def test_the_brokers_configs_are_those_of_the_cluster_view(plane: Plane) -> None:
     plane.cluster.configs = [
         BrokerConfig("num.partitions", "3", ConfigType.INT, ConfigSource.STATIC_BROKER_CONFIG, "1"),
         BrokerConfig("log.retention.hours", "168", ConfigType.INT, default="168"),
@@ -269,7 +269,7 @@ def test_what_has_no_configs_is_refused_in_kafkas_words(
         (ConfigResourceType.GROUP, "g"),
     ],
 )
-def test_where_nothing_can_be_set_nothing_is_told(
+def test_resources_without_configs_have_no_entries(
     plane: Plane, resource_type: int, name: str
 ) -> None:
     result = describe(plane, resource_type, name)
@@ -277,7 +277,7 @@ def test_where_nothing_can_be_set_nothing_is_told(
     assert result.configs == ()
 
 
-def test_a_kind_that_nobody_knows_spoils_the_whole_request(plane: Plane) -> None:
+def test_an_unknown_resource_type_fails_the_whole_request(plane: Plane) -> None:
     plane.given("a")
     resources = [DescribeConfigsResource(kind, "a", None) for kind in (ConfigResourceType.TOPIC, 7)]
     answer = plane.ask(DescribeConfigsRequest(resources), 4, DescribeConfigsResponse)

@@ -19,7 +19,7 @@ def describe(plane: Plane, *names: str) -> DescribeConfigsResponse:
     return plane.ask(request, 4, DescribeConfigsResponse)
 
 
-def test_topics_with_the_same_configs_are_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_topics_with_the_same_configs_are_described_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of ten thousand topics each took half a millisecond, and longer for others to be heard."""
     plane = Plane()
     names = [plane.given(f"t{n}") for n in range(20)]

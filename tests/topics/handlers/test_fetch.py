@@ -107,7 +107,7 @@ def test_without_transactions_none_was_aborted(plane: Plane) -> None:
     assert plane.fetch("a", isolation_level=1).aborted_transactions == ()
 
 
-def test_whoever_asks_for_what_was_committed_is_told_what_was_aborted(plane: Plane) -> None:
+def test_a_read_committed_fetch_gets_the_aborted_transactions(plane: Plane) -> None:
     plane.given("a")
     plane.given_records("a", 1)
     plane.log("a").aborted = [AbortedTransaction(7, 0, 1), AbortedTransaction(8, 0, 2)]
@@ -181,7 +181,7 @@ def test_the_brokers_limit_holds_whatever_is_asked() -> None:
 # The order of the answer
 
 
-def test_partitions_that_nobody_knows_come_last(plane: Plane) -> None:
+def test_unknown_partitions_come_last(plane: Plane) -> None:
     plane.given("a", 2)
     answer = ask(plane, of("b", 0), of("a", 7, 1, 0))
     assert [(t.topic, [p.partition_index for p in t.partitions]) for t in answer.responses] == [
@@ -219,7 +219,7 @@ def test_a_full_request_is_answered_without_a_session(
 
 
 @pytest.mark.parametrize(("session_id", "epoch"), [(55, 1), (0, 1), (55, -5)])
-def test_a_request_within_a_session_is_told_that_there_is_none(
+def test_a_request_within_a_session_gets_session_id_not_found(
     plane: Plane, session_id: int, epoch: int
 ) -> None:
     plane.given("a")
@@ -234,7 +234,7 @@ def test_a_request_within_a_session_is_told_that_there_is_none(
 # Leader epochs
 
 
-def test_a_client_that_knows_another_leader_epoch_is_told_so(plane: Plane) -> None:
+def test_another_leader_epoch_is_an_error(plane: Plane) -> None:
     plane.given("a")
     plane.log("a").leader_epoch = 3
     assert plane.fetch("a", current_leader_epoch=3).error_code is ErrorCode.NONE
@@ -244,7 +244,7 @@ def test_a_client_that_knows_another_leader_epoch_is_told_so(plane: Plane) -> No
     assert data.error_code is ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
-def test_since_version_16_a_fenced_client_is_told_the_leader_and_its_address(plane: Plane) -> None:
+def test_since_version_16_a_fenced_client_gets_the_leader_and_its_address(plane: Plane) -> None:
     plane.given("a")
     plane.log("a").leader_epoch = 3
     asked = FetchPartition(0, 2, partition_max_bytes=MEBIBYTE)
@@ -256,7 +256,7 @@ def test_since_version_16_a_fenced_client_is_told_the_leader_and_its_address(pla
     assert ask(plane, topic, version=15).node_endpoints == ()
 
 
-def test_a_consumer_that_read_beyond_the_end_of_its_epoch_is_told_where_that_was(
+def test_a_consumer_that_read_beyond_the_end_of_its_epoch_gets_that_end(
     plane: Plane,
 ) -> None:
     plane.given("a")
@@ -286,7 +286,7 @@ def test_a_last_epoch_that_is_yet_to_come_is_out_of_range(plane: Plane) -> None:
     ("version", "request_fields"),
     [(12, {"replica_id": 3}), (15, {"replica_state": ReplicaState(3, 1)})],
 )
-def test_a_follower_is_told_that_it_follows_nobody(
+def test_a_follower_is_refused(
     plane: Plane, version: int, request_fields: dict[str, object]
 ) -> None:
     plane.given("a")
@@ -338,7 +338,7 @@ def test_a_disk_that_cannot_be_read_is_a_storage_error(plane: Plane, fault: Exce
     assert plane.fetch("a").error_code is ErrorCode.NONE
 
 
-def test_what_was_read_is_told_to_whoever_counts(plane: Plane) -> None:
+def test_read_records_are_observed(plane: Plane) -> None:
     plane.given("a")
     plane.given_records("a", 2)
     data: PartitionData = plane.fetch("a")

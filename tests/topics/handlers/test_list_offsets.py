@@ -66,7 +66,7 @@ def found(
 
 
 @pytest.mark.parametrize("version", range(1, 12))
-def test_the_ends_of_the_log_are_told_in_every_version(plane: Plane, version: int) -> None:
+def test_the_ends_of_the_log_are_returned_in_every_version(plane: Plane, version: int) -> None:
     epoch = 0 if version >= 4 else -1
     assert found(plane, LATEST, version=version) == (ErrorCode.NONE, -1, 5, epoch)
     assert found(plane, EARLIEST, version=version) == (ErrorCode.NONE, -1, 0, epoch)
@@ -99,7 +99,7 @@ def test_an_empty_partition_has_ends_but_no_times(plane: Plane) -> None:
     assert found(plane, WALL_MS, partition=1) == NOTHING
 
 
-def test_of_tiered_storage_there_is_nothing_to_tell(plane: Plane) -> None:
+def test_queries_of_tiered_storage_find_nothing(plane: Plane) -> None:
     assert found(plane, LATEST_TIERED) == NOTHING
     assert found(plane, EARLIEST_PENDING_UPLOAD) == NOTHING
 
@@ -118,7 +118,7 @@ def test_each_question_has_its_version(plane: Plane, timestamp: int, first_versi
     )
 
 
-def test_a_question_that_nobody_knows_is_unsupported(plane: Plane) -> None:
+def test_an_unknown_special_timestamp_is_unsupported(plane: Plane) -> None:
     assert found(plane, -7)[0] is ErrorCode.UNSUPPORTED_VERSION
 
 
@@ -133,7 +133,7 @@ def test_a_partition_that_is_not_there_is_unknown(plane: Plane) -> None:
     assert answer.error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_a_client_that_knows_another_leader_epoch_is_told_so(plane: Plane) -> None:
+def test_another_leader_epoch_is_an_error(plane: Plane) -> None:
     plane.log("a").leader_epoch = 3
     for epoch, error_code in (
         (2, ErrorCode.FENCED_LEADER_EPOCH),
@@ -144,7 +144,7 @@ def test_a_client_that_knows_another_leader_epoch_is_told_so(plane: Plane) -> No
         assert answer.error_code is error_code
 
 
-def test_the_epoch_of_the_record_is_told_not_that_of_the_leader(plane: Plane) -> None:
+def test_the_epoch_is_that_of_the_record_not_of_the_leader(plane: Plane) -> None:
     plane.log("a").leader_epoch = 3
     plane.produce("a", at_times(WALL_MS + 9_000))
     assert found(plane, EARLIEST)[3] == 0

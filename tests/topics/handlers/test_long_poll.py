@@ -48,7 +48,7 @@ def test_time_ends_the_wait_to_the_millisecond(plane: Plane) -> None:
     assert (data.error_code, data.records, data.high_watermark) == (ErrorCode.NONE, b"", 0)
 
 
-def test_the_nearest_deadline_is_told(plane: Plane) -> None:
+def test_the_next_deadline_is_the_nearest(plane: Plane) -> None:
     plane.advance(0)
     plane.park_fetch("a", max_wait_ms=900)
     plane.park_fetch("a", max_wait_ms=300)
@@ -119,7 +119,7 @@ def test_an_error_in_one_partition_ends_the_wait_for_all(plane: Plane) -> None:
     assert plane.answered(plane.send(request, 12))
 
 
-def test_a_partition_that_nobody_knows_does_not(plane: Plane) -> None:
+def test_an_unknown_partition_does_not(plane: Plane) -> None:
     asked = [FetchPartition(0, partition_max_bytes=1), FetchPartition(9)]
     topics = (FetchTopic(TopicName("a"), partitions=asked),)
     token = plane.send(FetchRequest(max_wait_ms=500, min_bytes=1, topics=topics), 12)
@@ -176,7 +176,7 @@ def test_records_of_the_offsets_topic_end_the_wait_once_they_are_readable(plane:
     assert offsets_of(plane.fetched(token).records or b"") == [0]
 
 
-def test_when_the_daemon_stops_everybody_is_answered(plane: Plane) -> None:
+def test_when_the_daemon_stops_all_fetches_are_answered(plane: Plane) -> None:
     plane.given_records("a", 1)
     tokens = [plane.park_fetch("a", min_bytes=1_000, max_wait_ms=n) for n in (900, 100, 500)]
     plane.stop()

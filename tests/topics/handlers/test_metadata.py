@@ -32,7 +32,7 @@ def about(
     return list(plane.ask(request, version, MetadataResponse).topics)
 
 
-def test_the_node_is_told_by_the_name_of_the_listener_that_the_client_came_through(
+def test_the_node_has_the_address_of_the_clients_listener(
     plane: Plane,
 ) -> None:
     for client_host, host, port in (("/10.0.0.1", "inside", 9093), ("/1.2.3.4", "outside", 9092)):
@@ -43,7 +43,7 @@ def test_the_node_is_told_by_the_name_of_the_listener_that_the_client_came_throu
         assert answer.cluster_id == "a-cluster"
 
 
-def test_a_topic_is_told_with_its_id_and_its_partitions_all_of_them_here(plane: Plane) -> None:
+def test_a_topic_is_described_with_its_id_and_its_partitions_all_on_this_node(plane: Plane) -> None:
     plane.given("a", 2)
     (topic,) = about(plane, "a")
     assert topic.topic_id == plane.topic_id("a")
@@ -65,7 +65,7 @@ def test_a_topic_is_told_with_its_id_and_its_partitions_all_of_them_here(plane: 
         (13, None, [OFFSETS_TOPIC, "a"]),
     ],
 )
-def test_all_topics_or_none_are_told_as_the_version_has_it(
+def test_the_version_decides_if_an_empty_list_means_all_topics(
     plane: Plane, version: int, topics: tuple[()] | None, names: list[str]
 ) -> None:
     plane.given("a")
@@ -104,7 +104,7 @@ def test_a_name_that_is_asked_for_twice_is_answered_once(plane: Plane) -> None:
 # Topics that come to be because somebody asks
 
 
-def test_a_topic_that_a_client_asks_for_is_made_and_told_at_once() -> None:
+def test_a_missing_topic_is_created_and_described_at_once() -> None:
     plane = Plane(TopicSettings(num_partitions=3))
     (topic,) = about(plane, "a", create=True)
     assert topic.error_code is ErrorCode.NONE
@@ -141,7 +141,7 @@ def test_a_topic_that_cannot_be_is_not_made(plane: Plane, name: str, error_code:
     assert plane.events_of(AutoCreationFailed) == (told if name == "a_b" else [])
 
 
-def test_more_replicas_by_default_than_there_are_nodes_make_no_topics_and_that_is_told() -> None:
+def test_too_many_default_replicas_prevent_automatic_creation_and_are_reported() -> None:
     plane = Plane(TopicSettings(default_replication_factor=3))
     (topic,) = about(plane, "a", create=True)
     assert topic.error_code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -162,7 +162,7 @@ def test_a_disk_that_refuses_leaves_the_topic_unknown_until_the_client_asks_agai
 # By id
 
 
-def test_a_topic_is_told_by_its_id_and_an_id_that_nobody_has_is_unknown(plane: Plane) -> None:
+def test_a_topic_is_found_by_its_id_and_an_unknown_id_is_an_error(plane: Plane) -> None:
     plane.given("a")
     topic_id = plane.topic_id("a")
     asked = [MetadataRequestTopic(one, None) for one in (topic_id, NOBODYS_ID)]
@@ -193,7 +193,7 @@ def test_a_topic_that_is_called_as_its_version_cannot_is_an_invalid_request(
 # Authorized operations
 
 
-def test_everything_may_be_done_and_that_is_told_where_asked(plane: Plane) -> None:
+def test_authorized_operations_are_all_and_returned_on_request(plane: Plane) -> None:
     plane.given("a")
     topic = MetadataRequestTopic(name=TopicName("a"))
     answer = plane.ask(MetadataRequest((topic,)), 10, MetadataResponse)

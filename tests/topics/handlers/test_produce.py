@@ -21,7 +21,7 @@ from topics.events import PartitionFailed, ProduceRefused, RecordsAppended
 
 
 @pytest.mark.parametrize("acks", [1, -1])
-def test_records_are_appended_in_order_and_their_offsets_are_told(plane: Plane, acks: int) -> None:
+def test_records_are_appended_in_order_and_their_offsets_returned(plane: Plane, acks: int) -> None:
     plane.given("a")
     first = plane.produce("a", plane.batch(b"x", b"y"), acks=acks)
     second = plane.produce("a", plane.batch(b"z"), acks=acks)
@@ -44,7 +44,7 @@ def test_since_version_13_a_topic_is_called_by_its_id(plane: Plane) -> None:
     assert result.error_code is ErrorCode.UNKNOWN_TOPIC_ID
 
 
-def test_what_was_taken_is_told_to_whoever_counts(plane: Plane) -> None:
+def test_appended_records_are_observed(plane: Plane) -> None:
     plane.given("a")
     records = plane.batch(b"x", b"y")
     plane.produce("a", records)
@@ -81,7 +81,7 @@ def test_producing_makes_no_topic(plane: Plane) -> None:
 
 
 @pytest.mark.parametrize("acks", [2, -2, 100])
-def test_acks_that_nobody_can_give_are_refused(plane: Plane, acks: int) -> None:
+def test_invalid_acks_are_refused(plane: Plane, acks: int) -> None:
     plane.given("a")
     assert plane.produce("a", acks=acks).error_code is ErrorCode.INVALID_REQUIRED_ACKS
     assert plane.log("a").stored == []
@@ -126,7 +126,7 @@ def test_a_topic_may_have_its_records_bear_the_time_of_the_append(plane: Plane) 
     assert values_of(stored) == [b"x"]
 
 
-def test_what_is_refused_is_told_with_a_reason(plane: Plane) -> None:
+def test_refused_batches_are_observed_with_a_reason(plane: Plane) -> None:
     plane.given("a")
     plane.produce("a", b"")
     (event,) = plane.events_of(ProduceRefused)
