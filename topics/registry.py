@@ -320,10 +320,10 @@ class TopicRegistry:
         catalog, kept_as = self._read_catalog(content, repair=repair)
         offsets_configs = offsets_topic_configs(settings)
         is_lost = content is None or kept_as is not None
-        adoption = CatalogRecovery(
+        recovery = CatalogRecovery(
             self._store, settings, self.new_topic_id, repair=repair, is_lost=is_lost
         )
-        plan = adoption.plan(catalog, offsets_configs)
+        plan = recovery.plan(catalog, offsets_configs)
         for event in plan.events:
             self._observe(event)
         self.was_repaired = repair and bool(kept_as or plan.strays or plan.recreated)
