@@ -223,8 +223,8 @@ def _(event: groups.InitialDelayExtended) -> Iterable[LogLine]:
     )
 
 
-@log_lines_for(GROUP_LINES, groups.NobodyRejoined)
-def _(event: groups.NobodyRejoined) -> Iterable[LogLine]:
+@log_lines_for(GROUP_LINES, groups.NoMemberRejoined)
+def _(event: groups.NoMemberRejoined) -> Iterable[LogLine]:
     yield LogLine(
         "error",
         "Group could not complete rebalance because no members rejoined",

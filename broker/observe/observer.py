@@ -18,7 +18,7 @@ from broker.observe.group_lines import GROUP_LINES
 from broker.observe.log_lines import LineTable
 from broker.observe.node_lines import NODE_LINES
 from broker.observe.storage_lines import STORAGE_LINES
-from coordinator.classic.events import NobodyRejoined
+from coordinator.classic.events import NoMemberRejoined
 from history.repeats import Repeats
 from protocol.printable import printable
 
@@ -46,7 +46,7 @@ class Observer:
         if lines_of is None:
             return
         times = 1
-        if isinstance(event, NobodyRejoined):
+        if isinstance(event, NoMemberRejoined):
             times = self._repeats.count(event.group_id, event.at_ms) or 0
             if not times:
                 return

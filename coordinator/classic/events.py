@@ -243,7 +243,7 @@ class InitialDelayExtended(Struct, frozen=True):
     remaining_ms: int
 
 
-class NobodyRejoined(Struct, frozen=True):
+class NoMemberRejoined(Struct, frozen=True):
     """Only static members are left and none of them came: the rebalance goes on waiting."""
 
     group_id: GroupId
@@ -366,7 +366,7 @@ ClassicEvent = (
     | LapseForgiven
     | RebalanceBegun
     | InitialDelayExtended
-    | NobodyRejoined
+    | NoMemberRejoined
     | LeaderChanged
     | GenerationBegun
     | GroupEmptied

@@ -69,7 +69,7 @@ def evolve(group: ClassicGroup, event: events.ClassicEvent) -> None:
         case (
             events.MemberFenced()
             | events.JoinRefused()
-            | events.NobodyRejoined()
+            | events.NoMemberRejoined()
             | events.AssignmentDropped()
         ):
             pass  # for the log, the metrics and the history only

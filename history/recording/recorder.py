@@ -23,7 +23,7 @@ from coordinator.classic.events import (
     MemberRejoined,
     MembersRemoved,
     MemberSynced,
-    NobodyRejoined,
+    NoMemberRejoined,
     PendingMemberRemoved,
     RebalanceBegun,
     SessionExtended,
@@ -130,7 +130,7 @@ class HistoryRecorder:
                 return ()
             case GroupEmptied():
                 return self._rebalances.emptied(event, now)
-            case NobodyRejoined():
+            case NoMemberRejoined():
                 return self._nobody_rejoined(event, now)
             case TopicsChanged():
                 topics = tuple(sorted(event.topics))
@@ -381,7 +381,7 @@ class HistoryRecorder:
             event.group_id, now.mono_ms, Removal.LEFT, {event.member_id: member}, 0, (), reasons
         )
 
-    def _nobody_rejoined(self, event: NobodyRejoined, now: Now) -> Iterator[HistoryEntry]:
+    def _nobody_rejoined(self, event: NoMemberRejoined, now: Now) -> Iterator[HistoryEntry]:
         times = self._repeats.count(event.group_id, now.mono_ms)
         if times is not None:
             waiting_for = event.waiting_for[:WAITING_FOR_MAX]

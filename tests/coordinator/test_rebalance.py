@@ -9,7 +9,7 @@ from coordinator.classic.events import (
     GroupEmptied,
     LeaderChanged,
     MembersRemoved,
-    NobodyRejoined,
+    NoMemberRejoined,
     RebalanceBegun,
     RemovalCause,
 )
@@ -119,7 +119,7 @@ def test_static_members_without_a_rebalance_timeout_are_waited_for_a_second_each
     assert newcomer.error is ErrorCode.UNKNOWN_MEMBER_ID
     assert group.state is GroupState.PREPARING_REBALANCE
     world.advance(waits_ms - 1)
-    assert 2 <= len(world.events_of(NobodyRejoined)) <= waits_ms // REJOIN_WAIT_MS_MIN + 1
+    assert 2 <= len(world.events_of(NoMemberRejoined)) <= waits_ms // REJOIN_WAIT_MS_MIN + 1
 
     # One that comes back waits for the rest of that second, no longer.
     back = world.join("g", instance_id="a", session_timeout_ms=waits_ms, rebalance_timeout_ms=0)
@@ -136,7 +136,7 @@ def test_if_nobody_rejoins_the_static_ones_are_waited_for_again(world: World) ->
     assert newcomer.error is ErrorCode.UNKNOWN_MEMBER_ID
     assert group.state is GroupState.PREPARING_REBALANCE
     world.advance(REBALANCE_TIMEOUT_MS)
-    assert len(world.events_of(NobodyRejoined)) == 1
+    assert len(world.events_of(NoMemberRejoined)) == 1
     assert group.generation_id == 1
 
     a, b = group.static_members.values()

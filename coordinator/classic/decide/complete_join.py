@@ -89,7 +89,7 @@ def _wait_longer(group: ClassicGroupView, missing: list[ClassicMemberView], now:
     wait_ms = max(group.rebalance_timeout_ms, REJOIN_WAIT_MS_MIN)
     op = DelayedJoin(group, group.rebalance_id, now.mono_ms + wait_ms)
     return Outcome(
-        events=(events.NobodyRejoined(group.group_id, now.wall_ms, waiting_for),), ops=(op,)
+        events=(events.NoMemberRejoined(group.group_id, now.wall_ms, waiting_for),), ops=(op,)
     )
 
 

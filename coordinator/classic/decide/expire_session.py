@@ -17,7 +17,7 @@ from coordinator.classic.commands import (
 )
 from coordinator.classic.decide.checks import identity_of
 from coordinator.classic.decide.join_answers import refuse_join
-from coordinator.classic.decide.lapsed_members import lapse, may_lapse
+from coordinator.classic.decide.lapsed_members import mark_lapsed, may_lapse
 from coordinator.classic.delayed import DelayedHeartbeat
 from coordinator.classic.events import RemovalCause, RemovedMember
 from coordinator.classic.group_view import ClassicGroupView, ClassicMemberView
@@ -46,7 +46,7 @@ def decide_expire_session(
     if not member.is_new and (member.awaiting_join is not None or member.awaiting_sync is not None):
         return Outcome(events=(events.SessionPaused(group.group_id, member.member_id),))
     if member.lapsed_at_ms is None and may_lapse(group, settings):
-        return lapse(group, member, now, settings)
+        return mark_lapsed(group, member, now, settings)
     return _remove(group, member, now)
 
 

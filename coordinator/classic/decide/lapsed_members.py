@@ -37,7 +37,7 @@ def may_lapse(group: ClassicGroupView, settings: GroupSettings) -> bool:
     )
 
 
-def lapse(
+def mark_lapsed(
     group: ClassicGroupView, member: ClassicMemberView, now: Now, settings: GroupSettings
 ) -> Outcome:
     """Mark the member, and look again when the forgiving ends."""

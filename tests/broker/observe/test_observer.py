@@ -353,6 +353,6 @@ def test_a_loop_of_rebalances_without_a_rejoin_does_not_flood_the_log(
 ) -> None:
     observer = Observer(open_log("json", "info", stream))
     for n in range(490):
-        observer(groups.NobodyRejoined(G, 1_000 + n, (MEMBER,)))
+        observer(groups.NoMemberRejoined(G, 1_000 + n, (MEMBER,)))
     times = [line.get("times", 1) for line in lines(stream)]
     assert times == [1, 2, 4, 8, 16, 32, 64, 128, 256]
