@@ -22,7 +22,7 @@ from storage.log.log_store import CLEAN_SHUTDOWN
 from transfer.contents import Contents
 from transfer.errors import NoOffsets
 from transfer.replay import Replay
-from transfer.source_stats import ROOM, Damaged, FilePosition, SourceStats, TornTail
+from transfer.source_stats import ROOM, BatchPosition, Damaged, SourceStats, TornTail
 
 _FOLDER: Final = re.compile(re.escape(OFFSETS_TOPIC) + r"-(0|[1-9][0-9]{0,5})")
 _SEGMENT: Final = re.compile(r"([0-9]{20})\.log(\.swap)?")
@@ -116,7 +116,7 @@ def read_partition(partition: PartitionFolder, contents: Contents, tally: Source
                 is_last = segment is segments[-1]
                 _note_damage(part, segment, partition, replay, tally, is_last=is_last)
             elif part.header.next_offset > partition.log_start:
-                replay.take(part.content, FilePosition(str(segment.path), part.position))
+                replay.take(part.content, BatchPosition(str(segment.path), part.position))
     replay.finish()
 
 

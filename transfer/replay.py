@@ -21,7 +21,7 @@ from storage.api import StoredRecord
 from storage.batch.record_batch import HEADER_BYTES, InvalidBatch, read_header
 from storage.log.transactions import CommittedRecords, Withheld
 from transfer.contents import OFFSET_TYPES, Contents, type_name
-from transfer.source_stats import Damaged, FilePosition, Pending, SourceStats
+from transfer.source_stats import BatchPosition, Damaged, Pending, SourceStats
 
 TOMBSTONE: Final = "tombstone"
 
@@ -41,7 +41,7 @@ class Replay:
     def next_offset(self) -> int:
         return self._next_offset
 
-    def take(self, batch: bytes, place: FilePosition) -> None:
+    def take(self, batch: bytes, place: BatchPosition) -> None:
         """The next batch of the partition."""
         tally = self._tally
         header = read_header(batch)
@@ -91,7 +91,7 @@ class Replay:
         version = int.from_bytes(value[:2], "big", signed=True)
         self._tally.by_type[type_name(kind), f"v{version}"] += 1
 
-    def _damaged(self, place: FilePosition, offset: int, reason: str) -> None:
+    def _damaged(self, place: BatchPosition, offset: int, reason: str) -> None:
         self._tally.damaged.append(Damaged(place.file, place.position, offset, reason))
 
 

@@ -32,7 +32,7 @@ from transfer.contents import Contents
 from transfer.errors import Unusable
 from transfer.file_owner import give_to_owner
 from transfer.replay import Replay
-from transfer.source_stats import FilePosition, SourceStats
+from transfer.source_stats import BatchPosition, SourceStats
 
 
 class RollcallDir:
@@ -177,7 +177,7 @@ def read_logs(logs: Sequence[PartitionLog], contents: Contents, tally: SourceSta
         replay = Replay(contents, tally)
         tally.partitions.append(log.topic_partition.partition)
         for batch in log.batches(log.log_start_offset):
-            replay.take(batch, FilePosition(log.path, 0))
+            replay.take(batch, BatchPosition(log.path, 0))
         replay.finish()
     if tally.damaged:
         bad = tally.damaged[0]

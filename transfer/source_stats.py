@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 ROOM: Final = "only zero bytes: room that was never written"
 
 
-class FilePosition(NamedTuple):
+class BatchPosition(NamedTuple):
     """A batch in a file."""
 
     file: str

@@ -20,7 +20,7 @@ from pipeline.decode.checksums import are_right
 from pipeline.decode.vector_reads import Bytes, Ints
 from storage.batch.record_batch import CRC_START, LOG_OVERHEAD
 
-BATCH_HEADER: Final = np.dtype(
+BATCH_HEADER_TYPE: Final = np.dtype(
     [
         ("base_offset", ">i8"),
         ("length", ">i4"),
@@ -40,7 +40,7 @@ BATCH_HEADER: Final = np.dtype(
 """A batch's header as stored on disk."""
 
 _MAGIC_AT: Final = 16
-_LENGTH_MIN: Final = BATCH_HEADER.itemsize - LOG_OVERHEAD
+_LENGTH_MIN: Final = BATCH_HEADER_TYPE.itemsize - LOG_OVERHEAD
 _HOP: Final = Struct(">8xi4xbI")  # length, magic, crc
 _UNCOVERED: Final = np.dtype(f"V{CRC_START}")
 
@@ -103,7 +103,7 @@ def _hop(
     damage: list[Undecodable] = []
     note, head_at, checksum = positions.append, _HOP.unpack_from, google_crc32c.value
     end = len(chunk)
-    last = end - BATCH_HEADER.itemsize
+    last = end - BATCH_HEADER_TYPE.itemsize
     while position <= last:
         length, magic, crc = head_at(chunk, position)
         if magic != 2 or length < _LENGTH_MIN:
@@ -174,7 +174,7 @@ def _starts(content: Bytes) -> Ints:
 
 
 def _are_right(content: Bytes, at: Ints, after: Ints) -> bool:
-    stated = content.structs(at, BATCH_HEADER)["crc"].astype(np.uint32)
+    stated = content.structs(at, BATCH_HEADER_TYPE)["crc"].astype(np.uint32)
     end = int(after[-1])
     octets = content.octets[:end]
     uncovered = np.ndarray((end - CRC_START + 1,), _UNCOVERED, octets, 0, (1,))

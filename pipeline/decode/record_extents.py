@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from pipeline.decode.batch_boundaries import BATCH_HEADER, Hops, Undecodable, hop
+from pipeline.decode.batch_boundaries import BATCH_HEADER_TYPE, Hops, Undecodable, hop
 from pipeline.decode.decompression import open_each
 from pipeline.decode.lockstep import read_fields, walk_records
 from pipeline.decode.vector_reads import Bytes, Flags, Ints, Structs
@@ -96,9 +96,9 @@ def find_records(chunk: bytes, *, is_last: bool, check_crc: bool = True) -> Reco
 
 
 def _headers(content: Bytes, positions: Ints) -> Batches:
-    headers = content.structs(positions, BATCH_HEADER)
+    headers = content.structs(positions, BATCH_HEADER_TYPE)
     sizes = headers["length"].astype(np.int64) + LOG_OVERHEAD
-    return Batches(headers, positions, positions + BATCH_HEADER.itemsize, positions + sizes)
+    return Batches(headers, positions, positions + BATCH_HEADER_TYPE.itemsize, positions + sizes)
 
 
 def _open(

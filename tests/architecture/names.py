@@ -34,7 +34,7 @@ _PLAIN_WORDS = """
     tell tells telling teller told settle settles settled settling look looks looked looking
     gather gathers gathered gatherer gatherers gathering errand errands chore chores chronicle
     census obituary knock deaf breath breathe bury burial grave graves tomb anew whos doomed
-    dirt dirts dirtiest nobody everybody somebody hurry entrance entrances outlook party parties
+    dirt dirts dirtiest everybody somebody hurry entrance entrances outlook party parties
     leap glance patience parted welcome untimely worthless pulse complaint complaints complain
     shrunken news trouble troubles alike asker askers mine theirs keeper stranger strangers house
     road recall recalling weigh weighed tidy alarm books

@@ -1,21 +1,38 @@
-"""Names and words: one meaning for each public name, standard terms, plain docstrings."""
+"""Names and words: one meaning for each public name, standard terms, plain docstrings.
+
+`python -m tests.architecture.names` prints the places. A list of exceptions holds what stands for a
+reason; a test fails also when a listed exception is gone, so that the lists stay true.
+"""
+
+from typing import Final
 
 from tests.architecture import names
+from tests.architecture.tree import PACKAGES
 
-# How many are left; a limit is lowered with what is put right, and never raised.
-REPEATED_NAMES_MAX = 190
-WITHOUT_A_TERM_MAX = 240
-NOT_NAMES_MAX = 450
-DATACLASSES_MAX = 47
-QUAINT_WORDS_MAX = 240
+EVERYWHERE: Final = (*PACKAGES, "bench", "docs", "examples", "tests")
+
+REPEATED_NAMES: Final = {
+    "LogStore": "the interface that the core sees, and its implementation",
+    "collect": "one function of this name for each subject of /metrics",
+    "read_varint": "the same; the copy in storage is inlined further, for loops over all records",
+}
+"""Public names that several modules export, and why."""
+
+REPEATED_NAMES_MAX: Final = 15
+
+# How many are left; lowered with what is put right, and never raised.
+NOT_NAMES_MAX: Final = 55
+DATACLASSES_MAX: Final = 42
+QUAINT_WORDS_MAX: Final = 8
 
 
-def test_no_two_modules_export_one_name() -> None:
-    assert len(names.repeated_names()) <= REPEATED_NAMES_MAX
+def test_no_two_modules_export_one_name_without_a_reason() -> None:
+    assert set(names.repeated_names()) == set(REPEATED_NAMES)
+    assert len(REPEATED_NAMES) <= REPEATED_NAMES_MAX
 
 
 def test_a_docstring_begins_with_its_term() -> None:
-    assert len(names.docstrings_without_a_term()) <= WITHOUT_A_TERM_MAX
+    assert names.docstrings_without_a_term(EVERYWHERE) == []
 
 
 def test_names_are_standard_terms() -> None:
@@ -29,6 +46,7 @@ def test_values_are_structs() -> None:
 
 def test_prose_is_plain() -> None:
     assert len(names.quaint_words()) <= QUAINT_WORDS_MAX
+    assert names.quaint_words(("bench", "docs", "examples", "tests")) == []
 
 
 def test_what_counts_as_a_term() -> None:
@@ -42,14 +60,7 @@ def test_what_counts_as_a_term() -> None:
 
 
 def test_what_counts_as_a_name() -> None:
-    for name in (
-        "look_up",
-        "line",
-        "one_line",
-        "history",
-        "rollcall_trouble_stuck_ms",
-        "tombstone",
-    ):
+    for name in ("look_up", "line", "one_line", "ONE", "rollcall_trouble_stuck_ms", "tombstone"):
         assert names.is_a_name(name), name
     for name in (
         "one",
