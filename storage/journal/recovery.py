@@ -13,13 +13,13 @@ recovery point, though: that was set after a successful fsync.
 
 from collections.abc import Collection, Iterator
 from contextlib import suppress
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 from storage.api import Corrupt, TopicPartition
 from storage.batch.record_batch import InvalidBatch, batch_offsets, read_header
 from storage.disk import Disk, lacks_room
 from storage.journal import write_ahead
-from storage.journal.write_ahead import Declared
+from storage.journal.write_ahead import Declared, Journaled
 from storage.journal.write_ahead_pair import RecoveredGroup, WriteAheadPair
 from storage.log.checkpoints import NO_TOPIC_ID
 from storage.log.log_store import LogStore
@@ -111,14 +111,17 @@ class _Replay:
         """Each batch of a group with its log. Raises Corrupt, ValueError, KeyError."""
         _, epoch, group = promise
         for entry in write_ahead.read_entries(group.payload):
-            if isinstance(entry, Declared):
-                log = self._logs[epoch, entry.reference] = self._declared(entry)
-                if log is not None:
-                    self.batches.setdefault(log, [])
-            else:
-                log = self._logs[epoch, entry.reference]
-                if log is not None:
-                    yield log, entry.batch
+            match entry:
+                case Declared():
+                    log = self._logs[epoch, entry.reference] = self._declared(entry)
+                    if log is not None:
+                        self.batches.setdefault(log, [])
+                case Journaled():
+                    log = self._logs[epoch, entry.reference]
+                    if log is not None:
+                        yield log, entry.batch
+                case _:
+                    assert_never(entry)
 
     def _declared(self, entry: Declared) -> PartitionLog | None:
         """The log; None if it is damaged and a start does without it."""
