@@ -328,6 +328,8 @@ class TopicWorld:
             log.roll()
         self._tell(f"clean {key.topic}-{key.partition}")
         log.sync_sealed()
+        # A tombstone in there may go with what it deleted: no power failure brings that back.
+        kept.durable_to = max(kept.durable_to, log.segments[-1].base_offset)
         self.store.write_checkpoints()
         kept.is_cleaned = True
         offsets = read_clean_offsets(self.disk, DATA)
