@@ -54,31 +54,31 @@ def show_lag(*, group: str | None, as_json: bool, limit: int, admin: str) -> Non
     if as_json:
         click.echo(json.dumps(lag, indent=2))
     elif group is None:
-        click.echo(_all(lag))
+        click.echo(_groups_text(lag))
     else:
-        click.echo(_one(group, lag))
+        click.echo(_group_text(group, lag))
 
 
-def _all(lag: Mapping[str, object]) -> str:
+def _groups_text(lag: Mapping[str, object]) -> str:
     groups = _maps(lag.get("groups"))
     if not groups:
         if lag.get("at_ms") is None:
             return "There are no groups, and no lag was sampled yet: the daemon has just started."
         return "There are no groups."
-    with_type = any(one.get("protocol_type") not in (None, "consumer") for one in groups)
+    with_type = any(entry.get("protocol_type") not in (None, "consumer") for entry in groups)
     rows = [
         (
-            cell(one["group"]),
-            *([cell(one.get("protocol_type"))] * with_type),
-            cell(one["state"]),
-            cell(one["members"]),
-            cell(one["partitions"]),
-            cell(one["lag"]),
-            cell(one["lag_max"]),
-            duration_cell(one["seconds_max"]),
-            cell(one["verdict"]),
+            cell(entry["group"]),
+            *([cell(entry.get("protocol_type"))] * with_type),
+            cell(entry["state"]),
+            cell(entry["members"]),
+            cell(entry["partitions"]),
+            cell(entry["lag"]),
+            cell(entry["lag_max"]),
+            duration_cell(entry["seconds_max"]),
+            cell(entry["verdict"]),
         )
-        for one in groups
+        for entry in groups
     ]
     first, *others = _GROUP_COLUMNS
     shown = table((first, *(["TYPE"] * with_type), *others), rows)
@@ -88,7 +88,7 @@ def _all(lag: Mapping[str, object]) -> str:
     return shown
 
 
-def _one(group: str, lag: Mapping[str, object]) -> str:
+def _group_text(group: str, lag: Mapping[str, object]) -> str:
     partitions = _maps(lag.get("partitions"))
     head = f"Group {printable(group)}: {lag['state']}, status {lag['verdict']}"
     kind = lag.get("protocol_type")
@@ -98,58 +98,60 @@ def _one(group: str, lag: Mapping[str, object]) -> str:
     if not partitions:
         return f"{head}; it has committed nothing and owns no partitions."
     head += f"; {_in_words(lag, partitions)}"
-    lines = [head, "", table(_PARTITION_COLUMNS, [_row(one) for one in partitions])]
+    lines = [head, "", table(_PARTITION_COLUMNS, [_row(entry) for entry in partitions])]
     notes = [
-        f"{one['topic']}-{one['partition']} is assigned to several members: {_owners(one)}"
-        for one in partitions
-        if one.get("other_members")
+        f"{entry['topic']}-{entry['partition']} is assigned to several members: {_owners(entry)}"
+        for entry in partitions
+        if entry.get("other_members")
     ]
     notes += [
-        f"{one['topic']}-{one['partition']}: {one['note_words']}"
-        for one in partitions
-        if one["note_words"] and one["note"] != "no_commit"
+        f"{entry['topic']}-{entry['partition']}: {entry['note_words']}"
+        for entry in partitions
+        if entry["note_words"] and entry["note"] != "no_commit"
     ]
     return "\n".join([*lines, "", *map(printable, notes)]) if notes else "\n".join(lines)
 
 
-def _owners(one: Mapping[str, object]) -> str:
-    owners = [*_maps([one["member"]]), *_maps(one["other_members"])]
+def _owners(entry: Mapping[str, object]) -> str:
+    owners = [*_maps([entry["member"]]), *_maps(entry["other_members"])]
     return ", ".join(str(owner["member_id"]) for owner in owners)
 
 
-def _row(one: Mapping[str, object]) -> tuple[str, ...]:
-    member = one["member"]
+def _row(entry: Mapping[str, object]) -> tuple[str, ...]:
+    member = entry["member"]
     owner = member if isinstance(member, dict) else {}
-    behind = duration_cell(one["seconds"])
-    if one["seconds"] is not None and not one["seconds_exact"]:
+    behind = duration_cell(entry["seconds"])
+    if entry["seconds"] is not None and not entry["seconds_exact"]:
         behind = f"~{behind}"
     return (
-        cell(one["topic"]),
-        cell(one["partition"]),
-        cell(one["committed_offset"]),
-        cell(one["log_end_offset"]),
-        cell(one["lag"]),
+        cell(entry["topic"]),
+        cell(entry["partition"]),
+        cell(entry["committed_offset"]),
+        cell(entry["log_end_offset"]),
+        cell(entry["lag"]),
         behind,
-        per_second(one["consumed_per_second"]),
-        per_second(one["produced_per_second"]),
-        _catching_up(one),
-        cell(one["verdict"]),
+        per_second(entry["consumed_per_second"]),
+        per_second(entry["produced_per_second"]),
+        _catching_up(entry),
+        cell(entry["verdict"]),
         cell(owner.get("member_id")),
         cell(owner.get("client_host")),
         cell(owner.get("client_id")),
     )
 
 
-def _catching_up(one: Mapping[str, object]) -> str:
+def _catching_up(entry: Mapping[str, object]) -> str:
     return (
-        "never" if one.get("outlook") == "falls_behind" else duration_cell(one["catch_up_seconds"])
+        "never"
+        if entry.get("outlook") == "falls_behind"
+        else duration_cell(entry["catch_up_seconds"])
     )
 
 
 def _in_words(lag: Mapping[str, object], partitions: Sequence[Mapping[str, object]]) -> str:
-    lost = sum(one["note"] == "beyond_end" for one in partitions)
+    lost = sum(entry["note"] == "beyond_end" for entry in partitions)
     beyond = f"on {_partitions(lost)} it has committed beyond the end of the log"
-    silent = [one for one in partitions if one["note"] == "no_commit"]
+    silent = [entry for entry in partitions if entry["note"] == "no_commit"]
     waiting = sum(map(_records, silent))
     unread = (
         f"on {_partitions(len(silent))} it has committed nothing yet, and {waiting} records wait"
@@ -162,10 +164,10 @@ def _in_words(lag: Mapping[str, object], partitions: Sequence[Mapping[str, objec
     behind = (
         f"{lag['lag']} records behind, the oldest of them {duration_cell(lag['seconds_max'])} old"
     )
-    return "; ".join([behind, _outlook(lag, len(partitions)), *facts])
+    return "; ".join([behind, _catch_up_text(lag, len(partitions)), *facts])
 
 
-def _outlook(lag: Mapping[str, object], partitions: int) -> str:
+def _catch_up_text(lag: Mapping[str, object], partitions: int) -> str:
     seconds = duration_cell(lag["catch_up_seconds"])
     words = {
         "keeps_up": "it keeps up",
@@ -179,8 +181,8 @@ def _outlook(lag: Mapping[str, object], partitions: int) -> str:
     return words
 
 
-def _records(one: Mapping[str, object]) -> int:
-    start, end = one["log_start_offset"], one["log_end_offset"]
+def _records(entry: Mapping[str, object]) -> int:
+    start, end = entry["log_start_offset"], entry["log_end_offset"]
     return end - start if isinstance(start, int) and isinstance(end, int) else 0
 
 
@@ -189,4 +191,6 @@ def _partitions(count: int) -> str:
 
 
 def _maps(listed: object) -> list[dict[str, object]]:
-    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    return (
+        [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+    )

@@ -71,7 +71,7 @@ def log_lint(
                 else:
                     found[finding.check] += 1
                 click.echo(json.dumps(finding._asdict()) if as_json else str(finding))
-    looked = (
+    checked = (
         f"{tally.files} files, {tally.bytes} bytes, {tally.batches} batches, "
         f"{tally.records} records"
     )
@@ -79,7 +79,7 @@ def log_lint(
     summary = f"{_counted(found.total(), 'finding')} ({kinds})" if found else "all is sound"
     if notes:
         summary += f"; {_counted(notes, 'note')}"
-    click.echo(f"{looked}: {summary}", err=as_json)
+    click.echo(f"{checked}: {summary}", err=as_json)
     return PROBLEMS if found else 0
 
 

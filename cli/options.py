@@ -96,8 +96,8 @@ def read_options(
     if listen:
         settings.append(given("listeners", [with_listener_name(at) for at in listen], "--listen"))
     if advertise:
-        told = [with_listener_name(at) for at in advertise]
-        settings.append(given("advertised.listeners", told, "--advertise"))
+        advertised = [with_listener_name(at) for at in advertise]
+        settings.append(given("advertised.listeners", advertised, "--advertise"))
     if admin is not None:
         settings.append(given("rollcall.admin.listener", admin, "--admin"))
     return load_config(command_line=settings, environment=os.environ, file=config_file)

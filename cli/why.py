@@ -195,7 +195,7 @@ def history(
     elif offsets:
         click.echo(_offsets(events, with_group=group is None))
     else:
-        say(_line(one, with_group=group is None) for one in reversed(events))
+        say(_line(event, with_group=group is None) for event in reversed(events))
     if answer.get("more"):
         click.echo(f"These are the last {len(events)} events. Older ones exist (--limit, --until).")
 
@@ -210,10 +210,10 @@ def _offsets(events: list[dict[str, object]], *, with_group: bool) -> str:
     """One row per partition, newest last."""
     rows = []
     for event in reversed(events):
-        asker = event.get("asker")
+        client_info = event.get("asker")
         client, host = ("", "")
-        if isinstance(asker, dict):
-            client, host = str(asker["client_id"]), str(asker["host"]).lstrip("/")
+        if isinstance(client_info, dict):
+            client, host = str(client_info["client_id"]), str(client_info["host"]).lstrip("/")
         by = cell(event.get("by", event["type"]))
         if event.get("commits"):
             by += f" ({event['commits']} times)"

@@ -37,7 +37,7 @@ REBALANCES_DEFAULT: Final = 20
 REBALANCES_MAX: Final = 1_000
 EVENTS_DEFAULT: Final = 100
 EVENTS_MAX: Final = 10_000
-EVENTS_A_BREATH: Final = 200
+EVENTS_PER_SLICE: Final = 200
 
 
 class HistoryApi:
@@ -70,22 +70,26 @@ class HistoryApi:
                 found = await view.rebalances_of_all(limit + 1, span)
             else:
                 of_group = await view.rebalances(group_id, limit + 1, generation, span)
-                found = [(group_id, one) for one in of_group]
+                found = [(group_id, rebalance) for rebalance in of_group]
         except (OSError, Corrupt, KeyError) as fault:
             return refusal(500, f"the history cannot be read: {fault}")
         content: dict[str, object] = {
             "group": group_id,
             "more": len(found) > limit,
-            "rebalances": [{"group": group, **rebalance_json(one)} for group, one in found[:limit]],
-            "stories": [format_rebalance(one) for _, one in found[:limit]],
+            "rebalances": [
+                {"group": group, **rebalance_json(rebalance)} for group, rebalance in found[:limit]
+            ],
+            "stories": [format_rebalance(rebalance) for _, rebalance in found[:limit]],
         }
         if group_id is not None:
             if not found and not self._knows(group_id):
                 return self._unknown(group_id)
-            content |= self._as_it_is(view, group_id, is_now=generation is None)
+            content |= self._current_state(view, group_id, is_now=generation is None)
         return await answer_json(content, rows=len(found))
 
-    def _as_it_is(self, view: HistoryView, group_id: str, *, is_now: bool) -> dict[str, object]:
+    def _current_state(
+        self, view: HistoryView, group_id: str, *, is_now: bool
+    ) -> dict[str, object]:
         """The group at this moment: whom it waits for, and what is wrong."""
         group = self._daemon.coordinator.group(GroupId(group_id))
         waiting = view.waiting(group_id) if is_now else None
@@ -97,8 +101,8 @@ class HistoryApi:
             "protocol_type": None if group is None else group.protocol_type,
             "waiting": None if waiting is None else _waiting(waiting),
             "verdicts": [
-                _verdict(one, waits=waiting is not None)
-                for one in self._daemon.verdicts.active(group_id)
+                _verdict(active, waits=waiting is not None)
+                for active in self._daemon.verdicts.active(group_id)
             ],
             "waiting_story": [] if waiting is None else format_wait(waiting, now_ms),
         }
@@ -126,7 +130,7 @@ class HistoryApi:
             assert isinstance(plain, dict)
             about = {"offset": offset, "type": ENTRY_NAMES[type(event)], "at": instant(event.at_ms)}
             events.append({**about, "text": format_entry(event), **plain})
-            if number % EVENTS_A_BREATH == 0:
+            if number % EVENTS_PER_SLICE == 0:
                 await asyncio.sleep(0)
         content = {"group": group_id, "more": len(found) > limit, "events": events}
         return await answer_json(content, rows=len(events))
@@ -161,12 +165,12 @@ def _span(request: web.Request) -> TimeRange:
     return span
 
 
-def _verdict(one: ActiveVerdict, *, waits: bool) -> str:
+def _verdict(active: ActiveVerdict, *, waits: bool) -> str:
     """For whom a stuck group waits, and until when, the story beside it says as of now."""
-    kind = one.verdict.kind
+    kind = active.verdict.kind
     if waits and kind is VerdictKind.STUCK_GROUP:
-        return f"Verdict {kind.value} since {instant(one.since_ms)}."
-    return f"Verdict {kind.value}: {one.verdict.summary}."
+        return f"Verdict {kind.value} since {instant(active.since_ms)}."
+    return f"Verdict {kind.value}: {active.verdict.summary}."
 
 
 def _disabled() -> web.Response:
@@ -185,12 +189,12 @@ def _waiting(waiting: GroupWait) -> dict[str, object]:
 
 
 def _awaited(members: Iterable[AwaitedMember]) -> Iterable[dict[str, object]]:
-    for one in members:
-        ends_at_ms = one.session_ends_at_ms
+    for awaited in members:
+        ends_at_ms = awaited.session_ends_at_ms
         yield {
-            "member_id": one.member.member_id,
-            "group_instance_id": one.member.group_instance_id,
-            "client_id": one.member.client_id,
-            "host": one.member.client_host,
+            "member_id": awaited.member.member_id,
+            "group_instance_id": awaited.member.group_instance_id,
+            "client_id": awaited.member.client_id,
+            "host": awaited.member.client_host,
             "session_ends": None if ends_at_ms is None else instant(ends_at_ms),
         }

@@ -30,7 +30,7 @@ from protocol.names import GroupId, GroupState
 
 GROUPS_DEFAULT: Final = 1_000
 GROUPS_MAX: Final = 100_000
-GROUPS_A_BREATH: Final = 50
+GROUPS_PER_SLICE: Final = 50
 
 
 class LagApi:
@@ -57,9 +57,9 @@ class LagApi:
         if lag is None:
             return refusal(404, f"there is no group {group_id!r}")
         shown: list[dict[str, object]] = []
-        for number, one in enumerate(lag.partitions, start=1):
-            shown.append(_partition(one))
-            if number % GROUPS_A_BREATH == 0:
+        for number, partition_lag in enumerate(lag.partitions, start=1):
+            shown.append(_partition(partition_lag))
+            if number % GROUPS_PER_SLICE == 0:
                 await asyncio.sleep(0)
         group = self._daemon.coordinator.group(group_id)
         kind = None if group is None else group.protocol_type
@@ -75,7 +75,7 @@ class LagApi:
             if group.state is not GroupState.DEAD:
                 windows = book.groups.get(group.group_id)
                 groups.append((_rank(group.group_id, windows), _sums(group, windows)))
-            if number % GROUPS_A_BREATH == 0:
+            if number % GROUPS_PER_SLICE == 0:
                 await asyncio.sleep(0)
         shown = [sums for _, sums in nsmallest(limit, groups, key=itemgetter(0))]
         content: dict[str, object] = {
@@ -135,10 +135,10 @@ def _group(lag: GroupLag, partitions: list[dict[str, object]]) -> dict[str, obje
         "catch_up_seconds": lag.catch_up_seconds,
         "outlook": lag.catch_up.value,
         "partitions_falling_behind": lag.falling_behind,
-        "topics": [{"topic": topic, **_sum(one)} for topic, one in lag.by_topic().items()],
+        "topics": [{"topic": topic, **_sum(total)} for topic, total in lag.by_topic().items()],
         "members": [
-            {**_owner(owner), **_sum(one)}
-            for owner, one in _by_owner(lag.by_member().items())
+            {**_owner(owner), **_sum(total)}
+            for owner, total in _by_owner(lag.by_member().items())
             if owner is not None
         ],
         "partitions": partitions,
@@ -148,7 +148,7 @@ def _group(lag: GroupLag, partitions: list[dict[str, object]]) -> dict[str, obje
 def _by_owner(
     sums: Iterable[tuple[MemberIdentity | None, LagSum]],
 ) -> list[tuple[MemberIdentity | None, LagSum]]:
-    return sorted(sums, key=lambda one: "" if one[0] is None else one[0].member_id)
+    return sorted(sums, key=lambda pair: "" if pair[0] is None else pair[0].member_id)
 
 
 def _sum(total: LagSum) -> dict[str, object]:
@@ -161,26 +161,26 @@ def _sum(total: LagSum) -> dict[str, object]:
     }
 
 
-def _partition(one: PartitionLag) -> dict[str, object]:
+def _partition(partition_lag: PartitionLag) -> dict[str, object]:
     return {
-        "topic": one.topic,
-        "partition": one.partition,
-        "committed_offset": one.committed_offset,
-        "committed_at_ms": one.committed_at_ms,
-        "log_start_offset": one.log_start_offset,
-        "log_end_offset": one.log_end_offset,
-        "lag": one.lag,
-        "seconds": one.seconds,
-        "seconds_exact": one.seconds_exact,
-        "consumed_per_second": one.rates.consumed,
-        "produced_per_second": one.rates.produced,
-        "catch_up_seconds": one.catch_up_seconds,
-        "outlook": one.catch_up.value,
-        "verdict": one.status.value,
-        "note": one.note.value or None,
-        "note_words": LAG_NOTE_TEXTS[one.note] or None,
-        "member": None if one.owner is None else _owner(one.owner),
-        "other_members": [_owner(other) for other in one.other_owners],
+        "topic": partition_lag.topic,
+        "partition": partition_lag.partition,
+        "committed_offset": partition_lag.committed_offset,
+        "committed_at_ms": partition_lag.committed_at_ms,
+        "log_start_offset": partition_lag.log_start_offset,
+        "log_end_offset": partition_lag.log_end_offset,
+        "lag": partition_lag.lag,
+        "seconds": partition_lag.seconds,
+        "seconds_exact": partition_lag.seconds_exact,
+        "consumed_per_second": partition_lag.rates.consumed,
+        "produced_per_second": partition_lag.rates.produced,
+        "catch_up_seconds": partition_lag.catch_up_seconds,
+        "outlook": partition_lag.catch_up.value,
+        "verdict": partition_lag.status.value,
+        "note": partition_lag.note.value or None,
+        "note_words": LAG_NOTE_TEXTS[partition_lag.note] or None,
+        "member": None if partition_lag.owner is None else _owner(partition_lag.owner),
+        "other_members": [_owner(other) for other in partition_lag.other_owners],
     }
 
 

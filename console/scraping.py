@@ -96,7 +96,7 @@ class Rendering:
             raise self._failure
 
     async def make(self, pieces: Iterator[str | None], stalls: LoopStalls) -> None:
-        gathered: list[str] = []
+        buffered: list[str] = []
         size = 0
         pack = _Packer() if self.form.gzip else None
         try:
@@ -106,14 +106,14 @@ class Rendering:
                 if piece is _END:
                     break
                 if piece is not None:
-                    gathered.append(piece)
+                    buffered.append(piece)
                     size += len(piece)
                     if size >= CHUNK_CHARS:
-                        await self._add("".join(gathered), pack)
-                        gathered, size = [], 0
+                        await self._add("".join(buffered), pack)
+                        buffered, size = [], 0
                 stalls.end("scrape", began_s)
                 await asyncio.sleep(0)
-            await self._add("".join(gathered), pack)
+            await self._add("".join(buffered), pack)
             if pack is not None:
                 self._append(await pack.end())
         except Exception as failure:  # noqa: BLE001 - whatever it is, each reader is to hear of it

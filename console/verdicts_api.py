@@ -38,7 +38,7 @@ class VerdictsApi:
             return refusal(400, str(fault))
         watch = self._daemon.verdicts
         standing = list(watch.active(group_id))
-        shown = [_verdict(one) for one in standing[:limit]]
+        shown = [_verdict(active) for active in standing[:limit]]
         content: dict[str, object] = {
             "at_ms": self._daemon.lag.book.at_ms or None,
             "interval_ms": self._daemon.lag.book.limits.interval_ms,
@@ -48,13 +48,13 @@ class VerdictsApi:
         return await answer_json(content, rows=len(shown))
 
 
-def _verdict(one: ActiveVerdict) -> dict[str, object]:
-    verdict = one.verdict
+def _verdict(active: ActiveVerdict) -> dict[str, object]:
+    verdict = active.verdict
     return {
         "group": verdict.group_id,
         "verdict": verdict.kind.value,
         "subject": verdict.subject or None,
-        "since_ms": one.since_ms,
+        "since_ms": active.since_ms,
         "summary": verdict.summary,
         "remedy": verdict.remedy,
         "evidence": dict(verdict.evidence),

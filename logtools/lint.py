@@ -17,8 +17,8 @@ from logtools.lint_files import (
     lint_checkpoints,
     lint_folder,
     lint_topic_ids,
-    look_before,
     read_checkpoints,
+    read_positions,
 )
 from logtools.lint_journal import lint_journal
 from logtools.lint_segment import PartitionLint
@@ -38,7 +38,7 @@ def findings(
     checkpoints = read_checkpoints(place.path) if place.is_data_dir else None
     for partition in place.partitions:
         lint = PartitionLint(partition, tally, partitions)
-        before = look_before(partition.folder) if partition.folder is not None else None
+        before = read_positions(partition.folder) if partition.folder is not None else None
         yield from lint.segments()
         if partition.folder is not None and before is not None:
             yield from lint_folder(lint, partition.folder, before)

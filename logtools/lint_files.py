@@ -58,7 +58,7 @@ class Before(NamedTuple):
     snapshots: list[tuple[str, int]]  # (path, position)
 
 
-def look_before(folder: Path) -> Before:
+def read_positions(folder: Path) -> Before:
     """Of one partition, what names offsets of its log."""
     before = Before([], [], [])
     try:

@@ -160,7 +160,7 @@ def statistics(
         may_clean = cleanable(partition, upkeep or Upkeep(), settings or LogSettings(), now_ms)
         counter = _PartitionCounter(partition, now_ms)
         counter.run(may_clean)
-        counter.tell(tops)
+        counter.add_to(tops)
         total.add(counter.counts)
         partitions.append((partition, counter.counts))
     return Statistics(partitions, total, tops)
@@ -311,8 +311,8 @@ class _PartitionCounter:
                 self._kill(known.batch, -known.live_bytes)  # a tombstone, once its time is over
         counts.frees_at_most = self._freed()
 
-    def tell(self, tops: Tops) -> None:
-        """Hand on the largest of this partition."""
+    def add_to(self, tops: Tops) -> None:
+        """Add the largest of this partition."""
         tops.offer("groups", iter(self._groups.values()))
         tops.offer("members", iter(self._members.values()))
         tops.offer("keys", self._key_shares())

@@ -46,5 +46,5 @@ def disk_full_errors(spark: SparkSession, out: str) -> Iterator[None]:
 
 def _free_mib(place: str) -> int:
     there = local_path(place).absolute()
-    found = next(one for one in (there, *there.parents, Path("/")) if one.exists())
+    found = next(folder for folder in (there, *there.parents, Path("/")) if folder.exists())
     return shutil.disk_usage(found).free >> 20

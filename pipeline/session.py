@@ -33,7 +33,7 @@ APP_NAME: Final = "rollcall-pipeline"
 _PACKAGES: Final = "spark.jars.packages"
 _WORKER: Final = "spark.executorEnv."
 _CONNECT_PORT: Final = 15_002
-_PATIENCE_S: Final = 10
+_CONNECT_TIMEOUT_S: Final = 10
 
 _LOCAL: Final = {
     "spark.driver.host": "127.0.0.1",
@@ -76,7 +76,7 @@ def start_session(
         builder = SparkSession.builder.appName(APP_NAME)
         given = dict(_ALWAYS)
         if remote is not None:
-            _knock(remote)
+            _check_server(remote)
             builder = builder.remote(remote)
         else:
             given |= {f"{_WORKER}{name}": value for name, value in _worker_environment().items()}
@@ -141,13 +141,15 @@ def _own_stderr(*, is_ours: bool) -> AbstractContextManager[None]:
     return stderr_to_log() if is_ours else nullcontext()
 
 
-def _knock(remote: str) -> None:
+def _check_server(remote: str) -> None:
     """Spark Connect's own client would try for ten minutes, and say nothing. Raises NoServer."""
     url = urlsplit(remote)
     if url.scheme != "sc" or not url.hostname:
         raise NoServer(f"{remote!r} is not a Spark Connect address such as sc://spark:15002")
     try:
-        socket.create_connection((url.hostname, url.port or _CONNECT_PORT), _PATIENCE_S).close()
+        socket.create_connection(
+            (url.hostname, url.port or _CONNECT_PORT), _CONNECT_TIMEOUT_S
+        ).close()
     except OSError as fault:
         raise NoServer(f"{remote}: {fault.strerror or fault}") from None
 

@@ -59,7 +59,7 @@ def apply_plan(target: Target, plan: Plan, now_ms: int, beside: Sequence[Beside]
     if not per_partition:
         return Appended(0, 0, 0, 0)
     partitions = sorted(per_partition)
-    _begin(target, partitions, [one.log for one in beside])
+    _begin(target, partitions, [other.log for other in beside])
     batches = size = 0
     for partition in partitions:
         log = target.log(partition)
@@ -70,7 +70,9 @@ def apply_plan(target: Target, plan: Plan, now_ms: int, beside: Sequence[Beside]
     for log, records in beside:
         for batch, _count in timed_batches(records):
             log.append(batch, now_ms)
-    for log in [target.log(partition) for partition in partitions] + [one.log for one in beside]:
+    for log in [target.log(partition) for partition in partitions] + [
+        other.log for other in beside
+    ]:
         log.flush()
     rollback_journal.delete_journal(target.disk, target.path)
     return Appended(len(partitions), plan.records, batches, size)

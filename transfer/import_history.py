@@ -51,5 +51,5 @@ def history_of_plan(
     total = sum(map(len, records.values()))
     logs = [(log, at) for at, log in enumerate(history) if log is not None and at in records]
     beside = [Beside(log, records[at]) for log, at in logs]
-    recorded = sum(len(one.records) for one in beside)
+    recorded = sum(len(part.records) for part in beside)
     return ImportHistory(beside, recorded, total - recorded)

@@ -135,6 +135,6 @@ def _commit(bootstrap: str, source: OffsetsSource, order: Import, report: Report
             if group.offsets:
                 refused = cluster.commit(group)
                 report.refused += refused
-                report.committed += len(group.offsets) - sum(one.refuses for one in refused)
+                report.committed += len(group.offsets) - sum(refusal.refuses for refusal in refused)
     finally:
         cluster.close()

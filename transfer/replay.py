@@ -72,7 +72,7 @@ class Replay:
         sums.committed_records += committed.committed_records
         sums.aborted += committed.aborted
         sums.aborted_records += committed.aborted_records
-        sums.pending += [p for one in committed.withheld if (p := _pending(one)) is not None]
+        sums.pending += [p for record in committed.withheld if (p := _pending(record)) is not None]
 
     def _apply(self, record: StoredRecord) -> None:
         key, value = record.key, record.value

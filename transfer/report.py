@@ -108,11 +108,11 @@ def report_json(report: Report) -> Json:
                 "committed_records": transactions.committed_records,
                 "aborted": transactions.aborted,
                 "aborted_records": transactions.aborted_records,
-                "pending": [dict(one._asdict()) for one in transactions.pending],
+                "pending": [dict(entry._asdict()) for entry in transactions.pending],
             },
             "in_use": list[Json](tally.in_use),
-            "torn_tails": [dict(one._asdict()) for one in tally.torn_tails],
-            "damaged": [dict(one._asdict()) for one in tally.damaged],
+            "torn_tails": [dict(entry._asdict()) for entry in tally.torn_tails],
+            "damaged": [dict(entry._asdict()) for entry in tally.damaged],
         },
         "groups": {kind: report.groups[kind] for kind in GROUP_KINDS},
         "groups_left_out": report.groups_left_out,
@@ -139,7 +139,7 @@ def report_json(report: Report) -> Json:
         "committed": report.committed,
         "expiring": report.expiring,
         "written": None if appended is None else dict[str, Json](appended._asdict()),
-        "refused": [dict(one._asdict()) for one in report.refused],
+        "refused": [dict(entry._asdict()) for entry in report.refused],
     }
 
 
@@ -287,12 +287,12 @@ def _line(title: str, *facts: str) -> str:
     return f"  {title:<13} {', '.join(fact for fact in facts if fact)}"
 
 
-def _count(number: int, one: str, many: str = "") -> str:
-    return f"{_number(number)} {one if number == 1 else many or one + 's'}"
+def _count(number: int, singular: str, plural: str = "") -> str:
+    return f"{_number(number)} {singular if number == 1 else plural or singular + 's'}"
 
 
-def _some(number: int, one: str, many: str = "") -> str:
-    return _count(number, one, many or one) if number else ""
+def _some(number: int, singular: str, plural: str = "") -> str:
+    return _count(number, singular, plural or singular) if number else ""
 
 
 def _number(number: int) -> str:

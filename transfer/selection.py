@@ -25,8 +25,8 @@ class Selection:
         return [group_id for group_id in group_ids if self.has(group_id)]
 
     def has(self, group_id: GroupId) -> bool:
-        wanted = not self._wanted or any(one.fullmatch(group_id) for one in self._wanted)
-        return wanted and not any(one.fullmatch(group_id) for one in self._excluded)
+        wanted = not self._wanted or any(pattern.fullmatch(group_id) for pattern in self._wanted)
+        return wanted and not any(pattern.fullmatch(group_id) for pattern in self._excluded)
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:

@@ -301,14 +301,14 @@ def _add(
     topic: str,
     partitions: Sequence[OffsetFetchResponsePartition | OffsetFetchResponsePartitions],
 ) -> None:
-    for one in partitions:
-        if one.error_code is not ErrorCode.NONE:
-            error = one.error_code.name
-            refused.append(Refused(group.group_id, topic, one.partition_index, error))
-        elif one.committed_offset >= 0:
+    for answer in partitions:
+        if answer.error_code is not ErrorCode.NONE:
+            error = answer.error_code.name
+            refused.append(Refused(group.group_id, topic, answer.partition_index, error))
+        elif answer.committed_offset >= 0:
             group.put_offset(
-                (topic, one.partition_index),
-                one.committed_offset,
-                one.committed_leader_epoch,
-                one.metadata or "",
+                (topic, answer.partition_index),
+                answer.committed_offset,
+                answer.committed_leader_epoch,
+                answer.metadata or "",
             )

@@ -49,7 +49,7 @@ _SMALL_BYTES: Final = 400
 """Batches of fewer bytes than this, in the mean, are found together."""
 
 _STRETCH_BYTES: Final = 8 << 10
-_LOOKED_AT_BYTES: Final = 1 << 10  # of a stretch, for a place to begin at
+_PROBED_BYTES: Final = 1 << 10  # of a stretch, for a place to begin at
 _LEADS: Final = 2  # batches in a row that such a place must lead to
 _STEPS_MAX: Final = 1_000
 """Some times what a stretch of the smallest takes: where few begin, one by one is faster."""
@@ -79,7 +79,7 @@ def hop(chunk: bytes, content: Bytes, *, is_last: bool, check_crc: bool) -> Hops
     sure = np.zeros(0, np.int64)
     begin = 0
     if len(probe) * _SMALL_BYTES > _PROBE_BYTES:
-        sure, begin = _leap(content, check_crc=check_crc)
+        sure, begin = _find_together(content, check_crc=check_crc)
     found, damage, position, why_lost = _hop(chunk, begin, check_crc=check_crc)
     end = len(chunk)
     # Zeros are the end of an active segment, which may be preallocated.
@@ -123,7 +123,7 @@ def _hop(
     return positions, damage, position, None
 
 
-def _leap(content: Bytes, *, check_crc: bool) -> tuple[Ints, int]:
+def _find_together(content: Bytes, *, check_crc: bool) -> tuple[Ints, int]:
     """(where batches begin from the chunk's beginning on, where they end), as far as is sure."""
     starts = at = _starts(content)
     bounds = np.append(starts[1:], content.size)
@@ -152,15 +152,15 @@ def _starts(content: Bytes) -> Ints:
     """The beginning, and of each later stretch the first place that looks like a batch."""
     count = content.size // _STRETCH_BYTES
     stretches = np.arange(count) * _STRETCH_BYTES
-    looked_at = content.octets[_MAGIC_AT:][: count * _STRETCH_BYTES]
-    looked_at = looked_at.reshape(count, _STRETCH_BYTES)[:, :_LOOKED_AT_BYTES]
+    probed = content.octets[_MAGIC_AT:][: count * _STRETCH_BYTES]
+    probed = probed.reshape(count, _STRETCH_BYTES)[:, :_PROBED_BYTES]
     # Only words that have a magic number in them are looked into: few have.
-    is_magic = np.ascontiguousarray(looked_at == 2).reshape(-1)
+    is_magic = np.ascontiguousarray(probed == 2).reshape(-1)
     words = np.flatnonzero(is_magic.view(np.uint64))
     found = np.flatnonzero(is_magic.view(np.bool_).reshape(-1, 8)[words])
     place = words[found // 8] * 8 + found % 8
-    stretch = place // _LOOKED_AT_BYTES
-    at = stretches[stretch] + place % _LOOKED_AT_BYTES
+    stretch = place // _PROBED_BYTES
+    at = stretches[stretch] + place % _PROBED_BYTES
     possible = np.ones(len(at), np.bool_)
     after = at
     for _ in range(_LEADS):

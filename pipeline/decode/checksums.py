@@ -20,7 +20,7 @@ from pipeline.decode.vector_reads import Ints, Octets
 Crcs = npt.NDArray[np.uint32]
 
 _POLYNOMIAL: Final = np.uint32(0x82F6_3B78)  # the lowest power is the highest bit
-_ONE: Final = np.uint32(0x8000_0000)
+_UNIT: Final = np.uint32(0x8000_0000)
 _ALL: Final = 0xFFFF_FFFF
 _NEAR_BITS: Final = 11
 _NEAR: Final = 1 << _NEAR_BITS
@@ -47,16 +47,16 @@ def are_right(covered: Crcs, octets: Octets, after: Ints, uncovered: int) -> boo
     # The state of a checksum begins with all ones; for a part that is where the one before it ends
     # and `uncovered` later, for the first at the very beginning.
     whole = _power(len(octets))
-    ones = total(near[within]) ^ int(_ONE) ^ whole
+    of_stated = total(near[within]) ^ int(_UNIT) ^ whole
     states = total(_moved(~covered, within))
     computed = google_crc32c.value(octets) ^ _ALL ^ _times(whole, _ALL)
-    return _times(computed ^ states, _power(uncovered)) == _times(ones, _ALL)
+    return _times(computed ^ states, _power(uncovered)) == _times(of_stated, _ALL)
 
 
 @cache
 def _powers() -> tuple[Crcs, Crcs]:
     """x^8 to every power below `_NEAR`, and to the multiples of it."""
-    near = _geometric(int(_ONE) >> 8, _NEAR)
+    near = _geometric(int(_UNIT) >> 8, _NEAR)
     step = _times(int(near[-1]), int(near[1]))
     return near, _geometric(step, 1 << 16)
 
@@ -98,7 +98,7 @@ def _power(count: int) -> int:
 
 
 def _geometric(step: int, count: int) -> Crcs:
-    powers = np.array([_ONE], np.uint32)
+    powers = np.array([_UNIT], np.uint32)
     while len(powers) < count:
         powers = np.concatenate([powers, _multiply(powers, np.full_like(powers, step))])
         step = _times(step, step)
@@ -107,10 +107,10 @@ def _geometric(step: int, count: int) -> Crcs:
 
 def _multiply(a: Crcs, b: Crcs) -> Crcs:
     """Each of the one by each of the other."""
-    product, one = np.zeros_like(a), np.uint32(1)
+    product, unit = np.zeros_like(a), np.uint32(1)
     for bit in range(31, -1, -1):
-        product ^= b * ((a >> np.uint32(bit)) & one)
-        b = (b >> one) ^ (_POLYNOMIAL * (b & one))
+        product ^= b * ((a >> np.uint32(bit)) & unit)
+        b = (b >> unit) ^ (_POLYNOMIAL * (b & unit))
     return product
 
 

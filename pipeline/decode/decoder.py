@@ -74,7 +74,7 @@ class Slice:
         last = np.iinfo(np.int64).max if end is None else end
         keep: Flags = (self.offset >= begin) & (self.offset < last)
         damage = [
-            one for one in self.damage if one.base_offset < 0 or begin <= one.base_offset < last
+            lost for lost in self.damage if lost.base_offset < 0 or begin <= lost.base_offset < last
         ]
         some = self if keep.all() else self._where(np.flatnonzero(keep))
         return replace(some, damage=damage)
@@ -107,9 +107,11 @@ class Slice:
         return pa.RecordBatch.from_arrays(arrays, schema=table.schema)
 
     def key_value(self, row: int) -> tuple[bytes | None, bytes | None]:
-        one = self.records
-        key = one.keys.one_blob(int(one.key_at[row]), int(one.key_bytes[row]))
-        return key, one.values.one_blob(int(one.value_at[row]), int(one.value_bytes[row]))
+        records = self.records
+        key = records.keys.one_blob(int(records.key_at[row]), int(records.key_bytes[row]))
+        return key, records.values.one_blob(
+            int(records.value_at[row]), int(records.value_bytes[row])
+        )
 
 
 _OF_THE_LOG: Final = frozenset(

@@ -27,7 +27,7 @@ PADDING: Final = 80 << 10
 
 _CONTINUES: Final = np.uint64(0x8080_8080_8080_8080)
 _SEVEN: Final = [np.uint64(0x7F << (7 * group)) for group in range(8)]
-_ONE: Final = np.uint64(1)
+_BIT: Final = np.uint64(1)
 
 
 class Bytes:
@@ -70,9 +70,9 @@ class Bytes:
         """(number, bytes that it takes); zero bytes where it has no end within eight."""
         words = self.words(positions)
         ends = ~words & _CONTINUES
-        last = ends & (~ends + _ONE)  # the lowest such bit: the top of the number's last byte
-        size = np.where(ends == 0, 0, np.bitwise_count(last - _ONE) // 8 + 1).astype(np.int64)
-        payload = words & (last - _ONE)
+        last = ends & (~ends + _BIT)  # the lowest such bit: the top of the number's last byte
+        size = np.where(ends == 0, 0, np.bitwise_count(last - _BIT) // 8 + 1).astype(np.int64)
+        payload = words & (last - _BIT)
         number = payload & _SEVEN[0]
         for group in range(1, 8):
             number |= (payload >> np.uint64(group)) & _SEVEN[group]
@@ -123,9 +123,9 @@ class Bytes:
 def _make_pairs() -> Ints:
     """By two bytes: the zig-zag number that they begin with << 8 | the bits that it takes."""
     pairs = np.arange(1 << 16)
-    one, two = pairs & 0xFF, pairs >> 8
-    is_one, is_two = one < 0x80, two < 0x80
-    number = np.where(is_one, one, (one & 0x7F) | two << 7)
+    first, second = pairs & 0xFF, pairs >> 8
+    is_one, is_two = first < 0x80, second < 0x80
+    number = np.where(is_one, first, (first & 0x7F) | second << 7)
     bits = np.where(is_one, 8, np.where(is_two, 16, _LONG))
     return (((number >> 1) ^ -(number & 1)) << 8 | bits).astype(np.int32)
 

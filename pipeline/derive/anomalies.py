@@ -81,7 +81,7 @@ def flapping_member_rows(events: DataFrame) -> DataFrame:
     left = events.where("type = 'members_removed'").dropDuplicates(["log_partition", "log_offset"])
     gone = "array<struct<who:struct<client_id:string,host:string,group_instance_id:string>>>"
     members = fn.from_json(fn.get_json_object("event", "$.members"), gone)
-    who = (
+    departures = (
         left.select("group", "at_ms", "cause", fn.explode(members).alias("gone"))
         .select("group", "at_ms", "cause", "gone.who.*")
         .withColumn(
@@ -91,7 +91,7 @@ def flapping_member_rows(events: DataFrame) -> DataFrame:
     )
     window = (fn.col("at_ms") - fn.col("at_ms") % FLAP_WINDOW_MS).cast("long")
     found = (
-        who.groupBy("group", "member", window.alias("window_ms"))
+        departures.groupBy("group", "member", window.alias("window_ms"))
         .agg(
             fn.count("*").alias("left"),
             fn.min("at_ms").alias("since"),
@@ -136,7 +136,9 @@ def skewed_assignment_rows(group_metadata: DataFrame) -> DataFrame:
         ["log_partition", "log_offset"]
     )
     owned = fn.aggregate(
-        "member.assigned", fn.lit(0), lambda total, one: total + fn.size(one["partitions"])
+        "member.assigned",
+        fn.lit(0),
+        lambda total, of_topic: total + fn.size(of_topic["partitions"]),
     )
     owned = fn.coalesce(owned, fn.lit(0))  # null: a member whose assignment could not be read
     loads = listed.select("group", "generation", "log_timestamp_ms", member).withColumn(

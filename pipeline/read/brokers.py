@@ -21,12 +21,12 @@ from seams.operator_error import WrongInput
 
 KAFKA: Final = "kafka://"
 _PREFIX: Final = "kafka."  # of the connector's options that are its client's
-_PATIENCE_MS: Final = "20000"
+_TIMEOUT_MS: Final = "20000"
 _BYTES: Final = "org.apache.kafka.common.serialization.ByteArray"
 _CONSUMER: Final = {
     "key.deserializer": f"{_BYTES}Deserializer",
     "value.deserializer": f"{_BYTES}Deserializer",
-    "default.api.timeout.ms": _PATIENCE_MS,
+    "default.api.timeout.ms": _TIMEOUT_MS,
     "allow.auto.create.topics": "false",
     "enable.auto.commit": "false",
     "auto.offset.reset": "earliest",  # where retention has taken what was asked for
@@ -34,12 +34,12 @@ _CONSUMER: Final = {
 _PRODUCER: Final = {
     "key.serializer": f"{_BYTES}Serializer",
     "value.serializer": f"{_BYTES}Serializer",
-    "max.block.ms": _PATIENCE_MS,
+    "max.block.ms": _TIMEOUT_MS,
     "acks": "all",
     "enable.idempotence": "true",  # its records of one key stay in order: verdict_topic.py
 }
 
-_ADMIN: Final = {"default.api.timeout.ms": _PATIENCE_MS, "request.timeout.ms": _PATIENCE_MS}
+_ADMIN: Final = {"default.api.timeout.ms": _TIMEOUT_MS, "request.timeout.ms": _TIMEOUT_MS}
 
 _OLD_LISTING: Final = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 """Only the connector's older way to list offsets reads what it is assigned, internal or not."""
@@ -78,7 +78,8 @@ class Broker:
             begins = consumer.beginningOffsets(partitions)
             ends = consumer.endOffsets(partitions)
             return {
-                one.partition(): OffsetRange(int(begins[one]), int(ends[one])) for one in partitions
+                partition.partition(): OffsetRange(int(begins[partition]), int(ends[partition]))
+                for partition in partitions
             }
 
     def cluster_id(self) -> str:
@@ -100,25 +101,33 @@ class Broker:
         """(key, value) of what was written from these offsets up to now; of partitions that are not
         named, from the first. Raises NoBroker."""
         with self._consumer() as consumer:
-            mine = self._partitions(consumer, topic)
-            ends = {one: int(end) for one, end in consumer.endOffsets(mine).items()}
-            left = [one for one in mine if begins.get(one.partition(), 0) < ends[one]]
+            assigned = self._partitions(consumer, topic)
+            ends = {partition: int(end) for partition, end in consumer.endOffsets(assigned).items()}
+            left = [
+                partition
+                for partition in assigned
+                if begins.get(partition.partition(), 0) < ends[partition]
+            ]
             consumer.assign(left)
-            for one in left:
-                consumer.seek(one, begins.get(one.partition(), 0))
+            for partition in left:
+                consumer.seek(partition, begins.get(partition.partition(), 0))
             while left:
                 for record in _each(consumer.poll(self._java.java.time.Duration.ofSeconds(1))):
                     if record.key() is not None and record.value() is not None:
                         yield bytes(record.key()), bytes(record.value())
-                left = [one for one in left if consumer.position(one) < ends[one]]
+                left = [
+                    partition
+                    for partition in left
+                    if consumer.position(partition) < ends[partition]
+                ]
 
     def write(self, topic: str, records: Iterable[tuple[bytes, bytes]]) -> None:
         """Append (key, value) pairs, in their order; stored when it returns. Raises NoBroker."""
         with self._client("producer.KafkaProducer", _PRODUCER) as producer:
             make = self._java.org.apache.kafka.clients.producer.ProducerRecord
             sent = [producer.send(make(topic, key, value)) for key, value in records]
-            for one in sent:
-                one.get()
+            for acknowledged in sent:
+                acknowledged.get()
 
     def commit(self, group: str, topic: str, offsets: Mapping[int, int]) -> None:
         """As a simple consumer of the group. Raises NoBroker."""
@@ -142,7 +151,7 @@ class Broker:
     def _partitions(self, consumer: JavaObject, topic: str) -> list[JavaObject]:
         found = consumer.partitionsFor(topic)
         number = self._java.org.apache.kafka.common.TopicPartition
-        return [number(topic, one.partition()) for one in found or ()]
+        return [number(topic, partition.partition()) for partition in found or ()]
 
     @contextmanager
     def _consumer(self) -> Iterator[JavaObject]:

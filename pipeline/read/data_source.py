@@ -95,7 +95,7 @@ class LogReader(DataSourceReader):
         size = int(self._options.get("piece.bytes", PIECE_BYTES))
         topic = topic_of(self._tables, self._options)
         found = with_records_from(segments(path, topic), self._begins)
-        return [Task(piece) for one in found for piece in pieces(one, size)]
+        return [Task(piece) for segment in found for piece in pieces(segment, size)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Task)

@@ -88,11 +88,17 @@ def folders(spark: SparkSession, path: str) -> list[str]:
     """The names of the folders in a folder, in order; none if it is not there."""
     if is_local(path):
         where = local_path(path)
-        return sorted(one.name for one in where.iterdir() if one.is_dir()) if where.exists() else []
+        return (
+            sorted(entry.name for entry in where.iterdir() if entry.is_dir())
+            if where.exists()
+            else []
+        )
     system, found = _hadoop(spark, path)
     if not system.exists(found):
         return []
-    return sorted(one.getPath().getName() for one in system.listStatus(found) if one.isDirectory())
+    return sorted(
+        entry.getPath().getName() for entry in system.listStatus(found) if entry.isDirectory()
+    )
 
 
 def remove_tree(spark: SparkSession, path: str) -> None:

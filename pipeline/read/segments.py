@@ -77,18 +77,18 @@ def segments(path: str, topic: str) -> list[LogSegment]:
         raise NoSegments(f"{path}: no such folder or segment")
     if not found:
         raise NoSegments(f"{path} has no segment of {topic}")
-    return sorted(found, key=lambda one: (one.partition, one.base_offset))
+    return sorted(found, key=lambda segment: (segment.partition, segment.base_offset))
 
 
 def with_records_from(found: Sequence[LogSegment], begins: Mapping[int, int]) -> list[LogSegment]:
     """Of segments in order, those that may have records from these offsets on."""
     following = [*found[1:], None]
     return [
-        one
-        for one, after in zip(found, following, strict=True)
+        segment
+        for segment, after in zip(found, following, strict=True)
         if after is None
-        or after.partition != one.partition
-        or after.base_offset > begins.get(one.partition, 0)
+        or after.partition != segment.partition
+        or after.base_offset > begins.get(segment.partition, 0)
     ]
 
 

@@ -101,7 +101,9 @@ class BrokerLog(SourceLog):
 
     def __init__(self, spark: SparkSession, broker: Broker, topic: str) -> None:
         self._extents = broker.extents(topic)
-        super().__init__(topic, {one: extent.end for one, extent in self._extents.items()})
+        super().__init__(
+            topic, {partition: extent.end for partition, extent in self._extents.items()}
+        )
         self._spark = spark
         self._broker = broker
         self._brought: dict[str, DataFrame] = {}
@@ -111,8 +113,8 @@ class BrokerLog(SourceLog):
         if not self._extents:
             return self._spark.createDataFrame([], from_arrow_schema(schema_of(tables)))
         starts = {
-            one: min(max(begins.get(one, 0), extent.begin), extent.end)
-            for one, extent in self._extents.items()
+            partition: min(max(begins.get(partition, 0), extent.begin), extent.end)
+            for partition, extent in self._extents.items()
         }
         return decoded(self._messages(starts), self.topic, *tables)
 
@@ -121,9 +123,13 @@ class BrokerLog(SourceLog):
         self._brought.clear()
 
     def _messages(self, starts: Offsets) -> DataFrame:
-        begin = json.dumps({self.topic: {str(one): offset for one, offset in starts.items()}})
+        begin = json.dumps(
+            {self.topic: {str(partition): offset for partition, offset in starts.items()}}
+        )
         if begin not in self._brought:
-            end = json.dumps({self.topic: {str(one): offset for one, offset in self.ends.items()}})
+            end = json.dumps(
+                {self.topic: {str(partition): offset for partition, offset in self.ends.items()}}
+            )
             reader = self._spark.read.format("kafka").options(
                 **self._broker.assign({self.topic: self.ends}),
                 startingOffsets=begin,

@@ -72,8 +72,8 @@ class Section:
             for at in range(len(heads))
         ]
         head = "".join(
-            f'<th class="n">{html.escape(one)}</th>' if right else f"<th>{html.escape(one)}</th>"
-            for one, right in zip(heads, numeric, strict=True)
+            f'<th class="n">{html.escape(name)}</th>' if right else f"<th>{html.escape(name)}</th>"
+            for name, right in zip(heads, numeric, strict=True)
         )
         lines = ("".join(map(_cell, row, numeric)) for row in body)
         inside = "".join(f"<tr>{line}</tr>" for line in lines)
@@ -85,15 +85,17 @@ class Section:
 
 def page(title: str, about: str, sections: Sequence[Section]) -> str:
     """The whole file."""
-    links = "".join(f'<a href="#{one.anchor}">{html.escape(one.title)}</a>' for one in sections)
+    links = "".join(
+        f'<a href="#{section.anchor}">{html.escape(section.title)}</a>' for section in sections
+    )
     parts = [
         f"{_HEAD}<title>{html.escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>",
         f'<h1>{html.escape(title)}</h1>\n<p class="note">{html.escape(about)}</p>',
         f"<nav>{links}</nav>",
     ]
-    for one in sections:
-        parts.append(f'<section id="{one.anchor}">\n<h2>{html.escape(one.title)}</h2>')
-        parts += [*one.parts, "</section>"]
+    for section in sections:
+        parts.append(f'<section id="{section.anchor}">\n<h2>{html.escape(section.title)}</h2>')
+        parts += [*section.parts, "</section>"]
     return "\n".join([*parts, "</body>\n</html>\n"])
 
 

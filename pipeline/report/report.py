@@ -70,14 +70,14 @@ def _overview(results: Results) -> Section:
     figures: list[tuple[str, object]] = []
     rate, health = results.table("commit_rate"), results.table("group_health")
     if rate is not None:
-        one = _only(
+        totals = _only(
             rate.agg(
                 fn.sum("commits"),
                 fn.count_distinct("group"),
                 fn.count_distinct("group", "topic", "partition"),
             )
         )
-        counted = zip(("commits", "groups that committed", "partitions"), one, strict=True)
+        counted = zip(("commits", "groups that committed", "partitions"), totals, strict=True)
         figures += [(what, value or 0) for what, value in counted]
     if health is not None:
         last = _newest_health(health).groupBy("status").count().collect()

@@ -52,7 +52,7 @@ def merge(spark: SparkSession, out: str, batch: int) -> None:
         many = [day for day in over if len(done[day]) > 1]
         for day in many[:DAYS_OF_A_STEP]:
             _merge(spark, path, day, done[day])
-        _merge(spark, path, newest, [one for one in done[newest] if one >= batch - EVERY])
+        _merge(spark, path, newest, [number for number in done[newest] if number >= batch - EVERY])
 
 
 def finish_merges(spark: SparkSession, out: str) -> None:

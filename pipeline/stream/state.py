@@ -50,7 +50,9 @@ STATE_SCHEMAS: Final[Mapping[str, str]] = {
 }
 
 
-_ANEW: Final = "start from scratch with another --to (or delete this folder) and another topic"
+_START_OVER: Final = (
+    "start from scratch with another --to (or delete this folder) and another topic"
+)
 
 
 class BadState(OperationFailed):
@@ -97,11 +99,11 @@ class State:
         checkpoint is not the one that the batches were counted by."""
         has_checkpoint = read_text(self._spark, f"{self.checkpoint}/metadata") is not None
         if not has_checkpoint and folders(self._spark, f"{self.path}/batches"):
-            raise BadState(f"{self.checkpoint} is gone: {_ANEW}")
+            raise BadState(f"{self.checkpoint} is gone: {_START_OVER}")
         path = f"{self.path}/stream.json"
         content = read_text(self._spark, path)
         if content is None and has_checkpoint:
-            raise BadState(f"{path} is gone: {_ANEW}")
+            raise BadState(f"{path} is gone: {_START_OVER}")
         if content is None:
             said = {"id": uuid.uuid4().hex[:12], "cluster": cluster}
             replace_text(self._spark, path, json.dumps(said) + "\n")
@@ -125,7 +127,7 @@ class State:
         folder = self._folder(batch - 1)
         done = read_text(self._spark, f"{folder}/done.json")
         if done is None:
-            raise BadState(f"{folder} is gone: {_ANEW}")
+            raise BadState(f"{folder} is gone: {_START_OVER}")
         return Remembered(folder, Clock(**json.loads(done)))
 
     def topic_ends(self, batch: int) -> dict[int, int] | None:

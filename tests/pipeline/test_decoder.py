@@ -241,7 +241,7 @@ def test_small_batches_are_found_as_by_hopping() -> None:
     log, at = small_log(700)
     content = records.Bytes(log)
 
-    assert len(hops._leap(content, check_crc=True)[0]) == 700
+    assert len(hops._find_together(content, check_crc=True)[0]) == 700
     for cut in (len(log), len(log) - 1, at[-1] + 61, at[-1] + 30, at[-2] + 17):
         found = find_records(log[:cut], is_last=False)
         ends = [*at[1:], len(log)]
@@ -259,7 +259,7 @@ def test_what_looks_like_batches_in_a_row_misleads_nobody() -> None:
         at.append(len(log))
         log += encode_batch([record], n, NOON_MS)
 
-    sure, _ = hops._leap(records.Bytes(bytes(log)), check_crc=True)
+    sure, _ = hops._find_together(records.Bytes(bytes(log)), check_crc=True)
 
     assert 0 < len(sure) < 700
     assert sure.tolist() == at[: len(sure)]
@@ -270,7 +270,7 @@ def test_where_too_many_steps_were_needed_batches_are_hopped_over() -> None:
     log, at = small_log(700)
 
     with patch.object(hops, "_STEPS_MAX", 5):
-        sure, _ = hops._leap(records.Bytes(log), check_crc=True)
+        sure, _ = hops._find_together(records.Bytes(log), check_crc=True)
         found = find_records(log, is_last=True)
 
     assert sure.tolist() == at[:5]
