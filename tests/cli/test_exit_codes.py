@@ -1,7 +1,9 @@
 """Exit codes: each command ends each wrong input with one line and the code in the table."""
 
 import errno
+import gc
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -17,6 +19,13 @@ from tests.cli.test_command import Command, rollcall
 __all__ = ["rollcall"]  # a fixture
 
 LOCKED = "is in use by process"
+
+
+@pytest.fixture(autouse=True)
+def _collector() -> Iterator[None]:
+    """`serve` turns the garbage collector off before it finds out that it cannot start."""
+    yield
+    gc.enable()
 
 
 @pytest.fixture(scope="module")
