@@ -20,7 +20,9 @@ from protocol.names import GroupState
 def evolve(group: ClassicGroup, event: events.ClassicEvent) -> None:
     """Write the event into the group."""
     if isinstance(event, events.SessionExtended):  # first, for it comes with every commit
-        _session_extended(group, event)
+        member = group.members[event.member_id]
+        if member.session_deadline_ms != SESSION_PAUSED:  # else the answer to its request does it
+            member.session_deadline_ms = event.session_deadline_ms
         return
     group.open_tables()
     match event:
@@ -188,12 +190,6 @@ def _members_removed(group: ClassicGroup, event: events.MembersRemoved) -> None:
 
 def _pending_member_removed(group: ClassicGroup, event: events.PendingMemberRemoved) -> None:
     del group.pending_member_ids[event.member_id]
-
-
-def _session_extended(group: ClassicGroup, event: events.SessionExtended) -> None:
-    member = group.members[event.member_id]
-    if member.session_deadline_ms != SESSION_PAUSED:  # else an answer of ours starts it afresh
-        member.session_deadline_ms = event.session_deadline_ms
 
 
 def _session_paused(group: ClassicGroup, event: events.SessionPaused) -> None:
