@@ -45,7 +45,7 @@ class Form(NamedTuple):
 
 
 def negotiate(accept: str, accept_encoding: str) -> Form:
-    """By the request's headers; whoever names nothing gets Prometheus' own text, as it is."""
+    """The form by the request's headers; without any, Prometheus' own text, uncompressed."""
     wanted = _preferences(accept)
     plain = max(wanted.get(TEXT_TYPE, 0.0), wanted.get("text/*", 0.0), wanted.get("*/*", 0.0))
     encodings = _preferences(accept_encoding)

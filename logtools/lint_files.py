@@ -118,7 +118,7 @@ def _epochs(lint: PartitionLint, folder: Path, before: list[tuple[int, int]]) ->
     try:
         epochs = read_epochs(ReadOnlyDisk(), path)  # now it has all that the log has
     except Corrupt:
-        return  # told of
+        return  # reported by another check
     for epoch, start in epochs:
         if epoch < 0 or start < 0:
             yield Finding(path, None, "epochs", f"epoch {epoch} from offset {start}")
@@ -152,7 +152,7 @@ def _topic_id(folder: Path) -> Findings:
 
 
 _BELOW_THE_START: Final = "is below the log's start"
-"""Nothing wrong, with cleanup.policy=compact,delete: Kafka's cleaner does not even tell of it."""
+"""No fault with cleanup.policy=compact,delete: Kafka's cleaner does not even log it."""
 
 
 class Checkpoints(NamedTuple):
@@ -236,11 +236,11 @@ def lint_topic_ids(data_dir: Path, known: Known) -> Findings:
             yield Finding(path, None, "topic-id", damage.reason)
             continue
         except UnicodeDecodeError:
-            continue  # told of
+            continue  # reported by another check
         if topic_id == NO_TOPIC_ID:
             if not (folder / PARTITION_METADATA).exists():
                 yield Finding(path, None, "topic-id", "missing")
-            continue  # torn by a crash, or damaged: told of
+            continue  # torn by a crash, or damaged: reported already
         expected, where = first.setdefault(key.topic, (str(topic_id), folder.name))
         if str(topic_id) != expected:
             problem = f"{topic_id}, but in {where} it is {expected}"

@@ -52,7 +52,7 @@ def lint_journal(data_dir: Path, known: Known, tally: LintCounts) -> Findings:
     try:
         recovery_points = read_offsets(ReadOnlyDisk(), str(data_dir / RECOVERY_POINTS))
     except Corrupt:
-        recovery_points = {}  # which lint_files.py has told of
+        recovery_points = {}  # lint_files.py reports this
     for key, content in promised.items():
         yield from _against_segments(key, content, known, recovery_points.get(key, 0))
 

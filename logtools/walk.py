@@ -27,7 +27,7 @@ _OFFSETS_AHEAD: Final = 1 << 31  # a batch found behind damage is not farther aw
 
 
 class Batch(NamedTuple):
-    """A sound batch and where it lies."""
+    """A sound batch and its position."""
 
     position: int
     header: BatchHeader

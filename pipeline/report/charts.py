@@ -89,7 +89,7 @@ def lines_over_time(
         axes.set_ylim(0, max(1.0, axes.get_ylim()[1]))
         low, high = axes.get_xlim()
         if len({at for line in lines for at, _ in line.points}) == 1:
-            # One instant alone would stand amid four years.
+            # A single instant would get an axis of four years.
             axes.set_xlim((low + high - _ALONE_DAYS) / 2, (low + high + _ALONE_DAYS) / 2)
         axes.set_ylabel(unit)
         _legend(axes)
