@@ -115,21 +115,21 @@ class Slice:
 
 
 _OF_THE_LOG: Final = frozenset(
-    [one.name for one in PLACE] + ["producer_id", "producer_epoch", "transactional"]
+    [column.name for column in PLACE] + ["producer_id", "producer_epoch", "transactional"]
 )
 """Columns of tables that are known of a record's place and batch, not from itself."""
 
 
 def _said(table: Table) -> pa.Schema:
     """The columns that come from the records themselves."""
-    return pa.schema([one for one in table.schema if one.name not in _OF_THE_LOG])
+    return pa.schema([column for column in table.schema if column.name not in _OF_THE_LOG])
 
 
 def _producers(ids: Ints) -> pa.Array:
     return numbers(ids, pa.int64(), validity(ids >= 0))
 
 
-_COLUMNS: Final = tuple(one.name for one in fields(Slice) if one.type in (Ints, Flags))
+_COLUMNS: Final = tuple(item.name for item in fields(Slice) if item.type in (Ints, Flags))
 
 
 def of_segment(
@@ -149,7 +149,7 @@ def of_segment(
     """
     found = find_records(chunk, is_last=is_last, check_crc=check_crc)
     attributes = found.of_batches("attributes")
-    damage = [one._replace(position=one.position + position) for one in found.damage]
+    damage = [damage._replace(position=damage.position + position) for damage in found.damage]
     if found.is_lost:
         damage[-1] = damage[-1]._replace(size=end - damage[-1].position)
     return (
@@ -263,12 +263,12 @@ def _is_commit(records: Slice) -> Flags:
 
 def _commits(table: Table, records: Slice) -> tuple[pa.RecordBatch, list[Problem]]:
     """All at once; what is not as usual (a tag of a later Kafka's, ...) as the daemon reads it."""
-    mine, own = np.flatnonzero(_is_commit(records)), _said(table)
-    sound, columns = read_offset_commits(records.records.where(mine), own)
-    usual = records.batch(table, mine[sound], columns)
+    commits, own = np.flatnonzero(_is_commit(records)), _said(table)
+    sound, columns = read_offset_commits(records.records.where(commits), own)
+    usual = records.batch(table, commits[sound], columns)
     if sound.all():
         return usual, []
-    rows, others, problems = _one_by_one(few.offset_commit, records, mine[~sound], own)
+    rows, others, problems = _one_by_one(few.offset_commit, records, commits[~sound], own)
     if not len(rows):
         return usual, problems
     both = pa.Table.from_batches([usual, records.batch(table, rows, others)])
@@ -289,22 +289,22 @@ def _markers(table: Table, records: Slice) -> pa.RecordBatch:
 
 def _listed(table: Table, records: Slice) -> tuple[pa.RecordBatch, list[Problem]]:
     """The rows of a table whose records are read one by one, and what could not be read."""
-    mine: Flags = ~records.control
+    chosen: Flags = ~records.control
     if table.topic == OFFSETS_TOPIC:
-        mine &= ~_is_commit(records)
+        chosen &= ~_is_commit(records)
     decode = _ONE_BY_ONE[table.name]
-    at, said, problems = _one_by_one(decode, records, np.flatnonzero(mine), _said(table))
+    at, said, problems = _one_by_one(decode, records, np.flatnonzero(chosen), _said(table))
     return records.batch(table, at, said), problems
 
 
 def _one_by_one(
-    decode: few.Decode, records: Slice, mine: Ints, columns: pa.Schema
+    decode: few.Decode, records: Slice, chosen: Ints, columns: pa.Schema
 ) -> tuple[Ints, pa.RecordBatch, list[Problem]]:
     """(of which record each row is, the rows, what could not be read)"""
     listed: list[few.Row] = []
     sources: list[int] = []
     problems: list[Problem] = []
-    for row in mine.tolist():
+    for row in chosen.tolist():
         made = decode(*records.key_value(row))
         listed.extend(made.rows)
         sources.extend([row] * len(made.rows))

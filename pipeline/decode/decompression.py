@@ -32,8 +32,8 @@ def open_each(batches: Iterable[tuple[bytes, int]]) -> Iterator[bytes | ValueErr
     def kind(batch: tuple[bytes, int]) -> tuple[int, bool]:
         return batch[1], len(batch[0]) <= _SMALL_BYTES
 
-    for (codec, is_small), alike in groupby(batches, kind):
-        while some := [blob for blob, _ in islice(alike, _TOGETHER)]:
+    for (codec, is_small), run in groupby(batches, kind):
+        while some := [blob for blob, _ in islice(run, _TOGETHER)]:
             joined = is_small and codec in _JOINED and len(some) > 1 and all(some)
             plain = _open_together(some, COMPRESSION_NAMES[codec]) if joined else None
             yield from plain or (_open_alone(blob, codec) for blob in some)

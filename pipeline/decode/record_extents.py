@@ -133,7 +133,7 @@ def _open(
 
 def _cut(hops: Hops, position: int) -> Hops:
     """As if the chunk ended here; the damage is the same list."""
-    hops.damage[:] = [one for one in hops.damage if one.position < position]
+    hops.damage[:] = [damage for damage in hops.damage if damage.position < position]
     return hops._replace(consumed=position, is_lost=False)
 
 

@@ -195,13 +195,13 @@ def _event_row(event: HistoryEntry) -> Row:
     row["cause"] = facts.get("cause", facts.get("by"))
     row["generation"] = facts.get("generation", facts.get("generation_after"))
     gone = (facts.get("members") or [{}]) if isinstance(facts.get("members"), list) else [{}]
-    who = facts.get("who") or facts.get("trigger") or facts.get("new") or gone[0].get("who")
-    asker = facts.get("asker") or {}
-    who = who or {}
-    row["member_id"] = who.get("member_id") or facts.get("member_id") or None
-    row["group_instance_id"] = who.get("group_instance_id") or facts.get("group_instance_id")
-    row["client_id"] = who.get("client_id") or asker.get("client_id")
-    row["host"] = who.get("host") or asker.get("host")
+    member = facts.get("who") or facts.get("trigger") or facts.get("new") or gone[0].get("who")
+    request_client = facts.get("asker") or {}
+    member = member or {}
+    row["member_id"] = member.get("member_id") or facts.get("member_id") or None
+    row["group_instance_id"] = member.get("group_instance_id") or facts.get("group_instance_id")
+    row["client_id"] = member.get("client_id") or request_client.get("client_id")
+    row["host"] = member.get("host") or request_client.get("host")
     if whole:
         row.update({name: whole[name] for name in _OF_A_REBALANCE})
         row["began_at_ms"] = whole["began_at_ms"]

@@ -37,11 +37,11 @@ def group_rate(rate: DataFrame) -> DataFrame:
     per_minute = rate.groupBy("minute_ms", "group").agg(fn.sum("commits").alias("commits"))
     hour = fn.floor(fn.col("minute_ms") / (60 * MINUTE_MS)) % 24
     per_minute = per_minute.withColumn("hour", hour)
-    alike = Window.partitionBy("group", "hour")
-    scored = per_minute.withColumn("baseline", fn.median("commits").over(alike))
+    same_hour = Window.partitionBy("group", "hour")
+    scored = per_minute.withColumn("baseline", fn.median("commits").over(same_hour))
     away = fn.abs(fn.col("commits") - fn.col("baseline"))
     scored = scored.withColumn("away", away)
-    scored = scored.withColumn("spread", fn.median("away").over(alike) * _SPREAD)
+    scored = scored.withColumn("spread", fn.median("away").over(same_hour) * _SPREAD)
     # One commit a minute is the least that counts as a spread: else any steady group is a storm.
     score = (fn.col("commits") - fn.col("baseline")) / fn.greatest(fn.col("spread"), fn.lit(1.0))
     return scored.withColumn("score", score).drop("hour", "away")

@@ -43,8 +43,8 @@ def stalls_begun(health: DataFrame, after_ms: int) -> DataFrame:
     order = Window.partitionBy(*PARTITION_KEY).orderBy("at_ms")
     last_few = order.rowsBetween(1 - STALLED_INSTANTS, Window.currentRow)
     bad = fn.col("verdict").isin("STALL", "STOP")
-    told = health.withColumn("bad", bad)
-    told = told.withColumns(
+    runs = health.withColumn("bad", bad)
+    runs = runs.withColumns(
         {
             "since": fn.min("at_ms").over(last_few),
             "evaluations": fn.count_if("bad").over(last_few),
@@ -54,7 +54,7 @@ def stalls_begun(health: DataFrame, after_ms: int) -> DataFrame:
             ),
         }
     )
-    begun = told.where(
+    begun = runs.where(
         (fn.col("at_ms") > after_ms)
         & (fn.col("evaluations") == STALLED_INSTANTS)
         & ~fn.col("was_bad")

@@ -82,7 +82,7 @@ def _merge(spark: SparkSession, path: str, day: str, batches: list[int]) -> None
 
 def _copy(spark: SparkSession, path: str, old: list[str], new: str) -> None:
     schema = from_arrow_schema(RESULTS[path.rpartition("/")[2]].schema)
-    rows = spark.read.schema(schema).parquet(*(f"{path}/{one}" for one in old))
+    rows = spark.read.schema(schema).parquet(*(f"{path}/{folder}" for folder in old))
     rows.coalesce(1).write.parquet(new)
 
 
@@ -91,7 +91,7 @@ def _finish(spark: SparkSession, path: str) -> None:
     plan = read_text(spark, f"{merged}/plan.json")
     if plan is not None and "rows" in folders(spark, merged):
         old: list[str] = json.loads(plan)
-        for one in old:
-            remove_tree(spark, f"{path}/{one}")
+        for folder in old:
+            remove_tree(spark, f"{path}/{folder}")
         move_folder(spark, f"{merged}/rows", f"{path}/{old[-1]}")
     remove_tree(spark, merged)
