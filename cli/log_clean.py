@@ -7,9 +7,8 @@ storage/cleaner/cleaner.py cleans each compacted log under the directory's lock.
 import json
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
     from storage.cleaner.cleaner import FolderCleaned
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
+class _Wanted(NamedTuple):
     topics: tuple[str, ...]
     partitions: tuple[int, ...]
 

@@ -6,9 +6,10 @@ Kafka's counterpart: DumpLogSegments with --print-data-log and a decoder.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from logtools.decoders import decode_control, decoder_for
 from logtools.kafka_json import Json, base64_text
@@ -28,8 +29,7 @@ from storage.batch.record_batch import (
 OnDamage = Callable[[Path, DamagedBytes], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """The filters: an empty one lets everything through. Times are ms, both ends included."""
 
     groups: frozenset[str] = frozenset()

@@ -8,9 +8,11 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from seams.operator_error import WrongInput
 from storage.log.partition_folders import parse_folder_name
@@ -36,8 +38,7 @@ class SegmentFile(NamedTuple):
         return str(self.path).partition(LOG_SUFFIX)[0]
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionPlace:
+class PartitionPlace(Struct, frozen=True):
     """The segments of one partition, in order; `folder` is None for a file that stands alone."""
 
     topic: str
@@ -49,8 +50,7 @@ class PartitionPlace:
         return self.topic if self.partition is None else f"{self.topic}-{self.partition}"
 
 
-@dataclass(frozen=True, slots=True)
-class DataPlace:
+class DataPlace(Struct, frozen=True):
     """Everything at one path. `is_data_dir`: it may have checkpoints and a journal besides."""
 
     path: Path

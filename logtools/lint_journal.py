@@ -5,8 +5,9 @@ point must be in the segments byte for byte, or must be what they lack at their 
 appends it. A torn last group is no finding: it was never acknowledged.
 """
 
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from logtools.findings import Finding, Findings, LintCounts
 from logtools.layout import after_offset
@@ -22,8 +23,7 @@ from storage.log.checkpoints import RECOVERY_POINTS, read_offsets
 from storage.log.log_store import CLEAN_SHUTDOWN
 
 
-@dataclass(slots=True)
-class _Promised:
+class _Promised(Struct):
     """What the journal holds of one partition."""
 
     where: str

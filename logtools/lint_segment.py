@@ -6,8 +6,9 @@ one nobody would find it.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from coordinator.java_hash import partition_of
 from logtools.decoders import decoder_for
@@ -37,8 +38,7 @@ _FAULTS_PER_SEGMENT = 1_000  # a file that is wrong throughout needs no line for
 EpochAt = Callable[[int], int | None]
 
 
-@dataclass(slots=True)
-class PartitionLint:
+class PartitionLint(Struct):
     """What is known of a partition when its segments have passed by."""
 
     place: PartitionPlace

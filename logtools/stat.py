@@ -10,9 +10,10 @@ Kafka has no counterpart; the rules are those of LogCleanerManager and Cleaner.
 from array import array
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from heapq import nlargest
 from typing import Final
+
+from msgspec import Struct, field
 
 from logtools.layout import DataPlace, PartitionPlace, SegmentFile
 from logtools.record_owner import Owners, group_and_topic
@@ -24,8 +25,7 @@ from storage.api import LogSettings
 from storage.batch.record_batch import HEADER_BYTES, BatchHeader
 
 
-@dataclass(slots=True)
-class Freed:
+class Freed(Struct):
     """What cleaning takes away."""
 
     records: int = 0
@@ -36,8 +36,7 @@ class Freed:
         self.bytes += other.bytes
 
 
-@dataclass(slots=True)
-class Counts:
+class Counts(Struct):
     """The figures of one partition, or of all together."""
 
     segments: int = 0
@@ -91,8 +90,7 @@ _SUMS: Final = (
 )  # fmt: skip
 
 
-@dataclass(slots=True)
-class Share:
+class Share(Struct):
     """One group, topic or member: what it wrote."""
 
     name: str
@@ -125,8 +123,7 @@ def _weight(share: Share) -> tuple[int, int, str]:
     return share.bytes, share.commits, share.name
 
 
-@dataclass(slots=True)
-class Statistics:
+class Statistics(Struct):
     partitions: list[tuple[PartitionPlace, Counts]]
     total: Counts
     tops: Tops

@@ -4,11 +4,12 @@ By the daemon's rules (`storage/cleaner/selection.py`), from what the files show
 the time indexes, the checkpoints of the cleaner and of the recovery.
 """
 
+import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from struct import Struct
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
 
 from logtools.layout import DataPlace, PartitionPlace, SegmentFile
 from logtools.read_only import ReadOnlyDisk
@@ -18,14 +19,13 @@ from storage.cleaner.selection import SegmentSummary, cleanable_range, dirty_rat
 from storage.journal.write_ahead_pair import FILE_NAMES
 from storage.log.checkpoints import CLEAN_OFFSETS, RECOVERY_POINTS, read_offsets
 
-_TIME_ENTRY: Final = Struct(">qI")
+_TIME_ENTRY: Final = struct.Struct(">qI")
 _NOWHERE: Final = 2**63 - 1
 
 _Offsets = Mapping[tuple[str, int | None], int]
 
 
-@dataclass(frozen=True, slots=True)
-class Upkeep:
+class Upkeep(Struct, frozen=True):
     """What a data directory says of cleaning: empty for a folder or a file by itself."""
 
     first_dirty: _Offsets = field(default_factory=dict)

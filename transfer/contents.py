@@ -6,11 +6,11 @@ be decoded is decoded: the state stays bytes, so that a kind of group that Rollc
 is transferred unchanged. Keys are ordered as in the log, by their newest record.
 """
 
+import struct
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from struct import Struct
-from struct import error as struct_error
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
 
 from coordinator.classic.generation_record import GENERATION_BEGUN
 from coordinator.group import CommittedOffset
@@ -34,7 +34,7 @@ from transfer.errors import BadText
 
 OFFSET_TYPES: Final = (OFFSET_COMMIT, LEGACY_OFFSET_COMMIT)
 
-_INT16: Final = Struct(">h")
+_INT16: Final = struct.Struct(">h")
 
 # The first record type of each kind of group and the last; between them all that it keeps.
 _KINDS: Final = (
@@ -58,8 +58,7 @@ class Kept(NamedTuple):
     value: bytes
 
 
-@dataclass(slots=True)
-class GroupContents:
+class GroupContents(Struct):
     """One group: offsets by (topic, partition), and its state by record key."""
 
     group_id: GroupId
@@ -127,7 +126,7 @@ def group_id_of(key: bytes) -> GroupId:
         if length < 0 or start + length > len(key):
             raise UnreadableRecord(kind, None, f"a group id of {length} bytes")
         return GroupId(key[start : start + length].decode(*UTF8))
-    except (struct_error, IndexError, ValueError) as fault:
+    except (struct.error, IndexError, ValueError) as fault:
         raise UnreadableRecord(
             kind, None, f"the key does not begin with a group: {fault}"
         ) from None
@@ -145,8 +144,7 @@ def _compact_length(key: bytes) -> tuple[int, int]:
         shift += 7
 
 
-@dataclass(slots=True)
-class Contents:
+class Contents(Struct):
     """All groups of a source, and the keys of which nothing but a tombstone is left."""
 
     groups: dict[GroupId, GroupContents] = field(default_factory=dict)

@@ -4,9 +4,10 @@
 """
 
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from config.keys import Config
 from transfer.append import apply_plan
@@ -26,8 +27,7 @@ from transfer.write_aside import write_aside
 STDOUT: Final = "-"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Export:
+class Export(Struct, frozen=True, kw_only=True):
     """What the user asked for; one of the three destinations."""
 
     config: Config

@@ -5,9 +5,10 @@ of its options and prints the Report.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from config.keys import Config
 from history.entries import RequestClient
@@ -27,8 +28,7 @@ ACTOR: Final = "rollcall-offsets-import"
 """Whose doing it was, for the history: where other tools have their client id."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Import:
+class Import(Struct, frozen=True, kw_only=True):
     """What the user asked for."""
 
     sources: Sequence[Path]

@@ -7,10 +7,10 @@ same import a second time plans nothing.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from coordinator.classic.generation_record import GENERATION_BEGUN
@@ -40,8 +40,7 @@ class Rule(Enum):
     OVERWRITE = "overwrite"
 
 
-@dataclass(slots=True)
-class Change:
+class Change(Struct):
     """What is to be written of one group, in this order."""
 
     group_id: GroupId
@@ -51,8 +50,7 @@ class Change:
     moved: list[OffsetChange] = field(default_factory=list)  # for the history
 
 
-@dataclass(slots=True)
-class Plan:
+class Plan(Struct):
     """All changes, and what the report says of them."""
 
     changes: list[Change] = field(default_factory=list)
@@ -77,8 +75,7 @@ class TargetNotEmpty(Exception):
         super().__init__(f"the target already has {groups} groups; use --merge or --overwrite")
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(Struct, frozen=True):
     """How records are written for this target."""
 
     rule: Rule

@@ -6,8 +6,9 @@ could not be transferred completely) are listed one by one; everything else is c
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from coordinator.records import record_type
 from logtools.kafka_json import Json
@@ -27,8 +28,7 @@ KNOWS_KINDS: Final = ("kafka", "rollcall", "cluster")
 SERVED: Final = ("classic", "simple")
 
 
-@dataclass(slots=True)
-class Report:
+class Report(Struct):
     """One import or export."""
 
     command: str

@@ -4,8 +4,9 @@ Filled by the readers, printed by `report.py`, and complete with --json.
 """
 
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+
+from msgspec import Struct, field
 
 ROOM: Final = "only zero bytes: room that was never written"
 
@@ -44,8 +45,7 @@ class Pending(NamedTuple):
     producer_id: int
 
 
-@dataclass(slots=True)
-class TransactionCounts:
+class TransactionCounts(Struct):
     committed: int = 0
     committed_records: int = 0
     aborted: int = 0
@@ -53,8 +53,7 @@ class TransactionCounts:
     pending: list[Pending] = field(default_factory=list)
 
 
-@dataclass(slots=True)
-class SourceStats:
+class SourceStats(Struct):
     """One reading of a source."""
 
     source: str
