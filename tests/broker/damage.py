@@ -109,7 +109,7 @@ async def given_directory(folder: Path) -> tuple[Files, Files, Served]:
         for number in range(ROUNDS):
             for at, member in enumerate(members):
                 assert await member.commit(10 * number + at) is ErrorCode.NONE
-        await node.daemon.snapshots.stop(node.daemon.ownership.served)
+        await node.daemon.snapshotter.stop(node.daemon.ownership.served)
         await asyncio.to_thread(_fill, node)
         expected = await _served(node)
         killed = files_in(folder / "data")
