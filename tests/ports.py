@@ -10,7 +10,7 @@ def held_ports(count: int) -> Iterator[list[int]]:
     """Bound and not listening, a socket keeps others away and does not stand in a server's way."""
     with ExitStack() as held:
         sockets = [held.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            one.bind(("127.0.0.1", 0))
-        yield [one.getsockname()[1] for one in sockets]
+        for sock in sockets:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.bind(("127.0.0.1", 0))
+        yield [sock.getsockname()[1] for sock in sockets]

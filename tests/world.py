@@ -413,7 +413,7 @@ class World:
             asked.append(self.join(group_id, instance_id=instance, version=version, **offer))  # type: ignore[arg-type]
         while asked[0].waits:
             self.advance(self.settings.group_initial_rebalance_delay_ms)
-        answers = [one.joined for one in asked]
+        answers = [answer.joined for answer in asked]
         assert self.group(group_id).state is GroupState.COMPLETING_REBALANCE
         return sorted(answers, key=lambda answer: answer.leader != answer.member_id)
 

@@ -202,11 +202,11 @@ def test_every_command_that_is_written_down_exists(path: str) -> None:
 
 def test_the_monitoring_of_compose_finds_its_files_and_its_target(compose: dict) -> None:
     services = compose["services"]
-    monitoring = {name: one for name, one in services.items() if name != "rollcall"}
-    assert all(one["profiles"] == ["monitoring"] for one in monitoring.values())
+    monitoring = {name: service for name, service in services.items() if name != "rollcall"}
+    assert all(service["profiles"] == ["monitoring"] for service in monitoring.values())
     mounted: dict[str, str] = {}
-    for one in monitoring.values():
-        for mount in one["volumes"]:
+    for service in monitoring.values():
+        for mount in service["volumes"]:
             source, target, *_ = mount.split(":")
             if source.startswith("./"):
                 assert (DEPLOY / source).is_file(), source

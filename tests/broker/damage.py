@@ -194,8 +194,8 @@ def _values(log: TopicLog) -> list[bytes]:
         for at, header in iter_batches(content):
             check_crc(content, at, header)
             batch = content[at : at + header.size]
-            records = [one for one in stored_records(batch) if one.offset >= offset]
-            found += [one.value or b"" for one in records]
+            records = [record for record in stored_records(batch) if record.offset >= offset]
+            found += [record.value or b"" for record in records]
             offset = header.next_offset
     return found
 
@@ -256,7 +256,7 @@ def kinds_of(files: Files) -> list[str]:
         stem, dot, suffix = name.rpartition(".")
         is_segment = stem.isdecimal()
         is_last = is_segment and path == max(
-            one for one in files if one.startswith(f"{folder}/") and one.endswith(dot + suffix)
+            file for file in files if file.startswith(f"{folder}/") and file.endswith(dot + suffix)
         )
         kind = (topic, suffix if is_segment else name, is_last)
         known = found.get(kind)

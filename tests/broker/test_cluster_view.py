@@ -13,7 +13,7 @@ def described(*pairs: str, environment: dict[str, str] | None = None) -> dict[st
     config = load_config(
         command_line=[command_line_setting(pair) for pair in pairs], environment=environment
     )
-    return {one.name: one for one in ClusterOfOne(config, "cluster").broker_configs()}
+    return {entry.name: entry for entry in ClusterOfOne(config, "cluster").broker_configs()}
 
 
 def shown(config: BrokerConfig) -> tuple[str | None, ConfigSource, str | None]:

@@ -202,7 +202,9 @@ async def test_each_listener_advertises_its_own_address(start_daemon: StartDaemo
         assert [(broker.host, broker.port) for broker in metadata.brokers] == [expected]
         found = await client.call(FindCoordinatorRequest(coordinator_keys=["g"]))
         assert isinstance(found, FindCoordinatorResponse)
-        assert [(one.host, one.port) for one in found.coordinators] == [expected]
+        assert [(coordinator.host, coordinator.port) for coordinator in found.coordinators] == [
+            expected
+        ]
     assert daemon.stop() == 0
 
 
@@ -214,10 +216,10 @@ async def test_clients_come_over_ipv6_too(start_daemon: StartDaemon) -> None:
     await member.enter()
     described = await member.client.call(DescribeGroupsRequest(groups=[member.group_id]))
     assert isinstance(described, DescribeGroupsResponse)
-    assert [one.client_host for one in described.groups[0].members] == ["/0:0:0:0:0:0:0:1"]
+    assert [member.client_host for member in described.groups[0].members] == ["/0:0:0:0:0:0:0:1"]
     metadata = await member.client.call(MetadataRequest(topics=()))
     assert isinstance(metadata, MetadataResponse)
-    assert [(one.host, one.port) for one in metadata.brokers] == [("::1", daemon.port)]
+    assert [(broker.host, broker.port) for broker in metadata.brokers] == [("::1", daemon.port)]
 
 
 def test_every_line_of_a_json_log_is_an_object(start_daemon: StartDaemon) -> None:

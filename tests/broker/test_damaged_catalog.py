@@ -62,7 +62,7 @@ async def topic_is(running: Node, name: str = "t") -> tuple[ErrorCode, list[Erro
     answer = await (await running.client()).call(request)
     assert isinstance(answer, MetadataResponse)
     (topic,) = answer.topics
-    return topic.error_code, [one.error_code for one in topic.partitions]
+    return topic.error_code, [partition.error_code for partition in topic.partitions]
 
 
 async def start(tmp_path: Path, member: Member) -> tuple[str, list[ErrorCode]]:
@@ -204,7 +204,7 @@ async def test_partitions_of_a_found_topic_that_are_not_there_are_told_in_one_li
     )
     async with node(tmp_path) as running:
         _, partitions = await topic_is(running, "found")
-        lines = [one for one in running.log.getvalue().splitlines() if "topic=found" in one]
+        lines = [line for line in running.log.getvalue().splitlines() if "topic=found" in line]
     assert partitions == [ErrorCode.LEADER_NOT_AVAILABLE] * 300 + [ErrorCode.NONE]
-    assert len([one for one in lines if "not served" in one]) == 1
+    assert len([line for line in lines if "not served" in line]) == 1
     assert not (data / "found-7").exists()

@@ -178,16 +178,16 @@ async def test_every_api_that_writes_is_refused_and_every_one_that_reads_is_serv
         assert forgot.error_code is refused
         deleted = await client.call(DeleteGroupsRequest([group_id]))
         assert isinstance(deleted, DeleteGroupsResponse)
-        assert [one.error_code for one in deleted.results] == [refused]
+        assert [result.error_code for result in deleted.results] == [refused]
 
         assert await member.committed() in (7, 8)
         assert await member.beat() is ErrorCode.NONE
         described = await client.call(DescribeGroupsRequest([group_id]))
         assert isinstance(described, DescribeGroupsResponse)
-        assert [one.group_state for one in described.groups] == [GroupState.STABLE]
+        assert [group.group_state for group in described.groups] == [GroupState.STABLE]
         listed = await client.call(ListGroupsRequest())
         assert isinstance(listed, ListGroupsResponse)
-        assert [one.group_id for one in listed.groups] == [GroupId("g")]
+        assert [group.group_id for group in listed.groups] == [GroupId("g")]
 
         broken_disk.full_for = ""
         await until(lambda: node.daemon.health.ready)
@@ -268,7 +268,9 @@ async def test_a_failed_disk_ends_the_process_with_exit_code_1(
     assert await member.commit(2) is ErrorCode.NOT_COORDINATOR
     async with asyncio.timeout(60):
         assert await running == 1
-    (line,) = [one for one in capfd.readouterr().err.splitlines() if one.startswith("rollcall: ")]
+    (line,) = [
+        line for line in capfd.readouterr().err.splitlines() if line.startswith("rollcall: ")
+    ]
     assert "has failed (storage failed: " in line
     assert "the next start recovers what was acknowledged" in line
     data_dir.close()

@@ -181,7 +181,7 @@ async def _until_loaded(node: Node) -> None:
 
 
 def _is_waiting(node: Node, kind: str) -> bool:
-    return any(kind in one.by_kind() for one in node.daemon.coordinator.purgatories())
+    return any(kind in purgatory.by_kind() for purgatory in node.daemon.coordinator.purgatories())
 
 
 async def test_the_history_reads_its_log_as_it_is_shown_now(tmp_path: Path) -> None:

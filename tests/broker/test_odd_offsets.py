@@ -61,9 +61,9 @@ async def check(node: Node) -> None:
     for group_id, offset in ODD.items():
         lag = await sampler.group_lag(GroupId(group_id))
         assert lag is not None
-        (one,) = lag.partitions
-        assert one.committed_offset == offset
-        notes[group_id] = (one.note, one.lag)
+        (partition,) = lag.partitions
+        assert partition.committed_offset == offset
+        notes[group_id] = (partition.note, partition.lag)
     assert notes.pop("highest") == (LagNote.BEYOND_END, 0)
     assert set(notes.values()) == {(LagNote.NEGATIVE, None)}
     scraped = "".join(filter(None, exposition(Metrics(node.daemon).portions(), openmetrics=True)))

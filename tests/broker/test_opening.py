@@ -72,7 +72,9 @@ async def test_indexes_made_anew_are_a_warning_only_after_a_clean_stop(
     if not is_clean:
         (data / ".kafka_cleanshutdown").unlink()
     async with Node(tmp_path) as node:
-        (line,) = [one for one in node.log.getvalue().splitlines() if "Rebuilt the indexes" in one]
+        (line,) = [
+            line for line in node.log.getvalue().splitlines() if "Rebuilt the indexes" in line
+        ]
         assert ("WARN" in line.upper()) == is_clean
 
 

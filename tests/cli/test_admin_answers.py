@@ -72,7 +72,9 @@ class Service:
             def do_GET(self) -> None:
                 said = answers
                 if answers is ROLLCALL:
-                    said = next(one for at, one in ROLLCALL.items() if self.path.startswith(at))
+                    said = next(
+                        answer for at, answer in ROLLCALL.items() if self.path.startswith(at)
+                    )
                 body = said if isinstance(said, bytes) else json.dumps(said).encode()
                 self.send_response(status)
                 self.end_headers()
@@ -127,7 +129,7 @@ def test_what_is_not_printable_is_escaped_for_people(
     with Service(ROLLCALL) as service:
         told = rollcall(*words, "--admin", service.address)
         exact = rollcall(
-            *(one for one in words if one != "--offsets"), "--json", "--admin", service.address
+            *(word for word in words if word != "--offsets"), "--json", "--admin", service.address
         )
     assert told.exit_code == (1 if words[0] == "verdicts" else 0)
     assert not {char for char in told.out if not char.isprintable()} - {"\n"}

@@ -69,7 +69,7 @@ def test_a_dry_run_says_what_cleaning_frees_and_changes_nothing(
     assert cleaned.exit_code == 0, cleaned.err
     assert cleaned.out == rehearsed.out
     facts = [json.loads(line) for line in cleaned.out.splitlines()]
-    freed = sum(one["bytesBefore"] - one["bytesAfter"] for one in facts)
+    freed = sum(fact["bytesBefore"] - fact["bytesAfter"] for fact in facts)
     assert freed == size - bytes_of(given) > size // 2
 
 
@@ -119,8 +119,8 @@ def test_only_what_is_asked_for_is_cleaned(given: Daemon, rollcall: Command) -> 
         assert done.exit_code == 0, done.err
         return [json.loads(line) for line in done.out.splitlines()]
 
-    assert [one["partition"] for one in cleaned("--partition", "7")] == [7]
-    assert {one["topic"] for one in cleaned("--log-topic", "__consumer_offsets")} == {
+    assert [fact["partition"] for fact in cleaned("--partition", "7")] == [7]
+    assert {fact["topic"] for fact in cleaned("--log-topic", "__consumer_offsets")} == {
         "__consumer_offsets"
     }
     assert cleaned("--log-topic", "orders") == []  # not compacted

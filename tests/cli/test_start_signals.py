@@ -59,8 +59,8 @@ def test_a_signal_at_any_moment_of_the_start_ends_it_quietly(tmp_path: Path) -> 
     count = len(whole.said)
     assert count > 100
 
-    for one in range(MOMENTS):
-        moment, number = 1 + one * count // MOMENTS, SIGNALS[one % len(SIGNALS)]
+    for attempt in range(MOMENTS):
+        moment, number = 1 + attempt * count // MOMENTS, SIGNALS[attempt % len(SIGNALS)]
         start = Start(data)
         start.go_on(moment)
         exit_code = start.end(number)

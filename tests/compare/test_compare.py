@@ -135,8 +135,8 @@ def test_every_deliberate_difference_is_one_and_has_a_reason() -> None:
         assert len(exceptional.reason) > 20, name
     said = {
         line
-        for one in scenarios().values()
-        for line in recordings.transcripts(one.chapter)[one.name]
+        for scenario in scenarios().values()
+        for line in recordings.transcripts(scenario.chapter)[scenario.name]
     }
     for rule in RULES:
         assert any(rule.kafka.fullmatch(line) for line in said), rule.reason

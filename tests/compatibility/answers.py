@@ -136,8 +136,8 @@ def _groups(admin: AdminClient) -> dict[str, Answers]:
                         "host": member.host,
                         "group_instance_id": member.group_instance_id,
                         "assignment": sorted(
-                            f"{one.topic}-{one.partition}"
-                            for one in member.assignment.topic_partitions
+                            f"{partition.topic}-{partition.partition}"
+                            for partition in member.assignment.topic_partitions
                         ),
                     }
                     for member in group.members
@@ -158,11 +158,11 @@ def _offsets(admin: KafkaAdminClient, group: str) -> Answers:
     found = admin.list_group_offsets({group: None})[group]
     return {
         f"{at.topic}-{at.partition}": {
-            "offset": one.offset,
-            "metadata": one.metadata,
-            "leader_epoch": one.leader_epoch,
+            "offset": offset.offset,
+            "metadata": offset.metadata,
+            "leader_epoch": offset.leader_epoch,
         }
-        for at, one in sorted(found.items())
+        for at, offset in sorted(found.items())
     }
 
 
@@ -198,15 +198,19 @@ def _rebalances(daemon: VersionDaemon, group: str, until_ms: int) -> list[Answer
     path = f"/api/rebalances?group={quote(group)}&limit={REBALANCES_MAX}"
     content = _page(daemon, path)
     until = _instant(until_ms)
-    return [_plain(one) for one in _list(content, "rebalances") if str(one["began_at"]) <= until]
+    return [
+        _plain(rebalance)
+        for rebalance in _list(content, "rebalances")
+        if str(rebalance["began_at"]) <= until
+    ]
 
 
 def _instant(at_ms: int) -> str:
     return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat().replace("+00:00", "Z")
 
 
-def _plain(one: dict[str, object]) -> Answers:
-    return {name: value for name, value in one.items() if name not in PROSE}
+def _plain(answer: dict[str, object]) -> Answers:
+    return {name: value for name, value in answer.items() if name not in PROSE}
 
 
 def _await_windows(daemon: VersionDaemon) -> None:
@@ -219,7 +223,9 @@ def _await_windows(daemon: VersionDaemon) -> None:
 
 def _lag(daemon: VersionDaemon, group: str) -> list[Answers]:
     content = _page(daemon, f"/api/lag?group={quote(group)}")
-    return [{name: one[name] for name in LAG_FIELDS} for one in _list(content, "partitions")]
+    return [
+        {name: partition[name] for name in LAG_FIELDS} for partition in _list(content, "partitions")
+    ]
 
 
 def _records(daemon: VersionDaemon, admin: AdminClient, topics: Answers, until_ms: int) -> Answers:
@@ -231,7 +237,7 @@ def _records(daemon: VersionDaemon, admin: AdminClient, topics: Answers, until_m
             at = TopicPartition(topic, partition)
             start = admin.list_offsets({at: OffsetSpec.earliest()})[at].result(WAIT_S).offset
             messages = list(_messages(daemon, topic, partition, until_ms))
-            content = hashlib.sha256(repr([_content(one) for one in messages]).encode())
+            content = hashlib.sha256(repr([_content(message) for message in messages]).encode())
             entry = {"start": start, "count": len(messages), "sha256": content.hexdigest()}
             if topic == LAG_TOPIC:
                 entry["samples"] = _samples(messages)
@@ -336,7 +342,11 @@ def offline_answers(version: Version, data_dir: Path, at_ms: int) -> Answers:
 def _wrong(lint: str) -> list[str]:
     """What is worse than a note."""
     findings = map(json.loads, lint.splitlines())
-    return [f"{one['check']}: {one['problem']}" for one in findings if not one["is_note"]]
+    return [
+        f"{finding['check']}: {finding['problem']}"
+        for finding in findings
+        if not finding["is_note"]
+    ]
 
 
 def missing(wanted: object, found: object, place: str = "") -> Iterator[str]:
@@ -348,7 +358,7 @@ def missing(wanted: object, found: object, place: str = "") -> Iterator[str]:
             else:
                 yield from missing(value, found[name], f"{place}/{name}")
     elif isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
-        for number, (one, other) in enumerate(zip(wanted, found, strict=True)):
-            yield from missing(one, other, f"{place}[{number}]")
+        for number, (item, other) in enumerate(zip(wanted, found, strict=True)):
+            yield from missing(item, other, f"{place}[{number}]")
     elif wanted != found:
         yield f"{place}: {str(found)[:200]!r}, not {str(wanted)[:200]!r}"

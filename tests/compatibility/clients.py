@@ -183,8 +183,10 @@ class FirstDay(Day):
         for number in range(1, rounds + 1):
             for member in members:
                 offsets = [
-                    TopicPartition(one.topic, one.partition, number, f"{group} at {number}")
-                    for one in member.assignment()
+                    TopicPartition(
+                        partition.topic, partition.partition, number, f"{group} at {number}"
+                    )
+                    for partition in member.assignment()
                 ]
                 member.commit(offsets=offsets, asynchronous=False)
             time.sleep(0.05)
@@ -261,8 +263,8 @@ class FirstDay(Day):
         await consumer.getone()
         for number in range(1, 61):
             offsets = {
-                one: aiokafka.structs.OffsetAndMetadata(number, f"aio {number}")
-                for one in consumer.assignment()
+                partition: aiokafka.structs.OffsetAndMetadata(number, f"aio {number}")
+                for partition in consumer.assignment()
             }
             await consumer.commit(offsets)
             await asyncio.sleep(0.05)

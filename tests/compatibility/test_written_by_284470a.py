@@ -105,7 +105,7 @@ def test_every_kind_of_content_is_in_the_fixtures() -> None:
 
     assert {group["state"] for group in groups} == {"STABLE", "EMPTY"}
     assert any(member["group_instance_id"] for group in groups for member in group["members"])
-    assert any(one["metadata"] for group in groups for one in group["offsets"].values())
+    assert any(offset["metadata"] for group in groups for offset in group["offsets"].values())
     assert {event["type"] for event in events} >= {
         "group_created", "group_deleted", "group_emptied", "group_loaded", "generation_assigned",
         "generation_began", "member_joined", "members_removed", "offsets_moved", "rebalance_began",

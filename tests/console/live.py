@@ -52,7 +52,7 @@ def at(name: str, **labels: str) -> tuple[str, frozenset[tuple[str, str]]]:
 
 def total(found: Samples, name: str) -> float:
     """Of all series of that name."""
-    return sum(value for (one, _), value in found.items() if one == name)
+    return sum(value for (family, _), value in found.items() if family == name)
 
 
 def with_traffic(daemon: Daemon) -> None:

@@ -27,7 +27,7 @@ NOT_OURS = {"up"}  # Prometheus' own
 
 # Families that a healthy daemon has no sample of, with the values that their labels may have.
 IN_TROUBLE_ONLY = {
-    "group_coordinator_lag_verdict": {"verdict": {str(one.value) for one in LagStatus}},
+    "group_coordinator_lag_verdict": {"verdict": {str(status.value) for status in LagStatus}},
     "group_coordinator_group_lag_verdict": {"verdict": {"OK", "WARN", "ERR"}},
     "group_coordinator_group_troubles": {"kind": {kind.value for kind in VerdictKind}},
 }
@@ -95,9 +95,11 @@ def test_a_live_daemon_has_what_is_asked_for(place: str, shown: Samples) -> None
             continue
         assert series, f"{selector.name} is not exposed"
         # A state that is rare may be excluded by what is asked; a value that is named must exist.
-        positive = [one for one in selector.matchers if one[1] in ("=", "=~")]
+        positive = [matcher for matcher in selector.matchers if matcher[1] in ("=", "=~")]
         selector.matchers = positive
-        assert any(selector.takes(one) for one in series), f"nothing is selected by {selector}"
+        assert any(selector.takes(labels) for labels in series), (
+            f"nothing is selected by {selector}"
+        )
     assert query.labels <= carried, "grouped by a label that nothing has"
 
 
@@ -187,7 +189,7 @@ def test_the_reader_of_queries_sees_everything() -> None:
         'sum by (a, le) (rate(x_bucket{b="1",c=~"$d",e!~"f|g"}[5m])))'
         " / on (instance) max(y) > 0.5 and z == 0)"
     )
-    assert [one.name for one in query.selectors] == ["x_bucket", "y", "z"]
+    assert [selector.name for selector in query.selectors] == ["x_bucket", "y", "z"]
     assert query.selectors[0].matchers == [("b", "=", "1"), ("c", "=~", "$d"), ("e", "!~", "f|g")]
     assert query.labels == {"a", "le", "instance"}
     assert query.selectors[0].takes({"b": "1", "e": "h"})

@@ -120,8 +120,8 @@ class Frames:
         if isinstance(wire, ArrayOf):
             count = self._count(wire)
             if count > LONG_ARRAY:  # of one value, again and again
-                one = self._value(wire.element, name, version, flexible=flexible)
-                values = [one] * min(count, FRAME_BYTES_MAX // len(one))
+                item = self._value(wire.element, name, version, flexible=flexible)
+                values = [item] * min(count, FRAME_BYTES_MAX // len(item))
             else:
                 values = [
                     self._value(wire.element, name, version, flexible=flexible)

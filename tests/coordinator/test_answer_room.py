@@ -23,7 +23,7 @@ def test_a_large_group_that_is_named_over_and_over_is_described_as_long_as_there
     world.given_stable_group(members=10, protocols=(("range", b"s" * 10_000),))
     answer = world.ask(DescribeGroupsRequest([G] * 20_000), version=6).response
     assert isinstance(answer, DescribeGroupsResponse)
-    errors = [one.error_code for one in answer.groups]
+    errors = [group.error_code for group in answer.groups]
     assert errors == [ErrorCode.NONE] * 9 + [ErrorCode.INVALID_REQUEST] * 19_991
 
 
@@ -50,7 +50,7 @@ def test_a_partition_that_is_named_over_and_over_needs_room_too(
     monkeypatch.setattr("protocol.answer_budget.ANSWER_BYTES_MAX", 100_000)
     world.commit("g")
     topic = OffsetFetchRequestTopics(TopicName("t"), partition_indexes=[0] * times)
-    one = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(G, topics=[topic])])
-    answer = world.ask(one, version=9).response
+    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(G, topics=[topic])])
+    answer = world.ask(request, version=9).response
     assert isinstance(answer, OffsetFetchResponse)
     assert answer.groups[0].error_code is expected

@@ -134,11 +134,11 @@ class Play:
 
 
 def play(random: Random, steps: int, large: int = 0) -> None:
-    one = Play(random)
-    one.frames.large = large
+    run = Play(random)
+    run.frames.large = large
     for _ in range(steps):
-        one.step()
-    one.end()
+        run.step()
+    run.end()
 
 
 @pytest.mark.timeout(120)  # no request may delay all others for long

@@ -32,7 +32,7 @@ def test_a_join_while_the_assignments_are_stored_wins_over_them(world: World) ->
     assert world.group().state is GroupState.PREPARING_REBALANCE
 
     world.store()
-    assert [one.error for one in asked] == [ErrorCode.REBALANCE_IN_PROGRESS] * 2
+    assert [answer.error for answer in asked] == [ErrorCode.REBALANCE_IN_PROGRESS] * 2
     assert world.group().state is GroupState.PREPARING_REBALANCE
     assert all(not m.assignment for m in world.group().members.values())
     assert len(world.events_of(AssignmentDropped)) == 1
@@ -137,10 +137,10 @@ def test_assignments_that_are_not_stored_in_time_are_refused_to_all_who_wait(
     assert not world.events_of(GroupStabilized)
     world.storing = True
     rejoining = [world.join("g", m.member_id) for m in (leader, follower)]
-    again = [one.joined for one in rejoining]
-    assert [one.generation_id for one in again] == [2, 2]
+    again = [answer.joined for answer in rejoining]
+    assert [answer.generation_id for answer in again] == [2, 2]
     answers = world.sync_all("g", again)
-    assert [one.error for one in answers] == [ErrorCode.NONE] * 2
+    assert [answer.error for answer in answers] == [ErrorCode.NONE] * 2
     assert world.group().state is GroupState.STABLE
 
 
@@ -150,7 +150,7 @@ def test_stored_a_moment_before_they_are_handed_out(world: World) -> None:
     asked = world.sync_all("g", [leader, follower])
     world.advance(TIMEOUT_MS - 1)
     world.store()
-    assert [one.error for one in asked] == [ErrorCode.NONE] * 2
+    assert [answer.error for answer in asked] == [ErrorCode.NONE] * 2
     assert world.group().state is GroupState.STABLE
     # And nothing more comes of the deadline.
     world.advance(1)
@@ -210,14 +210,14 @@ def test_a_full_log_does_not_keep_the_refusal(world: World) -> None:
     asked = world.sync_all("g", [leader, follower])
     world.log.full = True
     world.advance(TIMEOUT_MS)
-    assert [one.error for one in asked] == [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 2
+    assert [answer.error for answer in asked] == [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 2
     # The rebalance can only go on once there is room.
     assert world.join("g", leader.member_id).error is ErrorCode.COORDINATOR_NOT_AVAILABLE
     world.log.full = False
     world.storing = True
     world.step()
     again = [world.join("g", m.member_id) for m in (leader, follower)]
-    assert [one.joined.generation_id for one in again] == [2, 2]
+    assert [answer.joined.generation_id for answer in again] == [2, 2]
 
 
 def test_the_time_of_a_sync_is_that_of_a_commit() -> None:

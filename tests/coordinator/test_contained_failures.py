@@ -94,7 +94,7 @@ def test_parts_that_wait_for_the_disk_are_answered_beside_one_that_failed(
     world.store()
     (answer,) = asked.answers
     assert isinstance(answer, DescribeGroupsResponse)
-    assert {one.group_id: one.error_code for one in answer.groups} == {
+    assert {group.group_id: group.error_code for group in answer.groups} == {
         failing: ErrorCode.UNKNOWN_SERVER_ERROR,
         waiting: ErrorCode.NONE,
     }
@@ -189,8 +189,8 @@ def test_a_topic_that_a_request_names_over_and_over_is_answered_in_one_pass(worl
     assert isinstance(deleted, OffsetDeleteResponse)
     assert [len(topic.partitions) for topic in deleted.topics] == [times]
 
-    one = OffsetCommitRequestTopic(unknown, partitions=[OffsetCommitRequestPartition(0)])
-    commit = OffsetCommitRequest(G, topics=[one] * times)
+    commit_topic = OffsetCommitRequestTopic(unknown, partitions=[OffsetCommitRequestPartition(0)])
+    commit = OffsetCommitRequest(G, topics=[commit_topic] * times)
     committed = world.ask(commit, version=8).response
     assert isinstance(committed, OffsetCommitResponse)
     assert [len(topic.partitions) for topic in committed.topics] == [times]

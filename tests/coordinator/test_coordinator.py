@@ -229,12 +229,12 @@ def test_resigning_answers_everybody_who_waits_for_the_disk(world: World) -> Non
         world.ask(OffsetFetchRequest(groups=[OffsetFetchRequestGroup(G)]), version=9),
         world.ask(OffsetFetchRequest(G, None), version=1),
     ]
-    assert all(one.waits for one in asked)
+    assert all(answer.waits for answer in asked)
     world.coordinator.resign(0, world.now)
-    for one in asked[2:-1]:
-        assert error_of(one) is NOT_OURS
-    for one in asked[:2]:
-        assert one.response.topics[0].partitions[0].error_code is NOT_OURS  # type: ignore[union-attr]
+    for answer in asked[2:-1]:
+        assert error_of(answer) is NOT_OURS
+    for answer in asked[:2]:
+        assert answer.response.topics[0].partitions[0].error_code is NOT_OURS  # type: ignore[union-attr]
     assert not asked[-1].waits
     world.coordinator.on_stored(0, 1_000, world.now)
     world.check()

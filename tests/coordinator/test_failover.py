@@ -21,7 +21,7 @@ def rejoin_all(world: World, *members: str, instance_ids: bool = False) -> list[
 
 def settle(world: World, asked: list[Asked]) -> None:
     """What clients do after their joins were answered."""
-    world.sync_all("g", [one.joined for one in asked])
+    world.sync_all("g", [answer.joined for answer in asked])
     assert world.group().state is GroupState.STABLE
 
 
@@ -34,35 +34,35 @@ def check_commits(world: World, expected: int) -> None:
 
 def test_step_1_the_rebalance_has_begun_and_nobody_knows(world: World) -> None:
     group = world.given_stable_group(members=2)
-    one, two = group.members
-    world.commit("g", one, 1, offsets={0: 7})
-    world.leave("g", two)  # answered: two is gone for itself
+    first, second = group.members
+    world.commit("g", first, 1, offsets={0: 7})
+    world.leave("g", second)  # answered: two is gone for itself
     world.crash()
 
     # The old generation stands, and a member that is silent in it expires.
-    assert world.beat("g", one, 1).error is ErrorCode.NONE
+    assert world.beat("g", first, 1).error is ErrorCode.NONE
     check_commits(world, 7)
     world.advance(SESSION_TIMEOUT_MS - 1)
-    assert world.beat("g", one, 1).error is ErrorCode.NONE
+    assert world.beat("g", first, 1).error is ErrorCode.NONE
     world.advance(1)
-    assert world.beat("g", one, 1).error is ErrorCode.REBALANCE_IN_PROGRESS
-    settle(world, rejoin_all(world, one))
+    assert world.beat("g", first, 1).error is ErrorCode.REBALANCE_IN_PROGRESS
+    settle(world, rejoin_all(world, first))
     assert world.group().generation_id == 2
     check_commits(world, 7)
 
 
 def test_step_2_some_members_were_told_to_rejoin(world: World) -> None:
     group = world.given_stable_group(members=2)
-    one, two = group.members
+    leader, follower = group.members
     world.join("g", version=3)
-    assert world.beat("g", one, 1).error is ErrorCode.REBALANCE_IN_PROGRESS
+    assert world.beat("g", leader, 1).error is ErrorCode.REBALANCE_IN_PROGRESS
     world.crash()
 
     # One joins again with its id, as it was told; the other one goes on until it hears of it.
-    assert world.beat("g", two, 1).error is ErrorCode.NONE
-    first = world.join("g", one, protocols=(("range", b"changed"),))
-    assert world.beat("g", two, 1).error is ErrorCode.REBALANCE_IN_PROGRESS
-    settle(world, [first, world.join("g", two)])
+    assert world.beat("g", follower, 1).error is ErrorCode.NONE
+    first = world.join("g", leader, protocols=(("range", b"changed"),))
+    assert world.beat("g", follower, 1).error is ErrorCode.REBALANCE_IN_PROGRESS
+    settle(world, [first, world.join("g", follower)])
     assert world.group().generation_id == 2
 
 
@@ -86,7 +86,7 @@ def test_step_4_the_generation_is_stored_and_nobody_was_answered(world: World) -
     follower = next(m for m in group.members if m != leader)
     world.storing = False
     asked = [world.join("g", leader), world.join("g", follower)]
-    assert all(one.waits for one in asked)
+    assert all(answer.waits for answer in asked)
     world.log.store()  # and the process dies before it hears of it
     world.storing = True
     world.crash()
@@ -96,7 +96,7 @@ def test_step_4_the_generation_is_stored_and_nobody_was_answered(world: World) -
     assert group.generation_id == 2
     # Their joins, sent again, are answered at once: the generation goes on.
     again = [world.join("g", leader), world.join("g", follower)]
-    assert [one.joined.generation_id for one in again] == [2, 2]
+    assert [answer.joined.generation_id for answer in again] == [2, 2]
     assert {m.member_id for m in again[0].joined.members} == {leader, follower}
     settle(world, again)
     assert group.generation_id == 2
@@ -109,7 +109,7 @@ def test_step_4_the_generation_was_not_stored_so_it_never_was(world: World) -> N
     asked = [world.join("g", leader), world.join("g", follower)]
     world.storing = True
     world.crash()
-    assert all(one.waits for one in asked)
+    assert all(answer.waits for answer in asked)
     assert world.group().generation_id == 1
     settle(world, rejoin_all(world, leader, follower))
     assert world.group().generation_id == 2
@@ -126,7 +126,7 @@ def test_step_5_members_know_the_generation_and_sync_with_the_next_process(
     assert world.beat("g", leader.member_id, 1).error is ErrorCode.NONE
     assert world.commit("g", leader.member_id, 1) is ErrorCode.REBALANCE_IN_PROGRESS
     asked = world.sync_all("g", [leader, follower])
-    assert [one.error for one in asked] == [ErrorCode.NONE] * 2
+    assert [answer.error for answer in asked] == [ErrorCode.NONE] * 2
     assert world.group().state is GroupState.STABLE
     assert world.group().generation_id == 1
 
@@ -245,7 +245,7 @@ def test_a_generation_that_had_begun_is_restored_with_all_that_its_members_offer
         assert member.protocols == before.members[member_id].protocols
         assert member.session_timeout_ms == SESSION_TIMEOUT_MS
     settle_asked = world.sync_all("g", answers)
-    assert all(one.error is ErrorCode.NONE for one in settle_asked)
+    assert all(answer.error is ErrorCode.NONE for answer in settle_asked)
 
 
 def test_members_that_do_not_sync_after_a_restart_are_removed_as_ever(world: World) -> None:

@@ -186,13 +186,13 @@ def test_of_two_lapsed_members_the_one_that_beats_is_kept_and_the_other_goes(
     world: World,
 ) -> None:
     group = world.given_stable_group(members=3)
-    live, one, two = group.members
+    live, beating, silent = group.members
     world.advance(SESSION_TIMEOUT_MS - 1)
     world.heartbeat(group, live)
     world.advance(1)
-    assert set(group.lapsed_member_ids) == {one, two}
-    assert world.beat("g", one, 1).error is ErrorCode.REBALANCE_IN_PROGRESS
-    assert set(group.members) == {live, one}
+    assert set(group.lapsed_member_ids) == {beating, silent}
+    assert world.beat("g", beating, 1).error is ErrorCode.REBALANCE_IN_PROGRESS
+    assert set(group.members) == {live, beating}
 
 
 def test_a_static_member_that_restarts_late_is_taken_back_by_its_instance(world: World) -> None:

@@ -82,10 +82,10 @@ def test_a_group_that_is_loaded_over_its_limit_rebalances_and_sheds_the_last() -
     group = world.group()
     assert group.state is GroupState.PREPARING_REBALANCE
 
-    one, two, three = group.members
-    asked = [world.join("g", one), world.join("g", two)]
-    assert world.heartbeat(group, three) is ErrorCode.REBALANCE_IN_PROGRESS
-    shed = world.join("g", three)
+    first, second, third = group.members
+    asked = [world.join("g", first), world.join("g", second)]
+    assert world.heartbeat(group, third) is ErrorCode.REBALANCE_IN_PROGRESS
+    shed = world.join("g", third)
     assert shed.error is ErrorCode.GROUP_MAX_SIZE_REACHED
     assert [a.joined.generation_id for a in asked] == [2, 2]
-    assert set(group.members) == {one, two}
+    assert set(group.members) == {first, second}

@@ -87,7 +87,7 @@ def test_a_group_that_has_become_empty_waits_again(world: World) -> None:
 def test_members_that_leave_during_the_delay_do_not_end_it(world: World, members: int) -> None:
     asked = [world.join("g", version=3) for _ in range(members)]
     world.leave("g", *world.group().members)
-    assert all(one.error is ErrorCode.UNKNOWN_MEMBER_ID for one in asked)
+    assert all(answer.error is ErrorCode.UNKNOWN_MEMBER_ID for answer in asked)
     assert world.group().state is GroupState.PREPARING_REBALANCE
     world.advance(2 * DELAY_MS)
     assert world.group().state is GroupState.EMPTY

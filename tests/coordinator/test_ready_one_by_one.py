@@ -180,7 +180,7 @@ def test_groups_are_described_and_deleted_by_name(world: Restarted) -> None:
     names = [GroupId("a"), GroupId("stable")]
     deleted = world.ask(DeleteGroupsRequest(names), version=2).response
     assert isinstance(deleted, DeleteGroupsResponse)
-    assert [one.error_code for one in deleted.results] == [
+    assert [result.error_code for result in deleted.results] == [
         ErrorCode.NONE,
         ErrorCode.NON_EMPTY_GROUP,
     ]

@@ -20,9 +20,9 @@ from tests.world import REBALANCE_TIMEOUT_MS, World, kafka_settings
 def test_it_completes_as_soon_as_the_last_member_has_rejoined(world: World) -> None:
     group = world.given_stable_group(members=3)
     asked = [world.join("g", member_id) for member_id in list(group.members)[:2]]
-    assert all(one.waits for one in asked)
+    assert all(answer.waits for answer in asked)
     last = world.join("g", list(group.members)[2])
-    assert [one.joined.generation_id for one in (*asked, last)] == [2, 2, 2]
+    assert [answer.joined.generation_id for answer in (*asked, last)] == [2, 2, 2]
     assert group.state is GroupState.COMPLETING_REBALANCE
 
 
@@ -32,13 +32,13 @@ def test_members_that_do_not_rejoin_in_time_are_dropped() -> None:
     absent = next(m for m in group.members if m != group.leader_id)
     asked = [world.join("g", m) for m in group.members if m != absent]
     world.advance(REBALANCE_TIMEOUT_MS - 1)
-    assert all(one.waits for one in asked)
+    assert all(answer.waits for answer in asked)
     world.advance(1)
-    assert [one.joined.generation_id for one in asked] == [2, 2]
+    assert [answer.joined.generation_id for answer in asked] == [2, 2]
     assert absent not in group.members
     (removed,) = world.events_of(MembersRemoved)
     assert removed.cause is RemovalCause.DID_NOT_REJOIN
-    assert [one.member.member_id for one in removed.removed] == [absent]
+    assert [removal.member.member_id for removal in removed.removed] == [absent]
     assert world.beat("g", absent, 2).error is ErrorCode.UNKNOWN_MEMBER_ID
 
 
@@ -213,7 +213,7 @@ def test_other_protocol_types_are_served_without_looking_inside(world: World) ->
     )
     assert [m.metadata for m in answers[0].members] == [noise, noise]
     asked = world.sync_all("g", answers)
-    assert [one.synced.protocol_type for one in asked] == ["connect", "connect"]
+    assert [answer.synced.protocol_type for answer in asked] == ["connect", "connect"]
     assert world.group().subscribed_topics is None
 
 
@@ -247,9 +247,9 @@ def test_the_most_votes_win_among_what_all_offer(offers: list[str], chosen: str)
 def test_a_tie_goes_to_the_one_that_a_java_hash_map_names_first(
     first: str, second: str, chosen: str
 ) -> None:
-    one = ((first, b""), (second, b""))
-    assert choose_protocol([one, one[::-1]]) == chosen
-    assert choose_protocol([one[::-1], one]) == chosen
+    protocols = ((first, b""), (second, b""))
+    assert choose_protocol([protocols, protocols[::-1]]) == chosen
+    assert choose_protocol([protocols[::-1], protocols]) == chosen
 
 
 def test_a_name_that_a_member_offers_twice_counts_once(world: World) -> None:

@@ -76,10 +76,10 @@ def test_the_answers_wait_until_the_assignments_are_stored(world: World) -> None
     leader, follower = world.given_joined(members=2)
     world.storing = False
     asked = world.sync_all("g", [leader, follower])
-    assert all(one.waits for one in asked)
+    assert all(answer.waits for answer in asked)
     assert world.group().state is GroupState.COMPLETING_REBALANCE
     world.store()
-    assert [one.error for one in asked] == [ErrorCode.NONE, ErrorCode.NONE]
+    assert [answer.error for answer in asked] == [ErrorCode.NONE, ErrorCode.NONE]
     assert world.group().state is GroupState.STABLE
 
 
@@ -155,7 +155,7 @@ def test_assignments_too_large_for_the_log_are_refused_and_the_group_rebalances(
     assert not world.group_records()[1:]
     # And the next attempt, which fits, succeeds.
     rejoined = [world.join("g", m) for m in (leader.member_id, follower.member_id)]
-    world.sync_all("g", [one.joined for one in rejoined])
+    world.sync_all("g", [answer.joined for answer in rejoined])
     assert group.state is GroupState.STABLE
     assert group.generation_id == 2
 
@@ -215,7 +215,7 @@ def test_the_wait_for_syncs_ends_with_the_rebalance_that_follows(world: World) -
         world.join("g", m.member_id, session_timeout_ms=600_000, rebalance_timeout_ms=20_000)
         for m in (leader, follower)
     ]
-    world.sync_all("g", [one.joined for one in asked])
+    world.sync_all("g", [answer.joined for answer in asked])
     world.advance(100_000)
     assert world.group().state is GroupState.STABLE
     assert world.group().generation_id == 2

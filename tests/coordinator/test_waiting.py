@@ -163,13 +163,15 @@ def test_a_commit_that_is_not_durable_in_time_is_refused_and_may_be_stored_all_t
     world.advance(1)
     assert isinstance(first.response, OffsetCommitResponse)
     (topic,) = first.response.topics
-    assert [one.error_code for one in topic.partitions] == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    assert [partition.error_code for partition in topic.partitions] == [
+        ErrorCode.COORDINATOR_NOT_AVAILABLE
+    ]
     assert second.waits
     world.storing = True
     world.step()
     assert not second.waits
     offsets = world.group().offsets[TopicName("t")]
-    assert {index: one.committed_offset for index, one in offsets.items()} == {0: 7, 1: 8}
+    assert {index: offset.committed_offset for index, offset in offsets.items()} == {0: 7, 1: 8}
     # Nothing more comes of the deadline.
     world.advance(60_000)
     world.check()

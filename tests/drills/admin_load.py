@@ -235,9 +235,9 @@ class Operator(RawMember):
         wire.send(ListOffsetsRequest(-1, topics=[topic]), OFFSETS)
         answer = wire.receive(ListOffsetsResponse, OFFSETS)
         assert isinstance(answer, ListOffsetsResponse)
-        found = sorted(answer.topics[0].partitions, key=lambda one: one.partition_index)
-        assert [one.error_code for one in found] == [ErrorCode.NONE] * count, name
-        return [one.offset for one in found]
+        found = sorted(answer.topics[0].partitions, key=lambda partition: partition.partition_index)
+        assert [partition.error_code for partition in found] == [ErrorCode.NONE] * count, name
+        return [partition.offset for partition in found]
 
 
 class Restless(RawMember):

@@ -97,7 +97,7 @@ def committed_offsets(port: int, group: str, topic: str, partitions: Sequence[in
             break
         assert time.monotonic() < deadline, f"{group} is answered {answer.error_code!r} for ever"
     wire.close()
-    return [one.committed_offset for named in answer.topics for one in named.partitions]
+    return [partition.committed_offset for named in answer.topics for partition in named.partitions]
 
 
 class RawMember:

@@ -85,8 +85,8 @@ def test_a_disk_that_was_full_is_served_on_without_a_restart(start_daemon: Start
     daemon = start_daemon(settings)
     create_topic(daemon.bootstrap, TOPIC, 1)
     committer, other = Committer(daemon, "billing"), Committer(daemon, "shipping")
-    for one in (committer, other):
-        assert one.commit() is ErrorCode.NONE
+    for client in (committer, other):
+        assert client.commit() is ErrorCode.NONE
 
     assert len(daemon.log()) > FULL_AT
     for _ in range(2):
@@ -107,13 +107,13 @@ def test_a_disk_that_was_full_is_served_on_without_a_restart(start_daemon: Start
         _until("a ready daemon", lambda: daemon.get("/readyz")[0] == 200)
         (shown,) = committed_offsets(daemon.port, "billing", TOPIC, [0])
         assert shown >= read
-        for one in (committer, other):
-            _commit_at_last(one)
+        for client in (committer, other):
+            _commit_at_last(client)
 
     daemon.kill()
     daemon.start()
-    for one in (committer, other):
-        assert committed_offsets(daemon.port, one.group, TOPIC, [0]) == [one.acknowledged]
+    for client in (committer, other):
+        assert committed_offsets(daemon.port, client.group, TOPIC, [0]) == [client.acknowledged]
 
 
 # --- damage --------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ def test_damaged_offsets_forbid_the_start_until_a_repair(
     assert committer.commit() is ErrorCode.NONE
     assert daemon.stop() == 0
     # The offsets of what was lost are given to no other record.
-    bases = [int(one.stem) for one in path.parent.glob("*.log")]
+    bases = [int(segment.stem) for segment in path.parent.glob("*.log")]
     assert sorted(bases) == [0, 30]
     assert list(findings(place_at(daemon.data_dir, topic=OFFSETS_TOPIC), LintCounts())) == []
 

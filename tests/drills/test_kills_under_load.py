@@ -116,7 +116,7 @@ class Librdkafka:
     ) -> None:
         self._in_flight = False
         if error is None:
-            offsets = [one.offset for one in partitions if one.error is None]
+            offsets = [partition.offset for partition in partitions if partition.error is None]
             self.acknowledged = max([self.acknowledged, *offsets])
 
     def _delivered(

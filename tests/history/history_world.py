@@ -134,7 +134,7 @@ class HistoryWorld(World):
             for at, member_id in enumerate(ids)
         }
         asked = []
-        for answer in sorted(answers, key=lambda one: one.member_id == one.leader):
+        for answer in sorted(answers, key=lambda joined: joined.member_id == joined.leader):
             if answer.member_id in late:
                 continue
             given = shares if answer.member_id == answer.leader else None

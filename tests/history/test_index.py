@@ -37,7 +37,7 @@ def ended(group_id: str, generation: int) -> RebalanceEndedEntry:
 
 
 def generations(index: HistoryIndex, group_id: str) -> list[int | None]:
-    return [one.generation_after for one in index.rebalances(group_id)]
+    return [rebalance.generation_after for rebalance in index.rebalances(group_id)]
 
 
 def test_the_newest_comes_first_and_the_oldest_goes() -> None:
@@ -57,7 +57,7 @@ def test_groups_that_were_touched_long_ago_go_first_but_not_what_runs() -> None:
         index.apply(ended("middle", generation))
         index.apply(ended("new", generation))
     index.check()
-    assert [one.end for one in index.rebalances("old")] == [End.RUNNING]
+    assert [rebalance.end for rebalance in index.rebalances("old")] == [End.RUNNING]
     assert generations(index, "middle") == [2, 1]
     for generation in (3, 4, 5, 6):
         index.apply(ended("new", generation))
@@ -143,8 +143,8 @@ def test_the_estimate_is_near_the_truth(members: int) -> None:
 
 
 def test_moves_and_those_that_went_together_count() -> None:
-    one = ended("g", 1).rebalance
-    moved = replace(one, moves=tuple(PartitionMove("t", n, "a", "b") for n in range(20)))
-    together = replace(one, with_trigger=(MemberIdentity("m-1"), MemberIdentity("m-2")))
-    assert bytes_of(moved) > bytes_of(one) + 20 * 200
-    assert bytes_of(together) > bytes_of(one) + 2 * 200
+    plain = ended("g", 1).rebalance
+    moved = replace(plain, moves=tuple(PartitionMove("t", n, "a", "b") for n in range(20)))
+    together = replace(plain, with_trigger=(MemberIdentity("m-1"), MemberIdentity("m-2")))
+    assert bytes_of(moved) > bytes_of(plain) + 20 * 200
+    assert bytes_of(together) > bytes_of(plain) + 2 * 200

@@ -23,50 +23,50 @@ def change() -> OwnershipChange:
 
 
 def test_an_eager_member_owns_nothing_from_its_rejoin_to_its_answer() -> None:
-    one = change()
-    one.release("a", 100)
-    one.release("a", 500)  # asked again: the first time counts
-    one.release("b", 300)
-    assert one.unowned_ms(400) == 2 * 300 + 2 * 100
-    assert one.assign({"a": A, "b": B}) == []
-    one.answered("a", 1_000)
-    one.answered("b", 1_200)
-    assert one.unowned_ms(9_999) == 2 * 900 + 2 * 900
+    ownership = change()
+    ownership.release("a", 100)
+    ownership.release("a", 500)  # asked again: the first time counts
+    ownership.release("b", 300)
+    assert ownership.unowned_ms(400) == 2 * 300 + 2 * 100
+    assert ownership.assign({"a": A, "b": B}) == []
+    ownership.answered("a", 1_000)
+    ownership.answered("b", 1_200)
+    assert ownership.unowned_ms(9_999) == 2 * 900 + 2 * 900
 
 
 def test_what_moves_is_unowned_from_one_rejoin_to_anothers_answer() -> None:
-    one = change()
-    one.release("a", 0)
-    one.release("b", 100)
-    moved = one.assign({"a": assignment(t=[0]), "b": assignment(t=[1, 2, 3])})
+    ownership = change()
+    ownership.release("a", 0)
+    ownership.release("b", 100)
+    moved = ownership.assign({"a": assignment(t=[0]), "b": assignment(t=[1, 2, 3])})
     assert [(m.partition, m.from_owner, m.to_owner) for m in moved] == [(1, "a", "b")]
-    one.answered("a", 200)
-    one.answered("b", 300)
-    assert one.unowned_ms(9_999) == 200 + 300 + 2 * 200
-    assert one.left_over(9_999) == {}
-    assert one.partitions == 4
+    ownership.answered("a", 200)
+    ownership.answered("b", 300)
+    assert ownership.unowned_ms(9_999) == 200 + 300 + 2 * 200
+    assert ownership.left_over(9_999) == {}
+    assert ownership.partitions == 4
 
 
 def test_a_member_that_is_gone_was_last_heard_of_then() -> None:
-    one = change()
-    one.gone("b", -10_000)
-    one.release("a", 0)
-    one.assign({"a": ALL})
-    one.answered("a", 50)
-    assert one.unowned_ms(9_999) == 2 * 10_050 + 2 * 50
+    ownership = change()
+    ownership.gone("b", -10_000)
+    ownership.release("a", 0)
+    ownership.assign({"a": ALL})
+    ownership.answered("a", 50)
+    assert ownership.unowned_ms(9_999) == 2 * 10_050 + 2 * 50
 
 
 def test_a_cooperative_member_keeps_what_it_says_until_it_is_told() -> None:
-    one = change()
+    ownership = change()
     kept = frozenset({("t", 0), ("t", 1)})
-    one.release("a", 100, kept)
-    one.release("b", 100, frozenset({("t", 2), ("t", 3)}))
+    ownership.release("a", 100, kept)
+    ownership.release("b", 100, frozenset({("t", 2), ("t", 3)}))
     # The first step: partition 1 is taken from a, and nobody gets it yet.
-    assert one.assign({"a": assignment(t=[0]), "b": B, "c": b""}) == []
-    one.answered("a", 200)
-    one.answered("b", 200)
-    assert one.unowned_ms(350) == 150
-    left_over = one.left_over(350)
+    assert ownership.assign({"a": assignment(t=[0]), "b": B, "c": b""}) == []
+    ownership.answered("a", 200)
+    ownership.answered("b", 200)
+    assert ownership.unowned_ms(350) == 150
+    left_over = ownership.left_over(350)
     assert set(left_over) == {("t", 1)}
 
     two = OwnershipChange({"a": assignment(t=[0]), "b": B}, left_over)
@@ -77,44 +77,44 @@ def test_a_cooperative_member_keeps_what_it_says_until_it_is_told() -> None:
 
 
 def test_a_member_that_goes_after_it_rejoined_loses_the_rest_then() -> None:
-    one = change()
-    one.release("a", 100, frozenset({("t", 0)}))
-    one.gone("a", 400)
-    one.assign({"b": ALL})
-    one.answered("b", 500)
-    assert one.unowned_ms(9_999) == (500 - 400) + (500 - 100)
+    ownership = change()
+    ownership.release("a", 100, frozenset({("t", 0)}))
+    ownership.gone("a", 400)
+    ownership.assign({"b": ALL})
+    ownership.answered("b", 500)
+    assert ownership.unowned_ms(9_999) == (500 - 400) + (500 - 100)
 
 
 def test_what_nobody_subscribes_to_any_more_is_not_missed() -> None:
-    one = change()
-    one.release("a", 0)
-    one.release("b", 0)
-    one.assign({"a": A, "b": b""})
-    one.answered("a", 10)
-    one.answered("b", 10)
-    assert one.unowned_ms(5_000) == 2 * 10
-    assert one.left_over(5_000) == {}
+    ownership = change()
+    ownership.release("a", 0)
+    ownership.release("b", 0)
+    ownership.assign({"a": A, "b": b""})
+    ownership.answered("a", 10)
+    ownership.answered("b", 10)
+    assert ownership.unowned_ms(5_000) == 2 * 10
+    assert ownership.left_over(5_000) == {}
 
 
 def test_before_anything_is_assigned_all_that_was_released_counts() -> None:
-    one = change()
-    one.gone("a", 0)
-    assert one.unowned_ms(1_000) == 2_000
+    ownership = change()
+    ownership.gone("a", 0)
+    assert ownership.unowned_ms(1_000) == 2_000
 
 
 def test_a_rebalance_that_is_overtaken_hands_on_what_it_had_taken() -> None:
-    one = change()
-    one.release("a", 0)
-    one.release("b", 0, frozenset({("t", 2), ("t", 3)}))
-    assert one.unowned_ms(100) == 200
-    two = one.handed_on(100)
-    assert two.unowned_ms(100) == 0
-    two.release("b", 150)
-    assert two.unowned_ms(200) == 2 * 100 + 2 * 50
-    two.assign({"a": B, "b": A})
-    two.answered("a", 300)
-    two.answered("b", 300)
-    assert two.unowned_ms(9_999) == 2 * 200 + 2 * 150
+    ownership = change()
+    ownership.release("a", 0)
+    ownership.release("b", 0, frozenset({("t", 2), ("t", 3)}))
+    assert ownership.unowned_ms(100) == 200
+    successor = ownership.handed_on(100)
+    assert successor.unowned_ms(100) == 0
+    successor.release("b", 150)
+    assert successor.unowned_ms(200) == 2 * 100 + 2 * 50
+    successor.assign({"a": B, "b": A})
+    successor.answered("a", 300)
+    successor.answered("b", 300)
+    assert successor.unowned_ms(9_999) == 2 * 200 + 2 * 150
 
 
 def test_an_assignment_that_cannot_be_read_is_said_so() -> None:

@@ -83,7 +83,7 @@ class Witness:
     def share(self, members: Sequence["Member"], partitions: int) -> bool:
         """Whether each of these has something, and all partitions have one owner among them."""
         owned = [self.owned(member.name) for member in members]
-        return all(owned) and sorted(p for one in owned for p in one or ()) == list(
+        return all(owned) and sorted(p for share in owned for p in share or ()) == list(
             range(partitions)
         )
 

@@ -41,9 +41,9 @@ def commit_by_hand(
             wire.send(request, version)
             answer = wire.receive(OffsetCommitResponse, version)
             assert isinstance(answer, OffsetCommitResponse)
-            assert {one.error_code for each in answer.topics for one in each.partitions} == {
-                ErrorCode.NONE
-            }
+            assert {
+                partition.error_code for each in answer.topics for partition in each.partitions
+            } == {ErrorCode.NONE}
     finally:
         wire.close()
 

@@ -138,7 +138,7 @@ class RawMember:
         """As an operator does, who knows no member ids."""
         self._leave(MemberIdentity(MemberId(""), GroupInstanceId(instance_id), None))
 
-    def _leave(self, one: MemberIdentity) -> None:
-        answer = self._receive(self._send(LeaveGroupRequest(self._group, MemberId(""), [one])))
+    def _leave(self, identity: MemberIdentity) -> None:
+        answer = self._receive(self._send(LeaveGroupRequest(self._group, MemberId(""), [identity])))
         assert isinstance(answer, LeaveGroupResponse)
         assert [member.error_code for member in answer.members] == [ErrorCode.NONE]

@@ -231,7 +231,11 @@ class Burrow:
     def lags(self, group: str) -> dict[int, int]:
         status = self.status(group) or {"partitions": []}
         parts = status["partitions"]
-        return {one["partition"]: one["current_lag"] for one in parts if one["end"] is not None}
+        return {
+            partition["partition"]: partition["current_lag"]
+            for partition in parts
+            if partition["end"] is not None
+        }
 
 
 @pytest.fixture
@@ -275,7 +279,9 @@ def test_the_real_burrow_tells_our_groups_lag(
         status = monitor.status("billing")
         assert status is not None
         assert status["totallag"] == sum(lags.values())
-        owners = {(one["owner"], one["client_id"]) for one in status["partitions"]}
+        owners = {
+            (partition["owner"], partition["client_id"]) for partition in status["partitions"]
+        }
         assert owners == {("/127.0.0.1", "billing-app")}
 
         # Who commits no more though there is lag has stopped; who has read it all is well.

@@ -83,7 +83,7 @@ def records(daemon: Daemon, partition: str) -> list[tuple[int, bytes | None, byt
     for path in sorted((daemon.data_dir / partition).glob("*.log")):
         content = path.read_bytes()
         for at, _ in iter_batches(content):
-            found += [(one[0], one[2], one[3]) for one in read_records(content, at)]
+            found += [(record[0], record[2], record[3]) for record in read_records(content, at)]
     return found
 
 
@@ -105,7 +105,7 @@ def test_offsets_are_cleaned_while_commits_go_on(start_daemon: StartDaemon) -> N
     def commit_on() -> bool:
         nonlocal count
         count += 1
-        offsets = [TopicPartition("t", one.partition, count) for one in partitions[:1]]
+        offsets = [TopicPartition("t", partition.partition, count) for partition in partitions[:1]]
         client.commit(offsets=offsets, asynchronous=False)
         return metric(daemon, "rollcall_cleaner_runs_total") >= 3
 
@@ -177,9 +177,11 @@ def test_killed_at_random_moments_while_it_commits_and_cleans(start_daemon: Star
         time.sleep(dice.uniform(0, 0.2))  # where it is idle, it checkpoints and cleans
         daemon.kill()
         daemon.start()
-        found = client.committed([TopicPartition("t", one) for one in range(8)], timeout=WAIT_S)
-        for one in found:
-            assert max(one.offset, -1) == acknowledged[one.partition]
+        found = client.committed(
+            [TopicPartition("t", number) for number in range(8)], timeout=WAIT_S
+        )
+        for committed in found:
+            assert max(committed.offset, -1) == acknowledged[committed.partition]
         client.close()
     assert "is damaged" not in daemon.log()
     wait_for("a pass, at the latest now", lambda: begun_lines(daemon, "__consumer_offsets-0") > 0)
@@ -256,7 +258,7 @@ def test_kafkas_tool_reads_what_a_pass_has_left(start_daemon: StartDaemon) -> No
     assert "isvalid: true" in shown.out
     assert "isvalid: false" not in shown.out
     assert "invalid bytes" not in shown.out
-    indexes = [one for log in logs for one in log.parent.glob(f"{log.stem}.*index")]
+    indexes = [path for log in logs for path in log.parent.glob(f"{log.stem}.*index")]
     named = ",".join(map(str, indexes))
     sane = tools.run(DUMP_LOG, "--index-sanity-check", "--files", named)
     assert sane.exit_code == 0, sane.err
@@ -317,7 +319,8 @@ def test_a_compacted_topic_keeps_the_newest_of_each_key(start_daemon: StartDaemo
         newest[key] = value
         seen += 1
     assert newest == {
-        f"key-{one % 7}".encode(): str(one).encode() for one in range(number - 7, number)
+        f"key-{value_number % 7}".encode(): str(value_number).encode()
+        for value_number in range(number - 7, number)
     }
     assert seen < number
     reader.close()

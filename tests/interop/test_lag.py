@@ -34,11 +34,16 @@ def ours(daemon: Daemon, group: str) -> list[tuple[str, ...]]:
     status, body = daemon.get(f"/api/lag?group={group}")
     assert status == 200
     rows = []
-    for one in json.loads(body)["partitions"]:
-        member = one["member"] or {}
+    for partition in json.loads(body)["partitions"]:
+        member = partition["member"] or {}
         facts = (
-            *(one["topic"], one["partition"], one["committed_offset"], one["log_end_offset"]),
-            *(one["lag"], member.get("member_id"), member.get("client_host")),
+            *(
+                partition["topic"],
+                partition["partition"],
+                partition["committed_offset"],
+                partition["log_end_offset"],
+            ),
+            *(partition["lag"], member.get("member_id"), member.get("client_host")),
         )
         rows.append(tuple("-" if fact is None else str(fact) for fact in facts))
     return sorted(rows)

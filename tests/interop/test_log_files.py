@@ -168,7 +168,7 @@ def assert_kafka_reads(tools: KafkaTools, data_dir: Path) -> None:
     verified = tools.run(DUMP_LOG, "--verify-index-only", "--files", named)
     assert verified.exit_code == 0, verified.err
     silent = ("Dumping ", " is empty.")
-    said = [line for line in verified.out.splitlines() if not any(one in line for one in silent)]
+    said = [line for line in verified.out.splitlines() if not any(word in line for word in silent)]
     assert said == [], "mismatches between index and log are told line by line"
 
     assert list(findings(place_at(data_dir, topic=OFFSETS_TOPIC), LintCounts())) == []
@@ -334,4 +334,6 @@ def test_records_of_every_version_are_loaded(
         assert fetch_by_hand(daemon.port, group, "orders", 3) == (offset, "old")
     admin = AdminClient({"bootstrap.servers": daemon.bootstrap})
     listed = admin.list_consumer_groups().result(60)
-    assert {group for group, _ in old_groups()} <= {one.group_id for one in listed.valid}
+    assert {group for group, _ in old_groups()} <= {
+        group_listed.group_id for group_listed in listed.valid
+    }

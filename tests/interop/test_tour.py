@@ -119,8 +119,8 @@ class Tour:
                 printed = self.output(step.command)
                 assert missing([s for s in step.shows if s not in counts], printed) == [], printed
                 self.until(partial(self.uncounted, counts))
-        for one in begun:
-            self.until(partial(self.missing, *one))
+        for started in begun:
+            self.until(partial(self.missing, *started))
 
     def uncounted(self, counts: list[str]) -> list[str]:
         printed = [line for path in self.folder.glob("printed-*") for line in path.open()]

@@ -70,18 +70,18 @@ def wait_for(
 
 
 def has(kind: str) -> Callable[[Verdicts], bool]:
-    return lambda said: any(one["verdict"] == kind for one in said)
+    return lambda said: any(verdict["verdict"] == kind for verdict in said)
 
 
 def lacks(kind: str) -> Callable[[Verdicts], bool]:
-    return lambda said: all(one["verdict"] != kind for one in said)
+    return lambda said: all(verdict["verdict"] != kind for verdict in said)
 
 
 def the(kind: str, said: Verdicts) -> dict:
-    (one,) = [one for one in said if one["verdict"] == kind]
-    assert one["summary"]
-    assert one["remedy"]
-    return one
+    (found,) = [verdict for verdict in said if verdict["verdict"] == kind]
+    assert found["summary"]
+    assert found["remedy"]
+    return found
 
 
 def consumer(daemon: Daemon, group: str, **config: object) -> Consumer:
@@ -102,9 +102,9 @@ def consumer(daemon: Daemon, group: str, **config: object) -> Consumer:
 def until_assigned(*consumers: Consumer) -> None:
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
-        for one in consumers:
-            one.poll(0.05)
-        if all(one.assignment() for one in consumers):
+        for consumer in consumers:
+            consumer.poll(0.05)
+        if all(consumer.assignment() for consumer in consumers):
             return
     raise AssertionError("not everybody was assigned something")
 
@@ -118,17 +118,17 @@ def run(daemon: Daemon, *arguments: str) -> "subprocess.CompletedProcess[str]":
 
 
 def test_a_commit_storm(watchful: Daemon) -> None:
-    one = consumer(watchful, "storm")
-    one.subscribe(["orders"])
-    until_assigned(one)
+    member = consumer(watchful, "storm")
+    member.subscribe(["orders"])
+    until_assigned(member)
     commit = [TopicPartition("orders", 0, 10)]
     is_over = threading.Event()
 
     def storm() -> None:
         while not is_over.is_set():
             for _ in range(200):
-                one.commit(offsets=commit)
-            one.poll(0.05)
+                member.commit(offsets=commit)
+            member.poll(0.05)
 
     shown: list[str] = []
 
@@ -152,8 +152,8 @@ def test_a_commit_storm(watchful: Daemon) -> None:
     assert evidence["partitions"] == 1
     assert evidence["bytes_per_second"] > evidence["commits_per_second"] * 61
 
-    wait_for(watchful, "storm", lacks("commit_storm"), lambda: one.poll(0.1))
-    one.close()
+    wait_for(watchful, "storm", lacks("commit_storm"), lambda: member.poll(0.1))
+    member.close()
 
 
 def test_a_member_that_flaps(watchful: Daemon) -> None:
@@ -177,7 +177,9 @@ def test_a_member_that_flaps(watchful: Daemon) -> None:
     assert "Verdict flapping_member: ann at 127.0.0.1 rejoined" in told.stdout
     shown = run(watchful, "verdicts", "flaps", "--json")
     assert shown.returncode == 1
-    assert "flapping_member" in {one["verdict"] for one in json.loads(shown.stdout)["verdicts"]}
+    assert "flapping_member" in {
+        verdict["verdict"] for verdict in json.loads(shown.stdout)["verdicts"]
+    }
     stays.close()
 
 
@@ -197,9 +199,9 @@ def test_a_group_that_waits_for_a_stopped_member_and_then_knows_who_was_slow(
 
         def long_enough(said: Verdicts) -> bool:
             return any(
-                one["verdict"] == "stuck_group"
-                and time.time() * 1000 - one["evidence"]["state_since_ms"] > 2_000
-                for one in said
+                verdict["verdict"] == "stuck_group"
+                and time.time() * 1000 - verdict["evidence"]["state_since_ms"] > 2_000
+                for verdict in said
             )
 
         said = wait_for(watchful, "stuck", long_enough, lambda: other.poll(0.05))
@@ -228,12 +230,12 @@ def test_a_group_that_waits_for_a_stopped_member_and_then_knows_who_was_slow(
 
 
 def test_a_member_that_beats_and_gets_nowhere(watchful: Daemon) -> None:
-    one = consumer(watchful, "nowhere")
-    one.subscribe(["orders"])
-    until_assigned(one)
-    one.commit(offsets=[TopicPartition("orders", 0, 10)], asynchronous=False)
+    member = consumer(watchful, "nowhere")
+    member.subscribe(["orders"])
+    until_assigned(member)
+    member.commit(offsets=[TopicPartition("orders", 0, 10)], asynchronous=False)
 
-    said = wait_for(watchful, "nowhere", has("no_progress"), lambda: one.poll(0.05))
+    said = wait_for(watchful, "nowhere", has("no_progress"), lambda: member.poll(0.05))
 
     verdict = the("no_progress", said)
     assert verdict["evidence"]["partitions"] == ["orders-0"]
@@ -241,9 +243,9 @@ def test_a_member_that_beats_and_gets_nowhere(watchful: Daemon) -> None:
     assert verdict["evidence"]["member"]["client_id"] == "ann"
     assert "commits nothing" in verdict["summary"]
 
-    one.commit(offsets=[TopicPartition("orders", 0, 11)], asynchronous=False)
-    wait_for(watchful, "nowhere", lacks("no_progress"), lambda: one.poll(0.05))
-    one.close()
+    member.commit(offsets=[TopicPartition("orders", 0, 11)], asynchronous=False)
+    wait_for(watchful, "nowhere", lacks("no_progress"), lambda: member.poll(0.05))
+    member.close()
 
     # Both ends of it stay in the group's history.
     kept = json.loads(run(watchful, "history", "nowhere", "--json").stdout)
@@ -252,24 +254,24 @@ def test_a_member_that_beats_and_gets_nowhere(watchful: Daemon) -> None:
 
 
 def test_members_that_subscribe_differently(watchful: Daemon) -> None:
-    one = consumer(watchful, "mixed")
-    one.subscribe(["orders"])
-    two = consumer(watchful, "mixed", **{"client.id": "bob"})
-    two.subscribe(["bills"])
-    until_assigned(one, two)
+    first = consumer(watchful, "mixed")
+    first.subscribe(["orders"])
+    second = consumer(watchful, "mixed", **{"client.id": "bob"})
+    second.subscribe(["bills"])
+    until_assigned(first, second)
 
     def both() -> None:
-        one.poll(0.02)
-        two.poll(0.02)
+        first.poll(0.02)
+        second.poll(0.02)
 
     said = wait_for(watchful, "mixed", has("mixed_subscriptions"), both)
 
     evidence = the("mixed_subscriptions", said)["evidence"]
     assert [party["topics"] for party in evidence["parties"]] == [["bills"], ["orders"]]
 
-    two.close()
-    wait_for(watchful, "mixed", lacks("mixed_subscriptions"), lambda: one.poll(0.05))
-    one.close()
+    second.close()
+    wait_for(watchful, "mixed", lacks("mixed_subscriptions"), lambda: first.poll(0.05))
+    first.close()
 
 
 def test_an_ordinary_life_is_no_trouble(start_daemon: StartDaemon) -> None:
@@ -283,15 +285,15 @@ def test_an_ordinary_life_is_no_trouble(start_daemon: StartDaemon) -> None:
     create_topic(watchful.bootstrap, "orders", 2)
     produce(watchful.bootstrap, "orders", 2, range(200))
     first, second = (consumer(watchful, "calm", **{"client.id": name}) for name in ("a", "b"))
-    for one in (first, second):
-        one.subscribe(["orders"])
+    for member in (first, second):
+        member.subscribe(["orders"])
     until_assigned(first, second)
     for number in range(10):
-        for one in (first, second):
-            message = one.poll(1.0)
+        for member in (first, second):
+            message = member.poll(1.0)
             if number % 3 == 0 and message is not None and message.error() is None:
                 with suppress(KafkaException):  # a rebalance: the next one will do
-                    one.commit(message, asynchronous=False)
+                    member.commit(message, asynchronous=False)
         if number == 5:
             second.close()
             second = consumer(watchful, "calm", **{"client.id": "b"})

@@ -123,8 +123,12 @@ class Scene:
         deadline = time.monotonic() + PATIENCE_S
         while not fact():
             told = [
-                (one["cause"], one["trigger"]["client_id"], one["generation_after"])
-                for one in self.rebalances()
+                (
+                    rebalance["cause"],
+                    rebalance["trigger"]["client_id"],
+                    rebalance["generation_after"],
+                )
+                for rebalance in self.rebalances()
             ]
             assert time.monotonic() < deadline, f"waited in vain for {what}; told: {told}"
             time.sleep(0.05)
@@ -163,13 +167,13 @@ def scene(tmp_path: Path, library: str) -> Iterator[Scene]:
     daemon.arguments = ["--advertise", tap.address]
     daemon.start()
     tap.target = (daemon.host, daemon.port)
-    one = Scene(daemon, tap, library)
+    group = Scene(daemon, tap, library)
     create_topic(tap.address, "read", 4)
     create_topic(tap.address, "also", 1)
     try:
-        yield one
+        yield group
     finally:
-        for member in one.members:
+        for member in group.members:
             if member.process.poll() is None:
                 member.kill()
         daemon.close()
@@ -180,176 +184,176 @@ def scene(tmp_path: Path, library: str) -> Iterator[Scene]:
 def test_twelve_causes_are_named_right_and_no_rebalance_is_missed(
     tmp_path: Path, library: str
 ) -> None:
-    with scene(tmp_path, library) as one:
-        members_come_and_change(one)
-        members_are_lost(one)
-        members_make_the_others_wait(one)
-        the_daemon_is_killed(one)
-        the_leader_wants_another_assignment(one)
-        everything_was_told(one)
+    with scene(tmp_path, library) as group:
+        members_come_and_change(group)
+        members_are_lost(group)
+        members_make_the_others_wait(group)
+        the_daemon_is_killed(group)
+        the_leader_wants_another_assignment(group)
+        everything_was_told(group)
 
 
-def members_come_and_change(one: Scene) -> None:
-    one.start("first", topics=("read", "also"), session_ms=10_000)
-    one.expect("member_joined", "first", 0)
+def members_come_and_change(group: Scene) -> None:
+    group.start("first", topics=("read", "also"), session_ms=10_000)
+    group.expect("member_joined", "first", 0)
 
-    since = one.count
-    second = one.start("second")
-    told = one.expect("member_joined", "second", since)
+    since = group.count
+    second = group.start("second")
+    told = group.expect("member_joined", "second", since)
     assert [wait["client_id"] for wait in told["waited_for"]] == ["first"]
     assert (told["members_before"], told["members_after"]) == (1, 2)
     assert told["partitions_moved"] == 2
 
-    since = one.count
-    admin = AdminClient({"bootstrap.servers": one.tap.address})
+    since = group.count
+    admin = AdminClient({"bootstrap.servers": group.tap.address})
     admin.create_partitions([NewPartitions("read", 5)])["read"].result(60)
-    one.until("a rebalance for the new partition", lambda: one.count > since)
-    told = one.rebalances()[::-1][since]
+    group.until("a rebalance for the new partition", lambda: group.count > since)
+    told = group.rebalances()[::-1][since]
     assert told["cause"] == "partitions_changed"
     assert told["trigger"]["client_id"] in ("first", "second")  # any member may notice it first
-    one.until("the end of it", lambda: one.waiting() is None)
+    group.until("the end of it", lambda: group.waiting() is None)
 
-    since = one.count
+    since = group.count
     second.order("subscribe", ["read", "also"])
-    one.expect("subscription_changed", "second", since)
+    group.expect("subscription_changed", "second", since)
 
 
-def members_are_lost(one: Scene) -> None:
-    first, second = one.members
-    since = one.count
+def members_are_lost(group: Scene) -> None:
+    first, second = group.members
+    since = group.count
     second.kill()
-    told = one.expect("session_expired", "second", since)
+    told = group.expect("session_expired", "second", since)
     # Two of its partitions at least, for a whole session: nobody read them meanwhile.
     assert told["unowned_partition_seconds"] >= 2 * SESSION_MS / 1000
 
-    since = one.count
-    static = one.start("static", instance_id="s-1", session_ms=30_000)
-    one.expect("member_joined", "static", since)
-    since = one.count
+    since = group.count
+    static = group.start("static", instance_id="s-1", session_ms=30_000)
+    group.expect("member_joined", "static", since)
+    since = group.count
     static.kill()
-    again = one.start("static", instance_id="s-1", session_ms=30_000)
-    told = one.expect("static_member_replaced", "static", since)
+    again = group.start("static", instance_id="s-1", session_ms=30_000)
+    told = group.expect("static_member_replaced", "static", since)
     assert told["trigger"]["group_instance_id"] == "s-1"
-    one.until("its assignment", lambda: bool(one.witness.said("static", "assigned")))
+    group.until("its assignment", lambda: bool(group.witness.said("static", "assigned")))
 
     again.kill()
-    since = one.count
-    one.raw("an-operator").remove_instance("s-1")
-    told = one.expect("operator", "an-operator", since)
+    since = group.count
+    group.raw("an-operator").remove_instance("s-1")
+    told = group.expect("operator", "an-operator", since)
     assert told["trigger"]["group_instance_id"] == "s-1"
     assert first.process.poll() is None
 
 
-def members_make_the_others_wait(one: Scene) -> None:
-    stuck = one.raw("stuck")
-    since = one.count
+def members_make_the_others_wait(group: Scene) -> None:
+    stuck = group.raw("stuck")
+    since = group.count
     stuck.enter()
-    one.expect("member_joined", "stuck", since)
-    since = one.count
-    other = one.raw("other")
+    group.expect("member_joined", "stuck", since)
+    since = group.count
+    other = group.raw("other")
     other.enter()  # the stuck one does not rejoin
-    told = one.expect("rebalance_timeout", "stuck", since)
+    told = group.expect("rebalance_timeout", "stuck", since)
     ends = {wait["client_id"]: wait["how_it_ended"] for wait in told["waited_for"]}
     assert ends == {"first": "rejoined", "stuck": "dropped"}
     assert told["duration_ms"] >= REBALANCE_MS
 
-    since = one.count
+    since = group.count
     other.leave("it has done its work")
-    one.expect("member_left", "other", since)
+    group.expect("member_left", "other", since)
 
-    since = one.count
-    silent = one.raw("silent")
+    since = group.count
+    silent = group.raw("silent")
     silent.begin_join()
     silent.end_join()  # and never fetches its assignment
-    one.until("its end", lambda: one.count > since + 1)
-    told = one.expect("sync_timeout", "silent", since + 1)
+    group.until("its end", lambda: group.count > since + 1)
+    told = group.expect("sync_timeout", "silent", since + 1)
     assert (told["members_before"], told["members_after"]) == (2, 1)
 
 
-def the_daemon_is_killed(one: Scene) -> None:
+def the_daemon_is_killed(group: Scene) -> None:
     # Nobody has to notice a restart between two rebalances, though Java's leader rejoins for it.
-    since = one.count
-    one.daemon.kill()
-    one.daemon.start()
-    kept = one.expect("coordinator_moved", None, since)
+    since = group.count
+    group.daemon.kill()
+    group.daemon.start()
+    kept = group.expect("coordinator_moved", None, since)
     assert kept["generation_before"] == kept["generation_after"]
-    since = one.count
-    stuck = one.raw("stuck", rebalance_timeout_ms=60_000)
+    since = group.count
+    stuck = group.raw("stuck", rebalance_timeout_ms=60_000)
     stuck.enter()
-    told = one.rebalances()[::-1][since:]
+    told = group.rebalances()[::-1][since:]
     assert {rebalance["cause"] for rebalance in told} <= {"member_joined", "coordinator_moved"}
-    one.until("a stable group", lambda: one.waiting() is None)
+    group.until("a stable group", lambda: group.waiting() is None)
 
     # A restart in the middle of a rebalance costs another one.
     stuck.hang_up()
-    since = one.count
-    late = one.raw("late")
+    since = group.count
+    late = group.raw("late")
     late.begin_join()
-    one.until("all to wait for the stuck one", lambda: one.waits_for("stuck"))
-    one.daemon.kill()
+    group.until("all to wait for the stuck one", lambda: group.waits_for("stuck"))
+    group.daemon.kill()
     late.hang_up()
-    one.daemon.start()
-    one.until("the first one to begin anew", lambda: one.waits_for("stuck"))
+    group.daemon.start()
+    group.until("the first one to begin anew", lambda: group.waits_for("stuck"))
     stuck.begin_join()
     stuck.end_join()
     stuck.sync()
-    one.until("the end of it", lambda: one.waiting() is None)
-    cut_off, moved, after = one.rebalances()[::-1][since : since + 3]
+    group.until("the end of it", lambda: group.waiting() is None)
+    cut_off, moved, after = group.rebalances()[::-1][since : since + 3]
     assert (cut_off["cause"], cut_off["trigger"]["client_id"]) == ("member_joined", "late")
     assert cut_off["generation_before"] == cut_off["generation_after"]
     assert {wait["how_it_ended"] for wait in cut_off["waited_for"]} <= {"rejoined", "interrupted"}
     assert moved["cause"] == after["cause"] == "coordinator_moved"
     assert after["generation_after"] > after["generation_before"]
 
-    since = one.count
+    since = group.count
     stuck.leave("no more")
-    one.expect("member_left", "stuck", since)
+    group.expect("member_left", "stuck", since)
 
 
-def the_leader_wants_another_assignment(one: Scene) -> None:
-    first = one.members[0]
-    if one.library != "confluent":  # librdkafka has no word for it
-        since = one.count
+def the_leader_wants_another_assignment(group: Scene) -> None:
+    first = group.members[0]
+    if group.library != "confluent":  # librdkafka has no word for it
+        since = group.count
         first.order("rejoin")
-        one.expect("leader_rejoined", "first", since)
-        since = one.count
+        group.expect("leader_rejoined", "first", since)
+        since = group.count
         first.order("close")
-        one.expect("member_left", "first", since)
+        group.expect("member_left", "first", since)
         return
-    since = one.count
+    since = group.count
     first.order("close")
-    one.expect("member_left", "first", since)
-    leader = one.raw("leader")
+    group.expect("member_left", "first", since)
+    leader = group.raw("leader")
     leader.enter()
-    one.start("last")
-    one.until("the join of another", lambda: one.waiting() is not None)
+    group.start("last")
+    group.until("the join of another", lambda: group.waiting() is not None)
     leader.begin_join()
     leader.end_join()
     leader.sync()
-    one.until("a stable group", lambda: one.waiting() is None)
-    since = one.count
+    group.until("a stable group", lambda: group.waiting() is None)
+    since = group.count
     leader.begin_join()
     leader.end_join()
     leader.sync()
-    one.expect("leader_rejoined", "leader", since)
+    group.expect("leader_rejoined", "leader", since)
 
 
-def everything_was_told(one: Scene) -> None:
-    told = one.rebalances()
+def everything_was_told(group: Scene) -> None:
+    told = group.rebalances()
     changes = [r for r in told if r["generation_after"] != r["generation_before"]]
     led_to = [r["generation_after"] for r in changes]
     assert sorted(set(led_to)) == sorted(led_to), "a generation has two causes"
-    on_the_wire = one.tap.generations
+    on_the_wire = group.tap.generations
     assert on_the_wire <= set(led_to), "a rebalance was missed"
     # What was on no wire: generations that the last member left behind.
     emptied = {r["generation_after"] for r in changes if r["members_after"] == 0}
     assert set(led_to) - on_the_wire <= emptied
     # How many of them such a poller sees depends on the machine; on none it sees all.
-    assert one.tap.seen_by_a_poller(15) < on_the_wire
+    assert group.tap.seen_by_a_poller(15) < on_the_wire
     printed = subprocess.run(
         [
             str(Path(sys.executable).with_name("rollcall")),
-            *("why", one.group, "--admin", one.daemon.admin, "--json", "--limit", "200"),
+            *("why", group.group, "--admin", group.daemon.admin, "--json", "--limit", "200"),
         ],
         capture_output=True,
         text=True,

@@ -29,11 +29,11 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    one = Daemon(tmp_path_factory.mktemp("why"), SETTINGS)
-    one.start()
-    create_topic(one.bootstrap, "read", 2)
-    yield one
-    one.close()
+    running = Daemon(tmp_path_factory.mktemp("why"), SETTINGS)
+    running.start()
+    create_topic(running.bootstrap, "read", 2)
+    yield running
+    running.close()
 
 
 def rollcall(*words: str) -> "subprocess.CompletedProcess[str]":
@@ -60,10 +60,10 @@ def until(what: str, fact: Callable[[], bool]) -> None:
 
 def come_and_go(daemon: Daemon, group: str, times: int) -> None:
     for n in range(times):
-        one = member(daemon, group, f"visitor-{n}")
-        one.enter()
-        one.leave(f"visit {n} is over")
-        one.hang_up()
+        visitor = member(daemon, group, f"visitor-{n}")
+        visitor.enter()
+        visitor.leave(f"visit {n} is over")
+        visitor.hang_up()
 
 
 # ---------------------------------------------------------------- the command
@@ -83,8 +83,8 @@ def test_the_story_in_plain_lines(daemon: Daemon) -> None:
 def test_as_json_newest_first_and_older_ones_from_the_topic(daemon: Daemon) -> None:
     come_and_go(daemon, "many", 4)
     told = json.loads(why(daemon, "many", "--json"))
-    assert [one["generation_after"] for one in told] == [8, 7, 6, 5, 4, 3, 2, 1]
-    assert {one["cause"] for one in told} == {"member_joined", "member_left"}
+    assert [rebalance["generation_after"] for rebalance in told] == [8, 7, 6, 5, 4, 3, 2, 1]
+    assert {rebalance["cause"] for rebalance in told} == {"member_joined", "member_left"}
     two = json.loads(why(daemon, "many", "--json", "--limit", "2"))
     assert two == told[:2]
     (third,) = json.loads(why(daemon, "many", "--json", "--generation", "3"))
@@ -177,7 +177,7 @@ def test_what_happened_at_a_time_in_any_group(daemon: Daemon) -> None:
     come_and_go(daemon, "after", 1)
     span = ("--since", str(since), "--until", str(until_ms), "--admin", daemon.admin)
     told = json.loads(rollcall("why", "--json", *span).stdout)
-    found = [(one["group"], one["cause"]) for one in told]
+    found = [(rebalance["group"], rebalance["cause"]) for rebalance in told]
     assert found == [
         ("night-2", "member_left"),
         ("night-2", "member_joined"),
@@ -186,8 +186,8 @@ def test_what_happened_at_a_time_in_any_group(daemon: Daemon) -> None:
     ]
     text = rollcall("why", *span).stdout
     assert text.count("Group night-1") == 2
-    one = json.loads(rollcall("why", "night-1", "--json", *span).stdout)
-    assert one == told[2:]
+    of_one_group = json.loads(rollcall("why", "night-1", "--json", *span).stdout)
+    assert of_one_group == told[2:]
     assert json.loads(rollcall("why", "after", "--json", *span).stdout) == []
 
     def events(*words: str) -> list[dict]:
@@ -195,7 +195,7 @@ def test_what_happened_at_a_time_in_any_group(daemon: Daemon) -> None:
 
     until("the last of it to be readable", lambda: len(events()) >= 2 * 9)
     assert {event["group_id"] for event in events()} == {"night-1", "night-2"}
-    assert events() == sorted(events(), key=lambda one: -one["offset"])
+    assert events() == sorted(events(), key=lambda event: -event["offset"])
     assert len(events("night-1")) * 2 == len(events())
     lines = rollcall("history", *span, "--limit", "3").stdout.splitlines()
     assert len(lines) == 4

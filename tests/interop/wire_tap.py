@@ -37,9 +37,9 @@ class WireTap:
         return {max(g for at, g in self.answers if at <= look) for look in looks}
 
     def close(self) -> None:
-        for one in (self._listener, *self._sockets):
+        for sock in (self._listener, *self._sockets):
             with contextlib.suppress(OSError):
-                one.close()
+                sock.close()
 
     def _accept(self) -> None:
         while True:
@@ -72,9 +72,9 @@ class WireTap:
                     look(pending[4 : 4 + size], joins)
                     pending = pending[4 + size :]
                 sink.sendall(piece)
-        for one in (source, sink):
+        for sock in (source, sink):
             with contextlib.suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
+                sock.shutdown(socket.SHUT_RDWR)
 
     def _look_at_request(self, frame: bytes, joins: dict[int, int]) -> None:
         api_key, version, correlation_id = _HEAD.unpack_from(frame)

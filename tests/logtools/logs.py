@@ -57,9 +57,9 @@ def write_segment(folder: Path, made: Sequence[bytes], *, sealed: bool = True) -
     base_offset = read_header(made[0]).base_offset
     segment = Segment(RealDisk(), str(folder), base_offset, 1)
     segment.create()
-    for one in made:
-        header = read_header(one)
-        segment.append([(one, header.last_offset, header.max_timestamp)])
+    for batch in made:
+        header = read_header(batch)
+        segment.append([(batch, header.last_offset, header.max_timestamp)])
     if sealed:
         segment.seal()
     segment.sync()

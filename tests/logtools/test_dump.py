@@ -356,11 +356,11 @@ def test_records_that_are_not_what_the_header_says_are_damage(tmp_path: Path) ->
 
     folder = tmp_path / f"{OFFSETS}-{PARTITION}"
     folder.mkdir()
-    one = bytearray(batches([[commit(1), commit(2)]])[0])
-    one[57:61] = (3).to_bytes(4)  # a record more than there are
-    one[17:21] = google_crc32c.value(bytes(one[21:])).to_bytes(4)
-    (folder / f"{0:020d}.log").write_bytes(bytes(one))
-    assert offsets_and_damage(folder) == ([], [(0, len(one))])
+    batch = bytearray(batches([[commit(1), commit(2)]])[0])
+    batch[57:61] = (3).to_bytes(4)  # a record more than there are
+    batch[17:21] = google_crc32c.value(bytes(batch[21:])).to_bytes(4)
+    (folder / f"{0:020d}.log").write_bytes(bytes(batch))
+    assert offsets_and_damage(folder) == ([], [(0, len(batch))])
 
 
 def test_a_file_that_grows_while_it_is_read_is_no_damage(log: Path) -> None:
@@ -368,11 +368,11 @@ def test_a_file_that_grows_while_it_is_read_is_no_damage(log: Path) -> None:
     last = positions(log)[-1]
     log.write_bytes(content[: last + 30])  # half of a write is there
     found = []
-    for one in walk(log):
-        found.append(one)
+    for entry in walk(log):
+        found.append(entry)
         if len(found) == 9:
             log.write_bytes(content)
-    assert all(isinstance(one, Batch) for one in found)
+    assert all(isinstance(entry, Batch) for entry in found)
     assert len(found) == 10
 
 

@@ -73,7 +73,7 @@ def test_what_a_kafka_keeps_of_producers_and_transactions_is_sound(tmp_path: Pat
     assert len(list(folder.glob("*.snapshot"))) == 3
     assert len(list(folder.glob("*.txnindex"))) == 2
     found = findings(place_at(folder, topic=OFFSETS), LintCounts())
-    assert {one.check for one in found} == {"index", "timeindex"}  # which were not kept
+    assert {finding.check for finding in found} == {"index", "timeindex"}  # which were not kept
 
 
 def resealed(log: Path, number: int, **changes: bytes) -> None:
@@ -287,7 +287,8 @@ def test_a_fault_is_found(data: Path, name: str) -> None:
 
     found = linted(data)
     assert any(
-        one.check == check and one.file.endswith(file) and said in one.problem for one in found
+        finding.check == check and finding.file.endswith(file) and said in finding.problem
+        for finding in found
     ), "\n".join(map(str, found))
 
 
@@ -298,9 +299,9 @@ def test_what_the_next_start_puts_right_is_a_note_and_the_rest_is_not(data: Path
     for harm, file, check, _ in FAULTS.values():
         if check == "leftover":
             harm(data)
-            for one in linted(data):
-                if one.file.endswith(file):
-                    assert one.is_note == file.endswith(NOTES), one
+            for finding in linted(data):
+                if finding.file.endswith(file):
+                    assert finding.is_note == file.endswith(NOTES), finding
 
 
 def test_notes_alone_are_sound(rollcall: Command, data: Path) -> None:
@@ -318,7 +319,7 @@ def test_notes_alone_are_sound(rollcall: Command, data: Path) -> None:
 def test_a_position_is_that_of_the_batch_or_the_entry(data: Path) -> None:
     log = _first(data)
     resealed(log, 3, at_35=(5).to_bytes(8))
-    (found,) = [one for one in linted(data) if one.check == "timestamp"]
+    (found,) = [finding for finding in linted(data) if finding.check == "timestamp"]
     assert found.position == positions(log)[3]
     assert str(found).startswith(f"{log} at byte {found.position}: timestamp: ")
 
@@ -338,7 +339,7 @@ def test_records_of_the_offsets_topic_must_be_readable_and_at_home(
     made = encode_batch([commit(1), record], 0, NOW_MS)
     folder = write_partition(tmp_path, OFFSETS, PARTITION, [made])
     found = linted(folder)
-    assert [(one.check, one.position) for one in found] == [(check, 0)]
+    assert [(finding.check, finding.position) for finding in found] == [(check, 0)]
     assert "offset 1: " in found[0].problem
     assert said in found[0].problem
 
@@ -365,17 +366,17 @@ def test_a_groups_record_is_at_home_too(tmp_path: Path) -> None:
 
     made = encode_batch([record(GROUP), record("elsewhere")], 0, NOW_MS)
     found = linted(write_partition(tmp_path, OFFSETS, PARTITION, [made]))
-    assert ["elsewhere" in one.problem for one in found] == [True]
+    assert ["elsewhere" in finding.problem for finding in found] == [True]
 
 
 def test_the_number_of_partitions_is_the_catalogs_or_given(data: Path) -> None:
     place = place_at(data, topic=OFFSETS)
     assert list(findings(place, LintCounts(), 50)) == []
-    assert {one.check for one in findings(place, LintCounts(), 49)} == {"home"}
+    assert {finding.check for finding in findings(place, LintCounts(), 49)} == {"home"}
     catalog = json.loads((data / "rollcall-topics.json").read_text())
     catalog["topics"][0]["partitions"] = 49
     (data / "rollcall-topics.json").write_text(json.dumps(catalog))
-    assert {one.check for one in linted(data)} == {"home"}
+    assert {finding.check for finding in linted(data)} == {"home"}
 
 
 def test_preallocated_indexes_are_sound(data: Path) -> None:
@@ -403,7 +404,7 @@ def test_gaps_and_empty_batches_as_a_cleaner_leaves_them_are_sound(data: Path) -
     time_index.write_bytes(
         struct.pack(">qI", NOW_MS + 7_000, 7) + struct.pack(">qI", NOW_MS + 30_000, 31)
     )
-    assert [str(one) for one in linted(data)] == []
+    assert [str(finding) for finding in linted(data)] == []
 
 
 # ---------------------------------------------------------------- the journal
@@ -444,7 +445,7 @@ def journaled(tmp_path: Path) -> Path:
 
 
 def journal_checks(path: Path) -> list[str]:
-    return [one.problem for one in linted(path) if one.check == "journal"]
+    return [finding.problem for finding in linted(path) if finding.check == "journal"]
 
 
 def test_a_killed_daemons_files_are_sound(journaled: Path) -> None:
@@ -648,4 +649,4 @@ def test_a_compacted_log_whose_start_retention_has_moved_is_sound(tmp_path: Path
     store.set_clean_offsets({log: log.segments[1].base_offset})
     assert log.enforce_retention(NOW_MS + 5) > 2
     assert store.close() == []
-    assert [one for one in linted(tmp_path) if not one.is_note] == []
+    assert [finding for finding in linted(tmp_path) if not finding.is_note] == []

@@ -25,7 +25,9 @@ def test_a_topic_that_is_deleted_while_we_look_is_not_there(
 
     place = place_at(tmp_path, topic="orders")
 
-    assert [(one.topic, len(one.segments)) for one in place.partitions] == [("orders", 1)]
+    assert [(partition.topic, len(partition.segments)) for partition in place.partitions] == [
+        ("orders", 1)
+    ]
 
 
 def test_folders_with_other_names_than_a_partitions_are_left_out(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def test_everything_is_counted(tmp_path: Path) -> None:
     assert (total.oldest_ms, total.newest_ms) == (NOW_MS, NOW_MS + 4_000)
     assert total.commits_per_second == 1.0
     assert total.records_per_batch == 1.5
-    sizes = [len(one) for one in made]
+    sizes = [len(batch) for batch in made]
     # The first batch's records are superseded by the second and the last; at most it all goes, with
     # the tombstone once its time is over.
     assert total.frees_at_most.records == 3
@@ -140,8 +140,8 @@ def random_batches(numbers: random.Random, count: int) -> list[bytes]:
 def test_what_cleaning_would_free_is_what_the_cleaner_frees(tmp_path: Path, seed: int) -> None:
     numbers = random.Random(seed)
     made = random_batches(numbers, 120)
-    one, two = sorted(numbers.sample(range(10, 110), 2))
-    segments = made[:one], made[one:two], made[two:]
+    first, second = sorted(numbers.sample(range(10, 110), 2))
+    segments = made[:first], made[first:second], made[second:]
     folder = write_partition(tmp_path, OFFSETS, PARTITION, *segments)
     foreseen = counted(folder)
     logs = logs_of(folder)

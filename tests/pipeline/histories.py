@@ -71,9 +71,9 @@ def a_history(seed: int, records: int = 300, log_partition: int = 0) -> History:
             generation[group] += 1
             members = [f"{group}-m{n}" for n in range(chance.randrange(4))]
             owned: dict[str, list[tuple[str, int]]] = {member: [] for member in members}
-            for one in PARTITIONS:
+            for owned_partition in PARTITIONS:
                 if members:
-                    owned[chance.choice(members)].append(one)
+                    owned[chance.choice(members)].append(owned_partition)
             history.generations.append(Generation(place, now, group, generation[group], owned))
         elif dice < 0.12 and open_producers:
             producer = chance.choice(sorted(open_producers))
@@ -107,20 +107,20 @@ def commits_frame(spark: SparkSession, histories: list[History]) -> DataFrame:
     rows = [
         {
             "log_partition": history.log_partition,
-            "log_offset": one.log_offset,
-            "log_timestamp_ms": one.at_ms,
-            "group": one.group,
-            "topic": one.topic,
-            "partition": one.partition,
-            "committed_offset": one.offset,
-            "commit_timestamp_ms": None if one.offset is None else one.at_ms,
-            "metadata": None if one.offset is None else "",
-            "tombstone": one.offset is None,
-            "producer_id": one.producer_id,
-            "transactional": one.producer_id is not None,
+            "log_offset": commit.log_offset,
+            "log_timestamp_ms": commit.at_ms,
+            "group": commit.group,
+            "topic": commit.topic,
+            "partition": commit.partition,
+            "committed_offset": commit.offset,
+            "commit_timestamp_ms": None if commit.offset is None else commit.at_ms,
+            "metadata": None if commit.offset is None else "",
+            "tombstone": commit.offset is None,
+            "producer_id": commit.producer_id,
+            "transactional": commit.producer_id is not None,
         }
         for history in histories
-        for one in history.commits
+        for commit in history.commits
     ]
     return frame(spark, COMMITS, rows)
 
@@ -129,14 +129,14 @@ def markers_frame(spark: SparkSession, histories: list[History]) -> DataFrame:
     rows = [
         {
             "log_partition": history.log_partition,
-            "log_offset": one.log_offset,
-            "log_timestamp_ms": one.at_ms,
-            "producer_id": one.producer_id,
+            "log_offset": marker.log_offset,
+            "log_timestamp_ms": marker.at_ms,
+            "producer_id": marker.producer_id,
             "producer_epoch": 0,
-            "committed": one.committed,
+            "committed": marker.committed,
         }
         for history in histories
-        for one in history.markers
+        for marker in history.markers
     ]
     return frame(spark, TRANSACTION_MARKERS, rows)
 
@@ -145,18 +145,18 @@ def metadata_frame(spark: SparkSession, histories: list[History]) -> DataFrame:
     rows = [
         {
             "log_partition": history.log_partition,
-            "log_offset": one.log_offset,
-            "log_timestamp_ms": one.at_ms,
-            "group": one.group,
+            "log_offset": generation.log_offset,
+            "log_timestamp_ms": generation.at_ms,
+            "group": generation.group,
             "group_type": "classic",
             "protocol_type": "consumer",
-            "generation": one.generation,
-            "members": [_member(name, owned) for name, owned in one.owned.items()],
-            "member_count": len(one.owned),
+            "generation": generation.generation,
+            "members": [_member(name, owned) for name, owned in generation.owned.items()],
+            "member_count": len(generation.owned),
             "tombstone": False,
         }
         for history in histories
-        for one in history.generations
+        for generation in history.generations
     ]
     return frame(spark, GROUP_METADATA_TABLE, rows)
 

@@ -103,9 +103,9 @@ def test_our_import_takes_it(
     assert every.read_text().splitlines() == LINES
     assert held(daemon) == LINES
 
-    one = as_of(lake, tmp_path / "one.csv", "--group", "billing")
-    rollcall("offsets", "import", "--from", one, "--for-group", "billing", "--overwrite", *into)
-    assert one.read_text().splitlines() == [line[8:] for line in LINES if line[:8] == "billing,"]
+    csv = as_of(lake, tmp_path / "one.csv", "--group", "billing")
+    rollcall("offsets", "import", "--from", csv, "--for-group", "billing", "--overwrite", *into)
+    assert csv.read_text().splitlines() == [line[8:] for line in LINES if line[:8] == "billing,"]
     assert held(daemon) == LINES
 
 
@@ -131,7 +131,7 @@ def test_kafkas_own_tool_takes_it(
         *("--bootstrap", daemon.bootstrap),
     )
     reset(as_of(lake, tmp_path / "one.csv", "--group", "billing"), "billing")
-    assert held(daemon, "--group", "billing") == [one for one in LINES if one[:8] == "billing,"]
+    assert held(daemon, "--group", "billing") == [line for line in LINES if line[:8] == "billing,"]
 
 
 def moved(file: Path) -> Path:

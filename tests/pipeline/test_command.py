@@ -60,7 +60,7 @@ def test_each_table_has_a_unit_and_a_meaning_for_people_and_for_programs() -> No
     (rates,) = json.loads(rollcall("schema", "commit_rate", "--json").output)
     shown = rollcall("schema", "lag_trend")
 
-    assert [one["table"] for one in everything] == [*TABLES, *RESULTS]
+    assert [entry["table"] for entry in everything] == [*TABLES, *RESULTS]
     assert {"name": "commits", "type": "int64", "unit": "commits"}.items() <= rates["columns"][
         6
     ].items()
@@ -193,8 +193,8 @@ def test_a_java_that_is_too_old_or_not_there_is_named(
     assert (java.version, java.found_in) == (21, "PATH")
     assert "JAVA_HOME" in java.passed_over
     assert any(
-        (one.what, one.status) == ("Java", CheckStatus.WARNING) and "JAVA_HOME" in one.detail
-        for one in run_checks()
+        (check.what, check.status) == ("Java", CheckStatus.WARNING) and "JAVA_HOME" in check.detail
+        for check in run_checks()
     )
 
 

@@ -291,7 +291,7 @@ def test_of_small_batches_a_false_one_is_named_and_the_rest_is_read(where: int, 
     assert before == at[:where]
     if field not in (11, 16):  # length and magic: what comes after cannot be told
         assert len(found.offset) == 699
-        assert [one.position for one in found.damage] == [at[where]]
+        assert [damage.position for damage in found.damage] == [at[where]]
 
 
 @given(
@@ -443,4 +443,4 @@ def test_a_chunk_of_much_compressed_batches_opens_but_some_at_once() -> None:
 
 def _commits_in(log: bytes) -> list[tuple[int, int, bytes | None, bytes | None]]:
     found = said(find_records(log, is_last=True))
-    return [one for one in found if one[2] is not None and one[2][:2] == b"\0\1"]
+    return [row for row in found if row[2] is not None and row[2][:2] == b"\0\1"]

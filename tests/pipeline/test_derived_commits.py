@@ -45,9 +45,9 @@ def test_a_commit_counts_when_its_transaction_says_so(spark: SparkSession) -> No
     assert {
         (row.log_partition, row.log_offset): (row.outcome, row.effective_at_ms) for row in found
     } == {
-        (history.log_partition, one.log_offset): outcome(history, one)
+        (history.log_partition, commit.log_offset): outcome(history, commit)
         for history in HISTORIES
-        for one in history.commits
+        for commit in history.commits
     }
     assert {row.outcome for row in found} == {"committed", "aborted", "pending"}
 
@@ -56,11 +56,11 @@ def test_without_an_end_transactions_are_pending(spark: SparkSession) -> None:
     found = effective_commits(commits_frame(spark, HISTORIES), None).collect()
 
     assert {(row.log_partition, row.log_offset): row.outcome for row in found} == {
-        (history.log_partition, one.log_offset): "committed"
-        if one.producer_id is None
+        (history.log_partition, commit.log_offset): "committed"
+        if commit.producer_id is None
         else "pending"
         for history in HISTORIES
-        for one in history.commits
+        for commit in history.commits
     }
 
 
@@ -74,15 +74,17 @@ def test_offsets_as_of_an_instant_are_the_newest_that_counted_by_then(
     found = offsets_as_of(effective.where("log_partition = 0"), at_ms).collect()
 
     newest: dict[tuple[str, str, int], Commit] = {}
-    for one in HISTORIES[0].commits:
-        counted = outcome(HISTORIES[0], one)[1]
+    for commit in HISTORIES[0].commits:
+        counted = outcome(HISTORIES[0], commit)[1]
         if counted is not None and counted <= at_ms:
-            newest[one.group, one.topic, one.partition] = one
+            newest[commit.group, commit.topic, commit.partition] = commit
     assert {
         (row.group, row.topic, row.partition): (row.committed_offset, row.log_offset)
         for row in found
     } == {
-        key: (one.offset, one.log_offset) for key, one in newest.items() if one.offset is not None
+        key: (commit.offset, commit.log_offset)
+        for key, commit in newest.items()
+        if commit.offset is not None
     }
     assert all(row.oldest_at_ms <= row.committed_at_ms <= at_ms for row in found)
 
@@ -95,15 +97,15 @@ def test_what_went_back_or_away_is_suspect(spark: SparkSession) -> None:
 
     expected = []
     last: dict[tuple[str, str, int], int | None] = {}
-    for one in history.commits:
-        state, counted = outcome(history, one)
+    for commit in history.commits:
+        state, counted = outcome(history, commit)
         if state != "committed":
             continue
-        key = (one.group, one.topic, one.partition)
+        key = (commit.group, commit.topic, commit.partition)
         old = last.get(key)
-        if old is not None and (one.offset is None or one.offset < old):
-            expected.append((counted, *key, old, one.offset))
-        last[key] = one.offset
+        if old is not None and (commit.offset is None or commit.offset < old):
+            expected.append((counted, *key, old, commit.offset))
+        last[key] = commit.offset
     assert sorted(map(tuple, found), key=str) == sorted(expected, key=str)
     assert any(row.new_offset is None for row in found)
 
@@ -127,12 +129,16 @@ def test_a_commit_knows_its_owner_and_what_came_before(spark: SparkSession) -> N
     expected = {}
     for history in HISTORIES:
         before: dict[tuple[str, str, int], tuple[int | None, int | None]] = {}
-        for one in history.commits:
-            if outcome(history, one)[0] == "committed":
-                key = (one.group, one.topic, one.partition)
+        for commit in history.commits:
+            if outcome(history, commit)[0] == "committed":
+                key = (commit.group, commit.topic, commit.partition)
                 old, last = before.get(key, (None, None))
-                expected[history.log_partition, one.log_offset] = (old, last, owner(history, one))
-                before[key] = (one.offset, last if one.offset is None else one.offset)
+                expected[history.log_partition, commit.log_offset] = (
+                    old,
+                    last,
+                    owner(history, commit),
+                )
+                before[key] = (commit.offset, last if commit.offset is None else commit.offset)
     assert len(found) == len(expected)  # each once
     assert {
         (row.log_partition, row.log_offset): (row.old_offset, row.last_offset, row.member_id)
@@ -152,16 +158,16 @@ def test_rates_count_each_minute(spark: SparkSession) -> None:
     commits: Counter[tuple] = Counter()
     advanced: dict[tuple, int | None] = {}
     last: dict[tuple[str, str, int], int] = {}
-    for one in history.commits:
-        state, counted = outcome(history, one)
-        if state != "committed" or one.offset is None or counted is None:
+    for commit in history.commits:
+        state, counted = outcome(history, commit)
+        if state != "committed" or commit.offset is None or counted is None:
             continue
-        key = (one.group, one.topic, one.partition)
-        row = (counted - counted % 60_000, *key, owner(history, one))
+        key = (commit.group, commit.topic, commit.partition)
+        row = (counted - counted % 60_000, *key, owner(history, commit))
         commits[row] += 1
         if key in last:
-            advanced[row] = (advanced.get(row) or 0) + one.offset - last[key]
-        last[key] = one.offset
+            advanced[row] = (advanced.get(row) or 0) + commit.offset - last[key]
+        last[key] = commit.offset
     names = ("minute_ms", "group", "topic", "partition", "member_id")
     assert {tuple(row[name] for name in names): row.commits for row in found} == commits
     assert {

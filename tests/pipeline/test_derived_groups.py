@@ -78,23 +78,31 @@ def test_rebalances_are_counted_by_day_cause_client_and_deployment(spark: SparkS
 
     expected: dict[tuple, list[Rebalance]] = defaultdict(list)
     for event in events:
-        one = event.rebalance
-        assert one.trigger is not None
-        client = one.trigger.client_id
-        day = one.began_at_ms // DAY * DAY
-        expected[day, event.group_id, str(one.cause), client, client.split("-")[1]].append(one)
+        rebalance = event.rebalance
+        assert rebalance.trigger is not None
+        client = rebalance.trigger.client_id
+        day = rebalance.began_at_ms // DAY * DAY
+        expected[day, event.group_id, str(rebalance.cause), client, client.split("-")[1]].append(
+            rebalance
+        )
     found = {
         (row.window_ms, row.group, row.cause, row.client_id, row.version): row
         for row in stats.collect()
     }
     assert found.keys() == expected.keys()
     for key, row in found.items():
-        durations = [one.duration_ms for one in expected[key] if one.duration_ms is not None]
+        durations = [
+            rebalance.duration_ms
+            for rebalance in expected[key]
+            if rebalance.duration_ms is not None
+        ]
         assert row.rebalances == len(expected[key])
         assert row.duration_max_ms == max(durations)
         assert row.duration_total_ms == sum(durations)
-        assert row.partitions_moved == sum(one.partitions_moved or 0 for one in expected[key])
-        unowned = sum(one.unowned_partition_seconds or 0 for one in expected[key])
+        assert row.partitions_moved == sum(
+            rebalance.partitions_moved or 0 for rebalance in expected[key]
+        )
+        unowned = sum(rebalance.unowned_partition_seconds or 0 for rebalance in expected[key])
         assert row.unowned_partition_seconds == pytest.approx(unowned)
 
 
@@ -104,7 +112,8 @@ def test_a_log_without_history_has_rebalances_by_its_generations(spark: SparkSes
     found = of_metadata(metadata_frame(spark, [history])).collect()
 
     expected = {
-        (one.group, one.generation): (one.at_ms, len(one.owned)) for one in history.generations
+        (generation.group, generation.generation): (generation.at_ms, len(generation.owned))
+        for generation in history.generations
     }
     assert {
         (row.group, row.generation_after): (row.began_at_ms, row.members_after) for row in found
@@ -257,9 +266,9 @@ def test_a_member_that_owns_far_more_is_a_skew(spark: SparkSession) -> None:
     found = odd.skewed_assignment_rows(metadata_frame(spark, [history])).collect()
 
     expected = set()
-    for one in history.generations:
-        loads = {member: len(owned) for member, owned in one.owned.items()}
+    for generation in history.generations:
+        loads = {member: len(owned) for member, owned in generation.owned.items()}
         if len(loads) > 1 and max(loads.values()) - min(loads.values()) >= odd.SKEW:
-            expected.add((one.group, one.generation))
+            expected.add((generation.group, generation.generation))
     assert {(row.group, json.loads(row.evidence)["generation"]) for row in found} == expected
     assert expected

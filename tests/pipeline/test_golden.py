@@ -84,16 +84,16 @@ def _fold(told: Oracle, partition: int, content: bytes) -> None:
             kind = record_type(key)
             if kind in (0, 1):
                 where = read_offset_key(key)
-                one = (where.group_id, where.topic, where.partition)
+                committed_key = (where.group_id, where.topic, where.partition)
                 offset = None
                 if value is not None:
                     offset = read_offset_commit_value(value, kind).committed_offset
                 producer = header.producer_id if header.is_transactional else None
-                told.commits[partition, place] = (*one, offset, producer)
+                told.commits[partition, place] = (*committed_key, offset, producer)
                 if producer is None:
-                    counts(one, place, offset)
+                    counts(committed_key, place, offset)
                 else:
-                    pending.setdefault(producer, []).append((one, place, offset))
+                    pending.setdefault(producer, []).append((committed_key, place, offset))
                 continue
             told.others[kind] += 1
             if kind == 2:
@@ -114,7 +114,7 @@ def source(spark: SparkSession) -> dict[str, PipelineSource]:
 
 def test_the_recording_has_something_of_everything() -> None:
     told = oracle("before")
-    producers = {one[4] for one in told.commits.values() if one[4] is not None}
+    producers = {commit[4] for commit in told.commits.values() if commit[4] is not None}
     ended = dict(told.markers.values())
 
     assert {True, False} <= set(ended.values())
@@ -197,6 +197,6 @@ def test_what_went_back_is_named(source: dict[str, PipelineSource]) -> None:
     rows = JOBS["audit"].run(job_input)["offset_suspects"].where("group = 'rewound'").collect()
 
     went = sorted((row.partition, row.old_offset, row.new_offset) for row in rows)
-    assert [one for one in went if one[2] is not None] == [
+    assert [row for row in went if row[2] is not None] == [
         (0, 60, 5), (0, 70, 69), (1, 60, 5), (1, 70, 69),
     ]  # fmt: skip

@@ -55,7 +55,7 @@ EVERY_ROW = sorted(f"{day} {batch}" for day, batches in BATCHES.items() for batc
 def folders(out: Path) -> dict[str, list[int]]:
     days = sorted((out / "group_health").glob("dt=*"))
     return {
-        day.name: sorted(int(one.name.removeprefix("batch=")) for one in day.iterdir())
+        day.name: sorted(int(path.name.removeprefix("batch=")) for path in day.iterdir())
         for day in days
     }
 
@@ -71,8 +71,8 @@ def test_batches_that_are_done_become_one(spark: SparkSession, tmp_path: Path) -
     assert folders(out) == MERGED
     rows = spark.read.schema(spark.read.parquet(str(out / "group_health")).schema)
     found = rows.parquet(str(out / "group_health")).collect()
-    assert sorted(one["group"] for one in found) == EVERY_ROW == groups(out)
-    assert {one["group"]: one["total_lag"] for one in found} == {
+    assert sorted(row["group"] for row in found) == EVERY_ROW == groups(out)
+    assert {row["group"]: row["total_lag"] for row in found} == {
         f"{day} {batch}": batch for day, batches in BATCHES.items() for batch in batches
     }
     assert not (out / "group_health" / "_merged").exists()
@@ -80,7 +80,7 @@ def test_batches_that_are_done_become_one(spark: SparkSession, tmp_path: Path) -
 
 def copy(_spark: object, path: str, old: Sequence[str], new: str) -> None:
     """What Spark would write."""
-    rows = [each for one in old for each in pq.read_table(f"{path}/{one}").to_pylist()]
+    rows = [each for name in old for each in pq.read_table(f"{path}/{name}").to_pylist()]
     write(Path(new), rows)
 
 

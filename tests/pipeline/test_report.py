@@ -156,8 +156,8 @@ def test_tables_are_as_they_are_declared(spark: SparkSession, world: Path) -> No
     assert set(made) == set(RESULTS)
     for name, table in made.items():
         declared = from_arrow_schema(RESULTS[name].schema)
-        assert [(one.name, one.dataType) for one in table.schema] == [
-            (one.name, one.dataType) for one in declared
+        assert [(column.name, column.dataType) for column in table.schema] == [
+            (column.name, column.dataType) for column in declared
         ], name
         # Spark reads a frame that goes on to the end again for each row: the square of the rows.
         plan = table._jdf.queryExecution().analyzed().toString().lower()
@@ -195,7 +195,10 @@ def test_offsets_of_one_group_for_kafkas_tool_and_programs(world: Path) -> None:
     shown = rollcall("pipeline", "as-of", *words, "--csv", world / "b.csv", "--json").stdout
 
     (group,) = json.loads(shown)["groups"]
-    assert [(one["partition"], one["offset"]) for one in group["offsets"]] == [(0, 20), (1, 300)]
+    assert [(offset["partition"], offset["offset"]) for offset in group["offsets"]] == [
+        (0, 20),
+        (1, 300),
+    ]
     assert (world / "b.csv").read_text() == "orders,0,20\norders,1,300\n"
 
 

@@ -144,7 +144,7 @@ def test_segments_that_were_read_whole_are_not_opened_again(tmp_path: Path) -> N
 
     def left(begin: int) -> list[tuple[int, int]]:
         some = with_records_from(found, {0: begin})
-        return [(one.partition, one.base_offset) for one in some]
+        return [(piece.partition, piece.base_offset) for piece in some]
 
     assert left(0) == left(9) == [(0, 0), (0, 10), (0, 20), (1, 0)]
     assert left(10) == left(19) == [(0, 10), (0, 20), (1, 0)]

@@ -69,10 +69,12 @@ def histories() -> Histories:
 
 def lag_records(groups: Histories) -> list[Record]:
     """As the sampler writes them: in the order of time, a little after the commit."""
-    seen = sorted((one.at_ms, group, one) for group, all_of in groups.items() for one in all_of)
+    seen = sorted(
+        (commit.at_ms, group, commit) for group, all_of in groups.items() for commit in all_of
+    )
     return [
-        Record(*encode_sample(Sample(group, "t", at + 5_000, False, {0: [SampledCommit(*one)]})))
-        for at, group, one in seen
+        Record(*encode_sample(Sample(group, "t", at + 5_000, False, {0: [SampledCommit(*commit)]})))
+        for at, group, commit in seen
     ]
 
 
@@ -90,9 +92,9 @@ def source(start_daemon, groups: Histories) -> str:
     for topic in ("__group_lag", "__consumer_offsets"):
         for old in daemon.data_dir.glob(f"{topic}-*/0*"):
             old.unlink()
-    write_log(daemon.data_dir, 0, [[one] for one in lag_records(groups)], "__group_lag")
+    write_log(daemon.data_dir, 0, [[record] for record in lag_records(groups)], "__group_lag")
     offsets = [5, 6, 7, 3, 4, 8]
-    commits = [[commit("billing", "t", 0, one)] for one in offsets]
+    commits = [[commit("billing", "t", 0, offset)] for offset in offsets]
     write_log(daemon.data_dir, partition_of("billing", 2), commits)
     daemon.start()
     admin = AdminClient({"bootstrap.servers": daemon.bootstrap})
@@ -151,13 +153,15 @@ def by_the_job(spark: SparkSession, source: str, last_ms: int) -> list[tuple[obj
 
 def written(spark: SparkSession, source: str, topic: str) -> list[dict[str, object]]:
     records = [json.loads(value) for _, value in Broker(spark, source).tail(topic, {})]
-    marks = [(one["batch"], one["sequence"]) for one in records]
+    marks = [(record["batch"], record["sequence"]) for record in records]
     assert len(set(marks)) == len(marks)
     return records
 
 
 def changes_of(records: list[dict[str, object]]) -> list[tuple[object, ...]]:
-    return sorted((one["group"], one["at_ms"], one["before"], one["status"]) for one in records)
+    return sorted(
+        (record["group"], record["at_ms"], record["before"], record["status"]) for record in records
+    )
 
 
 def killed_at(point: str, source: str, out: Path) -> None:
@@ -208,7 +212,7 @@ def test_a_killed_stream_tells_everything_once(
     stalls = [row for row in anomalies if row[0] == "stalled_partition" and row[1] == "stuck"]
     assert [row[6] - row[5] for row in stalls] == [(STALLED_INSTANTS - 1) * STREAM_INTERVAL_MS]
     assert changes_of(written(spark, source, "verdicts")) == changed(expected(groups))
-    folders = {one.name for one in (out / "group_health").glob("dt=*/*")}
+    folders = {path.name for path in (out / "group_health").glob("dt=*/*")}
     assert folders == {"batch=1", "batch=2"}  # the first of three has become one with the second
     assert by_the_job(spark, source, health[-1][1]) == [
         row for row in health if row[1] % JOBS_EVERY_MS == 0
@@ -326,5 +330,5 @@ def test_what_a_cut_batch_has_told_is_not_told_again(
     telling[1].write(7, verdicts)
 
     every = [json.loads(value) for _, value in [*seen[1:], *shelf.records[len(begun) :]]]
-    assert [one["n"] for one in every] == [0, 1, 2, 3, 4]
-    assert [one["sequence"] for one in every] == [0, 1, 2, 3, 4]
+    assert [record["n"] for record in every] == [0, 1, 2, 3, 4]
+    assert [record["sequence"] for record in every] == [0, 1, 2, 3, 4]

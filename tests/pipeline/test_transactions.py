@@ -105,10 +105,10 @@ def by_the_coordinator(log: list[bytes]) -> tuple[dict[Key, int], CommittedRecor
         for offset, _, key, value in counts.take(batch):
             assert key is not None
             where = read_offset_key(key)
-            one = (where.group_id, where.topic, where.partition)
-            if offset >= newest.get(one, (-1, None))[0]:
+            committed_key = (where.group_id, where.topic, where.partition)
+            if offset >= newest.get(committed_key, (-1, None))[0]:
                 said = None if value is None else read_offset_commit_value(value).committed_offset
-                newest[one] = (offset, said)
+                newest[committed_key] = (offset, said)
     return {key: said for key, (_, said) in newest.items() if said is not None}, counts
 
 
@@ -134,14 +134,14 @@ def test_offsets_of_transactions_are_those_of_a_coordinator(
 def test_every_marker_that_ends_a_transaction_is_found_and_no_other(tmp_path: Path) -> None:
     log = history(0)
     write_segments(tmp_path, 0, log)
-    cut = [piece for one in segments(str(tmp_path), OFFSETS_TOPIC) for piece in pieces(one)]
+    cut = [piece for segment in segments(str(tmp_path), OFFSETS_TOPIC) for piece in pieces(segment)]
 
     def rows(table: Table) -> list[dict[str, object]]:
         return [row for p in cut for batch in read_piece(p, table) for row in batch.to_pylist()]
 
     headers = [read_header(batch) for batch in log]
-    ends = [one for one in headers if one.is_control and one.is_transactional]
+    ends = [header for header in headers if header.is_control and header.is_transactional]
     assert [row["log_offset"] for row in rows(TRANSACTION_MARKERS)] == [
-        one.base_offset for one in ends if one.records_count
+        header.base_offset for header in ends if header.records_count
     ]
     assert rows(UNDECODABLE) == []

@@ -39,7 +39,9 @@ def check_history(
         if isinstance(event, AssignmentReceivedEntry)
     )
     partitions = range(node.settings.offsets_topic_num_partitions)
-    stored = {one for partition in partitions for one in stored_generations(node, partition)}
+    stored = {
+        generation for partition in partitions for generation in stored_generations(node, partition)
+    }
     _demand(stored <= set(assigned), f"stored {stored - set(assigned)}, and not told")
     unstored = set(assigned) - stored - set(cleaned)
     _demand(not unstored, f"told {unstored}, and not stored")
@@ -49,7 +51,7 @@ def check_history(
     # Without records of generations a number may be given twice, as with Kafka.
     once = set(rebalances.values()) <= {1} or not node.settings.generation_records
     _demand(once, f"two rebalances for one generation: {rebalances}")
-    missed = [one for one in told if one not in rebalances]
+    missed = [generation for generation in told if generation not in rebalances]
     _demand(not missed, f"no rebalance led to {missed}")
 
 
@@ -61,11 +63,18 @@ def _rebalances(node: Node, events: list[HistoryEntry]) -> Counter[Generation]:
     found: Counter[Generation] = Counter()
     for group_id, story in stories.items():
         kept = list(story.done)
-        fresh = [one for one in node.history.index.rebalances(group_id) if one not in kept]
-        for one in kept + fresh:
+        fresh = [
+            rebalance
+            for rebalance in node.history.index.rebalances(group_id)
+            if rebalance not in kept
+        ]
+        for rebalance in kept + fresh:
             # One that a crash cut off may end in an older generation: the one that was loaded.
-            if one.generation_after is not None and one.generation_after > one.generation_before:
-                found[GroupId(group_id), GenerationId(one.generation_after)] += 1
+            if (
+                rebalance.generation_after is not None
+                and rebalance.generation_after > rebalance.generation_before
+            ):
+                found[GroupId(group_id), GenerationId(rebalance.generation_after)] += 1
     return found
 
 

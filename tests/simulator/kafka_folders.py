@@ -54,7 +54,7 @@ class KafkaFolder(Struct, frozen=True):
             Written(offset, key.encode(), None if value is None else value.encode(), at_ms)
             for offset, at_ms, key, value in rows
         ]
-        return Kept({one.offset: one for one in written}, end=read.end, start=read.start)
+        return Kept({record.offset: record for record in written}, end=read.end, start=read.start)
 
 
 @cache

@@ -54,15 +54,19 @@ class KafkaWorld(TopicWorld):
         found = folders(image)
         self.policies: dict[TopicId, LogSettings] = {
             topic_id: self.dice.choice(_POLICIES)
-            for topic_id in dict.fromkeys(one.topic_id for one in found)
+            for topic_id in dict.fromkeys(partition.topic_id for partition in found)
         }
         self.shelf = [
             Folder(
-                one.topic, one.index, one.topic_id, one.files, one.kept(),
-                one.greatest_producer_id + 1,
+                partition.topic,
+                partition.index,
+                partition.topic_id,
+                partition.files,
+                partition.kept(),
+                partition.greatest_producer_id + 1,
             )
-            for one in found
-        ]  # fmt: skip
+            for partition in found
+        ]
 
     def start_cut_short(self, image: Image, operation: int, crash: Crash) -> bool:
         """The first start on the folders ends before this operation; is there such a one?"""
@@ -100,7 +104,7 @@ class KafkaWorld(TopicWorld):
             for index, kept in enumerate(expected.partitions):
                 assert kept is not None
                 folder = f"{DATA}/{name}-{index}"
-                active = max(one for one in self.disk.listdir(folder) if one.endswith(".log"))
+                active = max(name for name in self.disk.listdir(folder) if name.endswith(".log"))
                 base = active.removesuffix(".log")
                 kept.durable_to = int(base)
                 self._tell(f"torn {name}-{index} from {kept.durable_to}")
@@ -133,12 +137,12 @@ class KafkaWorld(TopicWorld):
 def _check_lookups(log: TopicLog) -> None:
     """Every offset and every time is found where a reader of the whole log would find it."""
     key, served = log.topic_partition, list(served_by(log).values())
-    for one in served:
-        read = log.read(one.offset, 1, up_to=log.log_end_offset, at_least_one=True)
+    for record in served:
+        read = log.read(record.offset, 1, up_to=log.log_end_offset, at_least_one=True)
         header = read_header(read)
-        assert header.base_offset <= one.offset < header.next_offset, (key, one.offset)
-    for at_ms in sorted({one.at_ms for one in served if one.at_ms >= 0}):
-        wanted = next((one.at_ms, one.offset) for one in served if one.at_ms >= at_ms)
+        assert header.base_offset <= record.offset < header.next_offset, (key, record.offset)
+    for at_ms in sorted({record.at_ms for record in served if record.at_ms >= 0}):
+        wanted = next((record.at_ms, record.offset) for record in served if record.at_ms >= at_ms)
         assert log.offset_for_timestamp(at_ms) == wanted, (key, at_ms)
 
 

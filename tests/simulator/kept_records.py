@@ -39,7 +39,7 @@ class Kept(Struct):
     """Its folder was moved away: whatever is served instead is right."""
 
     def appended(self, batch: Sequence[Written]) -> None:
-        self.records.update((one.offset, one) for one in batch)
+        self.records.update((record.offset, record) for record in batch)
         self.end = batch[-1].offset + 1
 
     def from_start(self) -> list[Written]:
@@ -55,7 +55,7 @@ class Kept(Struct):
             self._check_presence(served, limit)
             assert log.log_end_offset >= limit, f"ends at {log.log_end_offset}, told of {limit}"
         # Without its log start a log may show again what is below it.
-        below = {offset: one for offset, one in self.records.items() if offset < self.start}
+        below = {offset: record for offset, record in self.records.items() if offset < self.start}
         self.records = {**below, **served}
         self.doubted = []
         self.end = log.log_end_offset
@@ -67,29 +67,29 @@ class Kept(Struct):
         known = dict(self.records)
         is_whole = True
         for batch in self.doubted:
-            there = [one.offset in served for one in batch]
+            there = [record.offset in served for record in batch]
             assert all(there) or not any(there), "half of a batch"
             assert is_whole or not any(there), "a batch without the one before it"
             is_whole = all(there)
             if is_whole:
-                known.update((one.offset, one) for one in batch)
-        for offset, one in served.items():
-            assert known.get(offset) == one, f"{one} was never written at {offset}"
+                known.update((record.offset, record) for record in batch)
+        for offset, record in served.items():
+            assert known.get(offset) == record, f"{record} was never written at {offset}"
 
     def _check_presence(self, served: dict[int, Written], limit: int) -> None:
-        due = [one for one in self.records.values() if self.start <= one.offset < limit]
+        due = [record for record in self.records.values() if self.start <= record.offset < limit]
         if not self.is_cleaned:
-            missing = [one.offset for one in due if one.offset not in served]
+            missing = [record.offset for record in due if record.offset not in served]
             assert not missing, f"lost the offsets {missing}"
             return
-        newest_served = {one.key: one for one in served.values()}
-        newest_due = {one.key: one for one in due}
-        for key, one in newest_due.items():
+        newest_served = {record.key: record for record in served.values()}
+        newest_due = {record.key: record for record in due}
+        for key, record in newest_due.items():
             found = newest_served.get(key)
-            if one.value is None and found is None:
+            if record.value is None and found is None:
                 continue  # its tombstone has done what it was for
-            assert found is not None, f"lost {one}"
-            assert found.offset >= one.offset, f"{found} came back, {one} was its end"
+            assert found is not None, f"lost {record}"
+            assert found.offset >= record.offset, f"{found} came back, {record} was its end"
 
 
 def served_by(log: TopicLog) -> dict[int, Written]:

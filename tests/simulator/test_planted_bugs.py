@@ -142,7 +142,7 @@ def a_swap_that_was_cut_off_is_not_completed(patch: Patch) -> None:
 
     def forget(disk: Disk, folder: str, listed: Iterable[str]) -> set[str]:
         names = set(listed)
-        for name in [one for one in names if one.endswith(SWAP_SUFFIX)]:
+        for name in [name for name in names if name.endswith(SWAP_SUFFIX)]:
             disk.remove(f"{folder}/{name}")
             names.discard(name)
         return names

@@ -185,7 +185,8 @@ class TopicWorld:
         self._tell(f"delete {name}")
         self._maybe = (name, None)
         gone = self.topics[name].topic_id
-        self.shelf = [one for one in self.shelf if one.topic_id != gone]  # deleted with its topic
+        # A folder on the shelf is deleted with its topic.
+        self.shelf = [folder for folder in self.shelf if folder.topic_id != gone]
         run_now(self.registry.delete(self._topic(name)))
         del self.topics[name]
         self._maybe = None
@@ -266,7 +267,7 @@ class TopicWorld:
             batch = self._batch(log.end_position)
             self._tell(f"commit {partition} {batch[0].offset}+{len(batch)}")
             kept.doubted.append(batch)
-            log.append([Record(one.key, one.value) for one in batch], self.now_ms)
+            log.append([Record(record.key, record.value) for record in batch], self.now_ms)
         assert self.journal.pump()
 
     def _stored(self, stored: list[tuple[TopicPartition, int]], _seconds: float) -> None:
@@ -300,7 +301,7 @@ class TopicWorld:
             kept.start = max(kept.start, by_size)
         self._tell(f"retain {key.topic}-{key.partition} up to {kept.start}")
         log.enforce_retention(self.now_ms)
-        taken = [one for one in kept.records if kept.start <= one < log.log_start_offset]
+        taken = [offset for offset in kept.records if kept.start <= offset < log.log_start_offset]
         assert not taken, f"retention took {taken}, it may go up to {kept.start}"
         kept.start = max(before, log.log_start_offset)
 
@@ -483,7 +484,7 @@ class TopicWorld:
 
     def _folders_tell_all(self) -> bool:
         """Could the topics be made of the folders? Not one that is half made, or half away."""
-        partitions = [kept for one in self.topics.values() for kept in one.partitions]
+        partitions = [kept for topic in self.topics.values() for kept in topic.partitions]
         if self.happened["lose-catalog"]:
             return False  # what the first loss left out of the producer ids, a second one forgets
         return self._maybe is None and not any(
@@ -501,7 +502,7 @@ class TopicWorld:
         if kept is None or not self.disk.exists(path) or self._is_in_doubt(name):
             return
         self._tell(f"move-out {name}-{index}")
-        files = {one: read_file(self.disk, f"{path}/{one}") for one in self.disk.listdir(path)}
+        files = {name: read_file(self.disk, f"{path}/{name}") for name in self.disk.listdir(path)}
         # Of two folders of one partition, one that began while the other was away, only the newer
         # may come back: the older one ends below the recovery point, and is offline, as it should.
         self.shelf = [
@@ -510,8 +511,8 @@ class TopicWorld:
             if (folder.topic_id, folder.index) != (expected.topic_id, index)
         ]
         self.shelf.append(Folder(name, index, expected.topic_id, files, kept))
-        for one in files:
-            self.disk.remove(f"{path}/{one}")
+        for file in files:
+            self.disk.remove(f"{path}/{file}")
         self.disk.remove_dir(path)
         self.disk.sync_dir(DATA)
         expected.partitions[index] = Kept(is_elsewhere=True)
@@ -519,7 +520,7 @@ class TopicWorld:
 
     def _move_in(self) -> None:
         """Another broker's topic, or a partition that was moved out and is not here any more."""
-        away = [one for one in self.shelf if self._has_place_for(one)]
+        away = [folder for folder in self.shelf if self._has_place_for(folder)]
         if away and self.dice.random() < 0.5:
             folder = self.dice.choice(away)
             self.shelf.remove(folder)
@@ -579,7 +580,7 @@ class TopicWorld:
             kept.appended(batch)
         assert store.close() == []
         path = f"{DATA}/{key.topic}-{key.partition}"
-        files = {one: read_file(disk, f"{path}/{one}") for one in disk.listdir(path)}
+        files = {name: read_file(disk, f"{path}/{name}") for name in disk.listdir(path)}
         return Folder(key.topic, key.partition, topic_id, files, kept, producer_ids_to)
 
     # --- the one rule --------------------------------------------------------------------------
@@ -637,7 +638,7 @@ class TopicWorld:
 
 
 def encoded(batch: list[Written], producer_id: int) -> bytes:
-    records = [Record(one.key, one.value) for one in batch]
+    records = [Record(record.key, record.value) for record in batch]
     return encode_batch(records, 0, batch[0].at_ms, 0, producer_id, 0, 0)
 
 

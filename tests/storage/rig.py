@@ -38,7 +38,7 @@ def batch(*names: str, base_offset: int = 0, timestamp_ms: int = NOW_MS) -> byte
 
 
 def keys_in(batches: Sequence[bytes]) -> list[str]:
-    return [(one.key or b"").decode() for each in batches for one in stored_records(each)]
+    return [(record.key or b"").decode() for each in batches for record in stored_records(each)]
 
 
 def new_disk() -> SimulatedDisk:

@@ -43,7 +43,7 @@ def newest(disk: SimulatedDisk, log_end: int = 100) -> tuple[int | None, list[st
     found, ignored = read_newest_snapshot(
         disk, FOLDER, log_end=log_end, topic_id=TOPIC_ID, meaning=1
     )
-    return None if found is None else found.about.position, [one.reason for one in ignored]
+    return None if found is None else found.about.position, [skipped.reason for skipped in ignored]
 
 
 def test_what_is_written_is_read() -> None:

@@ -75,9 +75,9 @@ def values_of(records: bytes) -> list[bytes | None]:
     found: list[bytes | None] = []
     reader: Any = MemoryRecords(records)
     while reader.has_next():
-        one = reader.next_batch()
-        assert one.validate_crc()
-        found += [record.value for record in one]
+        batch = reader.next_batch()
+        assert batch.validate_crc()
+        found += [record.value for record in batch]
     return found
 
 

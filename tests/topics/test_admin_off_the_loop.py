@@ -68,12 +68,12 @@ def want_id(plane: Plane) -> ReplyToken:
 
 def code(plane: Plane, token: ReplyToken) -> ErrorCode:
     match plane.answers[token]:
-        case CreateTopicsResponse(topics=[one]) | MetadataResponse(topics=[one]):
-            return one.error_code
-        case DeleteTopicsResponse(responses=[one]):
-            return one.error_code
-        case CreatePartitionsResponse(results=[one]):
-            return one.error_code
+        case CreateTopicsResponse(topics=[result]) | MetadataResponse(topics=[result]):
+            return result.error_code
+        case DeleteTopicsResponse(responses=[result]):
+            return result.error_code
+        case CreatePartitionsResponse(results=[result]):
+            return result.error_code
         case answer:
             raise AssertionError(answer)
 
@@ -180,8 +180,10 @@ def test_ids_of_a_block_need_no_disk_and_the_next_block_is_there_in_time(
 ) -> None:
     def ids(count: int) -> list[int]:
         answers = [plane.answers[want_id(plane)] for _ in range(count)]
-        assert all(isinstance(one, InitProducerIdResponse) for one in answers)
-        return [one.producer_id for one in answers if isinstance(one, InitProducerIdResponse)]
+        assert all(isinstance(answer, InitProducerIdResponse) for answer in answers)
+        return [
+            answer.producer_id for answer in answers if isinstance(answer, InitProducerIdResponse)
+        ]
 
     first, second = want_id(plane), want_id(plane)
     assert admin.waiting == 1
@@ -204,7 +206,9 @@ def test_a_block_that_cannot_be_reserved_is_asked_for_again(plane: Plane, admin:
     refused, given = want_id(plane), want_id(plane)
     admin.run()
     answers = [plane.answers[token] for token in (refused, given)]
-    assert [one.error_code for one in answers if isinstance(one, InitProducerIdResponse)] == [
+    assert [
+        answer.error_code for answer in answers if isinstance(answer, InitProducerIdResponse)
+    ] == [
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
         ErrorCode.NONE,
     ]

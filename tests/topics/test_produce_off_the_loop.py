@@ -115,8 +115,8 @@ def test_what_is_appended_while_the_log_is_read_is_not_forgotten(
     first = plane.send_records("a", _of_producer(plane, 1))
     again = plane.send_records("a", _of_producer(plane, 1))
     hand_back = [checker.work(), checker.work()]  # both have read the log as it was
-    for one in hand_back:
-        one()
+    for callback in hand_back:
+        callback()
         appender.run()
     assert _answer(plane, first).base_offset == 1
     assert _answer(plane, again).base_offset == 1

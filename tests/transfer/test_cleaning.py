@@ -46,9 +46,13 @@ def test_records_of_every_type_survive_cleaning() -> None:
     assert partition.log.size_bytes < size
     after = contents_of(partition)
     assert after.groups == before.groups
-    kept = {key: one.value for group in after.groups.values() for key, one in group.state.items()}
+    kept = {
+        key: stored.value for group in after.groups.values() for key, stored in group.state.items()
+    }
     assert kept == {record.key: record.value for record in newest[:-1]}
-    times = [one.timestamp_ms for group in after.groups.values() for one in group.state.values()]
+    times = [
+        stored.timestamp_ms for group in after.groups.values() for stored in group.state.values()
+    ]
     assert sorted(times) == [NOW_MS - n for n in reversed(range(len(newest) - 1))]
 
 

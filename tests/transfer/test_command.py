@@ -373,7 +373,7 @@ def test_a_repair_that_was_interrupted_is_the_daemons_to_finish(
     data = tmp_path / "data"
     imported(rollcall, tmp_path / "few.csv", data)
     lost = [["__consumer_offsets", 0], 3, 9, 0, []]
-    one = {
+    cut_file = {
         "path": "x.log",
         "position": 1,
         "reason": "",
@@ -381,7 +381,7 @@ def test_a_repair_that_was_interrupted_is_the_daemons_to_finish(
         "kept_as": [],
         "lost": [lost],
     }
-    book = {"format": 1, "cut": None, "repaired": [one]}
+    book = {"format": 1, "cut": None, "repaired": [cut_file]}
     (data / REPAIR_FILE).write_text(json.dumps(book))
     refused = rollcall("offsets", "export", "--json", str(tmp_path / "o"), "--data-dir", str(data))
     assert refused.exit_code == 2

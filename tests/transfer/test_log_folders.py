@@ -182,7 +182,7 @@ def test_only_committed_transactions_become_offsets(tmp_path: Path) -> None:
     sums = tally.transactions
     assert (sums.committed, sums.committed_records) == (1, 1)
     assert (sums.aborted, sums.aborted_records) == (1, 1)
-    assert [(one.group, one.partition, one.offset) for one in sums.pending] == [
+    assert [(commit.group, commit.partition, commit.offset) for commit in sums.pending] == [
         ("g", 2, 70),
         ("new", 0, 1),
     ]
@@ -201,7 +201,9 @@ def test_records_of_types_that_are_not_served_are_kept_as_they_are(tmp_path: Pat
     write_segment(tmp_path, 0, 0, batch(*records))
     contents, tally = read(tmp_path)
     kept = {
-        key: one.value for group in contents.groups.values() for key, one in group.state.items()
+        key: stored.value
+        for group in contents.groups.values()
+        for key, stored in group.state.items()
     }
     assert kept == {record.key: record.value for record in records}
     assert {group_id: group.kind for group_id, group in contents.groups.items()} == {

@@ -87,7 +87,10 @@ def test_the_same_again_tells_nothing() -> None:
 def test_many_partitions_are_several_events() -> None:
     most = RecordLimits().offsets
     events = told(with_offsets(9, 20, a=range(most + 1)), Contents(), Rule.MERGE)
-    assert [len(one.changes) for one in events if isinstance(one, OffsetsMovedEntry)] == [most, 1]
+    assert [len(event.changes) for event in events if isinstance(event, OffsetsMovedEntry)] == [
+        most,
+        1,
+    ]
 
 
 # ---------------------------------------------------------------- into a directory
@@ -128,17 +131,17 @@ def test_the_command_writes_it(rollcall: Command, tmp_path: Path) -> None:
     rollcall(*into, *pairs, "--overwrite", "--dry-run")
     rollcall(*into, *pairs, "--overwrite")
     found = events_of_dir(data)
-    assert {type(one) for one in found} == {GroupCreatedEntry, OffsetsMovedEntry}
-    moves = [one for one in found if isinstance(one, OffsetsMovedEntry)]
-    assert [one.changes for one in moves if one.group_id == "a"] == [
+    assert {type(entry) for entry in found} == {GroupCreatedEntry, OffsetsMovedEntry}
+    moves = [entry for entry in found if isinstance(entry, OffsetsMovedEntry)]
+    assert [move.changes for move in moves if move.group_id == "a"] == [
         (OffsetChange("t", 0, None, 5),),
         (OffsetChange("t", 0, 5, 7),),
     ]
-    for one in moves:
-        assert one.by is OffsetsBy.IMPORT
-        assert one.client is not None
-        assert one.client.client_id == ACTOR
-        assert one.client.client_host
+    for move in moves:
+        assert move.by is OffsetsBy.IMPORT
+        assert move.client is not None
+        assert move.client.client_id == ACTOR
+        assert move.client.client_host
 
 
 def test_a_history_that_is_off_is_left_alone(rollcall: Command, tmp_path: Path) -> None:

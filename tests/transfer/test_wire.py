@@ -144,10 +144,10 @@ class FakeBroker:
         answers = []
         for topic in request.topics:
             error = self._error()
-            for one in topic.partitions:
+            for partition in topic.partitions:
                 if not error:
-                    place = (request.group_id, topic.name, one.partition_index)
-                    self.committed[place] = one.committed_offset
+                    place = (request.group_id, topic.name, partition.partition_index)
+                    self.committed[place] = partition.committed_offset
             said = [
                 OffsetCommitResponsePartition(p.partition_index, error) for p in topic.partitions
             ]
@@ -180,7 +180,9 @@ def test_offsets_are_read_from_brokers_of_any_age(versions: dict[ApiKey, int], e
     assert shown(contents) == {"g": {("t", 0): 5}}
     found, _ = contents.groups[G].offsets["t", 0]
     assert (found.metadata, found.leader_epoch) == ("m", epoch)
-    assert [(one.partition, one.error) for one in refused] == [(2, "UNSTABLE_OFFSET_COMMIT")]
+    assert [(offset.partition, offset.error) for offset in refused] == [
+        (2, "UNSTABLE_OFFSET_COMMIT")
+    ]
     asked = dict(broker.asked)
     assert asked[ApiKey.OFFSET_FETCH] == min(versions[ApiKey.OFFSET_FETCH], 9), "by name"
 
@@ -225,7 +227,7 @@ def test_what_a_coordinator_refuses_is_told() -> None:
         broker.errors = [ErrorCode.UNKNOWN_MEMBER_ID]
         answers = cluster.commit(GroupContents(G, {("t", n): (commit(7), 1) for n in range(2)}))
     assert (refused.group, refused.error) == ("g", "GROUP_ID_NOT_FOUND")
-    assert [(one.topic, one.partition, one.error) for one in answers] == [
+    assert [(answer.topic, answer.partition, answer.error) for answer in answers] == [
         ("t", 0, "UNKNOWN_MEMBER_ID"),
         ("t", 1, "UNKNOWN_MEMBER_ID"),
     ]

@@ -116,7 +116,9 @@ class Desk:
 
     def values(self, key: TopicPartition) -> list[str]:
         batches = self.logs[key].batches(0)
-        return [(one.value or b"").decode() for batch in batches for one in stored_records(batch)]
+        return [
+            (record.value or b"").decode() for batch in batches for record in stored_records(batch)
+        ]
 
     def events_of(self, kind: type[CleanerEvent]) -> list[CleanerEvent]:
         return [event for event in self.events if isinstance(event, kind)]
@@ -380,7 +382,7 @@ async def test_a_journaled_log_is_cleaned_up_to_its_checkpoint_and_rolled_when_i
     desk.wait(2_000)
     await desk.run_once()
     _run_tasks(desk)
-    assert [one.base_offset for one in log.partition_log.segments] == [0, 5]
+    assert [segment.base_offset for segment in log.partition_log.segments] == [0, 5]
     assert not await desk.run_once(), "the journal may write it again"
     desk.rig.stop()
 

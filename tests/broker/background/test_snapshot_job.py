@@ -57,7 +57,7 @@ partitions = st.integers(0, 2)
 members = st.lists(
     st.tuples(st.sampled_from(("m-1", "m-2", "m-3")), st.sampled_from((None, "i-1"))),
     max_size=2,
-    unique_by=(lambda one: one[0], lambda one: one[1] or one[0]),
+    unique_by=(lambda record: record[0], lambda record: record[1] or record[0]),
 )
 
 
@@ -88,7 +88,7 @@ def group_records(draw: st.DrawFn) -> Record:
         draw(st.sampled_from(("", "consumer", "connect"))),
         draw(st.integers(0, 4)),
         draw(st.sampled_from((None, "range"))),
-        draw(st.sampled_from((None, *[one.member_id for one in stored]))),
+        draw(st.sampled_from((None, *[member.member_id for member in stored]))),
         AT_MS - draw(st.integers(0, 3)),
         stored,
     )
@@ -204,7 +204,7 @@ class Written:
         while tail.read_on():
             for record in tail.records:
                 image.apply(record)
-        skipped = [(one.offset, one.record_type, one.name) for one in image.skipped]
+        skipped = [(record.offset, record.record_type, record.name) for record in image.skipped]
         found: dict[str, object] = {}
         while (taken := image.take_next()) is not None:
             group = taken[0]

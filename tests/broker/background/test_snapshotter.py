@@ -358,6 +358,6 @@ async def test_what_was_cut_off_in_writing_goes_and_is_nothing_wrong(
 
     begun.write_bytes(b"RollSnp1")
     found = list(findings(place_at(daemon.data_dir, topic="__consumer_offsets"), LintCounts()))
-    assert [(one.check, one.is_note) for one in found] == [("leftover", True)]
+    assert [(finding.check, finding.is_note) for finding in found] == [("leftover", True)]
     daemon.start()
     assert not begun.exists(), "nor does a start"

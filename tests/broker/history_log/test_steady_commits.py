@@ -16,9 +16,9 @@ async def told(node: Node) -> list[tuple[int | None, int | None, int | None]]:
     view = HistoryView(node.daemon.history, node.daemon.coordinator, node.daemon.clock)
     found = await view.events("g", 100, (OffsetsMovedEntry,))
     return [
-        (offset, one.commits, one.changes[0].new)
-        for offset, one in found
-        if isinstance(one, OffsetsMovedEntry)
+        (offset, entry.commits, entry.changes[0].new)
+        for offset, entry in found
+        if isinstance(entry, OffsetsMovedEntry)
     ]
 
 

@@ -44,9 +44,9 @@ def given_records(daemon: Daemon, topic: str, times_ms: list[int], partitions: i
 
 def commit(daemon: Daemon, group: str, topic: str, offset: int, partition: int = 0) -> None:
     """As a simple consumer does: without being a member."""
-    one = Consumer({"bootstrap.servers": daemon.bootstrap, "group.id": group})
-    one.commit(offsets=[TopicPartition(topic, partition, offset)], asynchronous=False)
-    one.close()
+    consumer = Consumer({"bootstrap.servers": daemon.bootstrap, "group.id": group})
+    consumer.commit(offsets=[TopicPartition(topic, partition, offset)], asynchronous=False)
+    consumer.close()
 
 
 def lag_of(daemon: Daemon, group: str) -> dict:
@@ -77,7 +77,7 @@ def wait_until_written(daemon: Daemon, offset: int) -> None:
         message = reader.poll(1.0)
         if message is not None and message.error() is None:
             sample = decode_sample(message.key(), message.value())
-            seen |= {one.committed_offset for one in sample.partitions.get(0, [])}
+            seen |= {partition.committed_offset for partition in sample.partitions.get(0, [])}
     reader.close()
 
 
@@ -88,22 +88,22 @@ def test_the_seconds_are_those_of_the_record_at_the_committed_offset(sampled: Da
     for offset in (0, 1, 37, 99):
         commit(sampled, "g", "orders", offset)
         lag = lag_of(sampled, "g")
-        (one,) = lag["partitions"]
-        assert one["lag"] == 100 - offset
-        assert one["seconds_exact"] is True
-        assert lag["at_ms"] - one["seconds"] * 1000 == pytest.approx(times[offset], abs=2)
+        (partition,) = lag["partitions"]
+        assert partition["lag"] == 100 - offset
+        assert partition["seconds_exact"] is True
+        assert lag["at_ms"] - partition["seconds"] * 1000 == pytest.approx(times[offset], abs=2)
         assert (lag["lag"], lag["state"], lag["verdict"]) == (100 - offset, "Empty", "OK")
     commit(sampled, "g", "orders", 100)
-    (one,) = lag_of(sampled, "g")["partitions"]
-    assert (one["lag"], one["seconds"], one["catch_up_seconds"]) == (0, 0.0, 0.0)
+    (partition,) = lag_of(sampled, "g")["partitions"]
+    assert (partition["lag"], partition["seconds"], partition["catch_up_seconds"]) == (0, 0.0, 0.0)
 
 
 def test_odd_offsets_are_flagged_and_never_negative(sampled: Daemon) -> None:
     given_records(sampled, "orders", [1_700_000_000_000] * 10)
     commit(sampled, "g", "orders", 500)
-    (one,) = lag_of(sampled, "g")["partitions"]
-    assert (one["lag"], one["note"]) == (0, "beyond_end")
-    assert "beyond the end" in one["note_words"]
+    (partition,) = lag_of(sampled, "g")["partitions"]
+    assert (partition["lag"], partition["note"]) == (0, "beyond_end")
+    assert "beyond the end" in partition["note_words"]
 
 
 def test_a_member_without_a_commit_has_no_lag_and_is_named(sampled: Daemon) -> None:
@@ -125,11 +125,11 @@ def test_a_member_without_a_commit_has_no_lag_and_is_named(sampled: Daemon) -> N
 
     lag = lag_of(sampled, "g")
     assert lag["protocol_type"] == "consumer"
-    assert [one["lag"] for one in lag["partitions"]] == [6, None]
-    assert [one["note"] for one in lag["partitions"]] == [None, "no_commit"]
-    assert [one["member"]["client_id"] for one in lag["partitions"]] == ["ann", "ann"]
-    assert [(one["client_id"], one["lag"]) for one in lag["members"]] == [("ann", 6)]
-    assert [(one["topic"], one["lag"]) for one in lag["topics"]] == [("orders", 6)]
+    assert [partition["lag"] for partition in lag["partitions"]] == [6, None]
+    assert [partition["note"] for partition in lag["partitions"]] == [None, "no_commit"]
+    assert [partition["member"]["client_id"] for partition in lag["partitions"]] == ["ann", "ann"]
+    assert [(member["client_id"], member["lag"]) for member in lag["members"]] == [("ann", 6)]
+    assert [(topic["topic"], topic["lag"]) for topic in lag["topics"]] == [("orders", 6)]
     member.close()
 
 
@@ -137,13 +137,13 @@ def test_the_window_survives_a_restart(sampled: Daemon) -> None:
     """With one commit there is no rate: after the restart it is known from before."""
     given_records(sampled, "orders", [1_700_000_000_000] * 100)
     commit(sampled, "g", "orders", 10)
-    wait_for(sampled, "g", lambda one: one["produced_per_second"] is not None)
+    wait_for(sampled, "g", lambda lag: lag["produced_per_second"] is not None)
     commit(sampled, "g", "orders", 60)
-    wait_for(sampled, "g", lambda one: bool(one["consumed_per_second"]))
+    wait_for(sampled, "g", lambda lag: bool(lag["consumed_per_second"]))
     wait_until_written(sampled, 60)
     sampled.kill()
     sampled.start()
-    again = wait_for(sampled, "g", lambda one: bool(one["consumed_per_second"]))
+    again = wait_for(sampled, "g", lambda lag: bool(lag["consumed_per_second"]))
     assert again["lag"] == 40
 
 
@@ -193,7 +193,7 @@ def test_all_groups_the_worst_first_and_what_nobody_knows(sampled: Daemon) -> No
         if len(groups) == 3 and all(map(is_looked_up, groups)):
             break
         time.sleep(0.05)
-    assert [(one["group"], one["lag"]) for one in groups] == [("b", 90), ("c", 40), ("a", 0)]
+    assert [(group["group"], group["lag"]) for group in groups] == [("b", 90), ("c", 40), ("a", 0)]
     few = answer("/api/lag?limit=1")
     assert (len(few["groups"]), few["groups_total"]) == (1, 3)
     assert sampled.get("/api/lag?limit=none")[0] == 400
@@ -212,7 +212,7 @@ def rollcall(*arguments: str) -> "subprocess.CompletedProcess[str]":
 def test_the_command_shows_tables_and_json(sampled: Daemon) -> None:
     given_records(sampled, "orders", [1_700_000_000_000] * 100)
     commit(sampled, "g", "orders", 10)
-    wait_for(sampled, "g", lambda one: one["produced_per_second"] is not None)
+    wait_for(sampled, "g", lambda lag: lag["produced_per_second"] is not None)
 
     shown = rollcall("lag", "g", "--admin", sampled.admin)
     assert shown.returncode == 0, shown.stderr
@@ -222,7 +222,7 @@ def test_the_command_shows_tables_and_json(sampled: Daemon) -> None:
     assert row.split()[:5] == ["orders", "0", "10", "100", "90"]
 
     everything = rollcall("lag", "--json", "--admin", sampled.admin)
-    assert [one["group"] for one in json.loads(everything.stdout)["groups"]] == ["g"]
+    assert [group["group"] for group in json.loads(everything.stdout)["groups"]] == ["g"]
     table = rollcall("lag", "--admin", sampled.admin)
     assert table.stdout.splitlines()[1].split()[:5] == ["g", "Empty", "0", "1", "90"]
 

@@ -99,8 +99,8 @@ class World:
         self.commit(offset)
         assert self.topic_id is not None
         for group in self.groups:
-            for index, one in group.offsets[TOPIC].items():
-                group.offsets[TOPIC][index] = replace(one, topic_id=self.topic_id)
+            for index, committed in group.offsets[TOPIC].items():
+                group.offsets[TOPIC][index] = replace(committed, topic_id=self.topic_id)
 
     @property
     def statuses(self) -> set[LagStatus]:
@@ -117,7 +117,7 @@ class World:
 async def test_only_what_is_new_is_written_and_an_idle_group_is_not() -> None:
     world = World(2)
     first = await world.round()
-    assert [(one.group_id, one.whole) for one in first] == [("g0", False), ("g1", False)]
+    assert [(sample.group_id, sample.whole) for sample in first] == [("g0", False), ("g1", False)]
     assert first[0].partitions == {
         n: (SampledCommit(world.now_ms - 1_000, 10, 90),) for n in range(4)
     }
@@ -125,10 +125,10 @@ async def test_only_what_is_new_is_written_and_an_idle_group_is_not() -> None:
     # All of it once in a keepalive; and then again only while there is lag.
     await world.round(after_ms=60_000)
     written = await world.round(after_ms=60_000)
-    assert {(one.group_id, one.whole) for one in written} == {("g0", True), ("g1", True)}
+    assert {(sample.group_id, sample.whole) for sample in written} == {("g0", True), ("g1", True)}
     world.commit(100)
     await world.round()
-    assert {one.whole for one in await world.round(after_ms=60_000)} == {True}
+    assert {sample.whole for sample in await world.round(after_ms=60_000)} == {True}
     assert await world.round(after_ms=60_000) == []
     assert await world.round(after_ms=60_000) == []
 
@@ -160,7 +160,7 @@ async def test_record_times_are_looked_up_for_everybody_in_turn() -> None:
 async def test_large_samples_are_cut() -> None:
     world = World(1, partitions=60)
     written = await world.round()
-    assert [len(one.partitions) for one in written] == [25, 25, 10]
+    assert [len(sample.partitions) for sample in written] == [25, 25, 10]
 
 
 async def test_what_was_kept_is_in_the_windows_before_the_first_round() -> None:
@@ -315,7 +315,7 @@ def sample(n: int) -> Sample:
 
 
 async def read_back(topic: LagTopic) -> list[str]:
-    return [one.group_id async for samples in topic.read_back() for one in samples]
+    return [sample.group_id async for samples in topic.read_back() for sample in samples]
 
 
 async def test_no_more_is_read_back_than_the_time_and_the_bytes_allow() -> None:
@@ -369,7 +369,7 @@ async def test_what_is_produced_after_a_look_is_in_the_next_one() -> None:
         await world.round()
         windows = world.sampler.book.groups["g0"]
         assert (windows.lag, windows.lag_max) == (end - 10, end - 10)
-        assert [one.lag for one in world.sampler.book.windows_of("g0")] == [end - 10]
+        assert [window.lag for window in world.sampler.book.windows_of("g0")] == [end - 10]
         ends = world.sampler.book.ends["t", 0]
         assert ends.newest == (world.now_ms, end)
         assert len(ends) == number + 1
@@ -397,10 +397,10 @@ async def test_the_rate_of_production_follows_the_log() -> None:
     world.now_ms += 500
     asked = await world.sampler.group_lag(GroupId("g0"))
     assert asked is not None
-    (one,) = asked.partitions
-    assert one.lag == 40
-    assert one.rates.produced == pytest.approx((190 - 100) / 3.5)
-    assert one.rates.consumed == pytest.approx(20)
+    (lag,) = asked.partitions
+    assert lag.lag == 40
+    assert lag.rates.produced == pytest.approx((190 - 100) / 3.5)
+    assert lag.rates.consumed == pytest.approx(20)
 
 
 # ------------------------------------------------------------ neither behind nor well
@@ -422,7 +422,7 @@ def owning(world: World, *partitions: int) -> ClassicGroup:
 async def status_of(world: World, partition: int) -> LagStatus:
     asked = await world.sampler.group_lag(GroupId("g0"))
     assert asked is not None
-    return next(one.status for one in asked.partitions if one.partition == partition)
+    return next(found.status for found in asked.partitions if found.partition == partition)
 
 
 async def test_who_owns_and_never_commits_while_records_wait_is_not_ok_for_long() -> None:

@@ -97,7 +97,7 @@ def settle(world: HistoryWorld, members: list[str], *, newcomers: list[str]) -> 
     asked += [world.rejoin(member_id) for member_id in members]
     while asked[0].waits:
         world.advance(100)
-    answers: list[JoinGroupResponse] = [one.joined for one in asked]
+    answers: list[JoinGroupResponse] = [answer.joined for answer in asked]
     world.assign(answers)
     assert world.group().state is GroupState.STABLE
     return [answer.member_id for answer in answers]
@@ -108,9 +108,9 @@ def test_a_rolling_restart_is_no_trouble() -> None:
     members = settle(world, [], newcomers=["a", "b", "c"])
     live_well(watched, world, 700)
     for client_id in ("a", "b", "c"):
-        leaving = next(one for one in members if one.startswith(client_id))
+        leaving = next(member for member in members if member.startswith(client_id))
         world.leave("g", leaving)
-        members = settle(world, [one for one in members if one != leaving], newcomers=[])
+        members = settle(world, [member for member in members if member != leaving], newcomers=[])
         live_well(watched, world, 5)
         members = settle(world, members, newcomers=[client_id])
         live_well(watched, world, 20)
@@ -133,9 +133,9 @@ def test_a_cooperative_rebalance_is_no_trouble() -> None:
     again = world.rejoin(first.member_id, protocols=offers("t", owned=[0, 1, 2, 3]))
     answers = (again.joined, second.joined)
     shares = {answers[0].member_id: assignment(t=[0, 1]), answers[1].member_id: assignment(t=[])}
-    for one in reversed(answers):
-        given = shares if one.member_id == one.leader else None
-        world.sync("g", one.member_id, one.generation_id, assignments=given)
+    for answer in reversed(answers):
+        given = shares if answer.member_id == answer.leader else None
+        world.sync("g", answer.member_id, answer.generation_id, assignments=given)
     live_well(watched, world, 3)
 
     asked = [
@@ -144,9 +144,9 @@ def test_a_cooperative_rebalance_is_no_trouble() -> None:
     ]
     answers = (asked[0].joined, asked[1].joined)
     shares[answers[1].member_id] = assignment(t=[2, 3])
-    for one in reversed(answers):
-        given = shares if one.member_id == one.leader else None
-        world.sync("g", one.member_id, one.generation_id, assignments=given)
+    for answer in reversed(answers):
+        given = shares if answer.member_id == answer.leader else None
+        world.sync("g", answer.member_id, answer.generation_id, assignments=given)
     assert world.group().state is GroupState.STABLE
     live_well(watched, world, 120)
     assert watched.found == []
@@ -191,7 +191,7 @@ def test_a_member_that_does_not_come_is_told_and_taken_back() -> None:
     answer = world.rejoin(members[1]).joined
     watched.live(world, 1)
     cleared = [said for said in watched.said if isinstance(said, VerdictCleared)]
-    assert [one.verdict.kind for one in cleared] == [VerdictKind.STUCK_GROUP]
+    assert [event.verdict.kind for event in cleared] == [VerdictKind.STUCK_GROUP]
     assert cleared[0].lasted_ms >= SECOND
     assert answer.generation_id == 2
     # And once the assignments are out it is known who was slow.
@@ -297,13 +297,17 @@ def generation_one(world: HistoryWorld, shares: Sequence[list[int]]) -> list[str
     asked = [world.newcomer(f"client-{n}") for n in range(len(shares))]
     while asked[0].waits:
         world.advance(100)
-    answers = [one.joined for one in asked]
-    given = {one.member_id: assignment(t=share) for one, share in zip(answers, shares, strict=True)}
-    for one in sorted(answers, key=lambda one: one.member_id == one.leader):
-        leads = one.member_id == one.leader
-        world.sync("g", one.member_id, one.generation_id, assignments=given if leads else None)
+    answers = [answer.joined for answer in asked]
+    given = {
+        answer.member_id: assignment(t=share) for answer, share in zip(answers, shares, strict=True)
+    }
+    for answer in sorted(answers, key=lambda joined: joined.member_id == joined.leader):
+        leads = answer.member_id == answer.leader
+        world.sync(
+            "g", answer.member_id, answer.generation_id, assignments=given if leads else None
+        )
     assert world.group().generation_id == 1
-    return [one.member_id for one in answers]
+    return [answer.member_id for answer in answers]
 
 
 @pytest.mark.parametrize("is_told", [True, False], ids=["told", "not told"])

@@ -120,7 +120,7 @@ async def test_the_first_signal_is_logged_and_each_may_be_the_first() -> None:
             (event,) = said
             assert isinstance(event, DaemonStep)
             assert event.fields == {"signal": number.name}
-            assert len({signal.getsignal(one) for one in STOP_SIGNALS}) == 1
+            assert len({signal.getsignal(number) for number in STOP_SIGNALS}) == 1
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -171,11 +171,11 @@ def the_cluster_is_described(script: Script) -> None:
 
 @scenario()
 def partitions_are_described_page_by_page(script: Script) -> None:
-    one, two = script.topic("one", partitions=3), script.topic("two", partitions=2)
+    first, second = script.topic("one", partitions=3), script.topic("two", partitions=2)
     a = script.client("a")
-    named = (TopicRequest(two), TopicRequest(one), TopicRequest(TopicName(f"{one}.nowhere")))
+    named = (TopicRequest(second), TopicRequest(first), TopicRequest(TopicName(f"{first}.nowhere")))
     a.ask(DescribeTopicPartitionsRequest(named), 0)
     for limit in (1, 2, 3, 4, 5, 0, -1):
         a.ask(DescribeTopicPartitionsRequest(named, limit), 0)
-    for cursor in (Cursor(one, 1), Cursor(one, 3), Cursor(two, 0), Cursor(one, -1)):
+    for cursor in (Cursor(first, 1), Cursor(first, 3), Cursor(second, 0), Cursor(first, -1)):
         a.ask(DescribeTopicPartitionsRequest(named, 2, cursor), 0)

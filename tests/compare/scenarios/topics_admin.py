@@ -127,16 +127,16 @@ def a_topic_may_have_configs_of_its_own(script: Script) -> None:
 @scenario()
 def many_topics_are_created_at_once(script: Script) -> None:
     a = script.client("a")
-    one, two = (TopicName(f"{script.group}.{name}") for name in ("one", "two"))
+    first, second = (TopicName(f"{script.group}.{name}") for name in ("one", "two"))
     create(
         a,
-        CreatableTopic(one, 1, 1),
-        CreatableTopic(two, 1, 1),
-        CreatableTopic(one, 2, 1),
+        CreatableTopic(first, 1, 1),
+        CreatableTopic(second, 1, 1),
+        CreatableTopic(first, 2, 1),
         version=4,
     )
-    script.until_topic(two, 1)
-    create(a, CreatableTopic(one, 1, 1), CreatableTopic(two, 1, 1), version=4)
+    script.until_topic(second, 1)
+    create(a, CreatableTopic(first, 1, 1), CreatableTopic(second, 1, 1), version=4)
     a.ask(CreateTopicsRequest(()), 7)
 
 

@@ -261,8 +261,8 @@ def forgotten_offsets(broker: Broker) -> None:
     both = [OffsetCommitRequestPartition(n, n) for n in (0, 1)]
     for group in ("forgotten", "deleted"):
         broker.commit(8, group, both)
-    one = OffsetDeleteRequestTopic(ORDERS, [OffsetDeleteRequestPartition(1)])
-    broker.ask(OffsetDeleteRequest(GroupId("forgotten"), [one]), 0)
+    topic = OffsetDeleteRequestTopic(ORDERS, [OffsetDeleteRequestPartition(1)])
+    broker.ask(OffsetDeleteRequest(GroupId("forgotten"), [topic]), 0)
     broker.ask(DeleteGroupsRequest([GroupId("deleted")]), 2)
 
 

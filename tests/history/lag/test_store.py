@@ -34,7 +34,7 @@ def sample(book: LagStore, at_ms: int, **groups: list[Reading]) -> None:
     for group_id, readings in groups.items():
         book.add_readings(group_id, readings, at_ms)
         book.evaluate_windows(group_id, readings, {}, at_ms)
-        book.end_group(group_id, {(one.topic, one.partition) for one in readings})
+        book.end_group(group_id, {(reading.topic, reading.partition) for reading in readings})
     book.end_round(set(groups), at_ms)
 
 
@@ -50,14 +50,14 @@ def test_sums_of_a_group_a_topic_and_a_member() -> None:
         {("t", 0): RecordTime(START - 90_000, exact=True)},
         {("t", 0): (ann, bob), ("t", 2): (ann,)},
     )
-    assert [one.partition for one in lag.partitions] == [0, 1, 2, 3]
-    assert [(one.owner, one.other_owners) for one in lag.partitions[:2]] == [
+    assert [partition.partition for partition in lag.partitions] == [0, 1, 2, 3]
+    assert [(partition.owner, partition.other_owners) for partition in lag.partitions[:2]] == [
         (ann, (bob,)),
         (None, ()),
     ]
-    assert [one.lag for one in lag.partitions] == [20, 15, None, 0]
-    assert [one.seconds for one in lag.partitions] == [90.0, None, None, 0.0]
-    assert [one.seconds_exact for one in lag.partitions] == [True, False, False, True]
+    assert [partition.lag for partition in lag.partitions] == [20, 15, None, 0]
+    assert [partition.seconds for partition in lag.partitions] == [90.0, None, None, 0.0]
+    assert [partition.seconds_exact for partition in lag.partitions] == [True, False, False, True]
     assert lag.partitions[3].note is LagNote.BEYOND_END
     assert (lag.total.partitions, lag.total.lag, lag.total.lag_max) == (4, 35, 20)
     assert lag.total.seconds_max == 90.0
@@ -98,7 +98,7 @@ def test_what_a_group_has_no_commit_for_any_more_is_forgotten() -> None:
     book = LagStore(LIMITS)
     sample(book, START, a=[reading(0, 1, 5), reading(1, 1, 5)])
     sample(book, START + SECOND, a=[reading(1, 1, 5)])
-    assert [one.partition for one in book.windows_of("a")] == [1]
+    assert [window.partition for window in book.windows_of("a")] == [1]
     assert set(book.ends) == {("t", 1)}
     sample(book, START + 2 * SECOND)
     assert (book.windows, book.groups, book.ends) == (0, {}, {})
@@ -128,11 +128,11 @@ def test_the_status_survives_a_restart() -> None:
         again.restore(kept.group_id, (kept.topic, partition), known)
     at_ms = START + 3 * SECOND
     sample(again, at_ms, a=[reading(0, 7, 12, START + 2 * SECOND)])
-    assert [one.status for one in again.windows_of("a")] == [LagStatus.STALL]
+    assert [window.status for window in again.windows_of("a")] == [LagStatus.STALL]
     # And without it nothing would be known yet.
     fresh = LagStore(LIMITS)
     sample(fresh, at_ms, a=[reading(0, 7, 12, START + 2 * SECOND)])
-    assert [one.status for one in fresh.windows_of("a")] == [LagStatus.OK]
+    assert [window.status for window in fresh.windows_of("a")] == [LagStatus.OK]
 
 
 def test_a_restored_group_that_is_gone_is_forgotten_in_the_first_round() -> None:

@@ -24,7 +24,9 @@ HOST = "/127.0.0.1"
 def come(world: HistoryWorld, client_id: str) -> StaticMemberReplacedEntry:
     """Another process joins with the instance id b."""
     world.join("g", instance_id="b", protocols=offers("t"), client_id=client_id)
-    (fact,) = [one for one in world.history[-1:] if isinstance(one, StaticMemberReplacedEntry)]
+    (fact,) = [
+        entry for entry in world.history[-1:] if isinstance(entry, StaticMemberReplacedEntry)
+    ]
     return fact
 
 
@@ -43,7 +45,7 @@ def test_two_processes_with_one_instance_id_are_both_named(world: HistoryWorld) 
     # Kafka's answer keeps the first one's name.
     asked = world.ask(DescribeGroupsRequest([GroupId("g")]), version=5)
     (described,) = asked.token.answers[-1].groups  # type: ignore[attr-defined]
-    assert {one.client_id for one in described.members} == {"client"}
+    assert {member.client_id for member in described.members} == {"client"}
 
 
 def test_after_a_restart_it_is_still_known_who_came_last(world: HistoryWorld) -> None:
@@ -57,7 +59,7 @@ def test_a_member_that_goes_later_is_named_as_the_one_that_came(world: HistoryWo
     world.consumers(2, instances=["a", "b"])
     came = come(world, "right")
     world.leave("g", (came.member.member_id, "b"))
-    gone = [one for one in world.history if isinstance(one, MembersRemovedEntry)]
+    gone = [entry for entry in world.history if isinstance(entry, MembersRemovedEntry)]
     assert gone[-1].members[0].member == came.member
 
 
@@ -108,7 +110,10 @@ def test_a_verdict_on_flapping_names_both_parties(world: HistoryWorld) -> None:
     for fact in world.history:
         past.apply(fact, 600_000)
     (returns,) = past.returns.values()
-    names = {(one.member.client_id, one.replaced and one.replaced.client_id) for one in returns}
+    names = {
+        (rejoin.member.client_id, rejoin.replaced and rejoin.replaced.client_id)
+        for rejoin in returns
+    }
     assert {("right", "left"), ("left", "right")} <= names
 
 
@@ -145,7 +150,9 @@ def test_all_that_were_dropped_at_the_timeout_are_named(world: HistoryWorld) -> 
     last = world.last
     assert last.cause is Cause.REBALANCE_TIMEOUT
     assert last.trigger is not None
-    assert {last.trigger.member_id, *(one.member_id for one in last.with_trigger)} == set(ids[1:])
+    assert {last.trigger.member_id, *(member.member_id for member in last.with_trigger)} == set(
+        ids[1:]
+    )
 
 
 # ---------------------------------------------------------------- topics
@@ -159,7 +166,7 @@ def test_who_deleted_a_topic_is_told_with_the_offsets_that_went(world: HistoryWo
     del world.topics.counts[topic]
     world.coordinator.topics_deleted([(topic, topic_id)], world.now, "an-admin", "/10.0.0.9")
     world.advance(1)
-    last = [one for one in world.history if isinstance(one, OffsetsMovedEntry)][-1]
+    last = [entry for entry in world.history if isinstance(entry, OffsetsMovedEntry)][-1]
     assert (last.by, last.client) == (
         OffsetsBy.TOPIC_DELETION,
         RequestClient("an-admin", "/10.0.0.9"),
@@ -211,7 +218,7 @@ def second_step(world: HistoryWorld, giver: int, reason: str | None = None) -> R
     for member_id, owned in zip(ids, ([0, 2], [1, 3]), strict=True):
         world.rejoin(member_id, protocols=offers("t", owned=owned))
     group = world.group()
-    third = next(one for one in group.members if one not in ids)
+    third = next(member_id for member_id in group.members if member_id not in ids)
     kept = [[0, 2], [1, 3]]
     kept[giver] = kept[giver][:1]
     shares = {ids[0]: assignment(t=kept[0]), ids[1]: assignment(t=kept[1]), third: b""}

@@ -41,7 +41,7 @@ def finish(world: HistoryWorld, *member_ids: str) -> None:
         for token in world.tokens
         if token.answers and getattr(token.answers[-1], "generation_id", 0) == group.generation_id
     ]
-    world.assign([one for one in answers if getattr(one, "leader", "")])  # type: ignore[misc]
+    world.assign([answer for answer in answers if getattr(answer, "leader", "")])  # type: ignore[misc]
     assert world.group().state is GroupState.STABLE
 
 
@@ -119,7 +119,7 @@ def test_a_member_that_does_not_rejoin_names_the_rebalance_that_had_to_wait_for_
     assert last.began_by is Cause.MEMBER_JOINED
     assert last.trigger is not None
     assert last.trigger.member_id == ids[1]
-    (wait,) = [one for one in last.waited_for if one.member.member_id == ids[1]]
+    (wait,) = [wait for wait in last.waited_for if wait.member.member_id == ids[1]]
     assert wait.end is WaitEnd.DROPPED
     assert last.also[0].cause is Cause.MEMBER_JOINED
     assert last.also[0].member is not None
@@ -308,7 +308,7 @@ def test_a_restart_between_the_joins_and_the_assignment_goes_on_where_it_was(
     assert world.group().state is GroupState.COMPLETING_REBALANCE
     world.advance(250)
     world.assign(answers)
-    running = [one for one in world.rebalances() if one.end is not End.KEPT]
+    running = [rebalance for rebalance in world.rebalances() if rebalance.end is not End.KEPT]
     assert len(running) == 1
     assert (running[0].cause, running[0].end) == (Cause.MEMBER_JOINED, End.STABLE)
     assert running[0].duration_ms == 6_250
@@ -360,7 +360,7 @@ def test_what_else_happens_in_a_running_rebalance_is_told_beside_its_cause(
     assert last.cause is Cause.MEMBER_JOINED
     assert last.trigger is not None
     assert last.trigger.client_id == "fourth"
-    assert [one.cause for one in last.also] == [
+    assert [change.cause for change in last.also] == [
         Cause.MEMBER_LEFT,
         Cause.MEMBER_JOINED,
         Cause.SESSION_EXPIRED,
@@ -398,7 +398,7 @@ def test_a_member_replaced_while_it_is_waited_for(world: HistoryWorld) -> None:
     assert waits["b"].end is WaitEnd.REPLACED
     assert waits["b"].join_delay_ms == 400
     assert waits["a"].end is WaitEnd.WAITING
-    assert [one.cause for one in last.also] == [Cause.STATIC_MEMBER_REPLACED]
+    assert [change.cause for change in last.also] == [Cause.STATIC_MEMBER_REPLACED]
 
 
 def test_a_group_that_is_not_a_consumers_has_causes_but_no_partitions(world: HistoryWorld) -> None:

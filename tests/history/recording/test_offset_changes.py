@@ -156,12 +156,12 @@ def test_from_n_to_n_is_no_move(world: HistoryWorld) -> None:
     world.commit("g", offsets={0: 10, 1: 5})
     world.commit("g", offsets={0: 10, 1: 6})
     world.commit("g", offsets={0: 10, 1: 6})
-    assert [one.changes for one in moved(world)][1:] == [(OffsetChange("t", 1, 5, 6),)]
+    assert [entry.changes for entry in moved(world)][1:] == [(OffsetChange("t", 1, 5, 6),)]
 
 
 def test_a_steady_client_is_one_entry_with_a_count(world: HistoryWorld) -> None:
     steady(world, 60)
-    assert [(one.commits, len(one.changes)) for one in moved(world)] == [
+    assert [(entry.commits, len(entry.changes)) for entry in moved(world)] == [
         (None, 2)
     ] * SEPARATE_COMMITS
     (entry,) = world.recorded.recorder.steady.pending("g")
@@ -181,10 +181,10 @@ def test_no_commit_is_lost_from_the_counts(world: HistoryWorld) -> None:
     commits = 2 * FLUSH_INTERVAL_MS // SECOND_MS + 77
     steady(world, commits)
     told = [*moved(world), *world.recorded.recorder.steady.all()]
-    assert sum(one.commits or 1 for one in told) == commits
+    assert sum(entry.commits or 1 for entry in told) == commits
     assert len(told) <= SEPARATE_COMMITS + 4
     # Each goes on where the one before it ended.
-    ends = [(one.changes[0].old, one.changes[0].new) for one in told]
+    ends = [(entry.changes[0].old, entry.changes[0].new) for entry in told]
     assert [old for old, _ in ends[1:]] == [new for _, new in ends[:-1]]
 
 
@@ -206,7 +206,7 @@ def test_a_jump_by_hand_and_a_first_commit_stand_alone(world: HistoryWorld) -> N
     before = len(moved(world))
     by_tool(world, {0: 5_000})
     world.commit("g", offsets={2: 1})
-    assert [one.changes for one in moved(world)][before:] == [
+    assert [entry.changes for entry in moved(world)][before:] == [
         (OffsetChange("t", 0, 3, 10), OffsetChange("t", 1, 103, 110)),
         (OffsetChange("t", 0, 10, 5_000),),
         (OffsetChange("t", 2, None, 1),),
@@ -215,11 +215,11 @@ def test_a_jump_by_hand_and_a_first_commit_stand_alone(world: HistoryWorld) -> N
 
 def in_a_row(facts: list[OffsetsMovedEntry], partition: int) -> list[tuple[int | None, int | None]]:
     """Where each fact moved a partition from and to; they must not overlap, nor go back in time."""
-    assert facts == sorted(facts, key=lambda one: one.at_ms)
+    assert facts == sorted(facts, key=lambda fact: fact.at_ms)
     moves = [
         (change.old, change.new)
-        for one in facts
-        for change in one.changes
+        for fact in facts
+        for change in fact.changes
         if change.partition == partition
     ]
     for (_, new), (old, _) in pairwise(moves):
@@ -246,7 +246,7 @@ def test_a_jump_or_a_first_commit_between_steady_ones_is_not_counted_among_them(
     assert (3, 10) in in_a_row(facts, 0)
     assert (5_000, 5_005) in in_a_row(facts, 0)
     assert in_a_row(facts, 1)[-1][1] == 5_105
-    counted = sum(one.commits or 1 for one in facts if one.client == CLIENT)
+    counted = sum(fact.commits or 1 for fact in facts if fact.client == CLIENT)
     assert counted == 15 + (who == "the client")
 
 
@@ -282,7 +282,7 @@ def test_a_deletion_comes_after_what_was_gathered(world: HistoryWorld) -> None:
 def test_who_pauses_is_told_and_forgotten(world: HistoryWorld) -> None:
     steady(world, 10)
     world.advance(PAUSE_MAX_MS)
-    assert [one.commits for one in tell_due(world)] == [7]  # type: ignore[union-attr]
+    assert [entry.commits for entry in tell_due(world)] == [7]  # type: ignore[union-attr]
     world.advance(1)
     assert tell_due(world) == []
     before = len(moved(world))
@@ -304,7 +304,7 @@ def test_what_is_gathered_is_bounded() -> None:
             told += len(commits.make_room())
             assert commits.partitions <= STEADY_PARTITIONS_MAX
     assert told
-    assert sum(len(one.changes) for one in commits.all()) <= STEADY_PARTITIONS_MAX
+    assert sum(len(entry.changes) for entry in commits.all()) <= STEADY_PARTITIONS_MAX
     assert commits.partitions == 0
 
 

@@ -97,9 +97,9 @@ def test_which_partitions_went_from_whom_to_whom() -> None:
 def test_the_list_of_moves_is_bounded() -> None:
     moves = tuple(PartitionMove("t", n, "a", "b") for n in range(2 * MOVES_NAMED_MAX))
     (line,) = [
-        one
-        for one in format_rebalance(replace(MOVED, moves=moves, partitions_moved=1_000))
-        if one.startswith("  Moved")
+        text
+        for text in format_rebalance(replace(MOVED, moves=moves, partitions_moved=1_000))
+        if text.startswith("  Moved")
     ]
     assert line.count("t-") == MOVES_NAMED_MAX
     assert line.endswith(f"; and {1_000 - MOVES_NAMED_MAX} more.")

@@ -67,7 +67,9 @@ def test_a_crowd_is_counted() -> None:
     waits = tuple(
         MemberWait(MemberIdentity(f"m-{n}"), n, WaitEnd.REJOINED) for n in range(NAMED_MAX + 3)
     )
-    (line,) = [one for one in format_rebalance(replace(LONG, waited_for=waits)) if "Waited" in one]
+    (line,) = [
+        text for text in format_rebalance(replace(LONG, waited_for=waits)) if "Waited" in text
+    ]
     assert "m-7" in line  # the slowest is named
     assert line.endswith("; and 3 more.")
 

@@ -523,8 +523,8 @@ def test_a_member_with_far_more_than_its_share() -> None:
     assert (verdict.evidence["partitions"], verdict.evidence["fair"]) == (10, 5)
     assert "cooperative-sticky" in verdict.remedy
     # More members than partitions: some have none, and that is no problem.
-    one = group(member(ANN, 0), member(BOB), partition_counts={"t": 1})
-    assert inspect(RecentActivity(), one) == []
+    small = group(member(ANN, 0), member(BOB), partition_counts={"t": 1})
+    assert inspect(RecentActivity(), small) == []
 
 
 def test_partitions_that_were_moved_for_nothing() -> None:

@@ -31,17 +31,17 @@ class ConfluentClient:
 
     def subscribe(self, listener: Listener) -> None:
         def on_assign(consumer: Consumer, partitions: list[TopicPartition]) -> None:
-            begin = listener.assigned([one.partition for one in partitions])
+            begin = listener.assigned([partition.partition for partition in partitions])
             if begin:
                 consumer.assign(
                     [
-                        TopicPartition(self._topic, one.partition, begin[one.partition])
-                        for one in partitions
+                        TopicPartition(self._topic, partition.partition, begin[partition.partition])
+                        for partition in partitions
                     ]
                 )
 
         def on_revoke(_: Consumer, partitions: list[TopicPartition]) -> None:
-            listener.revoked([one.partition for one in partitions])
+            listener.revoked([partition.partition for partition in partitions])
 
         self._consumer.subscribe([self._topic], on_assign=on_assign, on_revoke=on_revoke)
 

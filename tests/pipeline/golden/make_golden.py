@@ -87,13 +87,13 @@ class Recording:
 
 def join(*consumers: Consumer) -> None:
     """Until each of them owns something."""
-    for one in consumers:
-        one.subscribe([TOPIC])
+    for consumer in consumers:
+        consumer.subscribe([TOPIC])
 
     def all_own() -> bool:
-        for one in consumers:
-            one.poll(0.1)
-        return all(one.assignment() for one in consumers)
+        for consumer in consumers:
+            consumer.poll(0.1)
+        return all(consumer.assignment() for consumer in consumers)
 
     wait_for(all_own, "a member")
 
@@ -116,12 +116,12 @@ def live(kafka: Recording) -> None:
     classic = [kafka.consumer("billing", group_instance_id=f"box-{n}") for n in range(2)]
     join(*classic)
     for number in range(40):
-        for one in classic:
-            mine = [TopicPartition(TOPIC, p.partition, number) for p in one.assignment()]
+        for consumer in classic:
+            mine = [TopicPartition(TOPIC, p.partition, number) for p in consumer.assignment()]
             if mine:
-                one.commit(offsets=mine, asynchronous=False)
-    for one in classic:
-        one.close()
+                consumer.commit(offsets=mine, asynchronous=False)
+    for consumer in classic:
+        consumer.close()
 
     newer = kafka.consumer("search", group_protocol="consumer")
     join(newer)
@@ -185,7 +185,7 @@ def _has_offsets(kafka: Recording, group: str) -> bool:
     admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
     asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
     found = asked[group].result(PATIENCE_S).topic_partitions
-    return any(one.offset >= 0 for one in found)
+    return any(partition.offset >= 0 for partition in found)
 
 
 def compact(kafka: Recording) -> None:
@@ -198,15 +198,15 @@ def compact(kafka: Recording) -> None:
     late = [kafka.consumer(f"late-{n}") for n in range(6)]  # in both partitions
 
     def cleaned() -> bool:
-        for one in late:
-            commit(one, int(time.time()))
+        for consumer in late:
+            commit(consumer, int(time.time()))
         said = (kafka.home / "server.log").read_bytes()
         found = set(re.findall(rb"cleaned log (__consumer_offsets-[01])", said))
         return len(found) == 2
 
     wait_for(cleaned, "the cleaner")
-    for one in late:
-        one.close()
+    for consumer in late:
+        consumer.close()
 
 
 def main() -> None:

@@ -57,9 +57,9 @@ def test_a_real_coordinators_segment_is_read_and_written_again_byte_for_byte() -
     for position, header in iter_batches(segment):
         check_crc(segment, position)
         each = stored_records(segment[position : position + header.size])
-        assert [one.offset for one in each] == [header.base_offset]
+        assert [record.offset for record in each] == [header.base_offset]
         written += encode_batch(
-            [Record(one.key or b"", one.value) for one in each],
+            [Record(record.key or b"", record.value) for record in each],
             header.base_offset,
             each[0].timestamp_ms,
             header.partition_leader_epoch,
@@ -111,15 +111,15 @@ def test_what_is_encoded_is_read_back(
     assert header.partition_leader_epoch == 7
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (-1, -1, 0)
     assert stored_records(encoded) == [
-        StoredRecord(base_offset + number, timestamp_ms, one.key, one.value)
-        for number, one in enumerate(written)
+        StoredRecord(base_offset + number, timestamp_ms, record.key, record.value)
+        for number, record in enumerate(written)
     ]
 
 
 def test_many_records_whose_offset_deltas_take_one_two_and_three_bytes() -> None:
     many = [Record(b"%d" % number, None) for number in range(8_200)]
     read = stored_records(encode_batch(many, 0, NOW_MS))
-    assert [one.key for one in read] == [one.key for one in many]
+    assert [record.key for record in read] == [record.key for record in many]
     assert read[-1].offset == 8_199
 
 
@@ -258,8 +258,8 @@ def test_an_empty_batch_is_a_mistake_of_ours() -> None:
 @given(st.lists(keyed, min_size=1, max_size=20))
 def test_the_keys_alone_are_those_of_the_records(some: list[Record]) -> None:
     encoded = encode_batch(some, 1 << 40, NOW_MS)
-    has_values = all(one.value is not None for one in some)
-    expected = [one.key for one in some] if has_values else None
+    has_values = all(record.value is not None for record in some)
+    expected = [record.key for record in some] if has_values else None
     assert read_keys(encoded, len(some)) == expected
     if len(some) == 1:
         assert read_sole_key(encoded) == (expected[0] if expected else None)

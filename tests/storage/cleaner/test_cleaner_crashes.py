@@ -179,7 +179,7 @@ def test_after_a_crash_at_any_point_the_log_says_the_same(start: SimulatedDisk) 
             store.write_checkpoints()
             clean(disk, store, log, HORIZON_MS)
             assert values(log) == expected, point
-            assert [one[:8] for one in log.batches(0)] == [one[:8] for one in final], point
+            assert [batch[:8] for batch in log.batches(0)] == [batch[:8] for batch in final], point
 
 
 def test_a_start_that_ends_a_swap_may_be_cut_down_as_well(start: SimulatedDisk) -> None:
@@ -231,8 +231,8 @@ def test_what_a_real_kafka_has_left_half_done_is_completed_too() -> None:
     put(f"{end + 100:020d}.index.cleaned", b"half")
     check(disk, expected, end)
     _, log = opened(disk)
-    assert len(both) in [one.size for one in log.segments]
-    assert second.base_offset not in {one.base_offset for one in log.segments}
+    assert len(both) in [segment.size for segment in log.segments]
+    assert second.base_offset not in {segment.base_offset for segment in log.segments}
 
     put(f"{first.base_offset:020d}.log.cleaned", both[:100])  # of a split: nothing was decided
     put(f"{second.base_offset:020d}.log.swap", second.pread(0, 0) + both[first.size :])

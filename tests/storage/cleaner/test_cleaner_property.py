@@ -59,8 +59,10 @@ class CleanedLog(RuleBasedStateMachine):
         end = self.log.log_end_offset
         assert end >= self.synced_to
         # What was never synced may be gone, also from the middle: a gap costs nothing behind it.
-        there = {fields[0] for one in self.log.batches(0) for fields in read_records(one)}
-        self.records = [one for one in self.records if one[0] < self.synced_to or one[0] in there]
+        there = {fields[0] for batch in self.log.batches(0) for fields in read_records(batch)}
+        self.records = [
+            record for record in self.records if record[0] < self.synced_to or record[0] in there
+        ]
         self.reader = None
 
     @rule(

@@ -88,7 +88,7 @@ def _without_key(log: Partition) -> None:
 
 
 def files_of(log: Partition) -> dict[str, bytes]:
-    return {Path(one.path).name: one.pread(0, one.size) for one in log.log.segments}
+    return {Path(segment.path).name: segment.pread(0, segment.size) for segment in log.log.segments}
 
 
 def main() -> None:

@@ -273,7 +273,7 @@ def record(driver: str, port: int, home: Path) -> None:
     images["stopped"] = _image(data)
     assert stopped_read == killed_read
     base = _bases(data, "started-0")[0]
-    below = [one for one in before["started-0"]["records"] if base <= one[0] < 17]  # type: ignore[attr-defined]
+    below = [record for record in before["started-0"]["records"] if base <= record[0] < 17]  # type: ignore[attr-defined]
     assert below, "the log start is no segment's"
     killed_read["started-0"]["below_start"] = below
     for folder, greatest in writing.greatest_producer_ids.items():

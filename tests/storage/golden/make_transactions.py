@@ -144,7 +144,10 @@ def fetch(port: int, offset: int) -> dict[str, object]:
         "last_stable_offset": data.last_stable_offset,
         "high_watermark": data.high_watermark,
         "bytes": len(data.records or b""),
-        "aborted": [[one.producer_id, one.first_offset] for one in data.aborted_transactions or ()],
+        "aborted": [
+            [transaction.producer_id, transaction.first_offset]
+            for transaction in data.aborted_transactions or ()
+        ],
     }
 
 

@@ -117,40 +117,40 @@ class Threaded:
 
 
 def test_retention_drops_the_oldest_segments_by_size_and_tells_it_later() -> None:
-    one = Threaded()
-    one.fill(60, NOW_MS)
-    assert one.view.size_bytes > 8 << 10
-    assert one.view.enforce_retention(NOW_MS) == 0  # asked; done by the flusher
-    one.settle()
-    assert 3 << 10 <= one.view.size_bytes < 5 << 10
-    assert one.view.log_start_offset > 0
-    assert one.view.enforce_retention(NOW_MS) > 0  # how many went since
-    content = b"".join(one.view.batches(one.view.log_start_offset))
+    threaded = Threaded()
+    threaded.fill(60, NOW_MS)
+    assert threaded.view.size_bytes > 8 << 10
+    assert threaded.view.enforce_retention(NOW_MS) == 0  # asked; done by the flusher
+    threaded.settle()
+    assert 3 << 10 <= threaded.view.size_bytes < 5 << 10
+    assert threaded.view.log_start_offset > 0
+    assert threaded.view.enforce_retention(NOW_MS) > 0  # how many went since
+    content = b"".join(threaded.view.batches(threaded.view.log_start_offset))
     offsets = [header.base_offset for _, header in iter_batches(content)]
-    assert offsets == list(range(one.view.log_start_offset, 60))
+    assert offsets == list(range(threaded.view.log_start_offset, 60))
     with pytest.raises(IndexError):
-        one.view.read(0, 1000, up_to=1 << 40, at_least_one=True)
-    assert one.rig.journal.close()
+        threaded.view.read(0, 1000, up_to=1 << 40, at_least_one=True)
+    assert threaded.rig.journal.close()
 
 
 def test_retention_by_age_closes_the_last_segment_and_the_offsets_go_on() -> None:
-    one = Threaded()
-    one.fill(5, NOW_MS)
-    one.view.enforce_retention(NOW_MS + 20_000)
-    one.settle()
-    assert one.view.log_start_offset == one.view.log_end_offset == 5
-    one.fill(2, NOW_MS + 20_000)
-    assert one.view.high_watermark == 7
-    assert one.rig.journal.close()
+    threaded = Threaded()
+    threaded.fill(5, NOW_MS)
+    threaded.view.enforce_retention(NOW_MS + 20_000)
+    threaded.settle()
+    assert threaded.view.log_start_offset == threaded.view.log_end_offset == 5
+    threaded.fill(2, NOW_MS + 20_000)
+    assert threaded.view.high_watermark == 7
+    assert threaded.rig.journal.close()
 
 
 def test_what_retention_dropped_no_start_asks_for_again() -> None:
-    one = Threaded()
-    one.fill(60, NOW_MS)
-    one.view.enforce_retention(NOW_MS)
-    one.settle()
-    start, end = one.view.log_start_offset, one.view.log_end_offset
-    after = Rig(one.rig.disk, settings=DELETING)  # killed, with what the page cache has
+    threaded = Threaded()
+    threaded.fill(60, NOW_MS)
+    threaded.view.enforce_retention(NOW_MS)
+    threaded.settle()
+    start, end = threaded.view.log_start_offset, threaded.view.log_end_offset
+    after = Rig(threaded.rig.disk, settings=DELETING)  # killed, with what the page cache has
     log = after.store.partition_log(KEY)
     assert log is not None
     assert (log.log_start_offset, log.log_end_offset) == (start, end)
@@ -159,16 +159,18 @@ def test_what_retention_dropped_no_start_asks_for_again() -> None:
 def test_what_goes_wrong_in_the_flushers_thread_is_told_to_the_next_who_asks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    one = Threaded()
-    one.fill(5, NOW_MS)
+    threaded = Threaded()
+    threaded.fill(5, NOW_MS)
     fault = Corrupt("a-0", 1, "a test")
 
     def fail(_now_ms: int) -> int:
         raise fault
 
-    monkeypatch.setattr(type(one.log.partition_log), "enforce_retention", lambda _, ms: fail(ms))
-    one.view.enforce_retention(NOW_MS)
-    one.settle()
+    monkeypatch.setattr(
+        type(threaded.log.partition_log), "enforce_retention", lambda _, ms: fail(ms)
+    )
+    threaded.view.enforce_retention(NOW_MS)
+    threaded.settle()
     with pytest.raises(Corrupt, match="a test"):
-        one.view.enforce_retention(NOW_MS)
-    assert one.rig.journal.close()
+        threaded.view.enforce_retention(NOW_MS)
+    assert threaded.rig.journal.close()

@@ -49,7 +49,10 @@ def put(disk: SimulatedDisk, name: str, content: bytes) -> None:
 
 def producer_snapshot(*producer_ids: int) -> bytes:
     """As a Kafka writes it."""
-    entries = [struct.pack(">qhiqiqiq", one, 0, 5, 25, 5, NOW_MS, -1, -1) for one in producer_ids]
+    entries = [
+        struct.pack(">qhiqiqiq", producer_id, 0, 5, 25, 5, NOW_MS, -1, -1)
+        for producer_id in producer_ids
+    ]
     covered = struct.pack(">i", len(entries)) + b"".join(entries)
     return struct.pack(">hI", 1, google_crc32c.value(covered)) + covered
 
@@ -68,12 +71,12 @@ def fetched(log: PartitionLog, offset: int) -> bytes:
 
 def told(log: PartitionLog, offset: int) -> list[list[int]]:
     found = log.aborted_among(fetched(log, offset))
-    return [[one.producer_id, one.first_offset] for one in found]
+    return [[transaction.producer_id, transaction.first_offset] for transaction in found]
 
 
 def committed(batches: Iterable[bytes], aborted: Iterable[AbortedTransaction]) -> list[str]:
     """What a client keeps of these: by what it was told, and by the markers that it meets."""
-    left = sorted(aborted, key=lambda one: one.first_offset)
+    left = sorted(aborted, key=lambda transaction: transaction.first_offset)
     passing: set[int] = set()
     values = []
     for each in batches:
@@ -91,7 +94,7 @@ def test_every_fetch_tells_of_those_that_kafka_tells_of() -> None:
     log = opened(moved())
     assert log.log_end_offset == 26  # there, one more: the marker of the one that was open
     assert [told(log, offset) for offset in range(26)] == [
-        one["aborted"] for one in READ["fetch"][:26]
+        fetch["aborted"] for fetch in READ["fetch"][:26]
     ]
     assert told(log, 26) == []
 
@@ -102,7 +105,10 @@ def test_what_a_consumer_keeps_is_what_it_kept_there() -> None:
     assert committed(stored, log.aborted_among(b"".join(stored))) == READ["read_committed"]
     assert "open 0" not in READ["read_committed"]  # its producer never came back
     everything = READ["read_uncommitted"]
-    assert committed([one for one in stored if not read_header(one).is_control], ()) == everything
+    assert (
+        committed([batch for batch in stored if not read_header(batch).is_control], ())
+        == everything
+    )
 
 
 def test_they_are_found_out_once() -> None:
@@ -127,7 +133,7 @@ def test_kafkas_index_is_not_needed() -> None:
     for missing in INDEXES:
         log = opened(moved(missing))
         assert [told(log, offset) for offset in range(26)] == [
-            one["aborted"] for one in READ["fetch"][:26]
+            fetch["aborted"] for fetch in READ["fetch"][:26]
         ]
 
 
@@ -232,8 +238,8 @@ def test_a_transaction_that_goes_on_through_others_is_told_wherever_it_overlaps(
     partition.disk.open(put_sign, create=True)
     log = partition.reopened().log
     by_batch = {
-        read_header(one).base_offset: [each[0] for each in log.aborted_among(one)]
-        for one in log.batches(0)
+        read_header(batch).base_offset: [each[0] for each in log.aborted_among(batch)]
+        for batch in log.batches(0)
     }
     assert by_batch == {
         0: [1], 1: [2, 1], 2: [2, 1], 3: [1], 4: [1], 5: [1], 6: [1, 4], 7: [1, 4], 8: [4],
@@ -252,6 +258,8 @@ def test_told_are_those_that_overlap(
     every = [AbortedTransaction(7, first, first + length) for first, length in spans]
     some = batch(*map(str, range(records)), base_offset=start)
     overlapping = [
-        one for one in every if one.first_offset < start + records and one.last_offset >= start
+        transaction
+        for transaction in every
+        if transaction.first_offset < start + records and transaction.last_offset >= start
     ]
     assert sorted(AbortedTransactions(every).among(some)) == sorted(overlapping)

@@ -88,8 +88,8 @@ def test_a_log_whose_fsync_failed_is_not_marked_as_closed_cleanly() -> None:
 def test_a_look_up_by_time_goes_on_behind_what_retention_drops_at_this_moment() -> None:
     disk = MeddlingDisk()
     _, log = filled(disk)
-    for one in log.segments[:-1]:
-        one.release()
+    for segment in log.segments[:-1]:
+        segment.release()
     disk.before_open = lambda: _retain_all_but_the_last(log)
     found = log.offset_for_timestamp(NOW_MS)
     assert found == (NOW_MS + 9, 9)
@@ -99,7 +99,7 @@ def test_a_look_up_by_time_goes_on_behind_what_retention_drops_at_this_moment() 
 def test_the_greatest_timestamp_is_looked_for_again_if_retention_drops_it() -> None:
     disk = MeddlingDisk()
     _, log = filled(disk)
-    late = max(log.segments[:-1], key=lambda one: one.max_timestamp)
+    late = max(log.segments[:-1], key=lambda segment: segment.max_timestamp)
     late.max_timestamp, late.max_timestamp_offset = NOW_MS + 500, late.next_offset - 1
     late.release()
     disk.before_open = lambda: _retain_all_but_the_last(log)
@@ -109,8 +109,8 @@ def test_the_greatest_timestamp_is_looked_for_again_if_retention_drops_it() -> N
 def test_who_reads_a_log_through_goes_on_behind_what_retention_drops() -> None:
     disk = MeddlingDisk()
     _, log = filled(disk)
-    for one in log.segments[:-1]:
-        one.release()
+    for segment in log.segments[:-1]:
+        segment.release()
     disk.before_open = lambda: _retain_all_but_the_last(log)
     assert keys_in(list(log.batches(0))) == ["k9", "k10", "k11"]
 
@@ -145,10 +145,10 @@ def test_a_shortage_of_memory_does_not_end_the_sealed_flush() -> None:
     sync = type(log).sync_sealed
     is_short = [True]
 
-    def short_once(one: PartitionLog) -> bool:
+    def short_once(log: PartitionLog) -> bool:
         if is_short and is_short.pop():
             raise MemoryError
-        return sync(one)
+        return sync(log)
 
     PartitionLog.sync_sealed = short_once  # type: ignore[method-assign]
     try:
@@ -164,8 +164,8 @@ def test_a_shortage_of_memory_does_not_end_the_sealed_flush() -> None:
 def test_a_topic_deleted_during_its_sealed_flush_is_no_failure() -> None:
     disk = MeddlingDisk()
     store, log = filled(disk)
-    for one in log.segments[:-1]:
-        one.release()
+    for segment in log.segments[:-1]:
+        segment.release()
     failures: list[OSError] = []
     flush = SealedFlush(store, 0, lambda _, failure: failures.append(failure))
     store.rolled.add(log)

@@ -79,7 +79,7 @@ def test_append_gives_out_offsets_and_keeps_the_rest_of_the_batch() -> None:
     assert log.append(batch("a", "b") + batch("c", base_offset=77), NOW_MS) == 0
     assert log.append(batch("d"), NOW_MS) == 3
     stored = list(log.batches(0))
-    assert [check_crc(one).base_offset for one in stored] == [0, 2, 3]
+    assert [check_crc(batch).base_offset for batch in stored] == [0, 2, 3]
     assert keys_in(stored) == ["a", "b", "c", "d"]
     assert log.log_end_offset == log.high_watermark == 4
 
@@ -173,7 +173,7 @@ def test_a_start_beyond_the_log_removes_nothing_for_good_and_says_so(steps: int)
     """As a checkpoint has it that an earlier version left of a deleted topic of that name."""
     disk, log = filled()
     log.close()
-    paths = [one.path for one in log.segments]
+    paths = [segment.path for segment in log.segments]
     contents = [read_file(disk, path) for path in paths]
     disk.cut_power_at = disk.operations + steps
     with suppress(PowerCut):
@@ -183,9 +183,9 @@ def test_a_start_beyond_the_log_removes_nothing_for_good_and_says_so(steps: int)
     again = reopened(disk, 0, log_start_offset=40)
     assert (again.log_start_offset, again.log_end_offset) == (40, 40)
     assert [read_file(disk, f"{path}.damaged") for path in paths] == contents
-    told = [one for one in again.repairs if isinstance(one, TailCut)]
-    assert all(one.kept_as == f"{one.path}.damaged" for one in told)
-    assert steps or [one.path for one in told] == paths
+    told = [repair for repair in again.repairs if isinstance(repair, TailCut)]
+    assert all(cut.kept_as == f"{cut.path}.damaged" for cut in told)
+    assert steps or [cut.path for cut in told] == paths
 
 
 def test_retention_by_time() -> None:
@@ -290,7 +290,7 @@ def test_a_gap_between_sound_segments_is_no_damage() -> None:
     for recovery_point in (0, 4, 5, 9, EVERYTHING):
         again = reopened(disk, recovery_point)
         assert again.log_end_offset == 12
-        assert [one for one in again.repairs if isinstance(one, TailCut)] == []
+        assert [repair for repair in again.repairs if isinstance(repair, TailCut)] == []
         assert read_all(again) == ["k0", "k1", "k2", "k3", "k9", "k10", "k11"]
 
 
@@ -606,7 +606,7 @@ def test_the_names_that_stay_are_durable_before_a_segment_goes() -> None:
 
     def checked(path: str) -> None:
         folder = disk._directory(PATH)
-        stay = {f"{one.base_offset:020d}.log" for one in log.segments}
+        stay = {f"{segment.base_offset:020d}.log" for segment in log.segments}
         assert stay <= folder.durable.keys()
         removed.append(path)
         remove(path)

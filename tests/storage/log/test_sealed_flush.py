@@ -70,7 +70,7 @@ def test_a_kill_leaves_the_active_segment_alone_to_scan() -> None:
     world.flush.flush_due()
     active = world.log.segments[-1].base_offset
     assert world.log.recovery_point == world.known == active
-    assert not any(one.is_dirty for one in world.log.segments[:-1])
+    assert not any(segment.is_dirty for segment in world.log.segments[:-1])
 
     # The case: a bad byte in the first of five sealed segments.
     disk = world.disk.after_kill()

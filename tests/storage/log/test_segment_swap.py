@@ -62,7 +62,7 @@ def test_a_fetch_from_any_offset_finds_the_next_batch_there_is(log: Partition) -
     kept = [read_header(batch) for batch in log.batches()]
     for offset in range(end):
         content = log.log.read(offset, 1 << 20, up_to=end, at_least_one=True)
-        expected = next((one for one in kept if one.last_offset >= offset), None)
+        expected = next((batch for batch in kept if batch.last_offset >= offset), None)
         if expected is None:
             assert content == b""
         else:
@@ -75,8 +75,8 @@ def test_the_log_is_the_same_after_a_start(log: Partition) -> None:
     again.open(0)
     assert list(again.batches(0)) == log.batches()
     assert again.log_end_offset == log.end
-    assert [one.base_offset for one in again.segments] == [
-        one.base_offset for one in log.log.segments
+    assert [segment.base_offset for segment in again.segments] == [
+        segment.base_offset for segment in log.log.segments
     ]
 
 

@@ -184,7 +184,7 @@ def test_a_batch_that_runs_past_the_next_segment_is_repaired_above_the_recovery_
     last = max(at for at, _ in iter_batches(file.pread(file.size(), 0)))
     wrong = int(second[-24:-4]) + 1
     file.pwrite(wrong.to_bytes(8, "big"), last)  # no checksum covers it
-    assert [type(one) for one in LogStore(left, DATA).open().damaged] == [Corrupt]
+    assert [type(damage) for damage in LogStore(left, DATA).open().damaged] == [Corrupt]
     repair = Repair(left)
     assert len(repair.opened.repaired) == 1
     assert "runs past the next segment" in repair.opened.repaired[0].reason
@@ -211,7 +211,7 @@ def test_what_the_journal_still_has_is_cut_and_not_lost() -> None:
     path, position = _batch_at(left, 8)
     left.open(path).pwrite(b"?", position + HEADER_BYTES + 5)
     repair = Repair(left)
-    assert [one.position for one in repair.opened.repaired] == [position]
+    assert [done.position for done in repair.opened.repaired] == [position]
     assert repair.keys() == expected(10)
     repair.goes_on()
 
@@ -234,7 +234,9 @@ def test_an_offset_that_was_lost_is_given_to_no_other_record(
     assert log is not None
     assert log.log_end_offset == 80
     # A snapshot that knows what is lost is no view of this log any more.
-    assert snapshot_positions(disk, FOLDER) == [one for one in (10, 70) if one <= victim]
+    assert snapshot_positions(disk, FOLDER) == [
+        position for position in (10, 70) if position <= victim
+    ]
     assert repair.journal.log(KEY).append(records("next"), NOW_MS) == 81
     assert repair.journal.pump()
 
@@ -276,7 +278,7 @@ def test_without_recovery_points_a_repair_takes_no_damage_for_a_torn_tail() -> N
     path, position = _batch_at(disk, 20)
     disk.open(path).pwrite(b"?", position + HEADER_BYTES + 5)
     repair = Repair(disk)
-    assert [one.path for one in repair.opened.repaired] == [f"{DATA}/{RECOVERY_POINTS}", path]
+    assert [done.path for done in repair.opened.repaired] == [f"{DATA}/{RECOVERY_POINTS}", path]
     (lost,) = repair.opened.repaired[1].lost
     assert (lost.first_offset, lost.last_offset) == (20, 79)
     repair.goes_on()

@@ -149,7 +149,9 @@ def test_a_killed_repair_is_finished_by_the_next_start(
             continue
         done += not begun
         assert not start.disk.exists(f"{DATA}/{REPAIR_FILE}")
-        assert [one for one in snapshot_positions(start.disk, FOLDER) if one > first_lost] == []
+        assert [
+            position for position in snapshot_positions(start.disk, FOLDER) if position > first_lost
+        ] == []
         assert any(name.endswith(".damaged") for name in start.disk.listdir(FOLDER))
         assert start.append() == 80, "an offset that was lost was given away again"
 
@@ -219,9 +221,9 @@ def test_the_report_of_a_repair_that_goes_on_is_whole() -> None:
             found.pop("Cut a torn tail", None)
             told.append(found)
     assert told
-    for one in told:
-        assert one["Lost records"] == whole["Lost records"]
-        cut = one["Cut what was damaged"]
+    for report in told:
+        assert report["Lost records"] == whole["Lost records"]
+        cut = report["Cut what was damaged"]
         # A copy may have been made before: then the next one has another name.
         for same in ("path", "position", "reason", "bytes_cut"):
             assert cut[same] == whole["Cut what was damaged"][same]

@@ -33,8 +33,8 @@ def test_topics_with_the_same_configs_are_described_once(monkeypatch: pytest.Mon
     )
     results = describe(plane, *names, own, *names).results
     assert len(looks) == 2
-    assert [one.resource_name for one in results] == [*names, own, *names]
-    values = [{one.name: one.value for one in result.configs} for result in results]
+    assert [result.resource_name for result in results] == [*names, own, *names]
+    values = [{config.name: config.value for config in result.configs} for result in results]
     assert values[0] == values[-1]
     assert values[0] | {"retention.ms": "77"} == values[20]
 
@@ -45,7 +45,7 @@ def test_an_answer_has_an_end_however_often_a_topic_is_named(
     monkeypatch.setattr("protocol.answer_budget.ANSWER_BYTES_MAX", 100_000)
     plane = Plane()
     name = plane.given("t")
-    errors = [one.error_code for one in describe(plane, *[name] * 1_000).results]
+    errors = [result.error_code for result in describe(plane, *[name] * 1_000).results]
     told = errors.index(ErrorCode.INVALID_REQUEST)
     assert 5 < told < 50
     assert set(errors[told:]) == {ErrorCode.INVALID_REQUEST}

@@ -114,7 +114,10 @@ def test_a_read_committed_fetch_gets_the_aborted_transactions(plane: Plane) -> N
     assert plane.fetch("a", isolation_level=0).aborted_transactions is None
     for version in range(4, 13):
         data = plane.fetch("a", isolation_level=1, version=version)
-        told = [(one.producer_id, one.first_offset) for one in data.aborted_transactions or ()]
+        told = [
+            (transaction.producer_id, transaction.first_offset)
+            for transaction in data.aborted_transactions or ()
+        ]
         assert told == [(7, 0), (8, 0)]
         assert data.last_stable_offset == data.high_watermark == 1
     assert plane.fetch("a", 1, isolation_level=1).aborted_transactions == ()

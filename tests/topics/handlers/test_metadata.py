@@ -165,7 +165,7 @@ def test_a_disk_that_refuses_leaves_the_topic_unknown_until_the_client_asks_agai
 def test_a_topic_is_found_by_its_id_and_an_unknown_id_is_an_error(plane: Plane) -> None:
     plane.given("a")
     topic_id = plane.topic_id("a")
-    asked = [MetadataRequestTopic(one, None) for one in (topic_id, NOBODYS_ID)]
+    asked = [MetadataRequestTopic(asked_id, None) for asked_id in (topic_id, NOBODYS_ID)]
     answer = plane.ask(MetadataRequest(asked), 12, MetadataResponse)
     found = {topic.topic_id: (topic.name, topic.error_code) for topic in answer.topics}
     assert found == {
