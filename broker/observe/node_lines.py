@@ -155,7 +155,7 @@ def _(event: shell.LoopStalled) -> Iterable[LogLine]:
 
 @log_lines_for(NODE_LINES, shell.HistoryLost)
 def _(event: shell.HistoryLost) -> Iterable[LogLine]:
-    message = "The history of groups has a gap: fields could not be kept"
+    message = "The history of groups has a gap: facts could not be kept"
     yield LogLine("warning", message, {"reason": event.reason})
 
 

@@ -356,3 +356,12 @@ def test_a_loop_of_rebalances_without_a_rejoin_does_not_flood_the_log(
         observer(groups.NoMemberRejoined(G, 1_000 + n, (MEMBER,)))
     times = [line.get("times", 1) for line in lines(stream)]
     assert times == [1, 2, 4, 8, 16, 32, 64, 128, 256]
+
+
+def test_a_gap_in_the_history_is_logged_in_the_words_that_scripts_look_for(
+    stream: io.StringIO,
+) -> None:
+    Observer(open_log("json", "info", stream))(shell.HistoryLost("disk full"))
+    (line,) = lines(stream)
+    assert line["event"] == "The history of groups has a gap: facts could not be kept"
+    assert (line["level"], line["reason"]) == ("warning", "disk full")
