@@ -168,10 +168,14 @@ class GroupCoordinator:
         shard = self._shard_for(request, token)
         if shard is not None:
             try:
-                if self._is_allowed(shard, request, token, now):
+                refusal = self._refusal(shard, request, now)
+                if refusal is None:
                     shard.offset_commit(request, token, now)
             except Exception as failure:  # noqa: BLE001 - `_failed` decides what it ends
                 self._failed(failure, shard, request, token, now)
+            else:
+                if refusal is not None:
+                    self._refuse(request, token, refusal)
 
     def _offset_delete(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, OffsetDeleteRequest)
@@ -181,10 +185,14 @@ class GroupCoordinator:
         shard = self._shard_for(request, token)
         if shard is not None:
             try:
-                if self._is_allowed(shard, request, token, now):
+                refusal = self._refusal(shard, request, now)
+                if refusal is None:
                     shard.offset_delete(request, token, now)
             except Exception as failure:  # noqa: BLE001 - `_failed` decides what it ends
                 self._failed(failure, shard, request, token, now)
+            else:
+                if refusal is not None:
+                    self._refuse(request, token, refusal)
 
     def _join_group(self, request: Request, token: ReplyToken, now: Now) -> None:
         assert isinstance(request, JoinGroupRequest)
@@ -225,10 +233,14 @@ class GroupCoordinator:
         shard = self._shard_for(request, token)
         if shard is not None:
             try:
-                if self._is_allowed(shard, request, token, now):
+                refusal = self._refusal(shard, request, now)
+                if refusal is None:
                     shard.turn(command, now)
             except Exception as failure:  # noqa: BLE001 - `_failed` decides what it ends
                 self._failed(failure, shard, request, token, now)
+            else:
+                if refusal is not None:
+                    self._refuse(request, token, refusal)
 
     # ------------------------------------------------------------ the steps of a request
 
@@ -240,15 +252,13 @@ class GroupCoordinator:
             self._refuse(request, token, self._absence(partition))
         return shard
 
-    def _is_allowed(self, shard: Shard, request: GroupRequest, token: ReplyToken, now: Now) -> bool:
-        """Refuse what the log has no room for, and what would create a group too many."""
+    def _refusal(self, shard: Shard, request: GroupRequest, now: Now) -> ErrorCode | None:
+        """Why the log or the number of groups does not allow it; None if they do."""
         if not shard.has_room_for(request, now):
-            self._refuse(request, token, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-            return False
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
         if isinstance(request, _CREATES_GROUP) and self._is_one_too_many(shard, request.group_id):
-            self._refuse(request, token, ErrorCode.POLICY_VIOLATION)
-            return False
-        return True
+            return ErrorCode.POLICY_VIOLATION
+        return None
 
     def _failed(
         self,
@@ -263,9 +273,11 @@ class GroupCoordinator:
             self._refuse(request, token, ErrorCode.UNKNOWN_SERVER_ERROR)
             raise failure.failure  # for the broker, which counts and logs it
         answered = self._close(shard.partition, now)
-        if token not in answered:
-            self._refuse(request, token, ErrorCode.NOT_COORDINATOR)
-        self._shard_failed(shard.partition, failure)
+        try:
+            if token not in answered:
+                self._refuse(request, token, ErrorCode.NOT_COORDINATOR)
+        finally:  # a bug in the refusal, too, must not keep the partition from being loaded again
+            self._shard_failed(shard.partition, failure)
 
     def _is_one_too_many(self, shard: Shard, group_id: GroupId) -> bool:
         """Would this be a group beyond rollcall.groups.max? Kafka differs: it has no limit."""

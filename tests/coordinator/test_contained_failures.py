@@ -100,6 +100,33 @@ def test_parts_that_wait_for_the_disk_are_answered_beside_one_that_failed(
     }
 
 
+def test_a_bug_in_the_refusal_of_a_commit_fails_it_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing was changed: the shard goes on."""
+    world = World(kafka_settings(groups_max=1))
+    group = world.given_stable_group(members=1)
+    for full in (False, True):  # one group too many; no room in the log
+        world.log.full = full
+        with monkeypatch.context() as patched:
+            patched.setattr("coordinator.refusals.refuse_offset_commit", planted)
+            with pytest.raises(ZeroDivisionError, match="planted"):
+                world.committing("another")
+        assert world.heartbeat(group, group.leader_id) is ErrorCode.NONE
+    world.check()
+
+
+def test_a_shard_that_ended_is_loaded_again_even_if_its_request_cannot_be_refused(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failed: list[int] = []
+    world.coordinator._shard_failed = lambda partition, _: failed.append(partition)
+    with monkeypatch.context() as patched:
+        patched.setattr(world.log, "append", planted)
+        patched.setattr("coordinator.refusals.refuse_offset_commit", planted)
+        with pytest.raises(ZeroDivisionError, match="planted"):
+            world.committing("g")
+    assert failed == [0]
+
+
 def planted(*_: object, **__: object) -> None:
     raise ZeroDivisionError("planted")
 
