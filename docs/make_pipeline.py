@@ -202,10 +202,10 @@ The jobs are plain PySpark and use any Spark session:
 
 Every worker needs Python 3.11 or later, in the driver's minor version. It also needs the packages
 of the extra, and these of the base install: numpy, pandas, pyarrow, google-crc32c, cramjam,
-msgpack, sortedcontainers; for the report matplotlib. `spark.pyspark.python` or PYSPARK_PYTHON names
-that Python (on one machine the command sets it). Rollcall itself is shipped as the archive. A
-worker does not need the archive if its Python has Rollcall installed at the driver's path. Driver
-and workers must see segments, lake and results at the same path.
+msgpack, msgspec, sortedcontainers; for the report matplotlib. `spark.pyspark.python` or
+PYSPARK_PYTHON names that Python (on one machine the command sets it). Rollcall itself is shipped as
+the archive. A worker does not need the archive if its Python has Rollcall installed at the driver's
+path. Driver and workers must see segments, lake and results at the same path.
 
 Kubernetes: build an image with all of that on top of one made by Spark's `docker-image-tool.sh`,
 which has Spark's entry point (its Python may be older than 3.11). Install Rollcall in it and add

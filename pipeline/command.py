@@ -1,10 +1,10 @@
 """Order execution: the code path that `rollcall pipeline` and submit.py share."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from msgspec import Struct, field
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as fn
 
@@ -33,8 +33,7 @@ class UnknownJob(WrongInput):
     """No job has this name; the message lists those that there are."""
 
 
-@dataclass(frozen=True)
-class Order:
+class Order(Struct, frozen=True):
     """The options of a run; times in ms since the epoch."""
 
     job: str
@@ -119,8 +118,7 @@ def _ingested(done: Ingested) -> Iterator[str]:
         yield f"some bytes could not be decoded: see the table {UNDECODABLE.name}"
 
 
-@dataclass(frozen=True)
-class ReportOrder:
+class ReportOrder(Struct, frozen=True):
     """A page over the tables in `source`, and those tables as files for other programs."""
 
     source: str
@@ -147,8 +145,7 @@ def carry_out_report(order: ReportOrder) -> Iterator[str]:
                 yield from map(str, write(results, folder))
 
 
-@dataclass(frozen=True)
-class AsOfOrder:
+class AsOfOrder(Struct, frozen=True):
     """The offsets of one group or of all (None), as they counted at an instant."""
 
     source: str

@@ -8,10 +8,10 @@ read from the whole source.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
+from msgspec import Struct
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
@@ -45,7 +45,6 @@ SAMPLES_NEEDED: Final = ("group", "topic", "partition", "at_ms", "committed_offs
 """Columns that the rules of derive/ need: no others are decoded from a log."""
 
 
-@dataclass
 class JobInput:
     """The tables of a source, each computed once, and the span of the job.
 
@@ -53,12 +52,22 @@ class JobInput:
     memory, or on the workers' disks if there is not enough memory, until `forget`.
     """
 
-    source: PipelineSource
-    since_ms: int
-    until_ms: int
-    version_pattern: str | None = None
-    keep: bool = False
-    _kept: list[DataFrame] = field(default_factory=list)
+    # Not a Struct: `cached_property` needs a `__dict__`. It is no value either: it keeps tables.
+    def __init__(
+        self,
+        source: PipelineSource,
+        since_ms: int,
+        until_ms: int,
+        version_pattern: str | None = None,
+        *,
+        keep: bool = False,
+    ) -> None:
+        self.source = source
+        self.since_ms = since_ms
+        self.until_ms = until_ms
+        self.version_pattern = version_pattern
+        self.keep = keep
+        self._kept: list[DataFrame] = []
 
     def within(self, frame: DataFrame, column: str) -> DataFrame:
         at = fn.col(column)
@@ -133,8 +142,7 @@ class JobInput:
         return self._shared(partition_health(self.samples, self.since_ms, self.until_ms))
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(Struct, frozen=True):
     """`needs`: topics without which the job has no input; `days`: the time column of each table."""
 
     name: str

@@ -14,9 +14,9 @@ stay when the log drops them: that is the purpose of landing.
 import json
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Final
 
+from msgspec import Struct, field, structs
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
@@ -37,8 +37,7 @@ class NoLake(WrongInput):
     """The folder holds no tables of ours; the message is for people."""
 
 
-@dataclass(frozen=True)
-class Manifest:
+class Manifest(Struct, frozen=True):
     runs: tuple[str, ...] = ()
     read: _ReadEnds = field(default_factory=dict)
 
@@ -104,7 +103,7 @@ class Lake:
         read = {topic: dict(partitions) for topic, partitions in before.read.items()}
         for topic, partitions in ends.items():
             read.setdefault(topic, {}).update(partitions)
-        after = replace(before, runs=(*before.runs, run), read=read)
+        after = structs.replace(before, runs=(*before.runs, run), read=read)
         replace_text(self._spark, f"{self.path}/{MANIFEST}", after.to_json())
         return after
 

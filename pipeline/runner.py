@@ -8,10 +8,10 @@ has no rows any more loses its folder. Results are derived: deleting all of them
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from msgspec import Struct
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as fn
 
@@ -26,8 +26,7 @@ class NothingToRead(WrongInput):
     """The source lacks a topic that the job is about; the message is for people."""
 
 
-@dataclass(frozen=True)
-class TimeSpan:
+class TimeSpan(Struct, frozen=True):
     """From `since_ms` up to, not including, `until_ms`."""
 
     since_ms: int

@@ -8,11 +8,11 @@ nothing is lost between the two.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct, structs
 
 from coordinator.records import LEGACY_OFFSET_COMMIT, OFFSET_COMMIT
 from pipeline.decode import rows as few
@@ -46,8 +46,7 @@ Between = tuple[int, int | None]
 _MARKERS: Final = {0: False, 1: True}  # abort, commit; other control records are not ours
 
 
-@dataclass(slots=True)
-class Slice:
+class Slice(Struct, frozen=True):
     """Records of one topic's log, and where they stand; one entry of each array for each record."""
 
     topic: str
@@ -77,11 +76,11 @@ class Slice:
             lost for lost in self.damage if lost.base_offset < 0 or begin <= lost.base_offset < last
         ]
         some = self if keep.all() else self._where(np.flatnonzero(keep))
-        return replace(some, damage=damage)
+        return structs.replace(some, damage=damage)
 
     def _where(self, rows: Ints | slice) -> "Slice":
         columns = {name: getattr(self, name)[rows] for name in _COLUMNS}
-        return replace(self, records=self.records.where(rows), **columns)
+        return structs.replace(self, records=self.records.where(rows), **columns)
 
     def parts(self, count: int) -> Iterator["Slice"]:
         """Itself in parts of so many records, which share its memory; the damage is the first's."""
@@ -90,7 +89,7 @@ class Slice:
             return
         for begin in range(0, len(self), count):
             damage = () if begin else self.damage
-            yield replace(self._where(slice(begin, begin + count)), damage=damage)
+            yield structs.replace(self._where(slice(begin, begin + count)), damage=damage)
 
     def batch(self, table: Table, rows: Ints, said: pa.RecordBatch) -> pa.RecordBatch:
         """The table's rows: what these records `said`, and what is known of where they stand."""
@@ -129,7 +128,7 @@ def _producers(ids: Ints) -> pa.Array:
     return numbers(ids, pa.int64(), validity(ids >= 0))
 
 
-_COLUMNS: Final = tuple(item.name for item in fields(Slice) if item.type in (Ints, Flags))
+_COLUMNS: Final = tuple(item.name for item in structs.fields(Slice) if item.type in (Ints, Flags))
 
 
 def of_segment(

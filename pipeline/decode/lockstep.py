@@ -11,10 +11,10 @@ read together with all others; the exceptions are read again one by one. Kafka's
 DefaultRecord.
 """
 
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from pipeline.decode.vector_reads import PAIRS, Bytes, Flags, Ints, ShortVarints
 from storage.batch.record_batch import read_varint
@@ -35,8 +35,7 @@ def _make_reaches() -> Ints:
 _REACHES: Final = _make_reaches()
 
 
-@dataclass(slots=True)
-class Extents:
+class Extents(Struct, frozen=True):
     """Where each record begins, and ends; those of batches that are not sound are of no use."""
 
     batch: Ints  # the index of each record's batch
@@ -137,8 +136,7 @@ def _follow(content: Bytes, begin: int, bound: int, count: int) -> list[int]:
     return ends
 
 
-@dataclass(slots=True)
-class FieldPositions:
+class FieldPositions(Struct, frozen=True):
     """What stands in each record; of those that are wrong, nothing is to be used."""
 
     timestamp_delta: Ints

@@ -10,11 +10,11 @@ caller, which keeps them aside with their position.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
+from msgspec import Struct
 
 from coordinator.records import LEGACY_OFFSET_COMMIT
 from pipeline.decode.vector_reads import Bytes, Flags, Ints, numbers, validity
@@ -52,8 +52,7 @@ _NEW_HEAD: Final = np.dtype(
 _TAIL: Final = np.dtype([("committed", ">i8"), ("tags", "u1"), ("tag", "u1"), ("size", "u1")])
 
 
-@dataclass(slots=True)
-class KeyValues:
+class KeyValues(Struct, frozen=True):
     """The positions of keys and values; each array has one entry per record. -1 bytes: null."""
 
     keys: Bytes
@@ -79,8 +78,7 @@ class KeyValues:
         return types
 
 
-@dataclass(slots=True)
-class _Values:
+class _Values(Struct, frozen=True):
     """What the values say; -1: nothing. Of what is not sound nothing is to be used."""
 
     version: Ints
@@ -94,7 +92,7 @@ class _Values:
     sound: Flags
 
     def where(self, rows: Ints) -> "_Values":
-        return _Values(*(getattr(self, name)[rows] for name in self.__slots__))
+        return _Values(*(getattr(self, name)[rows] for name in self.__struct_fields__))
 
     def forget(self, rows: Ints) -> None:
         """There is no value: what was read is something else."""
@@ -102,7 +100,7 @@ class _Values:
             column[rows] = -1
 
     def put(self, rows: Ints, others: "_Values") -> None:
-        for name in self.__slots__:
+        for name in self.__struct_fields__:
             getattr(self, name)[rows] = getattr(others, name)
 
 
@@ -158,7 +156,7 @@ def _read_values(records: KeyValues, legacy: Flags) -> _Values:
         rows = older[values.version[older] == version]
         if len(rows):
             values.put(rows, _read_old(records.values, at[rows], end[rows], version))
-    values.sound &= ~(legacy & (values.version != 0))
+    values.sound[legacy & (values.version != 0)] = False
     return values
 
 

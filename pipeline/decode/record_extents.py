@@ -10,10 +10,10 @@ wrong checksum, or with records that do not fit it, is set aside as a whole. Kaf
 DefaultRecordBatch, DefaultRecord, and what `kafka-dump-log` checks.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from pipeline.decode.batch_boundaries import BATCH_HEADER_TYPE, Hops, Undecodable, hop
 from pipeline.decode.decompression import open_each
@@ -25,8 +25,7 @@ OPENED_BYTES: Final = 6 << 20
 """Of compressed batches: what is not opened any more belongs to the next chunk. One may be more."""
 
 
-@dataclass(slots=True)
-class Batches:
+class Batches(Struct, frozen=True):
     """The sound batches of a chunk; one entry of each array for each batch."""
 
     headers: Structs
@@ -56,8 +55,7 @@ class Batches:
         return Undecodable(int(self.position[index]), size, int(header["base_offset"]), reason)
 
 
-@dataclass(slots=True)
-class RecordExtents:
+class RecordExtents(Struct, frozen=True):
     """All records of a chunk, in the order of the log; every array has one entry for each."""
 
     content: Bytes

@@ -26,6 +26,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
+from msgspec import structs
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
@@ -187,7 +188,8 @@ def read_chunks(
                 want = size
                 continue
             reason = f"a batch of {size} bytes; the limit is {largest_batch}"
-            records.damage = [Undecodable(position, size, base_offset, reason)]
+            damage = [Undecodable(position, size, base_offset, reason)]
+            records = structs.replace(records, damage=damage)
             consumed = size
         want = _CHUNK_BYTES
         position += consumed

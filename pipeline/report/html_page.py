@@ -7,8 +7,9 @@ page forbids itself scripts and requests. Figures are rounded for people; the fi
 
 import html
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from seams.text import duration, instant
 
@@ -42,8 +43,7 @@ _HEAD: Final = """<!doctype html>
 """
 
 
-@dataclass
-class Section:
+class Section(Struct):
     """A part of the page: a question, and what answers it, in order."""
 
     anchor: str

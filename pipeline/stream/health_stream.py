@@ -18,10 +18,10 @@ old storm may be missed. `run anomalies` has all of them.)
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from types import FrameType
 from typing import Final
 
+from msgspec import Struct, field
 from py4j.protocol import Py4JError
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession, Window
@@ -62,8 +62,7 @@ class NoStream(WrongInput):
     """There is nothing to follow; the message is for people."""
 
 
-@dataclass(frozen=True)
-class StreamOrder:
+class StreamOrder(Struct, frozen=True):
     """The options of a stream. `every_s` None: process the available data, then end."""
 
     source: str
@@ -287,16 +286,14 @@ class HealthStream:
         writer.partitionBy("dt", "batch").parquet(f"{self._out}/{table}")
 
 
-@dataclass(frozen=True)
-class _Health:
+class _Health(Struct, frozen=True):
     samples: DataFrame
     partitions: DataFrame
     sampled_ms: int
     judged_to_ms: int
 
 
-@dataclass(frozen=True)
-class _Commits:
+class _Commits(Struct, frozen=True):
     anomalies: DataFrame
     positions: DataFrame
     minutes: DataFrame

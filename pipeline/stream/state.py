@@ -19,9 +19,9 @@ import json
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from typing import Final
 
+from msgspec import Struct, structs
 from pyspark.sql import DataFrame, SparkSession
 
 from pipeline.read.files import (
@@ -59,8 +59,7 @@ class BadState(OperationFailed):
     """The folder holds another stream's state, or damage; the message is for people."""
 
 
-@dataclass(frozen=True)
-class Clock:
+class Clock(Struct, frozen=True):
     """How far the stream has come; times of the daemons, ms since the epoch."""
 
     sampled_ms: int = 0  # the newest sample
@@ -145,7 +144,7 @@ class State:
         folder = self._folder(batch)
         for name, rows in tables.items():
             rows.coalesce(1).write.mode("overwrite").parquet(f"{folder}/{name}")
-        replace_text(self._spark, f"{folder}/done.json", json.dumps(asdict(clock)))
+        replace_text(self._spark, f"{folder}/done.json", json.dumps(structs.asdict(clock)))
         for name in folders(self._spark, f"{self.path}/batches"):
             if int(name) <= batch - KEPT:
                 remove_tree(self._spark, f"{self.path}/batches/{name}")
@@ -154,8 +153,7 @@ class State:
         return f"{self.path}/batches/{batch:06}"
 
 
-@dataclass(frozen=True)
-class Remembered:
+class Remembered(Struct, frozen=True):
     """A batch's folder, once it is whole; None before the first."""
 
     path: str | None

@@ -29,6 +29,7 @@ HOMES = {
         "coordinator/",
         "history/",
         "logtools/",
+        "pipeline/",
         "protocol/",
         "seams/",
         "storage/",
