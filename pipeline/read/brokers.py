@@ -36,7 +36,7 @@ _PRODUCER: Final = {
     "value.serializer": f"{_BYTES}Serializer",
     "max.block.ms": _TIMEOUT_MS,
     "acks": "all",
-    "enable.idempotence": "true",  # its records of one key stay in order: verdict_topic.py
+    "enable.idempotence": "true",  # its records of one key stay in order: status_topic.py
 }
 
 _ADMIN: Final = {"default.api.timeout.ms": _TIMEOUT_MS, "request.timeout.ms": _TIMEOUT_MS}

@@ -6,7 +6,7 @@
 Spark's Structured Streaming splits both topics into batches and remembers them (its checkpoint);
 each batch goes through `HealthStream.batch`. Its output is a function of the batch and of the state
 after the previous one (state.py), written under the batch's number, so that a repeated batch
-replaces its earlier output; verdict_topic.py does the same for the topic. The rules are those of
+replaces its earlier output; status_topic.py does the same for the topic. The rules are those of
 derive/, in Spark SQL functions.
 
 Time is that of the daemon's newest sample, not of this machine: an instant is evaluated once there
@@ -37,7 +37,7 @@ from pipeline.read.sources import decoded, messages
 from pipeline.session import start_session
 from pipeline.stream.merging import finish_merges, merge
 from pipeline.stream.state import STATE_SCHEMAS, Clock, Remembered, State
-from pipeline.stream.verdict_topic import StatusChange, StatusTopic
+from pipeline.stream.status_topic import StatusChange, StatusTopic
 from pipeline.tables import COMMITS, LAG_SAMPLES, MINUTE_MS
 from protocol.names import LAG_TOPIC, OFFSETS_TOPIC
 from seams.operator_error import OperationFailed, OperatorError, WrongInput

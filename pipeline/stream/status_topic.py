@@ -1,4 +1,4 @@
-"""Verdict topic: writes each change of a group's status exactly once.
+"""Status topic: writes each change of a group's status exactly once.
 
 A record is JSON, its key the group; it carries the stream's id, the batch and a number within the
 batch. Before a batch writes its first record it saves where the topic ends. A repeated batch reads

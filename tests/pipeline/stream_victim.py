@@ -15,7 +15,7 @@ from pipeline.session import start_session
 from pipeline.stream import merging
 from pipeline.stream.health_stream import HealthStream, StreamOrder, running_stream
 from pipeline.stream.state import State
-from pipeline.stream.verdict_topic import StatusTopic
+from pipeline.stream.status_topic import StatusTopic
 from tests.pipeline.kafka_connector import connector_jars
 from tests.pipeline.quick import QUICK
 

@@ -36,7 +36,7 @@ from pipeline.stream.health_stream import (
     running_stream,
 )
 from pipeline.stream.state import BadState, State
-from pipeline.stream.verdict_topic import NoTopic, StatusTopic
+from pipeline.stream.status_topic import NoTopic, StatusTopic
 from storage.api import Record
 from tests.pipeline.kafka_connector import require_connector
 from tests.pipeline.logs import NOON_MS, commit, write_log
