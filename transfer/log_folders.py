@@ -19,12 +19,12 @@ from protocol.names import OFFSETS_TOPIC
 from storage.data_dir import LOCK
 from storage.log.checkpoints import LOG_STARTS, RECOVERY_POINTS
 from storage.log.log_store import CLEAN_SHUTDOWN
+from storage.log.partition_folders import PARTITION_NUMBER_MAX, parse_folder_name
 from transfer.contents import Contents
 from transfer.errors import NoOffsets
 from transfer.replay import Replay
 from transfer.source_stats import ROOM, BatchPosition, Damaged, SourceStats, TornTail
 
-_FOLDER: Final = re.compile(re.escape(OFFSETS_TOPIC) + r"-(0|[1-9][0-9]{0,5})")
 _SEGMENT: Final = re.compile(r"([0-9]{20})\.log(\.swap)?")
 
 
@@ -74,14 +74,25 @@ def is_in_use(directory: Path) -> bool:
 
 
 def _folders(directory: Path) -> Iterator[tuple[int, Path]]:
-    itself = _FOLDER.fullmatch(directory.name)
-    if itself is not None:
-        yield int(itself[1]), directory
+    number = _partition_number(directory.name)
+    if number is not None:
+        yield number, directory
         return
     for path in directory.iterdir():
-        match = _FOLDER.fullmatch(path.name)
-        if match is not None and path.is_dir():
-            yield int(match[1]), path
+        number = _partition_number(path.name)
+        if number is not None and path.is_dir():
+            yield number, path
+
+
+def _partition_number(name: str) -> int | None:
+    """The partition of the offsets topic whose folder has this name; None of any other name.
+
+    A number that no broker uses is that of a copy, named by its date or the like.
+    """
+    key = parse_folder_name(name)
+    if key is None or key.topic != OFFSETS_TOPIC or key.partition > PARTITION_NUMBER_MAX:
+        return None
+    return key.partition
 
 
 def _partition_folder(number: int, folder: Path) -> PartitionFolder:

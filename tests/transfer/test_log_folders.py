@@ -16,6 +16,7 @@ from protocol.compiler import writer
 from protocol.names import ZERO_TOPIC_ID
 from storage.api import Record
 from storage.batch.record_batch import encode_batch
+from storage.log.partition_folders import PARTITION_NUMBER_MAX
 from tests.transfer.given import (
     FOREIGN_ID,
     NOW_MS,
@@ -327,7 +328,9 @@ def test_records_below_the_log_start_are_gone(tmp_path: Path) -> None:
 
 def test_folders_that_are_no_partition_are_passed_over(tmp_path: Path) -> None:
     write_segment(tmp_path, 1, 0, batch(offset_record("g", "t", 0, 1)))
-    for name in ("__consumer_offsets-1.0123-delete", "__consumer_offsets-01", "orders-0"):
+    copy = f"__consumer_offsets-{PARTITION_NUMBER_MAX + 1}"
+    renamed = f"__consumer_offsets-1.{'0123456789abcdef' * 2}-delete"
+    for name in (renamed, "__consumer_offsets-01", "orders-0", copy):
         (tmp_path / name).mkdir()
     (tmp_path / "__consumer_offsets-2").write_text("a file")
     contents, tally = read(tmp_path)
