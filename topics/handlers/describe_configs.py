@@ -10,6 +10,7 @@ from collections.abc import Set as AbstractSet
 from enum import IntEnum
 from typing import Final, NamedTuple, assert_never
 
+from protocol import java_text
 from protocol.answer_budget import ANSWER_BYTES_MAX, AnswerBudget
 from protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -162,9 +163,8 @@ class DescribeConfigsHandler:
         return self._node_fault(name, "") or ()
 
     def _node_fault(self, name: str, otherwise: str) -> ApiError | None:
-        try:
-            node_id = int(name)
-        except ValueError:
+        node_id = java_text.parse_integer(name, java_text.INT_MIN, java_text.INT_MAX)
+        if node_id is None or name != java_text.trim(name):  # as Integer.parseInt
             return _invalid(f"Broker id must be an integer, but it is: {name}")
         if node_id == self._cluster.node_id:
             return None

@@ -242,6 +242,14 @@ def test_the_brokers_configs_are_those_of_the_cluster_view(plane: Plane) -> None
             "Unexpected broker id, expected 1 or empty string, but received 2",
         ),
         (ConfigResourceType.BROKER, "x", "Broker id must be an integer, but it is: x"),
+        # Integers of Python, but not of Java.
+        (ConfigResourceType.BROKER, "0_1", "Broker id must be an integer, but it is: 0_1"),
+        (ConfigResourceType.BROKER_LOGGER, " 1", "Broker id must be an integer, but it is:  1"),
+        (
+            ConfigResourceType.BROKER,
+            "2147483648",
+            "Broker id must be an integer, but it is: 2147483648",
+        ),
         (ConfigResourceType.BROKER_LOGGER, "", "Broker id must not be empty"),
         (ConfigResourceType.BROKER_LOGGER, "3", "Unexpected broker id, expected 1 but received 3"),
         (
