@@ -275,7 +275,7 @@ class RebalanceBegunEntry(Struct, frozen=True):
     protocol_type: str = ""
 
 
-class NobodyRejoinedEntry(Struct, frozen=True):
+class NoMemberRejoinedEntry(Struct, frozen=True):
     """Only static members are left, and none has rejoined: the rebalance continues to wait."""
 
     group_id: str
@@ -404,7 +404,7 @@ HistoryEntry = (
     | MemberLapsedEntry
     | LapseForgivenEntry
     | RebalanceBegunEntry
-    | NobodyRejoinedEntry
+    | NoMemberRejoinedEntry
     | LeaderChangedEntry
     | GenerationBegunEntry
     | AssignmentReceivedEntry
@@ -428,7 +428,7 @@ ENTRY_TYPES: Final[dict[str, type[HistoryEntry]]] = {
     "member_lapsed": MemberLapsedEntry,
     "lapse_forgiven": LapseForgivenEntry,
     "rebalance_began": RebalanceBegunEntry,
-    "nobody_rejoined": NobodyRejoinedEntry,
+    "nobody_rejoined": NoMemberRejoinedEntry,
     "leader_changed": LeaderChangedEntry,
     "generation_began": GenerationBegunEntry,
     "generation_assigned": AssignmentReceivedEntry,

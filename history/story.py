@@ -32,7 +32,7 @@ from history.entries import (
     MemberRemoval,
     MembersRemovedEntry,
     MemberWait,
-    NobodyRejoinedEntry,
+    NoMemberRejoinedEntry,
     OffsetsMovedEntry,
     Rebalance,
     RebalanceBegunEntry,
@@ -107,7 +107,7 @@ class GroupStory:
                 | MemberFencedEntry()
                 | MemberLapsedEntry()
                 | LapseForgivenEntry()
-                | NobodyRejoinedEntry()
+                | NoMemberRejoinedEntry()
                 | LeaderChangedEntry()
                 | AssignmentRefusedEntry()
                 | TopicsChangedEntry()

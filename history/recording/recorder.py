@@ -42,7 +42,7 @@ from history.entries import (
     HistoryEntry,
     MemberRemoval,
     MembersRemovedEntry,
-    NobodyRejoinedEntry,
+    NoMemberRejoinedEntry,
     RequestClient,
     StaticMemberReplacedEntry,
     TopicPartitionCounts,
@@ -386,4 +386,4 @@ class HistoryRecorder:
         if times is not None:
             waiting_for = event.waiting_for[:WAITING_FOR_MAX]
             repeated = None if times == 1 else times
-            yield NobodyRejoinedEntry(event.group_id, event.at_ms, waiting_for, repeated)
+            yield NoMemberRejoinedEntry(event.group_id, event.at_ms, waiting_for, repeated)

@@ -24,7 +24,7 @@ from history.entries import (
     MemberLapsedEntry,
     MemberRemoval,
     MembersRemovedEntry,
-    NobodyRejoinedEntry,
+    NoMemberRejoinedEntry,
     OffsetChange,
     OffsetsMovedEntry,
     PartitionMove,
@@ -84,7 +84,7 @@ def format_entry(entry: HistoryEntry) -> str:
             return _forgiven(entry)
         case RebalanceBegunEntry():
             return _began(entry)
-        case NobodyRejoinedEntry():
+        case NoMemberRejoinedEntry():
             return _not_rejoined(entry)
         case LeaderChangedEntry():
             return _leader(entry)
@@ -218,7 +218,7 @@ def _began(event: RebalanceBegunEntry) -> str:
     )
 
 
-def _not_rejoined(event: NobodyRejoinedEntry) -> str:
+def _not_rejoined(event: NoMemberRejoinedEntry) -> str:
     times = f" ({event.times} times in a row)" if event.times else ""
     return f"still waits for {_first(event.waiting_for, _name)}{times}"
 

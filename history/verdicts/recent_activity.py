@@ -26,7 +26,7 @@ from history.entries import (
     MemberFencedEntry,
     MemberLapsedEntry,
     MembersRemovedEntry,
-    NobodyRejoinedEntry,
+    NoMemberRejoinedEntry,
     OffsetsMovedEntry,
     Rebalance,
     RebalanceBegunEntry,
@@ -148,7 +148,7 @@ class RecentActivity:
                 | MemberFencedEntry()
                 | MemberLapsedEntry()
                 | LapseForgivenEntry()
-                | NobodyRejoinedEntry()
+                | NoMemberRejoinedEntry()
                 | LeaderChangedEntry()
                 | GenerationBegunEntry()
                 | AssignmentReceivedEntry()
