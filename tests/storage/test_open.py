@@ -2,6 +2,7 @@
 
 from contextlib import closing
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -20,7 +21,18 @@ from storage.open import (
     open_storage,
 )
 from storage.repair.repair_plan import REPAIR_FILE, Repaired, RepairPlan
-from tests.storage.rig import DATA, NOW_MS, OFFSETS, SMALL_LIMITS, TOPIC_ID, batch, new_disk
+from tests.storage.rig import (
+    DATA,
+    NOW_MS,
+    OFFSETS,
+    SMALL_LIMITS,
+    TOPIC_ID,
+    Rig,
+    batch,
+    keys_in,
+    new_disk,
+    records,
+)
 
 KEY, OTHER = TopicPartition("orders", 0), TopicPartition("paid", 0)
 STORAGE = StorageSettings(SMALL_LIMITS, (OFFSETS,))
@@ -81,3 +93,27 @@ def test_a_command_locks_the_directory_of_any_node(tmp_path: Path) -> None:
         assert locked.identity.node_id == 7
     with closing(lock_data_dir(str(tmp_path / "new"), 3)) as locked:
         assert locked.identity.node_id == 3
+
+
+@pytest.mark.parametrize("is_synced", [True, False])
+def test_what_a_recovery_restored_survives_a_power_failure_whatever_the_flush_mode(
+    is_synced: bool,
+) -> None:
+    """`rollcall.flush=os` is for the commits to come: an opening still syncs what was promised."""
+    disk = new_disk()
+    rig = Rig(disk)
+    log = rig.log()
+    for number in range(5):
+        log.append(records(f"k{number}"), NOW_MS)
+        rig.journal.pump()
+    settings = StorageSettings(SMALL_LIMITS, (OFFSETS,), is_synced=is_synced)
+
+    for seed in range(20):
+        crashed = disk.after_crash(Random(seed))
+        open_storage(crashed, DATA, settings, lambda _: None)
+        again = crashed.after_crash(Random(seed + 100))
+        storage = open_storage(again, DATA, settings, lambda _: None)
+
+        found = storage.store.partition_log(TopicPartition(OFFSETS, 0))
+        assert found is not None
+        assert keys_in(list(found.batches(0))) == [f"k{number}" for number in range(5)]

@@ -8,16 +8,23 @@ import shutil
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from config.keys import Config
 from protocol.names import HISTORY_TOPIC, OFFSETS_TOPIC
 from storage.api import Corrupt, TopicPartition
+from storage.disk import RealDisk
 from storage.log.log_store import CLEAN_SHUTDOWN
+from storage.open import TOPICS_FILE
+from storage.repair.repair_plan import REPAIR_FILE, Repaired, RepairPlan
 from tests.storage.rig import batch, keys_in, records
 from tests.transfer.given import NOW_MS
+from topics.catalog import CatalogDamaged
+from transfer.errors import Unusable
 from transfer.rollcall_dir import RollcallDir
 
 HISTORY = TopicPartition(HISTORY_TOPIC, 0)
+INTERRUPTED_REPAIR = Repaired("x.log", 1, "a bad checksum", 1, (), ())
 
 
 @pytest.fixture
@@ -75,3 +82,43 @@ def test_damaged_history_is_left_out_and_the_offsets_are_recovered(config: Confi
         log = again.existing(0)
         assert log is not None
         assert keys_in(list(log.batches(0))) == ["k0", "k1", "k2", "k3"]
+
+
+def test_a_damaged_catalog_is_reported_before_an_interrupted_repair(config: Config) -> None:
+    """The daemon's next start refuses it too, so "start the daemon once" would not help."""
+    RollcallDir(config, must_exist=False).close()
+    RepairPlan(RealDisk(), str(config.data_dir)).note(INTERRUPTED_REPAIR)
+    catalog = config.data_dir / TOPICS_FILE
+    sound = catalog.read_bytes()
+    catalog.write_bytes(sound[: len(sound) // 2])
+
+    with pytest.raises(CatalogDamaged, match=TOPICS_FILE):
+        RollcallDir(config, must_exist=True)
+    catalog.write_bytes(sound)
+    with pytest.raises(Unusable, match="start the daemon once"):
+        RollcallDir(config, must_exist=True)
+
+    assert (config.data_dir / REPAIR_FILE).exists()
+
+
+def test_a_disk_without_the_reserve_is_read_and_recovered_and_not_written_to(
+    config: Config,
+) -> None:
+    opened = RollcallDir(config, must_exist=False)
+    opened.log(0)
+    log = opened.storage.journal.log(TopicPartition(OFFSETS_TOPIC, 0))
+    log.append(records("k0"), NOW_MS)
+    opened.storage.journal.pump()
+    opened.abandon()  # as a kill: the flush may be in the journal alone
+    full = replace(config, rollcall_disk_reserve_bytes=2**62)
+
+    with RollcallDir(full, must_exist=True) as again:
+        found = again.log(0)
+        assert keys_in(list(found.batches(0))) == ["k0"]
+        with pytest.raises(OSError, match="the reserve is"):
+            found.append(batch("k1"), NOW_MS)
+
+    with RollcallDir(config, must_exist=True) as again:
+        found = again.log(0)
+        found.append(batch("k1"), NOW_MS)
+        assert keys_in(list(found.batches(0))) == ["k0", "k1"]
