@@ -80,12 +80,16 @@ class GroupStory:
 
     def apply(self, event: HistoryEntry) -> None:
         """Add an event; in the order in which they happened."""
-        match event:
+        match event:  # first the four of every rebalance: each case costs six bytecodes
             case RebalanceBegunEntry():
                 self._began(event)
             case RebalanceEndedEntry():
                 self.running = None
                 self.done.append(event.rebalance)
+            case GenerationBegunEntry():
+                self._generation_began(event)
+            case AssignmentReceivedEntry():
+                self._assigned(event)
             case GroupLoadedEntry():
                 self._loaded(event)
             case StaticMemberReplacedEntry():
@@ -95,10 +99,6 @@ class GroupStory:
                     self._also(Cause.MEMBER_JOINED, event.member, event.at_ms)
             case MembersRemovedEntry():
                 self._removed(event)
-            case GenerationBegunEntry():
-                self._generation_began(event)
-            case AssignmentReceivedEntry():
-                self._assigned(event)
             case GroupEmptiedEntry():
                 self._emptied(event)
             case (

@@ -6,7 +6,7 @@ those without state from direct_entries.py. docs/history.md describes the rules 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import assert_never
+from typing import Final, assert_never
 
 from msgspec import Struct
 
@@ -79,6 +79,27 @@ from protocol.consumer_protocol import PROTOCOL_TYPE
 from protocol.names import GroupId, GroupState, MemberId
 from seams.now import Now
 
+_MembershipEvent = (
+    MemberRejoined
+    | MemberSynced
+    | RebalanceBegun
+    | GenerationBegun
+    | AssignmentReceived
+    | GroupStabilized
+    | StaticMemberReplaced
+    | MembersRemoved
+)
+_MEMBERSHIP_EVENTS: Final = (
+    MemberRejoined,
+    MemberSynced,
+    RebalanceBegun,
+    GenerationBegun,
+    AssignmentReceived,
+    GroupStabilized,
+    StaticMemberReplaced,
+    MembersRemoved,
+)
+
 
 class Downtime(Struct, frozen=True):
     """How long the coordinator was down before this start, and how it had ended: the fields
@@ -118,6 +139,11 @@ class HistoryRecorder:
     def _entries(
         self, group: ClassicGroupView | None, event: Event, now: Now
     ) -> Iterable[HistoryEntry]:
+        # First what a rebalance consists of: one check, where a match needs up to 13 cases. A join
+        # and sync of one member: 654 bytecodes here, now 185.
+        if isinstance(event, _MEMBERSHIP_EVENTS):
+            assert group is not None
+            return self._membership_entries(group, event, now)
         match event:
             case OffsetsCommitted() | OffsetsDeleted():
                 return offset_entries(event, now.wall_ms, self.limits.offsets, self.steady)
@@ -137,18 +163,6 @@ class HistoryRecorder:
                 numbers = self._topics.numbers(topics)
                 return (TopicsChangedEntry(event.group_id, event.at_ms, topics, numbers),)
             case (
-                MemberRejoined()
-                | StaticMemberReplaced()
-                | MembersRemoved()
-                | RebalanceBegun()
-                | GenerationBegun()
-                | AssignmentReceived()
-                | GroupStabilized()
-                | MemberSynced()
-            ):
-                assert group is not None
-                return self._membership_entries(group, event, now)
-            case (
                 MemberIdAssigned()
                 | JoinRefused()
                 | SessionExtended()
@@ -165,24 +179,16 @@ class HistoryRecorder:
     def _membership_entries(
         self,
         group: ClassicGroupView,
-        event: MemberRejoined
-        | StaticMemberReplaced
-        | MembersRemoved
-        | RebalanceBegun
-        | GenerationBegun
-        | AssignmentReceived
-        | GroupStabilized
-        | MemberSynced,
+        event: _MembershipEvent,
         now: Now,
     ) -> Iterable[HistoryEntry]:
         match event:
+            # Those of each member first.
             case MemberRejoined():
                 self._member_rejoined(group, event, now)
                 return ()
-            case StaticMemberReplaced():
-                return (self._static_member_replaced(group, event, now),)
-            case MembersRemoved():
-                return self._members_removed(group, event, now)
+            case MemberSynced():
+                return self._rebalances.synced(group, event, now)
             case RebalanceBegun():
                 return self._rebalances.begin(group, event, self._changes, now)
             case GenerationBegun():
@@ -191,8 +197,10 @@ class HistoryRecorder:
                 return self._rebalances.assigned(group, event, now)
             case GroupStabilized():
                 return self._rebalances.stabilized(group, event, now)
-            case MemberSynced():
-                return self._rebalances.synced(group, event, now)
+            case StaticMemberReplaced():
+                return (self._static_member_replaced(group, event, now),)
+            case MembersRemoved():
+                return self._members_removed(group, event, now)
             case _:
                 assert_never(event)
 
