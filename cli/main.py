@@ -22,6 +22,8 @@ def main() -> None:
     else:
         signal.signal(signal.SIGINT, _interrupted)
     _open_standard_streams()
+    if sys.stdout is None and not is_daemon:  # the daemon warns of it and serves
+        sys.stdout = os.fdopen(1, "w", encoding="utf-8")
     from cli.commands import run
 
     if not is_daemon:  # a command cleans up after itself

@@ -485,6 +485,17 @@ def test_a_closed_pipe_ends_the_command_quietly(tmp_path: Path) -> None:
         assert process.wait(60) == 0
 
 
+def test_a_command_whose_standard_output_was_closed_does_its_work(tmp_path: Path) -> None:
+    folder = tmp_path / f"{OFFSETS}-{PARTITION}"
+    folder.mkdir()
+    (folder / f"{0:020d}.log").write_bytes(b"".join(batches([[commit(1)]])))
+
+    command = ["sh", "-c", 'exec "$@" >&-', "sh", ROLLCALL, "log", "dump", folder]
+    done = subprocess.run(command, capture_output=True, timeout=60, check=False)
+
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_a_topics_name_is_asked_for_where_no_folder_tells_it(tmp_path: Path) -> None:
     log = write_segment(tmp_path, batches([[commit(1)]]))
     lines, _ = dumped(log)
